@@ -202,6 +202,6 @@ export function qpRightMissing(
     sentence: `${what} needs ${namesOf(found, qpRights)}; ${qpName(node, qpn)} allows its peer ${namesOf(heldTo, qpRights)}`,
     evidence: { missing, given: namesOf(heldTo, qpFlags) },
     mendLine: scene.lines(node, 'QP', qpn)?.toInit,
-    advice: `Add ${missing} to qp_access_flags when the QP goes to INIT.`,
+    advice: `Add ${missing} to qp_access_flags when the QP goes to INIT${/READ|ATOMIC/.test(missing) ? ', and give max_dest_rd_atomic: with 0 the driver takes the rights of READ and atomics away' : ''}.`,
   };
 }

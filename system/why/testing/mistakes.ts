@@ -4,9 +4,12 @@
  */
 import {
   ackCqEvents,
+  allocMw,
   allocPd,
+  bindMw,
   createSrq,
   deregMr,
+  destroyCq,
   destroyQp,
   getCqEvent,
   IBV_ACCESS_LOCAL_WRITE,
@@ -15,6 +18,8 @@ import {
   IBV_ACCESS_REMOTE_WRITE,
   IBV_MTU_256,
   IBV_MTU_1024,
+  IBV_MTU_4096,
+  IBV_MW_TYPE_1,
   IBV_QP_STATE,
   IBV_QPS_ERR,
   IBV_QPS_RESET,
@@ -1224,12 +1229,234 @@ const unreliable: readonly Mistake[] = [
   },
 ];
 
+/** Mistakes that programs of others are known for: off by one, out of order, or a limit of 0. */
+const reported: readonly Mistake[] = [
+  {
+    name: 'path_mtu is above the MTU of the ports',
+    cause: 'mtu-above-port',
+    says: /has a path MTU of 4096 bytes, the port of host 0 carries 1500/,
+    evidence: { pathMtu: 4096, portMtu: 1500 },
+    networks: roce,
+    host0: side(write({ bytes: 4000 }), { rtr: () => ({ pathMtu: IBV_MTU_4096 }) }),
+    host1: side(waits, { rtr: () => ({ pathMtu: IBV_MTU_4096 }) }),
+  },
+  {
+    name: 'timeout is shorter than the way there and back',
+    cause: 'responder-slow',
+    says: /arrive later than its time-out of .*: 2 time-outs, .* duplicates? at the peer/,
+    evidence: { timeouts: 2 },
+    faults: [{ packet: 'late', delay: '20ms', node: 1, nth: 'every' }],
+    host0: side(async (here) => {
+      here.send({ opcode: IBV_WR_RDMA_WRITE }); // here
+      await here.take();
+      // The answers arrive after all.
+      await here.program.cpu.sleep(5e10);
+      await here.signal();
+    }),
+    host1: side(waits),
+  },
+  {
+    name: 'pkey_index of the peer names an empty entry',
+    cause: 'pkey',
+    says: /sends with P_Key 0xffff \(index 0\), its peer has P_Key 0x0 \(index 1\): 2 packets of another partition were dropped/,
+    evidence: { pkey: 0xffff, peerPkey: 0, packetPkey: 2 },
+    networks: ib,
+    host0: side(write()),
+    host1: side(waits, { init: { pkeyIndex: 1 } }),
+  },
+  {
+    name: 'pkey_index is beyond the table, which has one entry with RoCE',
+    cause: 'verb-refused',
+    node: 1,
+    says: /was refused a call: ibv_modify_qp/,
+    networks: roce,
+    host0: side(idle),
+    host1: side(idle, { init: { pkeyIndex: 1 } }),
+  },
+  {
+    name: 'pkey_index of a datagram’s receiver names an empty entry',
+    cause: 'ud-pkey',
+    node: 1,
+    says: /they carry P_Key 0xffff, the QP has P_Key 0x0 \(datagramPkey\)/,
+    evidence: { datagramPkey: 1 },
+    networks: ib,
+    host0: side(datagram(), ud()),
+    host1: side(expects, ud({ init: { pkeyIndex: 1 } })),
+  },
+  {
+    name: 'more requests are posted at once than max_send_wr',
+    cause: 'send-queue-full',
+    says: /ENOMEM 1 time: the send queue of QP .* holds \d+ of \d+ requests, of which \d+ signalled ones have not completed yet/,
+    host0: side((here) => {
+      for (let posted = 0; posted < 200; posted++)
+        if (here.send({ opcode: IBV_WR_RDMA_WRITE }) !== 0) throw new Error('post failed');
+    }),
+    host1: side(idle),
+  },
+  {
+    name: 'a window is bound to memory that was not registered for windows',
+    cause: 'bind-refused',
+    says: /The bind on QP .* was refused: the region does not allow windows \(IBV_ACCESS_MW_BIND\)/,
+    host0: side(async (here) => {
+      const mw = await allocMw(here.pd, IBV_MW_TYPE_1);
+      const bindInfo = { mr: here.mr, addr: here.buffer, length: 64, mwAccessFlags: IBV_ACCESS_REMOTE_READ };
+      bindMw(here.qp, mw, { wrId: 1, sendFlags: IBV_SEND_SIGNALED, bindInfo });
+      await here.mustTake();
+    }),
+    host1: side(idle),
+  },
+  {
+    name: 'max_dest_rd_atomic is 0, and the peer READs',
+    // As Linux's driver does it: without places for READs the QP allows its peer none.
+    cause: 'qp-right-missing',
+    says: /needs remote read; QP .* of host 1 allows its peer remote write/,
+    evidence: { missing: 'IBV_ACCESS_REMOTE_READ', given: 'IBV_ACCESS_REMOTE_WRITE' },
+    host0: side(write({ opcode: IBV_WR_RDMA_READ }), { rts: { maxRdAtomic: 1 } }),
+    host1: side(waits, { rtr: () => ({ maxDestRdAtomic: 0 }) }),
+  },
+  {
+    name: 'retry_cnt is 0, and one packet is lost',
+    cause: 'packets-lost',
+    says: /fired 1 time, and 1 time-out of .* used up retry_cnt 0/,
+    evidence: { fired: 1, timeouts: 1, retryCount: 0 },
+    faults: [{ packet: 'lost', node: 0, nth: 2 }],
+    networks: ib,
+    host0: side(
+      async (here) => {
+        here.send({ opcode: IBV_WR_RDMA_WRITE });
+        await here.mustTake();
+        await write()(here);
+      },
+      { rts: { retryCnt: 0 } },
+    ),
+    host1: side(waits),
+  },
+  {
+    name: 'rnr_retry is 0, and the receive comes a little later',
+    cause: 'no-receive',
+    says: /none was ever posted: 1 RNR NAK .* rnr_retry 0 is used up/,
+    evidence: { rnrNaks: 1, rnrRetry: 0 },
+    host0: side(sendAndTake, { rts: { rnrRetry: 0 } }),
+    host1: side(waits),
+  },
+  {
+    name: 'the receive is one byte short',
+    cause: 'receive-too-short',
+    says: /A message of 64 bytes to QP .* is longer than the receive that it found/,
+    evidence: { bytes: 64 },
+    host0: side(sendAndTake),
+    host1: side(waits, { inInit: receives(4, 63) }),
+  },
+  {
+    name: 'a UD receive has 39 bytes for the GRH',
+    cause: 'ud-receive-too-short',
+    node: 1,
+    says: /40 bytes for the GRH come before the payload/,
+    host0: side(datagram(), ud()),
+    host1: side(expects, ud({ inInit: receives(4, 64 + 39) })),
+  },
+  {
+    name: 'a send in INIT',
+    cause: 'post-in-wrong-state',
+    says: /ibv_post_send returned EINVAL: QP .* is in INIT, and sends are posted from RTS on/,
+    evidence: { state: 'INIT' },
+    host0: side(
+      (here) => {
+        if (here.send() !== 0) throw new Error('post failed');
+      },
+      { stopsIn: 'INIT' },
+    ),
+    host1: side(idle),
+  },
+  {
+    name: 'the CQ is destroyed while its QP lives',
+    cause: 'verb-refused',
+    says: /was refused a call: ibv_destroy_cq/,
+    host0: side(async (here) => {
+      await destroyCq(here.cq);
+    }),
+    host1: side(idle),
+  },
+  {
+    name: 'the rkey of before a registration of the same memory',
+    cause: 'remote-key-deregistered',
+    says: /The WRITE of QP .* uses rkey .*, whose region host 1 deregistered at/,
+    host0: side(async (here) => {
+      await here.awaitSignal('again');
+      await write()(here);
+    }),
+    host1: side(async (here) => {
+      await deregMr(here.mr);
+      await regMr(here.pd, here.buffer, 4096, allAccess);
+      await here.signal('again');
+      await here.awaitSignal();
+    }),
+  },
+  {
+    name: 'sgid_index is beyond the GIDs of the port',
+    cause: 'verb-refused',
+    says: /was refused a call: ibv_modify_qp/,
+    networks: roce,
+    host0: side(idle, {
+      rtr: (peer) => ({ ahAttr: pathOf({ isEthernet: true, gidIndex: 120 }, peer) }),
+    }),
+    host1: side(idle),
+  },
+  {
+    name: 'a READ with IBV_SEND_INLINE',
+    cause: 'inline-of-read',
+    says: /READ on QP .* has IBV_SEND_INLINE, but its buffer is written, not sent/,
+    host0: side((here) => {
+      const flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+      if (here.send({ opcode: IBV_WR_RDMA_READ, bytes: 8, flags }) !== 0) throw new Error('post failed');
+    }),
+    host1: side(idle),
+  },
+  {
+    name: 'the lkey is left 0',
+    cause: 'local-key-unknown',
+    says: /uses lkey 0x0, which no region of host 0 ever had/,
+    evidence: { key: 0 },
+    host0: side(write({ lkey: 0 })),
+    host1: side(waits),
+  },
+  {
+    name: 'the rkey is sent over in the other byte order',
+    cause: 'remote-key-unknown',
+    says: /uses rkey .*, which no region of host 1 ever had/,
+    host0: side(async (here) => {
+      const swapped = new DataView(new ArrayBuffer(4));
+      swapped.setUint32(0, here.peer.rkey);
+      await write({ rkey: swapped.getUint32(0, true) })(here);
+    }),
+    host1: side(waits),
+  },
+  {
+    name: 'the QP goes to ERR with a request under way',
+    cause: 'flushed-by-program',
+    isNote: true,
+    says: /The program put QP .* of host 0 into ERR at/,
+    host0: side(
+      async (here) => {
+        here.send({ opcode: IBV_WR_RDMA_READ, bytes: 65536 });
+        here.send({ opcode: IBV_WR_RDMA_READ, bytes: 65536 });
+        await modifyQp(here.qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
+        here.send();
+        await here.take();
+      },
+      { bufferBytes: 65536 },
+    ),
+    host1: side(idle, { bufferBytes: 65536 }),
+  },
+];
+
 export const mistakes: readonly Mistake[] = [
   ...connections,
   ...receiving,
   ...memory,
   ...completions,
   ...unreliable,
+  ...reported,
 ];
 
 /** Programs without a mistake: nobody may be accused. */
@@ -1303,5 +1530,25 @@ export const rightPrograms: readonly Pick<Mistake, 'name' | 'host0' | 'host1'>[]
       await here.mustTake();
       await datagram()(here);
     }, ud()),
+  },
+  {
+    name: 'READ with max_rd_atomic 0, of which this driver makes one at a time',
+    host0: side(write({ opcode: IBV_WR_RDMA_READ }), { rts: { maxRdAtomic: 0 } }),
+    host1: side(waits),
+  },
+  {
+    name: 'sends from RTS to a peer that is in RTR, as the first message of a connection may',
+    host0: side(sendAndTake),
+    host1: side(waits, { stopsIn: 'RTR', inInit: receives(4) }),
+  },
+  {
+    name: 'immediate data in the byte order of the host, which the program at the other end must know',
+    host0: side(async (here) => {
+      here.send({ opcode: IBV_WR_RDMA_WRITE_WITH_IMM, immData: 0x0403_0201 });
+      await here.mustTake();
+    }),
+    host1: side(async (here) => {
+      await here.mustTake();
+    }, wellConnected),
   },
 ];

@@ -115,6 +115,7 @@ interface Request {
   readonly remoteAddr?: number;
   readonly rkey?: number;
   readonly numSge?: number;
+  readonly immData?: number;
 }
 
 /** What a side is made of. */
@@ -160,11 +161,12 @@ function sideOf(parts: SideParts) {
       lkey = mr.lkey,
       remoteAddr = peer.address,
       rkey = peer.rkey,
+      immData = 0,
     }: Request = {}): number {
       const sgList = Array.from({ length: numSge }, () => ({ addr, length: bytes, lkey }));
       const atomic = { remoteAddr, rkey, compareAdd: 1n, swap: 2n };
       const wr = { rdma: { remoteAddr, rkey }, atomic };
-      return postSend(qp, { wrId, sgList, numSge, opcode, sendFlags: flags, wr });
+      return postSend(qp, { wrId, sgList, numSge, opcode, sendFlags: flags, immData, wr });
     },
     /** Returns that of ibv_post_recv. */
     receive({ bytes = 256, addr = buffer, lkey = mr.lkey }: Request = {}, count = 1): number {
