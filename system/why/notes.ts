@@ -16,7 +16,12 @@ export function notesOf(scene: Scene, device: DeviceEvidence): Explanation[] {
       ...versions(scene, device.node, qp),
     ]),
     ...pages(device),
-    ...(scene.host(device.node) === undefined ? device.cqs.flatMap((cq) => left(device.node, cq)) : []),
+    ...(scene.host(device.node) === undefined
+      ? [
+          ...device.cqs.flatMap((cq) => left(device.node, cq)),
+          ...device.qps.flatMap((qp) => unsignalled(device.node, qp)),
+        ]
+      : []),
     ...[datagramsLost, servicesLost, refusedInSilence].flatMap(
       (lost) => lost(scene, device.node, device.qps) ?? [],
     ),
@@ -96,6 +101,24 @@ function left(node: number, { cqn, armed, producer, consumer, arms, events }: Cq
       advice: isSolicited
         ? 'Set IBV_SEND_SOLICITED in the sender’s requests, or call ibv_req_notify_cq with 0.'
         : 'After ibv_req_notify_cq poll until the CQ is empty, and only then wait for the next event.',
+    },
+  ];
+}
+
+/** Bytes of the send queue that the driver keeps free, since the device reads ahead, and a place more (libmlx4, sq_spare_wqes). */
+const readAheadBytes = 2048;
+
+/** Of a guest: its library refuses the next request (ENOMEM), which the device does not see; that no completion was asked for it does. */
+function unsignalled(node: number, qp: QpEvidence): Explanation[] {
+  const { silent, signalled, failed, sendSlots, sendSlotBytes } = qp;
+  const capacity = sendSlots - readAheadBytes / sendSlotBytes - 1;
+  if (sendSlots === 0 || signalled + failed > 0 || silent === 0 || silent < capacity) return [];
+  return [
+    {
+      cause: 'send-queue-unsignalled',
+      sentence: `All ${silent} requests of ${qpName(node, qp.qpn)} were unsignalled, and its send queue has room for ${capacity}: none has a completion, and only a polled completion frees places, so that ibv_post_send returns ENOMEM from there on`,
+      evidence: { silent, signalled, capacity },
+      advice: `Signal every n-th request (IBV_SEND_SIGNALED), at least one in ${capacity}, and poll its completion.`,
     },
   ];
 }

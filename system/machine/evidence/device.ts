@@ -318,6 +318,8 @@ export class DeviceJournal {
     qp.rights = pair.remoteRights;
     qp.requesterReadsMax = pair.readsOutstandingMax;
     qp.responderReadsMax = pair.readResourcesMax;
+    qp.sendSlots = 2 ** pair.sqLogCount;
+    qp.sendSlotBytes = pair.sqStrideBytes;
     const state = stateNames[pair.state] ?? 'unknown';
     if (state === 'RTR' && qp.state === 'INIT') qp.receivePsn = pair.expectedPsn;
     if (state === 'RTS' && qp.state === 'RTR') qp.sendPsn = pair.nextPsn;
@@ -828,6 +830,8 @@ function newQp(atPs: number): LiveQp {
     rights: 0,
     requesterReadsMax: 0,
     responderReadsMax: 0,
+    sendSlots: 0,
+    sendSlotBytes: 0,
     begun: 0,
     signalled: 0,
     silent: 0,

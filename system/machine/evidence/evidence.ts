@@ -65,6 +65,9 @@ export interface QpEvidence {
   rights: number;
   requesterReadsMax: number;
   responderReadsMax: number;
+  /** Places of the send queue, and bytes of each. */
+  sendSlots: number;
+  sendSlotBytes: number;
   /** Send requests that the device has begun, and that have completed: with a CQE, silently, with an error. */
   begun: number;
   signalled: number;
