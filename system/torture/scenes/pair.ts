@@ -173,6 +173,17 @@ async function unlessDead(call: Promise<void>): Promise<void> {
   }
 }
 
+/** Returns the code of the error that a call fails with, or `ok`. */
+export async function codeOf(call: Promise<unknown>): Promise<string> {
+  try {
+    await call;
+    return 'ok';
+  } catch (error) {
+    if (error instanceof VerbsError) return error.code;
+    throw error;
+  }
+}
+
 /** Polls until so many completions have come, or nothing has for `patiencePs`. */
 export async function completionsOf(
   { endpoint, cq }: Pick<Side, 'endpoint' | 'cq'>,

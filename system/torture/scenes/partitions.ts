@@ -32,7 +32,6 @@ import {
   queryPkey,
   queryPort,
   smSetPkeys,
-  VerbsError,
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import { barrier, handleTo } from '../../workloads/index.ts';
@@ -40,6 +39,7 @@ import { qkey, ready } from '../connecting.ts';
 import { firstDifference, patternOf } from './observing.ts';
 import {
   askerAndAnswerer,
+  codeOf,
   completionsOf,
   connectWithPeer,
   type Ended,
@@ -381,16 +381,6 @@ async function changeEvents({ endpoint }: Side): Promise<number> {
     const event = await getAsyncEvent(endpoint.context, psPerMs);
     if (event === undefined) return count;
     if (event.eventType === IBV_EVENT_PKEY_CHANGE) count++;
-  }
-}
-
-async function codeOf(call: Promise<void>): Promise<string> {
-  try {
-    await call;
-    return 'ok';
-  } catch (error) {
-    if (error instanceof VerbsError) return error.code;
-    throw error;
   }
 }
 

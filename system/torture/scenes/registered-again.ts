@@ -31,11 +31,19 @@ import {
   type IbvPd,
   regMr,
   reregMr,
-  VerbsError,
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import { barrier } from '../../workloads/index.ts';
-import { completionsOf, connectWithPeer, lastBytesIn, leave, post, requestOf, type Side } from './pair.ts';
+import {
+  codeOf,
+  completionsOf,
+  connectWithPeer,
+  lastBytesIn,
+  leave,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import { differencesOf, patternOf, type Wrong, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -394,16 +402,6 @@ function pinnedOf(region: Registration | undefined, addresses: readonly number[]
   const from = addresses[region.area]! + region.offset;
   const first = Math.floor(from / pageBytes);
   return (Math.ceil((from + region.lengthBytes) / pageBytes) - first) * pageBytes;
-}
-
-async function codeOf(call: Promise<void>): Promise<string> {
-  try {
-    await call;
-    return 'ok';
-  } catch (error) {
-    if (error instanceof VerbsError) return error.code;
-    throw error;
-  }
 }
 
 export const registeredAgain: Scene = {

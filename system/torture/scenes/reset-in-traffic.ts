@@ -24,13 +24,13 @@ import {
   openDevice,
   queryPort,
   regMr,
-  VerbsError,
 } from '../../../userlib/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import { barrier, createBuffer } from '../../workloads/index.ts';
 import { watchCompletions } from './observing.ts';
 import {
+  codeOf,
   completionsOf,
   connectWithPeer,
   type Ended,
@@ -187,17 +187,6 @@ async function talk(
 }
 
 const timeOutPs = ({ timeoutCode }: Args): number => 4096 * psPerNs * 2 ** timeoutCode;
-
-/** What a call came to. */
-async function codeOf(call: Promise<unknown>): Promise<string> {
-  try {
-    await call;
-    return 'ok';
-  } catch (error) {
-    if (error instanceof VerbsError) return error.code;
-    throw error;
-  }
-}
 
 /** The side whose device dies: from the traffic until it can be opened again. */
 async function die(program: ProgramContext, args: Args, wrong: string[]): Promise<Life> {
