@@ -133,7 +133,7 @@ export const hcaMistakes: readonly Mistake[] = [
     kind: 'lost event',
     scene: 'posted-in-any-state',
     file: 'hw/hca/lifecycle/flusher.ts',
-    find: '    this.#core.monitors.monitor(qp, doorbellRecord, this.#receives.recordWord(qp));\n',
+    find: '    this.#core.monitors.monitor(this.#monitorOf(qp), doorbellRecord, this.#receives.recordWord(qp));\n',
     replace: '    void doorbellRecord;\n',
   },
   {
