@@ -88,10 +88,10 @@ export function milestonesOf(
     if (/NAK/.test(packet.label)) add(packet.arrivesPs, `${packet.label} has arrived at host ${near}`);
   for (const host of [0, 1]) {
     for (const { atPs, summary } of decoded)
-      if (summary.startsWith(`host ${host}: EQE `) && !/ COMP$/.test(summary))
+      if (atPs >= 0 && summary.startsWith(`host ${host}: EQE `) && !/ COMP$/.test(summary))
         add(atPs, `Host ${host} has an event: ${summary.replace(/^host \d: /, '')}`);
     for (const { fromPs } of all('interruptServed', `host${host}`))
-      add(fromPs, `A core of host ${host} begins to handle an interrupt`);
+      if (fromPs >= 0) add(fromPs, `A core of host ${host} begins to handle an interrupt`);
   }
   const isFetching = /READ|SWAP|ADD/.test(name);
   const reader = isFetching ? near : far;
