@@ -1,0 +1,63 @@
+/** A guest whose neighbour table is wrong: its RoCE packets go to a MAC that no port has, and the device at the other end alone knows. */
+import { describe, expect, it } from 'vitest';
+import { GuestSession } from '../../system/linux-lab/index.ts';
+import { diagnosedGuests } from '../../system/why/index.ts';
+import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
+
+const reason = await reasonAgainst('debian');
+const strange = '02:00:00:00:00:99';
+const ports = '/sys/class/infiniband/mlx4_0/ports/1';
+
+/** The kernel resolves GIDs by its neighbours once mlx4_ib is on an interface that is up. */
+const interfaceUp = (guest: number): string =>
+  `set -e; modprobe mlx4_en; until [ -d /sys/class/net/eth0 ]; do sleep 0.1; done
+echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6; ip addr add 10.2.0.${guest + 1}/24 dev eth0; ip link set eth0 up`;
+const verbsUp = `set -e; until [ "$(cat /sys/class/net/eth0/carrier)" = 1 ]; do sleep 0.1; done
+modprobe -a mlx4_ib ib_uverbs; until grep -q ACTIVE ${ports}/state; do sleep 0.1; done`;
+
+/** A ping-pong by the GID of an address, with RoCE v2. */
+const pingPong = (address: string, rest = ''): string =>
+  `cd ${ports}; for i in $(seq 0 20); do grep -qs ffff:${address} gids/$i && grep -qs v2 gid_attrs/types/$i && break; done
+timeout 60 ibv_rc_pingpong -n 5 -g $i ${rest}`;
+
+describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
+  'why, of RoCE between stock guests',
+  () => {
+    it(
+      'names the MAC that a wrong entry of the neighbour table gave, and the one that the port has',
+      async () => {
+        expect(reason).toBeUndefined();
+        const set = {
+          'hca.capability.linkLayer': 'ethernet',
+          'hca.capability.roce': 'v2',
+          'pcie.function.deviceId': 0x1007,
+        };
+        await using session = await GuestSession.start({
+          ...optionsFor('debian', 1),
+          ...{ hcas: 2, guests: 2, cable: true },
+          serve: { set, analysis: { evidence: {} } },
+        });
+        const run = async (guest: number, command: string): Promise<string> =>
+          (await session.run(guest, command, { timeoutSeconds: 100 })).output;
+        for (const guest of [0, 1]) await run(guest, interfaceUp(guest));
+        for (const guest of [0, 1]) await run(guest, verbsUp);
+        // The address of the exchange over TCP stays right, that of RoCE does not.
+        await run(1, 'ip addr add 10.2.0.12/24 dev eth0');
+        await run(1, `(${pingPong('0a02:000c')}) >/dev/null 2>&1 & sleep 1`);
+        await run(0, `/bin/ip neigh replace 10.2.0.12 lladdr ${strange} nud permanent dev eth0`);
+        const output = await run(0, pingPong('0a02:0001', '10.2.0.2'));
+        expect(output).toContain('transport retry counter exceeded');
+        const mac = (await run(1, 'cat /sys/class/net/eth0/address')).trim();
+        await session.finish();
+        const causes = diagnosedGuests(await session.machine.evidence());
+        const named = causes.find(({ cause }) => cause === 'wrong-mac');
+        expect(named?.sentence, JSON.stringify(causes, undefined, 1)).toContain(
+          `sends to MAC ${strange}, but the port`,
+        );
+        expect(named?.sentence).toMatch(new RegExp(`has ${mac} and dropped \\d+ frames`));
+        expect(causes.filter(({ weight }) => weight === 'fault')).toEqual([named]);
+      },
+      bootTimeoutMs + 240_000,
+    );
+  },
+);
