@@ -23,11 +23,11 @@ export class PostedLines {
   /** By the instant of their posts. @param timeline with the category `operations` */
   operationsOf(timeline: Timeline): readonly PostedOperation[] {
     return operationFlows(timeline)
-      .flatMap((flow) => (flow.ordinal < 0 ? [] : [this.#told(timeline, flow)]))
+      .flatMap((flow) => (flow.ordinal < 0 ? [] : [this.#reported(timeline, flow)]))
       .toSorted((left, right) => left.postedPs - right.postedPs);
   }
 
-  #told(timeline: Timeline, flow: OperationFlow): PostedOperation {
+  #reported(timeline: Timeline, flow: OperationFlow): PostedOperation {
     const { node, ordinal } = flow;
     const records = flow.records.map((place) => timeline.record(place));
     const posted = records.find(({ kind }) => kind === 'posted')!;

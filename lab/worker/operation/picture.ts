@@ -1,6 +1,6 @@
 /**
  * One operation as it happens, of a scenario or of a reader's program: a machine runs it with everything recorded, and its records are
- * told in words: the timeline's, the bytes that the bus analyser and a capture of the cable decoded, and the instants that matter.
+ * reported in words: the timeline's, the bytes that the bus analyser and a capture of the cable decoded, and the instants that matter.
  *
  *     timeline ──► records, stages, levels ─┐
  *     bus analyser ──► WQE, CQE, contexts ──┼─► picture, instants after the post
@@ -241,9 +241,9 @@ function recordsOf(
   const own = new Set<PictureRecord>();
   for (const [place, record] of [...timeline.records()].entries()) {
     if (timelineKinds[record.kind].shape === 'level') continue;
-    const told = recordInWords(record, postedPs, decoder);
-    records.push(told);
-    if (ownPlaces.has(place)) own.add(told);
+    const reported = recordInWords(record, postedPs, decoder);
+    records.push(reported);
+    if (ownPlaces.has(place)) own.add(reported);
   }
   return { records, own, tracks };
 }
