@@ -41,7 +41,7 @@ export function gidOfMac(mac: number): Uint8Array {
   return gid;
 }
 
-/** Of a multicast group: an IPv6 address from ff00::, or an IPv4 one of 224.0.0.0/4 (Linux 6.1, rdma_is_multicast_addr). */
+/** Whether a GID is that of a multicast group: an IPv6 address from ff00::, or an IPv4 address of 224.0.0.0/4 (Linux 6.1, rdma_is_multicast_addr). */
 export const isMulticastGid = (gid: Uint8Array): boolean =>
   gid[0] === 0xff || (isIpv4Gid(gid) && (gid[ipv4At]! & 0xf0) === 0xe0);
 

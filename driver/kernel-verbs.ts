@@ -36,7 +36,7 @@ export interface ContextInfo {
   /** One BlueFlame register; its halves are used in turn. 0: the device has none. */
   readonly blueFlameRegisterBytes: number;
   readonly blueFlameBusAddress: number;
-  /** Of the two dwords of the core clock, the high one first; -1: the device does not show them to programs. */
+  /** Bus address of the two dwords of the core clock, the high one first; -1 if the device does not show them to programs. */
   readonly coreClockBusAddress: number;
   /** Single requests go by BlueFlame whatever they carry, as MLNX_OFED's library posts them; else short ones, as upstream's does. */
   readonly isBlueFlameForAll?: boolean;

@@ -87,7 +87,7 @@ const serviceTypes: { readonly [type in QpTypeVerb]: ServiceType } = {
 
 /** An ACK is asked for at least every 2^8 packets. */
 const ackRequestFrequency = 8;
-/** What Linux asks for of a datagram QP, above its MTU; of a connection all that the device takes. */
+/** Message limit that Linux requests: above the MTU for a datagram QP, the device's own for a connection. */
 const logMaxDatagram = 13;
 /** Flow counter that counts nothing. */
 const sinkCounter = 0xff;

@@ -123,7 +123,7 @@ export class AwaitedResponses {
     return this.#gapsBefore(psn);
   }
 
-  /** Of requests that end before `psn`, the responses that were not seen; they are not awaited any more. */
+  /** Returns the unseen responses to requests that end before `psn`, and awaits them no longer. */
   #gapsBefore(psn: number): string[] {
     const gaps: string[] = [];
     for (const one of this.#requests) {

@@ -18,7 +18,7 @@ export const LinkType = {
   RAW: 101,
   /** The same as NULL, most significant byte first. */
   LOOP: 108,
-  /** Of Linux' device "any", and its second form. */
+  /** Linux' device "any", and its second form. */
   LINUX_COOKED: 113,
   ERF: 197,
   IPV4: 228,
@@ -30,7 +30,7 @@ export const LinkType = {
 export const BlockType = {
   SECTION: 0x0a0d_0d0a,
   INTERFACE: 1,
-  /** Of files before 2009. */
+  /** Block of files written before 2009. */
   OBSOLETE_PACKET: 2,
   SIMPLE_PACKET: 3,
   INTERFACE_STATISTICS: 5,
@@ -94,7 +94,7 @@ export const ERF_EXTENSION_BYTES = 8;
 /** Between the header of a record and a frame of Ethernet. */
 export const ERF_ETHERNET_PAD_BYTES = 2;
 
-/** What Linux puts ahead of packets of any device. Source: LINKTYPE_LINUX_SLL of the tcpdump group. */
+/** Header that Linux puts ahead of packets of any device. Source: LINKTYPE_LINUX_SLL of the tcpdump group. */
 export const linuxCooked = layout(
   'Linux cooked header',
   { sizeBytes: 16, byteOrder: 'big', source: 'LINKTYPE_LINUX_SLL' },

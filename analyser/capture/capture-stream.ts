@@ -38,7 +38,7 @@ export interface CaptureInterface {
   /** Number of {@link LinkType}, or of another. */
   readonly linkType: number;
   readonly name: string;
-  /** What a unit of time stamps is, as a fraction of a second. */
+  /** Unit of time stamps, as a fraction of a second. */
   readonly unitsPerSecond: bigint;
   /** Bytes that are kept of a frame; 0: all. */
   readonly snapBytes: number;
@@ -105,7 +105,7 @@ export class CaptureStream {
   readonly #onFrame: (frame: CapturedFrame, from: CaptureInterface) => void;
   #format: Format = 'unknown';
   #layouts: CaptureLayouts = littleEndian;
-  /** What has been read of a record that is not there whole; and its place in the file. */
+  /** Bytes read so far of an incomplete record, and its place in the file. */
   #bytes = new Uint8Array(0);
   #place = 0;
   /** Bytes of a long block that are passed over. */
@@ -304,7 +304,7 @@ export class CaptureStream {
     return problemIn(options);
   }
 
-  /** Of several blocks of an interface the last counts: what they say is since the capture began. */
+  /** Counts since the capture began: of several blocks of an interface the last one counts. */
   #statistics(at: number, end: number): string | undefined {
     const { statistics, isLittle } = this.#layouts;
     if (at + statistics.sizeBytes > end) return tooShort;

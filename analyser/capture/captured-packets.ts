@@ -244,14 +244,14 @@ function placeOf(
   };
 }
 
-/** What remains of a packet from one end to the other: a damaged one differs. */
+/** Identity of a packet at both ends: a damaged one differs. */
 function keyOf(from: string, to: string, packet: WirePacket): string {
   const { bth, payloadBytes, icrc, isIcrcRight, isVcrcRight } = packet;
   const crcs = isIcrcRight && isVcrcRight ? icrc : `${icrc} ${isIcrcRight} ${isVcrcRight}`;
   return `${from}>${to} ${bth.opcode} ${bth.destinationQp} ${bth.psn} ${payloadBytes} ${crcs}`;
 }
 
-/** What remains of a segment: an offloading sender leaves the checksum to its card. */
+/** Identity of a segment at both ends: an offloading sender leaves the checksum to its card. */
 function segmentKeyOf(
   from: string,
   to: string,

@@ -167,7 +167,7 @@ const FIRST = Opcode.RC_RDMA_READ_RESPONSE_FIRST;
 const MIDDLE = Opcode.RC_RDMA_READ_RESPONSE_MIDDLE;
 const LAST = Opcode.RC_RDMA_READ_RESPONSE_LAST;
 
-/** What a line says after the packet's own words. */
+/** Words of a line after those of the packet itself. */
 const remarksOf = (lines: readonly string[]): string[] =>
   lines.map((words) => words.split('; ').slice(1).join('; '));
 

@@ -12,7 +12,7 @@ export interface Place {
   /** Number of the interface in the file, and its name; empty for none. */
   readonly interface: number;
   readonly name: string;
-  /** Of a capture of all devices of a host, which. */
+  /** The device, in a capture of all devices of a host. */
   readonly device: number;
   readonly direction: 'unknown' | 'inbound' | 'outbound';
 }

@@ -1,10 +1,10 @@
 /**
- * What follows a BTH, by its opcode: IBTA vol 1, 9.2, table of opcodes; annexes A14 (XRC) and A17.9.3 (CNP). The upper three bits are the
+ * Headers that follow a BTH, by its opcode: IBTA vol 1, 9.2, table of opcodes; annexes A14 (XRC) and A17.9.3 (CNP). The upper three bits are the
  * service, the lower five the operation. Masked atomics have numbers of this card alone (docs/wire.md).
  */
 import type { HeaderName } from './fields.ts';
 
-/** Of the payload: it fills the path MTU; it ends a message, with a byte at least; it is a whole message; the packet has none. */
+/** Payload rules: it fills the path MTU; it ends a message with at least one byte; it is a whole message; the packet has none. */
 type Payload = 'full' | 'rest' | 'whole' | 'none';
 
 export interface Operation {

@@ -28,7 +28,7 @@ const all = readdirSync(folder)
   .filter((name) => /\.pcap(ng)?$/.test(name))
   .flatMap(packetsOf);
 
-/** What is found wrong, but for CRCs, after a change of the first packet for which `which` holds. */
+/** Contradictions, CRCs apart, after a change of the first packet that `which` accepts. */
 function foundAfter(
   which: (packet: IndependentPacket) => boolean,
   change: (bytes: Uint8Array, packet: IndependentPacket) => void,

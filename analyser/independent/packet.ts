@@ -33,7 +33,7 @@ export interface IndependentPacket {
   readonly payloadEnd: number;
   readonly end: number;
   readonly icrc: CheckedCrc;
-  /** Of a packet on InfiniBand. */
+  /** CRC of a packet on InfiniBand. */
   readonly vcrc: CheckedCrc | undefined;
   /** Contradictions among the headers; CRCs are not among them. */
   readonly wrong: readonly string[];
@@ -41,7 +41,7 @@ export interface IndependentPacket {
 
 export const isRight = ({ found, due }: CheckedCrc): boolean => found === due;
 
-/** What is wrong with a packet, its CRCs included; empty of a right one. */
+/** Returns the errors of a packet, its CRCs included; none for a right packet. */
 export function errorsOf({ icrc, vcrc, wrong }: IndependentPacket): string[] {
   const errors = [...wrong];
   if (!isRight(icrc)) errors.push(`ICRC ${hex(icrc.found)}, due ${hex(icrc.due)}`);

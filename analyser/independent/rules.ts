@@ -1,5 +1,5 @@
 /**
- * What the headers of one packet owe each other, in words where they do not. Sources: IBTA vol 1, 7.7 (LRH), 9.2 to 9.4 (transport),
+ * Contradictions between the headers of one packet, in words. Sources: IBTA vol 1, 7.7 (LRH), 9.2 to 9.4 (transport),
  * 10.5.2 (multicast), 13.5.1 (management); RFC 1112, 6.4 and RFC 2464, 7 (MACs of groups); RFC 1071 (checksums).
  */
 import { bytesOf, type HeaderFields, type HeaderName } from './fields.ts';
@@ -26,7 +26,7 @@ export function checksumOf(bytes: Uint8Array): number {
   return 0xffff - sum;
 }
 
-/** Of an LRH, with what follows it. @param end place after the ICRC */
+/** Returns contradictions between an LRH and what follows it. @param end place after the ICRC */
 export function linkContradictions(
   { numbers: lrh }: HeaderFields,
   grh: HeaderFields | undefined,
@@ -63,7 +63,7 @@ export function macOfGroup(gid: string): string | undefined {
   return gid.startsWith('ff') ? `3333${gid.slice(24)}` : undefined;
 }
 
-/** Of the addresses of a frame and of the packet in it. */
+/** Returns contradictions between the addresses of a frame and those of its packet. */
 export function addressContradictions({ digits }: HeaderFields, gid: string | undefined): string[] {
   const mac = digits['destination']!;
   const isGroupMac = Number.parseInt(mac[1]!, 16) % 2 === 1;
@@ -82,7 +82,7 @@ interface Transport {
   readonly payloadEnd: number;
 }
 
-/** Of BTH, extended headers and payload. */
+/** Returns contradictions between BTH, extended headers and payload. */
 export function transportContradictions(
   bytes: Uint8Array,
   { headers, operation, payload, payloadEnd }: Transport,

@@ -59,7 +59,7 @@ export class CmBench {
   pass: (message: Sent) => boolean | number = () => true;
   readonly managers: ConnectionManager[];
   readonly cpu: Cpu;
-  /** Of each node: they outlive its device. */
+  /** One for each node: they outlive its device. */
   private readonly ids = [new CommunicationIds(0), new CommunicationIds(0)];
   private readonly listeners = [new Map<bigint, CmListener>(), new Map<bigint, CmListener>()];
   private readonly platform: DriverPlatform;

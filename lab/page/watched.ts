@@ -74,7 +74,7 @@ export function playerRow(row: PlayerRow): TemplateResult {
   </div>`;
 }
 
-/** Of a new operation, nothing is chosen yet. */
+/** Clears the choice for a new operation. */
 export const fromTheBegin = { atPs: 0, block: '', event: undefined } as const;
 
 /** To the picosecond, which is what a citation needs. */

@@ -38,7 +38,7 @@ export class ProgramSession implements LabProgram {
   #calls: ProgramCalls[] = [];
   #failure: ProgramRemark | undefined;
   #motion: MotionWatch | undefined;
-  /** What ended the run, and the causes, once it has ended. */
+  /** Reason for the end of the run and the causes, once it has ended. */
   #ending: unknown;
   #findings: readonly Cause[] = [];
   #main: Promise<void> | undefined;

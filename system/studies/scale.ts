@@ -16,7 +16,7 @@ const gib = 2 ** 30;
 const small = { qps: 16, region: 16 * mib, keys: 1, iters: 256 } as const;
 const corner = { qps: 10_000, region: 64 * gib, keys: 1, iters: 8 } as const;
 
-/** What grows, over which values, and the cache that it outgrows. */
+/** One line of growth: the axis, its values, and the cache that it outgrows. */
 interface Line {
   readonly axis: 'qps' | 'region' | 'keys';
   readonly values: readonly number[];
@@ -89,7 +89,7 @@ export const scale: Study = {
   },
 };
 
-/** What stays while an axis grows. */
+/** Axes that stay constant while one grows. */
 function othersThan(axis: Line['axis']): (readonly [string, number])[] {
   return (['qps', 'region', 'keys'] as const)
     .filter((other) => other !== axis)

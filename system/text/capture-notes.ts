@@ -48,7 +48,7 @@ export function captureNotes({ stream, feed, unfollowed }: CaptureReading): stri
   ];
 }
 
-/** What has no reader, and where the file itself is damaged. */
+/** Frames without a reader, and places where the file itself is damaged. */
 function unreadNotes({ stream, feed }: Pick<CaptureReading, 'stream' | 'feed'>): string[] {
   const { problems, problemCount } = stream;
   return [

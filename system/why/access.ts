@@ -19,7 +19,7 @@ export interface RefusedAccess {
   /** Host whose memory it is. */
   readonly node: number;
   readonly access: AccessEvidence;
-  /** What was asked for, in words: "The WRITE of QP 0x41 of host 0". */
+  /** The request in words: "The WRITE of QP 0x41 of host 0". */
   readonly what: string;
   /** Host whose program named the key: that of the request for an rkey, the memory's own for an lkey. */
   readonly askingNode: number;

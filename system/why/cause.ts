@@ -1,4 +1,4 @@
-/** What a diagnosis says: the cause by name, in one sentence, with the numbers that prove it, where it is, and what to do. */
+/** A diagnosis: the cause by name, in one sentence, with the numbers that prove it, where it is, and what to do. */
 
 /** `fault`: a request failed, a call was refused, or a program waits for what never comes. `note`: it went well, and cost time or a message. */
 export type Weight = 'fault' | 'note';
@@ -15,13 +15,13 @@ export interface Cause {
   readonly line?: string;
   /** Line at which the mistake is, where that is another. */
   readonly mendLine?: string;
-  /** What to do. */
+  /** Advice: what the user changes. */
   readonly advice: string;
   /** Symptoms with this cause: requests, calls or programs. */
   readonly count: number;
 }
 
-/** What a rule makes of a symptom: without what all rules have in common. */
+/** Answer of a rule to a symptom, without the parts that all rules share. */
 export interface Explanation {
   readonly cause: string;
   readonly sentence: string;

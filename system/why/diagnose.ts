@@ -110,7 +110,7 @@ function addFailures(scene: Scene, findings: Causes): void {
       }
 }
 
-/** Of a guest: requests that had no answer when their QP was destroyed, or have none now. */
+/** Requests of a guest that had no answer when their QP was destroyed, or have none now. */
 function addOpenRequests(scene: Scene, findings: Causes): void {
   for (const { node, qps, atPs } of scene.devices) {
     if (scene.host(node) !== undefined) continue;
@@ -128,7 +128,7 @@ function addOpenRequests(scene: Scene, findings: Causes): void {
   }
 }
 
-/** Of a guest: commands on its objects that the device rejected. Those that find out what a device can do are none. */
+/** Commands of a guest on its objects that the device rejected; those that probe what the device can do are left out. */
 function addCommands(scene: Scene, findings: Causes): void {
   for (const { node, commands } of scene.devices) {
     if (scene.host(node) !== undefined) continue;

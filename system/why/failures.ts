@@ -66,7 +66,7 @@ function flushed({ scene, node, error, qp }: FailedRequest): Explanation | undef
     one.atPs >= qp.createdPs;
   if (device.errors.some(isEarlier)) return undefined;
   const isOfQp = (one: RefusalEvidence): boolean => one.qpn === qp.qpn && one.atPs <= error.atPs;
-  // What an unreliable connection refuses changes no state.
+  // A request that an unreliable connection refuses changes no state.
   if (qp.service !== 'UC' && device.refusals.some(isOfQp)) return undefined;
   const broken = [qp.sendCqn, qp.receiveCqn].find((cqn) => (scene.cq(node, cqn)?.status ?? 'ok') !== 'ok');
   if (broken !== undefined) return undefined;

@@ -1,4 +1,4 @@
-/** What went well and cost time, or lost a message that nobody waits for: no fault, and often the answer to "why is it slow". */
+/** Notes: events that cost time, or lost a message that no program waits for; no fault, and often the answer to "why is it slow". */
 import type { CqEvidence, DeviceEvidence, QpEvidence } from '../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
@@ -84,7 +84,7 @@ function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
 }
 
 /**
- * Of a guest: completions in a CQ that is armed. One that is armed has its event with the next completion, so that they were there, and
+ * Completions of a guest that lie in an armed CQ. One that is armed has its event with the next completion, so that they were there, and
  * reported, before; or they are of messages that solicit none.
  */
 function left(node: number, { cqn, armed, producer, consumer, arms, events }: CqEvidence): Explanation[] {
@@ -108,7 +108,7 @@ function left(node: number, { cqn, armed, producer, consumer, arms, events }: Cq
 /** Bytes of the send queue that the driver keeps free, since the device reads ahead, and a place more (libmlx4, sq_spare_wqes). */
 const readAheadBytes = 2048;
 
-/** Of a guest: its library refuses the next request (ENOMEM), which the device does not see; that no completion was asked for it does. */
+/** A guest's library refuses the next request (ENOMEM) unseen by the device, which does see that no completion was requested. */
 function unsignalled(node: number, qp: QpEvidence): Explanation[] {
   const { silent, signalled, failed, sendSlots, sendSlotBytes } = qp;
   const capacity = sendSlots - readAheadBytes / sendSlotBytes - 1;

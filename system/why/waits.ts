@@ -20,7 +20,7 @@ export interface Waiting {
 
 const cqName = (node: number, cqn: number): string => `CQ ${hex(cqn)} of host ${node}`;
 
-/** What the program does, as the subject of a sentence. */
+/** The program's wait, as the subject of a sentence. */
 function waiter({ node, wait, cqns }: Waiting): string {
   const cqs = cqns.map(hex).join(', ');
   if (wait.kind === 'poll') return `Program ${wait.program} of host ${node} polls CQ ${cqs}`;
@@ -236,7 +236,7 @@ function armExplained(waiting: Waiting, cq: CqEvidence): Explanation | undefined
 
 // Nothing is under way.
 
-/** What the programs of the other host do. */
+/** The waits of the programs of the other host. */
 function farText({ scene, node }: Waiting): string {
   const waits = scene.host(node ^ 1)?.waits;
   if (waits === undefined) return 'nothing more comes';
@@ -295,5 +295,5 @@ const rules: readonly Rule<Waiting>[] = [
 
 export const waitExplained = (waiting: Waiting): Explanation | undefined => explained(rules, waiting);
 
-/** Of a wait that nothing else explains: what only says that nothing comes adds nothing to another finding. */
+/** Explains a wait that no other rule explains: it adds nothing to another finding. */
 export const emptyWaitExplained = (waiting: Waiting): Explanation => nothingComes(waiting);

@@ -183,7 +183,7 @@ class Hearing {
     const begun = direction.bytes;
     const lengths = fpduLengths(begun, this.#markerOffset);
     const start = segmentStart(begun, this.#markerOffset);
-    // Of a message that began earlier, all bytes here were passed over.
+    // All bytes here belong to a message that began earlier, and were skipped.
     const rest = begun.length > 0 ? (lengths?.streamBytes ?? 0) - begun.length : direction.skipBytes;
     if (begun.length > 0 && lengths !== undefined && isRdmap(start))
       this.#sayMessage(start, lengths.segmentBytes, segment, '; cut by the capture');

@@ -136,7 +136,7 @@ export class QueuePair {
 
   // Receive side
   expectedPsn = 0;
-  /** Of the newest READ or atomic: its answer is a response of its own, no ACK; -1 before the first. Forgotten 2^23 PSNs later, when no duplicate is so old. */
+  /** PSN of the newest READ or atomic, which a response answers instead of an ACK; -1 before the first, and again 2^23 PSNs later, when no duplicate is so old. */
   answeredPsn = NONE;
   msn = 0;
   remoteRights = 0;

@@ -102,7 +102,7 @@ function isOwnIpv4(address: PortAddress, bytes: Uint8Array, at: number): boolean
   return false;
 }
 
-/** Of an address of IPv4 or IPv6 that is a group's: 224.0.0.0/4 (RFC 1112, 4) and ff00::/8 (RFC 4291, 2.7). */
+/** Whether an address of IPv4 or IPv6 is that of a group: 224.0.0.0/4 (RFC 1112, 4) and ff00::/8 (RFC 4291, 2.7). */
 const isGroupIpv4 = (first: number): boolean => first >> 4 === 0xe;
 const GROUP_PREFIX = 0xff;
 

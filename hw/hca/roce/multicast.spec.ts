@@ -70,7 +70,7 @@ async function scene(roce: RoceForm) {
 const join = (node: DataPathNode, mgid: Uint8Array, members: readonly Joined[]): void =>
   node.groups.set(7, mcgEntry.encode({ memberCount: members.length, mgid, members: [...members] }));
 
-/** What a member has received since it was asked last: payloads, and the end of the header ahead of them. */
+/** Payloads that a member received since the last query, with the end of the header ahead of each. */
 function taken({ cq, region }: Member, address: string): number[][] {
   return cq
     .drain()

@@ -135,7 +135,7 @@ export class DatagramDecoder {
     buildRoute(parts, datagrams.routes, record * roceRoute.sizeBytes);
   }
 
-  /** Of Ethernet the destination's GID says whether it is a group's: libmlx4 has written a LID of groups at times, and at times none. */
+  /** On Ethernet the GID tells whether the destination is a group: some versions of libmlx4 write a LID of groups, others none. */
   #noteGroup(record: number): void {
     const { grh, isToGroup } = this.#datagrams;
     isToGroup[record] = isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;

@@ -54,7 +54,7 @@ export interface RequestDecoderPorts {
 }
 
 const FUNCTION_NUMBER_MASK = 7;
-/** What an access of the gateway moves. */
+/** Direction of an access through the gateway. */
 const GATEWAY_BYTES = 4;
 
 export class RequestDecoder {

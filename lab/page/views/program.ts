@@ -36,7 +36,7 @@ export class ProgramView implements View {
   #progress: ProgramProgress | undefined;
   #remarks: readonly ProgramRemark[] = [];
   #operations: readonly PostedOperation[] = [];
-  /** Of the operations, the first that is shown. */
+  /** Index of the first operation shown. */
   #firstShown = 0;
   #shown = '';
   #askedPs = 0;

@@ -60,7 +60,7 @@ export class WatchedRun {
   readonly #recording = new Recording();
   readonly #pieces: string[] = [];
 
-  /** Of the machine that is to be watched. */
+  /** Options of the machine to be watched. */
   readonly analysis: AnalysisOptions = {
     timeline: this.#recording.options,
     capture: { ends: [{ node: 0 }], sizeBytes: captureBytes },

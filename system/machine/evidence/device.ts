@@ -124,7 +124,7 @@ const macText = (bytes: Uint8Array, at: number): string =>
 const macOfNumber = (mac: number): string =>
   (mac.toString(16).padStart(12, '0').match(/../g) ?? []).join(':');
 
-/** What is written while a QP lives. */
+/** Fields that change while a QP lives. */
 type LiveQp = { -readonly [K in keyof QpEvidence]: QpEvidence[K] } & {
   states: StateChange[];
 };
@@ -354,7 +354,7 @@ export class DeviceJournal {
     return code === 0 ? 0 : ackTimeoutUnitNs * 1000 * 2 ** Math.max(code, ackTimeoutCodeMin);
   }
 
-  /** What changes without a command. */
+  /** Fields that change without a command. */
   #refresh(qp: LiveQp, pair: QueuePair): void {
     const { receives } = this.#hca.dataPath.blocks;
     qp.begun = pair.sqCounter;

@@ -1,7 +1,7 @@
 /** Values that JSON carries without loss: what programs are given, return, and tell each other. */
 import { ConfigurationError, textOfThrown } from '../../../base/index.ts';
 
-/** What can be exchanged: anything JSON can carry. */
+/** Values that can be exchanged: anything JSON can carry. */
 export type JsonValue =
   | null
   | boolean

@@ -169,7 +169,7 @@ function checkEventQueues({ driver, hca }: MachineConfig): void {
       );
 }
 
-/** Of memory something is left beside what is set apart. */
+/** Memory must remain after the areas that are set apart. */
 function checkMemory({ host }: MachineConfig): void {
   const sizeKib = host.memory.sizeMib * 1024;
   const apart = {

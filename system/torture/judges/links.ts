@@ -10,7 +10,7 @@ import { isOnEthernet } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
 
 const damagedNote = 'damaged on its way by a fault';
-/** What follows a first finding is mostly the same again. */
+/** Later findings mostly repeat the first. */
 const findingsMax = 3;
 
 export function judgeLinks({ story, capture }: Pick<Played, 'story' | 'capture'>): string[] {

@@ -101,7 +101,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
   return { wrong };
 }
 
-/** What the standard says of the request for an event. */
+/** The standard's rule for a request for an event. */
 class PendingRequest {
   #for: 'none' | 'solicited' | 'next' = 'none';
   /** Completions since the last poll and the last event, and whether one of them was solicited or failed. */

@@ -32,7 +32,7 @@ import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
   readonly regions: readonly RegionPlan[];
-  /** Of a region that a request misses, by so many bytes up or down. */
+  /** Bytes by which a request misses its region, up or down. */
   readonly misses: readonly {
     readonly region: number;
     readonly byBytes: number;

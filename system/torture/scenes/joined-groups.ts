@@ -93,7 +93,7 @@ interface News {
   readonly qpNums: readonly number[];
 }
 
-/** What a QP receives. */
+/** Datagrams that a QP receives. */
 interface Due {
   readonly number: number;
   readonly lengthBytes: number;
@@ -152,7 +152,7 @@ const firstOf = (rounds: readonly Round[], round: number): number =>
 
 const isSame = (left: Place, right: Place): boolean => left.host === right.host && left.qp === right.qp;
 
-/** What a QP is to receive in a round, in the order of the datagrams. */
+/** Datagrams that a QP must receive in a round, in order. */
 function dueTo(place: Place, { qps, rounds }: Args, round: number): Due[] {
   const { members, datagrams } = rounds[round]!;
   const { blocksLoopback, isKeyOther } = qps[place.host]![place.qp]!;

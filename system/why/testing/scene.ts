@@ -63,7 +63,7 @@ import type { ProgramContext } from '../../machine/index.ts';
 export const allAccess =
   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
-/** What one side tells the other. */
+/** Values that the two sides exchange. */
 export interface Address {
   readonly qpn: number;
   readonly psn: number;
@@ -118,7 +118,7 @@ interface Request {
   readonly immData?: number;
 }
 
-/** What a side is made of. */
+/** Options of a side. */
 interface SideParts {
   readonly program: ProgramContext;
   readonly context: IbvContext;
