@@ -41,7 +41,7 @@ const bySyndrome: Readonly<Record<number, number>> = {
 };
 
 /**
- * Vendor syndrome of an error CQE; 0 where there is no more to say.
+ * Vendor syndrome of an error CQE; 0 if the status says all.
  * @param refusal number of the check that last refused the QP an access to memory, from 2; 0: none has
  */
 export function vendorSyndromeOf(syndrome: number, isSend: boolean, refusal: number): number {

@@ -583,7 +583,7 @@ const destroys = (name: string): boolean => /^ibv_(destroy|dereg|dealloc|close|d
 const memberAt = (groups: readonly MulticastMember[], gid: Uint8Array, lid: number): number =>
   groups.findIndex((group) => group.lid === lid && group.gid.every((byte, at) => byte === gid[at]));
 
-/** A QP that has a port is of that port, another of any that there is: then the LID does not count (Linux 6.1, is_valid_mcast_lid). */
+/** A QP with a port uses that port; one without may use any, and then the LID does not count (Linux 6.1, is_valid_mcast_lid). */
 const isEthernetQp = ({ ports }: Device, { qpState, portNum }: QpAttr): boolean =>
   (qpState === QpStateVerb.IBV_QPS_RESET ? ports : [ports[(portNum ?? 1) - 1]]).some(
     (port) => ethernetPortOf(port) !== undefined,

@@ -2,7 +2,7 @@
  * Multicast groups of a device: which QPs receive what is sent to a GID. The table is the device's; the driver chains its entries.
  *
  *     index   0 … hash entries − 1    first entry of each hash value, found by MGID_HASH
- *             … entries − 1           entries that a chain goes on in, handed out here
+ *             … entries − 1           entries that continue a chain, handed out here
  *
  * Source: interface sheet 3.18, 5.6; Linux 6.1, drivers/net/ethernet/mellanox/mlx4/mcg.c (mlx4_qp_attach_common,
  * mlx4_qp_detach_common).

@@ -198,7 +198,7 @@ export class PhysicalMemory implements ImagedMemory {
     return true;
   }
 
-  /** Calls `watcher` for every write to the 4 KiB page of `address`, until {@link unwatch}; never where there is no memory. */
+  /** Calls `watcher` for every write to the 4 KiB page of `address`, until {@link unwatch}; does nothing beyond memory. */
   watch(address: number, watcher: PageWatcher): void {
     if (!this.contains(address, 1)) return;
     const page = address >>> pageShift;

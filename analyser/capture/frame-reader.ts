@@ -89,7 +89,7 @@ function readErf(bytes: Uint8Array): ReadFrame {
 
 /** Where a frame was seen, as far as its own bytes say. */
 export interface SeenAt {
-  /** Number of the device; 0 where there is none. */
+  /** Number of the device; 0 without a device. */
   readonly device: number;
   readonly direction: 'unknown' | 'inbound' | 'outbound';
 }

@@ -60,7 +60,7 @@ export interface EthernetCore {
 
 /** Reports of dwords of host memory that have changed: see hw/pcie/root-complex/word-monitor.ts. */
 interface WordMonitors {
-  /** Requests a report when the big-endian dword at `address` differs from `word`, in place of the last of the same number. */
+  /** Requests a report when the big-endian dword at `address` differs from `word`; replaces the monitor of the same number. */
   monitor(number: number, address: number, word: number): void;
   endMonitor(number: number): void;
 }

@@ -9,8 +9,6 @@ import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
 import { loadPrograms } from './perf-run.ts';
 import { hca } from './testing/in-process.ts';
 
-const rateIn = (out: string): number => Number(/^ 64 .* (\d+\.\d+)$/m.exec(out)![1]);
-
 describe('perf, beyond the memory of a host', () => {
   it('repeats memory under a region of 64 GiB, says so, and misses as a region of 64 GiB does', async () => {
     const words = ['write-bw', '-s', '64', '-q', '4', '-n', '500', '--warmup', '10', '--pattern', 'random'];
@@ -78,30 +76,28 @@ describe('a program with memory that repeats', () => {
   });
 });
 
-describe('a cable above 300 Gb/s', () => {
-  const fast = ['--profile', 'gen5-x16-what-if', '--set', 'hca.receiveBytesPerCycle=256'];
+describe('a cable up to 400 Gb/s', () => {
+  /** Widths of the card and credits of the root port beyond what the cable needs. */
+  const wide = [
+    ...['hca.receiveBytesPerCycle=256', 'hca.gatherBytesPerCycle=256'],
+    ...['pcie.rootPort.postedData=2047', 'pcie.rootPort.postedHeaders=127'],
+  ].flatMap((set) => ['--set', set]);
 
   it.each([
     ['EDR', 100],
     ['HDR', 200],
     ['NDR', 400],
   ])(
-    'IBTA roadmap: 4X %s never carries more than %d Gb/s of data, and its frames take their share',
+    'IBTA vol 2, 5.3: 4X %s carries %d Gb/s, of which packets of 4096 bytes leave most to data',
     async (speed, gigabits) => {
-      const { out, code } = await hca(
-        'perf',
-        'write-bw',
-        '-n',
-        '60',
-        '-q',
-        '4',
-        ...fast,
-        '--set',
-        `wire.speed=${speed}`,
-      );
+      const card = ['--profile', 'gen5-x16-what-if', ...wide, '--set', `wire.speed=${speed}`];
+      const { out, code } = await hca('perf', 'write-bw', '-n', '60', '-q', '4', ...card);
       expect(code).toBe(0);
       const mebibytes = Number(/^ 65536 +60 +\S+ +(\S+)/m.exec(out)![1]);
-      expect((mebibytes * 2 ** 20 * 8) / 1e9).toBeLessThan(gigabits);
+      const share = (mebibytes * 2 ** 20 * 8) / 1e9 / gigabits;
+      // Headers, CRCs and framing take 28 bytes of a packet, 0.7 %; the way out and back of 240 messages takes the rest.
+      expect(share).toBeGreaterThan(0.94);
+      expect(share).toBeLessThan(4096 / (4096 + 28));
     },
   );
 });
@@ -167,9 +163,4 @@ describe('the route of a test', () => {
     const { code, err } = await hca('perf', 'write-bw', '-n', '4', '-x', '9');
     expect([code, err]).toEqual([1, expect.stringContaining('gidIndex is 9, expected 0 to 0')]);
   });
-});
-
-it('has a rate in its columns that JSON has, too', async () => {
-  const { out } = await hca('perf', 'write-bw', '-s', '64', '-n', '10');
-  expect(rateIn(out)).toBeGreaterThan(0);
 });

@@ -183,7 +183,7 @@ function notModelled(nodes: readonly ServedNodeReport[]): string {
   return lines.length === 0 ? '' : `Not modelled, but asked for by the guest   ${lines.join(';  ')}`;
 }
 
-/** What a well-behaved guest never brings about; then what the device refused to nobody's blame, a line for each kind. */
+/** Lines of rules that the guest broke, then of requests and packets that the device refused without a broken rule, one for each kind. */
 function oddities(nodes: readonly ServedNodeReport[]): string {
   const { rule, ...blameless } = refusalTitles;
   const lines = [

@@ -4,7 +4,7 @@
  * from what the curve does; a figure of which less is better is turned over first.
  *
  *     rises    ── above the line: it has risen, and saturates; the foot of a rise is no knee
- *     falls    ── above the line: it was flat, and begins to fall; if there is no such point, below the line: it has fallen, and is flat
+ *     falls    ── above the line: it was flat, and begins to fall; failing that, below the line: it has fallen, and is flat
  *
  * A candidate is a local maximum of the distance behind which the distance drops by the mean step of x (the paper's threshold
  * with its sensitivity 1). A range of x that spans a factor of 8 is taken by its logarithm, on which a straight line looks bent:
@@ -29,7 +29,7 @@ export type Point = readonly [x: number, y: number];
 /**
  * @param points by rising x
  * @param isMoreBetter false for a figure to be low
- * @returns the x of the knee, which for the last point means "there or beyond", or undefined when there is none
+ * @returns the x of the knee, which for the last point means "there or beyond", or undefined without a knee
  */
 export function kneeOf(points: readonly Point[], isMoreBetter = true): number | undefined {
   if (points.length < pointsMin) return undefined;

@@ -37,7 +37,7 @@ export function storyOfSeed(seed: number, scene?: string): Story {
   return orLookedAtAgain(drawScene(seed, isTaken ? drawn : anyScene()));
 }
 
-/** A story of players with all that there is, each part from a stream of its own. */
+/** Draws a story of players with every part, each from a stream of its own. */
 export function playersOfSeed(seed: number): Story {
   const of = (name: string): Random => new Random(seed, name);
   const withRules = withPacketRules(of('packet rules'), withWindows(of('windows'), drawStory(seed)));

@@ -78,7 +78,7 @@ export class CardByHand {
     while (fieldOf(await this.read('status'), status.linkUp) === 0) await this.#cpu.sleep(pollPs);
   }
 
-  /** The card drops frames above 1522 bytes unless it is told how long they may be. */
+  /** The card drops frames above 1522 bytes unless its registers name a longer limit. */
   #takingFrames(rctl: number): number {
     if (this.#mtuBytes <= standardMtuBytes) return rctl;
     this.write('rlpml', this.#mtuBytes + ethernetHeaderBytes + ethernetFcsBytes);

@@ -149,7 +149,7 @@ export interface QpSteps<Q = IbvQp> {
   beforeReady(): void;
   /** @param address of the QP at the other host; @param firstPsn of this one */
   ready(qp: Q, address: RcAddress, firstPsn: number): Promise<void>;
-  /** Runs when all are ready, right before the other side is told. */
+  /** Runs when all are ready, right before the other side is notified. */
   afterReady?(): Promise<void>;
 }
 

@@ -43,7 +43,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
   },
   {
     name: 'sqd-sends-on',
-    what: 'A send queue that is to stand still goes on with what is posted.',
+    what: 'A send queue that must stand still sends what is posted.',
     kind: 'check skipped',
     scene: 'posted-in-any-state',
     file: 'hw/hca/requester/requester.ts',
@@ -82,7 +82,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
   },
   {
     name: 'error-waits-for-answers',
-    what: 'A queue pair that software brings to ERR goes on sending until its peer answers.',
+    what: 'A queue pair that software brings to ERR sends until its peer answers.',
     kind: 'check skipped',
     scene: 'posted-in-any-state',
     file: 'hw/hca/lifecycle/data-path-objects.ts',
@@ -93,7 +93,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
   },
   {
     name: 'reset-keeps-send-ring',
-    what: 'The library begins a queue pair anew with the send counters from before.',
+    what: 'The library restarts a queue pair with its former send counters.',
     kind: 'counter not reset',
     scene: 'posted-in-any-state',
     file: 'userlib/qp.ts',
@@ -566,7 +566,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
   },
   {
     name: 'resend-from-the-middle',
-    what: 'After a time-out sending goes on behind the segment that was lost.',
+    what: 'After a time-out sending continues after the lost segment.',
     kind: 'wrong order',
     scene: 'socket-streams',
     file: 'net/stack/connection-timers.ts',

@@ -334,7 +334,7 @@ export async function fetchesLate(context: ProgramContext): Promise<JsonValue> {
   return [ibv.rdmaEventStr(event.event), Math.round(seconds * 10), more === undefined];
 }
 
-/** Asks once, and is told in the end. */
+/** Asks once, and receives the answer in the end. */
 export async function asksOnce({ verbs, exchange }: ProgramContext): Promise<JsonValue> {
   await exchange.take('listening');
   const channel = await ibv.rdmaCreateEventChannel(verbs);

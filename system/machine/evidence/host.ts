@@ -241,7 +241,7 @@ export class HostJournal {
         use.lastPollPs = this.#nowPs();
         if (count > 0) {
           this.progressCount++;
-          // The program goes on: what it waits in next is another wait.
+          // The program continues: its next wait is another one.
           this.#waits.delete(cpu);
         } else this.#polls(cpu, cq.ring.cqn);
         const line = use.pollLine === undefined ? this.#place() : undefined;

@@ -4,7 +4,7 @@
  * the new registration alone, no access of the old one reaches memory, which its owner fills again at once, and only the new pages
  * are pinned (IBTA volume 1, 11.2.8.8; ibv_rereg_mr(3)). After a failure half-way nothing can be reached until the region is made again.
  *
- *     owner: fill ─► register again ─► fill what nobody may write any more ─────────────► all bytes as they must be
+ *     owner: fill ─► register again ─► fill what the peer must not write any more ─────────────► all bytes as they must be
  *     user:     └► requests by the key (under way) ──► requests by the key, one by one ─┘
  *
  * Both sides keep tables of what the region is and of all bytes, and compute from them the end of each request.
