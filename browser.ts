@@ -33,113 +33,6 @@ export type { Handle, MtuVerb, MwType, PortStateVerb, QpStateVerb, QpTypeVerb } 
 export type { NetworkCounts } from './driver/network/index.ts';
 export type { OnDemandStatistics } from './driver/on-demand/index.ts';
 export {
-  type CoreThread,
-  type CpuCause,
-  type CpuReport,
-  type Host,
-  type InterruptStatistics,
-  type Process,
-  ProcessKilledError,
-  ProgramFailedError,
-  ProgramStuckError,
-} from './host/index.ts';
-export type { MemoryStatistics } from './host/mm/index.ts';
-export type { FarTimes, OperationStage } from './hw/hca/index.ts';
-export type { SocketCalls } from './net/socket/index.ts';
-export {
-  type BlockState,
-  DeadlockError,
-  type ExactPs,
-  type HistogramData,
-  type ObservationColumns,
-  type ObservationTrack,
-  ProcessFailedError,
-  type ProcessInstant,
-  type ProcessObservations,
-  type Random,
-  RunAbortedError,
-  RunError,
-  type RunOutcome,
-  type StateValue,
-  StepLimitError,
-  WorkerLostError,
-} from './sim/index.ts';
-export type {
-  Analysis,
-  AnalysisOptions,
-  CaptureEnd,
-  CaptureOptions,
-  EvidenceOptions,
-  NodeConnections,
-  TraceOptions,
-} from './system/machine/analysis/index.ts';
-export type { DeviceCost, OperationCost, OtherCost } from './system/machine/costs/index.ts';
-export { CostsOverflowError } from './system/machine/costs/index.ts';
-export type * from './system/machine/evidence/evidence.ts';
-export type { PlaceOf } from './system/machine/evidence/index.ts';
-export type { FaultEntry, FaultKind, FaultPlan } from './system/machine/faults/index.ts';
-export {
-  type Exchange,
-  type FrameLedger,
-  type Held,
-  type HostSpent,
-  type JsonValue,
-  type LinkPacket,
-  type LinkPackets,
-  type LogLine,
-  Machine,
-  type MachineOptions,
-  type MemoryTraffic,
-  type NicSoftware,
-  type Partition,
-  type ProgramAccess,
-  type ProgramContext,
-  type ProgramFunction,
-  type ProgramMemory,
-  type ProgramModule,
-  type ProgramOptions,
-  type ProgramState,
-  type ProgressListener,
-  partitions,
-  type Race,
-  type RaceSide,
-  type RocePacketLedger,
-  type RunFacts,
-  type RunLimits,
-  type RunSignal,
-  type TransferMeter,
-  type UnownedAccess,
-  type Verbs,
-  type Watch,
-} from './system/machine/index.ts';
-export {
-  type ConfigurationChoice,
-  configurationOf,
-  type MachineConfig,
-  type ParameterRow,
-  type ParameterValue,
-  type ParameterValues,
-  type Profile,
-  type ProfileListing,
-  profileListing,
-} from './system/machine/profile/index.ts';
-export type * from './system/machine/report/exact-figures.ts';
-export type * from './system/machine/report/hca-ledger.ts';
-export type * from './system/machine/report/host-ledger.ts';
-export type * from './system/machine/report/ledger-link.ts';
-export type * from './system/machine/report/nic-ledger.ts';
-export type * from './system/machine/report/packet-ledger.ts';
-export type * from './system/machine/report/schema.ts';
-export type {
-  DroppedRecords,
-  Timeline,
-  TimelineCategory,
-  TimelineKindName,
-  TimelineOptions,
-  TimelineRecord,
-  TimelineTrack,
-} from './system/machine/timeline/index.ts';
-export {
   type ArrivalKind,
   acceptGuest,
   barrier,
@@ -173,7 +66,114 @@ export {
   type SizeShare,
   type Workload,
   workloadText,
-} from './system/workloads/index.ts';
-export type * from './system/workloads/workload-fields.ts';
+} from './experiments/workloads/index.ts';
+export type * from './experiments/workloads/workload-fields.ts';
+export {
+  type CoreThread,
+  type CpuCause,
+  type CpuReport,
+  type Host,
+  type InterruptStatistics,
+  type Process,
+  ProcessKilledError,
+  ProgramFailedError,
+  ProgramStuckError,
+} from './host/index.ts';
+export type { MemoryStatistics } from './host/mm/index.ts';
+export type { FarTimes, OperationStage } from './hw/hca/index.ts';
+export type {
+  Analysis,
+  AnalysisOptions,
+  CaptureEnd,
+  CaptureOptions,
+  EvidenceOptions,
+  NodeConnections,
+  TraceOptions,
+} from './machine/analysis/index.ts';
+export type { DeviceCost, OperationCost, OtherCost } from './machine/costs/index.ts';
+export { CostsOverflowError } from './machine/costs/index.ts';
+export type * from './machine/evidence/evidence.ts';
+export type { PlaceOf } from './machine/evidence/index.ts';
+export type { FaultEntry, FaultKind, FaultPlan } from './machine/faults/index.ts';
+export {
+  type Exchange,
+  type FrameLedger,
+  type Held,
+  type HostSpent,
+  type JsonValue,
+  type LinkPacket,
+  type LinkPackets,
+  type LogLine,
+  Machine,
+  type MachineOptions,
+  type MemoryTraffic,
+  type NicSoftware,
+  type Partition,
+  type ProgramAccess,
+  type ProgramContext,
+  type ProgramFunction,
+  type ProgramMemory,
+  type ProgramModule,
+  type ProgramOptions,
+  type ProgramState,
+  type ProgressListener,
+  partitions,
+  type Race,
+  type RaceSide,
+  type RocePacketLedger,
+  type RunFacts,
+  type RunLimits,
+  type RunSignal,
+  type TransferMeter,
+  type UnownedAccess,
+  type Verbs,
+  type Watch,
+} from './machine/index.ts';
+export {
+  type ConfigurationChoice,
+  configurationOf,
+  type MachineConfig,
+  type ParameterRow,
+  type ParameterValue,
+  type ParameterValues,
+  type Profile,
+  type ProfileListing,
+  profileListing,
+} from './machine/profile/index.ts';
+export type * from './machine/report/exact-figures.ts';
+export type * from './machine/report/hca-ledger.ts';
+export type * from './machine/report/host-ledger.ts';
+export type * from './machine/report/ledger-link.ts';
+export type * from './machine/report/nic-ledger.ts';
+export type * from './machine/report/packet-ledger.ts';
+export type * from './machine/report/schema.ts';
+export type {
+  DroppedRecords,
+  Timeline,
+  TimelineCategory,
+  TimelineKindName,
+  TimelineOptions,
+  TimelineRecord,
+  TimelineTrack,
+} from './machine/timeline/index.ts';
+export type { SocketCalls } from './net/socket/index.ts';
+export {
+  type BlockState,
+  DeadlockError,
+  type ExactPs,
+  type HistogramData,
+  type ObservationColumns,
+  type ObservationTrack,
+  ProcessFailedError,
+  type ProcessInstant,
+  type ProcessObservations,
+  type Random,
+  RunAbortedError,
+  RunError,
+  type RunOutcome,
+  type StateValue,
+  StepLimitError,
+  WorkerLostError,
+} from './sim/index.ts';
 export * from './userlib/index.ts';
 export * from './userlib/messaging/index.ts';

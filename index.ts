@@ -13,6 +13,7 @@
 import './runtime/node.ts';
 
 export * from './browser.ts';
+export { renderReport } from './explain/text/render.ts';
 export {
   type AccessCount,
   type Cabling,
@@ -31,6 +32,5 @@ export {
   type ServeStart,
   type SlotAccesses,
   serve,
-} from './system/serve/index.ts';
-export type * from './system/serve/serve-report.ts';
-export { renderReport } from './system/text/render.ts';
+} from './guests/serve/index.ts';
+export type * from './guests/serve/serve-report.ts';

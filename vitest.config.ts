@@ -42,10 +42,12 @@ const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/
 const scenarios = [
   'test/!(bench|docs|machine-image|package|*.long).spec.ts',
   'test/wire/*.spec.ts',
-  'system/{bottleneck,model,studies,timeline,torture,validate,workloads}/**/*.spec.ts',
-  'system/machine/**/!(workers).spec.ts',
+  'experiments/{bottleneck,model,studies,validate,workloads}/**/*.spec.ts',
+  'explain/timeline/**/*.spec.ts',
+  'torture/**/*.spec.ts',
+  'machine/**/!(workers).spec.ts',
 ];
-/** Commands of `hca`, most of them in the process of their spec, which is afterwards as it was (system/cli/testing). */
+/** Commands of `hca`, most of them in the process of their spec, which is afterwards as it was (cli/testing). */
 const ofCommands = [
   ...[
     'cli',
@@ -63,15 +65,16 @@ const ofCommands = [
 /** What stands around the machine, and leaves nothing behind: pages, tables, sweeps, the server, a guest's parts. */
 const tools = [
   'build/{local-names,plain-fields,wide-fields}.spec.ts',
-  'guest/**/*.spec.ts',
+  'guests/**/*.spec.ts',
   'lab/page/*.spec.ts',
   'lab/worker/!(program-session).spec.ts',
   'lab/worker/operation/*.spec.ts',
-  `system/cli/!(${ofCommands}|torture-served).spec.ts`,
-  'system/cli/chart/*.spec.ts',
-  'system/{linux-lab,page,pages,report-diff,serve,sweep,text}/**/*.spec.ts',
+  'build/pages/*.spec.ts',
+  `cli/**/!(${ofCommands}|torture-served).spec.ts`,
+  'experiments/{runs,sweep}/**/*.spec.ts',
+  'explain/{page,diff,text}/**/*.spec.ts',
 ];
-const commands = [`system/cli/@(${ofCommands}).spec.ts`];
+const commands = [`cli/**/@(${ofCommands}).spec.ts`];
 const apart = [
   '**/node_modules/**',
   '**/dist/**',
@@ -89,7 +92,7 @@ export default defineConfig({
   plugins: [...builtForm],
   test: {
     setupFiles: isQuick ? [nodeRuntime, quickProperties] : [nodeRuntime],
-    // What `hca` runs is run by specs as it is (system/cli/testing).
+    // What `hca` runs is run by specs as it is (cli/testing).
     server: { deps: { external: [/\/dist\/checkout\//] } },
     testTimeout: 120_000,
     hookTimeout: 120_000,

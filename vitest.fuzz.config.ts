@@ -17,7 +17,7 @@ export default defineConfig({
       'hw/hca/receiver/multicast-stories.spec.ts',
       'hw/hca/port/hostile-mads.spec.ts',
       'driver/cm/hostile-messages.spec.ts',
-      'system/serve/hostile-stranger.spec.ts',
+      'guests/serve/hostile-stranger.spec.ts',
       'host/mm/random-stories.spec.ts',
     ],
   },

@@ -46,7 +46,7 @@ export interface Runtime {
    * @throws ConfigurationError when the file cannot be written
    */
   openLog(file: string, sizeBytes: number): TextSink;
-  /** Gives a thread that runs one part of a machine: system/machine/partition/part-api.ts. `order` is plain data. */
+  /** Gives a thread that runs one part of a machine: machine/partition/part-api.ts. `order` is plain data. */
   startPart(order: unknown): RuntimeThread;
 }
 

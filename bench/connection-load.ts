@@ -2,8 +2,15 @@
  * The programs behind the figures of bench/notes/measured.md for many connections: QPs that share a CQ and a receive queue, each
  * connected with its namesake at the other host, and WRITEs of 64 bytes over all of them in turn.
  */
-import type { JsonValue, ProgramContext } from '../system/machine/index.ts';
-import { barrier, connectRc, createBuffer, openEndpoint, type RcBuffer } from '../system/workloads/index.ts';
+
+import {
+  barrier,
+  connectRc,
+  createBuffer,
+  openEndpoint,
+  type RcBuffer,
+} from '../experiments/workloads/index.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 import {
   createCq,
   createQp,

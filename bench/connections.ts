@@ -3,7 +3,7 @@
  * what one WRITE over them costs it. `npm run bench` measures each number in a process of its own, whose memory has no past.
  */
 import '../runtime/node.ts';
-import { type JsonValue, Machine } from '../system/machine/index.ts';
+import { type JsonValue, Machine } from '../machine/index.ts';
 import type { ConnectionFigures, ConnectionLoad } from './connection-load.ts';
 
 /** Physical memory of each host: 8 KiB for a connection and what else there is. */

@@ -1,6 +1,7 @@
 /** `node build/run.ts bench/first-doorbell`: milliseconds of wall time from the creation of a machine to its first doorbell, by part. */
-import { Machine, type ProgramContext } from '../system/machine/index.ts';
-import { connectRc, createBuffer, createRcQps, openEndpoint } from '../system/workloads/index.ts';
+
+import { connectRc, createBuffer, createRcQps, openEndpoint } from '../experiments/workloads/index.ts';
+import { Machine, type ProgramContext } from '../machine/index.ts';
 import { createCq, IBV_SEND_SIGNALED, IBV_WR_RDMA_WRITE, IbvWc, postSend, spinCq } from '../userlib/index.ts';
 
 export type FirstDoorbell = Readonly<Record<string, number>>;

@@ -6,12 +6,12 @@
 import '../runtime/node.ts';
 import { Session } from 'node:inspector';
 import {
-  type JsonValue,
-  Machine,
-  type MachineOptions,
-  type ProgramOptions,
-} from '../system/machine/index.ts';
-import { bandwidthClient, bandwidthServer, parsedWorkload, perfArgsOf } from '../system/workloads/index.ts';
+  bandwidthClient,
+  bandwidthServer,
+  parsedWorkload,
+  perfArgsOf,
+} from '../experiments/workloads/index.ts';
+import { type JsonValue, Machine, type MachineOptions, type ProgramOptions } from '../machine/index.ts';
 
 const args = perfArgsOf(parsedWorkload('write-bw,size=64,iters=100,qps=3')) as unknown as JsonValue;
 const programs: readonly ProgramOptions[] = [bandwidthClient, bandwidthServer].map((run, node) => ({

@@ -16,9 +16,9 @@
  */
 import '../runtime/node.ts';
 import { Command } from 'commander';
-import { jsonText, writeOutput } from '../system/cli/output.ts';
-import { type JsonValue, Machine, type Partition } from '../system/machine/index.ts';
-import { tableOf } from '../system/text/table.ts';
+import { jsonText, writeOutput } from '../cli/output.ts';
+import { tableOf } from '../explain/text/table.ts';
+import { type JsonValue, Machine, type Partition } from '../machine/index.ts';
 import { calibration, type Figure, textOf } from './figure.ts';
 import { qpCostsOf, qpTableOf } from './qp-costs.ts';
 import { figureOfShortPoints } from './short-points.ts';

@@ -4,8 +4,8 @@
  * than the one before. A figure is the processor time of a run by that of the fast form in the same round: neighbours change both.
  */
 import '../runtime/node.ts';
-import { type JsonValue, Machine, type MachineOptions } from '../system/machine/index.ts';
-import { tableOf } from '../system/text/table.ts';
+import { tableOf } from '../explain/text/table.ts';
+import { type JsonValue, Machine, type MachineOptions } from '../machine/index.ts';
 import { medianOf } from './figure.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 

@@ -1,7 +1,7 @@
 /** What a WRITE costs with so many connected QPs, each number of them in a process of its own. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { tableOf } from '../system/text/table.ts';
+import { tableOf } from '../explain/text/table.ts';
 import type { ConnectionCosts } from './connections.ts';
 import { calibration, type Figure } from './figure.ts';
 

@@ -1,5 +1,5 @@
 /** Many short simulations in one process, as a sweep over a parameter is: what one of them takes, and for what. */
-import { type JsonValue, Machine } from '../system/machine/index.ts';
+import { type JsonValue, Machine } from '../machine/index.ts';
 import { calibration, type Figure } from './figure.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 

@@ -11,8 +11,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { integer } from '../system/cli/options.ts';
-import { localRunner } from '../system/cli/sweep-engine.ts';
+import { integer } from '../cli/options.ts';
+import { localRunner } from '../cli/sweep/sweep-engine.ts';
 import {
   checkedSpec,
   headerOf,
@@ -22,7 +22,7 @@ import {
   ResultsFile,
   runWork,
   workOf,
-} from '../system/sweep/index.ts';
+} from '../experiments/sweep/index.ts';
 
 const {
   jobs,

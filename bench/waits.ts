@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { packageFolder } from '../system/package-folder.ts';
+import { packageFolder } from '../runtime/package-folder.ts';
 import { calibration, type Figure, medianOf } from './figure.ts';
 import type { FirstDoorbell } from './first-doorbell.ts';
 

@@ -2,8 +2,14 @@
  * The program of the benchmarks: keeps a fixed number of messages of one verb in flight on each of its QPs until it has
  * sent a fixed number, one completion for every quarter of the window.
  */
-import type { JsonValue, ProgramContext } from '../system/machine/index.ts';
-import { bandwidthClient, bandwidthServer, type PerfArgs, type PerfVerb } from '../system/workloads/index.ts';
+
+import {
+  bandwidthClient,
+  bandwidthServer,
+  type PerfArgs,
+  type PerfVerb,
+} from '../experiments/workloads/index.ts';
+import type { JsonValue, ProgramContext } from '../machine/index.ts';
 
 export interface Load {
   readonly verb: PerfVerb;

@@ -19,7 +19,7 @@ function keepCompiledIn(folder) {
   module.enableCompileCache?.(process.env.NODE_COMPILE_CACHE);
 }
 
-const start = (folder) => import(pathToFileURL(join(folder, 'system/cli/main.js')).href);
+const start = (folder) => import(pathToFileURL(join(folder, 'cli/main.js')).href);
 
 const isCheckout = existsSync(join(root, 'build/checkout.ts'));
 

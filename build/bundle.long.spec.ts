@@ -22,14 +22,14 @@ async function reportOf(main: string, partition: string): Promise<string> {
 
 describe('the built form', () => {
   it('gives the report that the sources give, in one thread and in several', async () => {
-    const source = await reportOf(join(root, 'system/cli/main.ts'), 'single');
+    const source = await reportOf(join(root, 'cli/main.ts'), 'single');
     expect(JSON.parse(source)).toHaveProperty('checks.balanced', true);
     for (const partition of ['single', 'per-node'])
-      expect(await reportOf(join(built, 'system/cli/main.js'), partition), partition).toBe(source);
+      expect(await reportOf(join(built, 'cli/main.js'), partition), partition).toBe(source);
   });
 
   it('holds each module once', () => {
-    const files = ['model.js', 'rest.js', 'system/cli/main.js', 'runtime/part-worker.js'];
+    const files = ['model.js', 'rest.js', 'cli/main.js', 'runtime/part-worker.js'];
     const modules = files.flatMap(
       (file) => readFileSync(join(built, file), 'utf8').match(/^\/\/ \w[\w/-]*\.ts$/gm)!,
     );

@@ -1,10 +1,10 @@
 /**
  * The modules of the repository as a few JavaScript files, which a process loads in a third of the time of 900:
  *
- *     index.js, system/cli/main.js, system/workloads/…   what is started or imported by its address, under its own name
+ *     index.js, cli/main.js, experiments/workloads/…   what is started or imported by its address, under its own name
  *     model.js                                           what `index.ts` brings: the machine and what programs speak
  *     rest.js                                            the command line, serving, guests, stories
- *     system/vitest/index.js                             fixture and matchers: the only file that imports vitest
+ *     experiments/vitest/index.js                             fixture and matchers: the only file that imports vitest
  *
  * What is started by its address is listed in `knip.json`. A module's `import.meta.url` is the address that it would have as a
  * file of its own, so modules find each other as they do in the sources.
@@ -19,7 +19,7 @@ import { withWideFields } from './wide-fields.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** The room that only tests of users import. */
-const forVitest = join(root, 'system', 'vitest');
+const forVitest = join(root, 'experiments', 'vitest');
 
 type Modules = (id: string) => ModuleInfo | null;
 

@@ -25,7 +25,7 @@ const usersOf = (name: string): string => join(folderOf(name), 'users');
 const command = [join(tree.folder, 'bin/hca.js'), '--version'];
 const version = (): string =>
   execFileSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-const source = join(tree.folder, 'system/cli/command-line.ts');
+const source = join(tree.folder, 'cli/command-line.ts');
 const edit = (from: string, to: string): void =>
   writeFileSync(source, readFileSync(source, 'utf8').replace(from, to));
 

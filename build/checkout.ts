@@ -1,7 +1,7 @@
 /**
  * The built form of a checkout, made when it is asked for and the sources are not those of any build at hand.
  *
- *     dist/checkout/3f2a…/system/cli/main.js      the folder's name: path, size and time of change of every source
+ *     dist/checkout/3f2a…/cli/main.js      the folder's name: path, size and time of change of every source
  *
  * So nothing stale is ever run, two processes may build at once, and one that runs keeps the files it began with: a
  * build's folder gets its name when it is whole, and is not removed while a process runs that is noted in its `users`.
@@ -25,8 +25,23 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const builds = join(root, 'dist', 'checkout');
 /** What the built form is made from and by. */
 export const rooms = [
-  ...['abi', 'analyser', 'base', 'bench', 'build', 'driver', 'guest', 'host', 'hw', 'lab', 'net'],
-  ...['runtime', 'sim', 'system', 'userlib', 'wire'],
+  ...[
+    'abi',
+    'analyser',
+    'base',
+    'bench',
+    'build',
+    'cli',
+    'driver',
+    'experiments',
+    'explain',
+    'guests',
+    'host',
+    'hw',
+    'lab',
+    'net',
+  ],
+  ...['machine', 'runtime', 'sim', 'torture', 'userlib', 'wire'],
 ];
 const files = ['index.ts', 'browser.ts', 'knip.json', 'package-lock.json'];
 /** The latest builds are kept, and each that a process runs: it loads more of it later, for a thread that it starts. */

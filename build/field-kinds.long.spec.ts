@@ -35,7 +35,7 @@ const urlIn = (folder: string, file: string): string =>
 const runs = (folder: string): string => `
   const { Machine } = await import(${urlIn(folder, 'index.js')});
   await Machine.create({ set: { 'pcie.link.lanes': 3 } }).catch(({ stack }) => stack);
-  const { runCommandLine } = await import(${urlIn(folder, 'system/cli/command-line.js')});
+  const { runCommandLine } = await import(${urlIn(folder, 'cli/command-line.js')});
   for (const size of ['65536', '64'])
     await runCommandLine(['perf', 'write-bw', '--size', size, '--iters', '300']);`;
 

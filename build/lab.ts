@@ -62,9 +62,9 @@ const isOurs = (id: string): boolean => id.startsWith(root) && !id.includes('nod
 
 /** Files that several others import, by a module that is in each; others have the name of their only or last module. */
 const sharedNames: readonly (readonly [module: string, name: string])[] = [
-  ['system/machine/profile/configuration.ts', 'machine'],
-  ['system/machine/machine.ts', 'library'],
-  ['system/model/path.ts', 'closed-form'],
+  ['machine/profile/configuration.ts', 'machine'],
+  ['machine/machine.ts', 'library'],
+  ['experiments/model/path.ts', 'closed-form'],
   ['node_modules/@lezer/common/dist/index.js', 'parser'],
 ];
 

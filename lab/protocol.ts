@@ -1,8 +1,9 @@
 /** What the page and its workers say to each other: plain data, by comlink. */
-import type { ParameterValues } from '../system/machine/profile/index.ts';
-import type { ComparePath } from '../system/workloads/index.ts';
 
-export { type ComparePath, comparePaths, pathTitles } from '../system/workloads/index.ts';
+import type { ComparePath } from '../experiments/workloads/index.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
+
+export { type ComparePath, comparePaths, pathTitles } from '../experiments/workloads/index.ts';
 
 /** A machine as the page describes it. */
 export interface LabMachine {

@@ -3,7 +3,7 @@ import './node.ts';
 import { parentPort } from 'node:worker_threads';
 import * as Comlink from 'comlink';
 import { InvariantError } from '../base/index.ts';
-import { type PartOrder, partApiOf } from '../system/machine/index.ts';
+import { type PartOrder, partApiOf } from '../machine/index.ts';
 import { endpointOf } from './endpoint.ts';
 import type { PartMessage } from './part-threads.ts';
 

@@ -1,7 +1,7 @@
 /**
  * A channel carries timestamped records from one logical process to another through a single-producer
  * single-consumer ring in a SharedArrayBuffer. The ring is the only thing two logical processes share, in one
- * thread or in two; payload that need not travel in it (system/machine/node/) is no exception that the processes could notice.
+ * thread or in two; payload that need not travel in it (machine/node/) is no exception that the processes could notice.
  *
  * Record: 64-byte header, then the payload, padded to a multiple of 16 bytes (so that what is left at the ring's end
  * always has room for the size and kind of a padding record) and never split at the ring's end.

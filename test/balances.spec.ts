@@ -1,12 +1,12 @@
 /**
  * The six balances, after everything that a machine can do well: cycles of cores and blocks, TLPs, interrupts, packets and
  * operations. (The other scenarios of this folder, faults and bad input among them, hold them too, with
- * `expectBalanced`; system/machine/report/checks.spec.ts corrupts each balance to see it fail.)
+ * `expectBalanced`; machine/report/checks.spec.ts corrupts each balance to see it fail.)
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import type { ProgramOptions } from '../system/machine/program.ts';
-import type { Report } from '../system/machine/report/schema.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { ProgramOptions } from '../machine/program.ts';
+import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
 import { bystanders, programOf, programsOf, runPrograms, smallMachine } from './machines.ts';
 

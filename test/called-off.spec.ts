@@ -3,9 +3,9 @@
  * only bound a test from above, by its time-out.
  */
 import { describe, expect, it, vi } from 'vitest';
+import type { Machine } from '../machine/machine.ts';
+import type { Partition } from '../machine/partition/placement.ts';
 import { RunAbortedError } from '../sim/index.ts';
-import type { Machine } from '../system/machine/machine.ts';
-import type { Partition } from '../system/machine/partition/placement.ts';
 import { bytesOf, programOf, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

@@ -3,17 +3,17 @@
  * operation costs the passive host nothing is shown by the ledger of its cores at the instants of start and end.
  */
 import { describe, expect, it, vi } from 'vitest';
-import runCompare, { type CompareRow } from '../system/cli/compare-run.ts';
-import type { Machine, MachineOptions } from '../system/machine/machine.ts';
-import { profileListing } from '../system/machine/profile/index.ts';
-import type { JsonValue } from '../system/machine/program.ts';
+import runCompare, { type CompareRow } from '../experiments/runs/compare-run.ts';
 import {
   type CompareArgs,
   type ComparePath,
   comparePaths,
   machineOf,
   type SideResult,
-} from '../system/workloads/compare-plan.ts';
+} from '../experiments/workloads/compare-plan.ts';
+import type { Machine, MachineOptions } from '../machine/machine.ts';
+import { profileListing } from '../machine/profile/index.ts';
+import type { JsonValue } from '../machine/program.ts';
 import { smallMachine, smallMemory } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -124,7 +124,7 @@ describe('what a path costs', () => {
 async function loaded(path: ComparePath, options: MachineOptions): Promise<Machine> {
   const machine = await smallMachine({ ...options, set: { ...options.set, ...machineOf(path) } });
   for (const [node, exportName] of ['compareSender', 'compareReceiver'].entries()) {
-    const run = { url: new URL('../system/workloads/compare-sides.ts', import.meta.url), exportName };
+    const run = { url: new URL('../experiments/workloads/compare-sides.ts', import.meta.url), exportName };
     await machine.load({ node, name: exportName, run, args: argsOf(path) as unknown as JsonValue });
   }
   return machine;

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { packetsIn, readCapture } from '../analyser/capture/index.ts';
-import type { MachineOptions } from '../system/machine/machine.ts';
+import type { MachineOptions } from '../machine/machine.ts';
 import { expectBalanced } from './expectations.ts';
 import { eachPartition, programOf, runPrograms, smallMachine } from './machines.ts';
 import type { ResetArgs } from './programs/connecting.ts';

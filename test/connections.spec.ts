@@ -3,7 +3,7 @@
  * many at once, with nobody at the port, with a program that is killed, and with the driver removed.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { MachineOptions } from '../system/machine/machine.ts';
+import type { MachineOptions } from '../machine/machine.ts';
 import { expectBalanced, noResources } from './expectations.ts';
 import { bytesOf, programOf, runPrograms, smallMachine } from './machines.ts';
 

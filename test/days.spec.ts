@@ -1,6 +1,6 @@
 /** Machines that run for days of simulated time: nothing is less exact than at the start, and nothing has been forgotten. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import type { JsonValue } from '../system/machine/program.ts';
+import type { JsonValue } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { bytesOf, eachPartition, programOf, runPrograms, smallMachine } from './machines.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
-import { hca, hcaWithin } from '../system/cli/testing/in-process.ts';
+import { hca, hcaWithin } from '../cli/testing/in-process.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 

@@ -3,8 +3,8 @@
  * thousands begin in the middle of all that is under way, at every phase of the clocks, and nothing may be seen of them.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import type { ProgramOptions } from '../system/machine/program.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { ProgramOptions } from '../machine/program.ts';
 import { bytesOf, type Outcome, programOf, programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 240_000 });

@@ -1,6 +1,6 @@
 /** What every scenario must leave behind. */
 import { expect } from 'vitest';
-import type { Report } from '../system/machine/report/schema.ts';
+import type { Report } from '../machine/report/schema.ts';
 import type { Outcome } from './machines.ts';
 import type { BystanderResult } from './programs/bystander.ts';
 

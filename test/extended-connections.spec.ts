@@ -1,7 +1,7 @@
 /** XRC by verbs (IBTA vol 1, annex A14): processes that share a target, and what the verbs refuse as libmlx4 does. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import type { ParameterValues } from '../system/machine/profile/index.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
 import { EINVAL } from '../userlib/index.ts';
 import { expectBalanced } from './expectations.ts';
 import { type Outcome, programOf, runPrograms } from './machines.ts';

@@ -3,11 +3,11 @@
  * it comes back where hardware would.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { checkedFaults, type FaultPlan } from '../system/machine/faults/index.ts';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import { MachinePart } from '../system/machine/partition/part.ts';
-import { planMachine } from '../system/machine/plan.ts';
-import { configurationOf } from '../system/machine/profile/index.ts';
+import { checkedFaults, type FaultPlan } from '../machine/faults/index.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import { MachinePart } from '../machine/partition/part.ts';
+import { planMachine } from '../machine/plan.ts';
+import { configurationOf } from '../machine/profile/index.ts';
 import { expectBalanced, noResources } from './expectations.ts';
 import { bothPartitions, bytesOf, programOf, runPrograms, smallMemory } from './machines.ts';
 import type { SurvivorArgs, SurvivorResult } from './programs/survivor.ts';

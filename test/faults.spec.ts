@@ -5,10 +5,10 @@
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CommandStatus } from '../abi/command-status.ts';
-import type { FaultPlan } from '../system/machine/faults/index.ts';
-import type { Machine } from '../system/machine/machine.ts';
-import type { ProgramOptions } from '../system/machine/program.ts';
-import { renderReport } from '../system/text/render.ts';
+import { renderReport } from '../explain/text/render.ts';
+import type { FaultPlan } from '../machine/faults/index.ts';
+import type { Machine } from '../machine/machine.ts';
+import type { ProgramOptions } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { bytesOf, type Outcome, programOf, runPrograms, smallMachine } from './machines.ts';
 

@@ -9,9 +9,9 @@
 import '../runtime/node.ts';
 import { createHash } from 'node:crypto';
 import { Command } from 'commander';
-import { type SeedRange, seedRange } from '../system/cli/seed-range.ts';
-import { runStory, textOf } from '../system/torture/run-story.ts';
-import { storyOfSeed } from '../system/torture/story-of-seed.ts';
+import { type SeedRange, seedRange } from '../cli/torture/seed-range.ts';
+import { runStory, textOf } from '../torture/run-story.ts';
+import { storyOfSeed } from '../torture/story-of-seed.ts';
 import { programsOf, runPrograms } from './machines.ts';
 
 const hashOf = (value: unknown): string => createHash('sha256').update(textOf(value)).digest('hex');

@@ -3,18 +3,18 @@
  * texts differ. Also random hardware and workloads to do so with.
  */
 import { crc32 } from 'node:zlib';
+import { parsedWorkload, perfArgsOf } from '../experiments/workloads/workload.ts';
 import { PhysicalMemory } from '../host/physical-memory.ts';
-import { Random } from '../sim/index.ts';
 import {
   BootedMachines,
   type BootedMachinesOptions,
   freshMachines,
   type MachineSource,
-} from '../system/machine/booted-machines.ts';
-import type { Machine, MachineOptions } from '../system/machine/machine.ts';
-import type { JsonValue, ProgramOptions } from '../system/machine/program.ts';
-import { drawHardware } from '../system/torture/draw-hardware.ts';
-import { parsedWorkload, perfArgsOf } from '../system/workloads/workload.ts';
+} from '../machine/booted-machines.ts';
+import type { Machine, MachineOptions } from '../machine/machine.ts';
+import type { JsonValue, ProgramOptions } from '../machine/program.ts';
+import { Random } from '../sim/index.ts';
+import { drawHardware } from '../torture/draw-hardware.ts';
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
@@ -119,7 +119,7 @@ const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 export function perfPrograms(text: string): ProgramOptions[] {
   const args = perfArgsOf(parsedWorkload(text));
   const kind = args.isLatency ? 'latency' : 'bandwidth';
-  const url = new URL(`../system/workloads/perf-${kind}${ending}`, import.meta.url);
+  const url = new URL(`../experiments/workloads/perf-${kind}${ending}`, import.meta.url);
   return ['Client', 'Server'].map((role, node) => ({
     node,
     name: role.toLowerCase(),

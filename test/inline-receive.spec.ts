@@ -1,6 +1,6 @@
 /** Inline receive by verbs: the same bytes in the same buffers, by fewer writes and without a look at a key, for a copy of the processor. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Report } from '../system/machine/report/schema.ts';
+import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
 import { eachPartition, type Outcome, programOf, runPrograms } from './machines.ts';
 import { messageBytes, messages } from './programs/inline-receive.ts';

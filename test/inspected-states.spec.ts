@@ -1,9 +1,9 @@
 /** What `machine.inspect()` returns is the machine's: the same at every instant, however it is cut and whatever one instant leaves unordered. */
 import { describe, expect, it, vi } from 'vitest';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { ProgramOptions } from '../machine/program.ts';
 import type { BlockState } from '../sim/index.ts';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import type { ProgramOptions } from '../system/machine/program.ts';
-import { differencesOf } from '../system/torture/first-difference.ts';
+import { differencesOf } from '../torture/first-difference.ts';
 import { programOf, programsOf, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });

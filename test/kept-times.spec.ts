@@ -6,16 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 const root = new URL('..', import.meta.url);
-const folders = [
-  'sim',
-  'hw',
-  'wire',
-  'host',
-  'net',
-  'system/machine/node',
-  'system/serve',
-  'system/machine/partition',
-];
+const folders = ['sim', 'hw', 'wire', 'host', 'net', 'machine/node', 'guests/serve', 'machine/partition'];
 
 /** Names of durations, and of what does not outlast an event. */
 const durations = new Set([

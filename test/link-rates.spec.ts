@@ -3,9 +3,9 @@
  * from the standards' figures alone; the simulation comes near and never beats them.
  */
 import { expect, it, vi } from 'vitest';
-import runPerf from '../system/cli/perf-run.ts';
-import type { ParameterValues } from '../system/machine/profile/index.ts';
-import type { BandwidthResult } from '../system/workloads/perf-plan.ts';
+import runPerf from '../experiments/runs/perf-run.ts';
+import type { BandwidthResult } from '../experiments/workloads/perf-plan.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 

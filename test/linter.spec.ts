@@ -3,8 +3,8 @@
  * their device. Each finding is true, and of the process that did it.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { Machine } from '../system/machine/machine.ts';
-import type { ProgramOptions } from '../system/machine/program.ts';
+import { Machine } from '../machine/machine.ts';
+import type { ProgramOptions } from '../machine/program.ts';
 import { programOf, smallMemory } from './machines.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

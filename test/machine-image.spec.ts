@@ -9,10 +9,10 @@ import { parseAst } from 'rolldown/parseAst';
 import { describe, expect, it, vi } from 'vitest';
 import type { Audit } from '../bench/image-audit.ts';
 import type { Node } from '../build/edit.ts';
-import { BootedMachines, freshMachines } from '../system/machine/booted-machines.ts';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import { programsOf } from '../system/torture/run-story.ts';
-import { storyOfSeed } from '../system/torture/story-of-seed.ts';
+import { BootedMachines, freshMachines } from '../machine/booted-machines.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import { programsOf } from '../torture/run-story.ts';
+import { storyOfSeed } from '../torture/story-of-seed.ts';
 import { capturedVariables } from './captured-variables.ts';
 import { isAll, itOfAll, rowsOf } from './extent.ts';
 import { comparison, outcomeOn, perfPrograms, randomComparison, workloads } from './image-stories.ts';
@@ -24,7 +24,7 @@ const root = join(import.meta.dirname, '..');
 
 /** Without what only observes: of a machine with an analysis or a timeline there is no image. */
 const modelFiles = (): string[] =>
-  ['base', 'sim', 'abi', 'wire', 'hw', 'host', 'driver', 'userlib', 'system/machine']
+  ['base', 'sim', 'abi', 'wire', 'hw', 'host', 'driver', 'userlib', 'machine']
     .flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))
     .filter((file) => !/spec|testing|-bench|toy-|machine\/timeline/.test(file));
 
@@ -40,7 +40,7 @@ const ofOneCall = [
   'hw/hca/statistics/operations.ts lastCycle',
   'hw/pcie/root-complex/device-read.ts read',
   'sim/ledger.ts sum',
-  'system/machine/partition/part.ts left',
+  'machine/partition/part.ts left',
   'userlib/cq.ts counter',
 ];
 
@@ -200,12 +200,12 @@ describe('an image has all that the state of a machine is in', () => {
     );
     expect(found.filter((name) => !ofOneCall.includes(name)).toSorted()).toEqual([
       // Counts a NIC's accesses for its faults: of a machine with a NIC there is no image.
-      'system/machine/faults/nic-faults.ts accesses',
+      'machine/faults/nic-faults.ts accesses',
       // Assigned once while the host is built, and constant from then on.
-      'system/machine/node/host-node.ts accesses',
+      'machine/node/host-node.ts accesses',
       // Of a thread's part, and of loading a module: no part of a machine.
-      'system/machine/partition/part-api.ts port',
-      'system/machine/partition/program-module.ts module',
+      'machine/partition/part-api.ts port',
+      'machine/partition/program-module.ts module',
     ]);
   });
 

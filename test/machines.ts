@@ -1,8 +1,8 @@
 /** Machines of the system tests: small, so that a test takes a moment, and closed whatever happens. */
-import { Machine, type MachineOptions } from '../system/machine/machine.ts';
-import type { Partition } from '../system/machine/partition/placement.ts';
-import type { JsonValue, ProgramOptions } from '../system/machine/program.ts';
-import type { Report } from '../system/machine/report/schema.ts';
+import { Machine, type MachineOptions } from '../machine/machine.ts';
+import type { Partition } from '../machine/partition/placement.ts';
+import type { JsonValue, ProgramOptions } from '../machine/program.ts';
+import type { Report } from '../machine/report/schema.ts';
 import { rowsOf } from './extent.ts';
 
 /**

@@ -3,7 +3,7 @@
  * in and out around them, and through a fork.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { renderReport } from '../system/text/render.ts';
+import { renderReport } from '../explain/text/render.ts';
 import { expectBalanced, expectUntouched } from './expectations.ts';
 import { bystanders, eachPartition, programOf, programsOf, runPrograms } from './machines.ts';
 

@@ -3,8 +3,8 @@
  * bytes that move are those that the program sees, and nothing stays pinned.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import type { JsonValue } from '../system/machine/program.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { JsonValue } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { eachPartition, type Outcome, programOf, runPrograms } from './machines.ts';
 

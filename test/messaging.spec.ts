@@ -3,9 +3,9 @@
  * either way of waiting; what fails, fails alone.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { configurationOf } from '../system/machine/profile/index.ts';
-import type { JsonValue } from '../system/machine/program.ts';
-import { messagingConfigOf } from '../system/model/index.ts';
+import { messagingConfigOf } from '../experiments/model/index.ts';
+import { configurationOf } from '../machine/profile/index.ts';
+import type { JsonValue } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
 

@@ -1,6 +1,6 @@
 /** Nothing that a machine hands out is -0: it equals 0 but not in a test, and a program's division by it is the other infinity. */
 import { describe, expect, it } from 'vitest';
-import { Machine } from '../system/machine/machine.ts';
+import { Machine } from '../machine/machine.ts';
 import { eachPartition, programsOf, smallMachine } from './machines.ts';
 
 /** Where in a value there is a -0: `nodes.0.hca.busyPs`. */

@@ -5,9 +5,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../analyser/capture/index.ts';
 import { toHex } from '../base/bytes.ts';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import type { JsonValue } from '../system/machine/program.ts';
-import { labelOf } from '../system/timeline/index.ts';
+import { labelOf } from '../explain/timeline/index.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { JsonValue } from '../machine/program.ts';
 import { decodeEthernet, type WirePacket } from '../wire/index.ts';
 import { expectBalanced } from './expectations.ts';
 import { programOf, smallMachine } from './machines.ts';

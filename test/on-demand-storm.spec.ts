@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import type { JsonValue } from '../system/machine/program.ts';
+import type { JsonValue } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { programsOf, runPrograms } from './machines.ts';
 import type { StormArgs } from './programs/on-demand-storm.ts';

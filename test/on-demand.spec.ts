@@ -4,7 +4,7 @@
  * cannot be paged in ends in the error that a pinned region would give.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { renderReport } from '../system/text/render.ts';
+import { renderReport } from '../explain/text/render.ts';
 import { expectBalanced } from './expectations.ts';
 import { eachPartition, programsOf, runPrograms } from './machines.ts';
 

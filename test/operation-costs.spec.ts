@@ -1,9 +1,9 @@
 /** What a marked operation costs: each TLP, interrupt, system call and cycle has one owner, and none is without. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { trafficClassNames } from '../hw/dma/index.ts';
-import type { DeviceCost, OperationCost, OtherCost } from '../system/machine/costs/index.ts';
-import { Machine, type MachineOptions } from '../system/machine/machine.ts';
-import type { Report } from '../system/machine/report/schema.ts';
+import type { DeviceCost, OperationCost, OtherCost } from '../machine/costs/index.ts';
+import { Machine, type MachineOptions } from '../machine/machine.ts';
+import type { Report } from '../machine/report/schema.ts';
 import { bothPartitions, programOf, runPrograms, smallMachine } from './machines.ts';
 
 interface Played {

@@ -4,7 +4,7 @@
  * caches and fifos that the device can be built with.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import type { ParameterValues } from '../system/machine/profile/index.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
 import {
   EINVAL,
   IBV_WC_RDMA_WRITE,

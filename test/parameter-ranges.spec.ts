@@ -5,12 +5,8 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { ConfigurationError, type Parameter } from '../base/index.ts';
-import { Machine } from '../system/machine/machine.ts';
-import {
-  type ParameterValue,
-  type ParameterValues,
-  parametersByPath,
-} from '../system/machine/profile/index.ts';
+import { Machine } from '../machine/machine.ts';
+import { type ParameterValue, type ParameterValues, parametersByPath } from '../machine/profile/index.ts';
 import { isAll } from './extent.ts';
 import { programOf, programsOf } from './machines.ts';
 

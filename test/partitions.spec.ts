@@ -6,10 +6,10 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it, vi } from 'vitest';
 import { perfArgsOf } from '../bench/write-load.ts';
 import type { ProgramFailedError } from '../host/host-error.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import { type Partition, partitions } from '../machine/partition/placement.ts';
+import type { JsonValue } from '../machine/program.ts';
 import { DeadlockError, WorkerLostError } from '../sim/index.ts';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import { type Partition, partitions } from '../system/machine/partition/placement.ts';
-import type { JsonValue } from '../system/machine/program.ts';
 import {
   bothPartitions,
   bytesOf,

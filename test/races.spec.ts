@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
-import { renderReport } from '../system/text/render.ts';
+import { renderReport } from '../explain/text/render.ts';
 import { bytesOf, programOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -55,7 +55,7 @@ describe('a program that', () => {
     const file = fileURLToPath(new URL('../LICENSE', import.meta.url));
     const fileBytes = statSync(file).size;
     const args = { file, fileBytes, chunkBytes: 256, window: 4, atomicCount: 4 };
-    const run = (name: string) => new URL(`../system/workloads/move-${name}.ts`, import.meta.url);
+    const run = (name: string) => new URL(`../experiments/workloads/move-${name}.ts`, import.meta.url);
     const { report } = await runPrograms(
       [
         { node: 0, name: 'sender', run: { url: run('sender'), exportName: 'send' }, args },

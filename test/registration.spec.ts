@@ -3,8 +3,8 @@
  * take it back; the command that is simulated is a part of it, not an addition.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { configurationOf } from '../system/machine/profile/index.ts';
-import { deregistrationTerms, Path, registrationTerms, totalPs } from '../system/model/index.ts';
+import { deregistrationTerms, Path, registrationTerms, totalPs } from '../experiments/model/index.ts';
+import { configurationOf } from '../machine/profile/index.ts';
 import { expectBalanced } from './expectations.ts';
 import { programOf, runPrograms } from './machines.ts';
 import type { RegistrationRow } from './programs/registrations.ts';

@@ -3,7 +3,7 @@
  * exactly. Six are posted together; the fault is on the third.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { FaultPlan } from '../system/machine/faults/index.ts';
+import type { FaultPlan } from '../machine/faults/index.ts';
 import { expectBalanced } from './expectations.ts';
 import { programOf, smallMachine } from './machines.ts';
 import { type CountedResult, type CounterResult, countings } from './programs/counting.ts';

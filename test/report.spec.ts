@@ -1,6 +1,6 @@
 /** The report as programs read it: the fields of `hca-report/1`, by name, and what holds between them. */
 import { describe, expect, it, vi } from 'vitest';
-import type { Report } from '../system/machine/report/schema.ts';
+import type { Report } from '../machine/report/schema.ts';
 import { programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });

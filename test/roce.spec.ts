@@ -4,7 +4,7 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../analyser/capture/index.ts';
-import type { MachineOptions } from '../system/machine/machine.ts';
+import type { MachineOptions } from '../machine/machine.ts';
 import { decodeEthernet, Opcode, type WirePacket } from '../wire/index.ts';
 import { expectBalanced } from './expectations.ts';
 import { bytesOf, programOf, programsOf, runPrograms, smallMachine } from './machines.ts';

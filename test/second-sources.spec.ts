@@ -3,8 +3,8 @@
  * the same run that share no code.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Report } from '../system/machine/report/schema.ts';
-import { renderReport } from '../system/text/render.ts';
+import { renderReport } from '../explain/text/render.ts';
+import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
 import { type Outcome, programsOf, runPrograms } from './machines.ts';
 
@@ -71,7 +71,7 @@ async function randomWrites(iterations: number, mttCacheLines: number): Promise<
     mtuBytes: 0,
     region: { bytes: 16 * 2 ** 20, pattern: 'random' },
   };
-  const url = new URL('../system/workloads/perf-bandwidth.ts', import.meta.url);
+  const url = new URL('../experiments/workloads/perf-bandwidth.ts', import.meta.url);
   const programs = ['bandwidthClient', 'bandwidthServer'].map((exportName, node) => ({
     node,
     run: { url, exportName },

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { profileListing } from '../system/machine/profile/index.ts';
+import { profileListing } from '../machine/profile/index.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const skipped = new Set(['node_modules', 'dist', '.git', 'reference']);

@@ -1,6 +1,6 @@
 /** How tests of guests try steps that fail once more, with guests that are none. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { GuestError } from '../system/linux-lab/index.ts';
+import { GuestError } from '../guests/linux/index.ts';
 import { Staged } from './guest/staged.ts';
 
 /** Boots so far, and what happened in which. */

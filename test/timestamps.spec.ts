@@ -1,8 +1,8 @@
 /** Timestamps of completions (ibv_create_cq_ex) and the clock that counts them (ibv_query_rt_values_ex), by programs on both networks. */
 import { describe, expect, it } from 'vitest';
-import { Machine } from '../system/machine/index.ts';
-import type { ParameterValues } from '../system/machine/profile/index.ts';
-import { connectRc, createBuffer, createRcQps, openEndpoint } from '../system/workloads/rc-endpoint.ts';
+import { connectRc, createBuffer, createRcQps, openEndpoint } from '../experiments/workloads/rc-endpoint.ts';
+import { Machine } from '../machine/index.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
 import * as ibv from '../userlib/index.ts';
 
 const writes = 5;

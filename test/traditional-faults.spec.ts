@@ -4,9 +4,9 @@
  * without a budget, a bus that is taken.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { FaultPlan } from '../system/machine/faults/index.ts';
-import type { JsonValue, ProgramOptions } from '../system/machine/program.ts';
-import { type CompareArgs, machineOf } from '../system/workloads/compare-plan.ts';
+import { type CompareArgs, machineOf } from '../experiments/workloads/compare-plan.ts';
+import type { FaultPlan } from '../machine/faults/index.ts';
+import type { JsonValue, ProgramOptions } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { type Outcome, programOf, runPrograms, smallMachine } from './machines.ts';
 import type { StreamArgs } from './programs/traditional.ts';
@@ -189,7 +189,7 @@ describe('a system DMA controller at work', () => {
     const sides = ['compareSender', 'compareReceiver'].map((exportName, node) => ({
       node,
       name: exportName,
-      run: { url: new URL('../system/workloads/compare-sides.ts', import.meta.url), exportName },
+      run: { url: new URL('../experiments/workloads/compare-sides.ts', import.meta.url), exportName },
       args: args as unknown as JsonValue,
     }));
     const works = programOf('traditional', 'works', 0, { core: 1, args: { rounds: 3_000 } });

@@ -3,9 +3,9 @@
  * others go on, and the ledgers balance. In one thread, and cut wherever it can be cut.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { MachineOptions } from '../system/machine/machine.ts';
-import type { ProgramOptions } from '../system/machine/program.ts';
-import type { NicReport } from '../system/machine/report/schema.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { ProgramOptions } from '../machine/program.ts';
+import type { NicReport } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
 import { bytesOf, eachPartition, type Outcome, programOf, runPrograms } from './machines.ts';
 import type { StreamArgs } from './programs/traditional.ts';

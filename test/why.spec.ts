@@ -11,9 +11,8 @@ import {
   pollCq,
   postSend,
 } from '../browser.ts';
-import { loadPrograms } from '../system/cli/perf-run.ts';
-import { type WhyResult, whyOf } from '../system/cli/why.ts';
-import { parsedFault } from '../system/machine/faults/index.ts';
+import { type WhyResult, whyOf } from '../cli/why/why.ts';
+import { loadPrograms } from '../experiments/runs/perf-run.ts';
 import {
   allAccess,
   connectQps,
@@ -22,8 +21,9 @@ import {
   toInit,
   toRtr,
   toRts,
-} from '../system/workloads/index.ts';
-import type { PerfArgs } from '../system/workloads/perf-plan.ts';
+} from '../experiments/workloads/index.ts';
+import type { PerfArgs } from '../experiments/workloads/perf-plan.ts';
+import { parsedFault } from '../machine/faults/index.ts';
 import { createCq } from '../userlib/index.ts';
 import { bystanders, programOf } from './machines.ts';
 import { cases as protectionCases } from './programs/protection.ts';

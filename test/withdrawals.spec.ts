@@ -3,7 +3,7 @@
  * ibv_modify_qp to RESET (InfiniBand vol 1, 10.6.7.2, 10.2.4.4 and 10.3.1: no access of the channel interface afterwards).
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { JsonValue } from '../system/machine/program.ts';
+import type { JsonValue } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { eachPartition, programsOf, runPrograms } from './machines.ts';
 

@@ -1,6 +1,6 @@
 /** Stacked bars on one scale, with their key; each part says its figure to a pointer and to a reader. */
 import { html, type TemplateResult } from 'lit-html';
-import { timeText } from '../../system/text/format.ts';
+import { timeText } from '../../explain/text/format.ts';
 import type { LabTerm } from '../protocol.ts';
 
 export interface BarRow {

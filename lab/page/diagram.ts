@@ -1,6 +1,6 @@
 /** The block diagram at one instant: what each block does, and everything that is on its way. */
 import { html, svg, type TemplateResult } from 'lit-html';
-import { timeText } from '../../system/text/format.ts';
+import { timeText } from '../../explain/text/format.ts';
 import type { OperationPicture, PictureRecord } from '../protocol.ts';
 import { type Cell, cellHeight, type DiagramLayout, type LinkLane } from './diagram-layout.ts';
 import { cellState, type UnderWay, underWay, waiting } from './moment.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { checkedFaults, parsedFault } from '../../system/machine/faults/index.ts';
+import { checkedFaults, parsedFault } from '../../machine/faults/index.ts';
 import { faultMenu } from './programs.ts';
 
 it('the menu offers faults that the machine takes', () => {

@@ -1,6 +1,6 @@
 /** The sliders of the lab: each turns a parameter that there is, to values that it may have. */
 import { describe, expect, it } from 'vitest';
-import { configurationOf } from '../../system/machine/profile/index.ts';
+import { configurationOf } from '../../machine/profile/index.ts';
 import { estimate, parameters } from '../worker/closed-form.ts';
 import { sliders, valuesOf } from './sliders.ts';
 

@@ -1,5 +1,5 @@
 /** The parameters that have a slider, out of all: what architects turn first. Values ascend by what makes sense, not by one. */
-import type { ParameterValue } from '../../system/machine/profile/index.ts';
+import type { ParameterValue } from '../../machine/profile/index.ts';
 
 export interface Slider {
   readonly path: string;

@@ -5,7 +5,7 @@
  *
  * Fields that have their default are left out. What an address says wrongly is left out too, and named in {@link Opened.refused}.
  */
-import type { ParameterValue, ParameterValues } from '../../system/machine/profile/index.ts';
+import type { ParameterValue, ParameterValues } from '../../machine/profile/index.ts';
 import {
   type ComparePath,
   comparePaths,

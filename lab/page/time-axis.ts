@@ -1,7 +1,7 @@
 /** Rows of what happened over one axis of time, with a line at the instant that is shown. */
 import { html, nothing, svg, type TemplateResult } from 'lit-html';
 import { guard } from 'lit-html/directives/guard.js';
-import { timeText } from '../../system/text/format.ts';
+import { timeText } from '../../explain/text/format.ts';
 
 interface AxisItem {
   readonly fromPs: number;

@@ -1,6 +1,6 @@
 /** What the views that show a time share: their frame, the field of sizes, and the row by which the time is gone through. */
 import { html, nothing, type TemplateResult } from 'lit-html';
-import { bytesText, timeText } from '../../system/text/format.ts';
+import { bytesText, timeText } from '../../explain/text/format.ts';
 import type { Player } from './player.ts';
 
 /** @param shown what has been computed, as it is drawn; undefined until then */

@@ -1,6 +1,7 @@
 /** "What if", the closed form: what one message takes and of what, at once; and the parameters that it depends on. */
-import { configurationOf, profileListing } from '../../system/machine/profile/index.ts';
-import { Path, readLatency, sendLatency, totalPs, writeLatency } from '../../system/model/index.ts';
+
+import { Path, readLatency, sendLatency, totalPs, writeLatency } from '../../experiments/model/index.ts';
+import { configurationOf, profileListing } from '../../machine/profile/index.ts';
 import type { Estimate, LabMachine, LabMessage, LabParameter, LabTerm } from '../protocol.ts';
 
 /** Sizes of a curve, from a byte to 64 KiB. */

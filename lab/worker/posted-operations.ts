@@ -1,7 +1,7 @@
 /** The operations that a reader's program has posted, each with the line of its post. */
 
-import type { Timeline, TimelineOptions } from '../../system/machine/timeline/index.ts';
-import { labelOf, type OperationFlow, operationFlows, timeOf } from '../../system/timeline/index.ts';
+import { labelOf, type OperationFlow, operationFlows, timeOf } from '../../explain/timeline/index.ts';
+import type { Timeline, TimelineOptions } from '../../machine/timeline/index.ts';
 import type { PostedOperation } from '../protocol.ts';
 
 /** Operations of a host whose lines are kept: the first. */

@@ -9,8 +9,8 @@ import {
   type ProgramFunction,
   type Race,
 } from '../../browser.ts';
-import { parsedFault } from '../../system/machine/faults/index.ts';
-import { type Cause, causesOf, MotionWatch } from '../../system/why/index.ts';
+import { type Cause, causesOf, MotionWatch } from '../../explain/why/index.ts';
+import { parsedFault } from '../../machine/faults/index.ts';
 import type {
   LabProgram,
   OperationPicture,

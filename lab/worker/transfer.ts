@@ -1,7 +1,5 @@
 /** "The other way": one message by sockets, by programmed I/O, by the system's DMA controller or by RDMA, and what each core did for it. */
 import { type JsonValue, Machine, type ProgramContext } from '../../browser.ts';
-import type { Timeline } from '../../system/machine/timeline/index.ts';
-import { labelOf } from '../../system/timeline/index.ts';
 import {
   type CompareArgs,
   type CompareBytes,
@@ -11,7 +9,9 @@ import {
   pathTitles,
   type SideResult,
   type SideTransfer,
-} from '../../system/workloads/index.ts';
+} from '../../experiments/workloads/index.ts';
+import { labelOf } from '../../explain/timeline/index.ts';
+import type { Timeline } from '../../machine/timeline/index.ts';
 import type { CoreWork, TransferHost, TransferPicture, TransferQuestion } from '../protocol.ts';
 
 /** Messages that go before the one that is shown: by then nothing happens for the first time. */

@@ -1,6 +1,5 @@
 /** "What if", simulated: the same messages on a machine of their own, one in flight and many. */
-import { bottleneckOf, linkBound, mttLinesOf } from '../../system/bottleneck/index.ts';
-import { BootedMachines, type JsonValue, type ProgramOptions } from '../../system/machine/index.ts';
+import { bottleneckOf, linkBound, mttLinesOf } from '../../experiments/bottleneck/index.ts';
 import {
   type BandwidthResult,
   bandwidthClient,
@@ -10,7 +9,8 @@ import {
   latencyServer,
   type PerfArgs,
   type PerfSide,
-} from '../../system/workloads/index.ts';
+} from '../../experiments/workloads/index.ts';
+import { BootedMachines, type JsonValue, type ProgramOptions } from '../../machine/index.ts';
 import type { LabMachine, LabMessage, SimulatedLatency, SimulatedRate } from '../protocol.ts';
 
 /** Points of one configuration boot once; those of A and of B each. */

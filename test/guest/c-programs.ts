@@ -1,8 +1,8 @@
 /** A small C compiler and the headers of libibverbs in a guest, out of a kit of their own: programs are built where they run. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ensureKits } from '../../system/linux-lab/packages/cache.ts';
-import type { Kit } from '../../system/linux-lab/packages/kits.ts';
+import { ensureKits } from '../../guests/linux/packages/cache.ts';
+import type { Kit } from '../../guests/linux/packages/kits.ts';
 import { cache } from './suite.ts';
 
 const compilerKit: Kit = {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readCapture } from '../../analyser/capture/index.ts';
 import { errorsOf, readCaptured } from '../../analyser/independent/index.ts';
-import type { CaptureOptions } from '../../system/machine/analysis/index.ts';
+import type { CaptureOptions } from '../../machine/analysis/index.ts';
 
 /** The first packets of each end are kept: writing them must not outlast the time in which serving has to stop. */
 const sizeBytes = 2 ** 22;

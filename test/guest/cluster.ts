@@ -1,5 +1,5 @@
 /**
- * Redis and Slurm out of Debian's packages, unpacked into the cache of system/linux-lab and not installed, on loopback and on free
+ * Redis and Slurm out of Debian's packages, unpacked into the cache of guests/linux and not installed, on loopback and on free
  * ports; each process is ended by whoever started it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -10,11 +10,11 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { libraryFolders } from '../../system/linux-lab/image/libraries.ts';
-import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
-import type { Kit } from '../../system/linux-lab/packages/kits.ts';
-import { silentProgress } from '../../system/linux-lab/progress.ts';
-import { treeProgram } from '../../system/linux-lab/tree-program.ts';
+import { libraryFolders } from '../../guests/linux/image/libraries.ts';
+import { defaultCacheFolder, ensureKits } from '../../guests/linux/packages/cache.ts';
+import type { Kit } from '../../guests/linux/packages/kits.ts';
+import { silentProgress } from '../../guests/linux/progress.ts';
+import { treeProgram } from '../../guests/linux/tree-program.ts';
 
 const clusterKit: Kit = {
   name: 'cluster',

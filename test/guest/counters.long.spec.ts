@@ -4,9 +4,9 @@
  */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GuestSession } from '../../system/linux-lab/index.ts';
-import type { FaultPlan } from '../../system/machine/faults/index.ts';
-import type { ServeReport } from '../../system/serve/index.ts';
+import { GuestSession } from '../../guests/linux/index.ts';
+import type { ServeReport } from '../../guests/serve/index.ts';
+import type { FaultPlan } from '../../machine/faults/index.ts';
 import { pythonTree } from './pyverbs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 

@@ -7,13 +7,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadPrograms } from '../../system/cli/perf-run.ts';
-import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
-import type { Kit } from '../../system/linux-lab/packages/kits.ts';
-import { silentProgress } from '../../system/linux-lab/progress.ts';
-import { treeProgram } from '../../system/linux-lab/tree-program.ts';
-import { vcdOf } from '../../system/timeline/index.ts';
-import { parsedWorkload, perfArgsOf } from '../../system/workloads/index.ts';
+import { loadPrograms } from '../../experiments/runs/perf-run.ts';
+import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/index.ts';
+import { vcdOf } from '../../explain/timeline/index.ts';
+import { defaultCacheFolder, ensureKits } from '../../guests/linux/packages/cache.ts';
+import type { Kit } from '../../guests/linux/packages/kits.ts';
+import { silentProgress } from '../../guests/linux/progress.ts';
+import { treeProgram } from '../../guests/linux/tree-program.ts';
 import { smallMachine } from '../machines.ts';
 
 /** The converters need no window: what draws is left out. */

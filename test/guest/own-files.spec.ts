@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WqeOpcode } from '../../abi/index.ts';
-import { guestPage } from '../../system/cli/guest-page.ts';
-import { figuresBetween, GuestSession, guestFiles, guestReportOf } from '../../system/linux-lab/index.ts';
+import { guestPage } from '../../cli/guest/guest-page.ts';
+import { figuresBetween, GuestSession, guestFiles, guestReportOf } from '../../guests/linux/index.ts';
 import { bootTimeoutMs, cache, optionsFor, reasonAgainst } from './suite.ts';
 
 const reason = await reasonAgainst('debian');

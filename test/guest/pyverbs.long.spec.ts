@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GuestSession } from '../../system/linux-lab/index.ts';
+import { GuestSession } from '../../guests/linux/index.ts';
 import { pythonTree } from './pyverbs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 

@@ -1,7 +1,7 @@
 /** Debian's Python with pyverbs in a guest, out of a kit of its own. */
 import { join } from 'node:path';
-import { ensureKits } from '../../system/linux-lab/packages/cache.ts';
-import type { Kit } from '../../system/linux-lab/packages/kits.ts';
+import { ensureKits } from '../../guests/linux/packages/cache.ts';
+import type { Kit } from '../../guests/linux/packages/kits.ts';
 import { cache } from './suite.ts';
 
 const pyverbsKit: Kit = {

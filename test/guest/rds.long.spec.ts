@@ -1,7 +1,7 @@
 /** Reliable datagram sockets of two stock guests (rds_rdma): messages of up to 64 KiB over connections that the kernels make by rdma_cm. */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GuestSession } from '../../system/linux-lab/index.ts';
+import { GuestSession } from '../../guests/linux/index.ts';
 import { pythonTree } from './pyverbs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 

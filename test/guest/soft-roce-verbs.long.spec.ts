@@ -5,10 +5,10 @@
  */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { finishScenario, type Stage, startScenario } from '../../system/linux-lab/index.ts';
-import { gidIndex } from '../../system/linux-lab/scenarios/ethernet-ends.ts';
-import { badCable } from '../../system/linux-lab/scenarios/soft-roce-faults.ts';
-import { softRoceEnds } from '../../system/linux-lab/scenarios/soft-roce-peer.ts';
+import { finishScenario, type Stage, startScenario } from '../../guests/linux/index.ts';
+import { gidIndex } from '../../guests/linux/scenarios/ethernet-ends.ts';
+import { badCable } from '../../guests/linux/scenarios/soft-roce-faults.ts';
+import { softRoceEnds } from '../../guests/linux/scenarios/soft-roce-peer.ts';
 import { pythonTree } from './pyverbs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 

@@ -1,5 +1,5 @@
 /** Guests of a test, in which the steps of a scenario are carried out one after the other, in tests of their own. */
-import { GuestError } from '../../system/linux-lab/index.ts';
+import { GuestError } from '../../guests/linux/index.ts';
 
 /** What is needed of guests: that their power can be cut. */
 interface Guests {

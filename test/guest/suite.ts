@@ -1,11 +1,10 @@
 /**
- * Turns a scenario of system/linux-lab into tests: a boot for all, a test for each step, and one for the ledgers at the end.
+ * Turns a scenario of guests/linux into tests: a boot for all, a test for each step, and one for the ledgers at the end.
  * Where a guest cannot be had (no apt, no koffi, another platform) the tests are skipped, each saying why; under CI a
  * guest that cannot be had fails.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SimulatorError } from '../../base/assert.ts';
-import { nativeUnavailableReason } from '../../guest/index.ts';
 import {
   defaultCacheFolder,
   finishScenario,
@@ -14,7 +13,8 @@ import {
   scenarioNamed,
   silentProgress,
   startScenario,
-} from '../../system/linux-lab/index.ts';
+} from '../../guests/linux/index.ts';
+import { nativeUnavailableReason } from '../../guests/slot/index.ts';
 import { CableCapture } from './captured.ts';
 import { Staged } from './staged.ts';
 

@@ -6,10 +6,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { hcaWithin, mainPath } from '../../system/cli/testing/in-process.ts';
-import { connected, keepOptions } from '../../system/sweep/bullmq/connection.ts';
-import { BullmqEngine } from '../../system/sweep/bullmq/index.ts';
-import { checkedSpec, type Outcome, pointsOf } from '../../system/sweep/index.ts';
+import { hcaWithin, mainPath } from '../../cli/testing/in-process.ts';
+import { connected, keepOptions } from '../../experiments/sweep/bullmq/connection.ts';
+import { BullmqEngine } from '../../experiments/sweep/bullmq/index.ts';
+import { checkedSpec, type Outcome, pointsOf } from '../../experiments/sweep/index.ts';
 import { type QueueServer, Started, startQueueServer, until } from './cluster.ts';
 import { rowCountOf, sweepSpec } from './sweep-spec.ts';
 

@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { hcaWithin, mainPath } from '../../system/cli/testing/in-process.ts';
+import { hcaWithin, mainPath } from '../../cli/testing/in-process.ts';
 import { type Slurm, Started, startSlurm, until } from './cluster.ts';
 import { rowCountOf, sweepSpec } from './sweep-spec.ts';
 

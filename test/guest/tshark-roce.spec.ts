@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../../analyser/capture/index.ts';
-import type { JsonValue } from '../../system/machine/program.ts';
+import type { JsonValue } from '../../machine/program.ts';
 import { decodeEthernet, opcodeRow, opcodeTable } from '../../wire/index.ts';
 import { programsOf, smallMachine } from '../machines.ts';
 import type { LinuxScenario } from '../programs/linux-scenario.ts';

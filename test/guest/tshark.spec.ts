@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCapture, readFrame } from '../../analyser/capture/index.ts';
 import { errorsOf, readLinkPacket } from '../../analyser/independent/index.ts';
-import type { JsonValue } from '../../system/machine/program.ts';
+import type { JsonValue } from '../../machine/program.ts';
 import { opcodeRow, opcodeTable, type WirePacket } from '../../wire/index.ts';
 import { programOf, programsOf, smallMachine } from '../machines.ts';
 import type { LinuxScenario } from '../programs/linux-scenario.ts';

@@ -1,13 +1,13 @@
-/** tshark out of Debian's packages, unpacked into the cache of system/linux-lab and not installed. */
+/** tshark out of Debian's packages, unpacked into the cache of guests/linux and not installed. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
-import type { Kit } from '../../system/linux-lab/packages/kits.ts';
-import { silentProgress } from '../../system/linux-lab/progress.ts';
-import { treeProgram } from '../../system/linux-lab/tree-program.ts';
+import { defaultCacheFolder, ensureKits } from '../../guests/linux/packages/cache.ts';
+import type { Kit } from '../../guests/linux/packages/kits.ts';
+import { silentProgress } from '../../guests/linux/progress.ts';
+import { treeProgram } from '../../guests/linux/tree-program.ts';
 
 const tsharkKit: Kit = {
   name: 'tshark',

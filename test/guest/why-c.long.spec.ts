@@ -1,7 +1,7 @@
 /** Mistakes of C programs of libibverbs in a stock guest are named from what the device knows alone. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { GuestSession } from '../../system/linux-lab/index.ts';
-import { type Cause, diagnosedGuests } from '../../system/why/index.ts';
+import { type Cause, diagnosedGuests } from '../../explain/why/index.ts';
+import { GuestSession } from '../../guests/linux/index.ts';
 import { compilerWith } from './c-programs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 

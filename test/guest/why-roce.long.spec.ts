@@ -1,7 +1,7 @@
 /** A guest whose neighbour table is wrong: its RoCE packets go to a MAC that no port has, and the device at the other end alone knows. */
 import { describe, expect, it } from 'vitest';
-import { GuestSession } from '../../system/linux-lab/index.ts';
-import { diagnosedGuests } from '../../system/why/index.ts';
+import { diagnosedGuests } from '../../explain/why/index.ts';
+import { GuestSession } from '../../guests/linux/index.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
 const reason = await reasonAgainst('debian');

@@ -1,8 +1,8 @@
 /** Mistakes of programs in a stock guest are named from what the devices know alone: commands, contexts, packets, counters. */
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { GuestSession } from '../../system/linux-lab/index.ts';
-import { type Cause, diagnosedGuests } from '../../system/why/index.ts';
+import { type Cause, diagnosedGuests } from '../../explain/why/index.ts';
+import { GuestSession } from '../../guests/linux/index.ts';
 import { pythonTree } from './pyverbs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 

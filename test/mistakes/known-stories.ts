@@ -3,8 +3,8 @@
  * whether it has a finding without any mistake. A mistake is then looked for in those first that are likely to show it: what
  * one of them finds, a search in order finds with it at the latest.
  */
-import type { Finding } from '../../system/torture/finding.ts';
-import { storyOfSeed } from '../../system/torture/story-of-seed.ts';
+import type { Finding } from '../../torture/finding.ts';
+import { storyOfSeed } from '../../torture/story-of-seed.ts';
 import type { Mistake } from './mistake.ts';
 import type { SourceTree } from './source-tree.ts';
 import { StoryPlayer } from './story-player.ts';

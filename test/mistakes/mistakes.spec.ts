@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { scenes } from '../../system/torture/scenes/index.ts';
+import { scenes } from '../../torture/scenes/index.ts';
 import { allMistakes } from './index.ts';
 import { mistakeKinds } from './mistake.ts';
 import { repositoryRoot, withMistake } from './source-tree.ts';
@@ -36,7 +36,7 @@ describe('seeded mistakes', () => {
       'host/',
       'driver/',
       'userlib/',
-      'system/machine/report/',
+      'machine/report/',
     ])
       expect(
         files.some((file) => file.startsWith(area)),

@@ -56,7 +56,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
     name: 'times-by-low-qpn-bits',
     what: 'The ledger of operations looks times up by the low ten bits of the QPN.',
     kind: 'wrong address',
-    file: 'system/machine/node/operation-times.ts',
+    file: 'machine/node/operation-times.ts',
     find: '    if (qpn < this.#directory.length) return this.#directory[qpn]!;',
     replace: '    if (qpn < this.#directory.length) return this.#directory[qpn & 1023]!;',
   },

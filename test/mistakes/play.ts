@@ -1,8 +1,8 @@
 /** Plays the stories of the seeds that come in, one a line, and prints what came of each as one line of JSON. Started by story-player.ts. */
 import '../../runtime/node.ts';
 import { createInterface } from 'node:readline';
-import { runStory } from '../../system/torture/run-story.ts';
-import { storyOfSeed } from '../../system/torture/story-of-seed.ts';
+import { runStory } from '../../torture/run-story.ts';
+import { storyOfSeed } from '../../torture/story-of-seed.ts';
 
 let beganMs = 0;
 for await (const line of createInterface({ input: process.stdin })) {

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Finding } from '../../system/torture/finding.ts';
+import type { Finding } from '../../torture/finding.ts';
 import type { SourceTree } from './source-tree.ts';
 
 /** A story that takes longer never ends. */

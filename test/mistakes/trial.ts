@@ -141,7 +141,7 @@ async function stretchOf(
 }
 
 function torture({ folder }: SourceTree, options: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [join(folder, 'system/cli/main.ts'), 'torture', ...options], {
+  return spawn(process.execPath, [join(folder, 'cli/main.ts'), 'torture', ...options], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

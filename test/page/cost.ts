@@ -7,8 +7,8 @@ import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'puppeteer-core';
 import { labInto } from '../../build/lab.ts';
+import { serveLab } from '../../cli/lab/lab-server.ts';
 import { scenarioNames } from '../../lab/protocol.ts';
-import { serveLab } from '../../system/lab-server/index.ts';
 import { drivenBrowser } from './chromium.ts';
 import { browsersTree } from './tree.ts';
 

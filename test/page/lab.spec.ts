@@ -8,6 +8,8 @@ import axe from 'axe-core';
 import type { Page } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { labInto } from '../../build/lab.ts';
+import { serveLab } from '../../cli/lab/lab-server.ts';
+import { countText, timeText } from '../../explain/text/format.ts';
 import { words } from '../../lab/page/bars.ts';
 import { instantsOf, recordsOfCell } from '../../lab/page/moment.ts';
 import { labPrograms } from '../../lab/page/programs.ts';
@@ -17,8 +19,6 @@ import { operation } from '../../lab/worker/operation/picture.ts';
 import { ProgramSession } from '../../lab/worker/program-session.ts';
 import { transfer } from '../../lab/worker/transfer.ts';
 import { latency } from '../../lab/worker/what-if.ts';
-import { serveLab } from '../../system/lab-server/index.ts';
-import { countText, timeText } from '../../system/text/format.ts';
 import { inBrowser } from './browser.ts';
 import { drivenBrowser } from './chromium.ts';
 

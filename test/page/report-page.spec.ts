@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import axe from 'axe-core';
 import { expect } from 'vitest';
-import { guestPage } from '../../system/cli/guest-page.ts';
-import { guestReportOf } from '../../system/linux-lab/index.ts';
-import { packageFolder } from '../../system/package-folder.ts';
-import { serve } from '../../system/serve/index.ts';
+import { guestPage } from '../../cli/guest/guest-page.ts';
+import { guestReportOf } from '../../guests/linux/index.ts';
+import { serve } from '../../guests/serve/index.ts';
+import { packageFolder } from '../../runtime/package-folder.ts';
 import { inBrowser } from './browser.ts';
 import { drivenBrowser, showPage } from './chromium.ts';
 

@@ -1,12 +1,16 @@
 /** Runs whose reports must be the same bytes in Node.js and in a page: they import the model alone, and nothing of Node.js. */
 import type { TextSink } from '../../base/runtime.ts';
-import { traceDefaults } from '../../system/machine/analysis/options.ts';
-import { Machine, type MachineOptions } from '../../system/machine/machine.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { type CompareArgs, type ComparePath, machineOf } from '../../system/workloads/compare-plan.ts';
-import { type CompareBytes, comparedSide, fillRandomly } from '../../system/workloads/compare-transfer.ts';
-import { bandwidthClient, bandwidthServer } from '../../system/workloads/perf-bandwidth.ts';
-import type { PerfArgs } from '../../system/workloads/perf-plan.ts';
+import { type CompareArgs, type ComparePath, machineOf } from '../../experiments/workloads/compare-plan.ts';
+import {
+  type CompareBytes,
+  comparedSide,
+  fillRandomly,
+} from '../../experiments/workloads/compare-transfer.ts';
+import { bandwidthClient, bandwidthServer } from '../../experiments/workloads/perf-bandwidth.ts';
+import type { PerfArgs } from '../../experiments/workloads/perf-plan.ts';
+import { traceDefaults } from '../../machine/analysis/options.ts';
+import { Machine, type MachineOptions } from '../../machine/machine.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 
 const writes: PerfArgs = {
   verb: 'write',

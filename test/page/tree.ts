@@ -1,12 +1,12 @@
 /**
- * Chromium and Firefox out of Debian's packages, unpacked into the cache of system/linux-lab and not installed: one tree, for most of
+ * Chromium and Firefox out of Debian's packages, unpacked into the cache of guests/linux and not installed: one tree, for most of
  * what they need is the same.
  */
 import { join } from 'node:path';
-import { libraryFolders } from '../../system/linux-lab/image/libraries.ts';
-import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
-import type { Kit } from '../../system/linux-lab/packages/kits.ts';
-import { silentProgress } from '../../system/linux-lab/progress.ts';
+import { libraryFolders } from '../../guests/linux/image/libraries.ts';
+import { defaultCacheFolder, ensureKits } from '../../guests/linux/packages/cache.ts';
+import type { Kit } from '../../guests/linux/packages/kits.ts';
+import { silentProgress } from '../../guests/linux/progress.ts';
 
 /**
  * The C library is the machine's: browsers start themselves anew for their other processes, which a loader of the tree's own (as

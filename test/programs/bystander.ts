@@ -6,7 +6,7 @@
  * rounds went on while it did harm, and ends them.
  */
 import type { Host } from '../../host/index.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IBV_WR_SEND_WITH_IMM, type IbvQp, postRecv, postSend } from '../../userlib/index.ts';
 import { statusesOf, take } from './outcomes.ts';
 import {

@@ -1,6 +1,7 @@
 /** Programs that change their memory under cached registrations, run into the limit of pins, fork and leave. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess } from '../../system/workloads/rc-states.ts';
+
+import { allAccess } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { postSend } from '../../userlib/index.ts';
 import { RegistrationCache } from '../../userlib/messaging/index.ts';
 import { failureOf, MessageSide } from './messages.ts';

@@ -2,7 +2,7 @@
  * Runs scenarios one after the other, each beside a companion QP of the same process and PD that moves data before,
  * during and after, and beside the bystander processes of the host.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { postSend } from '../../userlib/index.ts';
 import { progressOf, roundsMore } from './bystander.ts';
 import { statusesOf, take } from './outcomes.ts';

@@ -1,7 +1,7 @@
 /** Programs that connect by rdma_cm, for test/connections.spec.ts. */
 
 import type { Driver } from '../../driver/index.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
 
 const sinPort = 4791;

@@ -1,5 +1,5 @@
 /** Counts on a word of the other host by FETCH_ADDs that are posted together: for faults that lose or repeat some of them. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { postSend } from '../../userlib/index.ts';
 import { statusesOf, take, takeAll } from './outcomes.ts';
 import { fetchAddOf, remoteAt, segment } from './requests.ts';

@@ -2,7 +2,7 @@
  * A crowd: many programs at both hosts, each with QPs of its own, which post small requests one doorbell at a time and poll
  * meanwhile, so that doorbells arrive while the device serves the very QPs that they ring.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createCq,
   IBV_SEND_SIGNALED,

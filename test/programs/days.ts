@@ -1,7 +1,7 @@
 /**
  * Programs that last for days: they measure with their own stopwatch, and look at the clock in whole picoseconds since power-on.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IbvWc, pollCq, postSend } from '../../userlib/index.ts';
 import { take } from './outcomes.ts';
 import { remoteAt, segment, writeOf } from './requests.ts';

@@ -1,5 +1,5 @@
 /** Programs that end badly, or not at all. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IbvWc, pollCq, postRecv, postSend, spinCq } from '../../userlib/index.ts';
 import { receiveOf, segment, sendOf } from './requests.ts';
 import { type Pair, Side } from './side.ts';

@@ -1,5 +1,5 @@
 /** Programs that never end by themselves, for test/called-off.spec.ts. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 
 /** Sleeps, works and logs, for as long as it may. */
 export async function worksOn({ cpu, log, memory }: ProgramContext): Promise<JsonValue> {

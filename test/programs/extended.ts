@@ -4,9 +4,10 @@
  *
  *     node 0: sender (initiator) ──one connection──> node 1: owner (target, SRQ)     guest (SRQ of the same domain)
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { announcedOf, type PortAddress, peerFrom } from '../../system/workloads/port-address.ts';
-import { connectInitiator, connectTarget } from '../../system/workloads/xrc-states.ts';
+
+import { announcedOf, type PortAddress, peerFrom } from '../../experiments/workloads/port-address.ts';
+import { connectInitiator, connectTarget } from '../../experiments/workloads/xrc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   closeDevice,
   closeXrcd,

@@ -2,8 +2,9 @@
  * Traffic to inject faults into: two WRITEs, a READ and a SEND, on one QP, polled. Before it begins, the machine is quiet
  * for 100 µs and the sender's progress says so: a test can count what has happened until then, and name what comes next.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess, toInit } from '../../system/workloads/rc-states.ts';
+
+import { allAccess, toInit } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   ackCqEvents,
   createCompChannel,

@@ -1,8 +1,8 @@
 /** Multicast groups of two hosts: who receives what host 0 sends, and what attaching refuses. For test/multicast.spec.ts. */
 import type { Driver } from '../../driver/index.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { announcedOf, pathTo, peerFrom } from '../../system/workloads/port-address.ts';
-import { connectUd, initUd, qkey } from '../../system/workloads/unreliable-states.ts';
+import { announcedOf, pathTo, peerFrom } from '../../experiments/workloads/port-address.ts';
+import { connectUd, initUd, qkey } from '../../experiments/workloads/unreliable-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
 import { codeOf, take, takeAll } from './outcomes.ts';
 import { receiveOf, segment } from './requests.ts';

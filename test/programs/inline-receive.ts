@@ -1,6 +1,13 @@
 /** The same small messages into lists of buffers, as ever and in their receive WQE: for what each costs. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { barrier, connectRc, createBuffer, createRcQps, openEndpoint } from '../../system/workloads/index.ts';
+
+import {
+  barrier,
+  connectRc,
+  createBuffer,
+  createRcQps,
+  openEndpoint,
+} from '../../experiments/workloads/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { createCq, type IbvSge, IbvWc, postRecv, postSend, spinCq } from '../../userlib/index.ts';
 import { areEqual, patternOf, receiveOf, sendOf } from './requests.ts';
 

@@ -1,5 +1,5 @@
 /** Programs that post to QPs long after these have gone to error. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createSrq,
   IBV_QP_STATE,

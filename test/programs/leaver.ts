@@ -3,7 +3,7 @@
  * takes everything back; others of the leaver's host find by {@link departureOf} when it goes and when it has gone.
  */
 import type { Host, Process } from '../../host/index.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { createCompChannel, createCq, createSrq, postRecv, postSend } from '../../userlib/index.ts';
 import { statusesOf, takeAll } from './outcomes.ts';
 import { readOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';

@@ -8,7 +8,7 @@ import type { Driver } from '../../driver/index.ts';
 import { findCapability, restoreConfiguration, saveConfiguration } from '../../driver/pci.ts';
 import { resetDevice } from '../../driver/reset.ts';
 import type { Host } from '../../host/index.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createCompChannel,
   createCq,

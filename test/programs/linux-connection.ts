@@ -2,7 +2,7 @@
  * What stock programs of librdmacm did when the captures of `reference/wire` were taken (rping, ucmatose, wt), for simulated hosts: a connection with the
  * same parameters, the same operations over it one after the other, and its end by the same side.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
 import type { LinuxStep, LinuxWork } from './linux-scenario.ts';
 import { takeWithin } from './outcomes.ts';

@@ -2,7 +2,7 @@
  * The program of which stock Linux made the captures of `reference/wire` (wt.c there), for a simulated host: the same steps, buffers, keys
  * and attributes, so that it has the device send what Linux' Soft-RoCE sent.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   allocMw,
   createAh,

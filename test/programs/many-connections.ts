@@ -1,6 +1,6 @@
 /** Many connections by rdma_cm at once, for test/connections.spec.ts: all are up before the first ends. */
 
-import type { ProgramContext } from '../../system/machine/program.ts';
+import type { ProgramContext } from '../../machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
 
 const sinPort = 4791;

@@ -1,12 +1,13 @@
 /** Programs that mark operations: a client that does one thing at a time, and a server that only receives what it must. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+
 import {
   barrier,
   connectRc,
   createBuffer,
   createRcQps,
   openEndpoint,
-} from '../../system/workloads/rc-endpoint.ts';
+} from '../../experiments/workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   ackCqEvents,
   createCompChannel,

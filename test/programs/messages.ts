@@ -1,7 +1,8 @@
 /** Programs that use message channels in every way in which they can go wrong. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { openMessageChannel } from '../../system/workloads/message-pingpong.ts';
-import { barrier, openEndpoint } from '../../system/workloads/rc-endpoint.ts';
+
+import { openMessageChannel } from '../../experiments/workloads/message-pingpong.ts';
+import { barrier, openEndpoint } from '../../experiments/workloads/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IBV_QP_STATE, IBV_QPS_ERR, modifyQp } from '../../userlib/index.ts';
 import { MessageChannel, type MessagingConfig } from '../../userlib/messaging/index.ts';
 import { areEqual, patternOf } from './requests.ts';

@@ -4,7 +4,7 @@
  * `polling`: several QPs, both ways, WRITE, WRITE with immediate, READ, both atomics, SEND fenced, SEND inline with
  * immediate, some unsignalled. `sleeping`: QPs with one SRQ, both ways, woken by completion events. Both check every byte.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   ackCqEvents,
   createCompChannel,

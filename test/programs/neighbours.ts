@@ -1,5 +1,5 @@
 /** Programs that look for neighbours on a cable of Ethernet, and tell how long each took; and that connect to them. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   allocPd,
   createAh,

@@ -4,9 +4,10 @@
  * checked alone; pages are untouched, written, in use by a forked child, given back with MADV_DONTNEED, or evicted
  * while requests are under way. Every request is legal: all of them must succeed.
  */
+
+import { allAccess } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { Random } from '../../sim/index.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess } from '../../system/workloads/rc-states.ts';
 import {
   IBV_ACCESS_ON_DEMAND,
   IBV_SEND_FENCE,

@@ -1,6 +1,7 @@
 /** Programs over on-demand regions: nothing is pinned, pages come when the device asks for them, and go when they must. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess } from '../../system/workloads/rc-states.ts';
+
+import { allAccess } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IBV_ACCESS_ON_DEMAND, postRecv, postSend, regMr } from '../../userlib/index.ts';
 import { statusesOf, take, takeAll } from './outcomes.ts';
 import {

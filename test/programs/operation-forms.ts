@@ -1,5 +1,5 @@
 /** Acts: requests in every form, lists of buffers, inline, immediate, unsignalled, atomic, fenced; and what became of them. */
-import type { JsonValue } from '../../system/machine/program.ts';
+import type { JsonValue } from '../../machine/program.ts';
 import {
   IBV_SEND_FENCE,
   IBV_SEND_INLINE,

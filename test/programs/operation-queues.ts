@@ -1,5 +1,5 @@
 /** Acts: what queues do around the requests: shared receives, wake-ups, moderation, resizing, draining. */
-import type { JsonValue } from '../../system/machine/program.ts';
+import type { JsonValue } from '../../machine/program.ts';
 import {
   ackCqEvents,
   createCompChannel,

@@ -1,6 +1,7 @@
 /** Acts: WRITE, READ and SEND of every size that matters, at every place that matters; payload is checked byte by byte at both ends. */
-import type { JsonValue } from '../../system/machine/program.ts';
-import { allAccess } from '../../system/workloads/rc-states.ts';
+
+import { allAccess } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue } from '../../machine/program.ts';
 import {
   IBV_MTU_256,
   IBV_SEND_FENCE,

@@ -1,5 +1,5 @@
 /** Every operation at every size that matters, in every form: one act after the other, the same ones at both hosts. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import type { Acts } from './companion.ts';
 import { fence, forms, formsPartner } from './operation-forms.ts';
 import {

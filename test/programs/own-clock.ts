@@ -1,5 +1,5 @@
 /** Programs that keep their own record of what a report says: latencies by their own clock, and counts. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createQp,
   createSrq,

@@ -1,7 +1,8 @@
 /** Two hosts in partitions: what passes between full and limited members, for test/pkeys.spec.ts. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { announcedOf, peerFrom } from '../../system/workloads/port-address.ts';
-import { allAccess, toInit, toRtr, toRts } from '../../system/workloads/rc-states.ts';
+
+import { announcedOf, peerFrom } from '../../experiments/workloads/port-address.ts';
+import { allAccess, toInit, toRtr, toRts } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
 import { codeOf, statusesOf, take } from './outcomes.ts';
 import { segment, writeOf } from './requests.ts';

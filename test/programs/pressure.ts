@@ -2,7 +2,7 @@
  * Programs that want more memory than there is, while RDMA goes on in registered memory: both hosts fill four times their
  * physical memory, and meanwhile write to each other's pinned buffers and check what arrived.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { postSend } from '../../userlib/index.ts';
 import { progressOf, roundsMore } from './bystander.ts';
 import { statusesOf, take } from './outcomes.ts';

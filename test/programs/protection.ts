@@ -3,8 +3,9 @@
  * both sides tell what came of it. Beside it a companion QP of the same process and PD moves data, and a bystander
  * process; both must not notice.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess } from '../../system/workloads/rc-states.ts';
+
+import { allAccess } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   allocPd,
   IBV_ACCESS_LOCAL_WRITE,

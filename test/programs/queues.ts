@@ -2,8 +2,9 @@
  * Misuse of queues, as the verbs answer it: QPs in the wrong state, queues that are full, too many buffers, CQs that
  * overrun, receives that are not there.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess, toInit, toRtr, toRts } from '../../system/workloads/rc-states.ts';
+
+import { allAccess, toInit, toRtr, toRts } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   type BadWr,
   createCq,

@@ -1,5 +1,5 @@
 /** Programs that break the contract of use in each way, and one that keeps it. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IBV_SEND_INLINE, IBV_SEND_SIGNALED, postRecv, postSend } from '../../userlib/index.ts';
 import { take } from './outcomes.ts';
 import { fetchAddOf, readOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';

@@ -1,6 +1,7 @@
 /** What registering and deregistering cost a program, by its own clock, over sizes. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess } from '../../system/workloads/rc-states.ts';
+
+import { allAccess } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { deregMr, regMr } from '../../userlib/index.ts';
 import { Side } from './side.ts';
 

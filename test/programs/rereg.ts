@@ -1,6 +1,7 @@
 /** ibv_rereg_mr under traffic of a peer, for test/rereg.spec.ts: host 1 changes its region, host 0 writes to it. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess } from '../../system/workloads/rc-states.ts';
+
+import { allAccess } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
 import { codeOf, take } from './outcomes.ts';
 import { areEqual, patternOf, segment, writeOf } from './requests.ts';

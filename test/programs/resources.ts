@@ -2,8 +2,9 @@
  * Resources that go while they are used, or that are not there: deregistered regions, a process that ends, the pin limit,
  * physical memory, the tables of the device.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess, toInit } from '../../system/workloads/rc-states.ts';
+
+import { allAccess, toInit } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createCq,
   createQp,

@@ -1,8 +1,9 @@
 /** Programs of two hosts whose ports are of Ethernet: a WRITE alone, a datagram, and what the verbs refuse there. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { pathTo, peerFrom } from '../../system/workloads/port-address.ts';
-import { allAccess, toInit, toRtr } from '../../system/workloads/rc-states.ts';
-import { connectUd, initUd, qkey } from '../../system/workloads/unreliable-states.ts';
+
+import { pathTo, peerFrom } from '../../experiments/workloads/port-address.ts';
+import { allAccess, toInit, toRtr } from '../../experiments/workloads/rc-states.ts';
+import { connectUd, initUd, qkey } from '../../experiments/workloads/unreliable-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   type AhAttr,
   createAh,

@@ -1,6 +1,7 @@
 /** A send error of an unreliable connection between two QPs of one process, and the way back from it. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { toInit } from '../../system/workloads/rc-states.ts';
+
+import { toInit } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createCq,
   createQp,

@@ -1,6 +1,6 @@
 /** One SEND, one WRITE and one READ of an object of the smallest sizes: the shortest exchange that a device of any size can carry. */
 import { psPerMs } from '../../base/units.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   closeDevice,
   createCq,

@@ -4,14 +4,15 @@
  *
  *     Side.open ─► pair('label', options) ─► post … ─► take(cq, n) ─► closePair
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+
 import {
   announcedOf,
   ownAddressOf,
   type PeerAddress,
   peerFrom,
-} from '../../system/workloads/port-address.ts';
-import { allAccess, type RcAttributes, toInit, toRtr, toRts } from '../../system/workloads/rc-states.ts';
+} from '../../experiments/workloads/port-address.ts';
+import { allAccess, type RcAttributes, toInit, toRtr, toRts } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   allocPd,
   createCq,

@@ -1,5 +1,5 @@
 /** Programs that wait for what never comes, each in another call. */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createCompChannel,
   createCq,

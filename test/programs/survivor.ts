@@ -2,8 +2,9 @@
  * A program that outlives its device: makes and unmakes objects until the device dies, takes the event, closes what it
  * had, waits until the device can be opened again, and works on. What it saw at each step is its result.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { allAccess } from '../../system/workloads/rc-states.ts';
+
+import { allAccess } from '../../experiments/workloads/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   ackCqEvents,
   allocPd,

@@ -1,8 +1,8 @@
 /** Programs on kernel sockets: streams both ways, and everything that can go wrong with them. */
 import { createHash } from 'node:crypto';
-import { addressOf } from '../../system/machine/node/nic-software.ts';
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
-import { barrier } from '../../system/workloads/rc-endpoint.ts';
+import { barrier } from '../../experiments/workloads/rc-endpoint.ts';
+import { addressOf } from '../../machine/node/nic-software.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 
 /** What a stream is to be. */
 export interface StreamArgs {

@@ -2,7 +2,7 @@
  * Memory windows as programs use them: host 1 gives host 0 access to parts of a region by windows of either type, and takes it
  * back by unbinding, by a local invalidate, and by a SEND with Invalidate of host 0. Host 0 tries each key while it is good and after.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   allocMw,
   bindMw,

@@ -2,7 +2,7 @@
  * Takes memory from the device in the middle of traffic, by each call that does so, and uses it for something else at once:
  * what the device reads later must not reach the peer, what it writes later would be seen.
  */
-import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   deregMr,
   destroyQp,

@@ -1,11 +1,11 @@
 /**
- * A minute of stories that were never played before, beside the fixed ones of `system/torture`. The wall clock bounds how
+ * A minute of stories that were never played before, beside the fixed ones of `torture`. The wall clock bounds how
  * long the test looks, and draws where it begins; no story depends on it. HCA_TORTURE_SEED=N begins at N instead, to play
  * the same ones again.
  */
 import { expect, it } from 'vitest';
-import { seedMax } from '../../system/cli/seed-range.ts';
-import { campaign } from '../../system/torture/campaign.ts';
+import { seedMax } from '../../cli/torture/seed-range.ts';
+import { campaign } from '../../torture/campaign.ts';
 import { randomComparison } from '../image-stories.ts';
 
 const lookMs = 60_000;

@@ -5,7 +5,7 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { cmMessages, ipCmHeader, mad } from '../../abi/index.ts';
-import type { JsonValue } from '../../system/machine/program.ts';
+import type { JsonValue } from '../../machine/program.ts';
 import { opcodeRow } from '../../wire/index.ts';
 import { programOf, smallMachine } from '../machines.ts';
 import type { LinuxConnection } from '../programs/linux-connection.ts';

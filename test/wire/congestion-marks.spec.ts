@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { LinkType, readCapture } from '../../analyser/capture/index.ts';
-import type { FaultPlan } from '../../system/machine/faults/index.ts';
+import type { FaultPlan } from '../../machine/faults/index.ts';
 import { checksumAfter, markCongestion, takesCongestionMark } from '../../wire/congestion-mark.ts';
 import { decodeEthernet } from '../../wire/index.ts';
 import { runPrograms } from '../machines.ts';

@@ -5,8 +5,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../../analyser/capture/index.ts';
 import { errorsOf, headerOf, type PacketForm, readCaptured } from '../../analyser/independent/index.ts';
-import type { Machine } from '../../system/machine/machine.ts';
-import type { JsonValue, ProgramOptions } from '../../system/machine/program.ts';
+import type { Machine } from '../../machine/machine.ts';
+import type { JsonValue, ProgramOptions } from '../../machine/program.ts';
 import { opcodeTable } from '../../wire/index.ts';
 import { programOf, programsOf, smallMachine } from '../machines.ts';
 import type { LinuxScenario } from '../programs/linux-scenario.ts';

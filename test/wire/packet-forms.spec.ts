@@ -3,9 +3,9 @@
  * packets are lost, damaged, copied and put out of order. A cable of Ethernet carries bytes whatever it says.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { MachineOptions } from '../../system/machine/machine.ts';
-import type { Partition } from '../../system/machine/partition/placement.ts';
-import type { Report } from '../../system/machine/report/schema.ts';
+import type { MachineOptions } from '../../machine/machine.ts';
+import type { Partition } from '../../machine/partition/placement.ts';
+import type { Report } from '../../machine/report/schema.ts';
 import { expectBalanced } from '../expectations.ts';
 import { bytesOf, type Outcome, programsOf, runPrograms } from '../machines.ts';
 

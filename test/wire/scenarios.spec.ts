@@ -4,7 +4,7 @@
  * headers and payload. Addresses, keys and QP numbers are their own. Where Linux' Soft-RoCE departs from the standard it is named.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { JsonValue } from '../../system/machine/program.ts';
+import type { JsonValue } from '../../machine/program.ts';
 import { AethKind, NakCode, Opcode, opcodeRow, syndromeKind, syndromeValue } from '../../wire/index.ts';
 import { programsOf, smallMachine } from '../machines.ts';
 import type { LinuxScenario } from '../programs/linux-scenario.ts';

@@ -6,7 +6,7 @@
  * An operation is what a host's program has marked as one (host/marked-operation.ts): the number that the verbs library noted with
  * each of its work requests. An owner is a row of this device's table: unmarked (what no marked operation caused), the control
  * side, an operation of the own host, or a packet received, of which only the peer's device can say whose it was: it is named by the
- * QP that sent it and its PSN, and joined to an operation when both tables are read (system/machine/costs).
+ * QP that sent it and its PSN, and joined to an operation when both tables are read (machine/costs).
  *
  * What several works share has one owner:
  * - a read of several WQEs is due to the first of them, a read of a context or a translation to the work that missed;

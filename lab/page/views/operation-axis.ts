@@ -1,5 +1,5 @@
 /** The axis of one operation: its milestones and stages, cores, links, blocks and memories, and how full queues and credits are. */
-import { timeText } from '../../../system/text/format.ts';
+import { timeText } from '../../../explain/text/format.ts';
 import type { OperationPicture, PictureLevel, PictureRecord } from '../../protocol.ts';
 import { words } from '../bars.ts';
 import { colourOf } from '../diagram.ts';

@@ -3,7 +3,7 @@
  * packet where it is, its bytes decoded.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
-import { bytesText, timeText } from '../../../system/text/format.ts';
+import { bytesText, timeText } from '../../../explain/text/format.ts';
 import type {
   OperationOutcome,
   OperationPicture,

@@ -3,7 +3,7 @@
  * core does at an instant, and where its cycles have gone until then.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
-import { bytesText, countText, timeText } from '../../../system/text/format.ts';
+import { bytesText, countText, timeText } from '../../../explain/text/format.ts';
 import {
   type ComparePath,
   type CoreWork,

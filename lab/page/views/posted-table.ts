@@ -1,6 +1,6 @@
 /** The operations that a program has posted, as a table of which a part is shown: line, verb, bytes, latency, and a way into the diagram. */
 import { html, nothing, type TemplateResult } from 'lit-html';
-import { bytesText, countText, timeText } from '../../../system/text/format.ts';
+import { bytesText, countText, timeText } from '../../../explain/text/format.ts';
 import type { OperationName, PostedOperation } from '../../protocol.ts';
 
 const rowsMax = 20;

@@ -4,7 +4,7 @@
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { createRef, type Ref, ref } from 'lit-html/directives/ref.js';
-import { countText, timeText } from '../../../system/text/format.ts';
+import { countText, timeText } from '../../../explain/text/format.ts';
 import type { PostedOperation, ProgramProgress, ProgramRemark } from '../../protocol.ts';
 import { Editor } from '../editor.ts';
 import { Latest } from '../latest.ts';

@@ -3,8 +3,8 @@
  * rests; where both differ, the difference has a name.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
-import type { ParameterValue } from '../../../system/machine/profile/index.ts';
-import { bytesText, timeText } from '../../../system/text/format.ts';
+import { bytesText, timeText } from '../../../explain/text/format.ts';
+import type { ParameterValue } from '../../../machine/profile/index.ts';
 import {
   type Estimate,
   type LabMachine,

@@ -1,6 +1,7 @@
 /** Which decoded bytes belong to a record: by what crosses, its instant, its address. */
-import type { TimelineRecord } from '../../../system/machine/timeline/index.ts';
-import { argumentsOf } from '../../../system/timeline/index.ts';
+
+import { argumentsOf } from '../../../explain/timeline/index.ts';
+import type { TimelineRecord } from '../../../machine/timeline/index.ts';
 import type { DecodedEvent } from '../../protocol.ts';
 import type { BusEvent } from './bus-text.ts';
 import type { CablePacket } from './packet-headers.ts';

@@ -7,13 +7,6 @@
  *     capture ──► packet headers ───────────┘
  */
 import { type AnalysisOptions, type JsonValue, Machine } from '../../../browser.ts';
-import { traceDefaults } from '../../../system/machine/analysis/index.ts';
-import {
-  packetLost,
-  type Timeline,
-  type TimelineRecord,
-  timelineKinds,
-} from '../../../system/machine/timeline/index.ts';
 import {
   argumentsOf,
   type Explanation,
@@ -22,7 +15,14 @@ import {
   operationFlows,
   operationOf,
   statusOf,
-} from '../../../system/timeline/index.ts';
+} from '../../../explain/timeline/index.ts';
+import { traceDefaults } from '../../../machine/analysis/index.ts';
+import {
+  packetLost,
+  type Timeline,
+  type TimelineRecord,
+  timelineKinds,
+} from '../../../machine/timeline/index.ts';
 import type {
   OperationPicture,
   OperationQuestion,

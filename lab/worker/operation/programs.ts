@@ -41,7 +41,7 @@ import {
   toInit,
   toRtr,
   toRts,
-} from '../../../system/workloads/index.ts';
+} from '../../../experiments/workloads/index.ts';
 import { type Scenario, type ScenarioVerb, warmUpBytes } from './scenarios.ts';
 
 export interface WatchArgs {

@@ -2,13 +2,14 @@
  * The timeline of a run of which the end alone is looked at: of what comes ahead of it, the boot for the most part, only how full things are
  * is kept, for a level stands until it changes.
  */
-import { OBSERVATION_VALUES, type ProcessObservations } from '../../../sim/index.ts';
+
 import {
   kindNumbers,
   mergedTimeline,
   type Timeline,
   type TimelineOptions,
-} from '../../../system/machine/timeline/index.ts';
+} from '../../../machine/timeline/index.ts';
+import { OBSERVATION_VALUES, type ProcessObservations } from '../../../sim/index.ts';
 
 /** Records of a process that are taken at a time. */
 const batchRecords = 2048;

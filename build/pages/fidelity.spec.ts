@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+import { casesOf, isRun, parsedMeasurements } from '../../experiments/validate/index.ts';
+import { figuresOf, keptFigures, measurementsText, pageOfKept, pageText } from './fidelity.ts';
+
+describe('docs/fidelity.md (else: npm run docs)', () => {
+  it('says what the kept figures and the measurements say', () => {
+    expect(pageText()).toBe(pageOfKept());
+  });
+
+  it('is not made of a run whose parameters were changed', () => {
+    const rows = [{ id: 'A-001', simulated: 0.98123456 }];
+    expect(figuresOf({ set: {}, rows })).toEqual({ 'A-001': 0.981235 });
+    expect(() => figuresOf({ set: { 'hca.wqeDecodeCycles': 9 }, rows })).toThrow(/--set .*wqeDecodeCycles/);
+  });
+
+  it('is made of figures of every row that is run, and of no other', () => {
+    const run = casesOf(parsedMeasurements(measurementsText())).filter(({ family }) => isRun(family));
+    expect(Object.keys(keptFigures())).toEqual(run.map(({ row }) => row.id));
+  });
+});

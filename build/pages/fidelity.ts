@@ -1,0 +1,63 @@
+/**
+ * docs/fidelity.md, made of docs/fidelity.json and reference/measurements.csv. With the file that `hca validate --json` wrote as
+ * its argument, the figures are taken out of that first.
+ */
+import '../../runtime/node.ts';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { InvariantError } from '../../base/index.ts';
+import {
+  fidelityPage,
+  parsedMeasurements,
+  type RowResult,
+  type SimulatedFigures,
+} from '../../experiments/validate/index.ts';
+
+const page = new URL('../../docs/fidelity.md', import.meta.url);
+const kept = new URL('../../docs/fidelity.json', import.meta.url);
+const measurements = new URL('../../reference/measurements.csv', import.meta.url);
+const schema = 'hca-fidelity/1';
+/** More digits say nothing beside any of the tolerances. */
+const digits = 6;
+
+export const measurementsText = (): string => readFileSync(measurements, 'utf8');
+
+/** What the last whole run gave. */
+export function keptFigures(): SimulatedFigures {
+  return (JSON.parse(readFileSync(kept, 'utf8')) as { readonly rows: SimulatedFigures }).rows;
+}
+
+export const pageText = (): string => readFileSync(page, 'utf8');
+export const pageOfKept = (): string => fidelityPage(parsedMeasurements(measurementsText()), keptFigures());
+
+/** What `hca validate --json` writes. */
+interface Validated {
+  /** Parameters that were changed. */
+  readonly set: object;
+  readonly rows: readonly Pick<RowResult, 'id' | 'simulated'>[];
+}
+
+/** By row: what was simulated. @throws InvariantError when parameters were changed, of which the page says nothing */
+export function figuresOf({ set, rows }: Validated): SimulatedFigures {
+  if (Object.keys(set).length > 0)
+    throw new InvariantError(
+      '--set of hca validate',
+      JSON.stringify(set),
+      'none, for a page of the profiles',
+    );
+  return Object.fromEntries(
+    rows.flatMap(({ id, simulated }) =>
+      simulated === undefined ? [] : [[id, Number(simulated.toPrecision(digits))] as const],
+    ),
+  );
+}
+
+function keep(file: string): void {
+  const rows = figuresOf(JSON.parse(readFileSync(file, 'utf8')) as Validated);
+  writeFileSync(kept, `${JSON.stringify({ schema, rows }, undefined, 2)}\n`);
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [, , file] = process.argv;
+  if (file !== undefined) keep(file);
+  writeFileSync(page, pageOfKept());
+}

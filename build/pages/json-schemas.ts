@@ -1,0 +1,125 @@
+/**
+ * The published JSON Schemas (schemas/*.schema.json) of what commands write, made of the types in cli/json-outputs.ts and
+ * of the table of parameters. `npm run schemas` writes them; a spec holds the files to the declarations, and what the commands
+ * write to the files.
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import {
+  type CompletedConfig,
+  createFormatter,
+  createParser,
+  createProgram,
+  DEFAULT_CONFIG,
+  DefinitionType,
+  LiteralType,
+  type Schema,
+  SchemaGenerator,
+  type SubNodeParser,
+} from 'ts-json-schema-generator';
+import type { Parameter } from '../../base/index.ts';
+import { faultKinds } from '../../machine/faults/index.ts';
+import { isParameter, type ParameterGroup, parameterTree } from '../../machine/profile/index.ts';
+import { workloadSchemaText } from './workload-schema.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = new URL('../../schemas/', import.meta.url);
+
+const config: CompletedConfig = {
+  ...DEFAULT_CONFIG,
+  path: `${root}cli/json-outputs.ts`,
+  tsconfig: `${root}tsconfig.json`,
+  // The compiler of this repository has done it.
+  skipTypeCheck: true,
+  additionalProperties: false,
+  jsDoc: 'extended',
+  expose: 'all',
+  topRef: false,
+};
+
+/** Types that are not read from TypeScript: what JSON has of them is declared here. */
+const declared: Readonly<Record<string, () => Schema>> = {
+  MachineConfig: () => groupSchema(parameterTree),
+  FaultKind: () => ({ enum: Object.keys(faultKinds) }),
+  ExactPs: () => ({
+    description: 'Picoseconds; all digits as a string from 2^53 on.',
+    anyOf: [{ type: 'integer' }, { type: 'string', pattern: '^-?[0-9]+$' }],
+  }),
+};
+
+/** Stops the generator at the types that are declared here: a word stands for each, since it compares types by content. */
+const declaredTypes: SubNodeParser = {
+  supportsNode: (node) => declaredName(node) !== undefined,
+  createType: (node) => new DefinitionType(declaredName(node), new LiteralType(declaredName(node)!)),
+};
+
+function declaredName(node: object): string | undefined {
+  const { typeName } = node as { readonly typeName?: { readonly escapedText?: unknown } };
+  const name = String(typeName?.escapedText);
+  return Object.hasOwn(declared, name) ? name : undefined;
+}
+
+/** All schemas by the name of their file. */
+export function schemaTexts(): ReadonlyMap<string, string> {
+  const program = createProgram(config);
+  const parser = createParser(program, config, (chain) => chain.addNodeParser(declaredTypes));
+  const generator = new SchemaGenerator(program, parser, createFormatter(config), config);
+  const outputs = outputTypes().map((type) => outputOf(generator, type));
+  return new Map([...outputs, ['hca-workload-1.schema.json', workloadSchemaText()]]);
+}
+
+/** The types of `JsonOutput`: one by one, since two of them may have parts of one name. */
+function outputTypes(): string[] {
+  const [, union = ''] = readFileSync(config.path!, 'utf8').split('export type JsonOutput =');
+  return [...union.matchAll(/\w+Output/g)].map(([name]) => name);
+}
+
+const nameOf = (reference: string): string => decodeURIComponent(reference.replace('#/definitions/', ''));
+
+function outputOf(generator: SchemaGenerator, type: string): readonly [file: string, text: string] {
+  const { $schema, $ref = '', definitions = {}, ...alias } = generator.createSchema(type);
+  const parts = Object.entries(definitions).map(([name, schema]) => [
+    name,
+    Object.hasOwn(declared, name) ? declared[name]!() : schema,
+  ]);
+  // The output itself stands at the top and not among its parts.
+  const { [nameOf($ref)]: main = alias, ...rest } = Object.fromEntries(parts) as Record<string, Schema>;
+  const title = String((main.properties!['schema'] as Schema).const);
+  const text = JSON.stringify({ $schema, title, ...main, definitions: rest }, null, 1);
+  return [`${title.replace('/', '-')}.schema.json`, `${text}\n`];
+}
+
+function groupSchema(group: ParameterGroup): Schema {
+  const properties = Object.entries(group).map(([name, node]) => [
+    name,
+    isParameter(node) ? parameterSchema(node) : groupSchema(node),
+  ]);
+  return {
+    type: 'object',
+    properties: Object.fromEntries(properties) as Record<string, Schema>,
+    required: Object.keys(group),
+    additionalProperties: false,
+  };
+}
+
+function parameterSchema(parameter: Parameter): Schema {
+  if (parameter.kind === 'flag') return { type: 'boolean' };
+  if (parameter.kind === 'choice') return { enum: [...parameter.choices] };
+  return { type: 'integer', minimum: parameter.min, maximum: parameter.max };
+}
+
+/** The files as they are, by name. */
+export const publishedTexts = (): ReadonlyMap<string, string> =>
+  new Map(
+    readdirSync(folder)
+      .toSorted()
+      .map((name) => [name, readFileSync(new URL(name, folder), 'utf8')]),
+  );
+
+function publish(): void {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  for (const [name, text] of schemaTexts()) writeFileSync(new URL(name, folder), text);
+}
+
+if (process.argv[1] === import.meta.filename) publish();

@@ -1,0 +1,138 @@
+/** The options of the analyser on the command line: of `hca move`, `hca perf` and `hca serve` alike. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import {
+  type Finding,
+  parsedCategories,
+  TraceFilter,
+  type TraceFormat,
+  traceCategories,
+  traceFormats,
+} from '../analyser/index.ts';
+import { ConfigurationError } from '../base/index.ts';
+import { findingsTable } from '../explain/text/findings-table.ts';
+import {
+  type Analysis,
+  type AnalysisOptions,
+  type CaptureEnd,
+  type CaptureOptions,
+  captureDefaults,
+  traceDefaults,
+} from '../machine/analysis/index.ts';
+
+export interface AnalysisChoice {
+  readonly trace?: string;
+  readonly traceFilter?: readonly string[];
+  readonly traceFile?: string;
+  readonly traceFormat?: TraceFormat;
+  readonly traceSize?: number;
+  readonly lint?: boolean;
+  readonly pcap?: string;
+  readonly pcapAt?: readonly CaptureEnd[];
+  readonly pcapSize?: number;
+}
+
+const sizeMiBMax = 64 * 1024;
+
+const collected = (text: string, before: readonly string[]): string[] => [...before, text];
+
+/** Reads MiB. */
+function mebibytes(text: string): number {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= 1 && value <= sizeMiBMax) return value;
+  throw new InvalidArgumentError(`expected an integer from 1 to ${sizeMiBMax}.`);
+}
+
+/** Reads ends of the cable: hca0, hca1:in, hca0:out, several with commas. */
+function parsedEnds(text: string): CaptureEnd[] {
+  const ends = text.split(',').map((word) => {
+    const match = /^hca(\d{1,3})(?::(in|out))?$/.exec(word.trim());
+    if (match === null)
+      throw new InvalidArgumentError('expected hca0, hca1, with :in or :out, several with commas.');
+    const direction = match[2] === 'in' ? 'inbound' : 'outbound';
+    return match[2] === undefined ? { node: Number(match[1]) } : { node: Number(match[1]), direction };
+  }) satisfies CaptureEnd[];
+  const nodes = ends.map(({ node }) => node);
+  if (new Set(nodes).size < nodes.length) throw new InvalidArgumentError('expected each end once.');
+  return ends;
+}
+
+/** Adds --trace, --trace-filter, --trace-file, --trace-format, --trace-size, --lint, --pcap, --pcap-at and --pcap-size. */
+export function addAnalysisOptions(command: Command): Command {
+  return command
+    .option('--trace <categories>', `log what crosses the bus: all, or some of ${traceCategories.join(',')}`)
+    .option('--trace-filter <name=value>', 'log only this: see docs/trace.md; may be repeated', collected, [])
+    .option('--trace-file <file>', `where the log goes (default ${traceDefaults.file}), a file for each host`)
+    .addOption(new Option('--trace-format <format>', 'text, or JSON lines').choices([...traceFormats]))
+    .option(
+      '--trace-size <MiB>',
+      'most that the log of a host takes: its beginning and its end are kept',
+      mebibytes,
+    )
+    .option('--lint', 'hold the driver against the rules of the interface')
+    .option('--pcap <file>', 'write the packets of the cable as pcapng, with simulated times: docs/wire.md')
+    .option(
+      '--pcap-at <ends>',
+      'where: hca0 (default), hca1, or hca0,hca1; only what arrives or leaves: hca1:in, hca0:out',
+      parsedEnds,
+    )
+    .option(
+      '--pcap-size <MiB>',
+      `most that the packets of an end take: the first are kept (default ${captureDefaults.sizeBytes / 1024 ** 2})`,
+      mebibytes,
+    );
+}
+
+/**
+ * What the options ask for; undefined for nothing.
+ * @throws ConfigurationError for a category or filter that cannot be read, and for options that would do nothing
+ */
+export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | undefined {
+  const { trace, traceFilter: filters = [], traceFile, traceFormat, traceSize, lint = false } = choice;
+  const capture = captureOptionsOf(choice);
+  const captured = capture === undefined ? {} : { capture };
+  if (trace === undefined) {
+    if (filters.length > 0 || [traceFile, traceFormat, traceSize].some((one) => one !== undefined))
+      throw new ConfigurationError('--trace', 'left out', 'what to log: all, or some categories');
+    return lint || capture !== undefined ? { lint, ...captured } : undefined;
+  }
+  const categories = parsedCategories(trace);
+  new TraceFilter(categories, filters);
+  return {
+    lint,
+    ...captured,
+    trace: {
+      categories,
+      filters,
+      format: traceFormat ?? traceDefaults.format,
+      file: traceFile ?? traceDefaults.file,
+      sizeBytes: traceSize === undefined ? traceDefaults.sizeBytes : traceSize * 1024 ** 2,
+    },
+  };
+}
+
+function captureOptionsOf({ pcap, pcapAt, pcapSize }: AnalysisChoice): CaptureOptions | undefined {
+  if (pcap === undefined) {
+    if (pcapAt !== undefined || pcapSize !== undefined)
+      throw new ConfigurationError('--pcap', 'left out', 'a file to write');
+    return undefined;
+  }
+  const sizeBytes = pcapSize === undefined ? captureDefaults.sizeBytes : pcapSize * 1024 ** 2;
+  return { file: pcap, ends: pcapAt ?? captureDefaults.ends, sizeBytes };
+}
+
+/** What the analysers report at the end of a run. */
+export function analysisText(analyses: readonly Analysis[], options: AnalysisOptions): string {
+  const logs = analyses.flatMap(({ file, eventCount }) =>
+    file === undefined ? [] : [`Traced ${eventCount} events to ${file}`],
+  );
+  const files =
+    options.capture?.file === undefined
+      ? []
+      : [`Packets of the cable: ${options.capture.file} (npx hca wire reads it)`];
+  const findings = options.lint === true ? [findingsTable(analyses.flatMap((one) => one.findings))] : [];
+  return [...logs, ...files, ...findings].join('\n');
+}
+
+/** Whether a driver broke the interface. */
+export const hasErrors = (findings: readonly Finding[]): boolean =>
+  findings.some(({ severity }) => severity === 'error');

@@ -1,0 +1,94 @@
+/** Rows of a comparison as tables: what a path costs on both hosts, and what the cycles went into. */
+
+import type { CompareRow } from '../../experiments/runs/compare-run.ts';
+import { pathTitles } from '../../experiments/workloads/index.ts';
+import { bytesText, countText, timeText } from '../../explain/text/format.ts';
+import { tableOf } from '../../explain/text/table.ts';
+import type { HostSpent } from '../../machine/index.ts';
+
+/** Host 0 and host 1, one above the other would take twice the rows. */
+const both = ({ hosts }: CompareRow, text: (spent: HostSpent) => string): string =>
+  `${text(hosts[0])} / ${text(hosts[1])}`;
+
+/** A rate as people read it. */
+export function rateText(bytesPerSecond: number): string {
+  if (bytesPerSecond >= 1e9) return `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`;
+  if (bytesPerSecond >= 1e6) return `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
+  return bytesPerSecond >= 1e3
+    ? `${(bytesPerSecond / 1e3).toFixed(bytesPerSecond >= 1e4 ? 0 : 1)} kB/s`
+    : `${Number(bytesPerSecond.toPrecision(3))} B/s`;
+}
+
+/** Cycles of a host for each byte moved. */
+export const cyclesPerByteOf = ({ hosts, totalBytes }: CompareRow, host: 0 | 1): number =>
+  totalBytes === 0 ? 0 : hosts[host].cyclesTotal / totalBytes;
+
+const perByteText = (row: CompareRow, host: 0 | 1): string => {
+  const cycles = cyclesPerByteOf(row, host);
+  if (cycles >= 100) return cycles.toFixed(0);
+  // A host that works a little is not one that does nothing.
+  return cycles > 0 && cycles < 0.01 ? String(Number(cycles.toPrecision(2))) : cycles.toFixed(2);
+};
+
+const head = [
+  'by',
+  'bytes moved',
+  'latency',
+  'rate',
+  'CPU cycles',
+  'cycles/byte',
+  'interrupts',
+  'system calls',
+  'switches',
+  'copies',
+  'bytes copied',
+  'memory bus',
+  'TLPs',
+  'SHA-256',
+];
+
+/** Heads of the columns, with the size of a message or without. */
+export const compareHead = (hasSizes: boolean): string[] =>
+  hasSizes ? ['by', 'message', ...head.slice(1)] : [...head];
+
+/** A row; "a / b" is host 0 (has the bytes) and host 1 (gets them). */
+export const compareCells = (row: CompareRow, hasSizes: boolean): string[] => [
+  pathTitles[row.path],
+  ...(hasSizes ? [bytesText(row.sizeBytes)] : []),
+  bytesText(row.totalBytes),
+  timeText(row.latencyPs),
+  rateText(row.bytesPerSecond),
+  both(row, ({ cyclesTotal }) => countText(cyclesTotal)),
+  `${perByteText(row, 0)} / ${perByteText(row, 1)}`,
+  both(row, ({ interrupts }) => countText(interrupts)),
+  both(row, ({ systemCalls }) => countText(systemCalls)),
+  both(row, ({ contextSwitches }) => countText(contextSwitches)),
+  both(row, ({ copies }) => countText(copies)),
+  both(row, ({ copiedBytes }) => bytesText(copiedBytes)),
+  both(row, ({ memory }) => bytesText(memory.total)),
+  both(row, ({ tlps }) => countText(tlps)),
+  row.isEqual ? 'equal' : 'DIFFERENT',
+];
+
+/** One row for each path. */
+export const compareTable = (title: string, rows: readonly CompareRow[]): string =>
+  tableOf(
+    title,
+    compareHead(false),
+    rows.map((row) => compareCells(row, false)),
+  );
+
+/** Cycles by cause: a row for each host and path, a column for each cause that occurs. */
+export function causeTable(title: string, rows: readonly CompareRow[]): string {
+  const causes = [
+    ...new Set(rows.flatMap(({ hosts }) => hosts.flatMap(({ cycles }) => Object.keys(cycles)))),
+  ] as (keyof HostSpent['cycles'])[];
+  const cells = rows.flatMap((row) =>
+    row.hosts.map((spent, host) => [
+      `${pathTitles[row.path]}, host ${host}`,
+      ...causes.map((cause) => countText(spent.cycles[cause] ?? 0)),
+      countText(spent.cyclesTotal),
+    ]),
+  );
+  return tableOf(title, ['cycles of', ...causes, 'total'], cells);
+}

@@ -1,0 +1,135 @@
+/** `hca compare`: the same bytes by every path, over sizes: what each costs both hosts, as tables, plots and a page. */
+import type { Command } from 'commander';
+import type { CompareRow } from '../../experiments/runs/compare-run.ts';
+import { orderOfRow, type TimelineOrder } from '../../experiments/runs/timeline-files.ts';
+import {
+  type CompareArgs,
+  messageCountOf,
+  pathLimitBytes,
+  pathTitles,
+} from '../../experiments/workloads/index.ts';
+import { bytesText, countText } from '../../explain/text/format.ts';
+import { faultLinesOf } from '../../explain/text/render.ts';
+import { checkWritable } from '../../runtime/output-files.ts';
+import { type HtmlChoice, headOf, writePage } from '../html-output.ts';
+import { argumentsOf, invocationOf } from '../invocation.ts';
+import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from '../options.ts';
+import { exitFailed, Screen, writeJson } from '../output.ts';
+import { CountBar } from '../progress-bar.ts';
+import { type TimelineChoice, timelineOrderOf, timelineText } from '../timeline-options.ts';
+import { type CompareChoice, compareArgsOf } from './compare-options.ts';
+import { comparePage, comparePlots, compareSentences } from './compare-plots.ts';
+import { comparisons } from './compare-pool.ts';
+import { causeTable, compareTable } from './compare-table.ts';
+
+export interface CompareOptions
+  extends CompareChoice,
+    MachineChoice,
+    FaultChoice,
+    HtmlChoice,
+    TimelineChoice {
+  readonly json?: string;
+}
+
+export async function compare(options: CompareOptions, command: Command): Promise<void> {
+  // The path decides what is in the slot.
+  const machine = hcaMachineOptionsOf(options);
+  const { runs, leftOut, shortened } = compareArgsOf(options);
+  checkWritable(options.json);
+  checkWritable(options.html);
+  const timeline = timelineOrderOf(options);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
+  const screen = new Screen(options.json);
+  const orders = runs.map((args) => ({ machine, args, ...timelineOf(timeline, args, runs.length) }));
+  const rows = await rowsOf(orders);
+  for (const sizeBytes of options.sizes) {
+    const ofSize = rows.filter((row) => row.sizeBytes === sizeBytes);
+    if (ofSize.length === 0) continue;
+    screen.print(compareTable(`Messages of ${bytesText(sizeBytes)} from host 0 to host 1`, ofSize));
+  }
+  screen.print('In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.');
+  const largest = largestOf(rows);
+  screen.print(causeTable('Where the cycles went, at the largest size of each path', largest));
+  for (const plot of comparePlots(rows)) screen.print(plot);
+  const named = rows.map(({ path, sizeBytes, faults }) => ({
+    name: `${pathTitles[path]} of ${bytesText(sizeBytes)}`,
+    faults,
+  }));
+  for (const line of faultLinesOf(named)) screen.print(line);
+  const notes = [
+    ...(leftOut.length === 0 ? [] : [leftOutText(leftOut)]),
+    ...(shortened.length === 0 ? [] : [shortenedText(shortened)]),
+  ];
+  for (const note of notes) screen.print(note);
+  for (const { timeline: written } of rows) if (written !== undefined) screen.print(timelineText(written));
+  const ran = {
+    title: 'The same bytes from host 0 to host 1 by every path',
+    machine,
+    sentences: [...compareSentences, ...notes],
+  };
+  writePage(options, () => comparePage(headOf(command, ran), rows), screen);
+  if (options.json !== undefined) {
+    const invocation = invocationOf(command, argumentsOf(command), machine);
+    writeJson(options.json, {
+      schema: 'hca-compare/1',
+      invocation,
+      configHash: machineHashOf(machine),
+      rows,
+    });
+  }
+  reportFailures(rows);
+}
+
+/** What is to be recorded of one run: of several each has files of its own, with path and size in their names. */
+function timelineOf(
+  order: TimelineOrder | undefined,
+  { path, sizeBytes }: CompareArgs,
+  runCount: number,
+): { readonly timeline?: TimelineOrder } {
+  if (order === undefined) return {};
+  return { timeline: runCount === 1 ? order : orderOfRow(order, `${path}-${sizeBytes}`) };
+}
+
+/** Runs everything under a progress bar. */
+export async function rowsOf(orders: Parameters<typeof comparisons>[0]): Promise<CompareRow[]> {
+  const bar = new CountBar(orders.length, 'simulations');
+  const rows: CompareRow[] = [];
+  try {
+    for await (const row of comparisons(orders, (count) => bar.update(count))) rows.push(row);
+  } finally {
+    bar.stop();
+  }
+  return rows;
+}
+
+/** Prints what went wrong, if anything did. */
+export function reportFailures(rows: readonly CompareRow[]): void {
+  for (const { path, sizeBytes, isEqual, isBalanced } of rows) {
+    const what = `hca: ${pathTitles[path]} with ${bytesText(sizeBytes)}`;
+    if (!isEqual) process.stderr.write(`${what}: the bytes received differ from those sent\n`);
+    if (!isBalanced) process.stderr.write(`${what}: the ledgers of the run do not balance\n`);
+    if (!isEqual || !isBalanced) process.exitCode = exitFailed;
+  }
+}
+
+const largestOf = (rows: readonly CompareRow[]): CompareRow[] => {
+  const byPath = new Map<string, CompareRow>();
+  for (const row of rows)
+    if (row.sizeBytes >= (byPath.get(row.path)?.sizeBytes ?? 0)) byPath.set(row.path, row);
+  return [...byPath.values()];
+};
+
+function leftOutText(leftOut: ReturnType<typeof compareArgsOf>['leftOut']): string {
+  const texts = leftOut.map(({ path, sizeBytes }) => `${pathTitles[path]} of ${bytesText(sizeBytes)}`);
+  return `Left out, as word by word takes too long: ${texts.join(', ')}.`;
+}
+
+function shortenedText(shortened: readonly CompareArgs[]): string {
+  const texts = shortened.map((args) => {
+    const { path, sizeBytes } = args;
+    const most = `${countText(messageCountOf(args))} (${bytesText(pathLimitBytes[path])} at most)`;
+    return `${pathTitles[path]} of ${bytesText(sizeBytes)}: ${most}`;
+  });
+  return `Fewer messages than --count: ${texts.join(', ')}.`;
+}

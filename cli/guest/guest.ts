@@ -1,0 +1,530 @@
+/**
+ * `hca guest`: a stock Linux guest on HCAs of ours in one command. Fetches what it takes, boots, loads the drivers, runs
+ * commands or a shell, and shows what the devices counted.
+ */
+import { constants as os } from 'node:os';
+import { type Command, Option } from 'commander';
+import { ConfigurationError } from '../../base/index.ts';
+import { reportFullCapture } from '../../experiments/runs/capture-output.ts';
+import { pageOf, textSection } from '../../explain/page/index.ts';
+import { type Cause, causeLines, diagnosedGuests } from '../../explain/why/index.ts';
+import {
+  budgetOf,
+  defaultCacheFolder,
+  figuresBetween,
+  type GuestBudget,
+  type GuestChoice,
+  type GuestCommandResult,
+  GuestError,
+  type GuestReport,
+  GuestSession,
+  guestFaultsOf,
+  guestFiles,
+  guestReportOf,
+  guestsByHand,
+  heldToBudget,
+  kernelNames,
+  quoted,
+  type RunCost,
+  readBudget,
+  renderGuestReport,
+  runScenario,
+  type ScenarioOptions,
+  type SessionResult,
+  scenarioNamed,
+  scenarios,
+  terminalProgress,
+} from '../../guests/linux/index.ts';
+import type { ServeReport } from '../../guests/serve/index.ts';
+import type { FaultReport } from '../../machine/index.ts';
+import { checkWritable } from '../../runtime/output-files.ts';
+import {
+  type AnalysisChoice,
+  addAnalysisOptions,
+  analysisOptionsOf,
+  analysisText,
+  hasErrors,
+} from '../analysis-options.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
+import type { ScenarioOutput } from '../json-outputs.ts';
+import {
+  addFaultOptions,
+  addMachineOptions,
+  type FaultChoice,
+  integer,
+  type MachineChoice,
+  machineOptionsOf,
+} from '../options.ts';
+import { exitFailed, Screen, writeJson } from '../output.ts';
+import {
+  addTimelineOptions,
+  servedTimelineOrderOf,
+  type TimelineChoice,
+  timelineText,
+  withoutTimelineFile,
+  writeServedTimeline,
+} from '../timeline-options.ts';
+import { guestPage } from './guest-page.ts';
+import { addPeerOptions, type PeerChoice, peerOptionsOf } from './peer-options.ts';
+
+interface GuestCommandOptions
+  extends AnalysisChoice,
+    TimelineChoice,
+    MachineChoice,
+    FaultChoice,
+    PeerChoice,
+    HtmlChoice {
+  readonly kernel: string;
+  readonly run: readonly string[];
+  readonly guests: 1 | 2;
+  readonly hcas?: 1 | 2;
+  readonly cable?: boolean;
+  readonly memory: number;
+  readonly cpus: number;
+  readonly cpu?: string;
+  readonly timeout: number;
+  /** False when `--no-load` was given. */
+  readonly load: boolean;
+  readonly console?: boolean;
+  readonly cache: string;
+  readonly mirror?: string;
+  readonly fetchOnly?: boolean;
+  readonly copy: readonly string[];
+  readonly module: readonly string[];
+  readonly shell?: boolean;
+  readonly why?: boolean;
+  readonly printQemu?: boolean;
+  readonly budget?: string;
+  readonly writeBudget?: string;
+  readonly scenario?: string;
+  readonly report?: string;
+  readonly json?: string;
+}
+
+const collected = (text: string, before: readonly string[]): string[] => [...before, text];
+/** What ends a guest from outside: Ctrl-C, kill, and a terminal that is closed. */
+const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** As a shell has it for a program that a signal ended. Ending so, and not by the signal, removes what the guest had in files. */
+const leave = (signal: (typeof endingSignals)[number]): never => process.exit(128 + os.signals[signal]);
+const weekSeconds = 7 * 24 * 3600;
+
+/** Adds the command with its options. */
+export function addGuestCommand(program: Command): void {
+  const command = program
+    .command('guest')
+    .description(
+      'boot a stock Linux guest with its own drivers on HCAs of ours; everything is fetched as needed',
+    )
+    .option(
+      '--kernel <name|path>',
+      `${kernelNames.join(', ')}, a folder of an installed kernel, or a .deb`,
+      'debian',
+    )
+    .option(
+      '--run <command>',
+      'run a shell command in guest 0 (or "guest1: command"); may be repeated; none: a shell',
+      collected,
+      [],
+    )
+    .option(
+      '--copy <file>',
+      'put a file or a folder into each guest, at /root or, as <file>:<place>, elsewhere; may be repeated',
+      collected,
+      [],
+    )
+    .option(
+      '--module <file.ko>',
+      'load a kernel module of your own, in place of a stock one of the same name if there is one; may be repeated',
+      collected,
+      [],
+    )
+    .option('--shell', 'a shell in guest 0 after the commands')
+    .option(
+      '--why',
+      'name the causes of what failed or never ended, from commands, contexts, packets and counters',
+    )
+    .option('--budget <file>', 'hold what each command costs at the HCAs to a budget')
+    .option('--write-budget <file>', 'write what each command costs as a budget')
+    .option('--print-qemu', 'print the commands that serve and boot the same by hand, and end')
+    .option('--guests <n>', 'guests: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
+    .option('--hcas <n>', 'HCAs (default: one for each guest)', integer(1, 2))
+    .option('--cable', 'join two HCAs of one guest by a cable; without one each talks to itself')
+    .option('--memory <MiB>', 'memory of each guest', integer(512, 65_536), 1024)
+    .option('--cpus <n>', 'processors of each guest', integer(1, 16), 2)
+    .option('--cpu <model>', "QEMU's model of the processors, such as max (default: QEMU's own choice)")
+    .option('--timeout <s>', 'longest time of a command', integer(1, weekSeconds), 600)
+    .option('--no-load', 'do not load the drivers')
+    .option('--console', "show the guests' consoles")
+    .option('--cache <folder>', 'where fetched and built files are kept', defaultCacheFolder())
+    .option('--mirror <uri>', "Debian archive to fetch from (default: the one in this machine's apt sources)")
+    .option('--fetch-only', 'fetch and build what a guest takes, and end')
+    .addOption(
+      new Option('--scenario <name>', 'run a scenario instead of commands').choices(
+        scenarios.map(({ name }) => name),
+      ),
+    )
+    .option('--report <file>', 'write the report as JSON')
+    .option('--json <file>', 'the same; - is standard output, which then has nothing else')
+    .option(...htmlOption)
+    .action(guest);
+  addTimelineOptions(
+    addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command, softRoceWords)))),
+  );
+}
+
+async function guest(options: GuestCommandOptions, command: Command): Promise<void> {
+  refuseIdle(options, command);
+  refusePeer(options);
+  checkWritable(options.writeBudget);
+  checkWritable(options.report);
+  checkWritable(options.json);
+  checkWritable(options.html);
+  const timeline = servedTimelineOrderOf(options);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
+  const screen = new Screen(options.json);
+  try {
+    if (options.fetchOnly) await fetchFiles(options, screen);
+    else if (options.printQemu) await printQemu(options, command, screen);
+    else if (options.scenario !== undefined) await scenario(options.scenario, options, command, screen);
+    else await session(options, command, screen);
+  } catch (error) {
+    if (!(error instanceof GuestError)) throw error;
+    process.stderr.write(`hca: ${error.message}\n`);
+    process.exitCode = exitFailed;
+  } finally {
+    for (const signal of endingSignals) process.removeListener(signal, leave);
+  }
+}
+
+/** What boots no guest, and writes nothing of one. */
+const bootless = { fetchOnly: '--fetch-only', printQemu: '--print-qemu' } as const;
+/** Files that are written when a guest has run. */
+const afterwards = {
+  html: '--html',
+  json: '--json',
+  report: '--report',
+  budget: '--budget',
+  writeBudget: '--write-budget',
+} as const;
+
+function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
+  if (options.fetchOnly === true && options.printQemu === true)
+    throw new ConfigurationError(bootless.printQemu, true, `left out with ${bootless.fetchOnly}`);
+  for (const [without, ended] of Object.entries(bootless)) {
+    if (options[without as keyof typeof bootless] !== true) continue;
+    for (const [name, option] of Object.entries(afterwards)) {
+      const file = options[name as keyof typeof afterwards];
+      if (file !== undefined)
+        throw new ConfigurationError(option, file, `left out with ${ended}, which runs no guest`);
+    }
+    if (options.run.length > 0)
+      throw new ConfigurationError('--run', options.run[0], `left out with ${ended}, which runs no guest`);
+    // By hand, hca serve writes them.
+    if (without === 'printQemu') continue;
+    for (const name of ['trace', 'pcap', 'timeline', 'vcd'] as const)
+      if (options[name] !== undefined)
+        throw new ConfigurationError(
+          `--${name}`,
+          options[name],
+          `left out with ${ended}, which runs no guest`,
+        );
+  }
+}
+
+/** @throws ConfigurationError for options that would have no effect */
+function refuseIdle(options: GuestCommandOptions, command: Command): void {
+  refuseFilesWithoutGuest(options);
+  if (options.scenario !== undefined) refuseBesideScenario(options.scenario, command);
+  const { scenario: name, run, budget, writeBudget, shell } = options;
+  if (name !== undefined && servedTimelineOrderOf(options) !== undefined)
+    throw new ConfigurationError('--scenario', name, 'without a timeline: its guests come and go');
+  const hasBudget = budget !== undefined || writeBudget !== undefined;
+  if (name !== undefined && (run.length > 0 || hasBudget || shell === true))
+    throw new ConfigurationError(
+      '--scenario',
+      name,
+      'without --run, --shell and budgets: its steps are its own',
+    );
+  if (hasBudget && run.length === 0)
+    throw new ConfigurationError('--run', 'left out', 'a command for the budget');
+  const elsewhere = run.find((text) => text.startsWith('guest1:'));
+  if (elsewhere !== undefined && guestChoice(options).guests === 1)
+    throw new ConfigurationError('--run', elsewhere, 'a command of guest 0: guest 1 takes --guests 2');
+}
+
+/** What a scenario decides by itself. */
+const ofScenario = {
+  guests: '--guests',
+  hcas: '--hcas',
+  cable: '--cable',
+  load: '--no-load',
+  timeout: '--timeout',
+} as const;
+
+function refuseBesideScenario(name: string, command: Command): void {
+  for (const [key, option] of Object.entries(ofScenario))
+    if (command.getOptionValueSource(key) === 'cli')
+      throw new ConfigurationError(
+        option,
+        String(command.getOptionValue(key)),
+        `left out with --scenario ${name}, which decides that`,
+      );
+}
+
+/** A simulated host stands beside the guest of a session, and of no other. */
+function refusePeer(options: GuestCommandOptions): void {
+  const { peer, scenario: name, fetchOnly, printQemu: isByHand } = options;
+  if (peer === undefined) return;
+  if (peer === softRocePeer) refuseBesideStranger(options);
+  if (name !== undefined)
+    throw new ConfigurationError(
+      '--peer',
+      peer,
+      'left out with --scenario: its peer, if it has one, is its own',
+    );
+  if (fetchOnly === true)
+    throw new ConfigurationError('--peer', peer, `left out with ${bootless.fetchOnly}, which runs no guest`);
+  if (isByHand === true)
+    throw new ConfigurationError(
+      '--peer',
+      peer,
+      `left out with ${bootless.printQemu}: hca serve --peer prints what QEMU takes to reach it`,
+    );
+}
+
+/** At the other end of the HCA's cable: a guest with an ordinary network card, under Linux's Soft-RoCE. */
+const softRocePeer = 'rxe';
+const softRoceWords = `; ${softRocePeer}: guest 1 there, with an ordinary network card under Linux's Soft-RoCE`;
+/** What makes that possible, where the user does not say otherwise. */
+const strangerParameters = [
+  'hca.capability.linkLayer=ethernet',
+  'hca.capability.roce=v2',
+  'pcie.function.deviceId=0x1007',
+];
+
+/** @throws ConfigurationError for what else would be at the other end of the cable */
+function refuseBesideStranger({ hcas, cable, peerArgs, shell, run }: GuestCommandOptions): void {
+  const wanted = (what: string): string => `${what} with --peer ${softRocePeer}`;
+  if (hcas !== undefined && hcas !== 1) throw new ConfigurationError('--hcas', hcas, wanted('1'));
+  if (cable === true) throw new ConfigurationError('--cable', true, wanted('left out'));
+  if (peerArgs !== undefined) throw new ConfigurationError('--peer-args', peerArgs, wanted('left out'));
+  if (shell === true || run.length === 0)
+    throw new ConfigurationError('--run', 'left out', wanted('a command, and no shell,'));
+}
+
+/** What guests are made from and served with. */
+function commonOptions(options: GuestCommandOptions): ScenarioOptions {
+  const { kernel, memory, cpus, cpu } = options;
+  const given = options.peer === softRocePeer ? [...strangerParameters, ...options.set] : options.set;
+  const { profile, set, seed, faults, shortcuts } = machineOptionsOf({ ...options, set: given });
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  const timeline = servedTimelineOrderOf(options);
+  return {
+    kernel,
+    cpus,
+    cpuModel: cpu,
+    memoryMib: memory,
+    cache: { folder: options.cache, mirror: options.mirror, progress: terminalProgress() },
+    console: options.console ? 'shown' : 'kept',
+    ownFiles: { copies: options.copy, modules: options.module },
+    serve: {
+      ...(profile === undefined ? {} : { profile }),
+      ...(set === undefined ? {} : { set }),
+      ...(seed === undefined ? {} : { seed }),
+      ...(faults === undefined ? {} : { faults }),
+      ...(shortcuts === undefined ? {} : { shortcuts }),
+      ...(analysis === undefined && timeline === undefined && options.why !== true
+        ? {}
+        : {
+            analysis: {
+              ...analysis,
+              ...(timeline === undefined ? {} : { timeline: timeline.options }),
+              ...(options.why === true ? { evidence: {} } : {}),
+            },
+          }),
+    },
+    onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
+  };
+}
+
+async function fetchFiles(options: GuestCommandOptions, screen: Screen): Promise<void> {
+  const { kernelVersion, initramfs } = await guestFiles(options.kernel, commonOptions(options).cache);
+  screen.print(`Linux ${kernelVersion} is ready in ${options.cache} (${initramfs})`);
+}
+
+/** What guests there are. */
+function guestChoice(
+  options: GuestCommandOptions,
+): Pick<GuestChoice, 'hcas' | 'guests' | 'cable' | 'stranger'> {
+  if (options.peer === softRocePeer) return { hcas: 1, guests: 2, cable: false, stranger: softRocePeer };
+  const { guests, hcas = guests, cable = guests > 1 } = options;
+  return { guests, hcas, cable };
+}
+
+/** For whoever wants QEMU's options, gdb's stub or another emulator's device in them. */
+async function printQemu(options: GuestCommandOptions, command: Command, screen: Screen): Promise<void> {
+  const { cache, ...common } = commonOptions(options);
+  const choice = { ...common, ...guestChoice(options) };
+  const { socket, qemu } = await guestsByHand(choice, cache);
+  const { hcas, cable } = choice;
+  const shape = [...(hcas > 1 ? ['--hcas', String(hcas)] : []), ...(cable ? ['--cable'] : [])];
+  const words = ['--socket', socket, ...shape, ...servedWords(command)];
+  screen.print(`# The devices:\nnpx hca serve ${words.map(quoted).join(' ')}`);
+  qemu.forEach((line, index) => {
+    screen.print(`# Guest ${index}, in a terminal of its own; poweroff -f ends it:\n${line}`);
+  });
+  screen.print('# In each guest:\nmodprobe -a mlx4_core mlx4_en mlx4_ib ib_uverbs ib_umad rdma_ucm');
+}
+
+const ofServeAlone: ReadonlySet<string> = new Set(['--socket', '--hcas', '--cable', '--report', '--json']);
+
+/** Options given to `hca guest` that `hca serve` takes as they are. */
+function servedWords(command: Command): string[] {
+  const serve = command.parent?.commands.find((one) => one.name() === 'serve');
+  const served = serve?.options.filter(({ long }) => !ofServeAlone.has(long!)) ?? [];
+  const words = process.argv.slice(2);
+  const kept: string[] = [];
+  for (let at = 0; at < words.length; at++) {
+    const [name = ''] = words[at]!.split('=', 1);
+    const option = command.options.find(({ long, short }) => name === long || name === short);
+    if (option === undefined) continue;
+    const hasOwnWord = option.required && name === words[at];
+    const given = words.slice(at, at + (hasOwnWord ? 2 : 1));
+    if (served.some(({ long }) => long === option.long)) kept.push(...given);
+    at += given.length - 1;
+  }
+  return kept;
+}
+
+async function session(options: GuestCommandOptions, command: Command, screen: Screen): Promise<void> {
+  const hasShell = options.run.length === 0 || options.shell === true;
+  if (hasShell && !(process.stdin.isTTY && process.stdout.isTTY))
+    throw new ConfigurationError('--run', 'left out', 'a command, where there is no terminal for a shell');
+  if (hasShell && options.guests > 1)
+    throw new ConfigurationError('--run', 'left out', 'a command: two guests have no shell');
+  const { hcas } = guestChoice(options);
+  const budget = options.budget === undefined ? undefined : readBudget(options.budget, options.run, hcas);
+  const peer = options.peer === softRocePeer ? undefined : peerOptionsOf(options);
+  const started = await GuestSession.start({
+    ...commonOptions(options),
+    ...guestChoice(options),
+    ...(peer === undefined ? {} : { peer }),
+    ...(hasShell ? { console: 'terminal' as const } : {}),
+  });
+  await using machine = started;
+  const commands: GuestCommandResult[] = [];
+  const costs: RunCost[] = [];
+  // Ctrl-C ends the guests, and with them what runs there; the devices still report.
+  const interrupt = (): void => {
+    for (const signal of endingSignals) process.removeListener(signal, interrupt).once(signal, leave);
+    void Promise.all(machine.guests.map((one) => one.dispose()));
+  };
+  for (const signal of endingSignals) process.removeListener(signal, leave).once(signal, interrupt);
+  let result: SessionResult;
+  try {
+    if (options.load) await machine.load();
+    for (const text of options.run) {
+      const before = await machine.figures();
+      commands.push(await runCommand(machine, text, options.timeout, screen));
+      const after = await machine.figures();
+      costs.push({ run: text, hcas: after.map((figures, hca) => figuresBetween(before[hca]!, figures)) });
+    }
+    if (hasShell) await machine.shell();
+    result = await machine.finish();
+  } catch (error) {
+    if (!(error instanceof GuestError)) throw error;
+    process.stderr.write(`hca: ${error.message}\n`);
+    process.exitCode = exitFailed;
+    result = await machine.abandon();
+  } finally {
+    for (const signal of endingSignals)
+      process.removeListener(signal, interrupt).removeListener(signal, leave);
+  }
+  const causes =
+    options.why === true
+      ? diagnosedGuests(await started.machine.evidence(), faultsOfServe(result.report))
+      : undefined;
+  const isWhole =
+    commands.length === options.run.length && commands.every(({ exitStatus }) => exitStatus === 0);
+  const more = { ...costsOf(costs, options, budget, isWhole), ...(causes === undefined ? {} : { causes }) };
+  show(guestReportOf(result, commands, more), options, command, screen);
+  if (causes !== undefined) for (const line of guestCauseLines(causes)) screen.print(line);
+  await reportFullCapture(started.machine, analysisOptionsOf(withoutTimelineFile(options)));
+  const timeline = servedTimelineOrderOf(options);
+  if (timeline !== undefined)
+    screen.print(timelineText(await writeServedTimeline(started.machine, result.report, timeline)));
+}
+
+/** What the report has of the commands' costs. */
+function costsOf(
+  costs: readonly RunCost[],
+  { writeBudget }: GuestCommandOptions,
+  budget: GuestBudget | undefined,
+  isWhole: boolean,
+): Pick<GuestReport, 'costs' | 'budget'> {
+  if (writeBudget !== undefined && isWhole) writeJson(writeBudget, budgetOf(costs));
+  else if (writeBudget !== undefined)
+    process.stderr.write(`hca: ${writeBudget} was not written: not every command succeeded\n`);
+  return { costs, ...(budget === undefined ? {} : { budget: heldToBudget(budget, costs) }) };
+}
+
+const guestCauseLines = (causes: readonly Cause[]): string[] =>
+  causes.length === 0 ? ['No request failed, and none was left without an answer.'] : causeLines(causes);
+
+const faultsOfServe = ({ faults = [] }: ServeReport): readonly FaultReport[] => faults;
+
+/** Runs one --run, showing its output as it comes. */
+async function runCommand(
+  machine: GuestSession,
+  text: string,
+  timeoutSeconds: number,
+  screen: Screen,
+): Promise<GuestCommandResult> {
+  const [, digit = '0', command = text] = /^guest([01]):\s*(.*)$/s.exec(text) ?? [];
+  const index = Number(digit);
+  screen.print(`guest${index}$ ${command}`);
+  const result = await machine.run(index, command, {
+    timeoutSeconds,
+    onOutput: (output) => screen.write(output),
+  });
+  return { guest: index, ...result };
+}
+
+function show(report: GuestReport, options: GuestCommandOptions, command: Command, screen: Screen): void {
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  if (options.report !== undefined) writeJson(options.report, report);
+  if (options.json !== undefined) writeJson(options.json, report);
+  screen.print(renderGuestReport(report));
+  writePage(options, () => guestPage(headOf(command, { title: 'A stock Linux guest' }), report), screen);
+  if (analysis !== undefined) screen.print(analysisText(report.serve.analyses, analysis));
+  const faults = guestFaultsOf(report);
+  for (const fault of faults) process.stderr.write(`hca: ${fault}\n`);
+  const isFaulty = report.serve.analyses.some(({ findings }) => hasErrors(findings));
+  if (faults.length > 0 || isFaulty) process.exitCode = exitFailed;
+}
+
+async function scenario(
+  name: string,
+  options: GuestCommandOptions,
+  command: Command,
+  screen: Screen,
+): Promise<void> {
+  const lines: string[] = [];
+  const print = (line: string): void => {
+    lines.push(line);
+    screen.print(line);
+  };
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  const outcome = await runScenario(scenarioNamed(name), commonOptions(options), print, (machine) =>
+    reportFullCapture(machine, analysis),
+  );
+  const { analyses = [] } = outcome;
+  if (analysis !== undefined && analyses.length > 0) print(analysisText(analyses, analysis));
+  const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', ...outcome };
+  if (options.report !== undefined) writeJson(options.report, output);
+  if (options.json !== undefined) writeJson(options.json, output);
+  const head = headOf(command, { title: `Scenario ${name}` });
+  writePage(options, () => pageOf(head, [textSection('What it found', lines.join('\n'))]), screen);
+  if (!outcome.holds || analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
+}

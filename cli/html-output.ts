@@ -1,0 +1,76 @@
+/** `--html FILE`: what a command has found, as one page that needs nothing else. */
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { visible } from '../base/index.ts';
+import type { PageHead } from '../explain/page/index.ts';
+import type { MachineOptions } from '../machine/index.ts';
+import { writeFileAtomically } from '../runtime/output-files.ts';
+import { argumentsOf, commandLineOf, hasMachine, invocationOf } from './invocation.ts';
+import type { Screen } from './output.ts';
+
+export interface HtmlChoice {
+  readonly html?: string;
+}
+
+export const htmlOption = ['--html <file>', 'write it as one self-contained HTML file'] as const;
+
+interface Ran {
+  readonly title: string;
+  /** What was given beside options: the name of a test, files. */
+  readonly words?: readonly string[];
+  /** All that gives the same again, where it is not what was given. */
+  readonly instead?: readonly string[];
+  /** Left out by commands that simulate none, or draw them at random. */
+  readonly machine?: MachineOptions;
+  /** The file that was read, where it stands behind the options. */
+  readonly input?: string;
+  /** Where the report names it and no machine is given. */
+  readonly configHash?: string;
+  readonly elapsedPs?: number;
+  readonly sentences?: readonly string[];
+}
+
+/** What stands above a command's page: the command line that gives the same again, with the machine's parameters. */
+export function headOf(
+  command: Command,
+  { title, words = [], instead, machine, input, ...rest }: Ran,
+): PageHead {
+  const invocation = invocationOf(command, instead ?? [...words, ...argumentsOf(command)], machine);
+  // Of a command within another, as `sweep merge`.
+  const outer = command.parent?.parent ? [command.parent.name()] : [];
+  const line = [
+    ...outer,
+    ...commandLineOf(invocation, input),
+    ...(machine === undefined ? machineWords(command) : []),
+  ];
+  const { version, machine: { configHash } = {} } = invocation;
+  return {
+    title: visible(title),
+    command: visible(`hca ${line.map(shellWord).join(' ')}`),
+    version,
+    ...(configHash === undefined ? {} : { configHash }),
+    ...rest,
+  };
+}
+
+/** The options of a machine as they were given: of commands that have several machines, or serve them. */
+function machineWords(command: Command): string[] {
+  if (!hasMachine(command)) return [];
+  const given: Readonly<Record<string, unknown>> = command.opts();
+  return ['profile', 'set', 'seed', 'fault', 'faults'].flatMap((name) => {
+    if (command.getOptionValueSource(name) !== 'cli') return [];
+    const values = Array.isArray(given[name]) ? given[name] : [given[name]];
+    return values.map((value) => `--${name}=${String(value)}`);
+  });
+}
+
+/** Writes a page if one was asked for, and says where it is. */
+export function writePage({ html }: HtmlChoice, page: () => string, screen: Screen): void {
+  if (html === undefined) return;
+  writeFileAtomically(html, page());
+  screen.print(`The same as a page: ${visible(resolve(html))}`);
+}
+
+/** Quoted for a shell where that is needed. */
+export const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -1,0 +1,207 @@
+/**
+ * What it takes to run a command again: the part `invocation` of its JSON, beside the figures.
+ *
+ *     hca perf write-bw --profile mine.json --size 64 --partition per-node --json out.json
+ *       arguments  write-bw --size 64           what the command itself was asked
+ *       machine    parameters, seed, faults     whatever they came from
+ *       left out   --partition --json           how it was computed, where it went
+ *
+ * So it is the same on every machine and for every partition, and holds after the profile's file has changed.
+ */
+import { basename, isAbsolute } from 'node:path';
+import type { Command, Option } from 'commander';
+import { ConfigurationError } from '../base/index.ts';
+import type { Output } from '../explain/diff/index.ts';
+import type { MachineOptions } from '../machine/index.ts';
+import {
+  changesOf,
+  configHashOf,
+  defaultProfileName,
+  type ParameterValues,
+} from '../machine/profile/index.ts';
+import { packageNameAndVersion } from '../runtime/package-folder.ts';
+import { effectiveOf } from './options.ts';
+
+/** A file that a command has read: found again by its name, held to its bytes. */
+export interface InvocationInput {
+  /** As it was named, of an absolute path the last part; left out when the command chose it. */
+  readonly file?: string;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** The machine that was asked for: equal exactly when configHash is. */
+interface InvocationMachine {
+  /** A named profile or the name of a file; `set` has what it says. */
+  readonly profile: string;
+  /** Parameters that differ from their defaults, by path: of profile, --set and library together. */
+  readonly set: ParameterValues;
+  readonly seed: number;
+  /** Each as the option --fault says it. */
+  readonly faults: readonly string[];
+  /** Of parameters, seed and faults, as in reports. */
+  readonly configHash: string;
+}
+
+export interface Invocation {
+  readonly command: string;
+  /** Of the package. */
+  readonly version: string;
+  /** Of the command alone: options of the machine stand in `machine`. */
+  readonly arguments: readonly string[];
+  /** Left out by commands whose machines are drawn at random. */
+  readonly machine?: InvocationMachine;
+  /** Left out by commands that read no file. */
+  readonly input?: InvocationInput;
+}
+
+/** Where output goes and how it is computed; files that are read; and the machine, which stands in an invocation as such. */
+const leftOut: ReadonlySet<string> = new Set([
+  ...['--json', '--report', '--html', '--save', '--trace', '--trace-filter', '--trace-file'],
+  ...['--trace-format', '--trace-size', '--pcap', '--pcap-at', '--pcap-size', '--timeline', '--vcd'],
+  ...['--timeline-window', '--timeline-operations', '--timeline-only', '--timeline-records'],
+  ...['--partition', '--jobs'],
+  ...['--story', '--profile', '--set', '--fault', '--faults'],
+]);
+
+/** Whether a command's machine is chosen by options; of others --seed is their own. */
+export const hasMachine = (command: Command): boolean => command.options.some(({ long }) => long === '--set');
+
+/** The options of a command that stand among the arguments of an invocation. */
+const recordedOptions = (command: Command): Option[] =>
+  command.options.filter(({ long }) => {
+    // To a command without --set these are its own: which story is played, and how.
+    const isMachine = hasMachine(command) && (long === '--seed' || long === '--no-shortcuts');
+    return long !== undefined && long !== null && !leftOut.has(long) && !isMachine;
+  });
+
+const textsOf = new WeakMap<Command, Map<string, string[]>>();
+
+/** Keeps the options of a command as they are given, for {@link argumentsOf}. To be called before they are parsed. */
+export function recordOptions(command: Command): void {
+  const texts = new Map<string, string[]>();
+  textsOf.set(command, texts);
+  for (const option of recordedOptions(command)) {
+    const { long } = option;
+    command.on(`option:${option.name()}`, (text: string | null | undefined) => {
+      const words = text === null || text === undefined ? [long!] : [long!, text];
+      texts.set(long!, isRepeatable(option) ? [...(texts.get(long!) ?? []), ...words] : words);
+    });
+  }
+}
+
+/** Each time that it is given adds to what was given before. */
+const isRepeatable = ({ variadic, defaultValue }: Option): boolean => variadic || Array.isArray(defaultValue);
+
+/** Arguments and recorded options as they were given, in the order in which the command declares them. */
+export function argumentsOf(command: Command): string[] {
+  const texts = textsOf.get(command);
+  return recordedOptions(command).flatMap(({ long }) => texts?.get(long!) ?? []);
+}
+
+/** @param words the words of the command itself: of perf the test, and its options */
+export function invocationOf(
+  command: Command,
+  words: readonly string[],
+  machine?: MachineOptions,
+  input?: InvocationInput,
+): Invocation {
+  return {
+    command: command.name(),
+    version: packageNameAndVersion().version,
+    arguments: [...words],
+    ...(machine === undefined ? {} : { machine: machineOf(machine) }),
+    ...(input === undefined ? {} : { input }),
+  };
+}
+
+function machineOf(options: MachineOptions): InvocationMachine {
+  const { config, faults } = effectiveOf(options);
+  const { 'machine.seed': _seed, ...set } = changesOf(config);
+  return {
+    profile: options.profile === undefined ? defaultProfileName : basename(options.profile),
+    set,
+    seed: config.machine.seed,
+    faults,
+    configHash: configHashOf(config, faults),
+  };
+}
+
+/** How a file is named in an invocation. */
+export const inputName = (file: string): string => (isAbsolute(file) ? basename(file) : file);
+
+/**
+ * The invocation that an output holds.
+ * @param file for the message
+ * @param commands of this package
+ * @throws ConfigurationError when there is none, or one that says what no command would
+ */
+export function checkedInvocation(
+  file: string,
+  { schema, invocation: found }: Output,
+  commands: readonly Command[],
+): Invocation {
+  const refuse = (value: unknown, range: string): never => {
+    throw new ConfigurationError(`invocation of ${file}`, value, range);
+  };
+  if (!isObject(found))
+    return refuse(
+      found,
+      `what a command writes into ${schema}: outputs of guests and of the library have none`,
+    );
+  const { command: name, version, arguments: words, machine, input } = found;
+  const command = commands.find((one) => one.name() === name && rerunnable.has(one.name()));
+  if (command === undefined) return refuse(name, `one of ${[...rerunnable].join(', ')}`);
+  if (typeof version !== 'string') return refuse(version, 'a version');
+  if (!isWords(words)) return refuse(words, 'a list of arguments');
+  if (machine !== undefined && !isMachine(machine)) return refuse('machine', 'parameters, seed and faults');
+  if (input !== undefined && !isInput(input)) return refuse('input', 'a file with its bytes and SHA-256');
+  const unexpected = unexpectedWord(command, words);
+  if (unexpected !== undefined)
+    return refuse(unexpected, `arguments of hca ${command.name()} that make figures`);
+  return found as unknown as Invocation;
+}
+
+/** Commands that give the same again: those of nothing but simulations. */
+const rerunnable: ReadonlySet<string> = new Set(['move', 'perf', 'compare', 'cutoff', 'devinfo', 'torture']);
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isWords = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((word) => typeof word === 'string');
+const isInput = (value: unknown): boolean =>
+  isObject(value) &&
+  (value['file'] === undefined || typeof value['file'] === 'string') &&
+  typeof value['bytes'] === 'number' &&
+  typeof value['sha256'] === 'string';
+const isMachine = (value: unknown): boolean =>
+  isObject(value) &&
+  typeof value['seed'] === 'number' &&
+  isWords(value['faults']) &&
+  isObject(value['set']) &&
+  Object.values(value['set']).every((one) => ['number', 'string', 'boolean'].includes(typeof one));
+
+/** An argument that no invocation has: an output from elsewhere must not have files written. */
+function unexpectedWord(command: Command, words: readonly string[]): string | undefined {
+  const options = new Map(recordedOptions(command).map((option) => [option.long!, option]));
+  const first = words.findIndex((word) => word.startsWith('-'));
+  const positional = words.slice(0, first < 0 ? words.length : first);
+  // A file that is read stands in the input.
+  if (positional.length > (command.name() === 'perf' ? 1 : 0)) return positional.at(-1);
+  for (let at = positional.length; at < words.length; at++) {
+    const option = options.get(words[at]!);
+    if (option === undefined) return words[at];
+    if (option.required) at++;
+  }
+  return undefined;
+}
+
+/** The command line that runs it again. @param input where the file that it reads is now */
+export function commandLineOf(invocation: Invocation, input: string | undefined): string[] {
+  const { command, arguments: words, machine } = invocation;
+  const files = input === undefined ? [] : command === 'torture' ? [`--story=${input}`] : ['--', input];
+  const changes = Object.entries(machine?.set ?? {}).map(([path, value]) => `--set=${path}=${value}`);
+  const seed = machine === undefined ? [] : [`--seed=${machine.seed}`];
+  const faults = (machine?.faults ?? []).map((text) => `--fault=${text}`);
+  return [command, ...words, ...changes, ...seed, ...faults, ...files];
+}

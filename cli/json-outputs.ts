@@ -1,0 +1,244 @@
+/**
+ * What the commands write as JSON: one declaration each. Every output has the name and version of its schema in `schema`; the
+ * published schemas (schemas/*.schema.json) are made of these declarations by `npm run schemas`.
+ *
+ * A field may be added without a new version. One whose name, type or meaning changes, or that goes, makes a new one.
+ */
+
+import type { CompareRow } from '../experiments/runs/compare-run.ts';
+import type { PerfRow } from '../experiments/runs/perf-run.ts';
+import type { SweepHeader, SweepRow } from '../experiments/sweep/index.ts';
+import type { GroupResult, RowResult } from '../experiments/validate/index.ts';
+import type { DeviceQuery, PerfTestName } from '../experiments/workloads/index.ts';
+import type { ReportDiff } from '../explain/diff/index.ts';
+import type { Explanation } from '../explain/timeline/index.ts';
+import type { GuestBudget, GuestReport, ScenarioOutcome } from '../guests/linux/index.ts';
+import type { ServeReport } from '../guests/serve/index.ts';
+import type { FaultListing } from '../machine/faults/index.ts';
+import type { Report, RunFacts } from '../machine/index.ts';
+import type { ProfileListing } from '../machine/profile/index.ts';
+import type { Coverage, Finding, Story, StoryOutcome } from '../torture/index.ts';
+import type { ServedKind, ServedStory } from '../torture/served/index.ts';
+import type { CutoffResult } from './cutoff/cutoff-report.ts';
+import type { Invocation } from './invocation.ts';
+import type { MoveOutcome } from './move/move-page.ts';
+import type { PlotPage } from './plot/plot-page.ts';
+import type { WhyResult } from './why/why.ts';
+
+/** `hca move --report`: the report of the machine, and what it takes to run it again. */
+export interface ReportOutput extends Report {
+  /** Left out by programs that use the library. */
+  readonly invocation?: Invocation;
+}
+
+/** `hca move --report out.json` writes `out.run.json` too: how the run was computed. */
+export interface RunFactsOutput extends RunFacts {
+  readonly schema: 'hca-run/1';
+}
+
+/** `hca move --json`: what each leg moved, the comparison of the paths, and the machine's report. */
+interface MoveOutput extends MoveOutcome {
+  readonly schema: 'hca-move/1';
+  readonly invocation: Invocation;
+  readonly comparison: readonly CompareRow[];
+  readonly report: Report;
+}
+
+/** `hca perf --json`: a row for each size. */
+interface PerfOutput {
+  readonly schema: 'hca-perf/2';
+  readonly invocation: Invocation;
+  readonly test: PerfTestName;
+  readonly configHash: string;
+  readonly rows: readonly PerfRow[];
+}
+
+/** `hca compare --json`: a row for each path and size. */
+interface CompareOutput {
+  readonly schema: 'hca-compare/1';
+  readonly invocation: Invocation;
+  readonly configHash: string;
+  readonly rows: readonly CompareRow[];
+}
+
+/** `hca cutoff --json`: latencies over sizes, and where the ways of a message cross. */
+interface CutoffOutput {
+  readonly schema: 'hca-cutoff/1';
+  readonly invocation: Invocation;
+  readonly configHash: string;
+  readonly rendezvousBy: 'read' | 'write';
+  readonly sizes: readonly number[];
+  readonly results: readonly CutoffResult[];
+}
+
+/** `hca devinfo --json`: what the device says of itself. */
+interface DevinfoOutput extends DeviceQuery {
+  readonly schema: 'hca-devinfo/1';
+  readonly invocation: Invocation;
+}
+
+/** `hca profiles --json`: the named profiles and every parameter. */
+interface ProfilesOutput extends ProfileListing {
+  readonly schema: 'hca-profiles/1';
+}
+
+/** `hca faults --json`: every fault that can be injected. */
+interface FaultsOutput {
+  readonly schema: 'hca-faults/1';
+  readonly faults: readonly FaultListing[];
+}
+
+/** `hca torture --json` of many stories: what they met, and those in which something was found. */
+interface TortureOutput {
+  readonly schema: 'hca-torture/1';
+  readonly invocation: Invocation;
+  readonly firstSeed: number;
+  /** Of the wall clock. */
+  readonly seconds: number;
+  readonly stories: number;
+  readonly refused: number;
+  readonly coverage: Coverage;
+  readonly failures: readonly Pick<StoryOutcome, 'seed' | 'climate' | 'findings'>[];
+}
+
+/** `hca torture --json` of one story, made small by `--shrink`. */
+export interface StoryOutput {
+  readonly schema: 'hca-torture-story/1';
+  readonly invocation: Invocation;
+  readonly story: Story;
+  readonly findings: readonly Finding[];
+  /** Why the machine does not take the configuration of the story; null when it does. */
+  readonly refused: string | null;
+  /** Stories that were played to make it small. */
+  readonly tries?: number;
+}
+
+/** How often commands took a value, and how often they refused it. */
+interface FieldEnds {
+  readonly accepted: number;
+  readonly refused: number;
+}
+
+/** `hca torture --served --json`. */
+interface ServedTortureOutput {
+  readonly schema: 'hca-torture-served/1';
+  readonly invocation: Invocation;
+  readonly firstSeed: number;
+  /** Of the wall clock, as longestTurnMs. */
+  readonly seconds: number;
+  readonly stories: number;
+  readonly counts: Readonly<Record<ServedKind, number>>;
+  readonly longestTurnMs: number;
+  /** How often each command ended with each status. */
+  readonly commands: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** Unusual values of mailbox fields, by the end of their command. */
+  readonly fields: Readonly<Record<string, FieldEnds>>;
+  readonly failures: readonly Pick<ServedStory, 'seed' | 'findings'>[];
+}
+
+/** `hca serve --json` and `--report`. */
+type ServeOutput = ServeReport;
+
+/** `hca guest --json` and `--report`. */
+type GuestOutput = GuestReport;
+
+/** `hca guest --write-budget`, and what `--budget` reads. */
+type GuestBudgetOutput = GuestBudget;
+
+/** `hca guest --scenario --json` and `--report`. */
+export interface ScenarioOutput extends ScenarioOutcome {
+  readonly schema: 'hca-guest-scenario/1';
+}
+
+/** `hca diff --json`. */
+type DiffOutput = ReportDiff;
+
+/** `hca rerun --json`. */
+interface RerunOutput {
+  readonly schema: 'hca-rerun/1';
+  /** What was run again. */
+  readonly command: readonly string[];
+  readonly versions: { readonly before: string; readonly after: string };
+  readonly isEqual: boolean;
+  readonly differences: ReportDiff;
+}
+
+/** `hca sweep --json`: every point that has run. */
+interface SweepOutput extends Omit<SweepHeader, 'schema'> {
+  readonly schema: 'hca-sweep-results/1';
+  readonly rows: readonly SweepRow[];
+}
+
+/** `hca plot --json`: what is drawn. */
+interface PlotOutput extends PlotPage {
+  readonly schema: 'hca-plot/1';
+  /** Hash of the sweep, and the version of the emulator that ran it. */
+  readonly sweep: string;
+  readonly version: string;
+}
+
+/** `hca ask --json` without a name: the questions that there are. */
+interface StudiesOutput {
+  readonly schema: 'hca-studies/1';
+  readonly questions: readonly { readonly name: string; readonly question: string }[];
+}
+
+/** `hca ask NAME --json`: three sentences, and the points that they are made from. */
+interface AskOutput extends Omit<SweepHeader, 'schema'> {
+  readonly schema: 'hca-ask/1';
+  readonly name: string;
+  readonly question: string;
+  readonly answer: readonly string[];
+  readonly rows: readonly SweepRow[];
+}
+
+/** `hca validate --json`: each row of the measurements beside what the model has. */
+interface ValidateOutput {
+  readonly schema: 'hca-validate/1';
+  /** Parameters that were changed. */
+  readonly set: Readonly<Record<string, number | string | boolean>>;
+  readonly groups: readonly GroupResult[];
+  readonly rows: readonly RowResult[];
+}
+
+/** `hca explain --json`: one operation, step by step. */
+interface ExplainOutput extends Explanation {
+  readonly schema: 'hca-explain/1';
+  readonly invocation: Invocation;
+  readonly configHash: string;
+}
+
+/** `hca why --json`: why requests failed or never ended. */
+interface WhyOutput extends WhyResult {
+  readonly schema: 'hca-why/1';
+  readonly invocation: Invocation;
+  readonly configHash: string;
+}
+
+/** Whatever a command writes as JSON. */
+export type JsonOutput =
+  | ReportOutput
+  | RunFactsOutput
+  | MoveOutput
+  | PerfOutput
+  | CompareOutput
+  | CutoffOutput
+  | DevinfoOutput
+  | ProfilesOutput
+  | FaultsOutput
+  | TortureOutput
+  | StoryOutput
+  | ServedTortureOutput
+  | ServeOutput
+  | GuestOutput
+  | GuestBudgetOutput
+  | ScenarioOutput
+  | DiffOutput
+  | RerunOutput
+  | SweepOutput
+  | PlotOutput
+  | StudiesOutput
+  | AskOutput
+  | ValidateOutput
+  | ExplainOutput
+  | WhyOutput;

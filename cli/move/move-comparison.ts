@@ -1,0 +1,91 @@
+/**
+ * The first table of `hca move`: the same bytes by the traditional path and by RDMA, each in a simulation of its own that
+ * runs before the whole file is moved.
+ *
+ * A file may be large and word by word is slow: of a file that is longer, its beginning is compared.
+ */
+import { InvalidArgumentError } from 'commander';
+import type { CompareOrder, CompareRow } from '../../experiments/runs/compare-run.ts';
+import { type ComparePath, pathLimitBytes, pathTitles } from '../../experiments/workloads/index.ts';
+import { bytesText } from '../../explain/text/format.ts';
+import type { MachineOptions } from '../../machine/index.ts';
+import { causeTable, compareTable } from '../compare/compare-table.ts';
+import { integer } from '../options.ts';
+
+const paths: readonly ComparePath[] = ['pio', 'sockets', 'send', 'write', 'read'];
+/** Programmed I/O takes a millisecond for every 8 KiB, and the simulation a good part of a second. */
+const programmedBytes = 16 * 1024;
+const latencyRounds = 2;
+
+export const defaultTraditional = '1M';
+
+/** `all`, `none`, or bytes: how much of the file is compared. */
+export function parsedTraditional(text: string): number {
+  if (text === 'none') return 0;
+  if (text === 'all') return Number.POSITIVE_INFINITY;
+  try {
+    return integer(1, pathLimitBytes.sockets)(text);
+  } catch {
+    throw new InvalidArgumentError(`expected all, none or bytes up to ${pathLimitBytes.sockets}.`);
+  }
+}
+
+/** The runs of the comparison; none for an empty file. Faults are for the machine that moves the whole file. */
+export function comparisonOf(
+  file: string,
+  fileBytes: number,
+  chunkBytes: number,
+  askedBytes: number,
+  machine: MachineOptions,
+): CompareOrder[] {
+  const comparedBytes = Math.min(fileBytes, askedBytes);
+  if (comparedBytes === 0) return [];
+  return paths.map((path) => {
+    const limit = path === 'pio' ? programmedBytes : pathLimitBytes[path];
+    const totalBytes = Math.min(comparedBytes, limit);
+    const sizeBytes = Math.min(chunkBytes, totalBytes);
+    return {
+      machine: { ...machine, faults: [] },
+      // Word by word nothing happens for the first time: its one message is as good as a later one.
+      args: { path, sizeBytes, totalBytes, latencyRounds: path === 'pio' ? 0 : latencyRounds, file },
+    };
+  });
+}
+
+/** The table, and what must be known to read it. */
+export function comparisonText(rows: readonly CompareRow[], fileBytes: number): string {
+  const shortened = rows.filter(({ totalBytes }) => totalBytes < fileBytes);
+  const lengths = [...new Set(shortened.map(({ totalBytes }) => totalBytes))];
+  const notes = lengths.map((bytes) => {
+    const titles = shortened
+      .filter(({ totalBytes }) => totalBytes === bytes)
+      .map(({ path }) => pathTitles[path]);
+    return `${bytesText(bytes)} by ${titles.join(', ')}`;
+  });
+  const { sizeBytes } = rows.at(-1)!;
+  return [
+    compareTable(
+      `The same file by the traditional path and by RDMA, in messages of at most ${bytesText(sizeBytes)}`,
+      rows,
+    ),
+    'In "a / b", a is host 0, which has the file, and b is host 1, which gets it. Latency is of one message alone; costs and',
+    'rate are of all bytes, from memory to memory: without reading the file, connecting, registering and hashing.',
+    ...(notes.length === 0
+      ? []
+      : [
+          `Not the whole file, which would take long (--traditional all), but its beginning: ${notes.join('; ')}.`,
+        ]),
+    passiveLine(rows),
+    causeTable('Where the cycles of both hosts went', rows),
+  ].join('\n');
+}
+
+/** Hosts whose programs slept while their memory was written or read. */
+function passiveLine(rows: readonly CompareRow[]): string {
+  const passive = rows.flatMap(({ path, isActive, hosts }) =>
+    isActive.flatMap((active, host) =>
+      active ? [] : [`${hosts[host]!.cyclesTotal} cycles of host ${host} for ${pathTitles[path]}`],
+    ),
+  );
+  return `The passive side, by its cores' ledger: ${passive.join(', ')}.`;
+}

@@ -1,0 +1,132 @@
+/** Options that several commands share, and how their values are read. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { ConfigurationError } from '../base/index.ts';
+import {
+  checkedFaults,
+  type FaultEntry,
+  type FaultPlan,
+  parsedFault,
+  readFaults,
+} from '../machine/faults/index.ts';
+import { type MachineOptions, partitions } from '../machine/index.ts';
+import { configurationOf, type ParameterValue, parsedAssignment } from '../machine/profile/index.ts';
+
+export { effectiveOf, machineHashOf } from '../machine/index.ts';
+
+export interface MachineChoice {
+  readonly profile?: string;
+  readonly set: readonly string[];
+  readonly seed?: number;
+  readonly watch?: 'races';
+  /** False when `--no-shortcuts` was given. */
+  readonly shortcuts?: boolean;
+}
+
+export interface FaultChoice {
+  readonly fault?: readonly string[];
+  readonly faults?: readonly string[];
+}
+
+/** Reads a whole number within a range; decimal or 0x, with optional K, M or G for powers of 1024. */
+export function integer(minimum: number, maximum: number): (text: string) => number {
+  return (text) => {
+    const match = /^(0x[0-9a-f]+|\d+)([KMG]?)$/i.exec(text);
+    const unit = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }[(match?.[2] ?? '').toUpperCase()]!;
+    const value = match === null ? Number.NaN : Number(match[1]) * unit;
+    if (value >= minimum && value <= maximum) return value;
+    throw new InvalidArgumentError(`expected an integer from ${minimum} to ${maximum}.`);
+  };
+}
+
+const collected = (text: string, before: readonly string[]): string[] => [...before, text];
+
+/** Adds --profile, --set, --seed and --no-shortcuts. */
+export function addMachineOptions(command: Command): Command {
+  command
+    .option('--profile <name|file>', 'a named profile, or a JSON file')
+    .option('--set <path=value>', 'change a parameter; may be repeated', collected, [])
+    .option('--seed <n>', 'seed of everything drawn at random', integer(0, 2 ** 32 - 1));
+  return addShortcutsOption(command);
+}
+
+/** Adds --no-shortcuts. */
+export function addShortcutsOption(command: Command): Command {
+  return command.option(
+    '--no-shortcuts',
+    'simulate without running ahead, early placement and zero-copy: slower, every report the same',
+  );
+}
+
+/** Adds --watch: for commands that run programs on simulated hosts. */
+export function addWatchOption(command: Command): Command {
+  return command.addOption(
+    new Option('--watch <what>', "report programs that touch buffers which are the device's").choices([
+      'races',
+    ]),
+  );
+}
+
+/** Adds --fault and --faults. */
+export function addFaultOptions(command: Command): Command {
+  return command
+    .option('--fault <field=value,...>', 'inject a fault; may be repeated (see: hca faults)', collected, [])
+    .option('--faults <file>', 'inject the faults of a JSON file; may be repeated', collected, []);
+}
+
+/** The faults that were asked for: those of files first. @throws ConfigurationError for what cannot be read */
+function faultsFrom({ fault = [], faults = [] }: FaultChoice): FaultPlan {
+  const entries: FaultEntry[] = faults.flatMap((path) => [...readFaults(path)]);
+  return [...entries, ...fault.map(parsedFault)];
+}
+
+/** Adds --partition. */
+export function addPartitionOption(command: Command, preset: (typeof partitions)[number]): Command {
+  return command.addOption(
+    new Option('--partition <name>', 'how the machine is placed on threads')
+      .choices([...partitions])
+      .default(preset),
+  );
+}
+
+/** What the shared options say to the machine. @throws ConfigurationError for a bad --set */
+export function machineOptionsOf({
+  profile,
+  set,
+  seed,
+  watch,
+  shortcuts = true,
+  ...choice
+}: MachineChoice & FaultChoice): MachineOptions {
+  const values: Record<string, ParameterValue> = {};
+  for (const text of set) {
+    const [path, value] = parsedAssignment(text);
+    values[path] = value;
+  }
+  const ownSeed = values['machine.seed'];
+  if (seed !== undefined && ownSeed !== undefined && ownSeed !== seed)
+    throw new ConfigurationError('--seed', seed, `left out with --set machine.seed=${ownSeed}`);
+  return {
+    set: values,
+    faults: faultsFrom(choice),
+    ...(shortcuts ? {} : { shortcuts }),
+    ...(profile === undefined ? {} : { profile }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(watch === undefined ? {} : { watch }),
+  };
+}
+
+/**
+ * The same for a command whose programs speak verbs.
+ * @throws ConfigurationError for a machine without HCAs, and for bad faults before anything has run
+ */
+export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice): MachineOptions {
+  const options = machineOptionsOf(choice);
+  const { adapter, nodeCount } = configurationOf(options).machine;
+  checkedFaults(options.faults ?? [], nodeCount);
+  if (adapter === 'hca') return options;
+  throw new ConfigurationError(
+    'machine.adapter',
+    adapter,
+    'hca for this command; hca compare has the NIC too',
+  );
+}

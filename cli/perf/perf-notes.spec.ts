@@ -1,0 +1,49 @@
+/** What perf says of parameters without effect is held to runs with and without them. */
+import { expect, it } from 'vitest';
+import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
+import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';
+import type { ParameterValues } from '../../machine/profile/index.ts';
+import { parameterNotes } from './perf-notes.ts';
+
+const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
+const infiniband = {};
+const isEnabled = { 'pcie.iommu.isEnabled': true };
+
+const run = (set: ParameterValues): Promise<PerfRow> =>
+  runPerf({ machine: { set }, args: perfArgsOf(parsedWorkload('send-bw,size=3000,iters=30')) });
+const notesOf = (set: ParameterValues, rows: readonly PerfRow[]): string[] => parameterNotes({ set }, rows);
+
+it.each<[string, number | string, ParameterValues, string]>([
+  ['ethernet.gigabitsPerSecond', 100, infiniband, 'the cable is of InfiniBand'],
+  ['ethernet.mtuBytes', 9000, infiniband, 'the cable is of InfiniBand'],
+  ['wire.speed', 'EDR', roce, 'the cable is of Ethernet'],
+  ['wire.cableMetres', 1000, roce, 'the cable is of Ethernet'],
+  ['wire.receiveBufferBytes', 65_536, roce, 'the cable is of Ethernet'],
+  ['messaging.eagerBytes', 64, infiniband, 'tests speak the verbs'],
+  ['net.stack.sendBufferKib', 4, infiniband, 'tests go by the HCA'],
+  ['nic.coreClockMHz', 50, infiniband, 'tests go by the HCA'],
+  ['systemDma.clockMHz', 1, infiniband, 'tests go by the HCA'],
+  ['pcie.iommu.iotlbEntries', 1, infiniband, 'there is no IOMMU'],
+])('%s=%s has no effect, and is said to have none', async (path, value, given, words) => {
+  const [plain, changed] = [await run(given), await run({ ...given, [path]: value })];
+  expect(notesOf({ ...given, [path]: value }, [changed])).toEqual([
+    expect.stringContaining(`--set ${path}=${value} has no effect: ${words}`),
+  ]);
+  expect(changed).toEqual(plain);
+});
+
+it.each<[string, number | string, ParameterValues]>([
+  ['ethernet.gigabitsPerSecond', 40, roce],
+  ['wire.speed', 'SDR', infiniband],
+  ['pcie.iommu.walkLevelNs', 5000, isEnabled],
+])('%s=%s has an effect where its part is there, and nothing is said', async (path, value, given) => {
+  const [plain, changed] = [await run(given), await run({ ...given, [path]: value })];
+  expect(notesOf({ ...given, [path]: value }, [changed])).toEqual([]);
+  expect(changed.result).not.toEqual(plain.result);
+});
+
+it('says nothing of the form in which packets travel, nor of the switch of an IOMMU', async () => {
+  const row = await run(infiniband);
+  expect(notesOf({ ...roce, 'wire.packetForm': 'bytes' }, [row])).toEqual([]);
+  expect(notesOf(isEnabled, [row])).toEqual([]);
+});

@@ -1,0 +1,77 @@
+/** Notes on parameters that were set and can have had no effect. */
+
+import type { PerfRow } from '../../experiments/runs/perf-run.ts';
+import { bytesText, countText } from '../../explain/text/format.ts';
+import type { MachineOptions } from '../../machine/index.ts';
+import { configurationOf, type MachineConfig, type ParameterValue } from '../../machine/profile/index.ts';
+
+/** Sizes of caches: the cache that a report has under this name. */
+const cacheOf: Readonly<Record<string, string>> = {
+  'hca.mttCacheLines': 'mtt',
+  'hca.mptCacheEntries': 'mpt',
+  'hca.qpcCacheEntries': 'qpc',
+  'hca.sendContextEntries': 'qpc',
+  'hca.cqcCacheEntries': 'cqc',
+  'hca.srqcCacheEntries': 'srqc',
+};
+
+/** Parameters of parts that a machine of a test does not have, by the beginning of their paths, and which part that is. */
+function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefined {
+  const { linkLayer } = hca.capability;
+  const absent: readonly (readonly [RegExp, boolean, string])[] = [
+    [/^ethernet\./, linkLayer === 'infiniband', 'the cable is of InfiniBand (hca.capability.linkLayer)'],
+    // In which form packets travel is no property of the cable.
+    [
+      /^wire\.(?!packetForm$)/,
+      linkLayer === 'ethernet',
+      'the cable is of Ethernet (hca.capability.linkLayer)',
+    ],
+    [/^messaging\./, true, 'tests speak the verbs; hca cutoff sends messages'],
+    [/^(net|nic|systemDma)\./, true, 'tests go by the HCA; hca compare has the traditional path'],
+    [/^pcie\.iommu\.(?!isEnabled$)/, !pcie.iommu.isEnabled, 'there is no IOMMU (pcie.iommu.isEnabled)'],
+  ];
+  return absent.find(([paths, isAbsent]) => isAbsent && paths.test(path))?.[2];
+}
+
+/**
+ * Parameters that were set to what they are anyway, those of parts that are not there, and sizes of caches that this test does not fill: where no line was given
+ * up, and fewer were filled than there are with and without the change, the size made no difference.
+ */
+export function parameterNotes(machine: MachineOptions, rows: readonly PerfRow[]): string[] {
+  const profile = machine.profile === undefined ? {} : { profile: machine.profile };
+  const plain = configurationOf(profile);
+  const config = configurationOf(machine);
+  return Object.entries(machine.set ?? {}).flatMap(([path, value]) => {
+    const usual = valueAt(plain, path);
+    if (String(usual) === String(value))
+      return [`--set ${path}=${value} has no effect: it is the value of the profile.`];
+    const absent = absentPart(config, path);
+    if (absent !== undefined) return [`--set ${path}=${value} has no effect: ${absent}.`];
+    const cache = cacheOf[path];
+    // What a warm-up has filled is not counted.
+    if (cache === undefined || rows.some(({ args }) => args.warmupIterations !== undefined)) return [];
+    const filled = Math.max(...rows.flatMap(({ caches }) => caches.map((each) => each[cache]?.misses ?? 0)));
+    const isFull = rows.some(({ caches }) => caches.some((each) => (each[cache]?.evictions ?? 0) > 0));
+    if (isFull || filled > Math.min(Number(usual), Number(value))) return [];
+    return [
+      `--set ${path}=${value} should have no effect: this test fills ${countText(filled)} entries and evicts none; a larger --region fills more.`,
+    ];
+  });
+}
+
+/** Regions that repeat a stretch of memory: which figures are those of the whole region, and which are not. */
+export const stretchNotes = (rows: readonly PerfRow[]): string[] =>
+  rows.flatMap(({ args: { region } }) =>
+    region?.stretchBytes === undefined
+      ? []
+      : [
+          `The region of ${bytesText(region.bytes)} exceeds the memory of a host: ${bytesText(region.stretchBytes)} repeat under its addresses.`,
+          '  Every page has its own address and translation; bytes at places that share memory overwrite each other.',
+        ],
+  );
+
+function valueAt(config: MachineConfig, path: string): ParameterValue | undefined {
+  let node: unknown = config;
+  for (const name of path.split('.')) node = (node as Readonly<Record<string, unknown>> | undefined)?.[name];
+  return node as ParameterValue | undefined;
+}

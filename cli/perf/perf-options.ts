@@ -1,0 +1,122 @@
+/** The options of `hca perf`, named as in perftest, and the workloads that they mean: one row of the table each. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { ConfigurationError } from '../../base/index.ts';
+import {
+  acceptedBy,
+  checkedWorkload,
+  type FieldValue,
+  isKvTest,
+  isLatencyTest,
+  type PerfTestName,
+  parsedField,
+  verbOf,
+  type Workload,
+  type WorkloadField,
+  type WorkloadFieldName,
+  type WorkloadValues,
+  workloadFieldNames,
+  workloadFields,
+} from '../../experiments/workloads/index.ts';
+
+/** What was given: fields of the workload, and two options that make several of one. */
+export interface PerfChoice extends Omit<WorkloadValues, 'onDemand'> {
+  readonly all?: boolean;
+  readonly odp?: boolean;
+}
+
+/** perftest's --all: 2^1 to 2^23 bytes. */
+const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
+
+/** Fields that are options: on demand is measured beside pinned, by --odp. */
+const optionNames = workloadFieldNames.filter((name) => name !== 'onDemand');
+
+/** `--tx-depth` of `txDepth`. */
+const optionOf = (field: string): string =>
+  `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+export function addPerfOptions(command: Command): Command {
+  for (const name of optionNames) {
+    command.addOption(optionFor(name));
+    if (name === 'size') command.option('-a, --all', 'all sizes from 2 to 2^23 bytes');
+  }
+  return command.option(
+    '--odp',
+    'measure twice, pinned and registered on demand, and show what first touch costs',
+  );
+}
+
+function optionFor(name: WorkloadFieldName): Option {
+  const field: WorkloadField = workloadFields[name];
+  const short = field.letter === undefined ? '' : `-${field.letter}, `;
+  if (field.kind === 'flag') return new Option(`${short}${optionOf(name)}`, field.meaning);
+  const option = new Option(`${short}${optionOf(name)} <${field.unit}>`, field.meaning);
+  if (field.kind === 'choice') option.choices(field.choices.map(String));
+  return option.argParser((text) => argumentOf(name, field, text));
+}
+
+/** @throws InvalidArgumentError, which commander tells with the option's name */
+function argumentOf(name: WorkloadFieldName, field: WorkloadField, text: string): FieldValue {
+  try {
+    return parsedField(name, field, text);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    throw new InvalidArgumentError(`expected ${acceptedBy(field)}.`);
+  }
+}
+
+/** @throws ConfigurationError for an option of a test, where something else runs */
+export function refuseTestOptions(choice: PerfChoice, expected: string): void {
+  for (const name of ['all', 'odp', ...optionNames]) {
+    const value = choice[name as keyof PerfChoice];
+    if (value !== undefined) throw new ConfigurationError(optionOf(name), value, expected);
+  }
+}
+
+/**
+ * What to run: one row of the table each.
+ * @param start the test, with the fields of a ready workload
+ * @throws ConfigurationError for options that contradict the test
+ */
+export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice): Workload[] {
+  const { test } = start;
+  if (all === true) {
+    if (verbOf(test) === 'atomic')
+      throw new ConfigurationError('--all', true, `left out: ${test} has one size, 8 bytes`);
+    if (isKvTest(test))
+      throw new ConfigurationError('--all', true, `left out: ${test} has --value-size and --key-size`);
+    for (const name of ['size', 'sizes'] as const)
+      if (choice[name] !== undefined) throw new ConfigurationError('--all', true, `left out with --${name}`);
+  }
+  if (odp === true && isKvTest(test))
+    throw new ConfigurationError('--odp', true, `left out: the memory of ${test} is pinned`);
+  const sizes = all === true ? allSizes.map((size) => ({ size })) : [{}];
+  const modes = odp === true ? [{ onDemand: false }, { onDemand: true }] : [{}];
+  const given = optionNames.flatMap((name) => {
+    const value = choice[name as keyof typeof choice];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return sizes.flatMap((size) =>
+    modes.map((mode) =>
+      checkedWorkload({ ...start, ...Object.fromEntries(given), ...size, ...mode }, optionOf),
+    ),
+  );
+}
+
+/** Options that were given and change nothing in this test, or not what they are for, in words. */
+export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] {
+  const [verb, isLatency] = [verbOf(test), isLatencyTest(test)];
+  const idle: readonly (readonly [unknown, boolean, string])[] = [
+    [
+      choice.txDepth,
+      isLatency,
+      '--tx-depth: a latency test has one message in flight; it changes the size of the queues alone, of which small ones cost more to keep.',
+    ],
+    [
+      choice.cqMod,
+      isLatency,
+      'No effect: --cq-mod: only bandwidth tests have messages whose completions can be left out.',
+    ],
+    [choice.rxDepth, verb !== 'send' && !isKvTest(test), 'No effect: --rx-depth: only send tests receive.'],
+  ];
+  return idle.filter(([value, isIdle]) => value !== undefined && isIdle).map(([, , text]) => text);
+}

@@ -1,0 +1,183 @@
+/** The page of `hca perf`: figures over sizes, what binds, and the whole report of each row. */
+
+import type { LoadedRates, LoadOutcome } from '../../experiments/runs/perf-loaded.ts';
+import type { BandwidthRates, KvRates, PerfRow, ReportedRow } from '../../experiments/runs/perf-run.ts';
+import type { LatencyResult } from '../../experiments/workloads/index.ts';
+import { type PageHead, type PageTable, reportSections, textSection } from '../../explain/page/index.ts';
+import { bytesText, countText, timeText } from '../../explain/text/format.ts';
+import { type Chart, chartPage } from '../chart/index.ts';
+
+/** Fewer sizes are no curve. */
+const sizesLeast = 3;
+
+/** The figures are of the measured messages alone. */
+const warmUpSentence =
+  'What is below the figures and what binds, from the life of an operation on, counts the warm-up as well.';
+
+/** @param bound what binds, line by line */
+export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: readonly string[]): string {
+  const reports = rows.flatMap(({ args, report }, number) =>
+    report === undefined ? [] : [{ number, args, report }],
+  );
+  const [only] = reports;
+  const isWarmed = rows.some(({ args }) => args.warmupIterations !== undefined);
+  const sentences = [...(head.sentences ?? []), ...(isWarmed ? [warmUpSentence] : [])];
+  return chartPage(
+    { ...head, sentences, ...(reports.length === 1 ? { elapsedPs: only!.report.elapsedPs } : {}) },
+    {
+      charts: new Set(rows.map(({ args }) => args.sizeBytes)).size < sizesLeast ? [] : chartsOf(rows),
+      tables: [figuresOf(rows)],
+      sections: [
+        ...(bound.length === 0 ? [] : [textSection('What binds, and where the time goes', bound.join('\n'))]),
+        ...(reports.length === 1 ? [reportSections(only!.report)] : []),
+      ],
+      ...(reports.length < 2
+        ? {}
+        : {
+            reports: {
+              title: 'Reports',
+              reports: reports.map(({ number, args, report }) => ({
+                number,
+                title: `The report of ${nameOf({ args })}`,
+                section: reportSections(report),
+              })),
+            },
+          }),
+    },
+  );
+}
+
+const nameOf = ({ args: { sizeBytes, sizes, isOnDemand } }: Pick<PerfRow, 'args'>): string =>
+  `${sizes === undefined ? '' : 'drawn, up to '}${bytesText(sizeBytes)}${isOnDemand === true ? ' on demand' : ''}`;
+
+const isLatency = (row: PerfRow): row is PerfRow & { readonly result: LatencyResult } => row.args.isLatency;
+
+function chartsOf(rows: readonly PerfRow[]): Chart[] {
+  const axis = { xLabel: 'bytes of a message' };
+  const drawn = rows
+    .map((row, number) => ({ row, number }))
+    .filter(({ row: { args } }) => args.isOnDemand !== true);
+  const lineOf = (name: string, of: (row: PerfRow) => number) => ({
+    name,
+    points: drawn.map(({ row }) => [row.args.sizeBytes, of(row)] as const),
+    reports: drawn.map(({ number }) => number),
+  });
+  if (rows.every(isLatency))
+    return [
+      {
+        title: 'Latency',
+        yLabel: 'µs',
+        ...axis,
+        lines: [
+          lineOf('typical', ({ result }) => (result as LatencyResult).typicalPs / 1e6),
+          lineOf('99 %', ({ result }) => (result as LatencyResult).p99Ps / 1e6),
+        ],
+      },
+    ];
+  return [
+    {
+      title: 'Payload',
+      yLabel: 'MiB/s',
+      ...axis,
+      lines: [lineOf('average', ({ result }) => (result as BandwidthRates).averageBytesPerSecond / 2 ** 20)],
+    },
+    {
+      title: 'Messages',
+      yLabel: 'M/s',
+      ...axis,
+      lines: [lineOf('average', ({ result }) => (result as BandwidthRates).messagesPerSecond / 1e6)],
+    },
+  ];
+}
+
+/** WRITE and SEND go to and fro, READ and atomics are answered. */
+const isHalved = ({ args: { verb } }: PerfRow): boolean => verb === 'write' || verb === 'send';
+
+const isKv = (row: PerfRow): row is PerfRow & { readonly result: KvRates } => row.args.kv !== undefined;
+
+const timeColumns = ({ minPs, typicalPs, averagePs, p99Ps, maxPs }: Omit<LatencyResult, 'firstPs'>) =>
+  [minPs, typicalPs, averagePs, p99Ps, maxPs].map(timeText);
+const timeHeads = ['least', 'typical', 'mean', '99 %', 'most'];
+
+/** With perftest's digits: of the longest messages there are a few hundred a second. */
+const millionsText = (perSecond: number): string => (perSecond / 1e6).toFixed(6);
+
+type LoadedRow = PerfRow & { readonly result: LoadedRates; readonly load: LoadOutcome };
+const isLoaded = (row: PerfRow): row is LoadedRow => row.load !== undefined;
+
+const loadedFigures = (rows: readonly LoadedRow[]): PageTable => ({
+  title: 'Under an offered load, from the arrival of a message until its completion or answer',
+  head: [
+    ...[
+      'size',
+      'messages',
+      'dropped',
+      'M/s offered',
+      'M/s delivered',
+      '50 %',
+      '90 %',
+      '99 %',
+      '99.9 %',
+      'most',
+    ],
+    ...['interrupts/s', 'busy cores'],
+  ],
+  rows: rows.map((row) => {
+    const { result, load } = row;
+    const { typicalPs, p90Ps, p99Ps, p999Ps, maxPs } = result;
+    return [
+      nameOf(row),
+      countText(load.arrivedCount),
+      countText(load.droppedCount),
+      millionsText(load.offeredPerSecond),
+      millionsText(result.messagesPerSecond),
+      ...[typicalPs, p90Ps, p99Ps, p999Ps, maxPs].map(timeText),
+      load.interruptsPerSecond.map((rate) => countText(Math.round(rate))).join(' / '),
+      load.busyCores.map((cores) => cores.toFixed(2)).join(' / '),
+    ];
+  }),
+});
+
+function figuresOf(rows: readonly PerfRow[]): PageTable {
+  if (rows.every(isLoaded)) return loadedFigures(rows);
+  if (rows.every(isKv))
+    return {
+      title: 'Requests of all clients together, from before one is made until its answer is taken',
+      head: ['value', 'GETs', 'PUTs', 'M requests/s', ...timeHeads, 'interrupts'],
+      rows: rows.map(({ args, result, interrupts }) => [
+        bytesText(args.sizeBytes),
+        countText(result.getCount),
+        countText(result.putCount),
+        millionsText(result.messagesPerSecond),
+        ...timeColumns(result),
+        interrupts.map(countText).join(' / '),
+      ]),
+    };
+  if (rows.every(isLatency))
+    return {
+      title: `Latency, ${rows.every(isHalved) ? 'half a round trip' : 'a whole round trip'} as perftest counts it`,
+      head: ['size', 'messages', ...timeHeads, 'interrupts'],
+      rows: rows.map((row) => [
+        nameOf(row),
+        countText(row.args.iterations),
+        ...timeColumns(row.result),
+        row.interrupts.map(countText).join(' / '),
+      ]),
+    };
+  return {
+    title: 'Rates',
+    head: ['size', 'messages', 'MiB/s, peak', 'MiB/s, average', 'M messages/s', 'interrupts'],
+    rows: rows.map((row) => {
+      const { peakBytesPerSecond, averageBytesPerSecond, messagesPerSecond } = row.result as BandwidthRates;
+      return [
+        nameOf(row),
+        countText(row.args.iterations * row.args.qpCount),
+        ...[peakBytesPerSecond, averageBytesPerSecond].map((rate) =>
+          rate === undefined ? '–' : (rate / 2 ** 20).toFixed(2),
+        ),
+        millionsText(messagesPerSecond),
+        row.interrupts.map(countText).join(' / '),
+      ];
+    }),
+  };
+}

@@ -1,0 +1,166 @@
+/** Tests that outgrow a host: regions beyond its memory, thousands of QPs and keys, fast cables; and the routes that packets take. */
+import { describe, expect, it } from 'vitest';
+import { readCapture } from '../../analyser/capture/index.ts';
+import { loadPrograms } from '../../experiments/runs/perf-run.ts';
+import { createBuffer, openEndpoint } from '../../experiments/workloads/index.ts';
+import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';
+import { Machine } from '../../machine/index.ts';
+import type { ParameterValues } from '../../machine/profile/index.ts';
+import { IBV_ACCESS_LOCAL_WRITE, regMr } from '../../userlib/index.ts';
+import { hca } from '../testing/in-process.ts';
+
+describe('perf, beyond the memory of a host', () => {
+  it('repeats memory under a region of 64 GiB, says so, and misses as a region of 64 GiB does', async () => {
+    const words = ['write-bw', '-s', '64', '-q', '4', '-n', '500', '--warmup', '10', '--pattern', 'random'];
+    const large = [...words, '--region', '64G', '--page-size', '2M'];
+    const said = await hca('perf', ...large);
+    expect([said.code, said.err]).toEqual([0, '']);
+    expect(said.out).toContain('64.00 MiB repeat under its addresses');
+    const far = await hca('perf', ...large, '--json', '-');
+    const { rows } = JSON.parse(far.out) as { rows: { args: { region: object }; caches: Caches[] }[] };
+    expect(rows[0]!.args.region).toMatchObject({ bytes: 64 * 2 ** 30, stretchBytes: 64 * 2 ** 20 });
+    // 32,768 pages of 2 MiB, eight to a line, 2048 lines on chip: a WRITE finds its line once in two when all are warm, and these
+    // 2,000 begin cold: none of 4,096 lines has been used often.
+    const { hits, misses } = rows[0]!.caches[1]!.mtt;
+    expect(misses / (hits + misses)).toBeGreaterThan(0.6);
+    const near = await hca('perf', ...words, '--region', '16M', '--page-size', '2M');
+    expect(near.out).not.toContain('repeat');
+  });
+
+  it('names what a region of pages of 4 KiB lacks: translations', async () => {
+    const { code, err } = await hca('perf', 'write-bw', '-s', '64', '-n', '5', '--region', '64G');
+    expect(code).toBe(1);
+    expect(err).toContain('33554432 translation entries are needed, and the 1048576 of driver.logMtts');
+  });
+
+  it('has more QPs than 1024, and more keys than 4096', async () => {
+    const qps = await hca('perf', 'write-bw', '-s', '64', '-q', '1100', '-n', '2', '-t', '2');
+    expect([qps.code, qps.err]).toEqual([0, '']);
+    const words = ['--region', '8M', '--keys', '4200', '--pattern', 'random'];
+    const keys = await hca('perf', 'write-bw', '-s', '64', '-q', '2', '-n', '200', ...words);
+    expect([keys.code, keys.err]).toEqual([0, '']);
+    expect(keys.out).toContain('MPT misses');
+  });
+
+  it('refuses a single message beyond the memory of a host', async () => {
+    const { code, err } = await hca('perf', 'write-bw', '-s', '1G', '-n', '1');
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining('--size is 1073741824, expected memory for what'),
+    ]);
+  });
+});
+
+interface Caches {
+  readonly mtt: { readonly hits: number; readonly misses: number };
+}
+
+describe('a program with memory that repeats', () => {
+  it('finds bytes that a device wrote a stretch further on, and registers all of it', async () => {
+    await using machine = await Machine.create();
+    const stretchBytes = 2 ** 21;
+    await machine.load({
+      node: 0,
+      run: async (program) => {
+        const endpoint = await openEndpoint(program);
+        const { address } = await createBuffer(endpoint, 64);
+        const far = program.memory.map(2 ** 36, { stretchBytes, pageSize: stretchBytes });
+        const region = await regMr(endpoint.pd, far, 2 ** 36, IBV_ACCESS_LOCAL_WRITE);
+        program.memory.write(far + 2 ** 36 - 4, Uint8Array.of(1, 2, 3, 4));
+        const found = program.memory.read(far + stretchBytes - 4, 4);
+        return { found: [...found], isRegistered: region.lkey > 0 && address > 0 };
+      },
+    });
+    await machine.run();
+    expect(await machine.results()).toMatchObject([{ found: [1, 2, 3, 4], isRegistered: true }]);
+  });
+});
+
+describe('a cable up to 400 Gb/s', () => {
+  /** Widths of the card and credits of the root port beyond what the cable needs. */
+  const wide = [
+    ...['hca.receiveBytesPerCycle=256', 'hca.gatherBytesPerCycle=256'],
+    ...['pcie.rootPort.postedData=2047', 'pcie.rootPort.postedHeaders=127'],
+  ].flatMap((set) => ['--set', set]);
+
+  it.each([
+    ['EDR', 100],
+    ['HDR', 200],
+    ['NDR', 400],
+  ])(
+    'IBTA vol 2, 5.3: 4X %s carries %d Gb/s, of which packets of 4096 bytes leave most to data',
+    async (speed, gigabits) => {
+      const card = ['--profile', 'gen5-x16-what-if', ...wide, '--set', `wire.speed=${speed}`];
+      const { out, code } = await hca('perf', 'write-bw', '-n', '60', '-q', '4', ...card);
+      expect(code).toBe(0);
+      const mebibytes = Number(/^ 65536 +60 +\S+ +(\S+)/m.exec(out)![1]);
+      const share = (mebibytes * 2 ** 20 * 8) / 1e9 / gigabits;
+      // Headers, CRCs and framing take 28 bytes of a packet, 0.7 %; the way out and back of 240 messages takes the rest.
+      expect(share).toBeGreaterThan(0.94);
+      expect(share).toBeLessThan(4096 / (4096 + 28));
+    },
+  );
+});
+
+describe('the route of a test', () => {
+  const bytesOf = async (workload: string, set: ParameterValues = {}): Promise<Uint8Array[]> => {
+    const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 20 } };
+    await using machine = await Machine.create({ set, analysis });
+    await loadPrograms(machine, perfArgsOf(parsedWorkload(workload)));
+    await machine.run();
+    const { frames } = readCapture((await machine.capture())!);
+    // Packets of InfiniBand lie in records with a header of 16 bytes (ERF).
+    const header = set['hca.capability.linkLayer'] === 'ethernet' ? 0 : 16;
+    return frames.map(({ bytes }) => bytes.subarray(header));
+  };
+
+  it.each([
+    ['write-bw,size=8,iters=4,trafficClass=0x5c', 'RC'],
+    ['send-bw,size=8,iters=4,connection=UD,trafficClass=0x5c', 'UD'],
+    ['write-bw,size=8,iters=4,connection=UC,trafficClass=0x5c', 'UC'],
+  ])('IBTA 8.3: of %s is in the GRH, which it brings along on InfiniBand', async (workload) => {
+    const packets = await bytesOf(workload);
+    // LRH: LNH in the low two bits of byte 1, 3 with a GRH (IBTA 7.7.5). GRH: version 6, traffic class, flow label 0.
+    const routes = packets
+      .filter((bytes) => (bytes[1]! & 3) === 3)
+      .map((bytes) => [...bytes.subarray(8, 12)]);
+    expect(routes.length).toBeGreaterThanOrEqual(4);
+    for (const route of routes) expect(route).toEqual([0x65, 0xc0, 0, 0]);
+  });
+
+  it('leaves the GRH out on InfiniBand where nothing asks for one', async () => {
+    const packets = await bytesOf('write-bw,size=8,iters=4');
+    expect(packets.every((bytes) => (bytes[1]! & 3) === 2)).toBe(true);
+  });
+
+  it('IBTA A17.4: is the TOS of IPv4 on RoCE v2, and goes by version 1 of a link-local GID where the index says so', async () => {
+    const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
+    const typeOf = (bytes: Uint8Array): number => bytes[12]! * 256 + bytes[13]!;
+    const ipv4 = (await bytesOf('write-bw,size=8,iters=4,trafficClass=0x5c', roce)).filter(
+      (bytes) => typeOf(bytes) === 0x0800,
+    );
+    expect(ipv4.length).toBeGreaterThanOrEqual(5);
+    for (const bytes of ipv4) expect(bytes[15]).toBe(0x5c);
+    const version1 = (await bytesOf('write-bw,size=8,iters=4,gidIndex=0', roce)).filter(
+      (bytes) => typeOf(bytes) === 0x8915,
+    );
+    expect(version1.length).toBeGreaterThanOrEqual(5);
+  });
+
+  it('IBTA 9.8.3: refuses datagrams longer than a packet of the port, where the port has come up', async () => {
+    const roce = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.roce=v2'];
+    // The default size is 2048; 1500 bytes of a frame hold a path MTU of 1024.
+    const { code, err } = await hca('perf', 'send-bw', '-c', 'UD', '-n', '10', ...roce);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining('size is 2048, expected at most the MTU of the port, 1024'),
+    ]);
+    const short = await hca('perf', 'send-bw', '-c', 'UD', '-n', '10', '-s', '1024', ...roce);
+    expect([short.code, short.err]).toEqual([0, '']);
+  });
+
+  it('refuses a place of the GID table that holds none', async () => {
+    const { code, err } = await hca('perf', 'write-bw', '-n', '4', '-x', '9');
+    expect([code, err]).toEqual([1, expect.stringContaining('gidIndex is 9, expected 0 to 0')]);
+  });
+});

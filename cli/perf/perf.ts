@@ -1,0 +1,332 @@
+/** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
+import type { Command } from 'commander';
+import {
+  bottleneckLines,
+  bottleneckShort,
+  type EventTimes,
+  isWithinLink,
+  stageLines,
+} from '../../experiments/bottleneck/index.ts';
+import { type LoadedRates, loadedHeader, loadedLine, loadNotes } from '../../experiments/runs/perf-loaded.ts';
+import { recoveryLine } from '../../experiments/runs/perf-recovery.ts';
+import runPerf, {
+  type BandwidthRates,
+  fittedToHost,
+  type KvRates,
+  type PerfOrder,
+  type PerfRow,
+  type ReportedRow,
+} from '../../experiments/runs/perf-run.ts';
+import { taskRunner } from '../../experiments/runs/task-pool.ts';
+import { orderOfRow, type TimelineOrder } from '../../experiments/runs/timeline-files.ts';
+import { type LatencyResult, type PerfArgs, perfArgsOf, startOf } from '../../experiments/workloads/index.ts';
+import { faultLinesOf, raceLines } from '../../explain/text/render.ts';
+import { type AnalysisOptions, traceFileOf } from '../../machine/analysis/index.ts';
+import type { MachineOptions, Partition } from '../../machine/index.ts';
+import { configurationOf } from '../../machine/profile/index.ts';
+import { checkWritable } from '../../runtime/output-files.ts';
+import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
+import { type HtmlChoice, headOf, writePage } from '../html-output.ts';
+import { argumentsOf, invocationOf } from '../invocation.ts';
+import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from '../options.ts';
+import { exitFailed, Screen, writeJson } from '../output.ts';
+import { CountBar } from '../progress-bar.ts';
+import {
+  type TimelineChoice,
+  timelineOrderOf,
+  timelineText,
+  withoutTimelineFile,
+} from '../timeline-options.ts';
+import { parameterNotes, stretchNotes } from './perf-notes.ts';
+import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
+import { perfPage } from './perf-page.ts';
+
+export interface PerfOptions
+  extends AnalysisChoice,
+    TimelineChoice,
+    PerfChoice,
+    MachineChoice,
+    FaultChoice,
+    HtmlChoice {
+  readonly partition: Partition;
+  readonly json?: string;
+}
+
+export async function perf(name: string, options: PerfOptions, command: Command): Promise<void> {
+  const start = startOf(name);
+  const { test } = start;
+  const workloads = workloadsOf(start, options);
+  const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
+  const { host } = configurationOf(machine);
+  const rows = workloads.map((workload) => fittedToHost(perfArgsOf(workload), host, '--'));
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  const timeline = timelineOrderOf(options);
+  checkWritable(options.json);
+  checkWritable(options.html);
+  checkWritable(analysis?.trace?.file);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
+  checkWritable(analysis?.capture?.file);
+  const screen = new Screen(options.json);
+  screen.write(`${headerOf(rows[0]!)}\n`);
+  const orders = rows.map((args) => ({
+    machine: analysed(machine, analysis, args, rows.length),
+    args,
+    ...timelineOf(timeline, args, rows.length),
+    isReported: options.html !== undefined,
+  }));
+  const results: ReportedRow[] = [];
+  const bar =
+    orders.length === 1
+      ? new CountBar(messagesOf(rows[0]!), 'messages')
+      : new CountBar(orders.length, 'sizes');
+  try {
+    for await (const row of inOrder(orders, bar)) {
+      results.push(row);
+      bar.erase();
+      screen.write(`${lineOf(row)}\n`);
+    }
+  } finally {
+    bar.stop();
+  }
+  for (const { args, races = [], lostRaces = [] } of results)
+    for (const line of raceLines(races.map((found, host) => ({ races: found, ...lostOf(lostRaces[host]) }))))
+      screen.print(` ${args.sizeBytes} bytes: ${line}`);
+  if (options.odp === true) screen.print(onDemandText(results));
+  const notes = [
+    ...recoveryNotes(results),
+    ...withoutEffect(test, options),
+    ...parameterNotes(machine, results),
+    ...stretchNotes(results),
+    ...lossNotes(results),
+  ];
+  for (const { args, load, result } of results)
+    if (load !== undefined) notes.push(...loadNotes(args, load, (result as LoadedRates).messagesPerSecond));
+  for (const line of notes) screen.print(line);
+  const bound = bottleneckText(results);
+  for (const line of bound) screen.print(line);
+  for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
+  if (options.json !== undefined) {
+    const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
+    const configHash = machineHashOf(machine);
+    const figures = results.map(({ report: _report, ...row }) => row);
+    writeJson(options.json, { schema: 'hca-perf/2', invocation, test, configHash, rows: figures });
+  }
+  const ran = { title: `hca perf ${name}`, words: [name], machine, sentences: notes };
+  writePage(options, () => perfPage(headOf(command, ran), results, bound), screen);
+  const analyses = results.flatMap((row) => row.analyses ?? []);
+  if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
+  if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
+  for (const { timeline: written } of results) if (written !== undefined) screen.print(timelineText(written));
+  for (const { args, result, linkBytesPerSecond } of results) {
+    if (linkBytesPerSecond === undefined || isWithinLink(result as BandwidthRates, linkBytesPerSecond))
+      continue;
+    process.stderr.write(
+      `hca: messages of ${args.sizeBytes} bytes are faster than the link, which carries at most ${mib(linkBytesPerSecond)} MiB/sec\n`,
+    );
+    process.exitCode = exitFailed;
+  }
+  if (!results.every(({ isBalanced }) => isBalanced)) {
+    process.stderr.write('hca: the ledgers of a run do not balance\n');
+    process.exitCode = exitFailed;
+  }
+}
+
+/** What binds each row of a bandwidth test, of several in short; where the time of a latency test goes, of one. */
+function bottleneckText(rows: readonly PerfRow[]): string[] {
+  const [first] = rows;
+  if (rows.every(({ load }) => load?.isOverload === false))
+    return ['What binds: nothing; all that is offered goes through.'];
+  if (rows.length === 1 && first?.stages !== undefined) return stageLines(first.stages, eventTimesOf(first));
+  if (rows.length === 1 && first?.bottleneck !== undefined) return bottleneckLines(first.bottleneck);
+  const lines = rows.flatMap(({ args, bottleneck }) =>
+    bottleneck === undefined ? [] : [` ${runOf({ args }).name.padEnd(22)} ${bottleneckShort(bottleneck)}`],
+  );
+  return lines.length === 0 ? [] : ['What binds:', ...lines];
+}
+
+function eventTimesOf({ args, result, lifePs }: PerfRow): EventTimes | undefined {
+  if (lifePs === undefined) return undefined;
+  const { averagePs } = result as LatencyResult;
+  return { averagePs, lifePs, isModerated: args.eventModeration !== undefined };
+}
+
+const lostOf = (lostRaces = 0): { readonly lostRaces?: number } => (lostRaces === 0 ? {} : { lostRaces });
+
+/** Messages that an unreliable service has lost, and why; what else a fault has done to them stands below. */
+const lossNotes = (rows: readonly PerfRow[]): string[] =>
+  rows.flatMap(({ args, received }) => {
+    if (received === undefined) return [];
+    const { count, expected, lost } = received;
+    if (count > expected)
+      return [`${args.sizeBytes} bytes: ${expected} messages were sent, and ${count} came: some twice.`];
+    if (lost === undefined) return [];
+    const total = expected - count;
+    const { withoutReceive, withoutPage } = lost;
+    const causes: readonly (readonly [number, string])[] = [
+      [withoutReceive, 'found no receive'],
+      [withoutPage, 'found its page absent'],
+      [total - withoutReceive - withoutPage, 'never came whole'],
+    ];
+    const found = causes.flatMap(([part, words]) => (part > 0 ? [`${part} ${words}`] : []));
+    const share = ((total / expected) * 100).toFixed(1);
+    const lines = [
+      `${args.sizeBytes} bytes: ${total} of ${expected} messages (${share} %) are lost: ${found.join(', ')};`,
+      '  the rate is that of the sender.',
+    ];
+    return withoutReceive === 0 ? lines : [...lines, '  --rx-depth or --threads would take more.'];
+  });
+
+/** What the transport did to recover, of each row where it did something. */
+const recoveryNotes = (rows: readonly PerfRow[]): string[] =>
+  rows.flatMap((row) => (row.recovery === undefined ? [] : [recoveryLine(runOf(row).name, row.recovery)]));
+
+const runOf = ({ args, faults }: Pick<PerfRow, 'args' | 'faults'>) => ({
+  name: `${args.sizeBytes} bytes${args.isOnDemand === true ? ' on demand' : ''}`,
+  faults,
+});
+
+/** Messages that the client of a row counts. */
+const messagesOf = ({ isLatency, iterations, qpCount }: PerfArgs): number =>
+  isLatency ? iterations : iterations * qpCount;
+
+/** The machine of one row: of several rows each has a log of its own, with the size in its name. */
+function analysed(
+  machine: MachineOptions,
+  analysis: AnalysisOptions | undefined,
+  args: PerfArgs,
+  rowCount: number,
+): MachineOptions {
+  if (analysis === undefined) return machine;
+  const { trace, capture } = analysis;
+  if (rowCount === 1) return { ...machine, analysis };
+  const fileOf = (file: string): string => traceFileOf(file, rowNameOf(args));
+  return {
+    ...machine,
+    analysis: {
+      ...analysis,
+      ...(trace === undefined ? {} : { trace: { ...trace, file: fileOf(trace.file) } }),
+      ...(capture?.file === undefined ? {} : { capture: { ...capture, file: fileOf(capture.file) } }),
+    },
+  };
+}
+
+/** Likewise what is to be recorded of it. */
+function timelineOf(
+  order: TimelineOrder | undefined,
+  args: PerfArgs,
+  rowCount: number,
+): { readonly timeline?: TimelineOrder } {
+  if (order === undefined) return {};
+  return { timeline: rowCount === 1 ? order : orderOfRow(order, rowNameOf(args)) };
+}
+
+const rowNameOf = ({ sizeBytes, isOnDemand }: PerfArgs): string =>
+  isOnDemand === true ? `${sizeBytes}-odp` : `${sizeBytes}`;
+
+/** Runs one order here, several side by side on a pool; yields in the order of the orders whatever is done first. */
+async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGenerator<ReportedRow> {
+  if (orders.length === 1) {
+    yield await runPerf(orders[0]!, (node, done) => {
+      if (node === 0) bar.update(done);
+    });
+    return;
+  }
+  await using pool = taskRunner<PerfOrder, ReportedRow>('perf-run');
+  const rows = orders.map((order) => pool.run(order));
+  let doneCount = 0;
+  for (const row of rows)
+    row.then(
+      () => bar.update(++doneCount),
+      () => undefined,
+    );
+  for (const row of rows) yield await row;
+}
+
+/** The head of perftest's table, with the unit by its name. */
+function headerOf({ isLatency, kv, load }: PerfArgs): string {
+  if (load !== undefined) return loadedHeader();
+  if (kv !== undefined)
+    return ' #value #requests     GETs[%]  MsgRate[Mpps]    t_min[usec]  t_typical[usec]    t_avg[usec]  99%[usec]  99.9%[usec]  t_max[usec]';
+  return isLatency
+    ? ' #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] '
+    : ' #bytes     #iterations    BW peak[MiB/sec]   BW average[MiB/sec]  MsgRate[Mpps]';
+}
+
+function lineOf({ args, result, load }: PerfRow): string {
+  if (load !== undefined) {
+    const bytes = args.kv === undefined ? meanBytesOf(args) : String(args.kv.valueBytes);
+    return loadedLine(bytes, load.arrivedCount - load.droppedCount, result as LoadedRates, load);
+  }
+  if (args.kv !== undefined) return kvLine(result as KvRates, args.kv.valueBytes);
+  return args.isLatency
+    ? latencyLine(args, result as LatencyResult)
+    : bandwidthLine(args, result as BandwidthRates);
+}
+
+/** What registration, the first message and a typical one take, pinned and on demand. */
+function onDemandText(rows: readonly PerfRow[]): string {
+  const head = ' #bytes  memory     registration[usec]  first[usec]  typical[usec]  page requests  RNR NAKs';
+  return ['', head, ...rows.map(onDemandLine)].join('\n');
+}
+
+function onDemandLine({ args, result, onDemand = [] }: PerfRow): string {
+  const { registrationPs, firstPs, typicalPs } = result as Partial<LatencyResult>;
+  const time = (ps: number | undefined, width: number): string =>
+    (ps === undefined ? '-' : usec(ps)).padStart(width);
+  const sum = (pick: (node: (typeof onDemand)[number]) => number): number =>
+    onDemand.reduce((total, node) => total + pick(node), 0);
+  const requests = sum(({ driver }) => driver.pageRequests);
+  const naks = sum(({ device }) => device.rnrNaks);
+  return (
+    ` ${String(args.sizeBytes).padEnd(7)} ${(args.isOnDemand === true ? 'on demand' : 'pinned').padEnd(10)}` +
+    `${time(registrationPs, 19)}${time(firstPs, 13)}${time(typicalPs, 15)}` +
+    `${String(requests).padStart(15)}${String(naks).padStart(10)}`
+  );
+}
+
+const usec = (ps: number): string => (ps / 1e6).toFixed(2);
+/** 2^20 bytes, which perftest calls MB. */
+const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(2);
+
+function latencyLine({ sizeBytes, iterations }: PerfArgs, result: LatencyResult): string {
+  return (
+    ` ${String(sizeBytes).padEnd(7)} ${String(iterations).padEnd(10)}     ${usec(result.minPs).padEnd(7)}        ` +
+    `${usec(result.maxPs).padEnd(7)}      ${usec(result.typicalPs).padEnd(7)}  \t       ${usec(result.averagePs).padEnd(7)}     ` +
+    `\t${usec(result.deviationPs).padEnd(7)}\t\t${usec(result.p99Ps).padEnd(7)} \t\t${usec(result.p999Ps).padEnd(7)}`
+  );
+}
+
+function bandwidthLine(args: PerfArgs, result: BandwidthRates): string {
+  const { iterations } = args;
+  const { peakBytesPerSecond: peak } = result;
+  return (
+    ` ${meanBytesOf(args).padEnd(10)} ${String(iterations).padEnd(10)}       ${(peak === undefined ? '-' : mib(peak)).padEnd(7)}            ` +
+    `${mib(result.averageBytesPerSecond).padEnd(7)} \t\t   ${(result.messagesPerSecond / 1e6).toFixed(6)}`
+  );
+}
+
+/** perftest has no such test: its columns of a rate and of latencies, of all clients together. */
+function kvLine(result: KvRates, valueBytes: number): string {
+  const { getCount, putCount } = result;
+  const total = getCount + putCount;
+  const columns: readonly (readonly [text: string, width: number])[] = [
+    [((getCount / total) * 100).toFixed(1), 11],
+    [(result.messagesPerSecond / 1e6).toFixed(6), 15],
+    [usec(result.minPs), 15],
+    [usec(result.typicalPs), 17],
+    [usec(result.averagePs), 15],
+    [usec(result.p99Ps), 11],
+    [usec(result.p999Ps), 13],
+    [usec(result.maxPs), 13],
+  ];
+  const rest = columns.map(([text, width]) => text.padStart(width)).join('');
+  return ` ${String(valueBytes).padEnd(6)} ${String(total).padEnd(10)}${rest}`;
+}
+
+/** Bytes of a message: where lengths are drawn, what they are in the mean. */
+function meanBytesOf({ sizeBytes, sizes }: PerfArgs): string {
+  if (sizes === undefined) return String(sizeBytes);
+  const sum = sizes.reduce((total, { weight }) => total + weight, 0);
+  return String(Math.round(sizes.reduce((total, { bytes, weight }) => total + bytes * weight, 0) / sum));
+}

@@ -1,0 +1,31 @@
+/** The report of each point of a sweep: all that its run has measured. */
+
+import { figureText, type Results, type SweepRow } from '../../experiments/sweep/index.ts';
+import { type PageReports, table } from '../../explain/page/index.ts';
+import { countText } from '../../explain/text/format.ts';
+import { placeText } from '../sweep/sweep-summary.ts';
+
+/** More make a page slow; all points are in the results. */
+const pointsShown = 500;
+
+/** @param first points of which the page is to have the reports before it has those of others: what it draws */
+export function pointReports(
+  { header: { axes }, rows }: Results,
+  first: readonly SweepRow[] = [],
+): PageReports {
+  const isAll = rows.length <= pointsShown;
+  const shown = isAll ? rows : [...new Set([...first, ...rows])].slice(0, pointsShown);
+  return {
+    title: `Reports of ${isAll ? 'all' : `${pointsShown} of ${countText(rows.length)}`} points`,
+    reports: shown.map((row) => {
+      const figures = Object.entries(row.figures).map(([name, value]) => [
+        name,
+        typeof value === 'number' ? figureText(name, value) : String(value),
+      ]);
+      const end = row.status === 'done' ? [] : [[row.status, row.error ?? '']];
+      const title = placeText(row, axes, ', ');
+      const section = table(`Point ${row.index}, ${title}`, ['figure', 'value'], [...end, ...figures]);
+      return { number: row.index, title, section };
+    }),
+  };
+}

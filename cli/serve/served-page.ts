@@ -1,0 +1,23 @@
+/** What pages of served devices have in common: the device's part of the report as sections, and all of it as a terminal shows it. */
+import { type Html, type PageHead, reportSections, textSection } from '../../explain/page/index.ts';
+import { atAnyWidth } from '../../explain/text/table.ts';
+import { renderServeReport, type ServeReport } from '../../guests/serve/index.ts';
+
+/** Of the head: the configuration that the report names, and what is measured and what is not. */
+export const servedIn = ({
+  configHash,
+  elapsedPs,
+  meaning,
+}: ServeReport): Pick<PageHead, 'configHash' | 'elapsedPs' | 'sentences'> => ({
+  configHash,
+  elapsedPs,
+  sentences: [meaning.measured, meaning.notMeasured],
+});
+
+export const servedSections = (report: ServeReport): Html[] => [
+  reportSections(report),
+  textSection(
+    'Everything that was counted',
+    atAnyWidth(() => renderServeReport(report)),
+  ),
+];

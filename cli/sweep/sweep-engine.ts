@@ -1,0 +1,87 @@
+/**
+ * Who runs the points of a sweep: this thread when one is to run at a time, else workers, which stay for the whole sweep, so that
+ * modules are loaded and code is compiled once in each; or other machines, by a queue or by Slurm.
+ */
+import { join } from 'node:path';
+import type { PerfOrder } from '../../experiments/runs/perf-run.ts';
+import runPoint, { outcomeOfError } from '../../experiments/runs/sweep-run.ts';
+import { TaskPool, tasksAtOnce } from '../../experiments/runs/task-pool.ts';
+import { BullmqEngine } from '../../experiments/sweep/bullmq/index.ts';
+import {
+  laneEngine,
+  type Outcome,
+  type PointRunner,
+  type RunManner,
+  type SweepEngine,
+} from '../../experiments/sweep/index.ts';
+import { SlurmEngine } from '../../experiments/sweep/slurm/index.ts';
+import { packageFolder } from '../../runtime/package-folder.ts';
+import { defaultTasks, queueAddressOf, type SweepChoice } from './sweep-options.ts';
+
+export type LocalRunner = PointRunner & AsyncDisposable;
+
+const inManner = ({ machine, args }: PerfOrder, manner: RunManner): PerfOrder => ({
+  machine: { ...machine, ...manner },
+  args,
+});
+
+/** @param jobs points that run at once. A worker has its next order before it has answered the last. */
+export function localRunner(jobs: number, manner: RunManner = {}): LocalRunner {
+  if (jobs > 1) return poolRunner(jobs, { manner, ordersOfWorker: 2 });
+  return {
+    capacity: 1,
+    run: (order) => runPoint(inManner(order, manner)),
+    [Symbol.asyncDispose]: async () => {},
+  };
+}
+
+/** Points in other threads, always: this one stays free. */
+export function poolRunner(
+  jobs: number,
+  { manner = {}, ordersOfWorker = 1 }: { readonly manner?: RunManner; readonly ordersOfWorker?: number } = {},
+): LocalRunner {
+  const pool = new TaskPool<PerfOrder, Outcome>('sweep-run', jobs);
+  return {
+    capacity: jobs * ordersOfWorker,
+    run: (order) => pool.run(inManner(order, manner)).catch(outcomeOfError),
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  };
+}
+
+/** What an engine is needed for. */
+interface EngineNeeds {
+  /** Points that are to run. */
+  readonly pointCount: number;
+  /** The file of results. */
+  readonly out: string;
+  readonly onNotice: (text: string) => void;
+}
+
+/** @throws ConfigurationError when the engine that was chosen cannot be had */
+export async function engineOf(
+  choice: SweepChoice,
+  { pointCount, out, onNotice }: EngineNeeds,
+): Promise<SweepEngine & AsyncDisposable> {
+  const { partition, shortcuts, engine, jobs, tasks = defaultTasks, sbatch } = choice;
+  const manner = { partition, ...(shortcuts === undefined ? {} : { shortcuts }) };
+  const isFailedRetried = choice.retryFailed === true;
+  if (engine === 'local' || pointCount === 0) {
+    const runner = localRunner(Math.max(1, Math.min(jobs ?? tasksAtOnce(), pointCount)), manner);
+    return { run: laneEngine(runner).run, [Symbol.asyncDispose]: () => runner[Symbol.asyncDispose]() };
+  }
+  if (engine === 'bullmq')
+    return BullmqEngine.open(queueAddressOf(choice), { manner, isFailedRetried, onNotice });
+  const command = [process.execPath, join(packageFolder, 'bin', 'hca.js')];
+  const folder = `${out}.slurm`;
+  const slurm = new SlurmEngine({
+    folder,
+    taskCount: tasks,
+    jobs: jobs ?? 1,
+    sbatch,
+    command,
+    manner,
+    isFailedRetried,
+    onNotice,
+  });
+  return { run: (points, take) => slurm.run(points, take), [Symbol.asyncDispose]: async () => {} };
+}

@@ -1,0 +1,123 @@
+/**
+ * The command line in the process of a spec: what a start takes is paid once, and what has been compiled serves each run.
+ *
+ *     bin/hca.js ─► dist/checkout/…/system/cli/main.js ─► runCommandLine ◄─ hca, here: the same built modules
+ *
+ * What belongs to the process is a run's own while it lasts, and as it was afterwards: standard output and error, exit code, folder,
+ * COLUMNS. So one run follows the other, whoever waits for it. What only a process has (signals, a reader that goes away, a full
+ * disk, memory) takes one: {@link hcaProcess}.
+ */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { builtCheckout } from '../../build/checkout.ts';
+
+/** The command line as a shell starts it. */
+export const mainPath: string = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
+
+export interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+export interface Surroundings {
+  /** Folder that names of files are relative to. */
+  readonly cwd?: string;
+  /** Width of the terminal; none without one. */
+  readonly columns?: number;
+}
+
+export interface ProcessSurroundings extends Surroundings {
+  /** That are free for it. */
+  readonly cores?: number;
+}
+
+type Run = (words: readonly string[]) => Promise<void>;
+let built: Promise<Run> | undefined;
+
+/** The modules that `hca` runs; two runs of a spec have them from one build. */
+function builtCommandLine(): Promise<Run> {
+  built ??= (async () => {
+    const folder = builtCheckout();
+    if (folder === undefined) throw new Error('the sources cannot be built');
+    const url = pathToFileURL(join(folder, 'cli/command-line.js')).href;
+    return ((await import(url)) as { readonly runCommandLine: Run }).runCommandLine;
+  })();
+  return built;
+}
+
+/** The runs that have begun or wait for their turn. */
+let last: Promise<unknown> = Promise.resolve();
+
+/** Runs `hca` with these words. */
+export const hca = (...words: string[]): Promise<Ended> => hcaWithin({}, words);
+
+/** Runs `hca` with these words, in a folder or on a terminal. */
+export function hcaWithin(surroundings: Surroundings, words: readonly string[]): Promise<Ended> {
+  const ended = last.then(() => oneRun(surroundings, words));
+  last = ended.catch(() => undefined);
+  return ended;
+}
+
+async function oneRun({ cwd, columns }: Surroundings, words: readonly string[]): Promise<Ended> {
+  const run = await builtCommandLine();
+  const before = { cwd: process.cwd(), columns: process.env['COLUMNS'], exitCode: process.exitCode };
+  const [out, err] = [captured(process.stdout), captured(process.stderr)];
+  process.exitCode = undefined;
+  setColumns(columns?.toString());
+  try {
+    if (cwd !== undefined) process.chdir(cwd);
+    await run(words);
+    return { code: Number(process.exitCode ?? 0), out: out.text(), err: err.text() };
+  } finally {
+    out.end();
+    err.end();
+    process.chdir(before.cwd);
+    setColumns(before.columns);
+    process.exitCode = before.exitCode;
+  }
+}
+
+function setColumns(columns: string | undefined): void {
+  if (columns === undefined) delete process.env['COLUMNS'];
+  else process.env['COLUMNS'] = columns;
+}
+
+/** Keeps what is written to a stream until `end`. */
+function captured(stream: NodeJS.WriteStream): { text(): string; end(): void } {
+  const { write } = stream;
+  const parts: Buffer[] = [];
+  const keep = (chunk: string | Uint8Array): boolean => {
+    parts.push(Buffer.from(chunk as string));
+    return true;
+  };
+  stream.write = keep;
+  return {
+    text: () => Buffer.concat(parts).toString(),
+    end: () => {
+      stream.write = write;
+    },
+  };
+}
+
+/** Runs `hca` as a shell does: in a process of its own. */
+export const hcaProcess = (...words: string[]): Promise<Ended> => hcaProcessWithin({}, words);
+
+/** Runs `hca` in a process of its own, in a folder or on a terminal. */
+export function hcaProcessWithin(
+  { cwd, columns, cores }: ProcessSurroundings,
+  words: readonly string[],
+): Promise<Ended> {
+  const { COLUMNS: _inherited, ...inherited } = process.env;
+  const env = {
+    ...inherited,
+    ...(columns === undefined ? {} : { COLUMNS: `${columns}` }),
+    ...(cores === undefined ? {} : { HCA_CORES: `${cores}` }),
+  };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [mainPath, ...words], { cwd, env, maxBuffer: 2 ** 26 }, (error, out, err) =>
+      resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+    );
+  });
+}

@@ -1,0 +1,28 @@
+/** Ranges of story seeds on the command line. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { argumentsOf } from '../invocation.ts';
+import { integer } from '../options.ts';
+
+/** The greatest seed that a story may have. */
+export const seedMax = 2 ** 50;
+
+export interface SeedRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Of `1..1000`. @throws InvalidArgumentError for anything else */
+export function seedRange(text: string): SeedRange {
+  const [first, last, ...rest] = text.split('..').map(integer(0, seedMax));
+  if (first === undefined || last === undefined || rest.length > 0 || first > last)
+    throw new InvalidArgumentError('expected two seeds like 1..1000, the smaller one first.');
+  return { first, last };
+}
+
+/** The arguments that play the stories which were played, whatever ended them. */
+export function playedArguments(command: Command, first: number, stories: number): string[] {
+  const recorded = argumentsOf(command);
+  const ends: readonly string[] = ['--seed', '--seeds', '--minutes', '--actions'];
+  const rest = recorded.filter((word, at) => !ends.includes(word) && !ends.includes(recorded[at - 1] ?? ''));
+  return ['--seeds', `${first}..${first + stories - 1}`, ...rest];
+}

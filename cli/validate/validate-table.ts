@@ -1,0 +1,104 @@
+/** What `hca validate` prints: a table for each family, what was not run, and a summary by group. */
+
+import {
+  type Case,
+  circumstancesText,
+  errorText,
+  figureText,
+  type GroupResult,
+  groupTitles,
+  isRun,
+  type RowResult,
+  shareText,
+  tolerances,
+} from '../../experiments/validate/index.ts';
+import { tableOf } from '../../explain/text/table.ts';
+
+/** Rows side by side with their cases, by family and source. */
+function together(cases: readonly Case[], results: readonly RowResult[]): [Case, RowResult][][] {
+  const found = new Map<string, [Case, RowResult][]>();
+  for (const [at, one] of cases.entries()) {
+    const key = `${one.family.name}\n${one.row.source}`;
+    const rows = found.get(key) ?? [];
+    rows.push([one, results[at]!]);
+    found.set(key, rows);
+  }
+  return [...found.values()];
+}
+
+export function familyTables(cases: readonly Case[], results: readonly RowResult[]): string[] {
+  return together(cases, results).flatMap((rows) => {
+    const [{ family, row }] = rows[0]!;
+    if (!isRun(family)) return [];
+    const title = `\n${family.name}: ${family.workload}\nSource: ${row.source}, ${row.where}`;
+    const head = ['row', 'at', 'measured', 'simulated', 'error', 'tolerance', 'verdict'];
+    return [
+      tableOf(
+        title,
+        head,
+        rows.map(([one, result]) => cellsOf(one, result)),
+      ),
+    ];
+  });
+}
+
+function cellsOf(
+  { row }: Case,
+  { id, measured, unit, simulated, error, tolerance, verdict }: RowResult,
+): string[] {
+  return [
+    id,
+    circumstancesText(row).slice(0, 24),
+    `${figureText(measured)} ${unit}`,
+    simulated === undefined ? '–' : figureText(simulated),
+    error === undefined ? '–' : errorText(measured, error),
+    tolerance === undefined ? '–' : tolerances[tolerance].name,
+    verdict,
+  ];
+}
+
+/** A sentence for each family that is not run, and for each row whose simulation failed. */
+export function reasons(cases: readonly Case[], results: readonly RowResult[]): string[] {
+  const left = together(cases, results).flatMap((rows) => {
+    const [{ family }] = rows[0]!;
+    if (isRun(family)) return [];
+    const ids = rows.map(([, { id }]) => id);
+    const which = ids.length === 1 ? ids[0]! : `${ids[0]}…${ids.at(-1)} (${ids.length} rows)`;
+    return [`Not run: ${which}, ${family.name}: ${family.notRun.why}.`];
+  });
+  const failed = results.flatMap(({ id, verdict, why }) =>
+    verdict === 'failed' ? [`Failed: ${id}: ${why}`] : [],
+  );
+  return [...left, ...failed];
+}
+
+export const summaryTable = (groups: readonly GroupResult[]): string =>
+  tableOf(
+    '\nRows within tolerance, by group; what is not run counts for neither side',
+    ['group', 'rows', 'hold', 'miss', 'failed', 'not run', 'share'],
+    groups.map(({ group, rows, holds, misses, failed, notRun, share }) => [
+      group === 'all' ? 'all' : `${group} ${groupTitles[group]}`.slice(0, 34),
+      rows,
+      holds,
+      misses,
+      failed,
+      notRun,
+      holds + misses + failed === 0 ? '–' : shareText(share),
+    ]),
+  );
+
+/** For --list: what is run how, without running it. */
+export const listTable = (cases: readonly Case[], results: readonly RowResult[]): string =>
+  tableOf(
+    'Rows of reference/measurements.csv by family',
+    ['family', 'rows', 'from', 'workload, or why it is not run'],
+    together(cases, results).map((rows) => {
+      const [{ family, row }] = rows[0]!;
+      return [
+        family.name,
+        rows.length,
+        row.id,
+        isRun(family) ? family.workload : `Not run: ${family.notRun.why}`,
+      ];
+    }),
+  );

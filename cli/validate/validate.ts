@@ -1,0 +1,113 @@
+/** `hca validate`: the workloads of published measurements on the model, each figure beside the one that was measured. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { taskRunner } from '../../experiments/runs/task-pool.ts';
+import { machineOf, type ValidateOrder } from '../../experiments/runs/validate-run.ts';
+import {
+  casesOf,
+  chosen,
+  type Figures,
+  groupsOf,
+  type PointOutcome,
+  parsedMeasurements,
+  pointKey,
+  pointsOf,
+  type RowChoice,
+  resultOf,
+} from '../../experiments/validate/index.ts';
+import { configurationOf } from '../../machine/profile/index.ts';
+import { checkWritable } from '../../runtime/output-files.ts';
+import { packageFolder } from '../../runtime/package-folder.ts';
+import { RunError } from '../../sim/index.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
+import { machineOptionsOf } from '../options.ts';
+import { exitFailed, Screen, writeJson } from '../output.ts';
+import { CountBar } from '../progress-bar.ts';
+import { validatePage, validateSentences } from './validate-page.ts';
+import { familyTables, listTable, reasons, summaryTable } from './validate-table.ts';
+
+const validateSchema = 'hca-validate/1';
+
+interface ValidateOptions extends RowChoice, HtmlChoice {
+  readonly set: readonly string[];
+  readonly list?: boolean;
+  readonly json?: string;
+}
+
+export function addValidateCommand(program: Command): void {
+  program
+    .command('validate')
+    .description(
+      'run the workloads of published measurements of real cards, and say how far off the model is',
+    )
+    .option('--rows <list>', 'groups, rows and ranges of rows: A,C-074..C-083,D-030 (default: all)')
+    .option('--group <name>', "a group's letter, or a part of the name of families: inbound")
+    .option('--list', 'say what is run how, and run nothing')
+    .option(
+      '--set <path=value>',
+      'change a parameter; may be repeated',
+      (text, before: string[]) => [...before, text],
+      [],
+    )
+    .option('--json <file>', 'write the figures as JSON; - is standard output')
+    .option(...htmlOption)
+    .action(validate);
+}
+
+async function validate({ set: changes, ...options }: ValidateOptions, command: Command): Promise<void> {
+  const set = machineOptionsOf({ set: changes }).set!;
+  const file = join(packageFolder, 'reference', 'measurements.csv');
+  const cases = chosen(casesOf(parsedMeasurements(readFileSync(file, 'utf8'))), options);
+  const orders = pointsOf(cases).map((point) => ({ point, set }));
+  for (const order of orders) configurationOf(machineOf(order));
+  checkWritable(options.json);
+  checkWritable(options.html);
+  const screen = new Screen(options.json);
+  if (options.list === true) {
+    screen.print(
+      listTable(
+        cases,
+        cases.map((one) => resultOf(one, new Map())),
+      ),
+    );
+    return;
+  }
+  const outcomes = await outcomesOf(orders);
+  const results = cases.map((one) => resultOf(one, outcomes));
+  const groups = groupsOf(results);
+  for (const table of familyTables(cases, results)) screen.print(table);
+  screen.print();
+  for (const reason of reasons(cases, results)) screen.print(reason);
+  screen.print(summaryTable(groups));
+  if (options.json !== undefined)
+    writeJson(options.json, { schema: validateSchema, set, groups, rows: results });
+  const ran = { title: 'The model beside real cards', sentences: validateSentences(groups) };
+  writePage(options, () => validatePage(headOf(command, ran), cases, results, groups), screen);
+  if (results.some(({ verdict }) => verdict === 'failed')) process.exitCode = exitFailed;
+}
+
+/** Runs everything under a progress bar, by point. What fails is an outcome too; what was asked for wrongly is thrown. */
+async function outcomesOf(orders: readonly ValidateOrder[]): Promise<ReadonlyMap<string, PointOutcome>> {
+  const outcomes = new Map<string, PointOutcome>();
+  if (orders.length === 0) return outcomes;
+  const bar = new CountBar(orders.length, 'simulations');
+  try {
+    await using pool = taskRunner<ValidateOrder, Figures>('validate-run');
+    const all = orders.map(async (order) => {
+      outcomes.set(pointKey(order.point), await pool.run(order).catch(failureOf));
+      bar.update(outcomes.size);
+    });
+    // A failure is met where it is awaited.
+    for (const one of all) one.catch(() => {});
+    for (const one of all) await one;
+  } finally {
+    bar.stop();
+  }
+  return outcomes;
+}
+
+function failureOf(error: unknown): PointOutcome {
+  if (error instanceof RunError) return { failure: error.message };
+  throw error;
+}

@@ -1,0 +1,236 @@
+/**
+ * `hca why TEST|FILE`: runs a test of `hca perf`, or the programs of a file, and finds for each request that failed or never ended why: the
+ * check that refused, what it found, what it was held to, and the line that posted the request.
+ */
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Command } from 'commander';
+import { ConfigurationError, visible } from '../../base/index.ts';
+import { fittedToHost, loadPrograms } from '../../experiments/runs/perf-run.ts';
+import { kernelText } from '../../experiments/runs/run.ts';
+import { perfArgsOf, startOf } from '../../experiments/workloads/index.ts';
+import { pageOf, reportSections, textSection } from '../../explain/page/index.ts';
+import {
+  type Failure,
+  failuresOf,
+  type Losses,
+  lossesOf,
+  type Unfinished,
+  unfinishedOf,
+} from '../../explain/timeline/index.ts';
+import { type Cause, causeLines, diagnosedRun } from '../../explain/why/index.ts';
+import {
+  type FaultReport,
+  Machine,
+  type MachineOptions,
+  type ProgramFunction,
+  type Report,
+} from '../../machine/index.ts';
+import { configurationOf } from '../../machine/profile/index.ts';
+import type { TimelineOptions } from '../../machine/timeline/index.ts';
+import { checkWritable } from '../../runtime/output-files.ts';
+import { packageFolder } from '../../runtime/package-folder.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
+import { argumentsOf, invocationOf } from '../invocation.ts';
+import {
+  addFaultOptions,
+  addMachineOptions,
+  type FaultChoice,
+  hcaMachineOptionsOf,
+  type MachineChoice,
+  machineHashOf,
+} from '../options.ts';
+import { Screen, writeJson } from '../output.ts';
+import { addPerfOptions, type PerfChoice, refuseTestOptions, workloadsOf } from '../perf/perf-options.ts';
+
+interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
+  readonly json?: string;
+}
+
+/** How a run ended, and why requests of it failed. */
+export interface WhyResult {
+  /** What the run itself ended with; left out where all programs have ended. */
+  readonly error?: string;
+  /** Causes, each in a sentence. */
+  readonly causes: readonly Cause[];
+  readonly failures: readonly Failure[];
+  readonly unfinished: readonly Unfinished[];
+  readonly losses: Losses;
+  /** Injected faults, and how often each fired. */
+  readonly faults: readonly FaultReport[];
+  /** Records that found a stream full: what they would have shown is missing. */
+  readonly dropped: number;
+}
+
+/** Adds the command with its options. */
+export function addWhyCommand(program: Command): void {
+  const command = program
+    .command('why')
+    .description(
+      'tell why requests of a test or of a program failed or never ended, and where they were posted',
+    )
+    .argument(
+      '<test|file>',
+      'a test of hca perf, or a file that exports host0 and host1, the programs of both hosts',
+    )
+    .option('--json <file>', 'write it as JSON; - is standard output')
+    .option(...htmlOption)
+    .action(why);
+  addFaultOptions(addMachineOptions(addPerfOptions(command)));
+}
+
+async function why(name: string, options: WhyOptions, command: Command): Promise<void> {
+  const machine = hcaMachineOptionsOf(options);
+  checkWritable(options.json);
+  checkWritable(options.html);
+  const screen = new Screen(options.json);
+  const load = isProgramFile(name) ? await programsOf(name, options) : testOf(name, options, machine);
+  const { report, ...result } = await whyOf(machine, load);
+  const text = textOf(result);
+  screen.print(text);
+  const ran = { title: `Why: ${name}`, words: [name], machine, elapsedPs: report.elapsedPs };
+  const page = (): string =>
+    pageOf(headOf(command, ran), [textSection('What failed, and why', text), reportSections(report)]);
+  writePage(options, page, screen);
+  if (options.json === undefined) return;
+  const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
+  writeJson(options.json, { schema: 'hca-why/1', invocation, configHash: machineHashOf(machine), ...result });
+}
+
+type Load = (machine: Machine) => Promise<void>;
+
+const isProgramFile = (name: string): boolean => /\.[cm]?[jt]s$/.test(name);
+
+function testOf(name: string, options: PerfChoice, machine: MachineOptions): Load {
+  const workloads = workloadsOf(startOf(name), options);
+  if (workloads.length > 1)
+    throw new ConfigurationError('hca why', '--all or --odp', 'one size and one kind of memory');
+  const args = fittedToHost(perfArgsOf(workloads[0]!), configurationOf(machine).host, '--');
+  return (built) => loadPrograms(built, args);
+}
+
+/** @throws ConfigurationError for a file that cannot be loaded or exports no program */
+async function programsOf(file: string, options: PerfChoice): Promise<Load> {
+  refuseTestOptions(options, 'left out: a program posts requests of its own');
+  let found: Readonly<Record<string, unknown>>;
+  try {
+    found = (await import(pathToFileURL(resolve(file)).href)) as Readonly<Record<string, unknown>>;
+  } catch (error) {
+    throw new ConfigurationError('FILE', file, `a module that loads (${String(error)})`);
+  }
+  const programs = ['host0', 'host1'].flatMap((name, node) =>
+    typeof found[name] === 'function' ? [{ node, run: found[name] as ProgramFunction }] : [],
+  );
+  if (programs.length === 0)
+    throw new ConfigurationError('FILE', file, 'a module that exports host0 or host1');
+  return async (machine) => {
+    for (const { node, run } of programs) await machine.load({ node, name: `host${node}`, run });
+  };
+}
+
+/** Runs a machine and asks its records. */
+export async function whyOf(
+  options: MachineOptions,
+  load: Load,
+): Promise<WhyResult & { readonly report: Report }> {
+  const lines = new Map<string, string>();
+  const timeline: TimelineOptions = {
+    categories: ['operations', 'packets', 'checks'],
+    onPost: (node, ordinal) => {
+      const line = callerOf(stackHere());
+      if (line !== undefined) lines.set(`${node} ${ordinal}`, line);
+    },
+  };
+  const placeOf = (): string | undefined => callerOf(stackHere());
+  await using machine = await Machine.create({
+    ...options,
+    watch: options.watch ?? 'races',
+    analysis: { timeline, evidence: { placeOf } },
+  });
+  await load(machine);
+  const { error: ended, findings } = await diagnosedRun(machine, (thrown) =>
+    thrown instanceof Error ? callerOf(thrown.stack ?? '') : undefined,
+  );
+  const error = ended === undefined ? undefined : `${ended}${await kernelText(machine)}`;
+  const recorded = await machine.timeline();
+  const report = await machine.report();
+  const postedAt = (node: number, ordinal: number): string | undefined => lines.get(`${node} ${ordinal}`);
+  return {
+    ...(error === undefined ? {} : { error }),
+    causes: findings,
+    failures: failuresOf(recorded, postedAt),
+    unfinished: unfinishedOf(recorded, postedAt),
+    losses: lossesOf(recorded),
+    faults: report.faults ?? [],
+    report,
+    dropped: recorded.dropped.reduce((sum, { dropped }) => sum + dropped, 0),
+  };
+}
+
+/** Whose frames are not the program's: those of the library between it and the device, and of Node. */
+const library = ['userlib', 'driver', 'system', 'host', 'sim', 'dist'].map((folder) =>
+  join(packageFolder, folder, '/'),
+);
+const isLibrary = (frame: string): boolean =>
+  frame.includes('node:') || library.some((folder) => frame.includes(folder));
+
+/** Frames of the library may be many: those of the program are below them. */
+const stackFrames = 40;
+
+function stackHere(): string {
+  const before = Error.stackTraceLimit;
+  Error.stackTraceLimit = stackFrames;
+  const { stack } = new Error('here');
+  Error.stackTraceLimit = before;
+  return stack ?? '';
+}
+
+/** File and line of the first frame that is not the library's. */
+function callerOf(stack: string): string | undefined {
+  const frame = stack
+    .split('\n')
+    .slice(1)
+    .find((line) => line.includes(':') && !isLibrary(line));
+  return /(?:file:\/\/)?([^\s()]+:\d+):\d+\)?$/.exec(frame ?? '')?.[1];
+}
+
+const usText = (ps: number): string => `${(ps / 1e6).toFixed(3)} µs`;
+
+function textOf({ error, causes, failures, unfinished, losses, faults, dropped }: WhyResult): string {
+  const lines = failures.map(
+    ({ node, qpn, queue, wqeCounter, status, atPs, operation, ordinal, postedAt, reasons }) => [
+      `host ${node}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)} of the ${queue} queue` +
+        `${operation === undefined ? '' : ` (${operation}, post ${ordinal})`}: ${status} at ${usText(atPs)}`,
+      ...(postedAt === undefined ? [] : [`  posted at ${visible(postedAt)}`]),
+      ...reasonLines(reasons),
+    ],
+  );
+  const open = unfinished.map(
+    ({ node, qpn, wqeCounter, operation, ordinal, postedPs, postedAt, reasons }) => [
+      `host ${node}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)} (${operation}, post ${ordinal}): posted at ${usText(postedPs)}, never ended`,
+      ...(postedAt === undefined ? [] : [`  posted at ${visible(postedAt)}`]),
+      ...reasonLines(reasons),
+    ],
+  );
+  return [
+    ...causeLines(causes),
+    ...(error === undefined ? [] : [`The run ended with: ${error}`]),
+    ...lines.flat(),
+    ...open.flat(),
+    ...(failures.length + unfinished.length === 0 ? ['Every send request of both hosts ended well.'] : []),
+    ...reasonLines(losses.first),
+    ...(losses.count > losses.first.length
+      ? [`  and ${losses.count - losses.first.length} more packets that were lost or corrupted`]
+      : []),
+    ...faults.map(
+      ({ fault, fired }) => `Injected: ${fault}: fired ${fired === 1 ? 'once' : `${fired} times`}.`,
+    ),
+    ...(dropped === 0 ? [] : [`${dropped} records found their stream full: reasons may be missing.`]),
+  ].join('\n');
+}
+
+const reasonLines = (reasons: Failure['reasons']): string[] =>
+  reasons.flatMap(({ where, atPs, text, found, heldTo, clause }) => [
+    `  ${where}, ${usText(atPs)}: ${text}${clause === undefined ? '' : ` (${clause})`}`,
+    ...(found === undefined ? [] : [`    found ${found}; held to ${heldTo}`]),
+  ]);

@@ -1,0 +1,120 @@
+/** `hca wire` on files as people have them: from standard input, gzipped, cut, of link types that nobody reads. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { hca, mainPath } from '../testing/in-process.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const folder = mkdtempSync(join(tmpdir(), 'hca-wire-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const reference = (name: string): string =>
+  fileURLToPath(new URL(`../../reference/wire/${name}`, import.meta.url));
+const capture = readFileSync(reference('drop-write-last-ipv4.pcapng'));
+const plain = readFileSync(reference('rc-send-ipv4.pcap'));
+
+function fileOf(name: string, bytes: Uint8Array): string {
+  const file = join(folder, name);
+  writeFileSync(file, bytes);
+  return file;
+}
+
+describe('hca wire', () => {
+  it('reads standard input, plain and gzipped, as it reads a file', async () => {
+    const { code, out } = await hca('wire', reference('drop-write-last-ipv4.pcapng'));
+    expect([code, out]).toEqual([0, expect.stringContaining('9 requests, 1 NAKs, 3 sent again, 3 answers')]);
+    for (const input of [capture, gzipSync(capture)]) {
+      const { status, stdout, stderr } = spawnSync(process.execPath, [mainPath, 'wire', '-'], {
+        ...{ input, encoding: 'utf8' },
+      });
+      expect([status, stderr, stdout]).toEqual([0, '', out]);
+    }
+  });
+
+  it('reads a gzipped file, and of one that is cut all that is there', async () => {
+    const whole = await hca('wire', reference('rc-send-ipv4.pcap'));
+    const zipped = gzipSync(Buffer.concat([plain, plain.subarray(24)]), { level: 0 });
+    expect(await hca('wire', fileOf('whole.pcap.gz', gzipSync(plain)))).toEqual(whole);
+    const cut = await hca('wire', fileOf('cut.pcap.gz', zipped.subarray(0, plain.length + 200)));
+    expect(cut.code).toBe(1);
+    expect(cut.out).toContain('the compressed file is cut');
+    expect(cut.out.split('\n').slice(1, 8)).toEqual(whole.out.split('\n').slice(1, 8));
+    const damaged = Uint8Array.from(zipped);
+    damaged.fill(0xff, plain.length, plain.length + 100);
+    const { code, out } = await hca('wire', fileOf('damaged.pcap.gz', damaged));
+    expect([code, out]).toEqual([
+      1,
+      expect.stringMatching(/the compressed file is damaged|cannot be read|At byte/),
+    ]);
+  });
+
+  it('shows everything before the place where a file is cut, names it, and ends with exit code 1', async () => {
+    const { code, out } = await hca('wire', fileOf('cut.pcap', plain.subarray(0, plain.length - 10)));
+    expect(code).toBe(1);
+    expect(out).toMatch(/SEND only, PSN 256, 1 bytes/);
+    expect(out).toMatch(
+      /At byte \d+: the file is cut within a record with \d+ bytes of a frame, of which it has \d+ bytes\.\n$/,
+    );
+  });
+
+  it('says which link type it does not read, and ends with exit code 1', async () => {
+    const radio = Uint8Array.from(plain);
+    radio[20] = 105;
+    const { code, out } = await hca('wire', fileOf('radio.pcap', radio));
+    expect([code, out]).toEqual([
+      1,
+      'No packet of InfiniBand, RoCE or iWARP.\n13 frames not read: there is no reader for link type 105 (the first is frame 1).\n',
+    ]);
+  });
+
+  it.each<[string, Uint8Array, string]>([
+    ['empty', new Uint8Array(0), '0 bytes are too few'],
+    ['text', Buffer.from('no capture'), 'neither the first word of pcap nor that of pcapng'],
+    ['zstd', Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, 0), 'compressed by zstd'],
+    ['gzipped text', gzipSync('no capture'), 'neither the first word of pcap nor that of pcapng'],
+  ])('refuses what is no capture: %s', async (name, bytes, reason) => {
+    const { code, err } = await hca('wire', fileOf('stranger', bytes));
+    expect([name, code, err]).toEqual([
+      name,
+      2,
+      expect.stringContaining(`a file of pcap or pcapng: ${reason}`),
+    ]);
+    expect(err.split('\n')).toHaveLength(2);
+  });
+
+  it('shows so many lines as it is told, and says how many there are', async () => {
+    const { out } = await hca('wire', '--lines', '4', reference('drop-write-last-ipv4.pcapng'));
+    expect(out.split('\n').filter((line) => /──/.test(line))).toHaveLength(4);
+    expect(out).toContain('… 9 more lines: --lines shows more');
+    expect(out).toContain('9 requests, 1 NAKs, 3 sent again, 3 answers');
+    // Its times count from the first packet, which has no line here.
+    const troubled = await hca('wire', '--trouble', reference('drop-write-last-ipv4.pcapng'));
+    expect(troubled.out).toContain('     4       2997.198 us  ──▶ ! WRITE last');
+    const few = await hca('wire', '--trouble', '--lines', '4', reference('drop-write-last-ipv4.pcapng'));
+    expect(few.out).toContain('… 1 more lines');
+  });
+
+  it('says how many frames a snap length cut', async () => {
+    // Each frame of this file is cut to 90 bytes.
+    const cut: number[] = [...plain.subarray(0, 24)];
+    for (let at = 24; at < plain.length; ) {
+      const length = plain.readUInt32LE(at + 8);
+      const header = Buffer.from(plain.subarray(at, at + 16));
+      header.writeUInt32LE(Math.min(90, length), 8);
+      cut.push(...header, ...plain.subarray(at + 16, at + 16 + Math.min(90, length)));
+      at += 16 + length;
+    }
+    const { code, out } = await hca('wire', fileOf('snap.pcap', Uint8Array.from(cut)));
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/5 frames cut by the capture \(its snap length\)/),
+    ]);
+    expect(out).toMatch(/SEND only, PSN 257, 1024 bytes; cut by the capture: 36 of 1024 bytes/);
+    expect(out).not.toMatch(/damaged/);
+  });
+});

@@ -1,0 +1,160 @@
+/**
+ * Of what could be turned, what does something for a test: some options belong to other tests, some are turned already. And what has to be
+ * turned along: more threads have more memory, and more QPs more contexts, for which there may be no room on chip.
+ */
+
+import { type MachineConfig, type ParameterValue, parametersByPath } from '../../machine/profile/index.ts';
+import { cableOf } from '../model/index.ts';
+import { inlineMaxOf, type PerfArgs } from '../workloads/index.ts';
+import {
+  type Along,
+  gathers,
+  lengthsOf,
+  less,
+  type Measured,
+  messagesOf,
+  more,
+  mtuBytesOf,
+  type Turn,
+} from './measured.ts';
+
+/** A key-value store has a QP for each client, and no lists of requests. */
+const notOfKv: readonly string[] = ['--qps', '--post-list', '--tx-depth'];
+
+/** Options that do something for some tests only, or that some have turned already. */
+const doesSomething: Readonly<
+  Record<string, (args: PerfArgs, towards: Turn['towards'], config: MachineConfig) => boolean>
+> = {
+  '--inline': (args) => gathers(args) && lengthsOf(args).some(({ bytes }) => isInlinable(args, bytes)),
+  '--mtu': (args, towards) =>
+    towards === 'more'
+      ? args.mtuBytes > 0 && args.mtuBytes < mtuMax && longestOf(args) > args.mtuBytes
+      : mtuBytesOf(args) > mtuMin,
+  // Frames give the path the greatest MTU that fits into them.
+  'ethernet.mtuBytes': (args, _towards, config) => {
+    const { mtuBytes } = cableOf(config);
+    return mtuBytes < mtuMax && longestOf(args) > mtuBytes;
+  },
+  '--region': ({ region }) => region !== undefined,
+  '--page-size': ({ region, pageBytes = 0 }) => region !== undefined && pageBytes < largePageBytes,
+  '--keys': ({ region }) => (region?.keys ?? 1) > 1,
+  // A list is posted whole, and of lists the send queue holds a whole number.
+  // An answer goes when its message has come.
+  '--post-list': ({ postList = 1, txDepth, isEchoed }) => isEchoed !== true && txDepth % (2 * postList) === 0,
+  '--cq-mod': ({ cqModeration }) => cqModeration > 1,
+};
+const longestOf = (args: PerfArgs): number => Math.max(...lengthsOf(args).map(({ bytes }) => bytes));
+const mtuMin = 256;
+const mtuMax = 4096;
+const largePageBytes = 2 * 1024 ** 2;
+const isInlinable = ({ inlineBytes, connection, verb }: PerfArgs, bytes: number): boolean =>
+  bytes > inlineBytes && bytes <= inlineMaxOf(connection, verb);
+
+export const advised = <R extends { readonly turn: readonly Turn[] }>(
+  config: MachineConfig,
+  args: PerfArgs,
+  resource: R,
+): R => ({
+  ...resource,
+  turn: resource.turn.filter(
+    (turn) =>
+      hasRoom(config, turn) &&
+      (doesSomething[turn.what]?.(args, turn.towards, config) ?? true) &&
+      (args.kv === undefined || !notOfKv.includes(turn.what)),
+  ),
+});
+
+/** Whether a parameter is not yet where its range ends. */
+function hasRoom(config: MachineConfig, { what, towards }: Turn): boolean {
+  const parameter = parametersByPath.get(what);
+  if (parameter === undefined || parameter.kind === 'flag') return true;
+  const value = settingOf(config, what);
+  if (parameter.kind === 'choice') return value !== parameter.choices.at(towards === 'more' ? -1 : 0);
+  // What reads memory sees the writes sent before it (PCIe 2.4.1): no configuration has it sooner.
+  const { readLatencyPs, writeLatencyPs } = config.pcie.rootComplex;
+  if (what === 'pcie.rootComplex.readLatencyPs') return readLatencyPs > writeLatencyPs;
+  return towards === 'more' ? Number(value) < parameter.max : Number(value) > parameter.min;
+}
+
+function settingOf(config: MachineConfig, path: string): ParameterValue {
+  return path
+    .split('.')
+    .reduce<unknown>((group, name) => Reflect.get(group as object, name), config) as ParameterValue;
+}
+
+/**
+ * Each thread has a region of its own, each page a translation, as many as there are when threads are doubled: or fewer, where frames lie
+ * in a row, and the driver translates larger blocks.
+ */
+function alongThreads(measured: Measured): Along[] {
+  const { args, config } = measured;
+  const { region, threads = 1, pageBytes = 4096 } = args;
+  const { hca } = config;
+  if (region === undefined) return [];
+  const { bytes, keys = 1, pattern, strideBytes = 4096 } = region;
+  const along: Along[] = [];
+  const isFar = pattern === 'random' || pattern === 'zipf' || (pattern === 'stride' && strideBytes > 4096);
+  const pages = 2 * threads * Math.ceil(bytes / pageBytes);
+  const onChip = hca.mttCacheLines * mttEntriesOfLine;
+  if (isFar && pages > onChip && !hasRoomForTwice(measured)) {
+    const turn = pageBytes < largePageBytes ? more('--page-size') : more('hca.mttCacheLines');
+    const because = `Twice the threads have regions of ${pages} pages, and ${onChip} translations are on chip.`;
+    along.push({ ...turn[0]!, because });
+  }
+  if (2 * threads * keys > hca.mptCacheEntries) {
+    const because = `Twice the threads have ${2 * threads * keys} memory regions, and ${hca.mptCacheEntries} are on chip.`;
+    along.push({ ...less('--keys')[0]!, because });
+  }
+  return along;
+}
+const mttEntriesOfLine = 8;
+
+/** Whether a run that has been everywhere in its regions has seen half of the lines suffice. */
+function hasRoomForTwice(measured: Measured): boolean {
+  const { mttLines, config } = measured;
+  const messages = messagesOf(measured);
+  return mttLines.every(
+    ({ filled, evicted }) =>
+      evicted === 0 && 2 * filled <= config.hca.mttCacheLines && messages > messagesPerLine * filled,
+  );
+}
+/** Of places drawn at random so often, 95 % are drawn. */
+const messagesPerLine = 3;
+
+/** QPs whose contexts are on chip, of which there would be too many. */
+function alongQps(hca: MachineConfig['hca'], { qpCount }: PerfArgs): Along[] {
+  const name = requesterContexts(hca);
+  const onChip = hca[name];
+  if (qpCount > onChip || 2 * qpCount <= onChip) return [];
+  const because = `Of twice the QPs, ${2 * qpCount}, the contexts of ${onChip} are on chip.`;
+  return [{ ...more(`hca.${name}`)[0]!, because }];
+}
+
+/** The parameter by which the requester has room for contexts: of its own, or in the cache that it shares with the receiver. */
+export const requesterContexts = ({
+  sendContextEntries,
+}: MachineConfig['hca']): 'sendContextEntries' | 'qpcCacheEntries' =>
+  sendContextEntries > 0 ? 'sendContextEntries' : 'qpcCacheEntries';
+
+/** Programs have a core each. */
+function alongPrograms(programs: number, { core }: MachineConfig['host']): Along[] {
+  if (2 * programs <= core.count) return [];
+  return [
+    { ...more('host.core.count')[0]!, because: `A host has ${core.count} cores, one for each thread.` },
+  ];
+}
+
+/** The turns with what has to be turned along with each. */
+export function withAlong(measured: Measured, turn: readonly Turn[]): Turn[] {
+  const { args, config } = measured;
+  const { hca, host } = config;
+  const alongOf: Readonly<Record<string, () => Along[]>> = {
+    '--threads': () => [...alongThreads(measured), ...alongPrograms(args.threads ?? 1, host)],
+    '--servers': () => alongPrograms(args.kv?.servers ?? 1, host),
+    '--qps': () => alongQps(hca, args),
+  };
+  return turn.map((each) => {
+    const along = each.towards === 'more' ? [...(each.along ?? []), ...(alongOf[each.what]?.() ?? [])] : [];
+    return along.length === 0 ? each : { ...each, along };
+  });
+}

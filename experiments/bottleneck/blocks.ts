@@ -1,0 +1,214 @@
+/**
+ * The blocks of both HCAs. A block that waits for a context or a translation which is not on chip is occupied as if it worked:
+ * its share includes these waits, and the larger part says what to change.
+ */
+import type { BlockRow, NodeReport } from '../../machine/index.ts';
+import { requesterContexts } from './advice.ts';
+import {
+  gathers,
+  hcaShare,
+  isRequest,
+  lengthsOf,
+  less,
+  type Measured,
+  more,
+  mtuBytesOf,
+  type Resource,
+  type Turn,
+} from './measured.ts';
+
+interface BlockWords {
+  readonly block: string;
+  readonly name: string;
+  /** Reasons to stall that are the block's own. */
+  readonly own: readonly string[];
+  readonly turn: readonly Turn[];
+}
+
+const clock = more('hca.coreClockMHz');
+
+const blocks: readonly BlockWords[] = [
+  {
+    block: 'doorbells',
+    name: 'doorbell decoder',
+    own: [],
+    turn: [...less('hca.doorbellCycles'), ...more('--post-list')],
+  },
+  { block: 'wqeFetch', name: 'WQE fetch', own: ['translation'], turn: more('hca.wqePrefetchCount') },
+  {
+    block: 'requester',
+    name: 'requester',
+    own: ['context', 'translation'],
+    turn: [
+      ...less(
+        'hca.wqeDecodeCycles',
+        'hca.requestPacketCycles',
+        'hca.wqeLineCycles',
+        'hca.gatherCycles',
+        'hca.readRequestCycles',
+      ),
+      ...more('hca.gatherBytesPerCycle'),
+      ...clock,
+    ],
+  },
+  {
+    block: 'transmitter',
+    name: 'transmitter',
+    own: [],
+    turn: [...less('hca.transmitPacketCycles'), ...more('hca.transmitBytesPerCycle', '--mtu'), ...clock],
+  },
+  {
+    block: 'receiver',
+    name: 'receiver',
+    own: ['context', 'translation'],
+    turn: [
+      ...less('hca.receivePacketCycles', 'hca.receiveHeadCycles'),
+      ...more('hca.receiveBytesPerCycle', '--mtu'),
+      ...clock,
+    ],
+  },
+  {
+    block: 'responseEngine',
+    name: 'response engine',
+    own: ['translation', 'atomic'],
+    turn: [
+      ...less('hca.responseCycles', 'hca.readResponseCycles'),
+      ...more('hca.readResponseBytesPerCycle'),
+      ...clock,
+    ],
+  },
+  {
+    block: 'receiveWqeFetch',
+    name: 'receive WQE fetch',
+    own: ['translation', 'context'],
+    turn: more('hca.receivePrefetchCount'),
+  },
+  {
+    block: 'completionWriter',
+    name: 'completion writer',
+    own: ['context', 'translation'],
+    turn: [...less('hca.completionCycles'), ...more('--cq-mod')],
+  },
+  {
+    block: 'eventWriter',
+    name: 'event writer',
+    own: ['context', 'translation', 'dmaWrite'],
+    turn: [...less('hca.control.eventCycles'), ...more('--moderation')],
+  },
+  { block: 'dmaRead', name: 'DMA read engine', own: [], turn: [...less('dma.readIssueCycles'), ...clock] },
+  {
+    block: 'dmaReadReturn',
+    name: 'DMA read return',
+    own: [],
+    turn: [...more('dma.dataPathBytes'), ...clock],
+  },
+  {
+    block: 'dmaWrite',
+    name: 'DMA write engine',
+    own: [],
+    turn: [...more('dma.dataPathBytes'), ...less('dma.writeIssueCycles'), ...clock],
+  },
+];
+
+const atomicTurn = [...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs', 'hca.atomicCycles')];
+
+/** What the software wrote and read by commands is no part of a test. */
+const setupClasses = ['command', 'register', 'config'];
+
+/** Share of the bytes of a direction that belong to the test. */
+export function testShareOf({ classes }: NodeReport['pcie']['toHost']): number {
+  const bytesOf = (rows: readonly (readonly [string, { readonly bytes: number }])[]): number =>
+    rows.reduce((total, [, { bytes }]) => total + bytes, 0);
+  const all = Object.entries(classes);
+  const total = bytesOf(all);
+  return total === 0 ? 0 : bytesOf(all.filter(([name]) => !setupClasses.includes(name))) / total;
+}
+
+export function blockResources(measured: Measured): Resource[] {
+  return measured.figures.nodes.flatMap((report, node) =>
+    blocks.flatMap((words) => {
+      const row = report.hca.blocks[words.block];
+      return row === undefined ? [] : [blockResource(measured, node, report, words, row)];
+    }),
+  );
+}
+
+function blockResource(
+  measured: Measured,
+  node: number,
+  report: NodeReport,
+  { block, name, own, turn }: BlockWords,
+  row: BlockRow,
+): Resource {
+  const part = block === 'dmaWrite' ? testShareOf(report.pcie.toHost) : 1;
+  const busy = row.busyCycles * part;
+  const waits = own.map((reason) => [reason, row.stalledCycles[reason] ?? 0] as const);
+  const waited = waits.reduce((total, [, cycles]) => total + cycles, 0);
+  const share = hcaShare(measured, busy + waited);
+  const [longest = ['', 0] as const] = waits.toSorted(([, left], [, right]) => right - left);
+  const ownTurn = turn.filter(canTurn(measured));
+  if (longest[1] <= busy / 4)
+    return { name: `${name} of host ${node}`, kind: 'server', share, turn: ownTurn };
+  const [cause, causeTurn] = causeOf(measured, report, block, longest[0]);
+  if (longest[1] > busy)
+    return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
+  // Whoever works faster waits longer: what is not on chip comes no sooner.
+  const both = longest[1] > busy / 2 ? [...causeTurn, ...ownTurn] : [...ownTurn, ...causeTurn];
+  return { name: `${name} of host ${node}`, kind: 'server', share, turn: both };
+}
+
+/** Work of READs, and of payload that is read from memory, which other messages do not make. */
+const ofReads = ['hca.readRequestCycles', 'hca.readResponseCycles', 'hca.readResponseBytesPerCycle'];
+const ofPayload = ['hca.gatherCycles', 'hca.gatherBytesPerCycle'];
+
+/** What takes no cycles cannot take fewer: of a path that takes no time the width is 0. */
+const canTurn =
+  ({ config, args }: Measured) =>
+  ({ what }: Turn): boolean => {
+    const [room, name] = what.split('.') as [string, string?];
+    if (room === 'hca' && Reflect.get(config.hca, name!) === 0) return false;
+    if (ofReads.includes(what)) return args.verb === 'read';
+    return !ofPayload.includes(what) || gathers(args);
+  };
+
+/** What a block waits for, in words, and which parameter to change. */
+function causeOf(
+  measured: Measured,
+  { hca }: NodeReport,
+  block: string,
+  reason: string,
+): readonly [string, readonly Turn[]] {
+  if (reason === 'atomic') return ['memory of atomics', atomicTurn];
+  if (reason === 'context') return ['QPC misses', contextTurns(measured, block)];
+  if (reason !== 'translation') return [reason, clock];
+  const missesOf = (cache: string): number => hca.caches[cache]?.misses ?? 0;
+  return missesOf('mpt') > missesOf('mtt')
+    ? ['MPT misses', [...more('hca.mptCacheEntries'), ...less('--keys')]]
+    : ['MTT misses', [...more('hca.mttCacheLines', '--page-size'), ...less('--region')]];
+}
+
+/**
+ * QPs that send in turn find no context that is on chip unless all are. The requester serves other QPs while contexts are read, as many as
+ * may be under way; others wait for each.
+ */
+function contextTurns(measured: Measured, block: string): readonly Turn[] {
+  const { args } = measured;
+  const { hca } = measured.config;
+  const name = block === 'requester' ? requesterContexts(hca) : 'qpcCacheEntries';
+  const onChip = hca[name];
+  const because = `${args.qpCount} QPs take turns, and the contexts of ${onChip} are on chip.`;
+  const [entries] = more(`hca.${name}`);
+  return [
+    ...(args.qpCount > onChip ? [{ ...entries!, because }] : [entries!]),
+    ...(block === 'requester' ? more('hca.contextFetchesInFlight', ...burstTurn(measured)) : []),
+    ...less('--qps'),
+  ];
+}
+
+/** The scheduler goes on to another QP within a message: each of its turns may miss. */
+const burstTurn = ({ config, args }: Measured): readonly string[] =>
+  packetsOf(args) > config.hca.burstPackets ? ['hca.burstPackets'] : [];
+
+/** Request packets of the longest message. */
+const packetsOf = (args: Measured['args']): number =>
+  isRequest(args) ? Math.max(...lengthsOf(args).map(({ bytes }) => Math.ceil(bytes / mtuBytesOf(args)))) : 1;

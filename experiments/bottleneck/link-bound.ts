@@ -1,0 +1,107 @@
+/**
+ * The most that a link can carry in messages of a test: nothing but the packets of payload, one after the other, each with its
+ * headers, CRCs and framing. A closed form of the standard's figures, which no simulated rate may exceed.
+ */
+
+import type { MachineConfig } from '../../machine/profile/index.ts';
+import { type CableFigures, Opcode } from '../../wire/index.ts';
+import { cableOf } from '../model/index.ts';
+import { type KvPlan, type PerfArgs, type PerfVerb, putBytes } from '../workloads/index.ts';
+import { lengthsOf } from './measured.ts';
+
+/** Opcodes of the packets with payload: the only one of a message, its first, those between, its last. */
+const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, number]>> = {
+  write: [
+    Opcode.RC_RDMA_WRITE_ONLY,
+    Opcode.RC_RDMA_WRITE_FIRST,
+    Opcode.RC_RDMA_WRITE_MIDDLE,
+    Opcode.RC_RDMA_WRITE_LAST,
+  ],
+  send: [Opcode.RC_SEND_ONLY, Opcode.RC_SEND_FIRST, Opcode.RC_SEND_MIDDLE, Opcode.RC_SEND_LAST],
+  read: [
+    Opcode.RC_RDMA_READ_RESPONSE_ONLY,
+    Opcode.RC_RDMA_READ_RESPONSE_FIRST,
+    Opcode.RC_RDMA_READ_RESPONSE_MIDDLE,
+    Opcode.RC_RDMA_READ_RESPONSE_LAST,
+  ],
+  // The request, which is the longer of the two.
+  atomic: [Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD],
+};
+
+/** Opcodes of XRC are those of RC with these bits. */
+const XRC_SERVICE = Opcode.XRC_SEND_FIRST;
+
+const datagramOpcodes = [
+  Opcode.UD_SEND_ONLY,
+  Opcode.UD_SEND_ONLY,
+  Opcode.UD_SEND_ONLY,
+  Opcode.UD_SEND_ONLY,
+] as const;
+
+/**
+ * Bytes of payload per second, of both directions where both sides send. Of lengths that are drawn the bound is that of the one which
+ * leaves most to its payload, for how often each was drawn is not known here. Without an MTU of its own a test has the port's: then it is
+ * the bound of the largest.
+ */
+export function linkBound(config: MachineConfig, args: PerfArgs): number {
+  const cable = cableOf(config);
+  return args.kv === undefined ? messageBound(cable, args) : kvBound(cable, args.kv);
+}
+
+/**
+ * Requests go one way and answers the other: the longer of both. Which requests are GETs is drawn, so that the bound is that of the
+ * shares that take the fewest bytes.
+ */
+function kvBound(cable: CableFigures, kv: KvPlan): number {
+  const { getPercent } = kv;
+  const percents = getPercent % 100 === 0 ? [getPercent] : Array.from({ length: 101 }, (_, share) => share);
+  const request = (bytes: number): number => cable.linkBytesOf(Opcode.UC_RDMA_WRITE_ONLY, bytes);
+  const answer = (bytes: number): number => cable.linkBytesOf(Opcode.UD_SEND_ONLY_WITH_IMMEDIATE, bytes);
+  const longer = (gets: number): number =>
+    Math.max(
+      gets * request(kv.keyBytes) + (1 - gets) * request(putBytes(kv)),
+      gets * answer(kv.valueBytes) + (1 - gets) * answer(0),
+    );
+  const linkBytes = Math.min(...percents.map((percent) => longer(percent / 100)));
+  const { numeratorPs, denominator } = cable.byteTime;
+  return (kv.valueBytes * denominator * 1e12) / (linkBytes * numeratorPs);
+}
+
+function messageBound(cable: CableFigures, args: PerfArgs): number {
+  const shares = lengthsOf(args).map(({ bytes }) => bytes / linkBytesOf(cable, args, bytes));
+  const { numeratorPs, denominator } = cable.byteTime;
+  const directions = args.isBidirectional === true ? 2 : 1;
+  return (directions * Math.max(...shares) * denominator * 1e12) / numeratorPs;
+}
+
+/** Bytes on the link of a message with so much payload. */
+export function linkBytesOf(
+  cable: CableFigures,
+  { verb, mtuBytes, connection }: PerfArgs,
+  sizeBytes: number,
+): number {
+  const mtu = mtuBytes === 0 ? cable.mtuBytes : mtuBytes;
+  const packets = Math.ceil(sizeBytes / mtu);
+  // Packets of UC have the headers of RC, requests of XRC one more; a datagram is one packet, with a DETH.
+  const [only, first, middle, last] = connection === 'UD' ? datagramOpcodes : opcodesOf[verb];
+  const service = connection === 'XRC' ? XRC_SERVICE : 0;
+  const bytesOf = (opcode: number, payloadBytes: number): number =>
+    cable.linkBytesOf(opcode | service, verb === 'atomic' ? 0 : payloadBytes);
+  if (packets === 1) return bytesOf(only, sizeBytes);
+  const end = bytesOf(last, sizeBytes - (packets - 1) * mtu);
+  return bytesOf(first, mtu) + (packets - 2) * bytesOf(middle, mtu) + end;
+}
+
+/** Rounding of picoseconds and of quotients. */
+const tolerance = 1e-6;
+
+interface Rates {
+  readonly peakBytesPerSecond?: number;
+  readonly averageBytesPerSecond: number;
+}
+
+/** Whether the rates of a result are possible on the link. */
+export const isWithinLink = (
+  { peakBytesPerSecond = 0, averageBytesPerSecond }: Rates,
+  boundBytesPerSecond: number,
+): boolean => Math.max(peakBytesPerSecond, averageBytesPerSecond) <= boundBytesPerSecond * (1 + tolerance);

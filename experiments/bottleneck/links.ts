@@ -1,0 +1,78 @@
+/** The cable and the PCIe links, by direction. */
+import type { NodeReport } from '../../machine/index.ts';
+import { testShareOf } from './blocks.ts';
+import {
+  isEthernet,
+  lengthsOf,
+  less,
+  type Measured,
+  messagesOf,
+  more,
+  type Resource,
+  type Turn,
+} from './measured.ts';
+
+const pcieTurn = more('pcie.link.generation', 'pcie.link.lanes');
+const wireTurn = more('wire.speed', 'wire.lanes', '--mtu');
+const ethernetTurn = more('ethernet.gigabitsPerSecond', 'ethernet.mtuBytes', '--mtu');
+
+export function linkResources(measured: Measured): Resource[] {
+  const { config, figures, durationPs } = measured;
+  const cables = figures.wire.map(
+    ({ from, to, busyPs }): Resource => ({
+      name: `cable from host ${from} to ${to}`,
+      kind: 'server',
+      share: busyPs / durationPs,
+      turn: isEthernet(config) ? ethernetTurn : wireTurn,
+    }),
+  );
+  const slots = figures.nodes.flatMap((report, node) =>
+    (['toDevice', 'toHost'] as const).map((direction): Resource => {
+      const { pcie } = report;
+      const share = (pcie[direction].busyPs * testShareOf(pcie[direction])) / durationPs;
+      const name = `PCIe link of host ${node} ${direction === 'toHost' ? 'to the host' : 'to the device'}`;
+      const turn = [
+        ...pcieTurn,
+        ...payloadTurns(measured, direction),
+        ...(direction === 'toDevice' ? prefetchTurns(measured, report, node) : []),
+      ];
+      return { name, kind: 'server', share, turn };
+    }),
+  );
+  return [...cables, ...slots];
+}
+
+/**
+ * What bounds the payload of a TLP: writes of the device what the root complex takes, completions what it puts together, and both what the
+ * link carries. Nothing, where no message fills one.
+ */
+function payloadTurns({ config, args }: Measured, direction: 'toDevice' | 'toHost'): Turn[] {
+  const { link, enumeration, rootComplex } = config.pcie;
+  const own =
+    direction === 'toHost'
+      ? (['pcie.enumeration.maxPayloadBytes', enumeration.maxPayloadBytes] as const)
+      : (['pcie.rootComplex.completionCombineBytes', rootComplex.completionCombineBytes] as const);
+  const [name, bytes] = own;
+  const linkName = 'pcie.link.maxPayloadBytes';
+  const longest = Math.max(...lengthsOf(args).map((length) => length.bytes));
+  if (longest <= Math.min(bytes, link.maxPayloadBytes)) return [];
+  if (bytes < link.maxPayloadBytes) return more(name);
+  if (bytes > link.maxPayloadBytes) return more(linkName);
+  const because = `Both are ${bytes} bytes, and the lesser of them bounds a payload.`;
+  return [{ what: name, towards: 'more', along: [{ what: linkName, towards: 'more', because }] }];
+}
+
+/** Fetched WQEs that are never executed are named when they take at least this share of the link's bytes. */
+const muchShare = 0.2;
+
+/** A fetch of send WQEs brings as many as it may, whether they are posted or not. */
+function prefetchTurns(measured: Measured, { hca, pcie }: NodeReport, node: number): Turn[] {
+  const { config, args } = measured;
+  const fetches = hca.caches['wqe']?.misses ?? 0;
+  if (args.kv !== undefined || fetches === 0 || (node === 1 && args.isBidirectional !== true)) return [];
+  const ways = args.isBidirectional === true ? 2 : 1;
+  const usedShare = messagesOf(measured) / ways / (fetches * config.hca.wqePrefetchCount);
+  const readBytes = pcie.toDevice.classes['wqeRead']?.bytes ?? 0;
+  const isMuch = (1 - usedShare) * readBytes > muchShare * pcie.toDevice.total.bytes;
+  return isMuch ? less('hca.wqePrefetchCount') : [];
+}

@@ -1,0 +1,70 @@
+/**
+ * Where the time of an operation goes, for tests that have one message in flight: the stages of its life on the device, from its
+ * posting to its completion, by what was waited for.
+ */
+import type { OperationReport } from '../../machine/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
+import type { PerfArgs } from '../workloads/index.ts';
+import { advised } from './advice.ts';
+import { intervalOf, less, more, type Turn } from './measured.ts';
+
+export interface StageShare {
+  /** As the report calls it. */
+  readonly name: string;
+  readonly share: number;
+  readonly turn: readonly Turn[];
+}
+
+/** Of the cable: its rate, and its way. */
+const cableTurns = {
+  infiniband: {
+    rate: 'wire.speed',
+    way: ['wire.portLatencyNs', 'wire.cableMetres', 'wire.switchLatencyNs'],
+  },
+  ethernet: { rate: 'ethernet.gigabitsPerSecond', way: ['ethernet.portLatencyNs', 'ethernet.cableMetres'] },
+} as const;
+
+const turnsOf = (
+  { capability: { linkLayer }, ...hca }: MachineConfig['hca'],
+  args: PerfArgs,
+): Readonly<Record<string, readonly Turn[]>> => ({
+  doorbell: less('pcie.rootComplex.cpuStoreLatencyPs', 'pcie.link.latencyPs'),
+  wqeFetch: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
+  // They begin together: the shorter one is not waited for.
+  scheduling: less(
+    hca.scheduleCycles > hca[intervalOf(args)] ? 'hca.scheduleCycles' : `hca.${intervalOf(args)}`,
+  ),
+  payloadRead: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
+  transmit: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...less('hca.transmitLatencyCycles')],
+  remote: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...less(...cableTurns[linkLayer].way)],
+  completion: less('pcie.rootComplex.writeLatencyPs', 'pcie.link.latencyPs'),
+});
+
+/** Longest first; the time until the program has taken the completion is its own. */
+export function stagesOf(
+  operations: Readonly<Record<string, OperationReport>>,
+  config: MachineConfig,
+  args: PerfArgs,
+): StageShare[] {
+  const turns = turnsOf(config.hca, args);
+  const sums = new Map<string, number>();
+  for (const { milestonesPs } of Object.values(operations))
+    for (const [name, ps] of Object.entries(milestonesPs))
+      if (name !== 'taken') sums.set(name, (sums.get(name) ?? 0) + ps);
+  const total = [...sums.values()].reduce((sum, ps) => sum + ps, 0);
+  if (total === 0) return [];
+  return [...sums]
+    .map(([name, ps]) => advised(config, args, { name, share: ps / total, turn: turns[name] ?? [] }))
+    .filter(({ share }) => share > 0)
+    .toSorted((left, right) => right.share - left.share);
+}
+
+/** Mean time of an operation from its posting to its completion, in all its stages; undefined where none has ended. */
+export function meanPostedPsOf(operations: Readonly<Record<string, OperationReport>>): number | undefined {
+  const rows = Object.values(operations);
+  const count = rows.reduce((sum, row) => sum + row.count, 0);
+  const ps = rows
+    .flatMap(({ milestonesPs }) => Object.entries(milestonesPs))
+    .reduce((sum, [name, part]) => (name === 'taken' ? sum : sum + part), 0);
+  return count === 0 ? undefined : ps / count;
+}

@@ -1,0 +1,284 @@
+/**
+ * What lets so many things be under way at a time. A full window fills those ahead of it: they are listed with the one nearest to
+ * the cause first.
+ */
+import { psPerNs } from '../../base/index.ts';
+import type { NodeReport } from '../../machine/index.ts';
+import { Opcode, receiveBufferBytesOf, rnrTimerUnitsByCode } from '../../wire/index.ts';
+import { cableOf } from '../model/index.ts';
+import { isReliable, rcDefaults } from '../workloads/index.ts';
+import {
+  gathers,
+  hcaShare,
+  isEthernet,
+  isRequest,
+  lengthsOf,
+  less,
+  type Measured,
+  messagesOf,
+  more,
+  mtuBytesOf,
+  type Resource,
+} from './measured.ts';
+
+export function windowResources(measured: Measured): Resource[] {
+  const { figures } = measured;
+  const nodes = figures.nodes.map((report, node) => ({ report, node }));
+  return [
+    ...nodes.flatMap(({ report, node }) => creditWindows(measured, report, node)),
+    ...nodes.map(({ report, node }) => tagWindow(measured, report, node)),
+    ...nodes.flatMap(({ report, node }) => payloadWindows(measured, report, node)),
+    ...nodes.map(({ report, node }) => receiveWindow(measured, report, node)),
+    ...nodes.flatMap(({ report, node }) => pageWindow(measured, report, node)),
+    ...(isEthernet(measured.config) ? [] : figures.wire).map((cable) => bufferWindow(measured, cable)),
+    ...nodes.map(({ report, node }) =>
+      stallWindow(measured, report, node, 'requester', 'transmitBuffer', 'transmit buffer', [
+        ...more('hca.transmitBufferPackets'),
+        ...less('pcie.rootComplex.readLatencyPs'),
+      ]),
+    ),
+    ...nodes.map(({ report, node }) =>
+      stallWindow(measured, report, node, 'requester', 'records', 'send WQEs in flight', [
+        ...more('hca.outstandingWqes'),
+      ]),
+    ),
+    ...nodes.map(({ report, node }) =>
+      stallWindow(measured, report, node, 'responseEngine', 'responseBuffer', 'response buffer', [
+        ...more('hca.responseBufferPackets'),
+        ...less('pcie.rootComplex.readLatencyPs'),
+      ]),
+    ),
+    ...readWindows(measured),
+    ...sendWindows(measured),
+    ...nodes.map(({ report, node }) => fetchWindow(measured, report, node)),
+  ];
+}
+
+/** Of the time, so much waiting for credits is more than what single packets find. */
+const oftenWaited = 0.2;
+/** It is too where the cable has no time left: for what is waited beside so many of its bytes. */
+const seldomWaited = 0.05;
+const hardlyIdle = 0.95;
+const nearlyAlways = 0.8;
+
+/**
+ * Credits of the port at the other end. A receiver that is occupied returns none; where it is not, they are on their way: the buffer
+ * bounds what the cable holds, and the cable is at its end when it sends or waits for them.
+ */
+function bufferWindow(
+  measured: Measured,
+  { to, busyPs, creditWaitPs }: Measured['figures']['wire'][number],
+): Resource {
+  const { config, args, durationPs, figures } = measured;
+  const { busyCycles = 0, stalledCycles = {} } = figures.nodes[to]?.hca.blocks['receiver'] ?? {};
+  const stalled = Object.values(stalledCycles).reduce((sum, cycles) => sum + cycles, 0);
+  const isOccupied = hcaShare(measured, busyCycles + stalled) >= nearlyAlways;
+  const waited = creditWaitPs / durationPs;
+  const filled = waited + busyPs / durationPs;
+  const isOften = waited >= oftenWaited || (waited >= seldomWaited && filled >= hardlyIdle);
+  const isCable = isOften && !isOccupied;
+  return {
+    name: `receive buffer of the port of host ${to}`,
+    kind: 'window',
+    share: isCable ? Math.min(1, filled) : waited,
+    turn: [
+      ...more('wire.receiveBufferBytes'),
+      ...(isCable ? less('wire.cableMetres', 'wire.portLatencyNs', 'wire.switchLatencyNs') : []),
+      ...(isCable && fillsBadly(config, args) ? less('--mtu') : []),
+    ],
+  };
+}
+
+/** A buffer takes whole packets: whether packets of half the length leave clearly less of it empty. */
+function fillsBadly(config: Measured['config'], args: Measured['args']): boolean {
+  const bufferBytes = receiveBufferBytesOf(config.wire);
+  const headerBytes = cableOf(config).linkBytesOf(Opcode.RC_RDMA_WRITE_MIDDLE, 0);
+  const heldBytes = (bytes: number): number => bytes * Math.floor(bufferBytes / (bytes + headerBytes));
+  const mtu = mtuBytesOf(args);
+  const longest = Math.max(...lengthsOf(args).map(({ bytes }) => bytes));
+  return args.connection !== 'UD' && longest >= mtu && heldBytes(mtu / 2) > clearly * heldBytes(mtu);
+}
+const clearly = 1.1;
+
+/**
+ * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that
+ * the RNR NAK names, for which its QP waits. It waits while it has nothing else to do: what counts is how much of that time.
+ */
+function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: number): Resource {
+  const { busyCycles = 0, stalledCycles = {} } = hca.blocks['receiver'] ?? {};
+  const naks = (hca.transport['rnrNakSent'] ?? 0) - (onDemand?.device.rnrNaks ?? 0);
+  const fetchShare = hcaShare(measured, stalledCycles['receiveWqe'] ?? 0);
+  const delayShare = shareOfRnrDelays(measured, naks);
+  const { context = 0, translation = 0 } = stalledCycles;
+  const freeShare = Math.max(fetchShare, 1 - hcaShare(measured, busyCycles + context + translation));
+  return {
+    name: `receive WQEs of host ${node}`,
+    kind: 'window',
+    share: (fetchShare === 0 ? 0 : fetchShare / freeShare) + delayShare,
+    turn: receiveTurns(measured, fetchShare > delayShare),
+  };
+}
+
+/**
+ * Receives of a shared queue are a list, fetched one after the other: depth and prefetching do nothing for it, and each program has a
+ * queue of its own. Where more queues are
+ * in use than have their WQEs kept on chip, each message fetches again what was fetched ahead.
+ */
+function receiveTurns({ args, config }: Measured, isFetch: boolean): Resource['turn'] {
+  const latency = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
+  if (isFetch && (args.connection === 'XRC' || args.usesSrq === true))
+    return [...latency, ...more('--threads')];
+  if (isFetch && args.qpCount > config.hca.receiveQueueLineCount)
+    return [...more('hca.receiveQueueLineCount'), ...less('--qps'), ...latency];
+  return [
+    ...more('--rx-depth', 'hca.receivePrefetchCount'),
+    ...(isFetch ? latency : []),
+    ...less('host.cost.postRecv'),
+  ];
+}
+
+/** Of the QPs' time, that for which so many RNR NAKs have them wait. */
+function shareOfRnrDelays({ args, config, durationPs }: Measured, naks: number): number {
+  const delayPs = rnrTimerUnitsByCode[rcDefaults.rnrTimerCode]! * config.hca.rnrTimerUnitNs * psPerNs;
+  return (naks * delayPs) / durationPs / args.qpCount;
+}
+
+/**
+ * Pages of on-demand regions that were not there: the QP waits until one has come, or, where its peer's request needs it, for the
+ * delay of an RNR NAK. One behind a READ whose own answer is to come again has no delay: their sum may be more than the time.
+ */
+function pageWindow(measured: Measured, { onDemand }: NodeReport, node: number): Resource[] {
+  if (onDemand === undefined) return [];
+  const { waitCycles, rnrNaks } = onDemand.device;
+  const { requester = 0, response = 0 } = waitCycles;
+  const waited = hcaShare(measured, requester + response) / measured.args.qpCount;
+  return [
+    {
+      name: `absent pages of host ${node}`,
+      kind: 'window',
+      share: Math.min(1, waited + shareOfRnrDelays(measured, rnrNaks)),
+      turn: [...more('driver.pageRequestPagesMax'), ...less('--region')],
+    },
+  ];
+}
+
+const flowNames = { posted: 'posted', nonPosted: 'nonPosted' } as const;
+
+/** Credits that the other end of a PCIe link gives; those for completions are infinite. */
+function creditWindows({ durationPs }: Measured, { pcie }: NodeReport, node: number): Resource[] {
+  const ends = [
+    ['toDevice', 'endpointPort', 'device'],
+    ['toHost', 'rootPort', 'root port'],
+  ] as const;
+  return ends.flatMap(([direction, port, giver]) =>
+    Object.values(flowNames).map((flow): Resource => {
+      const { headerCredits = 0, dataCredits = 0 } = pcie[direction].waitedPs[flow] ?? {};
+      return {
+        name: `${flow === 'posted' ? 'posted' : 'non-posted'} credits of the ${giver} of host ${node}`,
+        kind: 'window',
+        share: (headerCredits + dataCredits) / durationPs,
+        turn: more(`pcie.${port}.${flow}${headerCredits >= dataCredits ? 'Headers' : 'Data'}`),
+      };
+    }),
+  );
+}
+
+function tagWindow(measured: Measured, report: NodeReport, node: number): Resource {
+  return stallWindow(measured, report, node, 'dmaRead', 'tags', 'DMA tags', [
+    ...more('dma.tagCount', 'pcie.enumeration.maxReadRequestBytes'),
+    ...less('pcie.rootComplex.readLatencyPs'),
+  ]);
+}
+
+/** Payload on its way from memory and to it: the DMA engines take so many requests of a block at a time. */
+function payloadWindows(measured: Measured, report: NodeReport, node: number): Resource[] {
+  const ofReads = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
+  const ofWrites = less('pcie.rootComplex.writeLatencyPs');
+  return [
+    stallWindow(measured, report, node, 'responseEngine', 'dma', 'payload reads of the responder', ofReads),
+    stallWindow(measured, report, node, 'requester', 'dma', 'payload reads of the requester', ofReads),
+    stallWindow(measured, report, node, 'receiver', 'dma', 'payload writes of the receiver', ofWrites),
+  ];
+}
+
+function stallWindow(
+  measured: Measured,
+  { hca }: NodeReport,
+  node: number,
+  block: string,
+  reason: string,
+  name: string,
+  turn: Resource['turn'],
+): Resource {
+  const cycles = hca.blocks[block]?.stalledCycles[reason] ?? 0;
+  return { name: `${name} of host ${node}`, kind: 'window', share: hcaShare(measured, cycles), turn };
+}
+
+/** From a request to the first byte of its answer over PCIe, idle. */
+const readLatencyPs = ({ config }: Measured): number =>
+  2 * config.pcie.link.latencyPs + config.pcie.rootComplex.readLatencyPs;
+
+/** To the other host and back, idle. */
+function cableTripPs({ config }: Measured): number {
+  const { hca } = config;
+  const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
+  return 2 * cableOf(config).latencyPs + devicePs;
+}
+
+/** READs and atomics on their way: by the time that one takes at least. */
+function readWindows(measured: Measured): Resource[] {
+  const { args, durationPs } = measured;
+  if (args.verb !== 'read' && args.verb !== 'atomic') return [];
+  const tripPs = cableTripPs(measured) + readLatencyPs(measured);
+  const share = (messagesOf(measured) * tripPs) / durationPs / (args.qpCount * rcDefaults.readAtomicMax);
+  return [{ name: 'READs in flight of a QP', kind: 'window', share, turn: more('--qps') }];
+}
+
+/**
+ * Send WQEs of a QP that are executed and not acknowledged, by the time that one takes at least: payload is read, or comes
+ * with the answer, and the answer of the last packet falls due after a delay. An unreliable request ends where it leaves.
+ */
+function sendWindows(measured: Measured): Resource[] {
+  const { args, config, durationPs } = measured;
+  const { outstandingWqesPerQp, ackDelayCycles, coreClockMHz } = config.hca;
+  if (args.kv !== undefined || !isReliable(args.connection) || args.txDepth <= outstandingWqesPerQp)
+    return [];
+  const readPs = isRequest(args) && !gathers(args) ? 0 : readLatencyPs(measured);
+  const tripPs = cableTripPs(measured) + readPs + (ackDelayCycles * 1e6) / coreClockMHz;
+  const ways = args.isBidirectional === true ? 2 : 1;
+  const perQp = messagesOf(measured) / args.qpCount / ways;
+  const share = (perQp * tripPs) / durationPs / outstandingWqesPerQp;
+  const turn = more('hca.outstandingWqesPerQp', '--qps');
+  return [{ name: 'send WQEs in flight of a QP', kind: 'window', share, turn }];
+}
+
+const nearlyWhole = 0.9;
+
+/** Fetches of send WQEs: one at a time for each QP. */
+function fetchWindow(measured: Measured, { hca }: NodeReport, node: number): Resource {
+  const { config, args, durationPs } = measured;
+  const fetches = hca.caches['wqe']?.misses ?? 0;
+  const { wqeFetchOutstanding, wqeLineCount, wqePrefetchCount } = config.hca;
+  const atOnce = Math.min(args.qpCount, wqeFetchOutstanding);
+  // With more QPs than lines each fetches again what was fetched ahead.
+  const isBeyondLines = args.qpCount > wqeLineCount;
+  const isAllAtOnce = args.qpCount > wqeFetchOutstanding;
+  // A fetch that finds fewer WQEs than it may would not find more.
+  const { postList = 1, usesBlueFlame = true } = args;
+  const isFull =
+    messagesOf(measured) > nearlyWhole * fetches * wqePrefetchCount || postList > wqePrefetchCount;
+  // A request that goes alone by BlueFlame is not fetched.
+  const isByBlueFlame = usesBlueFlame && postList === 1;
+  const ways = [
+    ...(isFull ? ['hca.wqePrefetchCount'] : []),
+    ...(isBeyondLines ? ['hca.wqeLineCount'] : []),
+    ...(isAllAtOnce ? ['hca.wqeFetchOutstanding'] : isByBlueFlame ? ['--inline'] : []),
+    ...(isBeyondLines || isAllAtOnce ? [] : ['--qps']),
+  ];
+  return {
+    name: `WQE fetches in flight of host ${node}`,
+    kind: 'window',
+    share: (fetches * readLatencyPs(measured)) / durationPs / atOnce,
+    turn: [...more(...ways), ...less('pcie.rootComplex.readLatencyPs')],
+  };
+}

@@ -1,0 +1,16 @@
+/** The cable between two HCAs of a machine, as its ports are. */
+import { ConfigurationError } from '../../base/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
+import { type CableFigures, infinibandFigures, roceFigures } from '../../wire/index.ts';
+
+/** @throws ConfigurationError for ports of Ethernet without RoCE, which carry no messages */
+export function cableOf({
+  hca,
+  wire,
+  ethernet,
+}: Pick<MachineConfig, 'hca' | 'wire' | 'ethernet'>): CableFigures {
+  const { linkLayer, roce } = hca.capability;
+  if (linkLayer === 'infiniband') return infinibandFigures(wire);
+  if (roce === 'none') throw new ConfigurationError('hca.capability.roce', roce, 'v1 or v2 on Ethernet');
+  return roceFigures(ethernet, roce);
+}

@@ -1,0 +1,99 @@
+/** One row of a comparison: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+
+import {
+  type FaultReport,
+  type HostSpent,
+  type JsonValue,
+  Machine,
+  type MachineOptions,
+  type Report,
+} from '../../machine/index.ts';
+import {
+  type CompareArgs,
+  type ComparePath,
+  machineOf,
+  messageCountOf,
+  type SideResult,
+  type SideTransfer,
+} from '../workloads/index.ts';
+import { programUrl } from './program-url.ts';
+import { runMachine } from './run.ts';
+import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-files.ts';
+
+export interface CompareOrder {
+  /** What the path's own parameters are added to. */
+  readonly machine: MachineOptions;
+  readonly args: CompareArgs;
+  /** What to record of it, and where. */
+  readonly timeline?: TimelineOrder;
+}
+
+export interface CompareRow {
+  readonly path: ComparePath;
+  readonly sizeBytes: number;
+  readonly messages: number;
+  readonly totalBytes: number;
+  /** Of one message alone: until the receiver has it, or the initiator its completion. */
+  readonly latencyPs: number;
+  /** Of all of them, one behind the other. */
+  readonly durationPs: number;
+  readonly bytesPerSecond: number;
+  /** What host 0 (has the bytes) and host 1 (gets them) have spent on all messages. */
+  readonly hosts: readonly [HostSpent, HostSpent];
+  /** Whether each host's program took part. */
+  readonly isActive: readonly [boolean, boolean];
+  readonly sha256: readonly [string, string];
+  readonly isEqual: boolean;
+  readonly isBalanced: boolean;
+  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  readonly faults?: readonly FaultReport[];
+  readonly report?: Report;
+  /** What was recorded, when a timeline was asked for. */
+  readonly timeline?: TimelineWritten;
+}
+
+export default async function runCompare({
+  machine: options,
+  args,
+  timeline,
+}: CompareOrder): Promise<CompareRow> {
+  const set = { ...options.set, ...machineOf(args.path) };
+  await using machine = await Machine.create({
+    ...options,
+    set,
+    ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
+  });
+  for (const [node, role] of ['Sender', 'Receiver'].entries()) {
+    const run = { url: programUrl('compare-sides'), exportName: `compare${role}` };
+    await machine.load({ node, name: role.toLowerCase(), run, args: args as unknown as JsonValue });
+  }
+  await runMachine(machine);
+  const [sender, receiver] = (await machine.results()) as unknown as [SideResult, SideResult];
+  const { checks, faults } = await machine.report();
+  const durationPs = durationOf(sender.stream, receiver.stream);
+  const latencies = sender.latencies.map((transfer, round) =>
+    durationOf(transfer, receiver.latencies[round]!),
+  );
+  return {
+    path: args.path,
+    sizeBytes: args.sizeBytes,
+    messages: messageCountOf(args),
+    totalBytes: args.totalBytes,
+    // The last: by then nothing happens for the first time.
+    latencyPs: latencies.at(-1) ?? durationPs,
+    durationPs,
+    bytesPerSecond: durationPs === 0 ? 0 : (args.totalBytes / durationPs) * 1e12,
+    hosts: [sender.stream.spent, receiver.stream.spent],
+    isActive: [sender.stream.isActive, receiver.stream.isActive],
+    sha256: [sender.digest, receiver.digest],
+    isEqual: sender.digest === receiver.digest,
+    isBalanced: checks.balanced,
+    ...(faults === undefined ? {} : { faults }),
+    ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
+  };
+}
+
+/** Until the receiver has everything; a passive receiver has it when the sender has its completions. */
+function durationOf(sender: SideTransfer, receiver: SideTransfer): number {
+  return (receiver.isActive ? receiver : sender).endPs - sender.startPs;
+}

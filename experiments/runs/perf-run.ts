@@ -1,0 +1,387 @@
+/** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+import { ConfigurationError, nsToPs } from '../../base/index.ts';
+import type { Analysis } from '../../machine/analysis/index.ts';
+import {
+  type FaultReport,
+  figuresSince,
+  freshMachines,
+  type JsonValue,
+  type Machine,
+  type MachineOptions,
+  type MachineSource,
+  type NodeReport,
+  type ProgramOptions,
+  type Report,
+  type ReportFigures,
+} from '../../machine/index.ts';
+import { type MachineConfig, parametersByPath } from '../../machine/profile/index.ts';
+import {
+  type Bottleneck,
+  bottleneckOf,
+  linkBound,
+  type Measured,
+  meanPostedPsOf,
+  mttLinesOf,
+  type StageShare,
+  stagesOf,
+} from '../bottleneck/index.ts';
+import {
+  announcedEnd,
+  announcedStart,
+  type BandwidthResult,
+  distributionOf,
+  type KvResult,
+  type LatencyResult,
+  type PerfArgs,
+  type PerfSide,
+  perfBufferBytes,
+} from '../workloads/index.ts';
+import { keepingCapture, writeCapture } from './capture-output.ts';
+import { type LoadedRates, type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
+import { type Recovery, recoveryOf } from './perf-recovery.ts';
+import { programUrl } from './program-url.ts';
+import { runMachine } from './run.ts';
+import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-files.ts';
+
+export interface PerfOrder {
+  readonly machine: MachineOptions;
+  readonly args: PerfArgs;
+  /** What to record of it, and where. */
+  readonly timeline?: TimelineOrder;
+  /** For a page. */
+  readonly isReported?: boolean;
+}
+
+/**
+ * A result with its peak where there is one. Several senders together have none; nor have messages whose lengths are drawn: it is
+ * counted in messages, of which some are short.
+ */
+type WithPeakIfAny<Result extends BandwidthResult> = Omit<Result, 'peakBytesPerSecond'> &
+  Partial<Pick<Result, 'peakBytesPerSecond'>>;
+
+/** What a bandwidth test measured. */
+export interface BandwidthRates extends WithPeakIfAny<BandwidthResult> {}
+
+/** What the clients of a key-value store measured. */
+export interface KvRates extends WithPeakIfAny<KvResult> {
+  /** Under an offered load. */
+  readonly p90Ps?: number;
+}
+
+type PerfResult = LatencyResult | BandwidthRates | KvRates | LoadedRates;
+
+interface Received {
+  readonly count: number;
+  readonly expected: number;
+  /** Of those that are missing, how many came and found no receive, or found one whose page of an on-demand region was absent. */
+  readonly lost?: { readonly withoutReceive: number; readonly withoutPage: number };
+}
+
+export interface PerfRow {
+  readonly args: PerfArgs;
+  readonly result: PerfResult;
+  /** What the core of each program of a bandwidth test did while it measured, in cycles by cause: client 0, server 0, client 1 … */
+  readonly cores?: readonly { readonly node: number; readonly cycles: Readonly<Record<string, number>> }[];
+  /** Messages of SEND that were taken, and that were sent: an unreliable service loses those that cannot be taken at once. */
+  readonly received?: Received;
+  /** What the transport did to recover; left out where it had nothing to do. */
+  readonly recovery?: Recovery;
+  /** What an offered load came to. */
+  readonly load?: LoadOutcome;
+  /** What binds a bandwidth test, and what would bind next; left out under an offered load that all goes through. */
+  readonly bottleneck?: Bottleneck;
+  /** Where the time of the operations of a latency test went, those of a warm-up among them. */
+  readonly stages?: readonly StageShare[];
+  /** What they take together, of one operation in the mean; where the programs sleep until an event. */
+  readonly lifePs?: number;
+  readonly elapsedPs: number;
+  readonly isBalanced: boolean;
+  /** Payload that the link could carry in such messages at most, in bytes per second; of a bandwidth test. */
+  readonly linkBytesPerSecond?: number;
+  /** Interrupts delivered to each host while the messages were measured, of all vectors. */
+  readonly interrupts: readonly number[];
+  /** The caches of each HCA while the messages were measured. */
+  readonly caches: readonly NodeReport['hca']['caches'][];
+  /** On-demand paging, by host; left out when there was none. */
+  readonly onDemand?: readonly Required<NodeReport>['onDemand'][];
+  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  readonly faults?: readonly FaultReport[];
+  /** What the watch of the contract of use found, by host; left out when nothing is watched. */
+  readonly races?: readonly Required<NodeReport>['races'][];
+  /** How many more there were, by host; left out when the lists have all. */
+  readonly lostRaces?: readonly number[];
+  /** What the analysers found, when one was asked for. */
+  readonly analyses?: readonly Analysis[];
+  /** What was recorded, when a timeline was asked for. */
+  readonly timeline?: TimelineWritten;
+}
+
+/** A row for a page. */
+export interface ReportedRow extends PerfRow {
+  /** When it was asked for: of the whole run, a warm-up too. */
+  readonly report?: Report;
+}
+
+/**
+ * @param onProgress called with the client's messages; not in a worker
+ * @param machines where the machine comes from
+ */
+export default async function runPerf(
+  { machine: options, args: asked, timeline, isReported = false }: PerfOrder,
+  onProgress?: MachineOptions['onProgress'],
+  machines: MachineSource = freshMachines,
+): Promise<ReportedRow> {
+  const chosen: MachineOptions = {
+    ...options,
+    ...(onProgress === undefined ? {} : { onProgress }),
+    ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
+  };
+  let args = asked;
+  await using lease = await machines.take(chosen, (config) => {
+    args = fittedToHost(asked, config.host);
+    return programsOf(args);
+  });
+  const { machine } = lease;
+  const measuredFigures = await keepingCapture(machine, options.analysis, async () => {
+    const figures = await runMeasured(machine, programsOf(args).length);
+    await runMachine(machine);
+    return figures;
+  });
+  const sides = (await machine.results()) as unknown as (LatencyResult | PerfSide | null)[];
+  const report = await machine.report();
+  const { checks, faults } = report;
+  const figures = measuredFigures ?? report;
+  const onDemand = figures.nodes.flatMap((node) => node.onDemand ?? []);
+  const races = figures.nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
+  const lostRaces = figures.nodes.map((node) => node.lostRaces ?? 0);
+  const measured = withLosses(resultOf(args, sides), figures);
+  const recovery = recoveryOf(figures);
+  const { config } = machine;
+  const load =
+    args.load === undefined ? undefined : loadOutcomeOf(args, sides as PerfSide[], nodesOf(args), config);
+  const row = {
+    args,
+    ...measured,
+    ...(load === undefined ? {} : { load }),
+    ...(args.isLatency
+      ? { stages: stagesOf(report.operations, config, args), ...meanTimeOf(args, report) }
+      : {}),
+    ...(args.isLatency || load?.isOverload === false
+      ? {}
+      : { bottleneck: bottleneckIn({ config, args, figures, mttLines: mttLinesOf(report) }, measured) }),
+    elapsedPs: machine.nowPs,
+    isBalanced: checks.balanced,
+    ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),
+    interrupts: figures.nodes.map(({ interrupts }) =>
+      interrupts.reduce((sum, { delivered }) => sum + delivered, 0),
+    ),
+    caches: figures.nodes.map(({ hca }) => hca.caches),
+    ...(faults === undefined ? {} : { faults }),
+    ...(onDemand.length === 0 ? {} : { onDemand }),
+    ...(recovery === undefined ? {} : { recovery }),
+    ...(races.length === 0 ? {} : { races }),
+    ...(lostRaces.every((count) => count === 0) ? {} : { lostRaces }),
+    ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
+    ...(isReported ? { report } : {}),
+  };
+  await writeCapture(machine, options.analysis);
+  return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
+}
+
+function meanTimeOf({ usesEvents }: PerfArgs, { operations }: Report): Pick<PerfRow, 'lifePs'> {
+  const lifePs = usesEvents ? meanPostedPsOf(operations) : undefined;
+  return lifePs === undefined ? {} : { lifePs };
+}
+
+function bottleneckIn(
+  given: Pick<Measured, 'config' | 'args' | 'figures' | 'mttLines'>,
+  { result, cores = [] }: Pick<PerfRow, 'result' | 'cores'>,
+): Bottleneck {
+  const { durationPs, messagesPerSecond } = result as BandwidthRates;
+  return bottleneckOf({ ...given, durationPs, messagesPerSecond, cores });
+}
+
+/**
+ * The arguments as programs of this host can serve them: a region that exceeds the host's memory repeats a stretch of it.
+ * @param prefix of an option's name in messages
+ * @throws ConfigurationError for more threads than a host has cores, or for messages that exceed its memory
+ */
+export function fittedToHost(args: PerfArgs, { core, memory }: MachineConfig['host'], prefix = ''): PerfArgs {
+  const { threads = 1, kv, region } = args;
+  for (const [name, count] of Object.entries({ threads, servers: kv?.servers ?? 0 })) {
+    if (count <= core.count) continue;
+    const range = `at most the cores of a host, ${core.count}: --set host.core.count=${count}`;
+    throw new ConfigurationError(`${prefix}${name}`, count, range);
+  }
+  // What is registered on demand may lie in the swap.
+  if (kv !== undefined || args.isOnDemand === true) return args;
+  const bytes = threads * perfBufferBytes(args);
+  const hostBytes = memory.sizeMib * mebibyte - memory.reservedKib * kibibyte;
+  if (bytes <= hostBytes) return args;
+  const stretchBytes = region === undefined ? 0 : stretchOf(hostBytes, threads);
+  if (region !== undefined && stretchBytes >= Math.max(stretchBytesMin, args.sizeBytes))
+    return { ...args, region: { ...region, stretchBytes } };
+  const [name, value] = region === undefined ? ['size', args.sizeBytes] : ['region', region.bytes];
+  const programs = threads === 1 ? 'a program sends' : `each of ${threads} programs sends`;
+  const needed = `memory for what ${programs} and receives within the ${memory.sizeMib} MiB of a host`;
+  throw new ConfigurationError(`${prefix}${name}`, value, `${needed}${remedyOf(bytes)}`);
+}
+
+const stretchBytesMin = 2 * 1024 ** 2;
+const stretchBytesMax = 64 * 1024 ** 2;
+
+/** The largest power of two that leaves half of the host's memory to queues and the driver, up to 64 MiB. */
+const stretchOf = (hostBytes: number, threads: number): number =>
+  Math.min(stretchBytesMax, 2 ** Math.floor(Math.log2(hostBytes / 2 / threads)));
+
+/** Memory that the kernel, the driver and queues take beside. */
+const besideMib = 64;
+
+function remedyOf(bytes: number): string {
+  const mib = besideMib * (1 + Math.ceil(bytes / mebibyte / besideMib));
+  const { max } = parametersByPath.get('host.memory.sizeMib') as { readonly max: number };
+  return mib > max ? '' : `: --set host.memory.sizeMib=${mib}`;
+}
+const kibibyte = 1024;
+const mebibyte = 1024 ** 2;
+
+/** Of each thread a client at host 0 and a server at host 1. */
+export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {
+  for (const program of programsOf(args)) await machine.load(program);
+}
+
+function programsOf(args: PerfArgs): ProgramOptions[] {
+  if (args.kv !== undefined) return kvProgramsOf(args, args.kv.servers);
+  const { threads = 1, qpCount } = args;
+  const programs: ProgramOptions[] = [];
+  const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
+  const kind = args.isLatency ? 'latency' : 'bandwidth';
+  for (let thread = 0; thread < threads; thread++) {
+    const own = Math.floor(qpCount / threads) + (thread < qpCount % threads ? 1 : 0);
+    const ownArgs = threads === 1 ? args : { ...args, qpCount: own, allQpCount: qpCount, thread };
+    for (const [node, role] of ['Client', 'Server'].entries()) {
+      const run = { url: programUrl(module), exportName: `${kind}${role}` };
+      const name = thread === 0 ? role.toLowerCase() : `${role.toLowerCase()}.${thread}`;
+      programs.push({ node, name, run, args: ownArgs as unknown as JsonValue });
+    }
+  }
+  return programs;
+}
+
+/** The host of each program. */
+const nodesOf = (args: PerfArgs): number[] => programsOf(args).map(({ node }) => node);
+
+/** Clients at host 0, each a process of its own; threads of one server at host 1. */
+function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
+  const of = (node: number, role: string, thread: number): ProgramOptions => ({
+    node,
+    name: thread === 0 ? role : `${role}.${thread}`,
+    ...(node === 1 ? { process: role } : {}),
+    run: {
+      url: programUrl(node === 0 ? 'kv-client' : 'kv-server'),
+      exportName: node === 0 ? 'kvClient' : 'kvServer',
+    },
+    args: { ...args, thread } as unknown as JsonValue,
+  });
+  return [
+    ...Array.from({ length: args.threads ?? 1 }, (_, thread) => of(0, 'client', thread)),
+    ...Array.from({ length: servers }, (_, thread) => of(1, 'server', thread)),
+  ];
+}
+
+/** Runs through the test. @returns the counters of its messages: from before the first until after the last */
+async function runMeasured(machine: Machine, programCount: number): Promise<ReportFigures | undefined> {
+  const before = await reportAt(machine, announcedStart, 1);
+  const after = await reportAt(machine, announcedEnd, programCount);
+  return before === undefined || after === undefined ? undefined : figuresSince(before, after);
+}
+
+/** Runs to the last of so many instants that programs announce. @returns the report there */
+async function reportAt(
+  machine: Machine,
+  announced: (text: string) => number | undefined,
+  lineCount: number,
+): Promise<Report | undefined> {
+  // An instant is announced by the exchange's latency ahead, at least.
+  const marginPs = nsToPs(machine.config.machine.exchangeLatencyNs) / 2;
+  const isAwaited = (text: string): boolean => announced(text) !== undefined;
+  await runMachine(machine, () => machine.runUntilLogged(isAwaited, marginPs, lineCount));
+  const instants = (await machine.log()).flatMap(({ text }) => announced(text) ?? []);
+  if (instants.length < lineCount) return;
+  await machine.runTo(Math.max(...instants));
+  return machine.report();
+}
+
+/** What the client of a test measured, or all that send and receive together, and what their cores did. */
+function resultOf(
+  args: PerfArgs,
+  sides: readonly (LatencyResult | PerfSide | null)[],
+): Pick<PerfRow, 'result' | 'cores' | 'received'> {
+  if (args.isLatency) return { result: sides[0] as LatencyResult };
+  const all = sides as readonly PerfSide[];
+  const counts = all.flatMap(({ received }) => received ?? []);
+  const sum = (pick: (side: (typeof counts)[number]) => number): number =>
+    counts.reduce((total, side) => total + pick(side), 0);
+  const received = { count: sum(({ count }) => count), expected: sum(({ expected }) => expected) };
+  const together = combined(all.flatMap((side) => side.result ?? []));
+  const result = args.sizes === undefined && args.load === undefined ? together : withoutPeak(together);
+  const nodes = nodesOf(args);
+  return {
+    result: {
+      ...(args.kv === undefined ? result : kvResultOf(result, all)),
+      ...(args.load === undefined ? {} : loadedTimes(all)),
+    },
+    cores: all.map(({ cycles }, index) => ({ node: nodes[index]!, cycles })),
+    ...(counts.length === 0 ? {} : { received }),
+  };
+}
+
+/** Why messages are missing, as far as the devices that they came to know. */
+function withLosses<R extends Pick<PerfRow, 'received'>>(measured: R, { nodes }: ReportFigures): R {
+  const { received } = measured;
+  if (received === undefined || received.count >= received.expected) return measured;
+  const sum = (pick: (node: NodeReport) => number | undefined): number =>
+    nodes.reduce((total, node) => total + (pick(node) ?? 0), 0);
+  const lost = {
+    withoutReceive: sum(({ hca }) => hca.transport['unreliableNoReceive']),
+    withoutPage: sum(({ onDemand: pages }) => pages?.device.droppedPackets),
+  };
+  return { ...measured, received: { ...received, lost } };
+}
+
+/** The rates of all clients, with how long their requests took. */
+function kvResultOf(rates: BandwidthRates, sides: readonly PerfSide[]): KvRates {
+  const clients = sides.flatMap(({ result, requests }) =>
+    result === undefined || requests === undefined ? [] : [requests],
+  );
+  const { iterations: _, ...times } = distributionOf(
+    Float64Array.from(clients.flatMap(({ timesPs }) => timesPs)),
+  );
+  const sum = (pick: (client: (typeof clients)[number]) => number): number =>
+    clients.reduce((total, client) => total + pick(client), 0);
+  return {
+    ...rates,
+    ...times,
+    getCount: sum(({ getCount }) => getCount),
+    putCount: sum(({ putCount }) => putCount),
+  };
+}
+
+const withoutPeak = ({ peakBytesPerSecond: _, ...rates }: BandwidthRates): BandwidthRates => rates;
+
+/**
+ * Of several senders that began together: what all have moved until the last was done; together they have no peak.
+ */
+function combined(results: readonly BandwidthResult[]): BandwidthRates {
+  const [first] = results;
+  if (results.length === 1) return first!;
+  const durationPs = Math.max(...results.map((each) => each.durationPs));
+  const sum = (rate: (each: BandwidthResult) => number): number =>
+    results.reduce((total, each) => total + (rate(each) * each.durationPs) / durationPs, 0);
+  return {
+    iterations: first!.iterations,
+    durationPs,
+    averageBytesPerSecond: sum(({ averageBytesPerSecond }) => averageBytesPerSecond),
+    messagesPerSecond: sum(({ messagesPerSecond }) => messagesPerSecond),
+  };
+}

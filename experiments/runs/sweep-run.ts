@@ -1,0 +1,23 @@
+/** One point of `hca sweep`: a whole simulation and its figures. Also the task of the pool's workers. */
+import { ConfigurationError } from '../../base/index.ts';
+import { BootedMachines } from '../../machine/index.ts';
+import { type Outcome, outcomeOfRun } from '../sweep/index.ts';
+import runPerf, { type PerfOrder } from './perf-run.ts';
+
+/** Of this thread, for all points that it runs. */
+const machines = new BootedMachines();
+
+/** Never throws: a run that ends with an error is a row. */
+export default async function runPoint(order: PerfOrder): Promise<Outcome> {
+  try {
+    return outcomeOfRun(await runPerf(order, undefined, machines));
+  } catch (error) {
+    return outcomeOfError(error);
+  }
+}
+
+/** What the machine does not accept is refused; all else has failed. */
+export function outcomeOfError(error: unknown): Outcome {
+  const text = error instanceof Error ? error.message : String(error);
+  return { status: error instanceof ConfigurationError ? 'refused' : 'failed', error: text };
+}

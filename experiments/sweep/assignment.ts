@@ -1,0 +1,89 @@
+/**
+ * A point as another machine gets it: plain data that says all that its outcome depends on.
+ *
+ *     point ─► assignment ─► JSON, queue or file ─► orderOf: version? hash computed anew, the same? ─► order, run there ─► outcome
+ *
+ * What comes from there is checked likewise before it becomes a row.
+ */
+import { ConfigurationError, shortJson } from '../../base/index.ts';
+import { type MachineOptions, partitions } from '../../machine/index.ts';
+import { profileValues } from '../../machine/profile/index.ts';
+import type { PerfOrder } from '../runs/perf-run.ts';
+import { orderAndHashOf } from './expansion.ts';
+import { packageVersion } from './package-version.ts';
+import type { Outcome } from './row.ts';
+import type { PointToRun } from './runner.ts';
+import { checkedMachine, type SweepMachine } from './spec.ts';
+import { checkedDraft } from './workload-field.ts';
+
+/** How machines are run, which changes no figure. */
+export type RunManner = Pick<MachineOptions, 'partition' | 'shortcuts'>;
+
+/** Times that a point is begun: one of which the worker or task is lost so often has failed. */
+export const startsMax = 3;
+export const lostOutcome: Outcome = { status: 'failed', error: `what ran it was lost ${startsMax} times` };
+
+export interface Assignment {
+  /** Of the emulator. */
+  readonly version: string;
+  readonly hash: string;
+  readonly machine: SweepMachine;
+  /** The one text of the workload. */
+  readonly workload: string;
+  readonly manner: RunManner;
+}
+
+export function assignmentOf({ hash, order }: PointToRun, manner: RunManner): Assignment {
+  const { machine, workload } = order;
+  return { version: packageVersion(), hash, machine: withoutProfile(machine), workload, manner };
+}
+
+/** The same machine by its values alone: the file of a profile is not there on other machines. */
+function withoutProfile({ profile, ...machine }: SweepMachine): SweepMachine {
+  if (profile === undefined) return machine;
+  return { ...machine, set: { ...profileValues(profile), ...machine.set } };
+}
+
+/**
+ * The order that an assignment is.
+ * @param hash under which its outcome will be known
+ * @throws ConfigurationError for what is none, and when this emulator is of another version or has another hash for it
+ */
+export function orderOf(value: unknown, hash: string): PerfOrder {
+  const given = (typeof value === 'object' && value !== null ? value : {}) as Partial<Assignment>;
+  const { version, machine, workload, manner } = given;
+  if (version !== packageVersion())
+    throw new ConfigurationError('version of the sweep', version, `${packageVersion()}, as this emulator is`);
+  const checked = checkedMachine(machine);
+  const { order, hash: own } = orderAndHashOf(checked, checkedDraft(workload));
+  if (own !== hash)
+    throw new ConfigurationError(
+      'point',
+      hash,
+      `${own}, as this emulator knows it: the sweep's is another one`,
+    );
+  return { machine: { ...checked, ...checkedManner(manner) }, args: order.args };
+}
+
+function checkedManner(value: RunManner | undefined): RunManner {
+  const { partition = 'single', shortcuts = true } = value ?? {};
+  if (partitions.includes(partition) && typeof shortcuts === 'boolean') return { partition, shortcuts };
+  throw new ConfigurationError('manner', shortJson(value), `a partition of ${partitions.join(', ')}`);
+}
+
+/** What another machine says of a point that it ran; undefined when that is no outcome. */
+export function outcomeFrom(value: unknown): Outcome | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { status, figures, error } = value as Readonly<Record<string, unknown>>;
+  if (status === 'done') return isFigures(figures) ? { status, figures } : undefined;
+  if (status !== 'failed' && status !== 'refused') return undefined;
+  return typeof error === 'string' ? { status, error } : undefined;
+}
+
+type Figures = Extract<Outcome, { readonly status: 'done' }>['figures'];
+
+const isFigures = (value: unknown): value is Figures =>
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.values(value).every((figure) => ['number', 'string', 'boolean'].includes(typeof figure));

@@ -1,0 +1,47 @@
+/**
+ * The figures of a run by name, one flat table: what the client measured under its own name, the rest under its place.
+ *
+ *     result.messagesPerSecond    ─►  messagesPerSecond
+ *     caches[0].mtt.misses        ─►  caches.0.mtt.misses
+ *     stages[0], named transmit   ─►  stages.transmit.share, wherever in the list it stands
+ */
+import type { PerfRow } from '../runs/perf-run.ts';
+import type { Figure, Outcome } from './row.ts';
+
+/** What was asked for, and lists of findings, are no figures. */
+const leftOut: ReadonlySet<string> = new Set(['args', 'isBalanced', 'races', 'lostRaces', 'analyses']);
+
+/** A run whose statistics do not balance has no figures that can be trusted. */
+export function outcomeOfRun(row: PerfRow): Outcome {
+  if (!row.isBalanced) return { status: 'failed', error: 'the statistics of the run do not balance' };
+  return { status: 'done', figures: figuresOf(row) };
+}
+
+function figuresOf(row: PerfRow): Record<string, Figure> {
+  const figures: Record<string, Figure> = {};
+  const { result, ...others } = row;
+  flatten(result, '', figures);
+  for (const [name, value] of Object.entries(others)) if (!leftOut.has(name)) flatten(value, name, figures);
+  return figures;
+}
+
+function flatten(value: unknown, name: string, figures: Record<string, Figure>): void {
+  if (typeof value === 'bigint') figures[name] = Number(value);
+  else if (typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean')
+    figures[name] = value;
+  else if (typeof value === 'object' && value !== null)
+    for (const [key, member] of namedMembersOf(value) ?? Object.entries(value))
+      flatten(member, name === '' ? key : `${name}.${key}`, figures);
+}
+
+/** Of a list whose members have names, the longest first or so, a member by its name: its place is another at another point. */
+function namedMembersOf(value: object): (readonly [name: string, member: object])[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const members = value.flatMap((member: unknown): (readonly [string, object])[] => {
+    if (typeof member !== 'object' || member === null || !('name' in member)) return [];
+    const { name, ...rest } = member;
+    return typeof name === 'string' ? [[name, rest]] : [];
+  });
+  const names = new Set(members.map(([name]) => name));
+  return names.size === value.length && value.length > 0 ? members : undefined;
+}

@@ -1,0 +1,153 @@
+/**
+ * Runs what is missing of a sweep and appends each row as its point is over.
+ *
+ *     points ─► without a row? ─► one of each hash ─► engine ─► outcome, by hash ─► row ─► file
+ *                                     others of the hash: copies of its row
+ *
+ * What runs points is an engine: this process (`laneEngine` of whatever runs one), or other machines (`bullmq/`, `slurm/`). It
+ * promises that the outcome of an order depends on nothing but the order, so that neither order nor figures depend on it. That no
+ * point is lost or has two rows is seen to here, for every engine.
+ */
+import { assertInvariant } from '../../base/index.ts';
+import { canonicalJson } from '../../machine/profile/index.ts';
+import type { PerfOrder } from '../runs/perf-run.ts';
+import type { SweepOrder, SweepPoint } from './expansion.ts';
+import type { ResultsFile } from './results-file.ts';
+import { type Outcome, outcomeOf, rowOf, type SweepRow, worthOfStatus } from './row.ts';
+
+/** A point that is to run; what becomes of it is known by its hash. */
+export interface PointToRun {
+  readonly hash: string;
+  readonly order: SweepOrder;
+}
+
+/** Takes the outcome of the point with this hash; of several of one point the first counts. */
+export type TakeOutcome = (hash: string, outcome: Outcome) => void;
+
+/** Runs points. */
+export interface SweepEngine {
+  /**
+   * Gives the outcome of each point to `take` as it ends; that a point failed is an outcome. Ends when all have one.
+   * @throws when no more points can be run, and what `take` throws: then it begins no more of them
+   */
+  run(points: readonly PointToRun[], take: TakeOutcome): Promise<void>;
+}
+
+/** Carries out single orders. */
+export interface PointRunner {
+  /** Orders that it wants at once, so that it has no gap between them. */
+  readonly capacity: number;
+  /** Never throws: an error is an outcome. */
+  run(order: PerfOrder): Promise<Outcome>;
+}
+
+/** The engine that has a runner always busy. */
+export const laneEngine = (runner: PointRunner): SweepEngine => ({
+  run: (points, take) =>
+    inLanes(points, runner.capacity, async ({ hash, order }) => take(hash, await runner.run(order))),
+});
+
+/** Does something with each of the points in their order, with so many at once. @throws the first error, and begins no more then */
+export async function inLanes<Point>(
+  points: readonly Point[],
+  laneCount: number,
+  work: (point: Point) => Promise<void>,
+): Promise<void> {
+  let begun = 0;
+  let isGivenUp = false;
+  const lane = async (): Promise<void> => {
+    while (begun < points.length && !isGivenUp) await work(points[begun++]!);
+  };
+  const giveUp = (error: unknown): never => {
+    isGivenUp = true;
+    throw error;
+  };
+  const lanes = Math.min(laneCount, points.length);
+  const ends = await Promise.allSettled(Array.from({ length: lanes }, () => lane().catch(giveUp)));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}
+
+/** A part of a sweep: every `count`-th point, from the `number`-th on, counted from 1. */
+export interface Shard {
+  readonly number: number;
+  readonly count: number;
+}
+
+export interface RunChoice {
+  readonly shard?: Shard;
+  /** Points that failed before run again. */
+  readonly isFailedRetried?: boolean;
+  /** Rows of other sweeps: a point with the hash of one takes over its outcome. */
+  readonly reused?: readonly SweepRow[];
+}
+
+/** Points that have to run, and those whose outcome is known from elsewhere. */
+export interface Work {
+  /** Each the points of one hash; the first of them runs. */
+  readonly groups: readonly (readonly SweepPoint[])[];
+  /** Rows that only have to be written. */
+  readonly known: readonly SweepRow[];
+}
+
+/** What is left to do of a sweep. */
+export function workOf(
+  points: readonly SweepPoint[],
+  rows: ReadonlyMap<number, SweepRow>,
+  { shard = { number: 1, count: 1 }, isFailedRetried = false, reused = [] }: RunChoice = {},
+): Work {
+  const isOver = ({ status }: SweepRow): boolean => status !== 'failed' || !isFailedRetried;
+  const over = bestByHash([...reused, ...rows.values()].filter(isOver));
+  const groups = new Map<string, SweepPoint[]>();
+  const known: SweepRow[] = [];
+  for (const point of points) {
+    const own = rows.get(point.index);
+    if (point.index % shard.count !== shard.number - 1 || (own !== undefined && isOver(own))) continue;
+    const other = over.get(point.hash);
+    if (other !== undefined) known.push(rowOf(point, outcomeOf(other)));
+    else if (point.refusal !== undefined)
+      known.push(rowOf(point, { status: 'refused', error: point.refusal }));
+    else groups.set(point.hash, [...(groups.get(point.hash) ?? []), point]);
+  }
+  return { groups: byMachine([...groups.values()]), known };
+}
+
+/** Of several rows of a hash the one that says more, and of those the last. */
+function bestByHash(rows: readonly SweepRow[]): ReadonlyMap<string, SweepRow> {
+  const best = new Map<string, SweepRow>();
+  for (const row of rows) {
+    const other = best.get(row.hash);
+    if (other === undefined || worthOfStatus[row.status] >= worthOfStatus[other.status])
+      best.set(row.hash, row);
+  }
+  return best;
+}
+
+/** Points of the same machine after each other, in the order of each machine's first point: it need boot only once then. */
+function byMachine(groups: readonly (readonly SweepPoint[])[]): (readonly SweepPoint[])[] {
+  const machines = Map.groupBy(groups, ([point]) => canonicalJson(point!.order!.machine));
+  return [...machines.values()].flat();
+}
+
+/** @param onDone called with the number of points that are over, after each */
+export async function runWork(
+  { groups, known }: Work,
+  file: ResultsFile,
+  engine: SweepEngine,
+  onDone: (count: number) => void = () => {},
+): Promise<void> {
+  let doneCount = 0;
+  const take = (row: SweepRow): void => {
+    file.append(row);
+    onDone(++doneCount);
+  };
+  for (const row of known) take(row);
+  const left = new Map(groups.map((group) => [group[0]!.hash, group]));
+  const points = groups.map(([point]) => ({ hash: point!.hash, order: point!.order! }));
+  await engine.run(points, (hash, outcome) => {
+    const group = left.get(hash) ?? [];
+    left.delete(hash);
+    for (const point of group) take(rowOf(point, outcome));
+  });
+  assertInvariant(left.size === 0, 'an engine ends with an outcome for every point');
+  file.finish();
+}

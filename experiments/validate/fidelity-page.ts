@@ -1,0 +1,206 @@
+/**
+ * docs/fidelity.md: what holds, what is missed by how much, and which mechanism is suspected. Made of the measurements and of
+ * the figures that a run gave, so that the page cannot say anything else.
+ */
+import { isRun, notRunKinds } from './family.ts';
+import { fittedParameters } from './fitted.ts';
+import type { Measurement } from './measurements.ts';
+import { circumstancesText, errorText, figureText, percentText, shareText } from './shown.ts';
+import { signatureRows } from './signatures.ts';
+import { type SuspicionName, suspicions } from './suspicions.ts';
+import {
+  type Case,
+  casesOf,
+  type GroupResult,
+  groupsOf,
+  groupTitles,
+  judged,
+  type RowResult,
+} from './validation.ts';
+import { tolerances } from './verdict.ts';
+
+/** By row: what was simulated. */
+export type SimulatedFigures = Readonly<Record<string, number>>;
+
+export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFigures): string {
+  const cases = casesOf(rows);
+  const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
+  const withoutFigure = cases.filter(({ row, family }) => isRun(family) && figures[row.id] === undefined);
+  return `${[
+    introduction(groupsOf(results).at(-1)!),
+    ...staleText(withoutFigure.map(({ row }) => row.id)),
+    ...['## By source', '', groupTable(groupsOf(results))],
+    ...['', '## By family', '', familyTable(cases, results)],
+    ...['', '## Signatures', '', signatureTable(rows, figures)],
+    ...['', '## What was fitted', '', fittedText()],
+    ...['', '## What is suspected', '', suspicionTable(cases, results)],
+    ...['', '## Rows that are missed', '', missTable(cases, results)],
+    ...['', '## Rows that are not run', '', notRunTable(cases)],
+  ].join('\n')}\n`;
+}
+
+/** Rows that have not been run with the profiles of today. */
+const staleText = (ids: readonly string[]): string[] =>
+  ids.length === 0
+    ? []
+    : [
+        `Of ${ids.length} rows there is no figure of these profiles yet, and they count as missed: ${rangesText(ids)}.`,
+        '',
+      ];
+
+const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResult): string => `# Fidelity
+
+How far the model can be trusted: what others measured on real hardware ([the measurements](../reference/measurements.md)) beside what it
+gives for the same workload. Of ${rows} rows ${holds + misses + failed} are run, and **${shareText(share)} of these are within tolerance** (${holds}); ${misses + failed} are missed, ${notRun}
+are not run. Tolerances are those of the measurements' page: ${Object.values(tolerances)
+  .map(({ name }) => name)
+  .join(', ')}.
+
+\`npx hca validate\` runs all rows, \`npx hca validate --rows D-030,C-074..C-083\` some, \`npx hca validate --list\` says what is run how. This page
+is made by \`npm run docs\` of the figures in \`docs/fidelity.json\`, which runs of all rows gave (\`npx hca validate --json validate.json\`, then
+\`npx node build/pages/fidelity.ts validate.json\`).
+
+Profiles: group A, F and I \`connectx3-qdr-fitted\`, C to E \`connectx3-fdr-fitted\`, H \`connectx2-gen2\` and, by RoCE, \`connectx2-10gbe\`, J \`connectx5-100gbe\`. The fitted ones
+are one set of card parameters; the default \`connectx3-qdr\` is the same card without them. Of a source's own are: the switch and the core clock of
+the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128
+bytes together (D-073); the times of group I's measuring device. Where many machines ask one, a machine stands for them that has a faster slot and a
+requester without intervals of its own. No parameter is set for a row, but the number of cores, the size of memory
+and, of H-264, frames that hold packets of the MTU that it names. By RoCE there are these five rows: of a ConnectX-3 on Ethernet none is known, so that rates and latencies
+of \`connectx3-pro-40gbe\` rest on the card's InfiniBand rows and on the bytes of frames.
+`;
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+/** Shapes that several rows make. */
+function signatureTable(rows: readonly Measurement[], figures: SimulatedFigures): string {
+  const byId = new Map(rows.map(({ id, value }) => [id, value]));
+  const shapes = signatureRows(
+    (id) => byId.get(id) ?? Number.NaN,
+    (id) => figures[id] ?? Number.NaN,
+  );
+  return table(['shape', 'measured', 'simulated'], shapes);
+}
+
+function fittedText(): string {
+  const fitted = fittedParameters();
+  const head = `${fitted.length} parameters, each of a mechanism; the rest of the rows is predicted. Everything else is a standard's, a source's own statement
+(post_send, system calls and registration among them) or an estimate that no row was used for (\`npx hca profiles\`).`;
+  const rows = fitted.map(({ of, name, value, rows: from }) => [of, `\`${name}\``, value, from]);
+  return `${head}\n\n${table(['of', 'parameter', 'value', 'fitted to'], rows)}`;
+}
+
+const groupTable = (groups: readonly GroupResult[]): string =>
+  table(
+    ['source', 'rows', 'run', 'within tolerance', 'share', 'median error', 'not run'],
+    groups.map(({ group, rows, holds, misses, failed, notRun, share, medianError }) => [
+      group === 'all' ? '**all**' : `${group}: ${groupTitles[group]}`,
+      `${rows}`,
+      `${holds + misses + failed}`,
+      `${holds}`,
+      holds + misses + failed === 0 ? '–' : shareText(share),
+      percentText(medianError),
+      `${notRun}`,
+    ]),
+  );
+
+/** Rows by family, in the order of the measurements. */
+function byFamily(cases: readonly Case[], results: readonly RowResult[]): Map<Case['family'], RowResult[]> {
+  const found = new Map<Case['family'], RowResult[]>();
+  for (const [at, { family }] of cases.entries()) {
+    const rows = found.get(family) ?? [];
+    rows.push(results[at]!);
+    found.set(family, rows);
+  }
+  return found;
+}
+
+function familyTable(cases: readonly Case[], results: readonly RowResult[]): string {
+  const rows = [...byFamily(cases, results)].flatMap(([family, own]) => {
+    if (!isRun(family)) return [];
+    const errors = own.map(({ error }) => error!).toSorted((left, right) => left - right);
+    const zero = own.every(({ measured }) => measured === 0);
+    const range = [errors[0]!, errors.at(-1)!].map((error) => errorText(zero ? 0 : 1, error));
+    const span = range[0] === range[1] ? range[0]! : range.join(' to ');
+    const holds = own.filter(({ verdict }) => verdict === 'holds').length;
+    return [[own[0]!.group, family.name, family.workload, `${holds} of ${own.length}`, span]];
+  });
+  return table(['', 'family', 'workload', 'within', 'errors'], rows);
+}
+
+function suspicionTable(cases: readonly Case[], results: readonly RowResult[]): string {
+  const names = Object.keys(suspicions) as SuspicionName[];
+  const rows = names.flatMap((name) => {
+    const missed = results.filter((result, at) => {
+      const { family } = cases[at]!;
+      return result.verdict === 'misses' && isRun(family) && family.suspects?.includes(name) === true;
+    });
+    return missed.length === 0
+      ? []
+      : [[suspicions[name], `${missed.length}`, rangesText(missed.map(({ id }) => id))]];
+  });
+  return table(['mechanism', 'missed rows', 'which'], rows);
+}
+
+/** Ids of a group that follow one another as ranges. */
+function rangesText(ids: readonly string[]): string {
+  const ranges: [string, string][] = [];
+  for (const id of ids) {
+    const last = ranges.at(-1);
+    if (last !== undefined && follows(last[1], id)) last[1] = id;
+    else ranges.push([id, id]);
+  }
+  return ranges.map(([from, to]) => (from === to ? from : `${from}…${to}`)).join(', ');
+}
+
+const follows = (before: string, id: string): boolean =>
+  before[0] === id[0] && Number.parseInt(id.slice(2), 10) - Number.parseInt(before.slice(2), 10) <= 1;
+
+function missTable(cases: readonly Case[], results: readonly RowResult[]): string {
+  const rows = results.flatMap((result, at) => {
+    const {
+      id,
+      family,
+      measured,
+      unit,
+      simulated = Number.NaN,
+      error = Number.NaN,
+      verdict,
+      tolerance,
+    } = result;
+    if (verdict !== 'misses') return [];
+    return [
+      [
+        id,
+        family,
+        circumstancesText(cases[at]!.row),
+        `${figureText(measured)} ${unit}`,
+        figureText(simulated),
+        errorText(measured, error),
+        tolerances[tolerance!].name,
+      ],
+    ];
+  });
+  return table(['row', 'family', 'at', 'measured', 'simulated', 'error', 'tolerance'], rows);
+}
+
+function notRunTable(cases: readonly Case[]): string {
+  const left = [
+    ...byFamily(
+      cases,
+      cases.map((one) => judged(one, Number.NaN)),
+    ),
+  ].flatMap(([family, own]) => (isRun(family) ? [] : [{ family, own }]));
+  const rows = notRunKinds.flatMap((kind) =>
+    left
+      .filter(({ family }) => family.notRun.kind === kind)
+      .map(({ family, own }) => [
+        kind,
+        family.name,
+        `${own.length}`,
+        rangesText(own.map(({ id }) => id)),
+        family.notRun.why,
+      ]),
+  );
+  return table(['for want of', 'family', 'rows', 'which', 'why'], rows);
+}

@@ -1,0 +1,101 @@
+/** Runs a point that perf has no words for: a machine, the programs of this room, and the figures of their results. */
+
+import { type JsonValue, Machine, type MachineOptions, type Report } from '../../machine/index.ts';
+import { configurationOf } from '../../machine/profile/index.ts';
+import type { DeviceQuery } from '../workloads/index.ts';
+import { constantFigures } from './constants.ts';
+import type { Figures, PerfPoint, StreamPlan, Workload } from './points.ts';
+import type { RegistrationResult } from './programs/registration.ts';
+import type { StreamArgs, StreamResult } from './programs/stream.ts';
+import type { TimerResult } from './programs/timer.ts';
+import { streamFigures } from './rates.ts';
+import { slotFigures } from './slot.ts';
+
+const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+const urlOf = (path: string): URL => new URL(`${path}${ending}`, import.meta.url);
+const programs = {
+  stream: urlOf('./programs/stream'),
+  registration: urlOf('./programs/registration'),
+  timer: urlOf('./programs/timer'),
+  device: urlOf('../workloads/device-query'),
+} as const;
+
+export async function measure(
+  workload: Exclude<Workload, PerfPoint>,
+  options: MachineOptions,
+): Promise<Figures> {
+  switch (workload.kind) {
+    case 'constant':
+      return constantFigures(configurationOf(options));
+    case 'slot':
+      return slotFigures(configurationOf(options), workload);
+    case 'stream':
+      return streamOf(workload.plan, options);
+    case 'device': {
+      const { results } = await runOn(options, [
+        { node: 0, url: programs.device, exportName: 'queryFirstDevice' },
+      ]);
+      const { device } = results[0] as unknown as DeviceQuery;
+      return { readsPerQp: device.maxQpRdAtom };
+    }
+    case 'registration': {
+      const args = workload as unknown as JsonValue;
+      const { results } = await runOn(options, [
+        { node: 0, url: programs.registration, exportName: 'registrar', args },
+      ]);
+      const { registerPs, deregisterPs } = results[0] as unknown as RegistrationResult;
+      return { registerUs: registerPs / 1e6, deregisterUs: deregisterPs / 1e6 };
+    }
+    case 'timer': {
+      const args = workload as unknown as JsonValue;
+      const { results } = await runOn(
+        options,
+        ['timerRequester', 'timerResponder'].map((exportName, node) => ({
+          node,
+          url: programs.timer,
+          exportName,
+          args,
+        })),
+      );
+      return { elapsedUs: (results[0] as unknown as TimerResult).elapsedPs / 1e6 };
+    }
+  }
+}
+
+async function streamOf(plan: StreamPlan, options: MachineOptions): Promise<Figures> {
+  // One core is the kernel's, unless somebody has asked for a number.
+  const set = { 'host.core.count': plan.threads + 1, ...options.set };
+  const orders = Array.from({ length: 2 * plan.threads }, (_, at) => {
+    const args: StreamArgs = { plan, thread: at >> 1 };
+    return {
+      node: at & 1,
+      url: programs.stream,
+      exportName: 'streamThread',
+      args: args as unknown as JsonValue,
+    };
+  });
+  const { results, report } = await runOn({ ...options, set }, orders);
+  const ofNode = (node: number): StreamResult[] =>
+    results.filter(
+      (result, at) => (at & 1) === node && result !== null && result !== undefined,
+    ) as unknown as StreamResult[];
+  return streamFigures(plan, [ofNode(0), ofNode(1)], report);
+}
+
+interface Order {
+  readonly node: number;
+  readonly url: URL;
+  readonly exportName: string;
+  readonly args?: JsonValue;
+}
+
+async function runOn(
+  options: MachineOptions,
+  orders: readonly Order[],
+): Promise<{ readonly results: readonly (JsonValue | undefined)[]; readonly report: Report }> {
+  await using machine = await Machine.create(options);
+  for (const [at, { node, url, exportName, args = null }] of orders.entries())
+    await machine.load({ node, name: `${exportName}${at}`, run: { url, exportName }, args });
+  await machine.run();
+  return { results: await machine.results(), report: await machine.report() };
+}

@@ -1,0 +1,252 @@
+/**
+ * The measuring device of pcie-bench, a Netronome NFP-6000 at 1.2 GHz, as far as its own times stand in what it measured:
+ *
+ *     command ──(DMA engine: data staged)──> issue: TLPs one by one ──> root complex ──(DMA engine: data moved on)──> end
+ *
+ * By its commands it reaches memory without the DMA engine, one access at a time; by the DMA engine many are in flight. What
+ * a time is for stands at {@link measuringDeviceNs}, with the rows that it was taken from.
+ */
+import { psPerNs } from '../../base/index.ts';
+import {
+  headerBytesOf,
+  linkRateOf,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  NON_POSTED,
+  type PcieLinkPort,
+  POSTED,
+  REQUEST_BOUNDARY_BYTES,
+  tagOf,
+  tlpFramingOf,
+  totalFramingBytes,
+  WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
+  WORD_LENGTH,
+} from '../../hw/pcie/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
+import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import type { Figures, SlotPoint } from './points.ts';
+
+/** Of memory that is read and written: a window of the last-level cache. */
+export const windowBytes = 8192;
+const lineBytes = 64;
+const clockMHz = 1200;
+/** Reads in flight: 5-bit tags. */
+const readsMax = 32;
+const requesterId = 0x100;
+/** Accounting classes of its reads and writes. */
+const readClass = 4;
+const writeClass = 5;
+/** Enough for a steady state; the first quarter is not counted. */
+const accessesMax = 4000;
+
+/** Times of the device in nanoseconds, fitted to a few rows of measurements.csv group I each. */
+export const measuringDeviceNs = {
+  /** From a command of its thread to the PCIe island and back: I-001a, less link and root complex. */
+  command: 90,
+  /** The DMA engine takes up an access: I-005a, less I-001a. */
+  engine: 112,
+  /**
+   * The engine moves a line of 64 bytes between the link and its memory, and spends as much on a read beside (I-019 to I-022); a
+   * write TLP takes two at the least (I-030 to I-034).
+   */
+  line: 8.2,
+  /** Before the first TLP of a write: I-031, I-033. */
+  writeAccess: 4,
+} as const;
+/** Of a write TLP and of a read, in lines. */
+const writeTlpLinesMin = 2;
+const readLines = 1;
+
+/** No request crosses a page. */
+const withinPage = (address: number, lengthBytes: number): number =>
+  Math.min(lengthBytes, REQUEST_BOUNDARY_BYTES - (address % REQUEST_BOUNDARY_BYTES));
+
+/** One access: what is left of it to issue and from when, reads that have not come back, and its instants. */
+interface Access {
+  readonly beganPs: number;
+  readyPs: number;
+  isWriteBegun: boolean;
+  writeLeft: number;
+  readLeft: number;
+  /** What the engine takes to move on what was read. */
+  movePs: number;
+  pending: number;
+}
+
+/** Splits accesses into TLPs, issues them one by one and notes when each is over. A write is over once it is issued. */
+export class MeasuringDevice {
+  readonly #port: PcieLinkPort;
+  readonly #lp: LogicalProcess;
+  readonly #point: SlotPoint;
+  readonly #readBytesMax: number;
+  readonly #writeBytesMax: number;
+  readonly #alignmentBytes: number;
+  readonly #framingBytes: number;
+  readonly #psPerByte: number;
+  readonly #domain: ClockDomain;
+  readonly #stage: number;
+  readonly #endHandler: number;
+  readonly #source = new Uint8Array(windowBytes);
+  readonly #count: number;
+  readonly #accessOfTag: (Access | undefined)[] = Array.from({ length: readsMax }, () => undefined);
+  /** Accesses that wait to be issued, in turn, and those whose data are being moved on. */
+  readonly #waiting: Access[] = [];
+  readonly #moving: Access[] = [];
+  /** Latencies and ends, in the order of the ends. */
+  readonly #latenciesPs: number[] = [];
+  readonly #endsPs: number[] = [];
+  #issueFreePs = 0;
+  #moveFreePs = 0;
+  #begun = 0;
+
+  constructor(port: PcieLinkPort, lp: LogicalProcess, { pcie }: MachineConfig, point: SlotPoint) {
+    this.#port = port;
+    this.#lp = lp;
+    this.#point = point;
+    this.#readBytesMax = pcie.enumeration.maxReadRequestBytes;
+    this.#writeBytesMax = pcie.link.maxPayloadBytes;
+    this.#alignmentBytes = pcie.link.packetAlignmentBytes;
+    this.#framingBytes = totalFramingBytes(tlpFramingOf(pcie.link.generation));
+    this.#psPerByte = 8e3 / linkRateOf(pcie.link).gigabitsPerSecond;
+    this.#count = point.window === 1 ? 20 : accessesMax;
+    this.#domain = lp.addClockDomain(clockMHz);
+    this.#stage = this.#domain.addStage(() => this.#run());
+    this.#endHandler = lp.queue.addHandler(() => this.#end(this.#moving.shift()!));
+    const wake = (): void => this.#domain.wakeAfter(this.#stage, lp.nowPs);
+    const sender = { linkSpace: wake };
+    const receiver = { receiveTlp: (offset: number) => this.#take(offset, wake) };
+    port.connect({ receiver, posted: [sender], nonPosted: [sender], completion: [] });
+    this.#domain.wake(this.#stage, 1);
+  }
+
+  get isDone(): boolean {
+    return this.#endsPs.length >= this.#count;
+  }
+
+  figures(): Figures {
+    const { sizeBytes, access } = this.#point;
+    const [from, last] = [this.#count >> 2, this.#count - 1];
+    const spanPs = this.#endsPs[last]! - this.#endsPs[from]!;
+    const sorted = this.#latenciesPs.toSorted((left, right) => left - right);
+    // Of reads and writes in turn half go either way; the link carries both at once.
+    const counted = access === 'both' ? (last - from) / 2 : last - from;
+    return {
+      latencyNs: sorted[sorted.length >> 1]! / 1e3,
+      gbps: (counted * sizeBytes * 8e3) / spanPs,
+    };
+  }
+
+  /** Begins accesses while the window has room, and issues what is due. */
+  #run(): void {
+    for (let access = this.#begin(); access !== undefined; access = this.#begin()) this.#waiting.push(access);
+    for (let access = this.#waiting[0]; access !== undefined; access = this.#waiting[0]) {
+      const fromPs = Math.max(access.readyPs, this.#issueFreePs);
+      if (fromPs > this.#lp.nowPs) return this.#domain.wakeAfter(this.#stage, fromPs);
+      if (access.writeLeft > 0 ? !this.#write(access) : !this.#read(access)) return;
+      if (access.writeLeft > 0 || access.readLeft > 0) continue;
+      this.#waiting.shift();
+      if (access.pending === 0) this.#end(access);
+    }
+  }
+
+  #begin(): Access | undefined {
+    const { access, sizeBytes, window } = this.#point;
+    if (this.#begun === this.#count || this.#begun - this.#endsPs.length >= window) return undefined;
+    const isWrite =
+      access === 'write' || access === 'writeThenRead' || (access === 'both' && this.#begun % 2 === 1);
+    const isRead = access !== 'write' && !(access === 'both' && isWrite);
+    this.#begun++;
+    const beganPs = this.#lp.nowPs;
+    return {
+      beganPs,
+      readyPs: beganPs + this.#takeUpPs(isWrite ? sizeBytes : 0),
+      isWriteBegun: false,
+      writeLeft: isWrite ? sizeBytes : 0,
+      readLeft: isRead ? sizeBytes : 0,
+      movePs: 0,
+      pending: 0,
+    };
+  }
+
+  /** From a command to its first TLP; the engine stages what it writes. */
+  #takeUpPs(stagedBytes: number): number {
+    const { command, engine, line } = measuringDeviceNs;
+    const engineNs = this.#point.via === 'engine' ? engine + linesOf(stagedBytes) * line : 0;
+    return Math.round((command + engineNs) * psPerNs);
+  }
+
+  /** Where the part of an access lies of which so many bytes are left: accesses begin at cache lines. */
+  #addressOf(left: number): number {
+    const strideBytes = linesOf(this.#point.sizeBytes) * lineBytes;
+    const places = Math.floor(windowBytes / strideBytes);
+    return (this.#begun % places) * strideBytes + this.#point.sizeBytes - left;
+  }
+
+  #write(access: Access): boolean {
+    if (!this.#port.canSend(POSTED)) return false;
+    const address = this.#addressOf(access.writeLeft);
+    const lengthBytes = withinPage(address, Math.min(access.writeLeft, this.#writeBytesMax));
+    this.#port.write.begin(address, this.#source, 0, lengthBytes).trafficClass = writeClass;
+    this.#port.sendMemoryWrite();
+    const { writeAccess, line } = measuringDeviceNs;
+    const firstNs = access.isWriteBegun ? 0 : writeAccess;
+    access.isWriteBegun = true;
+    this.#occupyIssue(firstNs, writeTlpLinesMin * line, headerBytesOf(MEMORY_WRITE, address) + lengthBytes);
+    access.writeLeft -= lengthBytes;
+    // The read that follows is a command of its own.
+    if (access.writeLeft === 0 && access.readLeft > 0) access.readyPs = this.#issueFreePs + this.#takeUpPs(0);
+    return true;
+  }
+
+  /** A TLP leaves as fast as the link takes it, and no faster than the device makes TLPs. */
+  #occupyIssue(beforeNs: number, leastNs: number, tlpBytes: number): void {
+    const bytes = tlpBytes + this.#framingBytes;
+    const linkBytes = Math.ceil(bytes / this.#alignmentBytes) * this.#alignmentBytes;
+    const tlpPs = Math.max(leastNs * psPerNs, linkBytes * this.#psPerByte);
+    this.#issueFreePs = Math.round(this.#lp.nowPs + beforeNs * psPerNs + tlpPs);
+  }
+
+  #read(access: Access): boolean {
+    const tag = this.#accessOfTag.indexOf(undefined);
+    if (tag < 0 || !this.#port.canSend(NON_POSTED)) return false;
+    const address = this.#addressOf(access.readLeft);
+    const lengthBytes = withinPage(address, Math.min(access.readLeft, this.#readBytesMax));
+    const read = this.#port.read.begin(address, lengthBytes);
+    read.trafficClass = readClass;
+    read.tag = tag;
+    read.requesterId = requesterId;
+    this.#port.sendMemoryRead();
+    this.#occupyIssue(0, 0, headerBytesOf(MEMORY_READ, address));
+    this.#accessOfTag[tag] = access;
+    access.readLeft -= lengthBytes;
+    access.pending++;
+    if (this.#point.via === 'engine')
+      access.movePs += Math.round((readLines + linesOf(lengthBytes)) * measuringDeviceNs.line * psPerNs);
+    return true;
+  }
+
+  #take(offset: number, wake: () => void): void {
+    const { words } = this.#port.reader;
+    const word = offset >> 2;
+    const isLast = words[word + WORD_LENGTH] === words[word + WORD_BYTE_COUNT];
+    const tag = tagOf(words[word + WORD_DESCRIPTOR]!);
+    this.#port.consume(offset);
+    if (!isLast) return;
+    const access = this.#accessOfTag[tag]!;
+    this.#accessOfTag[tag] = undefined;
+    wake();
+    if (--access.pending > 0 || access.readLeft > 0) return;
+    this.#moveFreePs = Math.max(this.#moveFreePs, this.#lp.nowPs) + access.movePs;
+    this.#moving.push(access);
+    this.#lp.queue.schedule(this.#moveFreePs, this.#endHandler, 0, 0);
+  }
+
+  #end({ beganPs }: Access): void {
+    this.#latenciesPs.push(this.#lp.nowPs - beganPs);
+    this.#endsPs.push(this.#lp.nowPs);
+    this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
+  }
+}
+
+const linesOf = (bytes: number): number => Math.ceil(bytes / lineBytes);

@@ -1,0 +1,36 @@
+/** What registering and deregistering one buffer cost a program, by its own clock. */
+
+import type { JsonValue, ProgramContext } from '../../../machine/index.ts';
+import { deregMr, regMr } from '../../../userlib/index.ts';
+import { allAccess, createBuffer, openEndpoint } from '../../workloads/index.ts';
+import type { RegistrationPoint } from '../points.ts';
+
+const pageBytes = 4096;
+
+export interface RegistrationResult {
+  readonly registerPs: number;
+  readonly deregisterPs: number;
+}
+
+/** A region lives meanwhile and the buffer is registered once before it is timed, so that nothing happens for the first time. */
+export async function registrar(program: ProgramContext): Promise<JsonValue> {
+  const { cpu, memory, args } = program;
+  const { pages } = args as unknown as RegistrationPoint;
+  const endpoint = await openEndpoint(program);
+  const kept = await createBuffer(endpoint, pageBytes);
+  const lengthBytes = pages * pageBytes;
+  const address = memory.map(lengthBytes);
+  await memory.touch(address, lengthBytes, 'write');
+  const time = async (): Promise<RegistrationResult> => {
+    await cpu.settle();
+    const startPs = cpu.localPs;
+    const region = await regMr(endpoint.pd, address, lengthBytes, allAccess);
+    const registeredPs = cpu.localPs;
+    await deregMr(region);
+    return { registerPs: registeredPs - startPs, deregisterPs: cpu.localPs - registeredPs };
+  };
+  await time();
+  const result = await time();
+  await deregMr(kept.region);
+  return result as unknown as JsonValue;
+}

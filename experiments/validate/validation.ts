@@ -1,0 +1,214 @@
+/**
+ * From rows to verdicts: which rows are asked for, which points they need, and what came of them.
+ *
+ *     measurements ─► Case (row, family) ─► points, each once ─► figures ─► RowResult ─► GroupResult
+ */
+import { ConfigurationError, InvariantError } from '../../base/index.ts';
+import { hintFor } from '../../machine/profile/index.ts';
+import { families } from './families/index.ts';
+import { belongs, type Family, isRun, type NotRunKind, simulatedOf, toleranceOf } from './family.ts';
+import { groupOf, type Measurement } from './measurements.ts';
+import { type Figures, type Point, pointKey } from './points.ts';
+import { type ToleranceName, verdictOf } from './verdict.ts';
+
+/** Sources by the letter of their rows. */
+export const groupTitles: Readonly<Record<string, string>> = {
+  A: 'perftest on a ConnectX-3 at QDR',
+  C: 'HERD: ConnectX-3 at FDR',
+  D: 'Design Guidelines: ConnectX-3 at FDR',
+  E: 'FaSST: READs of all from all',
+  F: 'LITE: registration, large regions',
+  H: 'ConnectX-2: timers, bytes on the wire',
+  I: 'pcie-bench: the slot',
+  J: 'ConnectX-5 at Gen3 x8',
+};
+
+/** A row and how it is run. */
+export interface Case {
+  readonly row: Measurement;
+  readonly family: Family;
+  /** None for a row that is not run. */
+  readonly points: readonly Point[];
+}
+
+/** @throws InvariantError for a row that belongs to no family, or to several */
+export function casesOf(rows: readonly Measurement[]): Case[] {
+  return rows.map((row) => {
+    const own = families.filter((family) => belongs(row, family));
+    const [family] = own;
+    if (family === undefined || own.length > 1)
+      throw new InvariantError(`families of row ${row.id}`, own.length, '1');
+    return { row, family, points: isRun(family) ? family.points(row) : [] };
+  });
+}
+
+export interface RowChoice {
+  /** Groups, rows, and ranges of rows: `A,C-074..C-083,D-030`. */
+  readonly rows?: string;
+  /** A group's letter, or a part of the name of families. */
+  readonly group?: string;
+}
+
+/** The cases that are asked for. @throws ConfigurationError for rows and names that there are not */
+export function chosen(cases: readonly Case[], { rows, group }: RowChoice): Case[] {
+  const isListed = rows === undefined ? () => true : listed(cases, rows);
+  const isNamed = group === undefined ? () => true : named(cases, group);
+  return cases.filter((one) => isListed(one) && isNamed(one));
+}
+
+function listed(cases: readonly Case[], text: string): (one: Case) => boolean {
+  const ids = cases.map(({ row }) => row.id);
+  const groups = [...new Set(cases.map(({ row }) => groupOf(row)))];
+  const wanted = new Set<string>();
+  for (const item of text.split(',').map((part) => part.trim())) {
+    const [first, last = first] = item.split('..');
+    if (groups.includes(item)) for (const id of ids.filter((id) => id[0] === item)) wanted.add(id);
+    else {
+      const [from, to] = [ids.indexOf(first!), ids.indexOf(last!)];
+      const hint = hintFor(first!, ids);
+      if (from < 0 || to < from)
+        throw new ConfigurationError(
+          '--rows',
+          item,
+          `a group (${groups.join(', ')}), a row like ${ids[0]}, or a range like C-074..C-083${hint}`,
+        );
+      for (const id of ids.slice(from, to + 1)) wanted.add(id);
+    }
+  }
+  return ({ row }) => wanted.has(row.id);
+}
+
+function named(cases: readonly Case[], name: string): (one: Case) => boolean {
+  const isGroup = Object.hasOwn(groupTitles, name);
+  const matches = ({ row, family }: Case): boolean =>
+    isGroup ? groupOf(row) === name : family.name.toLowerCase().includes(name.toLowerCase());
+  if (name !== '' && cases.some(matches)) return matches;
+  const names = [...new Set(cases.map(({ family }) => family.name))];
+  const hint = hintFor(name, names);
+  throw new ConfigurationError(
+    '--group',
+    name,
+    `a group (${Object.keys(groupTitles).join(', ')}) or a part of a family's name; --list shows them${hint}`,
+  );
+}
+
+/** The points of cases, each once. */
+export function pointsOf(cases: readonly Case[]): Point[] {
+  const byKey = new Map(
+    cases.flatMap(({ points }) => points.map((point) => [pointKey(point), point] as const)),
+  );
+  return [...byKey.values()];
+}
+
+const rowVerdicts = ['holds', 'misses', 'failed', 'not run'] as const;
+type RowVerdict = (typeof rowVerdicts)[number];
+
+/** One row, as plain data. */
+export interface RowResult {
+  readonly id: string;
+  readonly group: string;
+  readonly family: string;
+  readonly source: string;
+  readonly measured: number;
+  readonly unit: string;
+  readonly verdict: RowVerdict;
+  /** Of a row that was run. */
+  readonly simulated?: number;
+  /** Share of what was measured. */
+  readonly error?: number;
+  readonly tolerance?: ToleranceName;
+  /** Why a row was not run, or how its simulation failed. */
+  readonly why?: string;
+  readonly kind?: NotRunKind;
+}
+
+/** What a point gave, or how it failed. */
+export type PointOutcome = Figures | { readonly failure: string };
+
+const hasFailed = (outcome: PointOutcome | undefined): outcome is { readonly failure: string } =>
+  typeof outcome?.['failure'] === 'string';
+
+/** The verdict on a case by what its points gave. */
+export function resultOf(one: Case, outcomes: ReadonlyMap<string, PointOutcome>): RowResult {
+  const { family, points } = one;
+  if (!isRun(family)) return withoutRun(one, family.notRun);
+  const own = points.map((point) => outcomes.get(pointKey(point)) ?? { failure: 'did not run' });
+  const failed = own.find(hasFailed);
+  if (failed !== undefined) return { ...commonOf(one), verdict: 'failed', why: failed.failure };
+  return judged(one, simulatedOf(family, own as readonly Figures[]));
+}
+
+/** The verdict on a case whose simulated value is known. */
+export function judged(one: Case, simulated: number): RowResult {
+  const { row, family } = one;
+  if (!isRun(family)) return withoutRun(one, family.notRun);
+  const tolerance = toleranceOf(family, row);
+  const { error, holds } = verdictOf(row.value, simulated, tolerance);
+  return { ...commonOf(one), verdict: holds ? 'holds' : 'misses', simulated, error, tolerance };
+}
+
+const withoutRun = (
+  one: Case,
+  { kind, why }: { readonly kind: NotRunKind; readonly why: string },
+): RowResult => ({
+  ...commonOf(one),
+  verdict: 'not run',
+  kind,
+  why,
+});
+
+function commonOf({ row, family }: Case) {
+  const { id, source, unit } = row;
+  return { id, group: groupOf(row), family: family.name, source, measured: row.value, unit };
+}
+
+export interface GroupResult {
+  readonly group: string;
+  readonly rows: number;
+  readonly holds: number;
+  readonly misses: number;
+  readonly failed: number;
+  readonly notRun: number;
+  /** Of the rows that were run, those that hold. */
+  readonly share: number;
+  /** Median of the errors without their signs. */
+  readonly medianError: number;
+}
+
+/** The groups in the order of their rows, and all of them together. */
+export function groupsOf(results: readonly RowResult[]): GroupResult[] {
+  const names = [...new Set(results.map(({ group }) => group))];
+  return [
+    ...names.map((name) =>
+      summed(
+        name,
+        results.filter(({ group }) => group === name),
+      ),
+    ),
+    summed('all', results),
+  ];
+}
+
+/** Of an even number of values the mean of the two in the middle; 0 of none. */
+const medianOf = (sorted: readonly number[]): number =>
+  ((sorted[(sorted.length - 1) >> 1] ?? 0) + (sorted[sorted.length >> 1] ?? 0)) / 2;
+
+function summed(group: string, rows: readonly RowResult[]): GroupResult {
+  const count = (verdict: RowVerdict): number => rows.filter((row) => row.verdict === verdict).length;
+  const [holds, misses, failed, notRun] = rowVerdicts.map(count) as [number, number, number, number];
+  const errors = rows.flatMap(({ error }) =>
+    error === undefined || Number.isNaN(error) ? [] : [Math.abs(error)],
+  );
+  const sorted = errors.toSorted((left, right) => left - right);
+  const run = holds + misses + failed;
+  return {
+    group,
+    rows: rows.length,
+    holds,
+    misses,
+    failed,
+    notRun,
+    share: run === 0 ? 0 : holds / run,
+    medianError: medianOf(sorted),
+  };
+}

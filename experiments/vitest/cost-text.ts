@@ -1,0 +1,121 @@
+/** Costs of operations as text: the lines of a baseline, and what a failed budget says. */
+import { trafficClassNames } from '../../hw/dma/index.ts';
+import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
+
+/** Counts that a budget may name, of the own side. */
+const ownFields = [
+  'workRequests',
+  'mmioWrites',
+  'mmioReads',
+  'systemCalls',
+  'interrupts',
+  'dmaReads',
+  'dmaWrites',
+  'cpuCycles',
+] as const;
+const peerFields = ['dmaReads', 'dmaWrites', 'interrupts'] as const;
+
+/** What an operation may cost: what is left out is not looked at. */
+export type Budget = Partial<Record<(typeof ownFields)[number], number>> & {
+  /** TLPs by accounting class, exactly those named. */
+  readonly readTlps?: Readonly<Record<string, number>>;
+  readonly writeTlps?: Readonly<Record<string, number>>;
+  /** At the devices that received its messages. */
+  readonly peer?: Partial<Record<(typeof peerFields)[number], number>> & {
+    readonly readTlps?: Readonly<Record<string, number>>;
+    readonly writeTlps?: Readonly<Record<string, number>>;
+  };
+};
+
+/** One figure of a budget beside what was counted. */
+export interface BudgetLine {
+  readonly field: string;
+  readonly budget: number;
+  readonly counted: number;
+}
+
+/** The figures that a budget names, with what the operation has cost. @throws TypeError for a field or class that no cost has */
+export function budgetLines(budget: Budget, cost: OperationCost): BudgetLine[] {
+  const { peer = {}, ...own } = budget;
+  return [...linesOf(own, cost, '', ownFields), ...linesOf(peer, cost.peer, 'peer.', peerFields)];
+}
+
+function linesOf(
+  budget: object,
+  cost: DeviceCost | OperationCost,
+  prefix: string,
+  fields: readonly string[],
+): BudgetLine[] {
+  const counts = cost as unknown as Readonly<Record<string, number>>;
+  return Object.entries(budget).flatMap(([field, value]): BudgetLine[] => {
+    if (field === 'readTlps' || field === 'writeTlps')
+      return Object.entries(value as Record<string, unknown>).map(([name, limit]) => ({
+        field: `${prefix}${field}.${name}`,
+        budget: checkedLimit(`${prefix}${field}.${name}`, name, limit),
+        counted: cost[field][name] ?? 0,
+      }));
+    if (!fields.includes(field) || typeof value !== 'number')
+      throw new TypeError(
+        `${prefix}${field}: a budget has numbers for ${fields.join(', ')}, readTlps, writeTlps`,
+      );
+    return [{ field: `${prefix}${field}`, budget: value, counted: counts[field]! }];
+  });
+}
+
+/** A class that is misspelt would be counted as 0, and hold for ever. */
+function checkedLimit(place: string, name: string, limit: unknown): number {
+  const classes: readonly string[] = trafficClassNames;
+  if (classes.includes(name) && typeof limit === 'number') return limit;
+  throw new TypeError(`${place}: a budget of TLPs has numbers for ${classes.join(', ')}`);
+}
+
+/** A table of the figures: what was asked for, what was counted. */
+export function tableOf(lines: readonly BudgetLine[], word: string): string {
+  const width = Math.max(...lines.map(({ field }) => field.length));
+  return lines
+    .map(({ field, budget, counted }) => `  ${field.padEnd(width)}  ${word} ${budget}, counted ${counted}`)
+    .join('\n');
+}
+
+const listed = (tlps: Readonly<Record<string, number>>): string =>
+  Object.entries(tlps)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ') || 'none';
+
+/** What the device did for an operation, class by class: where a count comes from. */
+export const tlpText = ({ readTlps, writeTlps, peer }: OperationCost): string =>
+  `  reads: ${listed(readTlps)}; writes: ${listed(writeTlps)}\n` +
+  `  at the peer, reads: ${listed(peer.readTlps)}; writes: ${listed(peer.writeTlps)}`;
+
+/** What a baseline keeps of a cost: counts, and times too if asked for. */
+function kept(cost: OperationCost, hasTimes: boolean): object {
+  const { workRequests, mmioWrites, mmioReads, systemCalls, interrupts, readTlps, writeTlps, peer } = cost;
+  const times = {
+    cpuCycles: cost.cpuCycles,
+    durationPs: cost.endedPs === undefined ? null : Number(BigInt(cost.endedPs) - BigInt(cost.beganPs)),
+  };
+  return {
+    ...{ workRequests, mmioWrites, mmioReads, systemCalls, interrupts, readTlps, writeTlps },
+    peer: { readTlps: peer.readTlps, writeTlps: peer.writeTlps, interrupts: peer.interrupts },
+    ...(hasTimes ? times : {}),
+  };
+}
+
+/**
+ * A baseline of operations: JSON by name, a figure a line. Operations of one name that cost the same stand together, with how
+ * many they are.
+ */
+export function baselineText(costs: readonly OperationCost[], hasTimes: boolean): string {
+  const names = [...new Set(costs.map(({ name }) => name))];
+  const rows = names.map((name) => {
+    const texts = costs
+      .filter((cost) => cost.name === name)
+      .map((cost) => JSON.stringify(kept(cost, hasTimes)));
+    const distinct = [...new Set(texts)].map((text) => ({
+      operations: texts.filter((other) => other === text).length,
+      ...(JSON.parse(text) as object),
+    }));
+    return [name, distinct] as const;
+  });
+  return `${JSON.stringify(Object.fromEntries(rows), null, 2)}\n`;
+}

@@ -1,0 +1,95 @@
+/**
+ * What the two programs of a comparison agree on: the same bytes from host 0 to host 1 by one of the paths, measured the
+ * same way. One path is one simulation, on a machine of its own.
+ */
+import type { HostSpent } from '../../machine/index.ts';
+
+/** From the oldest to the newest. `dma` is the third party's, the system DMA controller. */
+export const comparePaths = ['pio', 'dma', 'sockets', 'send', 'write', 'read'] as const;
+export type ComparePath = (typeof comparePaths)[number];
+
+/** Paths as tables name them. */
+export const pathTitles: Readonly<Record<ComparePath, string>> = {
+  pio: 'programmed I/O',
+  dma: 'system DMA',
+  sockets: 'NIC, sockets',
+  send: 'SEND/RECV',
+  write: 'RDMA WRITE',
+  read: 'RDMA READ',
+};
+
+/** Most bytes of one run: word by word takes its time, simulated and real. */
+export const pathLimitBytes: Readonly<Record<ComparePath, number>> = {
+  pio: 64 * 1024,
+  dma: 256 * 1024,
+  sockets: 64 * 1024 ** 2,
+  send: 64 * 1024 ** 2,
+  write: 64 * 1024 ** 2,
+  read: 64 * 1024 ** 2,
+};
+
+/** Parameters that a path's machine needs. */
+export function machineOf(path: ComparePath): Readonly<Record<string, string>> {
+  if (path === 'pio' || path === 'dma') return { 'machine.adapter': 'nic', 'machine.nicDriver': 'none' };
+  return { 'machine.adapter': path === 'sockets' ? 'nic' : 'hca' };
+}
+
+/** Given to both programs. */
+export interface CompareArgs {
+  readonly path: ComparePath;
+  /** Bytes of a message; the last one of a file may be shorter. */
+  readonly sizeBytes: number;
+  readonly totalBytes: number;
+  /** Single messages before the stream, whose time is the latency. */
+  readonly latencyRounds: number;
+  /** A file whose beginning is moved; else the bytes are drawn from the machine's seed. */
+  readonly file: string | null;
+}
+
+/** A message in the memory of either side. */
+export interface Message {
+  readonly address: number;
+  readonly lengthBytes: number;
+}
+
+/** Messages begin at multiples of this. */
+const alignmentBytes = 64;
+export const strideOf = ({ sizeBytes }: CompareArgs): number =>
+  Math.ceil(sizeBytes / alignmentBytes) * alignmentBytes;
+
+export const messageCountOf = ({ totalBytes, sizeBytes }: CompareArgs): number =>
+  Math.ceil(totalBytes / sizeBytes);
+
+/** Where the messages are in a buffer at `address`. */
+export function messagesAt(args: CompareArgs, address: number): Message[] {
+  return Array.from({ length: messageCountOf(args) }, (_, index) => ({
+    address: address + index * strideOf(args),
+    lengthBytes: Math.min(args.sizeBytes, args.totalBytes - index * args.sizeBytes),
+  }));
+}
+
+/** One transfer as one side saw it. */
+export interface SideTransfer {
+  readonly isActive: boolean;
+  readonly startPs: number;
+  /** When this side had done its part; the start of one that does nothing. */
+  readonly endPs: number;
+  readonly spent: HostSpent;
+}
+
+export interface SideResult {
+  readonly latencies: readonly SideTransfer[];
+  readonly stream: SideTransfer;
+  /** Of all bytes of the stream: equal on both sides when they have arrived. SHA-256 in hexadecimal where a file is moved. */
+  readonly digest: string;
+}
+
+/** A side of a path, connected. */
+export interface CompareSide {
+  /** Whether the program of this side takes part; false for the passive side of a one-sided operation. */
+  readonly isActive: boolean;
+  /** What can be done before the start: posting receives. */
+  prepare(messages: readonly Message[]): Promise<void>;
+  run(messages: readonly Message[]): Promise<void>;
+  close(): Promise<void>;
+}

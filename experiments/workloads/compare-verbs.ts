@@ -1,0 +1,142 @@
+/** The three ways of RDMA as sides of a comparison: SEND to a posted receive, WRITE by host 0, READ by host 1. */
+
+import type { ProgramContext } from '../../machine/index.ts';
+import {
+  createCq,
+  IBV_SEND_SIGNALED,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_SEND,
+  type IbvQp,
+  type IbvSendWr,
+  postRecv,
+  postSend,
+  regMr,
+} from '../../userlib/index.ts';
+import type { CompareSide, Message } from './compare-plan.ts';
+import type { CompareBuffer } from './compare-transfer.ts';
+import { CompletionPoller, WorkFailedError } from './completions.ts';
+import { connectRc, createRcQps, openEndpoint } from './rc-endpoint.ts';
+import { allAccess } from './rc-states.ts';
+
+/** Requests under way; receives posted. */
+const sendDepth = 64;
+const receiveDepth = 512;
+
+interface Link {
+  readonly program: ProgramContext;
+  readonly qp: IbvQp;
+  readonly sends: CompletionPoller;
+  readonly receives: CompletionPoller;
+  readonly buffer: CompareBuffer;
+  readonly lkey: number;
+  readonly peer: { readonly address: number; readonly rkey: number };
+}
+
+export async function sendSide(program: ProgramContext, buffer: CompareBuffer): Promise<CompareSide> {
+  const link = await connect(program, buffer);
+  let posted = 0;
+  const post = (messages: readonly Message[]): void => {
+    const message = messages[posted++];
+    if (message === undefined) return;
+    const error = postRecv(link.qp, { wrId: posted, sgList: segmentsOf(link, message), numSge: 1 });
+    if (error !== 0) throw new WorkFailedError(`post_recv: error ${error}`);
+  };
+  return {
+    isActive: true,
+    prepare: async (messages) => {
+      if (program.node === 0) return;
+      posted = 0;
+      while (posted < Math.min(messages.length, receiveDepth)) post(messages);
+      await program.cpu.settle();
+    },
+    run: async (messages) => {
+      if (program.node === 0) {
+        await postAll(link, messages, () => ({ opcode: IBV_WR_SEND }));
+        return;
+      }
+      for (let taken = 0; taken < messages.length; ) {
+        const count = await link.receives.wait();
+        taken += count;
+        for (let index = 0; index < count; index++) post(messages);
+      }
+    },
+    close: async () => {},
+  };
+}
+
+export const writeSide = (program: ProgramContext, buffer: CompareBuffer): Promise<CompareSide> =>
+  oneSided(program, buffer, 0, IBV_WR_RDMA_WRITE);
+
+export const readSide = (program: ProgramContext, buffer: CompareBuffer): Promise<CompareSide> =>
+  oneSided(program, buffer, 1, IBV_WR_RDMA_READ);
+
+/** @param initiator the host whose program does everything */
+async function oneSided(
+  program: ProgramContext,
+  buffer: CompareBuffer,
+  initiator: number,
+  opcode: IbvSendWr['opcode'],
+): Promise<CompareSide> {
+  const link = await connect(program, buffer);
+  const { peer } = link;
+  return {
+    isActive: program.node === initiator,
+    prepare: async () => {},
+    run: (messages) =>
+      postAll(link, messages, ({ address }) => {
+        const remoteAddr = peer.address + address - buffer.address;
+        return { opcode, wr: { rdma: { remoteAddr, rkey: peer.rkey } } };
+      }),
+    close: async () => {},
+  };
+}
+
+/** Posts a request for each message and waits for all completions, {@link sendDepth} under way at most. */
+async function postAll(
+  link: Link,
+  messages: readonly Message[],
+  requestOf: (message: Message) => Pick<IbvSendWr, 'opcode' | 'wr'>,
+): Promise<void> {
+  let completed = 0;
+  for (const [index, message] of messages.entries()) {
+    while (index - completed >= sendDepth) completed += await link.sends.wait();
+    const error = postSend(link.qp, {
+      wrId: index,
+      sgList: segmentsOf(link, message),
+      numSge: 1,
+      sendFlags: IBV_SEND_SIGNALED,
+      ...requestOf(message),
+    });
+    if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
+  }
+  while (completed < messages.length) completed += await link.sends.wait();
+}
+
+const segmentsOf = ({ lkey }: Link, { address, lengthBytes }: Message) => [
+  { addr: address, length: lengthBytes, lkey },
+];
+
+async function connect(program: ProgramContext, buffer: CompareBuffer): Promise<Link> {
+  const endpoint = await openEndpoint(program);
+  const region = await regMr(endpoint.pd, buffer.address, buffer.lengthBytes, allAccess);
+  const sendCq = await createCq(endpoint.context, 2 * sendDepth);
+  const receiveCq = await createCq(endpoint.context, 2 * receiveDepth);
+  const [qp] = await createRcQps(
+    endpoint,
+    1,
+    { send: sendCq, receive: receiveCq },
+    { maxSendWr: sendDepth, maxRecvWr: receiveDepth, maxSendSge: 1, maxRecvSge: 1, maxInlineData: 0 },
+  );
+  const note = { address: buffer.address, rkey: region.rkey };
+  const { note: peer } = await connectRc(endpoint, [qp!], 'compare', note);
+  return {
+    program,
+    qp: qp!,
+    sends: new CompletionPoller(sendCq),
+    receives: new CompletionPoller(receiveCq),
+    buffer,
+    lkey: region.lkey,
+    peer: peer as unknown as Link['peer'],
+  };
+}

@@ -1,0 +1,14 @@
+/** What the core of a program spends between two of its own instants, by cause. */
+import { cpuCauses } from '../../host/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
+
+/** Begins to count. @returns a function that ends: the cycles since, zeros and idle ones left out */
+export function countCycles({ cpu }: ProgramContext): () => Record<string, number> {
+  const before = cpu.core.account.cycles.slice();
+  return () => {
+    const spent = cpuCauses.map(
+      (cause, index) => [cause, cpu.core.account.cycles[index]! - before[index]!] as const,
+    );
+    return Object.fromEntries(spent.filter(([cause, cycles]) => cause !== 'idle' && cycles > 0));
+  };
+}

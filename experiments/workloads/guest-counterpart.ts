@@ -1,0 +1,48 @@
+/**
+ * A program that plays the other side of whatever stock program the guest runs next, as it is told in its mailbox `task`; what came of it
+ * is put into `done`. It ends by `null`.
+ */
+import { textOfThrown } from '../../base/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { type GuestPingpongArgs, guestPingpong } from './guest-pingpong.ts';
+import { type GuestRpingArgs, guestRping } from './guest-rping.ts';
+
+/** What the guest runs, and how. */
+export type CounterpartTask =
+  | ({ readonly program: 'ibv_rc_pingpong' } & GuestPingpongArgs)
+  | ({ readonly program: 'rping' } & GuestRpingArgs);
+
+/** What a task came to. */
+export type CounterpartOutcome =
+  | { readonly result: JsonValue }
+  /** What it threw, in words. */
+  | { readonly error: string };
+
+/** Plays the other side of `rping` once, as its args say. */
+export async function rping(program: ProgramContext): Promise<JsonValue> {
+  return { ...(await guestRping(program, program.args as unknown as GuestRpingArgs)) };
+}
+
+/** Plays the other side of `ibv_rc_pingpong` once, as its args say. */
+export async function pingpong(program: ProgramContext): Promise<JsonValue> {
+  return { ...(await guestPingpong(program, program.args as unknown as GuestPingpongArgs)) };
+}
+
+/** @returns how many tasks it was given */
+export async function guestCounterpart(program: ProgramContext): Promise<number> {
+  const { exchange, log } = program;
+  for (let count = 0; ; count++) {
+    const task = (await exchange.take('task')) as unknown as CounterpartTask | null;
+    if (task === null) return count;
+    let outcome: CounterpartOutcome;
+    try {
+      const result =
+        task.program === 'rping' ? await guestRping(program, task) : await guestPingpong(program, task);
+      outcome = { result: { ...result } };
+    } catch (thrown) {
+      outcome = { error: textOfThrown(thrown) };
+    }
+    log(`${task.program}, the guest being the ${task.guest}: ${JSON.stringify(outcome)}`);
+    await exchange.put('done', outcome);
+  }
+}

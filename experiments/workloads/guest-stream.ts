@@ -1,0 +1,92 @@
+/**
+ * A TCP connection of a program with the real guest beside which its host runs (docs/guest.md, "A program of yours at the other
+ * end"): for what stock programs tell each other before RDMA begins. It is carried over the exchange by guests/serve/peer-relay.ts.
+ *
+ *     const stream = await acceptGuest(program);             the guest connects to its peer
+ *     const stream = await connectGuest(program, 18515);    to what listens in the guest
+ *     await stream.write(bytes); const answer = await stream.read(52);
+ */
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+
+/** The guest's end could not be reached, or sent less than was asked for. */
+export class GuestStreamError extends Error {
+  override readonly name = 'GuestStreamError';
+}
+
+/** Bytes of a value, which may take six characters each as JSON. */
+const pieceBytes = 1024;
+/** Values that leave at one instant: the exchange has room for so many. */
+const piecesAtOnce = 16;
+
+/** What a stream needs of its program. */
+export type GuestStreamUser = Pick<ProgramContext, 'exchange' | 'cpu'>;
+
+/** A connection with the guest. One read or write at a time. */
+export class GuestStream {
+  readonly #program: GuestStreamUser;
+  readonly #name: string;
+  #received = '';
+  #sentPieces = 0;
+  #isAtEnd = false;
+
+  constructor(program: GuestStreamUser, connection: number) {
+    this.#program = program;
+    this.#name = `tcp.${connection}`;
+  }
+
+  /** Waits for so many bytes. @returns fewer only at the end of what the guest sends */
+  async read(lengthBytes: number): Promise<Uint8Array> {
+    while (this.#received.length < lengthBytes && !this.#isAtEnd) {
+      const piece = await this.#program.exchange.take(this.#name);
+      if (typeof piece === 'string') this.#received += piece;
+      else this.#isAtEnd = true;
+    }
+    const bytes = Uint8Array.from(this.#received.slice(0, lengthBytes), (character) =>
+      character.charCodeAt(0),
+    );
+    this.#received = this.#received.slice(lengthBytes);
+    return bytes;
+  }
+
+  /** As {@link read}. @throws GuestStreamError when the guest sent fewer */
+  async readAll(lengthBytes: number): Promise<Uint8Array> {
+    const bytes = await this.read(lengthBytes);
+    if (bytes.length === lengthBytes) return bytes;
+    throw new GuestStreamError(`the guest ended its stream after ${bytes.length} of ${lengthBytes} bytes`);
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    const { exchange, cpu } = this.#program;
+    for (let at = 0; at < bytes.length; at += pieceBytes) {
+      const piece = bytes.subarray(at, at + pieceBytes);
+      await exchange.put(this.#name, Array.from(piece, (byte) => String.fromCharCode(byte)).join(''));
+      if (++this.#sentPieces % piecesAtOnce === 0) await cpu.sleep(exchange.latencyPs);
+    }
+  }
+
+  /** Nothing more comes from this side. */
+  async end(): Promise<void> {
+    await this.#program.exchange.put(this.#name, null);
+  }
+}
+
+/** Waits until the guest connects to its peer. */
+export async function acceptGuest(program: GuestStreamUser): Promise<GuestStream> {
+  return streamOf(program, await program.exchange.take('tcp.accept'));
+}
+
+/**
+ * Connects to a port of the guest. That something listens there is seen only by what comes back: QEMU takes the connection before it
+ * has asked the guest.
+ * @throws GuestStreamError when there is no way to that port
+ */
+export async function connectGuest(program: GuestStreamUser, port: number): Promise<GuestStream> {
+  await program.exchange.put('tcp.connect', { port });
+  return streamOf(program, await program.exchange.take('tcp.connected'));
+}
+
+function streamOf(program: GuestStreamUser, answer: JsonValue): GuestStream {
+  const { connection, error } = answer as { readonly connection?: number; readonly error?: string };
+  if (connection === undefined) throw new GuestStreamError(error ?? 'no connection with the guest');
+  return new GuestStream(program, connection);
+}

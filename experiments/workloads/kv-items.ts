@@ -1,0 +1,146 @@
+/**
+ * Keys and values as bytes that say what they are, so that whoever gets a value can tell whether it is one of its key, and who wrote
+ * it; and the part of the items that one thread of the server keeps.
+ *
+ *     key     word 0: the item's number, scrambled one to one; the other bytes follow from it; the last is never zero
+ *     value   word 0: its stamp, 0 at first, then client and number of the PUT; the other bytes follow from item and stamp
+ */
+import { InvariantError } from '../../base/index.ts';
+import type { ProgramMemory } from '../../machine/index.ts';
+import { WorkFailedError } from './completions.ts';
+import type { KvPlan } from './kv-plan.ts';
+
+const scatter = 0x9e37_79b1;
+const stampBytes = 4;
+
+/** A word with the bits of both mixed (the finalizer of MurmurHash3). */
+function mixed(left: number, right: number): number {
+  let word = Math.imul(left ^ Math.imul(right, 0x85eb_ca6b), 0xc2b2_ae35);
+  word ^= word >>> 16;
+  word = Math.imul(word, 0x27d4_eb2f);
+  return word ^ (word >>> 15);
+}
+
+/** Byte `at` of the bytes that follow from two words. */
+const byteOf = (left: number, right: number, at: number): number =>
+  (mixed(left, right + (at >>> 2)) >>> ((at & 3) * 8)) & 0xff;
+
+/** The first word of an item's key. */
+const keyWordOf = (item: number): number => Math.imul(item + 1, scatter) >>> 0;
+
+/** Which thread of the server has the item. */
+export const serverOfItem = ({ servers }: KvPlan, item: number): number => keyWordOf(item) % servers;
+
+/** Writes the key of an item. */
+export function writeKey(target: Uint8Array, from: number, { keyBytes }: KvPlan, item: number): void {
+  const word = keyWordOf(item);
+  for (let at = 0; at < keyBytes; at++)
+    target[from + at] = at < 4 ? (word >>> (at * 8)) & 0xff : byteOf(word, scatter, at);
+  target[from + keyBytes - 1]! |= 1;
+}
+
+/** Writes the value with this stamp of an item. */
+export function writeValue(
+  target: Uint8Array,
+  from: number,
+  { valueBytes }: KvPlan,
+  item: number,
+  stamp: number,
+): void {
+  for (let at = 0; at < valueBytes; at++)
+    target[from + at] = at < stampBytes ? (stamp >>> (at * 8)) & 0xff : byteOf(item, stamp, at);
+}
+
+/** The stamp of a value. @returns undefined when these bytes were never a value of the item */
+function stampOf(bytes: Uint8Array, from: number, { valueBytes }: KvPlan, item: number): number | undefined {
+  const stamp = wordAt(bytes, from);
+  for (let at = stampBytes; at < valueBytes; at++)
+    if (bytes[from + at] !== byteOf(item, stamp, at)) return undefined;
+  return stamp;
+}
+
+const wordAt = (bytes: Uint8Array, at: number): number =>
+  (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
+
+/** Clients from 0; PUTs of one from 1. */
+export const putStamp = (client: number, number: number): number =>
+  (((client + 1) << 24) | (number & 0xff_ffff)) >>> 0;
+
+/** The client that wrote a value; -1 of one that has been there from the beginning. */
+const clientOfStamp = (stamp: number): number => (stamp >>> 24) - 1;
+
+/** A client's GET, and its last PUT of the key at the time: 0 for none. */
+export interface ExpectedValue {
+  readonly client: number;
+  readonly item: number;
+  readonly ownStamp: number;
+}
+
+/** @throws WorkFailedError for bytes that no value of the key has, and for one that the client itself has replaced before */
+export function checkAnswer(
+  bytes: Uint8Array,
+  plan: KvPlan,
+  { client, item, ownStamp }: ExpectedValue,
+): void {
+  const stamp = stampOf(bytes, 0, plan, item);
+  if (stamp === undefined) throw new WorkFailedError(`the answer to GET ${item} is no value of that key`);
+  const writer = clientOfStamp(stamp);
+  if (stamp !== ownStamp && (writer === client || writer < 0))
+    throw new WorkFailedError(
+      `the answer to GET ${item} is older than what client ${client} has PUT: ${stamp}, not ${ownStamp}`,
+    );
+}
+
+/** In the index: no item. */
+const emptyPlace = -1;
+
+/** The items of one thread of the server: keys and values in its memory, found by an index with linear probing. */
+export class ItemTable {
+  readonly #plan: KvPlan;
+  readonly #memory: ProgramMemory;
+  readonly #address: number;
+  readonly #itemBytes: number;
+  readonly #places: Int32Array;
+  readonly #key: Uint8Array<ArrayBuffer>;
+
+  /** Maps the memory and puts in every item of this thread. */
+  constructor(plan: KvPlan, memory: ProgramMemory, server: number) {
+    const items = Array.from({ length: plan.items }, (_, item) => item);
+    const own = items.filter((item) => serverOfItem(plan, item) === server);
+    this.#plan = plan;
+    this.#memory = memory;
+    this.#itemBytes = Math.ceil((plan.keyBytes + plan.valueBytes) / 8) * 8;
+    this.#key = new Uint8Array(plan.keyBytes);
+    this.#places = new Int32Array(2 ** Math.ceil(Math.log2(2 * own.length + 1))).fill(emptyPlace);
+    this.#address = memory.map(Math.max(1, own.length) * this.#itemBytes);
+    const bytes = new Uint8Array(this.#itemBytes);
+    for (const [place, item] of own.entries()) {
+      writeKey(bytes, 0, plan, item);
+      writeValue(bytes, plan.keyBytes, plan, item, 0);
+      memory.write(this.#addressOf(place), bytes);
+      let at = this.#slotOf(bytes, 0);
+      while (this.#places[at] !== emptyPlace) at = (at + 1) & (this.#places.length - 1);
+      this.#places[at] = place;
+    }
+  }
+
+  /** Where the value of this key is. @throws InvariantError for a key that no item has */
+  valueAddress(bytes: Uint8Array, from: number): number {
+    const mask = this.#places.length - 1;
+    for (let at = this.#slotOf(bytes, from); this.#places[at] !== emptyPlace; at = (at + 1) & mask) {
+      const address = this.#addressOf(this.#places[at]!);
+      this.#memory.readInto(address, this.#key);
+      if (this.#key.every((byte, index) => byte === bytes[from + index])) return address + this.#key.length;
+    }
+    const text = Array.from(bytes.subarray(from, from + this.#plan.keyBytes)).join(' ');
+    throw new InvariantError('key of a request', text, 'the key of an item');
+  }
+
+  #addressOf(place: number): number {
+    return this.#address + place * this.#itemBytes;
+  }
+
+  #slotOf(bytes: Uint8Array, from: number): number {
+    return mixed(wordAt(bytes, from), 0) & (this.#places.length - 1);
+  }
+}

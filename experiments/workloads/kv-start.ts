@@ -1,0 +1,50 @@
+/**
+ * How the programs of the store begin to measure at one instant. Threads of one host agree over the other one, whose programs have
+ * the exchange between them:
+ *
+ *     server s ── served ──► client 0 ─┐
+ *                            client c ─┴─ up ──► server 0 ── instant ──► clients; client 0 ── instant ──► server s
+ *
+ * Then all sleep until that instant. Before it nothing is under way, so that counters can be read there.
+ */
+import type { ProgramContext } from '../../machine/index.ts';
+import type { KvArgs } from './kv-plan.ts';
+import { announceStart, startLeadPs } from './perf-start.ts';
+
+/** Of a client. Waits for the instant at which all begin. */
+export async function clientBegins(program: ProgramContext): Promise<void> {
+  const { exchange, args } = program;
+  const { kv, thread = 0 } = args as unknown as KvArgs;
+  if (thread === 0) for (let server = 1; server < kv.servers; server++) await exchange.take('kv.served');
+  await exchange.put('kv.up', true);
+  const startPs = (await exchange.take(`kv.go.${thread}`)) as number;
+  if (thread === 0)
+    for (let server = 1; server < kv.servers; server++) await exchange.put(`kv.serve.${server}`, startPs);
+  meterFrom(program, startPs);
+  await sleepUntil(program, startPs);
+}
+
+/** Of a thread of the server. */
+export async function serverBegins(program: ProgramContext): Promise<void> {
+  const { exchange, cpu, args } = program;
+  const { threads = 1, thread = 0 } = args as unknown as KvArgs;
+  if (thread > 0) {
+    await exchange.put('kv.served', true);
+    await sleepUntil(program, (await exchange.take(`kv.serve.${thread}`)) as number);
+    return;
+  }
+  for (let client = 0; client < threads; client++) await exchange.take('kv.up');
+  await cpu.settle();
+  const startPs = Number(cpu.instantPs) + startLeadPs;
+  announceStart(program, startPs);
+  for (let client = 0; client < threads; client++) await exchange.put(`kv.go.${client}`, startPs);
+  meterFrom(program, startPs);
+  await sleepUntil(program, startPs);
+}
+
+function meterFrom({ args, meter }: ProgramContext, startPs: number): void {
+  if ((args as unknown as KvArgs).load !== undefined) meter.beginAt(startPs);
+}
+
+const sleepUntil = ({ cpu }: ProgramContext, startPs: number): Promise<void> =>
+  cpu.sleep(startPs - Number(cpu.instantPs));

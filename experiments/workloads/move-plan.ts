@@ -1,0 +1,69 @@
+/** What the sender and the receiver of `move` agree on, and what each returns. */
+import type { JsonValue } from '../../machine/index.ts';
+
+/** Ways to move the file, in the order they are run. */
+export const moveMethods = ['SEND', 'WRITE', 'READ'] as const;
+export type MoveMethod = (typeof moveMethods)[number];
+
+/** Given to both programs. */
+export interface MoveArgs {
+  /** Path of the file; only the sender opens it. */
+  readonly file: string;
+  readonly fileBytes: number;
+  readonly chunkBytes: number;
+  /** Chunks under way at once, and slots of the rings on both sides. */
+  readonly window: number;
+  /** Increments of each of the two counters. */
+  readonly atomicCount: number;
+}
+
+/** Bytes of chunk `index`: all are `chunkBytes` but the last. */
+export const chunkLengthOf = ({ fileBytes, chunkBytes }: MoveArgs, index: number): number =>
+  Math.min(chunkBytes, fileBytes - index * chunkBytes);
+
+export const chunkCountOf = ({ fileBytes, chunkBytes }: MoveArgs): number =>
+  Math.ceil(fileBytes / chunkBytes);
+
+/** One way of moving the file, as one side saw it. */
+export interface MoveLeg {
+  readonly method: MoveMethod;
+  readonly startPs: number;
+  readonly endPs: number;
+  readonly sha256: string;
+}
+
+export interface MoveSenderResult {
+  readonly legs: readonly MoveLeg[];
+  readonly atomics: { readonly startPs: number; readonly endPs: number; readonly compareRetries: number };
+}
+
+export interface MoveReceiverResult {
+  readonly legs: readonly MoveLeg[];
+  /** The two counters in the receiver's memory at the end. */
+  readonly fetchAddTotal: number;
+  readonly compareSwapTotal: number;
+}
+
+/** What the two rings need of each other: exchanged as the note of the connection. */
+export interface RingNote {
+  readonly ringAddress: number;
+  readonly ringKey: number;
+  readonly wordsAddress: number;
+  readonly wordsKey: number;
+}
+
+export const noteOf = (note: RingNote): JsonValue => ({ ...note });
+
+/** Offsets in the page of words that each side exposes. */
+export const wordOffsets = {
+  /** Chunks the other side has made available, and those it has consumed: written by it. */
+  available: 0,
+  consumed: 64,
+  /** Counters of FETCH_ADD and CMP_SWAP. */
+  fetchAdd: 128,
+  compareSwap: 192,
+  /** Where results of atomics land, and from where words are sent. */
+  result: 256,
+  outgoing: 320,
+} as const;
+export const wordsBytes = 4096;

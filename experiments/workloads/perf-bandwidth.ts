@@ -1,0 +1,276 @@
+/**
+ * The bandwidth tests, as perftest runs them: as many messages in flight as the send queues hold, one completion for
+ * every `cqModeration` of a QP; the client measures from its first post to its last completion.
+ */
+import { psPerMs } from '../../base/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { IbvWc } from '../../userlib/index.ts';
+import { countCycles } from './core-cycles.ts';
+import { awaitPeerEnd, hostWorkOf } from './host-work.ts';
+import { openPerfLink, type PerfLink } from './perf-link.ts';
+import { offerAll } from './perf-load.ts';
+import { type BandwidthResult, isReliable, type PerfArgs, type PerfSide } from './perf-plan.ts';
+import { resultOf } from './perf-rates.ts';
+import { isReceive, Receiver } from './perf-receiver.ts';
+import { announceEnd, labelOf, startsTogether, startTogether } from './perf-start.ts';
+import type { PerfStream } from './perf-stream.ts';
+import { barrier } from './rc-endpoint.ts';
+
+export const bandwidthClient = (program: ProgramContext): Promise<JsonValue> => runSide(program, true);
+export const bandwidthServer = (program: ProgramContext): Promise<JsonValue> => runSide(program, false);
+
+async function runSide(program: ProgramContext, isClient: boolean): Promise<JsonValue> {
+  const link = await openPerfLink(program, isClient);
+  const { args, streams } = link;
+  if (args.warmupIterations !== undefined) {
+    await runPhase(link, isClient, args.warmupIterations);
+    for (const stream of streams) stream.restart();
+  }
+  if (startsTogether(args)) await startTogether(program, isClient);
+  const cyclesSpent = countCycles(program);
+  const done = await runPhase(link, isClient, args.iterations);
+  const side: PerfSide = { ...done, cycles: done.cycles ?? cyclesSpent() };
+  await announceEnd(program);
+  await barrier(program, labelOf('done', args));
+  return side as unknown as JsonValue;
+}
+
+/** So many messages of each QP, in the direction or directions of the test; under an offered load with the work of the host. */
+async function runPhase(link: PerfLink, isClient: boolean, iterations: number): Promise<Partial<PerfSide>> {
+  const { program, args } = link;
+  if (args.load === undefined) return runMessages(link, isClient, iterations);
+  const cyclesSpent = countCycles(program);
+  const done = await runMessages(link, isClient, iterations);
+  const cycles = done.cycles ?? cyclesSpent();
+  if (!isClient || args.isBidirectional === true) await awaitPeerEnd(program);
+  return { ...done, cycles, ...hostWorkOf(program) };
+}
+
+async function runMessages(
+  link: PerfLink,
+  isClient: boolean,
+  iterations: number,
+): Promise<Partial<PerfSide>> {
+  const { verb, isBidirectional, isEchoed, connection, load } = link.args;
+  const isLoaded = load !== undefined;
+  if (isEchoed === true && !isClient) return answerAll(link, iterations);
+  if (isEchoed === true) return isLoaded ? offerAll(link, iterations) : askAll(link, iterations);
+  if (isBidirectional === true) return isLoaded ? offerAll(link, iterations) : exchangeAll(link, iterations);
+  if (!isClient) {
+    if (verb !== 'send') return {};
+    return isReliable(connection)
+      ? { received: await receiveAll(link, iterations) }
+      : await receiveUntilEnd(link, iterations);
+  }
+  const cyclesSpent = countCycles(link.program);
+  const sent = isLoaded ? await offerAll(link, iterations) : { result: await sendAll(link, iterations) };
+  const cycles = cyclesSpent();
+  if (verb === 'send' && !isReliable(connection)) await sendEnd(link);
+  return { ...sent, cycles };
+}
+
+async function sendAll(link: PerfLink, iterations: number): Promise<BandwidthResult> {
+  const { program, args, streams, sends } = link;
+  const messages = new Messages(args, streams, iterations);
+  while (messages.doneCount < messages.total) {
+    messages.post();
+    messages.completed(sends.checked(await sends.arrival()), sends.taken);
+    program.progress(messages.doneCount, messages.total);
+  }
+  return messages.result();
+}
+
+/** Sends and, where the test has the other side do so with SEND, receives as much: all complete into one CQ. */
+async function exchangeAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
+  const { program, args, streams, sends } = link;
+  const messages = new Messages(args, streams, iterations);
+  const receiver = new Receiver(link);
+  const expected = args.verb === 'send' ? messages.total : 0;
+  while (messages.doneCount < messages.total || receiver.count < expected) {
+    messages.post();
+    const count = sends.checked(await sends.arrival());
+    messages.completed(count, sends.taken);
+    receiver.take(count, sends.taken);
+    program.progress(messages.doneCount, messages.total);
+  }
+  const result = messages.result();
+  return expected === 0 ? { result } : { result, received: { count: receiver.count, expected } };
+}
+
+/** Sends, and sends again when an answer has come: what is in flight has not been answered. */
+async function askAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
+  const { program, args, streams, sends } = link;
+  const messages = new Messages(args, streams, iterations);
+  const receiver = new Receiver(link);
+  while (!messages.isAllDone) {
+    messages.post();
+    const count = sends.checked(await sends.arrival());
+    receiver.take(count, sends.taken);
+    messages.completed(count, sends.taken);
+    program.progress(messages.doneCount, messages.total);
+  }
+  return { result: messages.result(), received: { count: receiver.count, expected: messages.total } };
+}
+
+/** Answers each message on the QP that it came by. */
+async function answerAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
+  const { args, streams, sends } = link;
+  const answers = new Messages(args, streams, iterations, true);
+  const receiver = new Receiver(link);
+  while (!answers.isAllDone) {
+    const count = sends.checked(await sends.arrival());
+    receiver.take(count, sends.taken);
+    answers.completed(count, sends.taken);
+    answers.post();
+  }
+  return { received: { count: receiver.count, expected: answers.total } };
+}
+
+/** The messages of a side that sends: how many are in flight, and the instants that its result is made of. */
+class Messages {
+  readonly total: number;
+  /** Messages that have completed, or of which the other end has been seen. */
+  doneCount = 0;
+  /** Messages whose sends have completed. */
+  #sentCount = 0;
+  /** What has come on each QP: where messages are echoed, answers or what is to be answered. */
+  readonly #echoes: ReadonlyMap<PerfStream, { count: number }> | undefined;
+  readonly #isAnswering: boolean;
+  readonly #args: PerfArgs;
+  readonly #iterations: number;
+  readonly #moderation: number;
+  readonly #listLength: number;
+  readonly #streams: readonly PerfStream[];
+  readonly #streamOf: ReadonlyMap<number, PerfStream>;
+  /** When each message was posted, in the order of all QPs together, and how many had completed when. */
+  readonly #postedPs: number[] = [];
+  readonly #doneCounts: number[] = [];
+  readonly #donePs: number[] = [];
+
+  /** @param isAnswering the other side asks, and each message of this one is an answer */
+  constructor(args: PerfArgs, streams: readonly PerfStream[], iterations: number, isAnswering = false) {
+    const { qpCount, cqModeration, txDepth, postList = 1, isEchoed } = args;
+    this.#isAnswering = isAnswering;
+    if (isEchoed === true) this.#echoes = new Map(streams.map((stream) => [stream, { count: 0 }]));
+    this.#args = args;
+    this.#iterations = iterations;
+    this.#streams = streams;
+    this.#streamOf = new Map(
+      streams.flatMap((stream) => [
+        [stream.qp.qpNum, stream],
+        [stream.receivesAt, stream],
+      ]),
+    );
+    this.#moderation = Math.max(1, Math.min(cqModeration, txDepth, iterations));
+    this.#listLength = postList;
+    this.total = iterations * qpCount;
+  }
+
+  /** Posts as many as may be in flight. */
+  post(): void {
+    for (const stream of this.#streams) {
+      if (this.#listLength === 1) this.#fill(stream);
+      else this.#fillWithLists(stream);
+    }
+  }
+
+  #fill(stream: PerfStream): void {
+    const end = this.#endOf(stream);
+    for (let number = stream.posted; number < end; number++) {
+      this.#postedPs.push(stream.qp.cpu.localPs);
+      stream.post(this.#isSignalled(number));
+    }
+  }
+
+  /** Only whole lists go, but for the last of all. */
+  #fillWithLists(stream: PerfStream): void {
+    const end = this.#endOf(stream);
+    for (;;) {
+      const first = stream.posted;
+      const length = Math.min(this.#listLength, this.#iterations - first);
+      if (length === 0 || first + length > end) return;
+      for (let at = 0; at < length; at++) this.#postedPs.push(stream.qp.cpu.localPs);
+      stream.postList(length, (index) => this.#isSignalled(first + index));
+    }
+  }
+
+  /** Every message has been sent and, where it is to be, answered. */
+  get isAllDone(): boolean {
+    return this.doneCount === this.total && this.#sentCount === this.total;
+  }
+
+  #endOf(stream: PerfStream): number {
+    const { txDepth } = this.#args;
+    const end = Math.min(this.#iterations, stream.completed + txDepth);
+    const echo = this.#echoes?.get(stream);
+    if (echo === undefined) return end;
+    return Math.min(end, this.#isAnswering ? echo.count : echo.count + txDepth);
+  }
+
+  #isSignalled(number: number): boolean {
+    return number % this.#moderation === this.#moderation - 1 || number === this.#iterations - 1;
+  }
+
+  /** So many completions were taken, now: each of a send stands for those before it in its queue. */
+  completed(count: number, taken: readonly IbvWc[]): void {
+    for (let at = 0; at < count; at++) {
+      const stream = this.#streamOf.get(taken[at]!.qpNum)!;
+      const echo = this.#echoes?.get(stream);
+      if (isReceive(taken[at]!)) {
+        if (echo === undefined) continue;
+        echo.count++;
+        this.doneCount++;
+        continue;
+      }
+      const finished = Math.min(this.#moderation, this.#iterations - stream.completed);
+      stream.completed += finished;
+      this.#sentCount += finished;
+      if (echo === undefined) this.doneCount += finished;
+    }
+    this.#doneCounts.push(this.doneCount);
+    this.#donePs.push(this.#streams[0]!.qp.cpu.localPs);
+  }
+
+  result(): BandwidthResult {
+    const { sizeBytes, qpCount, sizes } = this.#args;
+    const bytes = this.#streams.reduce((sum, { drawnBytes }) => sum + drawnBytes, 0);
+    const meanBytes = sizes === undefined ? sizeBytes : bytes / this.total;
+    return resultOf(meanBytes, this.total, this.#postedPs, this.#doneCounts, this.#donePs, qpCount);
+  }
+}
+
+type Received = NonNullable<PerfSide['received']>;
+
+async function receiveAll(link: PerfLink, iterations: number): Promise<Received> {
+  const { args, receives } = link;
+  const receiver = new Receiver(link);
+  const expected = iterations * args.qpCount;
+  while (receiver.count < expected) receiver.take(await receives.wait(), receives.taken);
+  return { count: receiver.count, expected };
+}
+
+/**
+ * Over an unreliable service messages that find no receive are lost: one with immediate data comes behind all others, long after
+ * them. Its core is measured until the last message that came.
+ */
+async function receiveUntilEnd(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
+  const { program, args, receives } = link;
+  const receiver = new Receiver(link);
+  const cyclesSpent = countCycles(program);
+  let cycles = cyclesSpent();
+  for (let before = 0; !receiver.isEnded; before = receiver.count) {
+    receiver.take(await receives.wait(), receives.taken);
+    if (receiver.count > before) cycles = cyclesSpent();
+  }
+  return { received: { count: receiver.count, expected: iterations * args.qpCount }, cycles };
+}
+
+/** Announces the end, once the receiver has reposted what it took. */
+async function sendEnd({ program, streams, sends }: PerfLink): Promise<void> {
+  await program.cpu.sleep(endPausePs);
+  streams[0]!.postEnd();
+  await sends.wait();
+}
+
+/** Longer than the other side takes for all that it has received. */
+const endPausePs = 10 * psPerMs;

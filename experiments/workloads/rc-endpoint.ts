@@ -1,0 +1,227 @@
+/**
+ * What every program of reliable connections begins with: an open device, a protection domain, completion queues, QPs,
+ * and their connection to those of a program at another host, whose addresses come over the exchange.
+ *
+ *     openEndpoint ─► createRcQps ─► connectRc (RESET ─► INIT ─► RTR ─► RTS)
+ */
+import { ConfigurationError, InvariantError, psPerMs } from '../../base/index.ts';
+import { PortStateVerb } from '../../driver/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import {
+  allocPd,
+  createQp,
+  getDeviceList,
+  IBV_QPT_RC,
+  type IbvContext,
+  type IbvCq,
+  type IbvMr,
+  type IbvPd,
+  type IbvQp,
+  openDevice,
+  type PortAttr,
+  type QpCap,
+  queryPort,
+  regMr,
+} from '../../userlib/index.ts';
+import {
+  announcedOf,
+  ownAddressOf,
+  type PeerAddress,
+  type PortAddress,
+  peerFrom,
+  type RouteChoice,
+} from './port-address.ts';
+import { allAccess, type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
+
+/** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */
+export const rcDefaults = {
+  readAtomicMax: 16,
+  timeoutCode: 14,
+  rnrTimerCode: 12,
+  retryCount: 7,
+  rnrRetryCount: 7,
+} as const;
+
+export interface RcEndpoint {
+  readonly program: ProgramContext;
+  readonly context: IbvContext;
+  readonly pd: IbvPd;
+  readonly port: PortAttr;
+  /** Where the port is found. */
+  readonly own: PeerAddress;
+}
+
+/** A buffer of the program with its region. */
+export interface RcBuffer {
+  readonly address: number;
+  readonly lengthBytes: number;
+  readonly region: IbvMr;
+}
+
+/** What the other side says of itself. */
+export interface RcPeer extends PortAddress {
+  readonly qpNumbers: readonly number[];
+  readonly firstPsns: readonly number[];
+  /** What the programs agreed on. */
+  readonly note: JsonValue;
+}
+
+/** Opens the first device of the host. */
+export async function openEndpoint(program: ProgramContext, route?: RouteChoice): Promise<RcEndpoint> {
+  const [device] = getDeviceList(program.verbs);
+  if (device === undefined) throw new InvariantError('devices', 0, 'at least 1');
+  const context = await openDevice(device);
+  const pd = await allocPd(context);
+  const port = await activePort(program, context);
+  return { program, context, pd, port, own: await ownAddressOf(context, port, route) };
+}
+
+/** Waits until the port is active: before that it has no LID, or its link is not up, when the other side comes up late. */
+async function activePort({ cpu }: ProgramContext, context: IbvContext): Promise<PortAttr> {
+  for (let waitedMs = 0; ; waitedMs++) {
+    const port = await queryPort(context, 1);
+    if (port.state === PortStateVerb.IBV_PORT_ACTIVE || waitedMs === portWaitMs) return port;
+    await cpu.sleep(psPerMs);
+  }
+}
+
+/** A minute: by then the other side has stopped waiting. */
+const portWaitMs = 60_000;
+
+/** Maps and registers a buffer, with all rights unless others are asked for. */
+export async function createBuffer(
+  endpoint: RcEndpoint,
+  lengthBytes: number,
+  access = allAccess,
+): Promise<RcBuffer> {
+  const address = endpoint.program.memory.map(Math.max(1, lengthBytes));
+  const region = await regMr(endpoint.pd, address, Math.max(1, lengthBytes), access);
+  return { address, lengthBytes, region };
+}
+
+/** Makes `count` QPs in RESET that complete into these CQs. */
+export async function createRcQps(
+  { pd }: RcEndpoint,
+  count: number,
+  cqs: { readonly send: IbvCq; readonly receive: IbvCq },
+  cap: Partial<QpCap>,
+  inlRecvSz = 0,
+): Promise<IbvQp[]> {
+  const qps: IbvQp[] = [];
+  for (let index = 0; index < count; index++) {
+    const init = { sendCq: cqs.send, recvCq: cqs.receive, qpType: IBV_QPT_RC, cap: { ...cap }, inlRecvSz };
+    qps.push(await createQp(pd, init));
+  }
+  return qps;
+}
+
+/**
+ * Connects QPs to the same number of QPs of the program at the other host that calls this with the same label. Between
+ * `beforeReady` receives can be posted: it runs in INIT, before anything can arrive.
+ */
+export async function connectRc(
+  endpoint: RcEndpoint,
+  qps: readonly IbvQp[],
+  label: string,
+  note: JsonValue = null,
+  beforeReady: () => void = () => {},
+  pathMtuBytes = 0,
+): Promise<RcPeer> {
+  return connectQps(endpoint, qps, label, note, { beforeReady, ...rcSteps(endpoint, pathMtuBytes) });
+}
+
+/** How a RC QP comes to where it sends and receives. */
+export function rcSteps(endpoint: RcEndpoint, pathMtuBytes: number): Pick<QpSteps, 'init' | 'ready'> {
+  const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, pathMtuBytes) };
+  return {
+    init: (qp) => toInit(qp),
+    ready: async (qp, address, firstPsn) => {
+      await toRtr(qp, address, attributes);
+      await toRts(qp, firstPsn, attributes);
+    },
+  };
+}
+
+/** How QPs of a service come to where they send and receive, or one of both. */
+export interface QpSteps<Q = IbvQp> {
+  init(qp: Q): Promise<void>;
+  /** Runs in INIT. */
+  beforeReady(): void;
+  /** @param address of the QP at the other host; @param firstPsn of this one */
+  ready(qp: Q, address: RcAddress, firstPsn: number): Promise<void>;
+  /** Runs when all are ready, right before the other side is notified. */
+  afterReady?(): Promise<void>;
+}
+
+/** {@link connectRc} for QPs of any service. */
+export async function connectQps<Q extends Pick<IbvQp, 'qpNum'>>(
+  endpoint: RcEndpoint,
+  qps: readonly Q[],
+  label: string,
+  note: JsonValue,
+  steps: QpSteps<Q>,
+): Promise<RcPeer> {
+  const { program } = endpoint;
+  const firstPsns = qps.map(() => program.random.below(1 << 24));
+  for (const qp of qps) await steps.init(qp);
+  steps.beforeReady();
+  const qpNumbers = qps.map(({ qpNum }) => qpNum);
+  const own: RcPeer = { ...announcedOf(endpoint.own), qpNumbers, firstPsns, note };
+  await putPeer(program, label, own);
+  const peer = await takePeer(program, label, qps.length);
+  for (const [index, qp] of qps.entries()) {
+    const there = peerFrom(endpoint.own, peer);
+    const address = { ...there, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
+    await steps.ready(qp, address, firstPsns[index]!);
+  }
+  await steps.afterReady?.();
+  // Neither side sends before both can receive.
+  await barrier(program, `${label}.ready`);
+  return peer;
+}
+
+/** Code of a path MTU in bytes; 0 is the port's. */
+export function pathMtuOf({ port }: RcEndpoint, pathMtuBytes: number): PortAttr['activeMtu'] {
+  const code = pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes);
+  if (code > port.activeMtu)
+    throw new ConfigurationError(
+      'path MTU',
+      pathMtuBytes,
+      `at most the port's, ${128 * 2 ** port.activeMtu}`,
+    );
+  return code;
+}
+
+/** QPs announced at once: an exchanged value holds so many. */
+const announcedQps = 256;
+
+/** One value for each 256 QPs; the first carries the note. */
+async function putPeer({ exchange }: ProgramContext, label: string, peer: RcPeer): Promise<void> {
+  const { qpNumbers, firstPsns, note, ...address } = peer;
+  for (let at = 0; at === 0 || at < qpNumbers.length; at += announcedQps) {
+    const qpns = qpNumbers.slice(at, at + announcedQps);
+    const psns = firstPsns.slice(at, at + announcedQps);
+    await exchange.put(label, { ...address, qpNumbers: qpns, firstPsns: psns, note: at === 0 ? note : null });
+  }
+}
+
+async function takePeer({ exchange }: ProgramContext, label: string, count: number): Promise<RcPeer> {
+  const first = (await exchange.take(label)) as unknown as RcPeer;
+  const qpNumbers = [...first.qpNumbers];
+  const firstPsns = [...first.firstPsns];
+  while (qpNumbers.length < count) {
+    const next = (await exchange.take(label)) as unknown as RcPeer;
+    qpNumbers.push(...next.qpNumbers);
+    firstPsns.push(...next.firstPsns);
+  }
+  return { ...first, qpNumbers, firstPsns };
+}
+
+/** Waits until the program at the other host has come to the barrier of this name. */
+export async function barrier({ exchange }: ProgramContext, name: string): Promise<void> {
+  await exchange.put(name, true);
+  await exchange.take(name);
+}
+
+/** IBV_MTU_256 is 1, IBV_MTU_4096 is 5. */
+const mtuCodeOf = (bytes: number): PortAttr['activeMtu'] => (Math.log2(bytes) - 7) as PortAttr['activeMtu'];

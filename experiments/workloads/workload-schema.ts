@@ -1,0 +1,32 @@
+/** The JSON Schema of a workload, made of the table of its fields. What fits together is checked by `checkedWorkload` alone. */
+import type { JsonValue } from '../../machine/index.ts';
+import { perfTestNames } from './perf-plan.ts';
+import { type WorkloadField, workloadFieldNames, workloadFields } from './workload-fields.ts';
+
+export const workloadSchemaName = 'hca-workload/1';
+
+/** Draft 7, as the schemas of outputs. */
+export function workloadSchema(): JsonValue {
+  const fields = workloadFieldNames.map((name) => [name, schemaOf(workloadFields[name])]);
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    $id: 'https://hca-emulator/schemas/hca-workload-1.schema.json',
+    title: workloadSchemaName,
+    description: 'A workload: what the programs of `hca perf` are to do. What is left out has its default.',
+    type: 'object',
+    required: ['test'],
+    additionalProperties: false,
+    properties: {
+      test: { enum: [...perfTestNames], description: 'test of perftest, or kv-rpc' },
+      ...(Object.fromEntries(fields) as Record<string, JsonValue>),
+    },
+  };
+}
+
+function schemaOf(field: WorkloadField): JsonValue {
+  const { meaning: description } = field;
+  if (field.kind === 'flag') return { type: 'boolean', description };
+  if (field.kind === 'choice') return { enum: [...field.choices], description };
+  if (field.kind === 'text') return { type: 'string', pattern: `^${field.form}$`, description };
+  return { type: 'integer', minimum: field.min, maximum: field.max, description };
+}

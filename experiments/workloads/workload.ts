@@ -1,0 +1,219 @@
+/**
+ * A workload: what the programs of `perf` are to do, as plain JSON that a user writes, and as one line of text.
+ *
+ *     { test: 'write-bw', size: 64, region: 67108864, pattern: 'random' }
+ *     write-bw,size=64,region=64Mi,pattern=random
+ *
+ * The fields are those of `workload-fields.ts`; what is left out has perftest's default.
+ */
+import { ConfigurationError } from '../../base/index.ts';
+import { hintFor } from '../../machine/profile/index.ts';
+import { type KvPlan, kvDefaults } from './kv-plan.ts';
+import { loadDefaults } from './offered-load.ts';
+import {
+  isKvTest,
+  isLatencyTest,
+  type PerfArgs,
+  type PerfRegion,
+  type PerfTestName,
+  perfDefaults,
+  perfTestNames,
+  verbOf,
+} from './perf-plan.ts';
+import { readyWorkload, readyWorkloadNames } from './ready-workloads.ts';
+import {
+  checkedField,
+  type FieldValue,
+  fieldText,
+  parsedField,
+  type WorkloadFieldName,
+  type WorkloadValues,
+  workloadFieldNames,
+  workloadFields,
+} from './workload-fields.ts';
+import { checkFit, type FieldNaming, iterationsOf, qpsOf, sharesOf, sizeOf } from './workload-rules.ts';
+
+export interface Workload extends WorkloadValues {
+  readonly test: PerfTestName;
+}
+
+const byField: FieldNaming = (field) => field;
+
+/**
+ * @param names what is accepted where the name stands
+ * @throws ConfigurationError that suggests the nearest
+ */
+export function checkedTest(name: unknown, names: readonly string[] = perfTestNames): PerfTestName {
+  const test = perfTestNames.find((candidate) => candidate === name);
+  if (test !== undefined) return test;
+  const hint = typeof name === 'string' ? hintFor(name, names) : '';
+  throw new ConfigurationError('test', name, `one of ${names.join(', ')}${hint}`);
+}
+
+/**
+ * Checks each field and that they fit each other; undefined fields are left out, the others in canonical order.
+ * @param named what the fields are called where they come from
+ * @throws ConfigurationError naming field, value and what would be accepted; an unknown field is answered with the nearest
+ */
+export function checkedWorkload(value: unknown, named: FieldNaming = byField): Workload {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ConfigurationError('workload', value, 'an object such as { "test": "write-bw", "size": 64 }');
+  const given = value as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(given)) if (name !== 'test') checkedName(name);
+  const values: Partial<Record<WorkloadFieldName, FieldValue>> = {};
+  for (const name of workloadFieldNames) {
+    const member = given[name];
+    if (member !== undefined) values[name] = checkedField(named(name), workloadFields[name], member);
+  }
+  const workload = { test: checkedTest(given['test']), ...values } as Workload;
+  checkFit(workload, named);
+  return workload;
+}
+
+function checkedName(name: string): WorkloadFieldName {
+  const found = workloadFieldNames.find((candidate) => candidate === name);
+  if (found !== undefined) return found;
+  const hint = hintFor(name, workloadFieldNames);
+  throw new ConfigurationError('workload field', name, `one of ${workloadFieldNames.join(', ')}${hint}`);
+}
+
+/**
+ * Reads `write-bw,size=64,region=64Mi,pattern=random`: the test, or a ready workload, first; a flag may stand alone.
+ * @throws ConfigurationError as {@link checkedWorkload} does
+ */
+export function parsedWorkload(text: string): Workload {
+  const [test, ...parts] = text.split(',').map((part) => part.trim());
+  const words = new Map<WorkloadFieldName, string>();
+  let last: WorkloadFieldName | undefined;
+  for (const part of parts) {
+    const at = part.indexOf('=');
+    // A list goes on behind its comma.
+    if (at < 0 && last !== undefined && /^\d/.test(part)) {
+      words.set(last, `${words.get(last)},${part}`);
+      continue;
+    }
+    last = checkedName(at < 0 ? part : part.slice(0, at).trim());
+    if (words.has(last)) throw new ConfigurationError(last, part, 'given once');
+    if (at < 0 && workloadFields[last].kind !== 'flag')
+      throw new ConfigurationError('workload', text, `a value: ${last}=…`);
+    words.set(last, at < 0 ? 'true' : part.slice(at + 1).trim());
+  }
+  const values = [...words].map(([name, word]) => [name, parsedField(name, workloadFields[name], word)]);
+  return checkedWorkload({ ...startOf(test!), ...(Object.fromEntries(values) as object) });
+}
+
+/** What a test, or a ready workload of this name, begins with. */
+export const startOf = (name: string): Workload =>
+  readyWorkload(name) ?? { test: checkedTest(name, [...perfTestNames, ...readyWorkloadNames]) };
+
+/** The one text of a workload, in canonical order; {@link parsedWorkload} reads it. */
+export function workloadText(workload: Workload): string {
+  const words = workloadFieldNames.flatMap((name) => {
+    const value = workload[name];
+    return value === undefined ? [] : [`${name}=${fieldText(workloadFields[name], value)}`];
+  });
+  return [workload.test, ...words].join(',');
+}
+
+/** The programs' arguments. @throws ConfigurationError for a workload that does not fit */
+export function perfArgsOf(workload: Workload): PerfArgs {
+  const asked = checkedWorkload(workload);
+  const { test, txDepth, rxDepth, inline, events, cqMod, mtu, onDemand, threads } = asked;
+  const verb = verbOf(test);
+  const isLatency = isLatencyTest(test);
+  const sizeBytes = sizeOf(asked);
+  return {
+    verb,
+    isLatency,
+    sizeBytes,
+    iterations: iterationsOf(asked),
+    qpCount: qpsOf(asked),
+    txDepth: txDepth ?? perfDefaults.txDepth,
+    rxDepth: rxDepth ?? perfDefaults.rxDepth,
+    inlineBytes: inline ?? (isLatency || isKvTest(test) ? inlineOf(asked) : 0),
+    usesEvents: events === true,
+    cqModeration: cqMod ?? moderationOf(asked),
+    mtuBytes: mtu ?? 0,
+    ...routeOf(asked),
+    ...(asked.region === undefined ? {} : { region: regionOf(asked.region, asked) }),
+    ...(onDemand === undefined ? {} : { isOnDemand: onDemand }),
+    ...(threads === undefined || threads === 1 ? {} : { threads }),
+    ...extrasOf(asked),
+    ...(isKvTest(test) ? { kv: kvOf(asked) } : {}),
+  };
+}
+
+function routeOf({ gidIndex, trafficClass }: Workload): Pick<PerfArgs, 'route'> {
+  if (gidIndex === undefined && trafficClass === undefined) return {};
+  const place = gidIndex === undefined ? {} : { gidIndex };
+  return { route: { ...place, ...(trafficClass === undefined ? {} : { trafficClass }) } };
+}
+
+const kvOf = ({ servers, window, keySize, valueSize, items, gets, lookup, pattern }: Workload): KvPlan => ({
+  servers: servers ?? kvDefaults.servers,
+  window: window ?? kvDefaults.window,
+  keyBytes: keySize ?? kvDefaults.keyBytes,
+  valueBytes: valueSize ?? kvDefaults.valueBytes,
+  items: items ?? kvDefaults.items,
+  getPercent: gets ?? kvDefaults.getPercent,
+  lookupCycles: lookup ?? kvDefaults.lookupCycles,
+  pattern: pattern ?? kvDefaults.pattern,
+});
+
+/** One completion for so many requests, where the workload does not say. */
+function moderationOf({ test, postList = 1, rate }: Workload): number {
+  if (isKvTest(test)) return kvDefaults.cqModeration;
+  // The time of each message is measured.
+  if (rate !== undefined) return 1;
+  return postList === 1 ? perfDefaults.cqModeration : postList;
+}
+
+/** perftest's: datagrams take less than messages of connections. */
+const inlineOf = ({ test, connection }: Workload): number =>
+  connection === 'UD' || isKvTest(test)
+    ? perfDefaults.datagramInlineBytes
+    : perfDefaults.inlineBytes[verbOf(test)];
+
+/** What differs from perftest's plain test; nothing of what was not asked for. */
+function extrasOf(asked: Workload): Partial<PerfArgs> {
+  const {
+    connection = 'RC',
+    postList = 1,
+    bidirectional,
+    warmup,
+    sizes,
+    pageSize,
+    blueflame,
+    moderation,
+    useSrq,
+  } = asked;
+  const [count = 0, microseconds = 0] = moderation?.split(':').map(Number) ?? [];
+  return {
+    ...(connection === 'RC' ? {} : { connection }),
+    ...(postList === 1 ? {} : { postList }),
+    ...(useSrq === true ? { usesSrq: true } : {}),
+    ...(bidirectional === true ? { isBidirectional: true } : {}),
+    ...(asked.echo === true ? { isEchoed: true } : {}),
+    ...(warmup === undefined ? {} : { warmupIterations: warmup }),
+    ...(sizes === undefined ? {} : { sizes: sharesOf(sizes) }),
+    ...(pageSize === '2M' ? { pageBytes: 2 ** 21 } : {}),
+    ...(blueflame === 'off' ? { usesBlueFlame: false } : {}),
+    ...(moderation === undefined ? {} : { eventModeration: { count, microseconds } }),
+    ...(asked.rate === undefined
+      ? {}
+      : {
+          load: {
+            perSecond: asked.rate,
+            arrivals: asked.arrivals ?? loadDefaults.arrivals,
+            backlog: asked.backlog ?? loadDefaults.backlog,
+          },
+        }),
+  };
+}
+
+const regionOf = (bytes: number, { pattern = 'sequential', stride, keys = 1 }: Workload): PerfRegion => ({
+  bytes,
+  pattern,
+  ...(stride === undefined ? {} : { strideBytes: stride }),
+  ...(keys === 1 ? {} : { keys }),
+});

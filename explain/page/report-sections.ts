@@ -1,0 +1,259 @@
+/**
+ * The sections of a report: the life of each operation, every block with what it did and why it waited, processors, PCIe, cable,
+ * caches, interrupts, the ledgers' checks. All of it is made from the report's JSON alone.
+ */
+import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '../../machine/index.ts';
+import { bytesText, countText, shareText, timeText } from '../text/format.ts';
+import { faultLines } from '../text/render.ts';
+import { stagesShown } from '../text/stages-shown.ts';
+import { bar, type Html, html, type Segment, table } from './html.ts';
+
+/** A host: a simulated one has processors, of a guest's nothing is known but its device. */
+interface HostShown {
+  readonly cpu?: NodeReport['cpu'];
+  readonly memoryBus?: NodeReport['memoryBus'];
+  readonly nic?: NodeReport['nic'];
+  readonly hca: Pick<NodeReport['hca'], 'blocks' | 'caches'>;
+  readonly pcie: NodeReport['pcie'];
+  readonly interrupts: readonly InterruptShown[];
+}
+
+/** Steps that one kind of host has and the other has not are left out. */
+type InterruptShown = Pick<NodeReport['interrupts'][number], 'vector'> &
+  Partial<Omit<NodeReport['interrupts'][number], 'vector'>>;
+
+/** What a report of the simulated machine and one of served devices have in common. */
+export interface ReportShown extends Pick<Report, 'elapsedPs' | 'operations' | 'wire' | 'configHash'> {
+  readonly nodes: readonly HostShown[];
+  readonly checks: { readonly balanced: boolean };
+  readonly faults?: Report['faults'];
+}
+
+const COLOUR_COUNT = 10;
+
+export function reportSections(report: ReportShown): Html {
+  return html`${stagesOf(report)}
+${diagramOf(report)}
+${processorsOf(report)}
+${linksOf(report)}
+${cachesOf(report)}
+${interruptsOf(report)}
+${checksOf(report)}`;
+}
+
+function stagesOf({ operations }: ReportShown): Html {
+  const stages = stagesShown(Object.values(operations));
+  const done = Object.entries(operations).filter(([, { count }]) => count > 0);
+  if (done.length === 0) return html``;
+  const meanPs = ([, { count, milestonesPs }]: (typeof done)[number], stage: string): number =>
+    Math.round((milestonesPs[stage] ?? 0) / count);
+  const totals = done.map((entry) => stages.reduce((sum, stage) => sum + meanPs(entry, stage), 0));
+  const longest = Math.max(...totals);
+  const segmentsOf = (entry: (typeof done)[number]): Segment[] =>
+    stages.map((name, at) => {
+      const value = meanPs(entry, name);
+      return { name, value, text: timeText(value), colour: `c${at % COLOUR_COUNT}` };
+    });
+  const counted = stages.filter((stage) => done.some((entry) => meanPs(entry, stage) > 0));
+  return html`<h2>The life of an operation</h2>
+<p>Where its time went, from the post until the program took the completion: the mean of what was waited for, one after the other.</p>
+<p>${counted.map((stage) => html`<span class="key"><i class="c${stages.indexOf(stage) % COLOUR_COUNT}"></i>${stage}</span>`)}</p>
+<div class="life">${done.map((entry) => html`<span>${entry[0]}</span>${bar(segmentsOf(entry), longest)}`)}</div>
+${table(
+  'Mean of each stage, and how long operations took',
+  ['operation', 'count', 'p50', 'p99', ...counted],
+  done.map((entry) => {
+    const [name, { count, latencyPs }] = entry;
+    const quantile = (which: 'p50' | 'p99'): string =>
+      latencyPs === null ? '–' : timeText(latencyPs[which]);
+    return [
+      name,
+      countText(count),
+      quantile('p50'),
+      quantile('p99'),
+      ...counted.map((stage) => timeText(meanPs(entry, stage))),
+    ];
+  }),
+)}`;
+}
+
+const stalledOf = ({ stalledCycles }: BlockRow): number =>
+  Object.values(stalledCycles).reduce((sum, cycles) => sum + cycles, 0);
+
+/** Works while drivers set up, for longer than all data takes: bars are not scaled by it. */
+const OFF_SCALE = 'commandProcessor';
+
+function diagramOf({ nodes, wire }: ReportShown): Html {
+  const works = nodes.flatMap(({ hca, nic }) =>
+    Object.entries(nic?.blocks ?? hca.blocks)
+      .filter(([name]) => name !== OFF_SCALE)
+      .map(([, block]) => block.busyCycles + stalledOf(block)),
+  );
+  const longest = Math.max(1, ...works);
+  const cables = wire.map(
+    ({
+      from,
+      to,
+      busyPs,
+      packets,
+      bytes,
+      creditWaitPs,
+      serializerWaitPs,
+      pauseWaitPs,
+    }) => html`<div class="unit"><h3>cable ${from} → ${to}</h3>
+<p>${countText(packets)} packets, ${bytesText(bytes)}; busy ${timeText(busyPs)}; waited ${timeText(creditWaitPs)} for credits, ${timeText(serializerWaitPs)} for the link${pauseWaitPs === undefined ? '' : `, ${timeText(pauseWaitPs)} for the end of a pause`}</p></div>`,
+  );
+  return html`<h2>What each block did</h2>
+<p><span class="key"><i class="busy"></i>busy</span><span class="key"><i class="stalled"></i>stalled</span> Bars are as long as the cycles at
+work and in waiting; the longest of all fills its card, the ${OFF_SCALE}'s aside, which works while drivers set up. The rest of the time a block was idle.</p>
+<div class="diagram">${nodes.map((node, at) => deviceOf(node, at, longest))}<div>${cables}</div></div>`;
+}
+
+function deviceOf({ hca, nic }: HostShown, node: number, longest: number): Html {
+  const blocks = Object.entries(nic?.blocks ?? hca.blocks);
+  return html`<div class="unit"><h3>${nic === undefined ? 'HCA' : 'NIC'} ${node}</h3>${blocks.map(([name, block]) => blockOf(name, block, longest))}</div>`;
+}
+
+function blockOf(name: string, block: BlockRow, longest: number): Html {
+  const stalled = stalledOf(block);
+  const share = (cycles: number): string =>
+    `${countText(cycles)} cycles, ${shareText(cycles, block.elapsedCycles)} of the run`;
+  const reasons = Object.entries(block.stalledCycles)
+    .filter(([, cycles]) => cycles > 0)
+    .toSorted(([, left], [, right]) => right - left)
+    .map(([reason, cycles]) => `${reason} ${countText(cycles)}`);
+  const segments = [
+    { name: 'busy', value: block.busyCycles, text: share(block.busyCycles), colour: 'busy' },
+    { name: 'stalled', value: stalled, text: share(stalled), colour: 'stalled' },
+  ];
+  return html`<div class="block">${name}: ${countText(block.busyCycles)} busy${
+    stalled === 0
+      ? html``
+      : html`, ${countText(stalled)} stalled <span class="why">(${reasons.join(', ')})</span>`
+  }${bar(segments, longest)}</div>`;
+}
+
+function processorsOf({ nodes }: ReportShown): Html {
+  const cores = nodes.flatMap(({ cpu }, node) =>
+    (cpu?.cores ?? []).flatMap(({ cycles, contextSwitches }, core) =>
+      cycles.idle === cycles.total ? [] : [{ name: `host ${node} core ${core}`, cycles, contextSwitches }],
+    ),
+  );
+  const isCause = (name: string): boolean => name !== 'total' && name !== 'ahead';
+  const causes = Object.keys(cores[0]?.cycles ?? {}).filter(
+    isCause,
+  ) as (keyof (typeof cores)[number]['cycles'])[];
+  const counted = causes.filter((cause) => cores.some(({ cycles }) => cycles[cause] > 0));
+  if (nodes.every(({ cpu }) => cpu === undefined)) return html``;
+  return html`<h2>Processors</h2>
+${table(
+  'Cycles by cause',
+  ['core', ...counted, 'total', 'context switches'],
+  cores.map(({ name, cycles, contextSwitches }) => [
+    name,
+    ...counted.map((cause) => countText(cycles[cause])),
+    countText(cycles.total),
+    countText(contextSwitches),
+  ]),
+)}
+${table(
+  'System calls and bytes over the memory bus',
+  ['host', 'calls on the data path', 'calls to set up', 'bytes over the memory bus'],
+  nodes.map(({ cpu, memoryBus }, node) => [
+    `host ${node}`,
+    countText(cpu?.systemCalls.dataPath ?? 0),
+    countText(cpu?.systemCalls.control ?? 0),
+    bytesText(memoryBus?.total ?? 0),
+  ]),
+)}`;
+}
+
+function linksOf({ nodes, elapsedPs }: ReportShown): Html {
+  const directions = nodes.flatMap(({ pcie }, node): (readonly [string, LinkDirection])[] => [
+    [`host ${node} → device`, pcie.toDevice],
+    [`device → host ${node}`, pcie.toHost],
+  ]);
+  const classes = [...new Set(directions.flatMap(([, { classes: each }]) => Object.keys(each)))];
+  return html`<h2>PCIe</h2>
+${table(
+  'TLPs by what they were for, and how long the lanes were taken',
+  ['direction', ...classes, 'TLPs', 'bytes on the link', 'lanes taken'],
+  directions.map(([name, { classes: each, total, linkBytes, busyPs }]) => [
+    name,
+    ...classes.map((kind) => countText(each[kind]?.tlps ?? 0)),
+    countText(total.tlps),
+    bytesText(linkBytes),
+    `${timeText(busyPs)} (${shareText(busyPs, elapsedPs)})`,
+  ]),
+)}`;
+}
+
+function cachesOf({ nodes }: ReportShown): Html {
+  const rows = nodes.flatMap(({ hca }, node) =>
+    Object.entries(hca.caches).flatMap(([name, { hits, misses, evictions, users }]) => {
+      if (hits + misses === 0) return [];
+      const all = [
+        `hca ${node} ${name}`,
+        countText(hits),
+        countText(misses),
+        shareText(hits, hits + misses),
+        countText(evictions),
+      ];
+      const byUser = Object.entries(users).map(([user, use]) => [
+        `hca ${node} ${name}, ${user}`,
+        countText(use.hits),
+        countText(use.misses),
+        shareText(use.hits, use.hits + use.misses),
+        '',
+      ]);
+      return [all, ...byUser];
+    }),
+  );
+  return html`<h2>Caches</h2>
+${table('Look-ups that found what they needed, in all and by the block that asked', ['cache', 'hits', 'misses', 'hit rate', 'evictions'], rows)}`;
+}
+
+/** From the reason of the device to the handler; those that a report does not have are left out. */
+const interruptSteps = [
+  'requested',
+  'moderated',
+  'masked',
+  'coalesced',
+  'sent',
+  'delivered',
+  'handled',
+] as const;
+
+function interruptsOf({ nodes }: ReportShown): Html {
+  const rows = nodes.flatMap(({ interrupts }, node) =>
+    interrupts
+      .filter(({ requested = 0, delivered = 0 }) => requested + delivered > 0)
+      .map((row) => ({ node, row })),
+  );
+  const steps = interruptSteps.filter((step) => rows.some(({ row }) => row[step] !== undefined));
+  return html`<h2>Interrupts</h2>
+${
+  rows.length === 0
+    ? html`<p>None.</p>`
+    : table(
+        'From the reasons of the device to the handler',
+        ['vector', ...steps],
+        rows.map(({ node, row }) => [
+          `host ${node} vector ${row.vector}`,
+          ...steps.map((step) => countText(row[step] ?? 0)),
+        ]),
+      )
+}`;
+}
+
+function checksOf({ checks, faults }: ReportShown): Html {
+  const { balanced, ...others } = checks;
+  const each = others as Readonly<Record<string, CheckReport>>;
+  const failures = Object.entries(each).flatMap(([name, { failures: found }]) =>
+    found.map((failure) => html`<li class="bad">${name}: ${failure}</li>`),
+  );
+  const names = Object.keys(each).join(', ');
+  return html`<h2>Checks</h2>
+${faultLines(faults).map((line) => html`<p>${line}</p>`)}
+${balanced ? html`<p class="good">The ledgers balance: ${names}.</p>` : html`<p class="bad">The ledgers do not balance.</p><ul>${failures}</ul>`}`;
+}

@@ -1,0 +1,252 @@
+/**
+ * One operation step by step: the stages that tile its time from the post to the completion in the program's hands, and in each what
+ * happened meanwhile. The steps' times add up to the operation's latency exactly: each begins where the one before it ended.
+ */
+
+import type { Timeline, TimelineCategory, TimelineRecord } from '../../machine/timeline/index.ts';
+import type { ExactPs } from '../../sim/index.ts';
+import { type OperationFlow, operationFlows } from './flows.ts';
+import { argumentsOf, labelOf } from './labels.ts';
+
+/** Something that happened during a step. */
+interface ExplainedEvent {
+  /** After the post. */
+  readonly afterPs: number;
+  readonly durationPs: number;
+  /** Host or device, and where in it. */
+  readonly where: string;
+  readonly text: string;
+}
+
+interface ExplainedStep {
+  /** A stage of the report's operations, or `taken`: from the departure of the CQE until software has it. */
+  readonly stage: string;
+  readonly afterPs: number;
+  readonly durationPs: number;
+  /** What is waited for, and why. */
+  readonly text: string;
+  readonly events: readonly ExplainedEvent[];
+}
+
+export interface Explanation {
+  /** Sends of host 0 by number, from 0. */
+  readonly ordinal: number;
+  readonly operation: string;
+  readonly qpn: number;
+  readonly wqeCounter: number;
+  readonly payloadBytes: number;
+  /** Since power-on. */
+  readonly postedPs: number;
+  /** Of all steps together. */
+  readonly latencyPs: number;
+  /** Without a CQE: it ends when the device has its acknowledgement. */
+  readonly isSilent: boolean;
+  /** CQE syndrome of one that failed: it has no stages. */
+  readonly syndrome?: number;
+  /** Other operations of both hosts that were under way meanwhile: DMA, TLPs and look-ups of theirs are among the events. */
+  readonly others: number;
+  readonly steps: readonly ExplainedStep[];
+}
+
+const stageTexts: Readonly<Record<string, string>> = {
+  doorbell:
+    'The store that announces the request crosses PCIe; the device takes it, finds the QP and lets it wait for its turn. Until its WQE is asked for, nothing else of it is known there.',
+  wqeFetch:
+    'The WQE is read from the send queue in host memory. (One that came by BlueFlame, or with the WQE ahead of it, needs no read.)',
+  scheduling:
+    'The WQE is on chip and waits for the requester: its turn among the QPs, its context, a free record.',
+  payloadRead:
+    'The local key is checked and translated, and the payload is read by DMA from host memory into a packet slot. (Inline data is in the WQE.)',
+  transmit:
+    'Its packets are formed and wait for the packets ahead of them, for credits and for the cable, until the last one is handed over.',
+  ackTimeout: 'No answer came until the ACK time-out of the QP was over; then it was sent again.',
+  rnrDelay:
+    'The far end had no receive, or a page was not there: the delay that its RNR NAK named had to pass.',
+  remote:
+    'The packets cross the cable; the far device checks and carries them out; its answer comes back and is matched to the request.',
+  completion:
+    'The CQE is formed: the CQ’s context and the page of the entry are needed, and a place in the DMA write queue.',
+  taken: 'The CQE crosses PCIe into host memory; software finds it there when it next polls, or is woken.',
+  failed: 'It ended with an error completion: no stages are kept of it.',
+};
+
+/** By them records are known to belong to an operation. */
+export const categoriesOfOperations: readonly TimelineCategory[] = ['operations', 'doorbells'];
+
+const numberOf = (ps: ExactPs): number => Number(ps);
+const endOf = ({ atPs, durationPs }: TimelineRecord): number => numberOf(atPs) + durationPs;
+
+const isEnd = ({ kind }: TimelineRecord): boolean =>
+  kind === 'operation' || kind === 'failed' || kind === 'taken';
+
+/** The operation of a host of this number; undefined when the timeline does not have it from its post on. */
+export function operationOf(timeline: Timeline, ordinal: number, node = 0): OperationFlow | undefined {
+  return operationFlows(timeline).find((flow) => flow.node === node && flow.ordinal === ordinal);
+}
+
+/** From its post to its end. @returns undefined when the timeline has no end of it */
+export function timeOf(
+  timeline: Timeline,
+  flow: OperationFlow,
+): { fromPs: number; toPs: number } | undefined {
+  const records = flow.records.map((place) => timeline.record(place));
+  const posted = records.find(({ kind }) => kind === 'posted');
+  const ends = records.filter(isEnd);
+  if (posted === undefined || ends.length === 0) return undefined;
+  return { fromPs: numberOf(posted.atPs), toPs: Math.max(...ends.map(endOf)) };
+}
+
+/**
+ * @param timeline with all categories over the time of the operation; those of {@link categoriesOfOperations} over the time before it,
+ * too: what began earlier is else not known for another's
+ */
+export function explained(timeline: Timeline, flow: OperationFlow): Explanation | undefined {
+  const span = timeOf(timeline, flow);
+  if (span === undefined) return undefined;
+  const own = flow.records.map((place) => timeline.record(place));
+  const executed = own.find(({ kind }) => kind === 'operation');
+  const failure = own.find(({ kind }) => kind === 'failed');
+  const bounds = boundsOf(timeline, flow, span, executed, failure);
+  const others = operationFlows(timeline).filter(
+    ({ node, ordinal }) => node !== flow.node || ordinal !== flow.ordinal,
+  );
+  const events = eventsOf(timeline, flow, others, span);
+  return {
+    ordinal: flow.ordinal,
+    operation: labelOf(executed ?? failure!),
+    qpn: flow.qpn,
+    wqeCounter: flow.wqeCounter,
+    payloadBytes: executed?.values[3] ?? 0,
+    postedPs: span.fromPs,
+    latencyPs: span.toPs - span.fromPs,
+    isSilent: executed?.values[4] === 1,
+    ...(failure === undefined ? {} : { syndrome: failure.values[3]! }),
+    others: others.filter((other) => isUnderWay(timeline, other, span)).length,
+    steps: bounds.map(({ stage, fromPs, toPs }, index) => ({
+      stage,
+      afterPs: fromPs - span.fromPs,
+      durationPs: toPs - fromPs,
+      text: stageTexts[stage] ?? '',
+      // What happens at the instant at which two steps meet belongs to the one that begins.
+      events: events.filter(
+        ({ afterPs }) =>
+          afterPs >= fromPs - span.fromPs && (afterPs < toPs - span.fromPs || index === bounds.length - 1),
+      ),
+    })),
+  };
+}
+
+interface Bounds {
+  readonly stage: string;
+  readonly fromPs: number;
+  readonly toPs: number;
+}
+
+/** The steps, each from the end of the one before it. */
+function boundsOf(
+  timeline: Timeline,
+  flow: OperationFlow,
+  { fromPs, toPs }: { readonly fromPs: number; readonly toPs: number },
+  executed: TimelineRecord | undefined,
+  failure: TimelineRecord | undefined,
+): readonly Bounds[] {
+  if (executed === undefined) {
+    const failedPs = endOf(failure!);
+    const failed = { stage: 'failed', fromPs, toPs: failedPs };
+    return toPs > failedPs ? [failed, { stage: 'taken', fromPs: failedPs, toPs }] : [failed];
+  }
+  const stages = [...timeline.records()].filter(
+    ({ kind, track, values, atPs }) =>
+      kind === 'stage' &&
+      track.process === executed.track.process &&
+      values[1] === flow.qpn &&
+      values[2] === flow.wqeCounter &&
+      numberOf(atPs) >= numberOf(executed.atPs) &&
+      numberOf(atPs) <= endOf(executed),
+  );
+  const bounds = stages.map((record) => ({
+    stage: labelOf(record),
+    fromPs: numberOf(record.atPs),
+    toPs: endOf(record),
+  }));
+  return toPs > endOf(executed) ? [...bounds, { stage: 'taken', fromPs: endOf(executed), toPs }] : bounds;
+}
+
+/** Kinds that say what an operation waits for; states of blocks only where they stall. */
+const shownKinds: ReadonlySet<string> = new Set([
+  'posted',
+  'doorbell',
+  'blueFlame',
+  'tlp',
+  'packet',
+  'dmaRead',
+  'dmaWrite',
+  'cacheHit',
+  'cacheMiss',
+  'accessRefused',
+  'requestRefused',
+  'blockStalled',
+  'interrupt',
+  'interruptServed',
+  'failed',
+  'taken',
+]);
+
+/** All records of the time but those that belong to another operation alone. */
+function eventsOf(
+  timeline: Timeline,
+  flow: OperationFlow,
+  others: readonly OperationFlow[],
+  { fromPs, toPs }: { readonly fromPs: number; readonly toPs: number },
+): readonly ExplainedEvent[] {
+  const own = new Set(flow.records);
+  const foreign = new Set(others.flatMap(({ records }) => records));
+  const events: ExplainedEvent[] = [];
+  for (let place = 0; place < timeline.count; place++) {
+    const record = timeline.record(place);
+    const atPs = numberOf(record.atPs);
+    if (!shownKinds.has(record.kind) || atPs < fromPs || atPs > toPs) continue;
+    if (foreign.has(place) && !own.has(place)) continue;
+    events.push({
+      afterPs: atPs - fromPs,
+      durationPs: record.durationPs,
+      where: `${record.track.process} ${record.track.name}`,
+      text: eventText(record),
+    });
+  }
+  return events;
+}
+
+/** Numbers that add something to the name of a record. */
+const shownValues: ReadonlySet<string> = new Set([
+  'address',
+  'lengthBytes',
+  'payloadBytes',
+  'psn',
+  'vector',
+  'entry',
+  'tag',
+]);
+
+function eventText(record: TimelineRecord): string {
+  const values = argumentsOf(record)
+    .filter(([name, value]) => shownValues.has(name) && value !== 0)
+    .map(([name, value]) => `${name} ${value}`);
+  const { latencyPs } = record.track;
+  const arrival =
+    latencyPs === undefined ? [] : [`takes effect ${latencyPs / 1000} ns after its last byte left`];
+  return [labelOf(record), ...values, ...arrival].join(', ');
+}
+
+/** Whether an operation overlaps a time. One without an end was under way until the timeline's. */
+function isUnderWay(
+  timeline: Timeline,
+  { records }: OperationFlow,
+  { fromPs, toPs }: { readonly fromPs: number; readonly toPs: number },
+): boolean {
+  const all = records.map((place) => timeline.record(place));
+  const posted = all.find(({ kind }) => kind === 'posted') ?? all[0]!;
+  const ends = all.filter(isEnd);
+  const endPs = ends.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...ends.map(endOf));
+  return numberOf(posted.atPs) < toPs && endPs > fromPs;
+}

@@ -1,0 +1,141 @@
+/**
+ * Which records belong to one operation: its post, the doorbell that the device took for it, its life on the device, its packets on the
+ * cable, and the taking of its completion. Found by queue pair and WQE counter, packets by destination and PSN.
+ */
+
+import { flushedTrack, type Timeline, type TimelineRecord } from '../../machine/timeline/index.ts';
+import { opcodeRow } from '../../wire/index.ts';
+
+/** One operation of a node, as far as the timeline has it. */
+export interface OperationFlow {
+  readonly node: number;
+  /** Of the post, among those of its node from power-on; -1 where the post is not in the timeline. */
+  readonly ordinal: number;
+  readonly qpn: number;
+  readonly wqeCounter: number;
+  readonly opcode: number;
+  /** Places in the timeline, by time. */
+  readonly records: readonly number[];
+}
+
+const nodeOf = ({ track }: TimelineRecord): number => Number(track.process.replace(/^\D+/, ''));
+const sideOf = ({ track }: TimelineRecord): string => track.process.replace(/\d+$/, '');
+
+class OpenFlow implements OperationFlow {
+  readonly node: number;
+  readonly ordinal: number;
+  readonly qpn: number;
+  readonly wqeCounter: number;
+  readonly opcode: number;
+  readonly records: number[] = [];
+  hasDoorbell = false;
+  isOver = false;
+  isTaken = false;
+
+  constructor(node: number, [qpn, wqeCounter, opcode]: readonly number[], ordinal: number) {
+    this.node = node;
+    this.qpn = qpn!;
+    this.wqeCounter = wqeCounter!;
+    this.opcode = opcode!;
+    this.ordinal = ordinal;
+  }
+}
+
+/** The list of a key, which is new where there was none. */
+function listIn<Value>(lists: Map<string, Value[]>, key: string): Value[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
+}
+
+/** All operations of a timeline, in the order in which they were posted. */
+export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
+  const flows: OpenFlow[] = [];
+  const byRequest = new Map<string, OpenFlow[]>();
+  const openOf = (record: TimelineRecord, isOpen: (flow: OpenFlow) => boolean): OpenFlow | undefined =>
+    byRequest.get(`${nodeOf(record)} ${record.values[0]} ${record.values[1]}`)?.find(isOpen);
+  const begin = (record: TimelineRecord, ordinal: number): OpenFlow => {
+    const flow = new OpenFlow(nodeOf(record), record.values, ordinal);
+    const key = `${flow.node} ${flow.qpn} ${flow.wqeCounter}`;
+    listIn(byRequest, key).push(flow);
+    flows.push(flow);
+    return flow;
+  };
+  const waiting = new Map<string, OpenFlow[]>();
+  // A life begins at the instant of its post, and may stand ahead of it.
+  for (let index = 0; index < timeline.count; index++) {
+    const record = timeline.record(index);
+    if (record.kind === 'posted') begin(record, record.values[3]!).records.push(index);
+  }
+  let nextFlow = 0;
+  for (let index = 0; index < timeline.count; index++) {
+    const record = timeline.record(index);
+    const { kind, values } = record;
+    if (kind === 'posted') {
+      const flow = flows[nextFlow++]!;
+      const key = `${flow.node} ${flow.qpn}`;
+      listIn(waiting, key).push(flow);
+    } else if (kind === 'doorbell' || kind === 'blueFlame') {
+      const key = `${nodeOf(record)} ${values[0]}`;
+      for (const flow of waiting.get(key) ?? []) flow.records.push(index);
+      waiting.delete(key);
+    } else if (kind === 'failed' && record.track.name === flushedTrack) {
+      // The device says no number of a request that it flushed unstarted: its post and its taking say that it was.
+    } else if (kind === 'operation' || kind === 'failed') {
+      const flow = openOf(record, ({ isOver }) => !isOver) ?? begin(record, -1);
+      flow.isOver = true;
+      flow.records.push(index);
+    } else if (kind === 'taken') {
+      const flow = openOf(record, ({ isTaken }) => !isTaken) ?? begin(record, -1);
+      flow.isTaken = true;
+      flow.records.push(index);
+    }
+  }
+  addPackets(timeline, flows);
+  for (const flow of flows) flow.records.sort((left, right) => left - right);
+  return flows;
+}
+
+/**
+ * Requests go to the QP that the operation names; responses come back with its PSNs. What was begun last of what fits is meant: an
+ * unreliable request is over when it leaves, and a packet may come once more when its request has ended. QPs of several hosts have the
+ * same numbers, and no packet says where it comes from: a request is rather of the other host of a pair than of a third, and of the own
+ * port last.
+ */
+function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
+  interface Span {
+    readonly flow: OpenFlow;
+    readonly fromPs: number | bigint;
+    readonly firstPsn: number;
+    readonly psnCount: number;
+  }
+  const spans = new Map<string, Span[]>();
+  const add = (key: string, span: Span): void => void listIn(spans, key).push(span);
+  for (const flow of flows)
+    for (const index of flow.records) {
+      const { kind, atPs, values } = timeline.record(index);
+      if (kind !== 'operation') continue;
+      const span = { flow, fromPs: atPs, firstPsn: values[5]!, psnCount: values[6]! };
+      add(`to ${values[7]}`, span);
+      add(`back to ${flow.node} ${flow.qpn}`, span);
+    }
+  for (const list of spans.values())
+    list.sort((left, right) => (left.fromPs < right.fromPs ? 1 : left.fromPs > right.fromPs ? -1 : 0));
+  for (let index = 0; index < timeline.count; index++) {
+    const record = timeline.record(index);
+    if (record.kind !== 'packet' || sideOf(record) !== 'hca') continue;
+    const [opcode, destinationQpn, psn] = record.values;
+    // A packet is recorded where it arrives.
+    const here = nodeOf(record);
+    const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
+    const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
+    const found = (spans.get(key) ?? []).filter(
+      ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
+    );
+    const best =
+      found.find(({ flow }) => flow.node === (here ^ 1)) ??
+      found.find(({ flow }) => flow.node !== here) ??
+      found[0];
+    best?.flow.records.push(index);
+  }
+}

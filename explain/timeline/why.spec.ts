@@ -1,0 +1,64 @@
+/** Which refusal an error completion leads to, where numbers of QPs say little: both hosts give the same ones. */
+import { expect, it } from 'vitest';
+import { CqeSyndrome } from '../../abi/index.ts';
+import type { Timeline, TimelineKindName, TimelineRecord } from '../../machine/timeline/index.ts';
+import { Opcode } from '../../wire/index.ts';
+import { failuresOf } from './why.ts';
+
+const qpn = 5;
+const nak = 0x61;
+/** Of checks, that of the right of a QP. */
+const qpRight = 2;
+
+const record = (kind: TimelineKindName, process: string, ...values: number[]): TimelineRecord =>
+  ({ kind, values, atPs: 0, durationPs: 0, track: { process, name: '' } }) as unknown as TimelineRecord;
+
+const refused = (node: number, ownQpn: number, psn: number): TimelineRecord =>
+  record('requestRefused', `hca${node}`, ownQpn, qpRight, Opcode.RC_RDMA_WRITE_ONLY, psn, 2, 0, qpn);
+const nakTo = (node: number, psn: number): TimelineRecord =>
+  record('packet', `hca${node}`, Opcode.RC_ACKNOWLEDGE, qpn, psn, 0, 0, nak);
+const failed = (node: number): TimelineRecord =>
+  record('errorCompletion', `hca${node}`, qpn, 0, CqeSyndrome.REMOTE_INVAL_REQ_ERR, 1);
+
+/** Which responder the first failure of host 0 is led to. */
+function responderOf(...records: TimelineRecord[]): string | undefined {
+  const timeline = { records: () => records.values() } as unknown as Timeline;
+  const [failure] = failuresOf(timeline, () => undefined).filter(({ node }) => node === 0);
+  return failure!.reasons[0]?.where;
+}
+
+it('a refusal whose NAK came over the cable is the far end’s, whatever was refused here meanwhile', () => {
+  const own = refused(0, 9, 33);
+  const far = refused(1, 7, 10);
+  const farAnswered = [nakTo(1, 33), failed(1)];
+  expect(responderOf(far, own, nakTo(0, 10), failed(0), ...farAnswered)).toBe('hca1 responder of QP 0x7');
+  expect(responderOf(own, far, ...farAnswered, nakTo(0, 10), failed(0))).toBe('hca1 responder of QP 0x7');
+});
+
+it('a refusal without one is that of a QP which is connected to its own host', () => {
+  const far = refused(1, 7, 33);
+  expect(responderOf(refused(0, 9, 10), far, failed(0))).toBe('hca0 responder of QP 0x9');
+});
+
+it('a refusal of which neither holds is not taken for the cause', () => {
+  expect(responderOf(refused(1, 7, 33), failed(0))).toBeUndefined();
+});
+
+it('what a request was flushed after has its status, that of a window that could not be bound too', () => {
+  const ended = (wqe: number, syndrome: number) => record('errorCompletion', 'hca0', qpn, wqe, syndrome, 1);
+  const records = [ended(0, CqeSyndrome.MW_BIND_ERR), ended(1, CqeSyndrome.WR_FLUSH_ERR)];
+  const timeline = { records: () => records.values() } as unknown as Timeline;
+  const [bound, flushed] = failuresOf(timeline, () => undefined);
+  expect(bound!.status).toBe('MW_BIND_ERR');
+  expect(flushed!.reasons[0]!.text).toContain('ended with MW_BIND_ERR');
+});
+
+it.each([
+  [CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, '9.7.6.1.3', 'timeout and retryCnt of the QP'],
+  [CqeSyndrome.RNR_RETRY_EXC_ERR, '9.7.5.2.8', 'rnrRetry of the QP'],
+])('of exhausted retries the rule is that of time-outs, or of RNR NAKs', (syndrome, clause, heldTo) => {
+  const records = [record('errorCompletion', 'hca0', qpn, 0, syndrome, 1)];
+  const timeline = { records: () => records.values() } as unknown as Timeline;
+  const [failure] = failuresOf(timeline, () => undefined);
+  expect(failure!.reasons[0]).toMatchObject({ clause: `IBTA vol 1, ${clause}`, heldTo });
+});

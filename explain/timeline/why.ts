@@ -1,0 +1,553 @@
+/**
+ * Why requests failed: from a completion with an error back to the check that refused, with what it found and what it was held to.
+ * Everything comes from records of the run. Where a check leaves none, the completion stands alone: nothing is guessed.
+ */
+import { CqeSyndrome, frameOperation } from '../../abi/index.ts';
+import { operationNames, portNames } from '../../hw/hca/index.ts';
+import {
+  answerBadKey,
+  answerBadPd,
+  answerMissingRight,
+  answerOutOfBounds,
+  packetCorrupted,
+  packetLost,
+  packetRetransmitted,
+  requestChecks,
+  type Timeline,
+  type TimelineRecord,
+  translationsOf,
+} from '../../machine/timeline/index.ts';
+import { frameProtocols, opcodeRow } from '../../wire/index.ts';
+
+/** A step on the way back from a completion to its cause. */
+interface Reason {
+  /** Device and block. */
+  readonly where: string;
+  readonly atPs: number;
+  readonly text: string;
+  /** What the check found, and what it was held to. */
+  readonly found?: string;
+  readonly heldTo?: string;
+  /** Where the rule is written. */
+  readonly clause?: string;
+}
+
+export interface Failure {
+  readonly node: number;
+  readonly qpn: number;
+  readonly queue: 'send' | 'receive';
+  readonly wqeCounter: number;
+  /** As libibverbs names it. */
+  readonly status: string;
+  readonly atPs: number;
+  /** The opcode of a send request, and its number among those that its host posted. */
+  readonly operation?: string;
+  readonly ordinal?: number;
+  /** File and line that posted it, where that was recorded. */
+  readonly postedAt?: string;
+  /** The nearest first. */
+  readonly reasons: readonly Reason[];
+}
+
+/** Requests that were posted, signalled or not, and of which the run has no end. */
+export interface Unfinished {
+  readonly node: number;
+  readonly qpn: number;
+  readonly wqeCounter: number;
+  readonly operation: string;
+  readonly ordinal: number;
+  readonly postedPs: number;
+  readonly postedAt?: string;
+  readonly reasons: readonly Reason[];
+}
+
+/** Names of CQE syndromes as work completions have them. */
+const statuses: Readonly<Record<number, string>> = {
+  [CqeSyndrome.LOCAL_LENGTH_ERR]: 'LOC_LEN_ERR',
+  [CqeSyndrome.LOCAL_QP_OP_ERR]: 'LOC_QP_OP_ERR',
+  [CqeSyndrome.LOCAL_PROT_ERR]: 'LOC_PROT_ERR',
+  [CqeSyndrome.WR_FLUSH_ERR]: 'WR_FLUSH_ERR',
+  [CqeSyndrome.MW_BIND_ERR]: 'MW_BIND_ERR',
+  [CqeSyndrome.BAD_RESP_ERR]: 'BAD_RESP_ERR',
+  [CqeSyndrome.LOCAL_ACCESS_ERR]: 'LOC_ACCESS_ERR',
+  [CqeSyndrome.REMOTE_INVAL_REQ_ERR]: 'REM_INV_REQ_ERR',
+  [CqeSyndrome.REMOTE_ACCESS_ERR]: 'REM_ACCESS_ERR',
+  [CqeSyndrome.REMOTE_OP_ERR]: 'REM_OP_ERR',
+  [CqeSyndrome.TRANSPORT_RETRY_EXC_ERR]: 'RETRY_EXC_ERR',
+  [CqeSyndrome.RNR_RETRY_EXC_ERR]: 'RNR_RETRY_EXC_ERR',
+  [CqeSyndrome.REMOTE_ABORTED_ERR]: 'REM_ABORT_ERR',
+};
+/** The name of a work completion's status, by the syndrome of its CQE. */
+export const statusOf = (syndrome: number): string => statuses[syndrome] ?? `syndrome ${hex(syndrome)}`;
+
+/** Where each post stands in its program: by node and number of the post. */
+export type PostedAt = (node: number, ordinal: number) => string | undefined;
+
+const hex = (value: number): string => `0x${value.toString(16)}`;
+const nodeOf = ({ track }: TimelineRecord): number => Number(track.process.replace(/^\D+/, ''));
+const rightNames = ['local read', 'local write', 'remote read', 'remote write', 'atomic'];
+const rightsText = (rights: number): string =>
+  rightNames.filter((_, bit) => ((rights >> bit) & 1) === 1).join(', ') || 'none';
+const qpRightNames = ['remote read', 'remote write', 'atomic'];
+const qpRightsText = (rights: number): string =>
+  qpRightNames.filter((_, bit) => ((rights >> bit) & 1) === 1).join(', ') || 'none';
+
+/** The records ahead of one, looked through backwards: a failure's cause is near, and runs have many of both. */
+class Earlier {
+  readonly records: readonly TimelineRecord[];
+  readonly #end: number;
+
+  constructor(records: readonly TimelineRecord[], end: number) {
+    this.records = records;
+    this.#end = end;
+  }
+
+  until(end: number): Earlier {
+    return new Earlier(this.records, end);
+  }
+
+  findLastIndex(isIt: (record: TimelineRecord) => boolean): number {
+    let at = this.#end - 1;
+    while (at >= 0 && !isIt(this.records[at]!)) at--;
+    return at;
+  }
+
+  findLast(isIt: (record: TimelineRecord) => boolean): TimelineRecord | undefined {
+    return this.records[this.findLastIndex(isIt)];
+  }
+
+  filter(isIt: (record: TimelineRecord) => boolean): readonly TimelineRecord[] {
+    return this.records.filter((record, at) => at < this.#end && isIt(record));
+  }
+}
+
+/** All failures of a run, in the order of time. @param timeline with the categories operations, packets and checks */
+export function failuresOf(timeline: Timeline, postedAt: PostedAt): readonly Failure[] {
+  const records = [...timeline.records()];
+  return records.flatMap((record, place) =>
+    record.kind === 'errorCompletion' ? [failureOf(records, place, postedAt)] : [],
+  );
+}
+
+function failureOf(records: readonly TimelineRecord[], place: number, postedAt: PostedAt): Failure {
+  const record = records[place]!;
+  const [qpn = 0, wqeCounter = 0, syndrome = 0, isSend = 0] = record.values;
+  const node = nodeOf(record);
+  const posted = isSend === 1 ? postOf(records, place, node, qpn, wqeCounter) : undefined;
+  const line = posted === undefined ? undefined : postedAt(node, posted.values[3]!);
+  return {
+    node,
+    qpn,
+    queue: isSend === 1 ? 'send' : 'receive',
+    wqeCounter,
+    status: statusOf(syndrome),
+    atPs: Number(record.atPs),
+    ...(posted === undefined
+      ? {}
+      : {
+          operation: operationNames[posted.values[2]!] ?? hex(posted.values[2]!),
+          ...(posted.values[3]! < 0 ? {} : { ordinal: posted.values[3]! }),
+        }),
+    ...(line === undefined ? {} : { postedAt: line }),
+    reasons: reasonsOf(records, place, posted),
+  };
+}
+
+/** The last post of this WQE ahead of its completion. */
+function postOf(
+  records: readonly TimelineRecord[],
+  place: number,
+  node: number,
+  qpn: number,
+  wqeCounter: number,
+): TimelineRecord | undefined {
+  return new Earlier(records, place).findLast(
+    (record) =>
+      record.kind === 'posted' &&
+      nodeOf(record) === node &&
+      record.values[0] === qpn &&
+      record.values[1] === wqeCounter,
+  );
+}
+
+function reasonsOf(
+  records: readonly TimelineRecord[],
+  place: number,
+  posted: TimelineRecord | undefined,
+): readonly Reason[] {
+  const record = records[place]!;
+  const [qpn = 0, , syndrome = 0, isSend = 0] = record.values;
+  const node = nodeOf(record);
+  const before = new Earlier(records, place);
+  if (syndrome === CqeSyndrome.WR_FLUSH_ERR) return flushReasons(before, record);
+  if (syndrome === CqeSyndrome.LOCAL_PROT_ERR) return accessReasons(before, node, qpn);
+  if (syndrome === CqeSyndrome.LOCAL_LENGTH_ERR && isSend === 0)
+    return [
+      {
+        where: `hca${node} receiver`,
+        atPs: Number(record.atPs),
+        text: 'the message is longer than the segments of the receive that it found',
+        clause: 'IBTA vol 1, 9.7.4.1.6',
+      },
+    ];
+  if (isRefusedByPeer(syndrome)) return peerReasons(before, node, qpn);
+  if (syndrome === CqeSyndrome.TRANSPORT_RETRY_EXC_ERR || syndrome === CqeSyndrome.RNR_RETRY_EXC_ERR)
+    return retryReasons(before, record, posted);
+  return [];
+}
+
+const isRefusedByPeer = (syndrome: number): boolean =>
+  syndrome === CqeSyndrome.REMOTE_ACCESS_ERR ||
+  syndrome === CqeSyndrome.REMOTE_INVAL_REQ_ERR ||
+  syndrome === CqeSyndrome.REMOTE_OP_ERR;
+
+/** A flushed request did nothing wrong: the QP was in the error state, after what ended ahead of it. */
+function flushReasons(before: Earlier, { values, track }: TimelineRecord): readonly Reason[] {
+  const cause = before.findLast(
+    (record) =>
+      record.track.process === track.process &&
+      record.values[0] === values[0] &&
+      ((record.kind === 'errorCompletion' && record.values[2] !== CqeSyndrome.WR_FLUSH_ERR) ||
+        record.kind === 'requestRefused'),
+  );
+  if (cause === undefined) return [];
+  const what =
+    cause.kind === 'errorCompletion'
+      ? `WQE ${hex(cause.values[1]!)} of its ${cause.values[3] === 1 ? 'send' : 'receive'} queue ended with ${statusOf(cause.values[2]!)}`
+      : 'it refused a request of its peer';
+  return [
+    {
+      where: `${track.process} ${track.name}`,
+      atPs: Number(cause.atPs),
+      text: `the QP went to the error state when ${what}`,
+      clause: 'IBTA vol 1, 10.3.1.5',
+    },
+  ];
+}
+
+/** The last translation that a device refused of those for a QP. */
+function accessReasons(before: Earlier, node: number, qpn: number): readonly Reason[] {
+  const refused = before.findLast(
+    ({ kind, track }) =>
+      kind === 'accessRefused' && track.process === `hca${node}` && track.name === translationsOf(qpn),
+  );
+  return refused === undefined ? [] : [accessReason(refused)];
+}
+
+function accessReason({ track, atPs, values }: TimelineRecord): Reason {
+  const [user = 0, key = 0, answer = 0, address = 0, lengthBytes = 0, found = 0, heldTo = 0, heldToEnd = 0] =
+    values;
+  const reason = { where: `${track.process} translation for the ${portNames[user]}`, atPs: Number(atPs) };
+  if (answer === answerBadKey)
+    return {
+      ...reason,
+      text: `no memory region has the key ${hex(key)}`,
+      found: hex(found),
+      heldTo: heldTo < 0 ? 'a valid MPT entry' : `key ${hex(heldTo)} of the region in this MPT entry`,
+    };
+  if (answer === answerBadPd)
+    return {
+      ...reason,
+      text: `the region of key ${hex(key)} belongs to another protection domain than the QP`,
+      found: `PD ${hex(found)} of the QP`,
+      heldTo: `PD ${hex(heldTo)} of the region`,
+    };
+  if (answer === answerOutOfBounds)
+    return {
+      ...reason,
+      text: `the access reaches out of the region of key ${hex(key)}`,
+      found: `[${hex(address)}, ${hex(address + lengthBytes)})`,
+      heldTo: `[${hex(heldTo)}, ${hex(heldToEnd)})`,
+    };
+  if (answer === answerMissingRight)
+    return {
+      ...reason,
+      text: `the region of key ${hex(key)} does not give the right`,
+      found: `asked for: ${rightsText(found)}`,
+      heldTo: `given: ${rightsText(heldTo)}`,
+    };
+  return {
+    ...reason,
+    text: `the page of address ${hex(address)} under key ${hex(key)} is not present, or its entry could not be read`,
+  };
+}
+
+/**
+ * Place of what the responder refused of this QP, or -1. QPs of both hosts may have one number, and a QP may be connected to one of its own
+ * host: what was refused at the far end came back as a NAK over the cable, what was refused at the own end did not.
+ */
+function refusalOf(before: Earlier, node: number, qpn: number): number {
+  const lastNak = before.findLastIndex(
+    (record) =>
+      record.kind === 'packet' &&
+      nodeOf(record) === node &&
+      record.values[1] === qpn &&
+      record.values[5]! > nakOfSequence,
+  );
+  for (let end = before; ; ) {
+    const at = end.findLastIndex(({ kind, values }) => kind === 'requestRefused' && values[6] === qpn);
+    if (at < 0) return -1;
+    const refused = before.records[at]!;
+    const isAnswered = lastNak > at && before.records[lastNak]!.values[2] === refused.values[3];
+    if (nodeOf(refused) === node ? lastNak < at : isAnswered) return at;
+    end = before.until(at);
+  }
+}
+
+/** Syndrome of an AETH; those above are of refusals (IBTA vol 1, 9.7.5.1.2 and 9.7.5.2.2). */
+const nakOfSequence = 0x60;
+
+/** What the responder refused of this QP, and the check behind it. */
+function peerReasons(before: Earlier, node: number, qpn: number): readonly Reason[] {
+  const at = refusalOf(before, node, qpn);
+  if (at < 0) return [];
+  const refused = before.records[at]!;
+  const [ownQpn = 0, check = 0, opcode = 0, psn = 0, found = 0, heldTo = 0] = refused.values;
+  const name = requestChecks[check]!;
+  const request = `${opcodeRow(opcode)?.name ?? hex(opcode)}, PSN ${psn}`;
+  const reason = {
+    where: `${refused.track.process} responder of QP ${hex(ownQpn)}`,
+    atPs: Number(refused.atPs),
+  };
+  const earlier = before.until(at);
+  switch (name) {
+    case 'access':
+      return [
+        { ...reason, text: `refused ${request}: remote access error` },
+        ...accessReasons(earlier, nodeOf(refused), ownQpn),
+      ];
+    case 'receive': {
+      const receive = earlier.findLast(
+        ({ kind, track, values }) =>
+          kind === 'errorCompletion' &&
+          track.process === refused.track.process &&
+          values[0] === ownQpn &&
+          values[3] === 0,
+      );
+      const status = receive === undefined ? 'an error' : statusOf(receive.values[2]!);
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: the receive that it found ended with ${status}`,
+          clause: 'IBTA vol 1, 9.9.3',
+        },
+        ...(receive?.values[2] === CqeSyndrome.LOCAL_PROT_ERR
+          ? accessReasons(earlier, nodeOf(refused), ownQpn)
+          : []),
+      ];
+    }
+    case 'qpRight':
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: the QP does not accept this operation`,
+          found: `asked for: ${qpRightsText(found)}`,
+          heldTo: `given: ${qpRightsText(heldTo)}`,
+          clause: 'IBTA vol 1, table 60',
+        },
+      ];
+    case 'atomicAlignment':
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: the address is no multiple of 8`,
+          found: hex(found),
+          heldTo: 'a multiple of 8',
+        },
+      ];
+    case 'sharedQueue':
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: it names no shared receive queue of the QP's domain, or another than its message began with`,
+          found: found < 0 ? 'no such queue' : `a queue of domain ${hex(found)}`,
+          heldTo: `domain ${hex(heldTo)} of the QP`,
+          clause: 'IBTA vol 1, annex A14',
+        },
+      ];
+    case 'broken':
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: its receive queue cannot be read, or the CQ of the shared one has failed`,
+          clause: 'IBTA vol 1, 9.9.3',
+        },
+      ];
+    case 'readResources':
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: more READs and atomics than the responder keeps`,
+          found: `${found} at once`,
+          heldTo: `at most ${heldTo}`,
+        },
+      ];
+    default:
+      return [
+        {
+          ...reason,
+          text: `refused ${request}: it does not continue the message, or its length is not what it announced`,
+          found: `${found} bytes`,
+          heldTo: `at most the MTU, ${heldTo} bytes`,
+          clause: 'IBTA vol 1, 9.7.4.1.6',
+        },
+      ];
+  }
+}
+
+/** What was sent and what came back, while a request was tried again and again. */
+function retryReasons(
+  before: Earlier,
+  record: TimelineRecord,
+  posted: TimelineRecord | undefined,
+): readonly Reason[] {
+  const node = nodeOf(record);
+  const sincePs = posted === undefined ? 0 : Number(posted.atPs);
+  const packets = before.filter(({ kind, atPs }) => kind === 'packet' && Number(atPs) >= sincePs);
+  const { out, whose } = sentBy(before, packets, node, record.values[0]!);
+  const back = packets.filter((packet) => nodeOf(packet) === node && packet.values[1] === record.values[0]);
+  const has = (bit: number) => (packet: TimelineRecord) => (packet.values[4]! & bit) !== 0;
+  const came = back.filter((packet) => !has(packetLost | packetCorrupted)(packet));
+  const rnrCount = came.filter(({ values }) => values[5]! >>> 5 === 1).length;
+  const counts = [
+    `${out.length} packets${whose} left host ${node} since the post`,
+    `${out.filter(has(packetRetransmitted)).length} of them again`,
+    `${out.filter(has(packetLost)).length} never arrived`,
+    `${out.filter(has(packetCorrupted)).length} arrived corrupted`,
+  ];
+  const isNotReady = record.values[2] === CqeSyndrome.RNR_RETRY_EXC_ERR;
+  return [
+    {
+      where: `hca${node} requester`,
+      atPs: Number(record.atPs),
+      // A page of an on-demand region is answered for in the same way as a receive: RNR NAK.
+      text: isNotReady
+        ? 'the peer had no receive, or no page for it, as often as the QP was to try'
+        : 'no acknowledgement came within the time-out, as often as the QP was to try',
+      found: `${rnrCount} RNR NAKs, ${came.length - rnrCount} other packets to this QP`,
+      heldTo: isNotReady ? 'rnrRetry of the QP' : 'timeout and retryCnt of the QP',
+      clause: isNotReady ? 'IBTA vol 1, 9.7.5.2.8' : 'IBTA vol 1, 9.7.6.1.3',
+    },
+    { where: `cable from hca${node}`, atPs: sincePs, text: counts.join(', ') },
+    {
+      where: `cable to hca${node}`,
+      atPs: sincePs,
+      text: `${back.length} packets left for this QP, ${back.filter(has(packetLost)).length} of them never arrived, ${back.filter(has(packetCorrupted)).length} arrived corrupted`,
+    },
+  ];
+}
+
+/** Packets of a QP among those that arrived at the far end: all of its host where nothing says which the QP there is. */
+function sentBy(
+  before: Earlier,
+  packets: readonly TimelineRecord[],
+  node: number,
+  qpn: number,
+): { readonly out: readonly TimelineRecord[]; readonly whose: string } {
+  const out = packets.filter((packet) => packet.kind === 'packet' && nodeOf(packet) === (node ^ 1));
+  const peerQpn = peerQpnOf(before, out, node, qpn);
+  return peerQpn === undefined
+    ? { out, whose: ' of all its QPs' }
+    : { out: out.filter(({ values }) => values[1] === peerQpn), whose: ' of this QP' };
+}
+
+/** Named by a request that ended, of either end; or, where all packets went to one QP, that. */
+function peerQpnOf(
+  before: Earlier,
+  out: readonly TimelineRecord[],
+  node: number,
+  qpn: number,
+): number | undefined {
+  const ended = (at: number, place: number): TimelineRecord | undefined =>
+    before.findLast(
+      (record) => record.kind === 'operation' && nodeOf(record) === at && record.values[place] === qpn,
+    );
+  const named = ended(node, 0)?.values[7] ?? ended(node ^ 1, 7)?.values[0];
+  if (named !== undefined) return named;
+  const [first, ...others] = new Set(out.map(({ values }) => values[1]!));
+  return others.length === 0 ? first : undefined;
+}
+
+/** Losses of which each is listed; the rest is counted. */
+const lossesMax = 10;
+
+/** Packets that never arrived, or arrived corrupted: what a program may wait for without end. */
+export interface Losses {
+  readonly count: number;
+  /** The first of them. */
+  readonly first: readonly Reason[];
+}
+
+export function lossesOf(timeline: Timeline): Losses {
+  const lost = [...timeline.records()].filter(
+    (record) => (flagsOf(record) & (packetLost | packetCorrupted)) !== 0,
+  );
+  const first = lost.slice(0, lossesMax).map((record) => ({
+    where: `cable to hca${nodeOf(record)}`,
+    atPs: Number(record.atPs),
+    text: `${whatOf(record)}, ${(flagsOf(record) & packetLost) !== 0 ? 'never arrived' : 'arrived corrupted'}`,
+  }));
+  return { count: lost.length, first };
+}
+
+/** Of a packet or a frame; 0 of all else. */
+function flagsOf({ kind, values }: TimelineRecord): number {
+  if (kind === 'packet') return values[4]!;
+  return kind === 'frame' ? values[1]! : 0;
+}
+
+function whatOf({ kind, values }: TimelineRecord): string {
+  if (kind === 'frame') return `${frameProtocols[values[2]!]}, ${values[0]} bytes`;
+  const [opcode = 0, destinationQpn = 0, psn = 0, payloadBytes = 0] = values;
+  return `${opcodeRow(opcode)?.name ?? hex(opcode)} to QP ${hex(destinationQpn)}, PSN ${psn}, ${payloadBytes} bytes`;
+}
+
+/** Signalled requests without a completion at the end of a run, with what is known of each. */
+export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly Unfinished[] {
+  const records = [...timeline.records()];
+  const keyOf = (record: TimelineRecord): string =>
+    `${nodeOf(record)} ${record.values[0]} ${record.values[1]}`;
+  // A life begins at the instant of its post, and may stand ahead of it: so ends are counted first. Requests of one WQE end in order.
+  const ends = new Map<string, number>();
+  for (const record of records) {
+    const isEnd =
+      record.kind === 'operation' || (record.kind === 'errorCompletion' && record.values[3] === 1);
+    if (isEnd) ends.set(keyOf(record), (ends.get(keyOf(record)) ?? 0) + 1);
+  }
+  return records.flatMap((record, place) => {
+    // Frames of the kernel are nothing that a program waits for.
+    if (record.kind !== 'posted' || record.values[2] === frameOperation) return [];
+    const left = ends.get(keyOf(record)) ?? 0;
+    if (left === 0) return [unfinished(records, place, postedAt)];
+    ends.set(keyOf(record), left - 1);
+    return [];
+  });
+}
+
+function unfinished(records: readonly TimelineRecord[], place: number, postedAt: PostedAt): Unfinished {
+  const record = records[place]!;
+  const since = records.slice(place);
+  const [qpn = 0, wqeCounter = 0, opcode = 0, ordinal = 0] = record.values;
+  const node = nodeOf(record);
+  const line = postedAt(node, ordinal);
+  const { out, whose } = sentBy(new Earlier(records, records.length), since, node, qpn);
+  const back = since.filter(
+    (packet) => packet.kind === 'packet' && nodeOf(packet) === node && packet.values[1] === qpn,
+  );
+  return {
+    node,
+    qpn,
+    wqeCounter,
+    operation: operationNames[opcode] ?? hex(opcode),
+    ordinal,
+    postedPs: Number(record.atPs),
+    ...(line === undefined ? {} : { postedAt: line }),
+    reasons: [
+      {
+        where: `hca${node}`,
+        atPs: Number(record.atPs),
+        text: `since the post ${out.length} packets${whose} left host ${node}, ${back.length} came back to its QP`,
+      },
+    ],
+  };
+}

@@ -1,0 +1,97 @@
+/** The catalogue of mistakes: each is named, with its numbers and its line; and programs without a mistake are not accused. */
+import { execFileSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { Machine } from '../../machine/index.ts';
+import type { ParameterValues } from '../../machine/profile/index.ts';
+import { type DiagnosedRun, diagnosedRun } from './index.ts';
+import { type Mistake, mistakes, type Network, rightPrograms } from './testing/mistakes.ts';
+
+const networks: Readonly<Record<Network, ParameterValues>> = {
+  InfiniBand: {},
+  RoCE: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
+};
+
+/** The first frame of the catalogue itself: the scene is what a library of the program's would be. */
+function placeOf(stack: string | undefined): string | undefined {
+  const place = /testing\/mistakes\.ts:(\d+)/.exec(stack ?? '');
+  return place?.[1];
+}
+
+async function run(
+  { host0, host1, set, faults }: Pick<Mistake, 'host0' | 'host1' | 'set' | 'faults'>,
+  network: Network,
+): Promise<DiagnosedRun> {
+  await using machine = await Machine.create({
+    set: { ...networks[network], ...set },
+    ...(faults === undefined ? {} : { faults }),
+    analysis: { evidence: { placeOf: () => placeOf(new Error('place').stack) } },
+  });
+  await machine.load({ node: 0, name: 'host0', run: host0 });
+  await machine.load({ node: 1, name: 'host1', run: host1 });
+  return await diagnosedRun(machine, (error) => placeOf(error instanceof Error ? error.stack : undefined));
+}
+
+const cases = mistakes.flatMap((mistake) =>
+  (mistake.networks ?? (['InfiniBand', 'RoCE'] as const)).map((network) => ({ network, mistake })),
+);
+const chosen = process.env['WHY'];
+
+describe.each(cases.filter(({ mistake }) => chosen === undefined || mistake.name.includes(chosen)))(
+  '$network: $mistake.name',
+  ({ network, mistake }) => {
+    it(`is found: ${mistake.cause}`, async () => {
+      const { error, findings } = await run(mistake, network);
+      const found = findings.filter(({ weight }) => weight === (mistake.isNote === true ? 'note' : 'fault'));
+      if (process.env['WHY_SHOW'] !== undefined) console.log(error, findings);
+      expect(found.map(({ cause, node }) => ({ cause, node }))).toContainEqual({
+        cause: mistake.cause,
+        node: mistake.node ?? 0,
+      });
+      const finding = found.find(({ cause }) => cause === mistake.cause)!;
+      expect(finding.sentence).toMatch(mistake.says);
+      expect(finding.evidence).toMatchObject(mistake.evidence ?? {});
+      expect(finding.advice).not.toBe('');
+      // One mistake is one cause; of what only costs time there may be several.
+      if (mistake.isNote !== true) expect(found.map(({ cause }) => cause)).toEqual([mistake.cause]);
+    });
+  },
+);
+
+it('names the line that posted, called or waited', () => {
+  const names = [
+    'dest_qp_num is another number',
+    'no receive is posted',
+    'the rkey is of nobody',
+    'the peer has deregistered the memory',
+    'the send queue is full of unsignalled requests',
+    'the request is unsignalled, and its completion awaited',
+    'the CQ was never armed',
+    'one message less than expected',
+  ];
+  const script = new URL('./testing/lines.ts', import.meta.url).pathname;
+  const receive = 'the receive has an lkey of nobody';
+  const output = execFileSync(process.execPath, [script, ...names, receive], { encoding: 'utf8' });
+  const found = JSON.parse(output) as Readonly<Record<string, string>>;
+  for (const name of names) expect(`${name}: ${found[name]}`).toContain('// here');
+  // The mistake is in the receive, the request that failed is the peer's.
+  expect(found[receive]).toContain('here.receive({ lkey:');
+});
+
+it('recognises a refused call of a library that the program loaded itself', async () => {
+  // The command line is a build: a program that imports the sources has another class of the same name.
+  class VerbsError extends Error {
+    override readonly name = 'VerbsError';
+  }
+  const host0 = (): Promise<void> =>
+    Promise.reject(new VerbsError('ibv_dealloc_pd: the PD has 1 users (EBUSY)'));
+  const { findings } = await run({ host0, host1: async () => {} }, 'InfiniBand');
+  expect(findings).toMatchObject([{ cause: 'verb-refused', node: 0, evidence: { verb: 'ibv_dealloc_pd' } }]);
+});
+
+describe.each(rightPrograms)('a program without a mistake: $name', (program) => {
+  it.each(['InfiniBand', 'RoCE'] as const)('is not accused on %s', async (network) => {
+    const { error, findings } = await run(program, network);
+    expect(error).toBeUndefined();
+    expect(findings.filter(({ weight }) => weight === 'fault')).toEqual([]);
+  });
+});

@@ -1,0 +1,216 @@
+/**
+ * From evidence to causes: finds the symptoms (failed requests, overrun CQs, refused calls, programs that wait, then what only cost time) and
+ * has each explained by the rules of its kind. A symptom that another one causes has no finding of its own.
+ */
+import { CqeSyndrome } from '../../abi/index.ts';
+import type { Evidence } from '../../machine/evidence/index.ts';
+import { type Cause, type Explanation, explained, hex, type Weight } from './cause.ts';
+import { failureExplained } from './failures.ts';
+import { notesOf } from './notes.ts';
+import { overrunExplained } from './overruns.ts';
+import { refusedPostExplained } from './refused-posts.ts';
+import { noAnswerRules, notReady } from './retries.ts';
+import { type FiredFault, Scene } from './scene.ts';
+import { emptyWaitExplained, type Waiting, waitExplained } from './waits.ts';
+
+/** How the run ended, as far as it says why. */
+export interface RunEnd {
+  /** `threw`: a program threw; `waits`: programs wait for what never comes; `ended`: all programs have ended, or a guest's time is over. */
+  readonly how: 'ended' | 'threw' | 'waits';
+  /** A control verb that was refused and that the program did not catch. */
+  readonly refusedVerb?: { readonly node: number; readonly text: string; readonly line?: string };
+}
+
+/** Causes, and what each is about: two of one key are one. */
+class Causes {
+  readonly #byKey = new Map<string, Cause & { count: number }>();
+
+  add(node: number, explanation: Explanation, weight: Weight, line: string | undefined): void {
+    const { cause, sentence, evidence, advice, mendLine } = explanation;
+    const key = explanation.key ?? `${cause} ${node} ${sentence}`;
+    const known = this.#byKey.get(key);
+    if (known !== undefined) {
+      known.count++;
+      return;
+    }
+    this.#byKey.set(key, {
+      cause,
+      weight: explanation.weight ?? weight,
+      node,
+      sentence: `${sentence}.`,
+      evidence,
+      ...(line === undefined ? {} : { line }),
+      ...(mendLine === undefined ? {} : { mendLine }),
+      advice,
+      count: 1,
+    });
+  }
+
+  get hasFault(): boolean {
+    return this.all.some(({ weight }) => weight === 'fault');
+  }
+
+  /** Faults first. */
+  get all(): Cause[] {
+    const found = [...this.#byKey.values()];
+    return [
+      ...found.filter(({ weight }) => weight === 'fault'),
+      ...found.filter(({ weight }) => weight === 'note'),
+    ];
+  }
+}
+
+/** The causes of what went wrong in devices whose hosts are guests: of their programs nothing is known. */
+export const diagnosedGuests = (evidence: Evidence, faults: readonly FiredFault[] = []): Cause[] =>
+  diagnose(evidence, { how: 'ended' }, faults);
+
+/** The causes of all that went wrong. @param faults those injected, with how often they fired */
+export function diagnose(evidence: Evidence, end: RunEnd, faults: readonly FiredFault[] = []): Cause[] {
+  const scene = new Scene(evidence, faults);
+  const findings = new Causes();
+  addOverruns(scene, findings);
+  addFailures(scene, findings);
+  addRefusals(scene, findings, end);
+  addTouched(scene, findings);
+  addOpenRequests(scene, findings);
+  addCommands(scene, findings);
+  if (end.how !== 'threw') addWaits(scene, findings);
+  addNotes(scene, findings);
+  return findings.all;
+}
+
+function addOverruns(scene: Scene, findings: Causes): void {
+  for (const { node, cqs } of scene.devices)
+    for (const { cqn } of cqs) {
+      const explanation = overrunExplained(scene, node, cqn);
+      if (explanation !== undefined) findings.add(node, explanation, 'fault', lastPostLine(scene, node, cqn));
+    }
+}
+
+/** The line of the last request whose completion had no room. */
+function lastPostLine(scene: Scene, node: number, cqn: number): string | undefined {
+  const qps = scene.device(node)?.qps.filter(({ sendCqn }) => sendCqn === cqn) ?? [];
+  return scene.host(node)?.posts.findLast((post) => qps.some(({ qpn }) => qpn === post.qpn))?.line;
+}
+
+function addFailures(scene: Scene, findings: Causes): void {
+  const isFlush = ({ syndrome }: { readonly syndrome: number }): boolean =>
+    syndrome === CqeSyndrome.WR_FLUSH_ERR;
+  for (const isLater of [false, true])
+    for (const { node, errors } of scene.devices)
+      for (const error of errors) {
+        if (isFlush(error) !== isLater) continue;
+        const qp = scene.qp(node, error.qpn, error.atPs);
+        if (qp === undefined || qp.service === 'MLX') continue;
+        const post = error.isSend ? scene.post(node, error.qpn, error.wqeCounter) : undefined;
+        const explanation = failureExplained({ scene, node, error, qp, post });
+        // A guest's kernel drains its QPs so: nothing is wrong.
+        const isDrain = explanation?.cause === 'flushed-by-program' && scene.host(node) === undefined;
+        if (explanation !== undefined && !isDrain) findings.add(node, explanation, 'fault', post?.line);
+      }
+}
+
+/** Requests of a guest that had no answer when their QP was destroyed, or have none now. */
+function addOpenRequests(scene: Scene, findings: Causes): void {
+  for (const { node, qps, atPs } of scene.devices) {
+    if (scene.host(node) !== undefined) continue;
+    for (const qp of qps) {
+      const isTried = qp.timeouts > 0 || qp.rnrNaksReceived > 0 || qp.sequenceNaksReceived > 0;
+      if (qp.underWay.length + qp.abandoned === 0 || qp.failed > 0) continue;
+      const open = { scene, node, qp, post: undefined, atPs: qp.destroyedPs ?? atPs };
+      const isNotReady = qp.rnrNaksReceived > 0 && qp.timeouts === 0;
+      const explanation = isNotReady ? notReady(open) : explained(noAnswerRules, open);
+      // With timeout 0 nothing is tried again: it may be under way still, unless its packets cannot arrive.
+      const isUnknown = explanation === undefined || explanation.cause === 'no-answer';
+      if (isTried ? explanation === undefined : qp.timeoutCode !== 0 || isUnknown) continue;
+      findings.add(node, explanation!, 'fault', undefined);
+    }
+  }
+}
+
+/** Commands of a guest on its objects that the device rejected; those that probe what the device can do are left out. */
+function addCommands(scene: Scene, findings: Causes): void {
+  for (const { node, commands } of scene.devices) {
+    if (scene.host(node) !== undefined) continue;
+    for (const { command, status, inputModifier } of commands) {
+      if (!/_QP$|^SW2HW_|^MODIFY_CQ$/.test(command) || /^SW2HW_EQ$/.test(command)) continue;
+      const explanation: Explanation = {
+        cause: 'command-rejected',
+        sentence: `The device of host ${node} rejected ${command} of object ${hex(inputModifier & 0xff_ffff)} with ${status}`,
+        evidence: { command, status, object: inputModifier & 0xff_ffff },
+        advice:
+          'The call that issued it returned an error number: ibv_modify_qp, ibv_create_cq, ibv_reg_mr … of that object.',
+      };
+      findings.add(node, explanation, 'note', undefined);
+    }
+  }
+}
+
+function addRefusals(scene: Scene, findings: Causes, { how, refusedVerb }: RunEnd): void {
+  for (const { node, refusedCalls } of scene.hosts)
+    for (const call of refusedCalls) {
+      const explanation = refusedPostExplained({ scene, node, call });
+      // A program may post until the queue is full and then poll.
+      const isFlowControl =
+        call.errno === 'ENOMEM' && how === 'ended' && explanation.cause !== 'send-queue-unsignalled';
+      findings.add(node, explanation, isFlowControl ? 'note' : 'fault', call.line);
+    }
+  if (refusedVerb === undefined) return;
+  const { node, text, line } = refusedVerb;
+  findings.add(
+    node,
+    {
+      cause: 'verb-refused',
+      sentence: `Host ${node} was refused a call: ${text}`,
+      evidence: { verb: text.split(':')[0]! },
+      advice: 'The text names the argument and what it may be.',
+    },
+    'fault',
+    line,
+  );
+}
+
+/** A program that changes what the device reads, or uses what the device writes. */
+function addTouched(scene: Scene, findings: Causes): void {
+  for (const { node, touched } of scene.hosts)
+    for (const { access, bytes, address, deviceAccess, queue, wrId, line } of touched)
+      findings.add(
+        node,
+        {
+          cause: 'buffer-in-use',
+          sentence: `The program of host ${node} does ${access} to ${bytes} bytes at ${hex(address)}, which the device ${deviceAccess} for work request ${wrId} of the ${queue} until its completion has been polled`,
+          evidence: { address, bytes, wrId },
+          advice: 'Leave the buffer alone until its completion was polled, or post inline.',
+          key: `touched ${node} ${queue} ${access} ${line ?? wrId}`,
+        },
+        access === 'read' ? 'note' : 'fault',
+        line,
+      );
+}
+
+function addWaits(scene: Scene, findings: Causes): void {
+  const all = scene.hosts.flatMap(({ node, waits }) =>
+    waits.map(
+      (wait): Waiting => ({ scene, node, wait, cqns: wait.cqns, atPs: scene.device(node)?.atPs ?? 0 }),
+    ),
+  );
+  for (const waiting of all) {
+    const explanation = waitExplained(waiting);
+    if (explanation !== undefined) findings.add(waiting.node, explanation, 'fault', waiting.wait.line);
+  }
+  if (findings.hasFault) return;
+  for (const waiting of all)
+    findings.add(waiting.node, emptyWaitExplained(waiting), 'fault', waiting.wait.line);
+}
+
+function addNotes(scene: Scene, findings: Causes): void {
+  const named = new Set(findings.all.map(({ cause }) => cause));
+  for (const device of scene.devices)
+    for (const note of notesOf(scene, device)) {
+      const isNamed =
+        named.has(note.cause) ||
+        (note.cause === 'rnr-wait' && [...named].some((cause) => /receive|srq-empty/.test(cause)));
+      const isConsequence = note.cause === 'retransmissions' && findings.hasFault;
+      if (!isNamed && !isConsequence) findings.add(device.node, note, 'note', undefined);
+    }
+}

@@ -1,0 +1,137 @@
+/** Notes: events that cost time, or lost a message that no program waits for; no fault, and often the answer to "why is it slow". */
+import type { CqEvidence, DeviceEvidence, QpEvidence } from '../../machine/evidence/index.ts';
+import { counted, durationText, type Explanation, hex, qpName } from './cause.ts';
+import type { Scene } from './scene.ts';
+import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
+
+/** Page requests from which on they are worth a word. */
+const pageStormMin = 16;
+
+/** Everything of a device. */
+export function notesOf(scene: Scene, device: DeviceEvidence): Explanation[] {
+  return [
+    ...device.qps.flatMap((qp) => [
+      ...notReady(scene, device.node, qp),
+      ...repeated(scene, device.node, qp),
+      ...versions(scene, device.node, qp),
+    ]),
+    ...pages(device),
+    ...(scene.host(device.node) === undefined
+      ? [
+          ...device.cqs.flatMap((cq) => left(device.node, cq)),
+          ...device.qps.flatMap((qp) => unsignalled(device.node, qp)),
+        ]
+      : []),
+    ...[datagramsLost, servicesLost, refusedInSilence].flatMap(
+      (lost) => lost(scene, device.node, device.qps) ?? [],
+    ),
+  ];
+}
+
+function notReady(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
+  if (qp.rnrNaksReceived === 0) return [];
+  const peer = scene.peer(node, qp);
+  const isPage = peer !== undefined && peer.of.pageRnrNaks > peer.of.noReceive;
+  const why = isPage ? 'pages of an on-demand region were absent' : 'its peer had no receive posted';
+  return [
+    {
+      cause: isPage ? 'page-fault-rnr' : 'rnr-wait',
+      sentence: `${qpName(node, qp.qpn)} waited ${durationText(qp.rnrWaitPs)} in ${counted(qp.rnrNaksReceived, 'RNR NAK')}: ${why}, and the requests were repeated until there was one`,
+      evidence: {
+        rnrNaks: qp.rnrNaksReceived,
+        rnrWaitPs: qp.rnrWaitPs,
+        rnrTimerCode: peer?.of.rnrTimerCode ?? 0,
+      },
+      advice: isPage
+        ? 'Touch or prefetch the pages before the peer uses them.'
+        : 'Post receives earlier, and more of them; a smaller min_rnr_timer makes each wait shorter.',
+      key: `rnr ${node} ${qp.qpn}`,
+    },
+  ];
+}
+
+function repeated(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
+  const { timeouts, sequenceNaksReceived: naks, missingResponses: missing } = qp;
+  if (timeouts + naks + missing === 0) return [];
+  const [fault] = scene.packetFaults;
+  return [
+    {
+      cause: 'retransmissions',
+      sentence: `${qpName(node, qp.qpn)} sent packets again after ${counted(timeouts, 'time-out')} of ${durationText(qp.timeoutPs)}, ${counted(naks, 'NAK')} for a sequence error and ${counted(missing, 'missing response')}${fault === undefined ? '' : ` (injected: ${fault.fault})`}`,
+      evidence: { timeouts, sequenceNaks: naks, missingResponses: missing, timeoutPs: qp.timeoutPs },
+      advice:
+        'Packets were lost or late: look at the cable (--pcap), and at timeout, which is what each loss of a last packet costs.',
+      key: `again ${node} ${qp.qpn}`,
+    },
+  ];
+}
+
+/** Two versions of RoCE on one connection: this card takes both, others drop what is not of the QP's. */
+function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
+  const peer = qp.sendPsn < 0 ? undefined : scene.peer(node, qp);
+  const [own, other] = [qp.path.roce, peer?.of.path.roce];
+  if (peer === undefined || own === undefined || other === undefined || own === other) return [];
+  if (peer.of.receivePsn < 0 || peer.of.remoteQpn !== qp.qpn) return [];
+  return [
+    {
+      cause: 'roce-version',
+      sentence: `${qpName(node, qp.qpn)} speaks RoCE ${own}, ${qpName(peer.node, peer.of.qpn)} speaks RoCE ${other}: this device takes both, cards that check the version drop them`,
+      evidence: { roce: own, peerRoce: other },
+      advice: 'Use sgid_index of GIDs of the same type at both ends (ibv_query_gid_table, show_gids).',
+      key: `version ${[`${node} ${qp.qpn}`, `${peer.node} ${peer.of.qpn}`].toSorted().join()}`,
+    },
+  ];
+}
+
+/**
+ * Completions of a guest that lie in an armed CQ. One that is armed has its event with the next completion, so that they were there, and
+ * reported, before; or they are of messages that solicit none.
+ */
+function left(node: number, { cqn, armed, producer, consumer, arms, events }: CqEvidence): Explanation[] {
+  const count = (producer - consumer) & 0xff_ffff;
+  if (armed === 'not' || count === 0 || count > 0x40_0000) return [];
+  const isSolicited = armed === 'solicited';
+  return [
+    {
+      cause: isSolicited ? 'event-solicited-only' : 'left-in-armed-cq',
+      sentence: isSolicited
+        ? `CQ ${hex(cqn)} of host ${node} is armed for solicited completions only, and ${counted(count, 'completion')} came of messages that solicit none`
+        : `CQ ${hex(cqn)} of host ${node} is armed with ${counted(count, 'completion')} left in it, which an event has reported before: no new event comes for them`,
+      evidence: { cqn, left: count, arms, events },
+      advice: isSolicited
+        ? 'Set IBV_SEND_SOLICITED in the sender’s requests, or call ibv_req_notify_cq with 0.'
+        : 'After ibv_req_notify_cq poll until the CQ is empty, and only then wait for the next event.',
+    },
+  ];
+}
+
+/** Bytes of the send queue that the driver keeps free, since the device reads ahead, and a place more (libmlx4, sq_spare_wqes). */
+const readAheadBytes = 2048;
+
+/** A guest's library refuses the next request (ENOMEM) unseen by the device, which does see that no completion was requested. */
+function unsignalled(node: number, qp: QpEvidence): Explanation[] {
+  const { silent, signalled, failed, sendSlots, sendSlotBytes } = qp;
+  const capacity = sendSlots - readAheadBytes / sendSlotBytes - 1;
+  if (sendSlots === 0 || signalled + failed > 0 || silent === 0 || silent < capacity) return [];
+  return [
+    {
+      cause: 'send-queue-unsignalled',
+      sentence: `All ${silent} requests of ${qpName(node, qp.qpn)} were unsignalled, and its send queue has room for ${capacity}: none has a completion, and only a polled completion frees places, so that ibv_post_send returns ENOMEM from there on`,
+      evidence: { silent, signalled, capacity },
+      advice: `Signal every n-th request (IBV_SEND_SIGNALED), at least one in ${capacity}, and poll its completion.`,
+    },
+  ];
+}
+
+function pages({ node, pageRequests, pageWaitPs }: DeviceEvidence): Explanation[] {
+  if (pageRequests < pageStormMin) return [];
+  return [
+    {
+      cause: 'page-fault-storm',
+      sentence: `The device of host ${node} asked for ${pageRequests} pages of on-demand regions and waited ${durationText(pageWaitPs)} for them, ${durationText(pageWaitPs / pageRequests)} each`,
+      evidence: { pageRequests, pageWaitPs },
+      advice:
+        'Touch the pages before they are used, pin the memory (no IBV_ACCESS_ON_DEMAND), or reuse buffers.',
+    },
+  ];
+}

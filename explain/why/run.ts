@@ -1,0 +1,130 @@
+/** Runs a machine of simulated hosts until its programs end, or until nothing moves on any more, and diagnoses it. */
+import { psPerMs } from '../../base/index.ts';
+import type { Evidence } from '../../machine/evidence/index.ts';
+import type { Machine } from '../../machine/index.ts';
+import { RunError } from '../../sim/index.ts';
+import type { Cause } from './cause.ts';
+import { diagnose, type RunEnd } from './diagnose.ts';
+
+/** How a run ended, and why. */
+export interface DiagnosedRun {
+  /** What the run ended with; left out where all programs have ended. */
+  readonly error?: string;
+  readonly findings: readonly Cause[];
+}
+
+/** Simulated time without a post, a completion or a served request after which a run is taken to lead nowhere. */
+const patiencePs = 2000 * psPerMs;
+/** Simulated time between two checks. */
+const checkEveryPs = 200 * psPerMs;
+
+/**
+ * @param machine made with `analysis.evidence`
+ * @param lineOf line of the program from which an error was thrown
+ * @throws what is no RunError
+ */
+export async function diagnosedRun(
+  machine: Machine,
+  lineOf: (error: unknown) => string | undefined = () => undefined,
+): Promise<DiagnosedRun> {
+  const ended = await runWhileItMoves(machine);
+  const findings = await causesOf(machine, ended, lineOf);
+  const error = ended instanceof Error ? ended.message : ended;
+  return { ...(error === undefined ? {} : { error }), findings };
+}
+
+/**
+ * The causes of what went wrong in a machine that stands.
+ * @param ended what ended the run: an error, or why it was given up; undefined: all programs have ended
+ */
+export async function causesOf(
+  machine: Machine,
+  ended: unknown,
+  lineOf: (error: unknown) => string | undefined,
+): Promise<Cause[]> {
+  const report = await machine.report();
+  return diagnose(await machine.evidence(), endOf(ended, lineOf), report.faults ?? []);
+}
+
+/** Undefined when all programs have ended. */
+async function runWhileItMoves(machine: Machine): Promise<RunError | string | undefined> {
+  const motion = new MotionWatch(machine);
+  try {
+    for (;;) {
+      // Where programs wait for nothing but what never comes, the machine finds it out by itself.
+      const { reason } = await machine.run(motion.isStuck ? undefined : machine.nowPs + checkEveryPs);
+      if (reason === 'ended') return undefined;
+      const verdict = await motion.check();
+      if (verdict !== undefined) return verdict;
+    }
+  } catch (error) {
+    if (error instanceof RunError) return error;
+    throw error;
+  }
+}
+
+/** Finds out, between two runs of a machine, that nothing moves on any more. */
+export class MotionWatch {
+  /** Programs wait, and nothing is under way: a run without a limit ends with a DeadlockError, unless something is still to come. */
+  isStuck = false;
+  readonly #machine: Machine;
+  #progress = -1;
+  #movedPs: number;
+
+  /** @param machine made with `analysis.evidence` */
+  constructor(machine: Machine) {
+    this.#machine = machine;
+    this.#movedPs = machine.nowPs;
+  }
+
+  /** @returns why the run is over, or undefined while it may go on */
+  async check(): Promise<string | undefined> {
+    const machine = this.#machine;
+    const progress = await machine.progress();
+    if (progress !== this.#progress) {
+      this.#progress = progress;
+      this.#movedPs = machine.nowPs;
+      this.isStuck = false;
+      return undefined;
+    }
+    const evidence = await machine.evidence();
+    const stoodPs = machine.nowPs - this.#movedPs;
+    this.isStuck = stoodPs >= checkEveryPs / 2 && isOnlyWaiting(evidence);
+    if (stoodPs < patiencePs + longestRetryPs(evidence)) return undefined;
+    const ms = Math.round(stoodPs / psPerMs);
+    return `nothing was posted, completed or served for ${ms} ms of simulated time, and programs have not ended`;
+  }
+}
+
+/** No request is under way, and no program sleeps between two checks. */
+const isOnlyWaiting = ({ devices, hosts }: Evidence): boolean =>
+  devices.every(({ qps }) => qps.every(({ underWay }) => underWay.length === 0)) &&
+  hosts.every(({ waits }) =>
+    waits.every(
+      ({ kind, label }) => kind === 'exchange' || kind === 'event' || (kind === 'poll' && label === ''),
+    ),
+  );
+
+/** For how long a request may be tried again before it fails: a run waits for that. */
+function longestRetryPs({ devices }: Evidence): number {
+  const times = devices.flatMap(({ qps }) =>
+    qps.map(({ underWay, timeoutPs, retryCount }) =>
+      underWay.length === 0 ? 0 : timeoutPs * 2 * (retryCount + 1),
+    ),
+  );
+  return Math.max(0, ...times);
+}
+
+function endOf(ended: unknown, lineOf: (error: unknown) => string | undefined): RunEnd {
+  if (ended === undefined) return { how: 'ended' };
+  if (!(ended instanceof Error) || ended.name !== 'ProgramFailedError') return { how: 'waits' };
+  const { cause } = ended;
+  // By name: the command line runs a build, whose class is not the one that a program imports from the sources.
+  if (!(cause instanceof Error) || cause.name !== 'VerbsError') return { how: 'threw' };
+  const line = lineOf(cause);
+  const node = Number(/host(\d+)/.exec(ended.message)?.[1] ?? 0);
+  return {
+    how: 'threw',
+    refusedVerb: { node, text: cause.message, ...(line === undefined ? {} : { line }) },
+  };
+}

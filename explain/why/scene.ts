@@ -1,0 +1,147 @@
+/** The evidence of a run with the questions that rules ask of it. A QP number may be used again: of its lives, the one at an instant counts. */
+import type {
+  CqEvidence,
+  CqUse,
+  DeviceEvidence,
+  DropEvidence,
+  Evidence,
+  HostEvidence,
+  ObjectLines,
+  PostEvidence,
+  QpEvidence,
+  QpStateName,
+  RegionEvidence,
+} from '../../machine/evidence/index.ts';
+
+/** A QP with its host. */
+export interface OnNode<T> {
+  readonly node: number;
+  readonly of: T;
+}
+
+/** An injected fault, and how often it fired. */
+export interface FiredFault {
+  readonly fault: string;
+  readonly fired: number;
+}
+
+export class Scene {
+  readonly devices: readonly DeviceEvidence[];
+  readonly hosts: readonly HostEvidence[];
+  readonly faults: readonly FiredFault[];
+
+  constructor({ devices, hosts }: Evidence, faults: readonly FiredFault[] = []) {
+    this.devices = devices;
+    this.hosts = hosts;
+    this.faults = faults.filter(({ fired }) => fired > 0);
+  }
+
+  device(node: number): DeviceEvidence | undefined {
+    return this.devices.find((device) => device.node === node);
+  }
+
+  host(node: number): HostEvidence | undefined {
+    return this.hosts.find((host) => host.node === node);
+  }
+
+  /** The device at the other end of the cable. */
+  farDevice(node: number): DeviceEvidence | undefined {
+    return this.device(node ^ 1);
+  }
+
+  /** The life of a QP at an instant; the last one that began before it. */
+  qp(node: number, qpn: number, atPs = Number.POSITIVE_INFINITY): QpEvidence | undefined {
+    return this.device(node)?.qps.findLast((qp) => qp.qpn === qpn && qp.createdPs <= atPs);
+  }
+
+  cq(node: number, cqn: number): CqEvidence | undefined {
+    return this.device(node)?.cqs.findLast((cq) => cq.cqn === cqn);
+  }
+
+  cqUse(node: number, cqn: number): CqUse | undefined {
+    return this.host(node)?.cqs.find((use) => use.cqn === cqn);
+  }
+
+  /** The device that a connection's path leads to: that which has the address, over the cable or back to its own port. */
+  target(node: number, { path }: QpEvidence): DeviceEvidence | undefined {
+    const near = [this.device(node), this.farDevice(node)];
+    return near.find((device) => {
+      if (device === undefined) return false;
+      if (device.isEthernet) return path.gid !== undefined && device.port.gids.includes(path.gid);
+      // A LID is in use until the port goes down, and the same when it returns.
+      if (path.lid !== 0 && path.lid === device.port.lid) return true;
+      return path.gid !== undefined && path.lid === 0 && device.port.gids.includes(path.gid);
+    });
+  }
+
+  /** The QP that a connection sends to, if there was one by its number at the address. */
+  peer(node: number, qp: QpEvidence, atPs?: number): OnNode<QpEvidence> | undefined {
+    const target = this.target(node, qp);
+    const of = target && this.qp(target.node, qp.remoteQpn, atPs);
+    return of && { node: target!.node, of };
+  }
+
+  /** QPs of either end of the cable that send to this one. */
+  senders(node: number, qp: QpEvidence): OnNode<QpEvidence>[] {
+    return [node ^ 1, node].flatMap((from) =>
+      (this.device(from)?.qps ?? []).flatMap((of) =>
+        of !== qp && of.remoteQpn === qp.qpn && of.service === qp.service && of.service !== 'UD'
+          ? [{ node: from, of }]
+          : [],
+      ),
+    );
+  }
+
+  /** The QP at the other end that means this one: connected to it, and most recently. */
+  intended(node: number, qp: QpEvidence): OnNode<QpEvidence> | undefined {
+    return this.senders(node, qp).find((sender) => sender.node !== node) ?? this.senders(node, qp)[0];
+  }
+
+  lines(node: number, object: ObjectLines['object'], number: number): ObjectLines | undefined {
+    return this.host(node)?.lines.findLast((lines) => lines.object === object && lines.number === number);
+  }
+
+  post(node: number, qpn: number, wqeCounter: number): PostEvidence | undefined {
+    return this.host(node)?.posts.findLast((post) => post.qpn === qpn && post.wqeCounter === wqeCounter);
+  }
+
+  /** Packets that a device dropped for one of these reasons. */
+  drops(
+    node: number,
+    reasons: readonly string[],
+    isMeant: (drop: DropEvidence) => boolean = () => true,
+  ): DropEvidence | undefined {
+    const found = this.device(node)?.drops.filter((drop) => reasons.includes(drop.reason) && isMeant(drop));
+    if (found === undefined || found.length === 0) return undefined;
+    const count = found.reduce((sum, drop) => sum + drop.count, 0);
+    return { ...found[0]!, count };
+  }
+
+  /** Regions of a device that had a key, the newest last. */
+  regions(node: number, isMeant: (region: RegionEvidence) => boolean): RegionEvidence[] {
+    return (this.device(node)?.regions ?? []).filter(isMeant);
+  }
+
+  /** Receives that were posted to a QP: by its program where that is known, else as the device knows. */
+  receivesPosted(node: number, qp: QpEvidence): number {
+    const use = this.host(node)?.receives.find(({ qpn }) => qpn === qp.qpn);
+    if (qp.srqn !== -1) {
+      const shared = this.host(node)?.receives.filter(({ qpn }) => qpn === -1);
+      return shared === undefined || shared.length === 0
+        ? qp.receivesPosted
+        : shared.reduce((sum, { count }) => sum + count, 0);
+    }
+    return this.host(node) === undefined ? qp.receivesPosted : (use?.count ?? 0);
+  }
+
+  /** Whether the cable's loss or damage of packets was asked for. */
+  get packetFaults(): readonly FiredFault[] {
+    return this.faults.filter(({ fault }) => /packet|frame|cable|port/.test(fault));
+  }
+}
+
+/** The state that a QP had at an instant. */
+export function stateAt(qp: QpEvidence, atPs: number): QpStateName {
+  if (qp.destroyedPs !== undefined && qp.destroyedPs <= atPs) return 'RESET';
+  return qp.states.findLast((change) => change.atPs <= atPs)?.state ?? 'RESET';
+}

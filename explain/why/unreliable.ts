@@ -1,0 +1,193 @@
+/** Messages of services without acknowledgements (UD, UC) that were dropped: the receiver’s device counts them, the sender learns nothing. */
+import type { DropEvidence, QpEvidence } from '../../machine/evidence/index.ts';
+import { accessExplained, qpRightMissing } from './access.ts';
+import { counted, type Explanation, hex, qpName } from './cause.ts';
+import type { Scene } from './scene.ts';
+
+/** Opcodes of UD packets: their upper bits are 011 (IBTA vol 1, table 38). */
+const isDatagram = ({ opcode }: DropEvidence): boolean => opcode >>> 5 === 3;
+const isUnreliableConnection = ({ opcode }: DropEvidence): boolean => opcode >>> 5 === 1;
+
+/** The host of a datagram's sender: that at the other end of the cable, if it has such a QP. */
+function senderNode(scene: Scene, node: number, { sourceQpn }: DropEvidence): number {
+  return scene.qp(node ^ 1, sourceQpn) === undefined ? node : node ^ 1;
+}
+
+const senderText = (scene: Scene, node: number, drop: DropEvidence): string =>
+  drop.sourceQpn < 0 ? '' : ` of ${qpName(senderNode(scene, node, drop), drop.sourceQpn)}`;
+
+/** Datagrams to these QPs, or to QPs that do not exist, that a host's device dropped. */
+export function datagramsLost(
+  scene: Scene,
+  node: number,
+  qps: readonly QpEvidence[],
+): Explanation | undefined {
+  const isOfThese = ({ destinationQpn }: DropEvidence): boolean =>
+    qps.some(({ qpn }) => qpn === destinationQpn);
+  const datagramQps = qps.filter(({ service }) => service === 'UD');
+  const find = (reason: string, isMeant: (drop: DropEvidence) => boolean): DropEvidence | undefined =>
+    scene.drops(node, [reason], (drop) => isDatagram(drop) && isMeant(drop));
+  const senderLine = (drop: DropEvidence): string | undefined =>
+    scene.host(senderNode(scene, node, drop))?.posts.find((post) => post.qpn === drop.sourceQpn)?.line;
+  const lost = (drop: DropEvidence): string =>
+    `${counted(drop.count, 'datagram')}${senderText(scene, node, drop)}`;
+  const queueKey = find('datagramQkey', isOfThese);
+  if (queueKey !== undefined)
+    return {
+      cause: 'ud-qkey',
+      sentence: `The device of host ${node} dropped ${lost(queueKey)} to QP ${hex(queueKey.destinationQpn)}: they carry ${queueKey.found}, the QP has ${queueKey.heldTo} (datagramQkey)`,
+      evidence: { datagramQkey: queueKey.count, found: queueKey.found, heldTo: queueKey.heldTo },
+      mendLine: senderLine(queueKey),
+      advice:
+        'Set wr.ud.remote_qkey to the qkey that the receiving QP was given at INIT; with bit 31 set the sender’s own Q_Key is used.',
+    };
+  const partition = find('datagramPkey', isOfThese);
+  if (partition !== undefined)
+    return {
+      cause: 'ud-pkey',
+      sentence: `The device of host ${node} dropped ${lost(partition)} to QP ${hex(partition.destinationQpn)}: they carry ${partition.found}, the QP has ${partition.heldTo} (datagramPkey)`,
+      evidence: { datagramPkey: partition.count, found: partition.found, heldTo: partition.heldTo },
+      mendLine: senderLine(partition),
+      advice: 'Use pkey_index of the same partition at both ends.',
+    };
+  const noReceive = find('noReceive', isOfThese);
+  if (noReceive !== undefined) {
+    const qp = qps.find(({ qpn }) => qpn === noReceive.destinationQpn)!;
+    const posted = scene.receivesPosted(node, qp);
+    return {
+      cause: 'ud-no-receive',
+      sentence: `The device of host ${node} dropped ${lost(noReceive)} to QP ${hex(noReceive.destinationQpn)}, which had no receive posted (${posted} in all)`,
+      evidence: { dropped: noReceive.count, receivesPosted: posted },
+      mendLine: scene.host(node)?.receives.find(({ qpn }) => qpn === qp.qpn)?.line,
+      advice: 'Post receives before datagrams come, and enough of them: UD has no flow control.',
+    };
+  }
+  const state = find('packetQpState', isOfThese);
+  if (state !== undefined)
+    return {
+      cause: 'ud-qp-state',
+      sentence: `The device of host ${node} dropped ${lost(state)} to QP ${hex(state.destinationQpn)}, which was in ${state.found} (packetQpState)`,
+      evidence: { packetQpState: state.count, state: state.found },
+      mendLine: scene.lines(node, 'QP', state.destinationQpn)?.toInit,
+      advice: 'Bring the QP to RTR before datagrams are sent to it.',
+    };
+  if (datagramQps.length === 0) return undefined;
+  const unknown = find('packetUnknownQp', () => true);
+  if (unknown !== undefined)
+    return {
+      cause: 'ud-qpn',
+      sentence: `The device of host ${node} dropped ${lost(unknown)} to QP ${hex(unknown.destinationQpn)}, which does not exist (packetUnknownQp); the UD QP that waits is ${hex(datagramQps[0]!.qpn)}`,
+      evidence: { packetUnknownQp: unknown.count, remoteQpn: unknown.destinationQpn },
+      mendLine: senderLine(unknown),
+      advice: `Set wr.ud.remote_qpn to ${hex(datagramQps[0]!.qpn)}.`,
+    };
+  const service = find('packetOpcode', () => true);
+  if (service !== undefined)
+    return {
+      cause: 'ud-wrong-service',
+      sentence: `The device of host ${node} dropped ${lost(service)} to QP ${hex(service.destinationQpn)}, which is no UD QP (packetOpcode)`,
+      evidence: { packetOpcode: service.count },
+      mendLine: senderLine(service),
+      advice: `Set wr.ud.remote_qpn to that of the UD QP, ${hex(datagramQps[0]!.qpn)}.`,
+    };
+  const address =
+    find('packetForeignLid', () => true) ??
+    find('packetForeignGid', () => true) ??
+    scene.drops(node, ['foreignMac']);
+  if (address !== undefined)
+    return {
+      cause: address.reason === 'packetForeignLid' ? 'ud-wrong-lid' : 'ud-wrong-gid',
+      sentence: `The device of host ${node} dropped ${lost(address)}: they are for ${address.found}, it has ${address.heldTo} (${address.reason})`,
+      evidence: { [address.reason]: address.count, found: address.found, heldTo: address.heldTo },
+      mendLine: senderLine(address),
+      advice: 'Create the address handle with the LID (dlid) or GID (grh.dgid) of the receiver’s port.',
+    };
+  return tooLong(scene, node, datagramQps) ?? elsewhere(scene, node, datagramQps);
+}
+
+/** The datagrams were longer than a packet of either port: a frame beyond the MTU never becomes one. */
+function tooLong(scene: Scene, node: number, qps: readonly QpEvidence[]): Explanation | undefined {
+  const { port } = scene.device(node)!;
+  const limit = Math.min(port.mtuBytes, scene.farDevice(node)?.port.mtuBytes ?? port.mtuBytes);
+  const posts = (scene.host(node ^ 1)?.posts ?? []).filter(
+    ({ remoteQpn, bytes }) => qps.some(({ qpn }) => qpn === remoteQpn) && bytes > limit,
+  );
+  const [post] = posts;
+  if (post === undefined) return undefined;
+  return {
+    cause: 'ud-too-long',
+    sentence: `${counted(posts.length, 'datagram')} of ${qpName(node ^ 1, post.qpn)} had ${post.bytes} bytes, the ports carry ${limit}: a datagram is one packet`,
+    evidence: { bytes: post.bytes, portMtu: limit, datagrams: posts.length },
+    mendLine: post.line,
+    advice: 'Send at most active_mtu bytes in a datagram (ibv_query_port).',
+  };
+}
+
+/** The datagrams arrived at another QP. */
+function elsewhere(scene: Scene, node: number, qps: readonly QpEvidence[]): Explanation | undefined {
+  const posts = (scene.host(node ^ 1)?.posts ?? []).filter(
+    ({ remoteQpn }) => remoteQpn !== undefined && !qps.some(({ qpn }) => qpn === remoteQpn),
+  );
+  const [post] = posts;
+  if (post === undefined || qps.some(({ received }) => received > 0)) return undefined;
+  return {
+    cause: 'ud-qpn',
+    sentence: `${counted(posts.length, 'datagram')} of ${qpName(node ^ 1, post.qpn)} went to QP ${hex(post.remoteQpn!)}; the QP of host ${node} that waits is ${hex(qps[0]!.qpn)}`,
+    evidence: { remoteQpn: post.remoteQpn!, datagrams: posts.length },
+    mendLine: post.line,
+    advice: `Set wr.ud.remote_qpn to ${hex(qps[0]!.qpn)}.`,
+  };
+}
+
+/** Messages of unreliable connections likewise. */
+export function servicesLost(
+  scene: Scene,
+  node: number,
+  qps: readonly QpEvidence[],
+): Explanation | undefined {
+  const connections = qps.filter(({ service }) => service === 'UC');
+  if (connections.length === 0) return undefined;
+  const drops = (scene.device(node)?.drops ?? []).filter(isUnreliableConnection);
+  const ours = drops.find(({ destinationQpn }) => connections.some(({ qpn }) => qpn === destinationQpn));
+  const drop = ours ?? drops[0];
+  if (drop === undefined) return undefined;
+  const qp = connections.find(({ qpn }) => qpn === drop.destinationQpn) ?? connections[0]!;
+  const causes: Readonly<Record<string, readonly [cause: string, advice: string]>> = {
+    noReceive: ['uc-no-receive', 'Post receives before messages come: UC has no RNR NAK.'],
+    packetUnknownQp: ['uc-qpn', `Set dest_qp_num to ${hex(qp.qpn)}.`],
+    packetQpState: ['uc-qp-state', 'Bring the QP to RTR before messages are sent to it.'],
+    packetPkey: ['uc-pkey', 'Use pkey_index of the same partition at both ends.'],
+    packetOpcode: ['uc-wrong-service', 'Connect QPs of the same service.'],
+    packetForeignLid: ['uc-wrong-lid', 'Set ah_attr.dlid to the LID of the peer’s port.'],
+    packetForeignGid: [
+      'uc-wrong-gid',
+      'Set ah_attr.grh.dgid to the GID of the peer’s port, of one RoCE version at both ends.',
+    ],
+  };
+  const [cause, advice] = causes[drop.reason] ?? ['uc-dropped', 'Compare both ends of the connection.'];
+  const sender = scene.intended(node, qp);
+  return {
+    cause,
+    sentence: `The device of host ${node} dropped ${counted(drop.count, 'packet')} of an unreliable connection to QP ${hex(drop.destinationQpn)} without an answer: found ${drop.found}, held to ${drop.heldTo} (${drop.reason})`,
+    evidence: { [drop.reason]: drop.count, found: drop.found, heldTo: drop.heldTo },
+    mendLine: sender && scene.lines(sender.node, 'QP', sender.of.qpn)?.toRtr,
+    advice,
+  };
+}
+
+/** A WRITE to one of these QPs of unreliable connections that a right or a key forbids: it is gone, and its sender learns nothing. */
+export function refusedInSilence(
+  scene: Scene,
+  node: number,
+  qps: readonly QpEvidence[],
+): Explanation | undefined {
+  const isOfThese = ({ qpn }: { readonly qpn: number }): boolean =>
+    qps.some((qp) => qp.service === 'UC' && qp.qpn === qpn);
+  const refusal = scene.device(node)?.refusals.findLast(isOfThese);
+  if (refusal === undefined) return undefined;
+  const { qpn, atPs } = refusal;
+  const what = `A WRITE to ${qpName(node, qpn)}, which a UC QP drops without an answer,`;
+  if (refusal.check === 'qpRight') return qpRightMissing(scene, node, refusal, what);
+  const access = scene.device(node)?.accesses.findLast((one) => one.qpn === qpn && one.atPs <= atPs);
+  return access && accessExplained({ scene, node, access, what, askingNode: node ^ 1, side: 'remote' });
+}

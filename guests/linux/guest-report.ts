@@ -1,0 +1,102 @@
+/** What `hca guest` reports, "hca-guest-report/1": what ran, what the commands did, and the devices' own report. */
+
+import { tableOf } from '../../explain/text/table.ts';
+import type { Cause } from '../../explain/why/index.ts';
+import { renderServeReport, type ServeReport } from '../serve/index.ts';
+import type { CommandResult } from './agent.ts';
+import { type BudgetRow, budgetFaultsOf, budgetTable, type RunCost } from './budget.ts';
+import type { VectorComparison } from './interrupts.ts';
+import type { SessionResult, SessionVersions } from './session.ts';
+
+const guestReportSchema = 'hca-guest-report/1';
+
+/** A command and the guest it ran in. */
+export interface GuestCommandResult extends CommandResult {
+  readonly guest: number;
+}
+
+export interface GuestReport {
+  readonly schema: typeof guestReportSchema;
+  readonly versions: SessionVersions;
+  readonly commands: readonly GuestCommandResult[];
+  /** What each command cost at the HCAs; left out when nobody asked for a budget. */
+  readonly costs?: readonly RunCost[];
+  /** Each figure of the budget beside what was counted; left out without --budget. */
+  readonly budget?: readonly BudgetRow[];
+  /** Causes of what failed or never ended; left out without --why. */
+  readonly causes?: readonly Cause[];
+  /** Vectors of the drivers loaded at the end, by device and by guest; a difference is an error. */
+  readonly interrupts: readonly VectorComparison[];
+  /** See hca-serve-report/1. */
+  readonly serve: ServeReport;
+}
+
+export function guestReportOf(
+  { versions, interrupts, report }: SessionResult,
+  commands: readonly GuestCommandResult[],
+  more: Pick<GuestReport, 'costs' | 'budget' | 'causes'> = {},
+): GuestReport {
+  return { schema: guestReportSchema, versions, commands, ...more, interrupts, serve: report };
+}
+
+/** What was wrong, a line each; none when nothing was. */
+export function guestFaultsOf({ commands, budget = [], interrupts, serve }: GuestReport): string[] {
+  return [
+    ...commands
+      .filter(({ exitStatus }) => exitStatus !== 0)
+      .map(({ guest, command, exitStatus, hasTimedOut }) =>
+        hasTimedOut
+          ? `guest${guest}: took too long: ${command}`
+          : `guest${guest}: exit ${exitStatus}: ${command}`,
+      ),
+    ...budgetFaultsOf(budget),
+    ...differencesOf(interrupts),
+    ...(serve.checks.balanced ? [] : ['the ledgers do not balance']),
+    ...serve.defects.map(({ message }) => `a defect of the emulator: ${message}`),
+    ...peerFaultsOf(serve),
+  ];
+}
+
+/** What is wrong with the program of a simulated host, a line; none without one, or when it ended well. */
+export function peerFaultsOf({ peer }: Pick<ServeReport, 'peer'>): string[] {
+  if (peer === undefined) return [];
+  const { program, outcome, error, waitsIn = 'it runs' } = peer.program;
+  if (outcome === 'ended') return [];
+  return [
+    `program ${program} of the peer ${outcome === 'failed' ? `failed: ${error}` : `did not end: ${waitsIn}`}`,
+  ];
+}
+
+/** Vectors on which device and guest disagree, a line each. */
+export function differencesOf(interrupts: readonly VectorComparison[]): string[] {
+  return interrupts
+    .filter(({ isServed }) => !isServed)
+    .map(
+      ({ adapter, name, deviceCount, guestCount }) =>
+        `HCA ${adapter}, ${name}: ${deviceCount} interrupts by the device, ${guestCount} by the guest`,
+    );
+}
+
+/** For a terminal. */
+export function renderGuestReport({ versions, budget = [], interrupts, serve }: GuestReport): string {
+  const { kernel, qemu, rdmaCore, perftest } = versions;
+  return [
+    renderServeReport(serve),
+    ...(interrupts.length === 0 ? [] : [interruptTable(interrupts)]),
+    ...(budget.length === 0 ? [] : [budgetTable(budget)]),
+    `Linux ${kernel}, rdma-core ${rdmaCore}, perftest ${perftest}, on QEMU ${qemu}`,
+  ].join('\n');
+}
+
+const interruptTable = (interrupts: readonly VectorComparison[]): string =>
+  tableOf(
+    "Interrupts since the driver was loaded: the device's count beside /proc/interrupts",
+    ['vector', 'name in the guest', 'device', 'guest', ''],
+    interrupts.map(({ adapter, vector, name, deviceCount, guestCount, isEqual, isServed }) => [
+      `hca ${adapter} vector ${vector}`,
+      name,
+      deviceCount,
+      guestCount,
+      isEqual ? '' : isServed ? `${deviceCount - guestCount} merged` : 'DIFFERENT',
+    ]),
+  );

@@ -1,0 +1,151 @@
+/**
+ * Stock programs in a guest, and programs of ours on a simulated host at the other end of its cable: `ibv_rc_pingpong` and `rping`,
+ * either side of each. Both ends check what arrives.
+ */
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type {
+  CounterpartOutcome,
+  CounterpartTask,
+  SocketTask,
+} from '../../../experiments/workloads/index.ts';
+import type { ProgramModule } from '../../../machine/index.ts';
+import { peerAddresses } from '../peer-network.ts';
+import type { Scenario, Step } from './scenario.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+/**
+ * Has our program play its side; the guest runs `command` meanwhile.
+ * @param isListening whether it says so when the guest's client can connect
+ * @throws ScenarioFailure when either fails
+ */
+export async function play(
+  stage: Stage,
+  task: CounterpartTask | SocketTask,
+  command: string,
+  isListening: boolean,
+): Promise<string> {
+  const { machine } = stage.session;
+  const ended = machine.peerEnded.then(
+    ({ error = 'it has ended' }): CounterpartOutcome => ({ error: `its program is gone: ${error}` }),
+  );
+  const done = Promise.race([machine.take('done') as Promise<CounterpartOutcome>, ended]);
+  machine.put('task', { ...task });
+  if (isListening) await Promise.race([machine.take('listening'), ended]);
+  const { output, exitStatus } = await stage.run(`timeout ${stepSeconds} ${command}`);
+  // When the guest's side has failed, the other may wait for it for ever.
+  const outcome = await Promise.race([
+    done,
+    delay(exitStatus === 0 ? patienceMs : 0, { error: 'it waits' }, { ref: false }),
+  ]);
+  if ('error' in outcome || exitStatus !== 0) {
+    const seen = JSON.stringify(outcome);
+    throw new ScenarioFailure(`${command}: exit ${exitStatus}; the peer: ${seen}\n${output}`);
+  }
+  return output;
+}
+
+/** Either side waits for ever for one that has failed. */
+const stepSeconds = 120;
+const patienceMs = 30_000;
+
+const iterations = 50;
+
+const lineOf = (output: string, pattern: RegExp): string | undefined =>
+  output.split('\n').find((line) => pattern.test(line));
+
+/** Messages there and back, of 1 byte, and of one packet and several. */
+export const pingPongSizes = [1, 64, 4096, 10_000] as const;
+
+/** By GIDs: their places in the tables of the guest and of the simulated host. */
+export interface GidPair {
+  readonly guest: number;
+  readonly peer: number;
+}
+
+/** Ping-pongs of these sizes; what the guest's side said of the last. @throws ScenarioFailure for other bytes at either end */
+export async function pingPongs(
+  stage: Stage,
+  guest: 'client' | 'server',
+  sizes: readonly number[],
+  gids?: GidPair,
+): Promise<string | undefined> {
+  let last = '';
+  for (const sizeBytes of sizes) {
+    const options = `-c -s ${sizeBytes} -n ${iterations}${gids === undefined ? '' : ` -g ${gids.guest}`}`;
+    const command = `ibv_rc_pingpong ${options}${guest === 'client' ? ' peer' : ''}`;
+    const place = gids === undefined ? {} : { gidIndex: gids.peer };
+    const task = { program: 'ibv_rc_pingpong', guest, sizeBytes, iterations, ...place } as const;
+    last = await play(stage, task, command, false);
+    if (/invalid data/.test(last)) throw new ScenarioFailure(last);
+  }
+  return lineOf(last, /iters in/);
+}
+
+const pingPongStep = (guest: 'client' | 'server'): Step => ({
+  title: `ibv_rc_pingpong: the guest is the ${guest}; 1 to 10,000 bytes, data checked`,
+  run: (stage) => pingPongs(stage, guest, pingPongSizes),
+});
+
+const pingCount = 10;
+/** What rping sends last. */
+const lastPing = 'ping data: rdma-ping-9: JKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA';
+
+/**
+ * rping, the guest being either side; the last ping as the guest has it.
+ * @param addresses of the guest and of the simulated host
+ * @throws ScenarioFailure for other bytes at either end
+ */
+export async function ping(
+  stage: Stage,
+  guest: 'client' | 'server',
+  addresses: { readonly guest: string; readonly peer: string },
+): Promise<string> {
+  const task = { program: 'rping', guest, address: addresses.guest, count: pingCount } as const;
+  const output = await (guest === 'client'
+    ? play(stage, task, `rping -c -a ${addresses.peer} -C ${pingCount} -V -v`, true)
+    : // Its server exits with 1 when its client has gone.
+      play(stage, task, `sh -c 'rping -s -a :: -C ${pingCount} -v; [ $? -le 1 ]'`, false));
+  const last = output.split('\n').find((line) => line.endsWith(lastPing));
+  if (last === undefined) throw new ScenarioFailure(output);
+  return last;
+}
+
+const rpingStep = (guest: 'client' | 'server'): Step => ({
+  title: `rping: the guest is the ${guest}, connections by rdma_cm, data checked`,
+  async run(stage) {
+    await stage.check('peer-ip');
+    return await ping(stage, guest, peerAddresses);
+  },
+});
+
+export const endStep: Step = {
+  title: 'the program of the simulated host ends when it is told to',
+  async run({ session: { machine } }) {
+    machine.put('task', null);
+    const { outcome, result, error = '' } = await machine.peerEnded;
+    if (outcome !== 'ended') throw new ScenarioFailure(`${outcome}: ${error}`);
+    return `${String(result)} tasks`;
+  },
+};
+
+/** A program of experiments/workloads, by its file and its name there. */
+export const workload = (file: string, exportName: string): ProgramModule => ({
+  url: new URL(
+    `../../../experiments/workloads/${file}${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`,
+    import.meta.url,
+  ),
+  exportName,
+});
+
+export const peer: Scenario = {
+  name: 'peer',
+  title: 'Stock programs and programs of ours, at the two ends of a cable',
+  hcas: 1,
+  isCabled: true,
+  guests: 1,
+  faults: [],
+  peer: workload('guest-counterpart', 'guestCounterpart'),
+  isLoaded: true,
+  steps: [pingPongStep('client'), pingPongStep('server'), rpingStep('client'), rpingStep('server'), endStep],
+};

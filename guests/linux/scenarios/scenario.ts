@@ -1,0 +1,90 @@
+/**
+ * A scenario: guests and adapters of some arrangement, and steps that are carried out one after the other in them, each
+ * of which holds or says what was seen instead. The command line runs them by name (`hca guest --scenario`), and the
+ * test suite (test/guest) runs the very same, but for steps that only measure, which it takes in brief.
+ */
+import type { FaultPlan } from '../../../machine/faults/index.ts';
+import type { ProgramModule } from '../../../machine/index.ts';
+import type { ParameterValues } from '../../../machine/profile/index.ts';
+
+import { differencesOf, peerFaultsOf } from '../guest-report.ts';
+import { GuestSession, type SessionOptions, type SessionResult } from '../session.ts';
+import { ScenarioFailure, Stage } from './stage.ts';
+
+export interface Step {
+  /** A sentence: what holds afterwards. */
+  readonly title: string;
+  /** Throws ScenarioFailure when it does not; returns what is worth showing. */
+  run(stage: Stage): Promise<string | undefined>;
+}
+
+export interface Scenario {
+  readonly name: string;
+  readonly title: string;
+  readonly hcas: 1 | 2;
+  /** Whether a cable joins two HCAs; without one each talks to itself. */
+  readonly isCabled: boolean;
+  readonly guests: 1 | 2;
+  readonly faults: FaultPlan;
+  /** A simulated host at the other end of the cable, and its program; left out: there is none. */
+  readonly peer?: ProgramModule;
+  /** See GuestChoice. */
+  readonly stranger?: 'rxe';
+  /** Parameters other than the user's or the profile's. */
+  readonly set?: ParameterValues;
+  /** Whether the drivers are loaded before the first step. */
+  readonly isLoaded: boolean;
+  readonly steps: readonly Step[];
+  /** The same steps with less repetition, where figures are reported and nothing is asserted of them, or without what tests hold elsewhere. */
+  readonly briefSteps?: readonly Step[];
+}
+
+/** What the scenario does not decide. */
+export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable' | 'peer' | 'stranger'>;
+
+/** Serves and boots what the scenario needs. @throws ConfigurationError, GuestError */
+export async function startScenario(scenario: Scenario, options: ScenarioOptions): Promise<Stage> {
+  const { hcas, isCabled, guests, faults, peer, stranger, set = {} } = scenario;
+  const session = await GuestSession.start({
+    ...options,
+    serve: {
+      ...options.serve,
+      set: { ...options.serve.set, ...set },
+      faults: [...(options.serve.faults ?? []), ...faults],
+    },
+    hcas,
+    guests,
+    cable: isCabled,
+    stranger,
+    ...(peer === undefined ? {} : { peer: { run: peer } }),
+  });
+  try {
+    if (scenario.isLoaded) await session.load();
+  } catch (error) {
+    await session[Symbol.asyncDispose]();
+    throw error;
+  }
+  return new Stage(session);
+}
+
+/** Ends a scenario: its ledgers must balance, and interrupts agree. @throws ScenarioFailure naming what does not */
+export async function finishScenario(stage: Stage): Promise<SessionResult> {
+  const result = await stage.session.finish();
+  const { checks, defects } = result.report;
+  const failures = [
+    ...(checks.cpu === undefined ? [] : [checks.cpu]),
+    checks.blocks,
+    checks.pcie,
+    checks.interrupts,
+    checks.wire,
+    checks.operations,
+  ].flatMap((check) => check.failures);
+  const complaints = [
+    ...defects.map(({ access, message }) => `a defect of the emulator by ${access}: ${message}`),
+    ...failures,
+    ...differencesOf(result.interrupts),
+    ...peerFaultsOf(result.report),
+  ];
+  if (complaints.length > 0) throw new ScenarioFailure(complaints.join('; '));
+  return result;
+}

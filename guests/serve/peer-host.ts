@@ -1,0 +1,146 @@
+/**
+ * The simulated host at the other end of the cable: node 1 of the machine, which runs a user's program beside a real guest.
+ *
+ *     guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1: kernel, driver, program          (or nic1: `machine.adapter`)
+ *       └────────────── exchange ────────────────────┘
+ *
+ * Host and adapter are those of the simulated machine. A guest's accesses are carried out within a call, and the program is async:
+ * so its code runs within that call too ({@link stepPrograms}), and it can wait for nothing but simulated time.
+ */
+import { InvariantError, textOfThrown } from '../../base/index.ts';
+import { ProgramFailedError } from '../../host/index.ts';
+import {
+  HcaNode,
+  HostNode,
+  type JsonValue,
+  type LogLine,
+  type MachinePlan,
+  NicNode,
+  type ProgramFunction,
+  ProgramRunner,
+  programWaitsOf,
+} from '../../machine/index.ts';
+import { runMicrotasks } from '../../runtime/microtasks.ts';
+import { type ExactPs, type LogicalProcess, type ProgramStep, RunError } from '../../sim/index.ts';
+
+/** Node of the simulated host. */
+export const peerNode = 1;
+
+/** The program of the simulated host. */
+export interface PeerProgram {
+  readonly name: string;
+  readonly run: ProgramFunction;
+  readonly args: JsonValue;
+}
+
+/** What became of the program. */
+export interface PeerState {
+  readonly program: string;
+  /** `failed`: it threw, or its host could not go on. */
+  readonly outcome: 'running' | 'ended' | 'failed';
+  /** Simulated time at which it had ended. */
+  readonly endedPs?: ExactPs;
+  /** What it returned. */
+  readonly result?: JsonValue;
+  /** What it threw, in words, and where. */
+  readonly error?: string;
+  readonly stack?: string;
+  /** Of a program that runs: what it waits in, in a sentence. */
+  readonly waitsIn?: string;
+}
+
+/** Software of the simulated host failed, so that it cannot go on: what its program did, and no defect of the emulator. */
+export const isPeerFailure = (error: unknown): error is ProgramFailedError =>
+  error instanceof ProgramFailedError;
+
+/** Runs the code of programs that were resumed, within a call; to be called outside of callbacks of promises. */
+export const stepPrograms: ProgramStep = (process) => {
+  const hasRun = runMicrotasks();
+  if (process.runningProgramCount === 0 || process.failure !== undefined) return;
+  if (!hasRun)
+    throw new InvariantError('the caller', 'a callback of a promise', 'a callback of the event loop');
+  const stuck = process.stuckError();
+  const name = stuck instanceof ProgramFailedError ? stuck.programName : process.name;
+  const what = 'awaits something that is not simulated, which a program beside a real guest cannot';
+  process.failure = new ProgramFailedError(name, process.instantPs, new RunError(what));
+};
+
+export class PeerHost {
+  readonly host: HostNode;
+  /** What is in its slot: one of both. */
+  readonly hca: HcaNode | undefined;
+  readonly nic: NicNode | undefined;
+  /** Values of the exchange that have come so far. */
+  arrivedCount = 0;
+  readonly #programs: ProgramRunner;
+  readonly #name: string;
+  #state: Pick<PeerState, 'outcome' | 'result' | 'error' | 'stack'> = { outcome: 'running' };
+
+  /** Powers the host on, and has its program begin when its driver has probed the adapter. */
+  constructor(plan: MachinePlan, { name, run, args }: PeerProgram) {
+    const shared = { earlyPlacement: plan.shortcuts, zeroCopy: false };
+    const isHca = plan.config.machine.adapter === 'hca';
+    this.hca = isHca ? new HcaNode(plan, peerNode, undefined, shared) : undefined;
+    this.host = new HostNode(plan, peerNode, this.hca?.hca.shared);
+    this.nic = isHca ? undefined : new NicNode(plan, peerNode);
+    const { onArrival = () => {} } = this.host.exchange;
+    this.host.exchange.onArrival = (label) => {
+      this.arrivedCount++;
+      onArrival(label);
+    };
+    this.#programs = new ProgramRunner(this.host, plan.progress);
+    this.#name = name;
+    const order = { name, args, core: undefined, process: undefined, number: 0 };
+    this.#programs.load(order, (context) => this.#watch(() => run(context)));
+  }
+
+  get processes(): LogicalProcess[] {
+    return [this.host.lp, this.adapter.lp];
+  }
+
+  get adapter(): HcaNode | NicNode {
+    return this.hca ?? this.nic!;
+  }
+
+  get hasEnded(): boolean {
+    return this.state().outcome !== 'running';
+  }
+
+  /** What the program and the kernel have logged, in this order. */
+  get log(): LogLine[] {
+    return [...this.#programs.log, ...this.host.kernelLog];
+  }
+
+  /** What became of the program. */
+  state(): PeerState {
+    const endedPs = this.#programs.states()[0]?.endedPs;
+    // Its code has returned; of its process, what it left is being taken back.
+    const outcome =
+      this.#state.outcome === 'ended' && endedPs === undefined ? 'running' : this.#state.outcome;
+    const waits = outcome === 'running' ? programWaitsOf(this.host) : [];
+    return {
+      program: this.#name,
+      ...this.#state,
+      outcome,
+      ...(endedPs === undefined ? {} : { endedPs }),
+      ...(waits.length === 0 ? {} : { waitsIn: waits.join('; ') }),
+    };
+  }
+
+  /** The host cannot go on. */
+  fail(error: ProgramFailedError): void {
+    const { message, stack = '' } = error;
+    this.#state = { outcome: 'failed', error: message, stack };
+  }
+
+  /** What the program throws ends the program, and not the host: the kernel takes back what it had. */
+  async #watch(run: () => ReturnType<ProgramFunction>): Promise<void> {
+    try {
+      const result = structuredClone((await run()) ?? undefined);
+      this.#state = { outcome: 'ended', ...(result === undefined ? {} : { result }) };
+    } catch (thrown) {
+      const stack = thrown instanceof Error ? (thrown.stack ?? '') : '';
+      this.#state = { outcome: 'failed', error: textOfThrown(thrown), stack };
+    }
+  }
+}

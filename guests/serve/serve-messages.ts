@@ -1,0 +1,41 @@
+/** Messages between the serving thread and the one that started it. */
+
+import type { Evidence } from '../../machine/evidence/index.ts';
+import type { ErrorRecord, JsonValue } from '../../machine/index.ts';
+import type { DroppedRecords } from '../../machine/timeline/index.ts';
+import type { ProcessObservations } from '../../sim/index.ts';
+import type { PeerState } from './peer-host.ts';
+import type { ServeOrder } from './serve-options.ts';
+import type { ServeReport } from './serve-report.ts';
+
+/** What the serving thread is started with. */
+export interface ServeStart {
+  readonly order: ServeOrder;
+  /** One word: how many {@link ServeRequest}s were sent. Read after every turn, which a message port is too slow for. */
+  readonly requestCount: SharedArrayBuffer;
+}
+
+/** Sent to the serving thread; behind it the count is raised and the thread woken. */
+export type ServeRequest =
+  | { readonly kind: 'report'; readonly ticket: number }
+  | { readonly kind: 'value'; readonly name: string; readonly value: JsonValue }
+  | { readonly kind: 'stop' };
+
+export type ServeMessage =
+  | { readonly kind: 'ready'; readonly wakeDescriptor: number }
+  | { readonly kind: 'notice'; readonly text: string }
+  | { readonly kind: 'report'; readonly ticket: number; readonly report: ServeReport }
+  /** What the simulated host's program has put into the exchange, and what became of the program. */
+  | { readonly kind: 'value'; readonly name: string; readonly value: JsonValue }
+  | { readonly kind: 'peer'; readonly state: PeerState }
+  | {
+      readonly kind: 'ended';
+      readonly report: ServeReport;
+      /** Empty unless the order asks for a timeline. */
+      readonly observations: readonly ProcessObservations[];
+      /** Of each end that the order has captured. */
+      readonly captureDrops: readonly DroppedRecords[];
+      /** Empty unless the order asks for evidence. */
+      readonly evidence: Evidence;
+    }
+  | { readonly kind: 'failed'; readonly error: ErrorRecord };

@@ -1,0 +1,203 @@
+/** What can be chosen about a served machine, and its checks. */
+import { ConfigurationError } from '../../base/index.ts';
+import { type AnalysisOptions, checkCapture, checkCrossing } from '../../machine/analysis/index.ts';
+import {
+  checkedFaults,
+  checkMark,
+  type Fault,
+  type FaultPlan,
+  type HcaRoce,
+} from '../../machine/faults/index.ts';
+import type { JsonValue, ProgramModule } from '../../machine/index.ts';
+import { configurationOf, type MachineConfig, type ParameterValues } from '../../machine/profile/index.ts';
+import { type Cabling, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
+
+/** A simulated host at the other end of the cable, and the program that it runs. */
+export interface PeerOptions {
+  /** A function of a module: it runs in the thread that serves. */
+  readonly run: ProgramModule;
+  /** Default `peer`. */
+  readonly name?: string;
+  readonly args?: JsonValue;
+  /** Ports of this computer that QEMU forwards to the guest, by the guest's own: what the program can connect to. */
+  readonly guestPorts?: Readonly<Record<number, number>>;
+}
+
+export interface ServeOptions {
+  /** Path of the UNIX socket; of two HCAs, those with `.0` and `.1` behind it. */
+  readonly socket: string;
+  /** HCAs, each on a socket of its own: 1 (default) or 2. */
+  readonly hcas?: number;
+  /** A cable between port 1 of both HCAs. */
+  readonly cable?: boolean;
+  /**
+   * Path of a UNIX socket that is the other end of the cable of the one HCA, a port of Ethernet: QEMU's `-netdev stream` plugs the
+   * network card of another guest in there. Left out: there is no such socket.
+   */
+  readonly wire?: string;
+  /** Whether a port without a cable has a loopback plug (default); without one its link stays down. */
+  readonly loopbackPlug?: boolean;
+  /** {@link servedProfile} when left out. */
+  readonly profile?: string;
+  readonly set?: ParameterValues;
+  readonly seed?: number;
+  readonly faults?: FaultPlan;
+  /** As MachineOptions.shortcuts: false leaves out what only makes the emulation faster. */
+  readonly shortcuts?: boolean;
+  /** Simulated time per wall time while the devices are idle: 1 when left out. */
+  readonly timeScale?: number;
+  /** Ends when the last guest has gone, once there was one. */
+  readonly once?: boolean;
+  /** A simulated host that is cabled to the one HCA that is served; left out: there is none. */
+  readonly peer?: PeerOptions;
+  /** What to trace, and whether the guests' drivers are held against the rules; nothing when left out. */
+  readonly analysis?: AnalysisOptions;
+}
+
+/** The simulated host's program: plain data. */
+export interface PeerOrder {
+  readonly url: string;
+  readonly exportName: string;
+  readonly name: string;
+  readonly args: JsonValue;
+}
+
+/** Complete and checked: plain data, for the thread that serves. */
+export interface ServeOrder {
+  readonly sockets: readonly string[];
+  readonly config: MachineConfig;
+  readonly cabling: Cabling;
+  /** Path of the socket that is the other end of the cable. */
+  readonly wire: string | undefined;
+  readonly faults: readonly Fault[];
+  readonly shortcuts: boolean;
+  readonly timeScale: number;
+  readonly isOnce: boolean;
+  readonly peer: PeerOrder | undefined;
+  readonly analysis: AnalysisOptions | undefined;
+}
+
+/**
+ * What is served unless the user chooses: the card of the default profile, on a host that takes payloads of 512 bytes. No
+ * host is measured here, and fewer TLPs for the same bytes are less to compute: why, docs/serve.md.
+ */
+export const servedProfile = 'connectx3-mps512';
+
+const portMax = 65_535;
+const timeScaleRange = [1e-6, 1e6] as const;
+
+/** @throws ConfigurationError naming the option */
+export function serveOrderOf(options: ServeOptions): ServeOrder {
+  const { socket, hcas = 1, cable = false, wire, timeScale = 1 } = options;
+  if (socket === '') throw new ConfigurationError('socket', socket, 'a path');
+  if (!Number.isInteger(hcas) || hcas < 1 || hcas > 2) throw new ConfigurationError('hcas', hcas, '1 or 2');
+  const peer = peerOrderOf(options);
+  if (cable && hcas !== 2 && peer === undefined)
+    throw new ConfigurationError('cable', `with ${hcas} HCA`, 'an option for two HCAs');
+  if (!(timeScale >= timeScaleRange[0] && timeScale <= timeScaleRange[1]))
+    throw new ConfigurationError('time scale', timeScale, `a number from ${timeScaleRange.join(' to ')}`);
+  checkCrossing(options.analysis, 'a served device');
+  const nodeCount = peer === undefined ? hcas : 2;
+  checkCapture(options.analysis, nodeCount);
+  const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
+  const set = { ...options.set, ...seed };
+  const config = configurationOf({ profile: options.profile ?? servedProfile, set });
+  const faults = checkedFaults(options.faults ?? [], wire === undefined ? nodeCount : strangerNode + 1);
+  const cabling = cablingOf(options);
+  const { linkLayer, roce } = config.hca.capability;
+  if (linkLayer === 'ethernet') checkEthernet(faults, roce);
+  else if (roce !== 'none')
+    throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
+  if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
+  checkAdapter(options, config);
+  if (wire !== undefined) {
+    checkWire(options, config, hcas);
+    checkStrangerFaults(faults);
+  }
+  return {
+    sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),
+    config,
+    cabling,
+    wire,
+    faults,
+    shortcuts: options.shortcuts ?? true,
+    timeScale,
+    isOnce: options.once ?? false,
+    peer,
+    analysis: options.analysis,
+  };
+}
+
+/** @throws ConfigurationError for a NIC where no host is simulated, and for ports to one that the guest reaches by its own network */
+function checkAdapter({ peer }: ServeOptions, { machine: { adapter } }: MachineConfig): void {
+  if (adapter === 'hca') return;
+  if (peer === undefined)
+    throw new ConfigurationError(
+      'machine.adapter',
+      adapter,
+      'hca, unless a simulated host is beside the guest (peer)',
+    );
+  for (const port of Object.keys(peer.guestPorts ?? {}))
+    throw new ConfigurationError(
+      'peer.guestPorts',
+      port,
+      'left out with machine.adapter=nic: the two reach each other over the cable',
+    );
+}
+
+function cablingOf({ cable = false, peer, wire, loopbackPlug = true }: ServeOptions): Cabling {
+  if (wire !== undefined) return 'socket';
+  if (cable || peer !== undefined) return 'cable';
+  return loopbackPlug ? 'loopback' : 'open';
+}
+
+/** @throws ConfigurationError for what else would be in the port, and for what has no frames */
+function checkWire(
+  { wire, socket, cable, peer, loopbackPlug }: ServeOptions,
+  config: MachineConfig,
+  hcaCount: number,
+): void {
+  if (wire === '' || wire === socket) throw new ConfigurationError('wire', wire, 'a path of its own');
+  if (cable === true) throw new ConfigurationError('wire', wire, 'left out with a cable between the HCAs');
+  if (peer !== undefined)
+    throw new ConfigurationError('wire', wire, 'left out beside a peer: its cable is in the port');
+  if (loopbackPlug === false)
+    throw new ConfigurationError('loopbackPlug', false, 'left out with wire: its cable is in the port');
+  checkStranger({ config, hcaCount });
+}
+
+/** @throws ConfigurationError for faults of a stranger that are not of what it sends */
+function checkStrangerFaults(faults: readonly Fault[]): void {
+  for (const fault of faults)
+    if (fault.node === strangerNode && fault.kind !== 'packet')
+      throw new ConfigurationError(
+        'node',
+        fault.node,
+        `0 for a fault of ${fault.kind}: node 1 is a stranger`,
+      );
+}
+
+/** @throws ConfigurationError for what a cable of Ethernet does not do to these packets */
+function checkEthernet(faults: readonly Fault[], roce: HcaRoce): void {
+  for (const fault of faults)
+    if (fault.kind === 'packet' && fault.packet === 'congested') checkMark(fault, roce);
+}
+
+/** @throws ConfigurationError for what has no place beside a simulated host */
+function peerOrderOf({ peer, loopbackPlug }: ServeOptions): PeerOrder | undefined {
+  if (peer === undefined) return undefined;
+  const { run, name = 'peer', args = null } = peer;
+  if (typeof run !== 'object' || run === null || run.url === undefined)
+    throw new ConfigurationError(
+      'peer.run',
+      run,
+      'a module ({ url, exportName }): it runs in another thread',
+    );
+  if (loopbackPlug === false)
+    throw new ConfigurationError('loopbackPlug', false, 'left out beside a peer: its cable is in the port');
+  for (const [guestPort, port] of Object.entries(peer.guestPorts ?? {}))
+    for (const one of [Number(guestPort), port])
+      if (!Number.isInteger(one) || one < 1 || one > portMax)
+        throw new ConfigurationError('peer.guestPorts', one, `ports from 1 to ${portMax}`);
+  return { url: String(run.url), exportName: run.exportName ?? 'default', name, args };
+}

@@ -1,0 +1,445 @@
+/**
+ * The report of a served machine, version "hca-serve-report/1": the device's part is that of "hca-report/1", figure for
+ * figure; the host's part is what the slot saw of the guest, because the guest's processors are not simulated.
+ *
+ * What is a measurement and what is not stands in the report itself ({@link meaning}).
+ */
+
+import type { Analysis } from '../../machine/analysis/index.ts';
+import { type Fault, faultText } from '../../machine/faults/index.ts';
+import {
+  behind,
+  blockFailures,
+  type CheckReport,
+  checkOf,
+  type DeviceInterruptRow,
+  deviceInterruptsOf,
+  deviceOf,
+  type ExactDigits,
+  ExactFigures,
+  ethernetOf,
+  type FaultReport,
+  type FrameLedger,
+  faultsOf,
+  frameCableFailures,
+  type HcaLedger,
+  type HostLedger,
+  hostFailures,
+  type LogLine,
+  linkFailures,
+  linkOf,
+  macFailures,
+  type NicLedger,
+  type NodeReport,
+  nicEndOf,
+  nicHostFailures,
+  nodeReportOf,
+  nonZero,
+  type OperationReport,
+  operationFailures,
+  operationsOf,
+  sumOf,
+  unequal,
+  vectorFailures,
+  type WireReport,
+  wireFailures,
+  wireOf,
+} from '../../machine/index.ts';
+import { configHashOf, type MachineConfig } from '../../machine/profile/index.ts';
+import type { ExactPs } from '../../sim/index.ts';
+import type { FrameSocketCounters } from '../slot/index.ts';
+import type { Defect } from './defect.ts';
+import type { PeerState } from './peer-host.ts';
+import { type Cabling, strangerNode } from './served-plan.ts';
+import type { NotModelled, SlotAccesses, SlotLedger } from './slot-ledger.ts';
+import type { StrangerPaceCounters } from './stranger-pace.ts';
+
+const serveReportSchema = 'hca-serve-report/1';
+
+/** Which figures mean what. */
+export const meaning = {
+  measured:
+    'Everything under nodes, wire and operations counts what the device and its links did; times among them (Ps, cycles) ' +
+    'are simulated time of the device, as in the simulated machine: the time a card of this configuration takes for it.',
+  notMeasured:
+    "The guest's processors are not simulated. Between its accesses simulated time follows the wall clock (followedPs), so " +
+    'elapsedPs, idle cycles, rates over them, and whatever the guest itself measures (latency, bandwidth) say how fast ' +
+    'this computer ran guest and emulator, not how fast a card is. run is wall-clock time of the emulator.',
+} as const;
+
+/** The same, where a simulated host is beside the guest. */
+export const peerMeaning =
+  'Under peer, times and cycles of host 1 and its adapter are simulated time too. But what it waited for of the guest came at the ' +
+  "guest's pace, which is host time: latencies and rates between the two, its idle and polling cycles and endedPs measure no card.";
+
+/**
+ * One MSI-X vector from the device's reason to the guest.
+ * @public
+ */
+export interface ServedInterruptRow extends DeviceInterruptRow {
+  readonly vector: number;
+  /** Messages that reached the guest's machine, and descriptors written to signal the guest. */
+  readonly delivered: number;
+  readonly raised: number;
+  /** Of these, those since the guest's machine last enabled MSI-X: what a guest's driver has counted. */
+  readonly raisedSinceEnabled: number;
+  /** Event queues of the vector that hold events, or were not armed since their last message: the guest has still to serve them. */
+  readonly unservedQueues: number;
+}
+
+export interface CommandRow {
+  readonly count: number;
+  /** Simulated time from latching to completing, of all of them. */
+  readonly takenPs: number;
+}
+
+export interface ServedNodeReport {
+  /** Guests that were connected, and resets that their machines asked for. */
+  readonly sessions: number;
+  readonly resets: number;
+  readonly accesses: SlotAccesses;
+  readonly interrupts: readonly ServedInterruptRow[];
+  readonly intx: { readonly asserted: number; readonly raised: number };
+  readonly pcie: NodeReport['pcie'];
+  readonly hca: Omit<NodeReport['hca'], 'commands'> & {
+    readonly commands: Readonly<Record<string, CommandRow>>;
+  };
+  readonly deviceFaults: Readonly<Record<string, number>>;
+  readonly notModelled: NotModelled;
+}
+
+export interface ServeChecks {
+  readonly balanced: boolean;
+  /** Of the simulated host; left out where there is none. */
+  readonly cpu?: CheckReport;
+  readonly blocks: CheckReport;
+  readonly pcie: CheckReport;
+  readonly interrupts: CheckReport;
+  readonly wire: CheckReport;
+  readonly operations: CheckReport;
+}
+
+/** How the emulator itself fared: wall-clock time and turns of the loop. */
+export interface ServeRun {
+  readonly node: string;
+  readonly wallMs: number;
+  /** On the model, on guests' messages while it was busy, and waiting for them or for a timer. */
+  readonly workMs: number;
+  readonly pollMs: number;
+  readonly waitMs: number;
+  readonly slices: number;
+  readonly cutSlices: number;
+}
+
+export interface ServeReport {
+  readonly schema: typeof serveReportSchema;
+  /** With `peer` where there is a simulated host. */
+  readonly meaning: typeof meaning & { readonly peer?: typeof peerMeaning };
+  readonly configHash: string;
+  readonly config: MachineConfig;
+  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  readonly faults?: readonly FaultReport[];
+  readonly hcas: number;
+  readonly cabling: Cabling;
+  readonly timeScale: number;
+  readonly elapsedPs: number;
+  /** Of these, the time that passed because the wall clock did. */
+  readonly followedPs: number;
+  readonly nodes: readonly ServedNodeReport[];
+  /** The simulated host at the other end of the cable; left out where there is none. */
+  readonly peer?: PeerReport;
+  /** What passed the socket at the other end of the cable; left out where there is none. Under `wire` that end is number 1. */
+  readonly stranger?: StrangerReport;
+  readonly wire: readonly WireReport[];
+  readonly operations: Readonly<Record<string, OperationReport>>;
+  readonly checks: ServeChecks;
+  /** What the model threw; the statistics count from the last of them on. Not empty is a defect of the emulator. */
+  readonly defects: readonly Defect[];
+  /** What the analysers of the guests found; empty unless asked for. */
+  readonly analyses: readonly Analysis[];
+  readonly run: ServeRun;
+  /** All digits of the figures above that are 2^53 ps or more, by their places; absent when there are none. */
+  readonly exactPs?: ExactDigits;
+}
+
+/** A simulated host beside a guest: what its program did, and node 1 as in "hca-report/1". */
+export interface PeerReport {
+  readonly program: Omit<PeerState, 'endedPs'> & { readonly endedPs?: number };
+  readonly log: readonly PeerLogLine[];
+  readonly node: NodeReport;
+}
+
+/**
+ * A stranger at the other end of a cable: frames through its socket.
+ * @public
+ */
+export interface StrangerReport {
+  /** Those who were plugged in, one after the other; and who came while another was there. */
+  readonly clients: number;
+  readonly refused: number;
+  readonly framesFromClient: number;
+  readonly framesToClient: number;
+  /** Frames of the HCA that no stranger took: there was none, or it did not read. */
+  readonly unreadFrames: number;
+  /** How often simulated time stood still until the stranger had read, and for how much of the wall clock in all. */
+  readonly holds: number;
+  readonly heldMs: number;
+  /** Of these, how often it passed again although the stranger had not read: what found no room then is among `unreadFrames`. */
+  readonly expiredHolds: number;
+  /** Frames of strangers that no cable carries: without a whole header, or longer than the MTU allows. */
+  readonly unfitFrames: number;
+  /** Frames of strangers that waited for the cable when they went; and that do so now. */
+  readonly forgottenFrames: number;
+  readonly waitingFrames: number;
+  /** Frames of strangers that found the link down. */
+  readonly discardedFrames: number;
+}
+
+/**
+ * What the program or the kernel had to say, and when.
+ * @public
+ */
+export interface PeerLogLine {
+  readonly atPs: number;
+  readonly program: string;
+  readonly text: string;
+}
+
+export interface ServeReportParts {
+  readonly config: MachineConfig;
+  readonly faults: readonly Fault[];
+  readonly cabling: Cabling;
+  readonly timeScale: number;
+  readonly elapsedPs: ExactPs;
+  readonly followedPs: ExactPs;
+  readonly slots: readonly SlotLedger[];
+  /** The simulated host, if there is one. */
+  readonly peer?: PeerParts | undefined;
+  /** The socket at the other end of the cable, if there is one. */
+  readonly stranger?: StrangerParts | undefined;
+  readonly defects: readonly Defect[];
+  readonly analyses: readonly Analysis[];
+  readonly run: ServeRun;
+}
+
+interface StrangerParts {
+  readonly port: FrameLedger;
+  readonly faultsFired: readonly number[];
+  readonly isQuiet: boolean;
+  readonly unfitFrames: number;
+  readonly forgottenFrames: number;
+  readonly waitingFrames: number;
+  readonly socket: FrameSocketCounters;
+  readonly pace: StrangerPaceCounters;
+}
+
+/** The simulated host, and what is in its slot: one of both. */
+export interface PeerLedgers {
+  readonly host: HostLedger;
+  readonly hca: HcaLedger | undefined;
+  readonly nic: NicLedger | undefined;
+}
+
+interface PeerParts extends PeerLedgers {
+  readonly state: PeerState;
+  readonly log: readonly LogLine[];
+}
+
+export function buildServeReport(parts: ServeReportParts): ServeReport {
+  const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, peer, stranger } = parts;
+  const { defects, analyses, run } = parts;
+  const peers = peer === undefined ? [] : [peer];
+  const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
+  const far = (node: number): HcaLedger => hcas[cabling === 'cable' ? node ^ 1 : node]!;
+  const exact = new ExactFigures();
+  // A port without a plug has no peer to compare with.
+  const cabled = cabling === 'open' || stranger !== undefined || peer?.nic !== undefined ? [] : hcas;
+  const ends = endsOf(slots[0]!.hca, farEndOf(peer, stranger));
+  return {
+    schema: serveReportSchema,
+    meaning: peer === undefined ? meaning : { ...meaning, peer: peerMeaning },
+    configHash: configHashOf(config, faults.map(faultText)),
+    config,
+    ...faultsOf(faults, [
+      ...slots.flatMap((slot) => [slot, slot.hca]),
+      ...peers.flatMap(({ host, hca, nic }) => [host, hca ?? nic!]),
+      ...(stranger === undefined ? [] : [stranger]),
+    ]),
+    hcas: slots.length,
+    cabling,
+    timeScale,
+    elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
+    followedPs: exact.numberOf('followedPs', followedPs),
+    nodes: slots.map(nodeOf),
+    ...(peer === undefined ? {} : { peer: peerOf(peer, exact) }),
+    ...(stranger === undefined ? {} : { stranger: strangerOf(stranger) }),
+    wire: [
+      ...cabled.map((hca) => wireOf(hca, far(hca.node))),
+      ...ends.map(([sender, receiver]) =>
+        ethernetOf({ node: sender.node, ...sender.ethernet }, { node: receiver.node, ...receiver.ethernet }),
+      ),
+    ],
+    operations: operationsOf(
+      peers.map(({ host }) => host),
+      hcas,
+      exact,
+    ),
+    // After a defect the cable's end is another than that which the socket has counted for.
+    checks: checksOf(slots, peer, cabled, far, ends, defects.length === 0 ? stranger : undefined),
+    defects,
+    analyses,
+    run,
+    ...exact.field,
+  };
+}
+
+function peerOf({ host, hca, nic, state, log }: PeerParts, exact: ExactFigures): PeerReport {
+  const { endedPs, ...program } = state;
+  return {
+    program: {
+      ...program,
+      ...(endedPs === undefined ? {} : { endedPs: exact.numberOf('peer.program.endedPs', endedPs) }),
+    },
+    log: log.map(({ atPs, program: name, text }) => ({ atPs: Number(atPs), program: name, text })),
+    node: nodeReportOf(host, hca, nic),
+  };
+}
+
+/** An end of a cable of Ethernet, whoever has it. */
+type CableEnd = Parameters<typeof frameCableFailures>[0] & { readonly ethernet: FrameLedger };
+
+/** The far end of the one HCA's cable where that is no HCA's. */
+function farEndOf(peer: PeerParts | undefined, stranger: StrangerParts | undefined): CableEnd | undefined {
+  if (peer?.nic !== undefined) return nicEndOf(peer.nic);
+  return stranger && { node: strangerNode, ethernet: stranger.port, wire: { isQuiet: stranger.isQuiet } };
+}
+
+/** Both directions of that cable. */
+function endsOf(hca: HcaLedger, far: CableEnd | undefined): [CableEnd, CableEnd][] {
+  if (hca.ethernet === undefined || far === undefined) return [];
+  const near: CableEnd = { node: hca.node, ethernet: hca.ethernet, wire: hca.wire };
+  return [
+    [near, far],
+    [far, near],
+  ];
+}
+
+const strangerOf = (parts: StrangerParts): StrangerReport => {
+  const { port, unfitFrames, forgottenFrames, waitingFrames, socket, pace } = parts;
+  return {
+    ...socket,
+    ...pace,
+    unfitFrames,
+    forgottenFrames,
+    waitingFrames,
+    discardedFrames: port.transmitted['discardedFrames'] ?? 0,
+  };
+};
+
+/** What passed the socket has passed the far end of the cable, but for what the report says became of it. */
+function socketFailures(parts: StrangerParts): string[] {
+  const { port, socket } = parts;
+  const { unfitFrames, forgottenFrames, waitingFrames, discardedFrames } = strangerOf(parts);
+  const taken = (port.transmitted['frames'] ?? 0) + discardedFrames;
+  const explained = taken + unfitFrames + forgottenFrames + waitingFrames;
+  return [
+    ...unequal('frames of strangers', explained, socket.framesFromClient),
+    ...unequal(
+      'frames to strangers',
+      socket.framesToClient + socket.unreadFrames,
+      port.received['deliveredFrames'] ?? 0,
+    ),
+  ];
+}
+
+function nodeOf(slot: SlotLedger): ServedNodeReport {
+  const { hca, commandCycles } = slot;
+  const device = deviceOf(hca);
+  const commands = Object.entries(device.commands).map(([name, count]) => [
+    name,
+    { count, takenPs: Math.round(((commandCycles[name] ?? 0) * 1e6) / hca.clockMHz) },
+  ]);
+  return {
+    sessions: slot.sessions,
+    resets: slot.resets,
+    accesses: slot.accesses,
+    interrupts: interruptsOf(slot),
+    intx: slot.pin,
+    pcie: linkOf(slot.pcie, hca.pcie),
+    hca: { ...device, commands: Object.fromEntries(commands) as Record<string, CommandRow> },
+    deviceFaults: nonZero(slot.deviceFaults),
+    notModelled: slot.notModelled,
+  };
+}
+
+function interruptsOf({ hca, vectors }: SlotLedger): ServedInterruptRow[] {
+  const known = [...new Set([...hca.vectors, ...vectors].map(({ vector }) => vector))];
+  return known
+    .toSorted((left, right) => left - right)
+    .map((vector) => {
+      const line = vectors.find((row) => row.vector === vector);
+      return {
+        ...deviceInterruptsOf(hca, vector),
+        vector,
+        delivered: line?.arrived ?? 0,
+        raised: line?.raised ?? 0,
+        raisedSinceEnabled: line?.raisedSinceEnabled ?? 0,
+        unservedQueues: line?.unservedQueues ?? 0,
+      };
+    });
+}
+
+function checksOf(
+  slots: readonly SlotLedger[],
+  peer: PeerParts | undefined,
+  cabled: readonly HcaLedger[],
+  far: (node: number) => HcaLedger,
+  ends: readonly (readonly [sender: CableEnd, receiver: CableEnd])[],
+  stranger: StrangerParts | undefined,
+): ServeChecks {
+  const host = peer && peerFailures(peer, far);
+  const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
+  const checks = {
+    ...(host === undefined ? {} : { cpu: checkOf(host.cpu) }),
+    blocks: checkOf([...hcas.flatMap(blockFailures), ...(host?.blocks ?? [])]),
+    pcie: checkOf([
+      ...slots.flatMap(({ node, pcie, hca }) => linkFailures(node, pcie, hca.pcie)),
+      ...(host?.pcie ?? []),
+    ]),
+    interrupts: checkOf([...slots.flatMap(interruptFailures), ...(host?.interrupts ?? [])]),
+    wire: checkOf([
+      ...cabled.flatMap((hca) => wireFailures(hca, far(hca.node))),
+      ...ends.flatMap(([sender, receiver]) => frameCableFailures(sender, receiver)),
+      ...(stranger === undefined ? [] : socketFailures(stranger)),
+      ...(peer?.nic === undefined ? [] : macFailures(peer.nic)),
+    ]),
+    operations: checkOf([
+      ...slots.flatMap(({ hca }) => operationFailures({ operations: [] }, hca)),
+      ...(host?.operations ?? []),
+    ]),
+  };
+  return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
+}
+
+/** What does not balance in the simulated host; of an HCA, its blocks are among those of all. */
+function peerFailures({ host, hca, nic }: PeerParts, far: (node: number) => HcaLedger) {
+  if (hca !== undefined) return { ...hostFailures(host, hca, far(hca.node)), blocks: [] };
+  return nicHostFailures(host, nic!);
+}
+
+/** From the device's messages to the guest's descriptors. What a descriptor was not there for is a guest's choice. */
+function interruptFailures({ node, hca, pcie, messages, vectors }: SlotLedger): string[] {
+  const isQuiet = pcie.isQuiet && hca.pcie.isQuiet;
+  const what = `node ${node}`;
+  const sent = sumOf(hca.vectors.map(({ delivered }) => delivered)) - hca.unsentMessages;
+  const passed = messages.arrived - messages.lost - messages.held + messages.spurious;
+  const delivered = sumOf(vectors.map(({ arrived }) => arrived));
+  return [
+    ...hca.vectors.flatMap((vector) => vectorFailures(what, vector)),
+    ...behind(`${what}, messages at the root complex`, messages.arrived, sent + messages.stray, isQuiet),
+    ...behind(`${what}, messages of vectors`, delivered + messages.stray, passed, isQuiet),
+    ...vectors.flatMap(({ vector, arrived, raised }) =>
+      behind(`${what} vector ${vector}, raised`, raised, arrived, false),
+    ),
+  ];
+}

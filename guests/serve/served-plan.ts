@@ -1,0 +1,154 @@
+/**
+ * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are guests.
+ *
+ *     guest0 ══PCIe══ hca0 ══╗                guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ guest1
+ *                        ╚═══╝ loopback plug  guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1   (or nic1: `machine.adapter`)
+ *
+ * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the
+ * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing; or a cable whose other end is a
+ * socket for strangers. `host1` is a simulated host, whose part of the plan is that of a machine of simulated hosts.
+ */
+import { ConfigurationError } from '../../base/index.ts';
+import type { Fault } from '../../machine/faults/index.ts';
+import {
+  bytesToDevice,
+  bytesToHost,
+  channelKey,
+  checkLinkLayer,
+  type HcaNeighbours,
+  type HcaPlan,
+  hcaCableBytes,
+  hcaName,
+  hostName,
+  type MachinePlan,
+  nicName,
+  planMachine,
+} from '../../machine/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
+import { peerNode } from './peer-host.ts';
+
+/** What is in port 1 of each HCA. */
+const cablings = ['cable', 'loopback', 'open', 'socket'] as const;
+export type Cabling = (typeof cablings)[number];
+
+const hcaCountMax = 2;
+
+export interface ServedChoice {
+  readonly config: MachineConfig;
+  readonly hcaCount: number;
+  readonly cabling: Cabling;
+  readonly faults: readonly Fault[];
+  /** Left out: true. */
+  readonly shortcuts?: boolean;
+  /** Whether the other end of the cable is a simulated host's; left out: false. */
+  readonly hasPeer?: boolean;
+}
+
+/** The node that faults of what a stranger sends name. */
+export const strangerNode = 1;
+
+export interface ServedPlan extends HcaPlan {
+  /** HCAs that are served. */
+  readonly hcaCount: number;
+  readonly cabling: Cabling;
+  /** What the simulated host is built from, when there is one. */
+  readonly peer: MachinePlan | undefined;
+}
+
+export const guestName = (node: number): string => `guest${node}`;
+/** The end of a channel that is unconnected, or where a stranger is plugged in. */
+export const openEndName = (node: number): string => `open${node}`;
+
+/** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
+export function planServed(choice: ServedChoice): ServedPlan {
+  const { config, hcaCount, cabling, faults, shortcuts = true, hasPeer = false } = choice;
+  if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > hcaCountMax)
+    throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${hcaCountMax}`);
+  if (hasPeer) checkPeer(choice);
+  else if (cabling === 'cable' && hcaCount !== 2)
+    throw new ConfigurationError('hcas', hcaCount, '2 for a cable between them');
+  else if (cabling === 'socket') checkStranger(choice);
+  const how = { shuffleSeed: undefined, shortcuts };
+  const peer = hasPeer ? planPeer({ config, faults, ...how }) : undefined;
+  const channels: Record<string, SharedArrayBuffer> = { ...peer?.channels };
+  const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, peer, ...how };
+  const add = (from: string, to: string, bytes: number): void => {
+    channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);
+  };
+  for (let node = 0; node < hcaCount; node++) {
+    const { host, wirePeer } = servedNeighboursOf(plan, node);
+    add(host, hcaName(node), bytesToDevice(config));
+    add(hcaName(node), host, bytesToHost(config));
+    add(hcaName(node), wirePeer, hcaCableBytes(config));
+    add(wirePeer, hcaName(node), hcaCableBytes(config));
+  }
+  return plan;
+}
+
+/** @throws ConfigurationError for what leaves the simulated host no place */
+export function checkPeer({
+  config,
+  hcaCount,
+  cabling,
+}: Pick<ServedChoice, 'config' | 'hcaCount' | 'cabling'>): void {
+  const { machine, hca } = config;
+  if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 beside a peer: the other HCA is its');
+  if (cabling !== 'cable') throw new ConfigurationError('cabling', cabling, 'a cable to the peer');
+  const { linkLayer, roce } = hca.capability;
+  if (machine.adapter === 'nic' && linkLayer !== 'ethernet')
+    throw new ConfigurationError(
+      'hca.capability.linkLayer',
+      linkLayer,
+      'ethernet beside a simulated host with a NIC (machine.adapter=nic)',
+    );
+  if (machine.adapter === 'hca' && linkLayer === 'ethernet' && roce === 'none')
+    throw new ConfigurationError(
+      'hca.capability.roce',
+      roce,
+      'v1 or v2 beside a simulated host with an HCA; with machine.adapter=nic it has a NIC, and its kernel TCP',
+    );
+  checkLinkLayer(config);
+  if (machine.nodeCount !== 2)
+    throw new ConfigurationError('machine.nodeCount', machine.nodeCount, '2: the guest and its peer');
+}
+
+/** @throws ConfigurationError for what a cable to a stranger cannot be plugged into */
+export function checkStranger({ config, hcaCount }: Pick<ServedChoice, 'config' | 'hcaCount'>): void {
+  if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 for a cable to a stranger');
+  const { linkLayer } = config.hca.capability;
+  if (linkLayer !== 'ethernet')
+    throw new ConfigurationError(
+      'hca.capability.linkLayer',
+      linkLayer,
+      'ethernet for a cable to a stranger, which carries frames',
+    );
+}
+
+/** The plan of a machine of simulated hosts, of which the guest stands for host 0; a NIC's cable leads to the guest's HCA. */
+function planPeer(choice: Pick<MachinePlan, 'config' | 'faults' | 'shuffleSeed' | 'shortcuts'>): MachinePlan {
+  const plan = planMachine({ ...choice, partition: 'single', analysis: undefined });
+  const hasNic = choice.config.machine.adapter === 'nic';
+  const own = [hostName(0), hcaName(0)];
+  const isOwn = (key: string): boolean =>
+    hasNic ? key.includes(nicName(0)) : own.every((name) => key.includes(name));
+  const channels = Object.fromEntries(Object.entries(plan.channels).filter(([key]) => !isOwn(key)));
+  return { ...plan, channels, ...(hasNic ? { nicFarEnd: hcaName(0) } : {}) };
+}
+
+/** The channels of the exchange with the simulated host, as the guest's slot has them. */
+export const exchangeChannelsOf = ({ channels }: ServedPlan) => ({
+  inbound: channels[channelKey(hostName(peerNode), hostName(0))]!,
+  outbound: channels[channelKey(hostName(0), hostName(peerNode))]!,
+});
+
+/** The peers at the other ends of an HCA's links. */
+export function servedNeighboursOf(
+  { cabling, peer }: Pick<ServedPlan, 'cabling' | 'peer'>,
+  node: number,
+): HcaNeighbours {
+  const end = openEndName(node);
+  const cable = peer?.nicFarEnd === undefined ? hcaName(node ^ 1) : nicName(peerNode);
+  const wirePeers = { cable, loopback: hcaName(node), open: end, socket: end } as const;
+  const subnetNodes = cabling === 'cable' ? [0, 1] : [node];
+  return { host: guestName(node), wirePeer: wirePeers[cabling], subnetNodes };
+}

@@ -1,0 +1,127 @@
+/**
+ * The far end of an HCA's Ethernet cable where a stranger is plugged in: a port as any other, whose frames go out of simulated time, and
+ * whose frames come from there.
+ *
+ *     HCA ══cable══ port ──► frame        to the stranger, at the instant of its last bit
+ *                   port ◄── waiting ◄── take      from the stranger, as soon as the cable is free
+ *
+ * While nobody is plugged in the link is down. A stranger whose frames wait is to wait itself ({@link WireEnd.hasRoom}).
+ */
+
+import { FaultLog, injectFrameFaults } from '../../machine/faults/index.ts';
+import { channelKey, type FrameLedger, hcaName, transmittedOf } from '../../machine/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
+import { ETHERNET_HEADER_BYTES, EthernetPort, withTag } from '../../wire/index.ts';
+import { openEndName, type ServedPlan, strangerNode } from './served-plan.ts';
+
+/** Takes a frame that lies in `bytes` during the call. */
+export type FrameTaken = (bytes: Uint8Array, at: number, lengthBytes: number) => void;
+
+/** Frames of the stranger that wait for the cable. */
+const waitingMax = 64;
+
+export class WireEnd {
+  readonly lp: LogicalProcess;
+  /** How often each fault of the plan has happened to what the stranger sent. */
+  readonly faultLog: FaultLog;
+  readonly #port: EthernetPort;
+  readonly #waiting: Uint8Array[] = [];
+  /** Frames of the stranger that no cable carries: without a whole header, or longer than the MTU and a tag allow. */
+  #unfitCount = 0;
+  /** Frames that waited when their stranger went. */
+  #forgottenCount = 0;
+
+  /** @param onFrame takes what the HCA sends */
+  constructor({ config, channels, faults }: ServedPlan, node: number, onFrame: FrameTaken) {
+    const [own, far] = [openEndName(node), hcaName(node)];
+    this.lp = new LogicalProcess(own);
+    this.#port = new EthernetPort({
+      lp: this.lp,
+      config: withTag(config.ethernet),
+      writer: new ChannelWriter(channels[channelKey(own, far)]!),
+      reader: new ChannelReader(channels[channelKey(far, own)]!),
+      seed: config.machine.seed,
+    });
+    this.faultLog = new FaultLog(faults);
+    const end = { node: strangerNode, name: own };
+    injectFrameFaults(
+      faults,
+      end,
+      this.#port,
+      this.faultLog,
+      config.machine.seed,
+      config.hca.capability.roce,
+    );
+    const port = this.#port;
+    port.connect({
+      receiver: {
+        frameArrived: (slot) => {
+          onFrame(port.rxBytes, port.frameStart(slot), port.frameBytes(slot));
+          port.consume(slot);
+        },
+      },
+      sender: { spaceFreed: () => this.#send() },
+      link: { linkChanged: () => {} },
+    });
+  }
+
+  /** A stranger is plugged in or has gone. To be called between two runs, as {@link take}; the runner is to be notified. */
+  setPlugged(isPlugged: boolean): void {
+    this.#forgottenCount += this.#waiting.length;
+    this.#waiting.length = 0;
+    this.#port.setEnabled(isPlugged);
+  }
+
+  /** Whether {@link take} has room. */
+  get hasRoom(): boolean {
+    return this.#waiting.length < waitingMax;
+  }
+
+  /** Takes a frame of the stranger; there must be room. */
+  take(bytes: Uint8Array, at: number, lengthBytes: number): void {
+    if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.#port.frameBytesMax) {
+      this.#unfitCount++;
+      return;
+    }
+    this.#waiting.push(bytes.slice(at, at + lengthBytes));
+    this.#send();
+  }
+
+  get unfitCount(): number {
+    return this.#unfitCount;
+  }
+
+  get forgottenCount(): number {
+    return this.#forgottenCount;
+  }
+
+  /** Frames of the stranger that wait for the cable. */
+  get waitingCount(): number {
+    return this.#waiting.length;
+  }
+
+  /** As the report has the ends of cables: what is handed to the stranger is done with. */
+  get ledger(): FrameLedger {
+    const { received, busyPs, heldFrames } = this.#port;
+    return {
+      transmitted: transmittedOf(this.#port),
+      received: { ...received },
+      // MAC control frames are the stranger's, as all others.
+      flowControl: {},
+      completed: received.deliveredFrames - heldFrames,
+      packets: 0,
+      dropped: {},
+      held: heldFrames,
+      busyPs: Math.floor(busyPs),
+    };
+  }
+
+  #send(): void {
+    for (;;) {
+      const [frame] = this.#waiting;
+      if (frame === undefined || !this.#port.canTransmit()) return;
+      this.#waiting.shift();
+      this.#port.send(frame, 0, frame.length);
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Accesses of regions that are written down one after the other and then sent at once: as many as a guest's machine has
+ * made between two calls of the server. Written by the fields of the layouts into one buffer, so that an access costs no allocation.
+ */
+import { viewOf } from '../../../base/index.ts';
+import { Command, HEADER_BYTES, header, MESSAGE_COMMAND, regionAccess } from '../vfio-user/protocol.ts';
+
+const outboxBytes = 2 ** 16;
+const accessBytes = HEADER_BYTES + regionAccess.sizeBytes;
+
+export class Outbox {
+  readonly #bytes = new Uint8Array(new ArrayBuffer(outboxBytes));
+  readonly #view = viewOf(this.#bytes);
+  #lengthBytes = 0;
+
+  get isEmpty(): boolean {
+    return this.#lengthBytes === 0;
+  }
+
+  /** Whether a write of so many bytes, or a read (0), has no room any more. */
+  isFullFor(dataBytes: number): boolean {
+    return this.#lengthBytes + accessBytes + dataBytes > outboxBytes;
+  }
+
+  /** Adds a REGION_WRITE to which no reply is wanted. */
+  write(id: number, region: number, offset: number, bytes: Uint8Array): void {
+    this.#access(id, Command.REGION_WRITE, region, offset, bytes.length, bytes.length);
+    this.#bytes.set(bytes, this.#lengthBytes - bytes.length);
+  }
+
+  /** Adds a REGION_READ. */
+  read(id: number, region: number, offset: number, count: number): void {
+    this.#access(id, Command.REGION_READ, region, offset, count, 0);
+  }
+
+  /** What was added, until the next addition; none of it is kept. */
+  take(): Uint8Array {
+    const taken = this.#bytes.subarray(0, this.#lengthBytes);
+    this.#lengthBytes = 0;
+    return taken;
+  }
+
+  #access(
+    id: number,
+    command: typeof Command.REGION_READ | typeof Command.REGION_WRITE,
+    region: number,
+    offset: number,
+    count: number,
+    dataBytes: number,
+  ): void {
+    const view = this.#view;
+    const at = this.#lengthBytes;
+    this.#bytes.fill(0, at, at + accessBytes);
+    const { fields } = header;
+    fields.id.set(view, at, id);
+    fields.command.set(view, at, command);
+    fields.sizeBytes.set(view, at, accessBytes + dataBytes);
+    fields.type.set(view, at, MESSAGE_COMMAND);
+    fields.noReply.set(view, at, command === Command.REGION_WRITE ? 1 : 0);
+    regionAccess.fields.offset.setNumber(view, at + HEADER_BYTES, offset);
+    regionAccess.fields.region.set(view, at + HEADER_BYTES, region);
+    regionAccess.fields.count.set(view, at + HEADER_BYTES, count);
+    this.#lengthBytes = at + accessBytes + dataBytes;
+  }
+}

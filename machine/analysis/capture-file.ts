@@ -1,0 +1,55 @@
+/**
+ * The packets kept at the ends of a cable as a capture file: an interface for each end, packets by time, in the link type that
+ * Wireshark reads.
+ */
+import { erfRecord, LinkType, type WrittenPacket, writeCapture } from '../../analyser/capture/index.ts';
+import { byteTimeOf, type EthernetConfig, type WireConfig } from '../../wire/index.ts';
+import type { WireCapture } from '../node/wire-log.ts';
+import type { DroppedRecords } from '../timeline/index.ts';
+
+const PS_PER_SECOND = 1_000_000_000_000n;
+const BITS_PER_BYTE = 8n;
+
+const BITS_PER_GIGABIT = 1e9;
+
+/** What the rates of the cables follow from. */
+interface CableConfig {
+  readonly wire: WireConfig;
+  readonly ethernet: Pick<EthernetConfig, 'gigabitsPerSecond'>;
+}
+
+/** @param captures of each end */
+export function captureFile(
+  captures: readonly WireCapture[],
+  { wire, ethernet }: CableConfig,
+): Uint8Array<ArrayBuffer> {
+  const { numeratorPs, denominator } = byteTimeOf(wire);
+  const bitsPerSecond = (BITS_PER_BYTE * PS_PER_SECOND * BigInt(denominator)) / BigInt(numeratorPs);
+  const interfaces = captures.map(({ name, droppedPackets, isEthernet }) => ({
+    linkType: isEthernet ? LinkType.ETHERNET : LinkType.ERF,
+    name,
+    description: `${name}, port 1: its end of the ${isEthernet ? 'Ethernet' : 'InfiniBand'} cable`,
+    bitsPerSecond: isEthernet ? BigInt(ethernet.gigabitsPerSecond * BITS_PER_GIGABIT) : bitsPerSecond,
+    droppedPackets,
+  }));
+  const packets = captures.flatMap(({ packets, isEthernet }, number) =>
+    packets.map(
+      ({ atPs, direction, bytes, note }): WrittenPacket => ({
+        interface: number,
+        timePs: BigInt(atPs),
+        direction,
+        bytes: isEthernet ? bytes : erfRecord(bytes, BigInt(atPs)),
+        comment: note,
+      }),
+    ),
+  );
+  packets.sort((left, right) => (left.timePs < right.timePs ? -1 : left.timePs > right.timePs ? 1 : 0));
+  return writeCapture('HCA emulator: times are simulated', interfaces, packets);
+}
+
+/** How many packets a capture has of an end, and how many came when it was full. */
+export const droppedOf = ({ name, packets, droppedPackets }: WireCapture): DroppedRecords => ({
+  process: name,
+  kept: packets.length,
+  dropped: droppedPackets,
+});

@@ -1,0 +1,237 @@
+/**
+ * Machines for many short runs: one that has booted is put back to where it had, in place of booting another of the same kind.
+ *
+ *     take: the 1st of a kind ─► fresh machine (where images are taken of the second: most kinds of a sweep are run once)
+ *           the 2nd           ─► fresh machine, run until its drivers have probed, image taken, run on
+ *           from then on      ─► image put back, other programs begin
+ *
+ * The report is the one that a fresh machine would give, byte for byte (test/machine-image.spec.ts). What has to be equal for
+ * two runs to be of one kind is all that happens before a program's own code begins: every parameter, the seed, the faults, and
+ * which programs are loaded where. What the programs do and with what arguments may differ.
+ */
+import { type ObjectImage, seesPrivateFields } from '../base/index.ts';
+import { RunError } from '../sim/index.ts';
+import { Machine, type MachineOptions } from './machine.ts';
+import { canonicalJson, configurationOf, type MachineConfig } from './profile/index.ts';
+import type { ProgramOptions } from './program.ts';
+
+/** A machine with its programs loaded, for one run. Disposing of it gives it back. */
+export interface MachineLease extends AsyncDisposable {
+  readonly machine: Machine;
+}
+
+/** Where a command takes its machines from. */
+export interface MachineSource {
+  /**
+   * @param programsOf what to load, by the configuration
+   * @throws ConfigurationError as {@link Machine.create} and {@link Machine.load}
+   */
+  take(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+  ): Promise<MachineLease>;
+}
+
+/** A new machine for each run. */
+export const freshMachines: MachineSource = {
+  async take(options, programsOf) {
+    const machine = await loadedMachine(options, programsOf);
+    return { machine, [Symbol.asyncDispose]: () => machine.close() };
+  },
+};
+
+async function loadedMachine(
+  options: MachineOptions,
+  programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+): Promise<Machine> {
+  const machine = await Machine.create(options);
+  try {
+    for (const program of programsOf(machine.config)) await machine.load(program);
+  } catch (error) {
+    await machine.close();
+    throw error;
+  }
+  return machine;
+}
+
+/** Machines of one kind. */
+interface Kind {
+  readonly key: string;
+  readonly config: MachineConfig;
+  /** Machines of it that were taken so far. */
+  takenCount: number;
+  booted: { readonly machine: Machine; readonly image: ObjectImage } | undefined;
+  /** A run is under way on the booted one, or did not come to its end. */
+  isTaken: boolean;
+  /** No image can be taken of them: hosts boot at different instants or not at all, or the slot holds a NIC. */
+  isRefused: boolean;
+}
+
+export interface BootedMachinesOptions {
+  /** Of which machine of a kind an image is taken: of the first, where a kind is known to be run more than once. Default the second. */
+  readonly imageOf?: 1 | 2;
+  /** Kinds that are kept booted, each with the memory of its machine; the one that was asked for longest ago goes first. Default 1. */
+  readonly kindsMax?: number;
+}
+
+export class BootedMachines implements MachineSource, AsyncDisposable {
+  readonly #imageOf: number;
+  readonly #kindsMax: number;
+  /** By their key; the one that was asked for last comes last. */
+  readonly #kinds = new Map<string, Kind>();
+  /** Runs that began so far where an image was taken or put back, and machines that booted. */
+  readonly counts = { fromImage: 0, booted: 0 };
+
+  constructor({ imageOf = 2, kindsMax = 1 }: BootedMachinesOptions = {}) {
+    this.#imageOf = imageOf;
+    this.#kindsMax = kindsMax;
+  }
+
+  async take(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+  ): Promise<MachineLease> {
+    if (!canBeImaged(options)) return this.#fresh(options, programsOf);
+    const kind = await this.#kindOf(options, programsOf);
+    kind.takenCount++;
+    if (kind.isTaken || kind.isRefused || kind.takenCount < this.#imageOf)
+      return this.#fresh(options, programsOf);
+    if (kind.booted === undefined) {
+      kind.booted = await this.#boot(options, programsOf);
+      if (kind.booted === undefined) {
+        kind.isRefused = true;
+        return this.#fresh(options, programsOf);
+      }
+      // It stands where the image was taken, and goes on from there.
+    } else await kind.booted.machine.beginAgain(kind.booted.image, programsOf(kind.config));
+    const { machine } = kind.booted;
+    this.counts.fromImage++;
+    kind.isTaken = true;
+    return { machine, [Symbol.asyncDispose]: async () => this.#giveBack(kind) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const kinds = [...this.#kinds.values()];
+    this.#kinds.clear();
+    for (const kind of kinds) await retire(kind);
+  }
+
+  async #kindOf(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+  ): Promise<Kind> {
+    const machineKey = canonicalJson(options);
+    const known = [...this.#kinds.values()].find(({ key }) => key.startsWith(`${machineKey}\n`));
+    const config = known?.config ?? configurationOf(configured(options));
+    const slots = programsOf(config).map(({ node, name, core, process }) => ({ node, name, core, process }));
+    const key = `${machineKey}\n${canonicalJson(slots)}`;
+    const kind = this.#kinds.get(key) ?? {
+      key,
+      config,
+      takenCount: 0,
+      booted: undefined,
+      isTaken: false,
+      isRefused: config.machine.adapter !== 'hca',
+    };
+    this.#kinds.delete(key);
+    for (const oldest of [...this.#kinds.values()].slice(0, this.#kinds.size + 1 - this.#kindsMax)) {
+      this.#kinds.delete(oldest.key);
+      await retire(oldest);
+    }
+    this.#kinds.set(key, kind);
+    return kind;
+  }
+
+  async #fresh(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+  ): Promise<MachineLease> {
+    const machine = await loadedMachine(options, programsOf);
+    this.counts.booted++;
+    return {
+      machine,
+      [Symbol.asyncDispose]: async () => {
+        if (await hasEnded(machine)) await machine.retire();
+        else await machine.close();
+      },
+    };
+  }
+
+  /** @returns undefined where no image can be taken */
+  async #boot(
+    options: MachineOptions,
+    programsOf: (config: MachineConfig) => readonly ProgramOptions[],
+  ): Promise<Kind['booted']> {
+    const machine = await loadedMachine(options, programsOf);
+    this.counts.booted++;
+    const image = await imageOfBooted(machine);
+    if (image !== undefined) return { machine, image };
+    await machine.close();
+    return;
+  }
+
+  /** A run that failed may have left code behind that still waits: that machine is not used again. */
+  async #giveBack(kind: Kind): Promise<void> {
+    const { machine } = kind.booted!;
+    kind.isTaken = false;
+    if (await hasEnded(machine)) {
+      if (this.#kinds.get(kind.key) !== kind) await machine.retire();
+      return;
+    }
+    kind.booted = undefined;
+    await machine.close();
+  }
+}
+
+/** @returns undefined where none can be taken: also of a machine whose boot fails, as it does whenever it is run */
+async function imageOfBooted(machine: Machine): Promise<ObjectImage | undefined> {
+  try {
+    await machine.runToBoot();
+  } catch (error) {
+    if (error instanceof RunError) return;
+    throw error;
+  }
+  return machine.image();
+}
+
+/** Gives the memory of a kind's machine to the next ones, unless it still runs: then it goes when its lease ends. */
+async function retire({ booted, isTaken }: Kind): Promise<void> {
+  if (booted !== undefined && !isTaken) await booted.machine.retire();
+}
+
+/** All programs have ended: no code of theirs is suspended. */
+const hasEnded = async (machine: Machine): Promise<boolean> =>
+  (await machine.programs()).every(({ endedPs }) => endedPs !== undefined);
+
+/** What images are taken of; with any other option, as somebody who listens or looks on, a machine is run as it is. */
+const imaged: ReadonlySet<string> = new Set<keyof MachineOptions>([
+  'profile',
+  'set',
+  'seed',
+  'nodes',
+  'faults',
+  'partition',
+  'shuffleSeed',
+  'shortcuts',
+  'watch',
+  'programPatienceMs',
+]);
+
+const canBeImaged = (options: MachineOptions): boolean =>
+  seesPrivateFields() &&
+  (options.partition ?? 'single') === 'single' &&
+  Object.entries(options).every(([name, value]) => value === undefined || imaged.has(name));
+
+const configured = ({
+  profile,
+  set,
+  seed,
+  nodes,
+}: MachineOptions): Parameters<typeof configurationOf>[0] => ({
+  ...(profile === undefined ? {} : { profile }),
+  set: {
+    ...set,
+    ...(seed === undefined ? {} : { 'machine.seed': seed }),
+    ...(nodes === undefined ? {} : { 'machine.nodeCount': nodes }),
+  },
+});

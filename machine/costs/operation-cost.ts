@@ -1,0 +1,172 @@
+/**
+ * The cost of each marked operation: what its host's processor spent, what its own device did for it over PCIe, and what the
+ * devices did that its messages went to.
+ */
+import { SimulatorError } from '../../base/index.ts';
+import type { CpuCause, ProcessorCost } from '../../host/index.ts';
+import { trafficClassNames } from '../../hw/dma/index.ts';
+import type { CostLedger, CostRow } from '../../hw/hca/index.ts';
+import type { ExactPs } from '../../sim/index.ts';
+import { peerOf } from '../plan.ts';
+
+/** What a device did on its PCIe link. */
+export interface DeviceCost {
+  /** Memory read requests, each a TLP. */
+  readonly dmaReads: number;
+  /** Memory write TLPs, messages of interrupts left out. */
+  readonly dmaWrites: number;
+  readonly interrupts: number;
+  /** Memory reads and writes by accounting class (docs/budgets.md); classes without are left out. */
+  readonly readTlps: Readonly<Record<string, number>>;
+  readonly writeTlps: Readonly<Record<string, number>>;
+}
+
+/** What one marked operation has cost. */
+export interface OperationCost extends DeviceCost {
+  readonly node: number;
+  readonly program: string;
+  readonly name: string;
+  readonly beganPs: ExactPs;
+  /** Undefined while it is open. */
+  readonly endedPs: ExactPs | undefined;
+  /** Send requests posted in it. */
+  readonly workRequests: number;
+  /** Posted writes of its processor to the device, each a TLP: doorbells, BlueFlame, arm requests, registers. */
+  readonly mmioWrites: number;
+  readonly mmioReads: number;
+  readonly systemCalls: number;
+  readonly cpuCycles: number;
+  readonly cycles: Readonly<Partial<Record<CpuCause, number>>>;
+  /** At the devices that received its messages, which may be the own one. */
+  readonly peer: DeviceCost;
+}
+
+/** What a device did that no marked operation has caused: for commands and event queues, and for the rest. */
+export interface OtherCost {
+  readonly node: number;
+  readonly control: DeviceCost;
+  readonly unmarked: DeviceCost;
+}
+
+/** What is known at one node. */
+export interface NodeCosts {
+  readonly node: number;
+  readonly processor: readonly ProcessorCost[];
+  readonly device: CostLedger;
+}
+
+/** More packets came than a device can keep apart. */
+export class CostsOverflowError extends SimulatorError {
+  override readonly name = 'CostsOverflowError';
+
+  constructor(node: number, packets: number) {
+    super(
+      `packets that the device of host ${node} could not attribute to an operation`,
+      packets,
+      '0: it has room for a million packets, so let one machine mark fewer operations',
+    );
+  }
+}
+
+interface Sum extends CostRow {
+  interrupts: number;
+}
+
+const newSum = (): Sum => ({
+  reads: trafficClassNames.map(() => 0),
+  writes: trafficClassNames.map(() => 0),
+  interrupts: 0,
+});
+
+function addTo(sum: Sum, { reads, writes, interrupts }: CostRow): void {
+  for (const [index, count] of reads.entries()) sum.reads[index] = sum.reads[index]! + count;
+  for (const [index, count] of writes.entries()) sum.writes[index] = sum.writes[index]! + count;
+  sum.interrupts += interrupts;
+}
+
+function sumIn(sums: Map<string, Sum>, key: string): Sum {
+  const found = sums.get(key) ?? newSum();
+  sums.set(key, found);
+  return found;
+}
+
+const named = (counts: readonly number[]): Record<string, number> =>
+  Object.fromEntries(
+    counts.flatMap((count, index) => (count === 0 ? [] : [[trafficClassNames[index]!, count] as const])),
+  );
+
+const totalOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
+
+const deviceCostOf = ({ reads, writes, interrupts }: CostRow): DeviceCost => ({
+  dmaReads: totalOf(reads),
+  dmaWrites: totalOf(writes),
+  interrupts,
+  readTlps: named(reads),
+  writeTlps: named(writes),
+});
+
+const keyOf = (node: number, operation: number): string => `${node}:${operation}`;
+
+/** Joins the tables of all nodes. @throws CostsOverflowError when a device had no more room */
+export function joinCosts(nodes: readonly NodeCosts[]): {
+  operations: OperationCost[];
+  others: OtherCost[];
+} {
+  const own = new Map<string, Sum>();
+  const peers = new Map<string, Sum>();
+  const unmarked = new Map<string, Sum>();
+  const messages = new MessagesByQp(nodes);
+  for (const { node, device } of nodes) {
+    if (device.lostPacketCount > 0) throw new CostsOverflowError(node, device.lostPacketCount);
+    addTo(sumIn(unmarked, `${node}`), device.unmarked);
+    for (const row of device.operations) addTo(sumIn(own, keyOf(node, row.operation)), row);
+    for (const packet of device.packets) {
+      const from = packet.isLoopback ? node : peerOf(node);
+      const operation = messages.operationOf(from, packet);
+      addTo(
+        operation === undefined ? sumIn(unmarked, `${node}`) : sumIn(peers, keyOf(from, operation)),
+        packet,
+      );
+    }
+  }
+  const operations = nodes.flatMap(({ node, processor }) =>
+    processor.map(({ number, cycles, ...cost }) => ({
+      node,
+      ...cost,
+      cpuCycles: totalOf(Object.values(cycles)),
+      cycles,
+      ...deviceCostOf(sumIn(own, keyOf(node, number))),
+      peer: deviceCostOf(sumIn(peers, keyOf(node, number))),
+    })),
+  );
+  const others = nodes.map(({ node, device }) => ({
+    node,
+    control: deviceCostOf(device.control),
+    unmarked: deviceCostOf(sumIn(unmarked, `${node}`)),
+  }));
+  return { operations, others };
+}
+
+const psnMask = 0xff_ffff;
+
+/** Finds the operation of a packet: of the QP's newest message that has its PSN and had begun when the packet came. */
+class MessagesByQp {
+  readonly #byQp = new Map<string, CostLedger['messages'][number][]>();
+
+  constructor(nodes: readonly NodeCosts[]) {
+    for (const { node, device } of nodes)
+      for (const message of device.messages) {
+        const key = keyOf(node, message.qpn);
+        const list = this.#byQp.get(key);
+        if (list === undefined) this.#byQp.set(key, [message]);
+        else list.push(message);
+      }
+  }
+
+  operationOf(node: number, { sourceQpn, psn, atPs }: CostLedger['packets'][number]): number | undefined {
+    return this.#byQp
+      .get(keyOf(node, sourceQpn))
+      ?.findLast((message) => message.atPs <= atPs && ((psn - message.firstPsn) & psnMask) < message.psnCount)
+      ?.operation;
+  }
+}

@@ -1,0 +1,879 @@
+/**
+ * Collects a device's evidence: listeners around methods of its blocks, as the timeline has them (timeline/around.ts). A device without
+ * them does the same, at the same speed. It reads no memory of the host, so that a stock guest's device has it, too.
+ */
+import {
+  addressPath,
+  CommandStatus,
+  commandNameOf,
+  mpt,
+  mtuBytesOf,
+  portInfo,
+  QpState,
+  QueueStatus,
+  qpc,
+  RoceMode,
+  ServiceType,
+  vendorSyndromeOf,
+} from '../../abi/index.ts';
+import { viewOf } from '../../base/index.ts';
+import { type Hca, operationNames, portNames, type QueuePair } from '../../hw/hca/index.ts';
+import {
+  bytesBeforeGrh,
+  FLAG_GRH,
+  grh,
+  grhPlace,
+  opcodeRow,
+  rnrTimerUnitsByCode,
+  WORD_DATAGRAM_PKEY,
+  WORD_DATAGRAM_QKEY,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_REQUEST_PKEY,
+  WORD_RESPONSE_PKEY,
+} from '../../wire/index.ts';
+import { around, watchAccesses, watchCompletions, watchRequests } from '../timeline/index.ts';
+import {
+  type AccessEvidence,
+  type CommandEvidence,
+  type CqEvidence,
+  type DeviceEvidence,
+  type DropEvidence,
+  type ErrorEvidence,
+  limits,
+  type PathEvidence,
+  type PortEvidence,
+  type QpEvidence,
+  type QpStateName,
+  type RefusalEvidence,
+  type RegionEvidence,
+  type RequestEvidence,
+  type Service,
+  type StateChange,
+} from './evidence.ts';
+
+const path = addressPath.fields;
+const context = qpc.fields;
+const region = mpt.fields;
+
+const statesMax = 16;
+const underWayMax = 16;
+const portChangesMax = 16;
+const NONE = -1;
+
+const stateNames: Readonly<Record<number, QpStateName>> = {
+  [QpState.RST]: 'RESET',
+  [QpState.INIT]: 'INIT',
+  [QpState.RTR]: 'RTR',
+  [QpState.RTS]: 'RTS',
+  [QpState.SQER]: 'SQE',
+  [QpState.SQD]: 'SQD',
+  [QpState.ERR]: 'ERR',
+};
+
+const services: Readonly<Record<number, Service>> = {
+  [ServiceType.RC]: 'RC',
+  [ServiceType.UC]: 'UC',
+  [ServiceType.UD]: 'UD',
+  [ServiceType.XRC]: 'XRC',
+  [ServiceType.MLX]: 'MLX',
+};
+
+/** By the PARKED_ numbers of hw/hca/send-queue/send-scheduler.ts. */
+const parkedNames = [
+  '',
+  'readLimit',
+  'fence',
+  'credits',
+  'rnr',
+  'window',
+  'draining',
+  'error',
+  'records',
+  'pageFault',
+  'order',
+  'keys',
+  'context',
+];
+
+/** Reasons of packets that a receiver drops, beside those of frames. */
+const packetDrops: ReadonlySet<string> = new Set([
+  'packetUnknownQp',
+  'packetQpState',
+  'packetOpcode',
+  'packetForeignLid',
+  'packetForeignGid',
+  'packetPkey',
+  'datagramQkey',
+  'datagramPkey',
+]);
+
+const hex = (value: number): string => `0x${(value >>> 0).toString(16)}`;
+
+/** A GID as Linux shows it. */
+export function gidText(bytes: Uint8Array, at = 0): string {
+  const view = viewOf(bytes);
+  const groups = Array.from({ length: 8 }, (_, group) => view.getUint16(at + 2 * group));
+  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
+  if (isMapped) return `::ffff:${Array.from(bytes.subarray(at + 12, at + 16)).join('.')}`;
+  return groups.map((group) => group.toString(16).padStart(4, '0')).join(':');
+}
+
+const macText = (bytes: Uint8Array, at: number): string =>
+  Array.from(bytes.subarray(at, at + 6), (byte) => byte.toString(16).padStart(2, '0')).join(':');
+
+const macOfNumber = (mac: number): string =>
+  (mac.toString(16).padStart(12, '0').match(/../g) ?? []).join(':');
+
+/** Fields that change while a QP lives. */
+type LiveQp = { -readonly [K in keyof QpEvidence]: QpEvidence[K] } & {
+  states: StateChange[];
+};
+
+/** Keeps the first of a list, and counts the rest. */
+class Kept<T> {
+  readonly list: T[] = [];
+  omitted = 0;
+  readonly #max: number;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(item: T): void {
+    if (this.list.length < this.#max) this.list.push(item);
+    else this.omitted++;
+  }
+}
+
+export class DeviceJournal {
+  readonly node: number;
+  readonly #hca: Hca;
+  readonly #qps = new Kept<LiveQp>(limits.objects);
+  readonly #liveQps = new Map<number, LiveQp>();
+  readonly #cqs = new Kept<CqEvidence & { generation: number }>(limits.objects);
+  readonly #liveCqs = new Map<number, CqEvidence>();
+  readonly #regions = new Kept<RegionEvidence>(limits.objects);
+  readonly #liveRegions = new Map<number, RegionEvidence>();
+  readonly #drops = new Map<string, DropEvidence>();
+  #dropsOmitted = 0;
+  readonly #accesses = new Kept<AccessEvidence>(limits.records);
+  readonly #refusals = new Kept<RefusalEvidence>(limits.records);
+  readonly #errors = new Kept<ErrorEvidence>(limits.records);
+  readonly #commands = new Kept<CommandEvidence>(limits.records);
+  readonly #downPs: number[] = [];
+  readonly #upPs: number[] = [];
+  /** The port's addresses when they were last in use: a driver that leaves takes them along. */
+  #addresses: Omit<PortEvidence, 'isActive' | 'downPs' | 'upPs'> | undefined;
+  #isBySoftware = false;
+  #frameSlot = NONE;
+  /** Completions, requests served and states entered: what moves on. */
+  progressCount = 0;
+
+  constructor(node: number, hca: Hca) {
+    this.node = node;
+    this.#hca = hca;
+    this.#watchQueuePairs();
+    this.#watchQueues();
+    this.#watchRequests();
+    this.#watchCommands();
+    this.#watchDrops();
+    this.#watchPort();
+    watchAccesses(hca, ({ user, lengthBytes, ...access }) =>
+      this.#accesses.add({ ...access, user: portNames[user]!, bytes: lengthBytes, atPs: this.#nowPs }),
+    );
+    watchRequests(hca, (refusal) => this.#refusals.add({ ...refusal, atPs: this.#nowPs }));
+    watchCompletions(hca, ({ qpn, cq, wqeCounter, syndrome, isSend }) => {
+      this.#completed(qpn, cq, syndrome, isSend);
+      if (syndrome === 0) return;
+      const refusal = this.#core.qps.rows[this.#core.qps.slotOf(qpn)]?.lastRefusal ?? 0;
+      const vendor = vendorSyndromeOf(syndrome, isSend, refusal);
+      const cqn = cq === NONE ? NONE : this.#core.cqs.numberOf[cq]!;
+      this.#errors.add({ qpn, wqeCounter, syndrome, isSend, cqn, atPs: this.#nowPs, vendor });
+    });
+  }
+
+  /** Plain data, as of now. */
+  collect(): DeviceEvidence {
+    const core = this.#core;
+    for (const [slot, qp] of this.#liveQps) this.#refresh(qp, core.qps.rows[slot]!);
+    for (const [slot, cq] of this.#liveCqs) this.#refreshCq(cq, slot);
+    const { pageFaults } = core;
+    const clockMHz = this.#hca.domain.clock.frequencyMHz;
+    const sum = (counts: Float64Array): number => counts.reduce((total, count) => total + count, 0);
+    const { wirePort, ethernetPort } = this.#hca;
+    const lists = [this.#qps, this.#cqs, this.#regions, this.#accesses, this.#refusals, this.#errors];
+    return {
+      node: this.node,
+      atPs: this.#nowPs,
+      isEthernet: ethernetPort !== undefined,
+      port: this.#portNow(),
+      qps: this.#qps.list.map((qp) => ({ ...qp, states: [...qp.states] })),
+      cqs: this.#cqs.list.map(({ generation: _, ...cq }) => cq),
+      regions: this.#regions.list.map((one) => ({ ...one })),
+      drops: [...this.#drops.values()].map((drop) => ({ ...drop })),
+      accesses: [...this.#accesses.list],
+      refusals: [...this.#refusals.list],
+      errors: [...this.#errors.list],
+      commands: [...this.#commands.list],
+      pageRequests: sum(pageFaults.requestCount),
+      pageRequestsRefused: sum(pageFaults.refusedCount),
+      pageWaitPs: (sum(pageFaults.waitCycles) * 1e6) / clockMHz,
+      corruptedPackets: ethernetPort === undefined ? wirePort.received.corrupted.packetTotal : 0,
+      unsentPackets:
+        ethernetPort === undefined ? wirePort.discardedCount : ethernetPort.transmitted.discardedFrames,
+      omitted: lists.reduce((total, { omitted }) => total + omitted, this.#dropsOmitted),
+    };
+  }
+
+  get #core(): Hca['dataPath']['core'] {
+    return this.#hca.dataPath.core;
+  }
+
+  get #nowPs(): number {
+    return Number(this.#hca.lp.instantPs);
+  }
+
+  // Queue pairs.
+
+  #watchQueuePairs(): void {
+    const { qps } = this.#core;
+    const { blocks } = this.#hca.dataPath;
+    around(qps, 'create', (create) => (slot) => {
+      const qp = newQp(this.#nowPs);
+      this.#liveQps.set(slot, qp);
+      create(slot);
+      this.#qps.add(qp);
+    });
+    around(qps, 'load', (load) => (slot, previousState) => {
+      load(slot, previousState);
+      const qp = this.#liveQps.get(slot);
+      if (qp !== undefined) this.#configured(qp, slot);
+    });
+    around(blocks.objects, 'qpDestroyed', (qpDestroyed) => (slot) => {
+      this.#endQp(slot);
+      qpDestroyed(slot);
+    });
+    around(qps, 'free', (free) => (slot) => {
+      this.#endQp(slot);
+      free(slot);
+    });
+    around(blocks.objects, 'qpToError', (qpToError) => (slot) => {
+      this.#isBySoftware = true;
+      qpToError(slot);
+      this.#isBySoftware = false;
+    });
+    around(blocks.errors, 'fail', (fail) => (slot, cycle) => {
+      const isFirst = this.#core.qps.rows[slot]!.state !== QpState.ERR;
+      fail(slot, cycle);
+      if (isFirst) this.#entered(slot, 'ERR', this.#isBySoftware ? 'software' : 'device');
+    });
+    around(blocks.errors, 'sendFailed', (sendFailed) => (slot, cycle) => {
+      sendFailed(slot, cycle);
+      if (this.#core.qps.rows[slot]!.state === QpState.SQER) this.#entered(slot, 'SQE', 'device');
+    });
+  }
+
+  #endQp(slot: number): void {
+    const qp = this.#liveQps.get(slot);
+    if (qp === undefined) return;
+    this.#refresh(qp, this.#core.qps.rows[slot]!);
+    qp.destroyedPs = this.#nowPs;
+    qp.abandoned = qp.underWay.length;
+    qp.underWay = [];
+    this.#liveQps.delete(slot);
+  }
+
+  #entered(slot: number, state: QpStateName, by: StateChange['by']): void {
+    const qp = this.#liveQps.get(slot);
+    if (qp === undefined || qp.states.at(-1)?.state === state) return;
+    if (qp.states.length === statesMax) qp.states.shift();
+    qp.states.push({ state, by, atPs: this.#nowPs });
+    qp.state = state;
+    this.progressCount++;
+  }
+
+  /** After a command has configured it. */
+  #configured(qp: LiveQp, slot: number): void {
+    const { qps, address } = this.#core;
+    const pair = qps.rows[slot]!;
+    const { view } = qps;
+    const at = qps.offsetOf(slot);
+    const from = qps.pathOf(slot);
+    qp.qpn = qps.numberOf[slot]!;
+    qp.service = services[pair.serviceType] ?? 'other';
+    qp.pd = pair.pd;
+    qp.sendCqn = pair.sendCqn;
+    qp.receiveCqn = pair.receiveCqn;
+    qp.srqn = pair.srqn;
+    qp.remoteQpn = pair.remoteQpn;
+    qp.mtuBytes = pair.mtuBytes;
+    qp.pkeyIndex = pair.pkeyIndex;
+    qp.pkey = address.pkeys[pair.pkeyIndex] ?? 0;
+    qp.queueKey = pair.queueKey >>> 0;
+    qp.retryCount = pair.retryCountMax;
+    qp.rnrRetryCount = pair.rnrRetryCountMax;
+    qp.timeoutCode = pair.ackTimeoutCode;
+    qp.timeoutPs = this.#timeoutPs(pair.ackTimeoutCode);
+    qp.rnrTimerCode = pair.minRnrNakCode;
+    qp.rights = pair.remoteRights;
+    qp.requesterReadsMax = pair.readsOutstandingMax;
+    qp.responderReadsMax = pair.readResourcesMax;
+    qp.sendSlots = 2 ** pair.sqLogCount;
+    qp.sendSlotBytes = pair.sqStrideBytes;
+    const state = stateNames[pair.state] ?? 'unknown';
+    if (state === 'RTR' && qp.state === 'INIT') qp.receivePsn = pair.expectedPsn;
+    if (state === 'RTS' && qp.state === 'RTR') qp.sendPsn = pair.nextPsn;
+    this.#entered(slot, state, 'software');
+    const isEthernet = this.#hca.ethernetPort !== undefined;
+    const hasGrh = path.grhPresent.get(view, from) === 1 || isEthernet;
+    const vlanIndex = path.vlanIndex.get(view, from);
+    const next: PathEvidence = {
+      lid: path.remoteLid.get(view, from),
+      ...(hasGrh
+        ? {
+            gid: gidText(qps.bytes, from + path.remoteGid.field.offset),
+            sourceGidIndex: path.sourceGidIndex.get(view, from),
+          }
+        : {}),
+      ...(isEthernet
+        ? {
+            mac: macText(qps.bytes, from + path.destinationMac.field.offset),
+            roce: context.roceMode.get(view, at) === RoceMode.V2 ? 'v2' : 'v1',
+            ...(path.forceVlan.get(view, from) === 1 && address.roce !== undefined
+              ? { vlan: address.roce.vlans[vlanIndex]! }
+              : {}),
+          }
+        : {}),
+    };
+    qp.path = next;
+    if (address.isActive) this.#addresses = this.#addressesNow();
+  }
+
+  #timeoutPs(code: number): number {
+    const { ackTimeoutUnitNs, ackTimeoutCodeMin } = this.#core.config;
+    return code === 0 ? 0 : ackTimeoutUnitNs * 1000 * 2 ** Math.max(code, ackTimeoutCodeMin);
+  }
+
+  /** Fields that change without a command. */
+  #refresh(qp: LiveQp, pair: QueuePair): void {
+    const { receives } = this.#hca.dataPath.blocks;
+    qp.begun = pair.sqCounter;
+    qp.parkedFor = parkedNames[pair.parkedFor] ?? 'unknown';
+    qp.underWay = requestsOf(pair);
+    const queue = pair.opcodeBase === 0xe0 ? NONE : receives.queueOf(pair.slot);
+    if (queue < 0) return;
+    qp.receivesPosted = receives.postedCounter(queue);
+    qp.receivesTaken = receives.consumedCounter(queue);
+  }
+
+  #ofQpn(qpn: number): LiveQp | undefined {
+    return this.#liveQps.get(this.#core.qps.slotOf(qpn));
+  }
+
+  /** The QP of the packet that the receiver works on. */
+  get #receiving(): LiveQp | undefined {
+    return this.#ofQpn(this.#core.received.destinationQpn);
+  }
+
+  // Requests and answers.
+
+  #watchRequests(): void {
+    const core = this.#core;
+    const { blocks } = this.#hca.dataPath;
+    around(core.operations, 'completed', (completed) => (request, cycle, isSilent) => {
+      const qp = this.#liveQps.get(request.qp);
+      if (qp !== undefined && isSilent) qp.silent++;
+      completed(request, cycle, isSilent);
+      this.progressCount++;
+    });
+    around(blocks.errors, 'ackTimedOut', (ackTimedOut) => (slot, cycle) => {
+      const qp = this.#liveQps.get(slot);
+      if (qp !== undefined) {
+        qp.timeouts++;
+        if (!core.address.isActive) qp.timeoutsWhileDown++;
+      }
+      ackTimedOut(slot, cycle);
+    });
+    around(blocks.timers, 'waitRnr', (waitRnr) => (pair, timerCode, cycle) => {
+      const qp = this.#liveQps.get(pair.slot);
+      if (qp !== undefined) {
+        qp.rnrWaitPs += rnrTimerUnitsByCode[timerCode]! * core.config.rnrTimerUnitNs * 1000;
+        qp.lastRnrPs = this.#nowPs;
+      }
+      waitRnr(pair, timerCode, cycle);
+    });
+    around(core.transport, 'count', (count) => (name) => {
+      count(name);
+      const qp = this.#receiving;
+      if (qp === undefined) return;
+      if (name === 'rnrNakReceived') qp.rnrNaksReceived++;
+      else if (name === 'sequenceNakReceived') qp.sequenceNaksReceived++;
+      else if (name === 'unexpectedResponse') qp.lateAnswers++;
+      else if (name === 'missingResponse') qp.missingResponses++;
+      else if (name === 'requestOutOfSequence') qp.outOfSequence++;
+      else if (name === 'duplicateRequest') qp.duplicates++;
+      else if (name === 'unreliableNoReceive') {
+        qp.noReceive++;
+        this.#drop('noReceive', 'no receive posted', 'a receive');
+      }
+    });
+    around(core.pageFaults, 'raise', (raise) => (slot, wanted, cycle) => {
+      const qp = this.#liveQps.get(slot);
+      if (qp !== undefined && wanted.side === RESPONDER_SIDE) qp.pageRnrNaks++;
+      return raise(slot, wanted, cycle);
+    });
+    around(blocks.scatter, 'take', (take) => (slot, arrivedCycle, cycle) => {
+      const taken = take(slot, arrivedCycle, cycle);
+      const qp = this.#liveQps.get(slot);
+      if (taken === NONE_POSTED && qp !== undefined && core.qps.rows[slot]!.opcodeBase === 0) qp.noReceive++;
+      return taken;
+    });
+    around(blocks.responder, 'process', (process) => (pair, cycle) => {
+      const expected = pair.expectedPsn;
+      const result = process(pair, cycle);
+      if (pair.expectedPsn !== expected) this.#served(pair);
+      return result;
+    });
+  }
+
+  #served(pair: QueuePair): void {
+    const qp = this.#liveQps.get(pair.slot);
+    if (qp === undefined) return;
+    const name = opcodeRow(this.#core.received.opcode)?.name ?? '';
+    this.progressCount++;
+    qp.lastReceivedPs = this.#nowPs;
+    if (name.includes('READ_REQUEST')) qp.served.read++;
+    else if (/COMPARE_SWAP|FETCH_ADD/.test(name)) qp.served.atomic++;
+    else if (!/(LAST|ONLY)/.test(name)) return;
+    else if (!name.includes('WRITE')) qp.served.send++;
+    else if (name.includes('IMMEDIATE')) qp.served.writeImmediate++;
+    else qp.served.write++;
+  }
+
+  #completed(qpn: number, cqSlot: number, syndrome: number, isSend: boolean): void {
+    const qp = this.#ofQpn(qpn);
+    this.progressCount++;
+    const cq = this.#liveCqs.get(cqSlot);
+    if (cq !== undefined) {
+      cq.written++;
+      cq.sinceEvent++;
+      cq.lastWrittenPs = this.#nowPs;
+    }
+    if (qp === undefined) return;
+    if (isSend) {
+      if (syndrome === 0) qp.signalled++;
+      else qp.failed++;
+      return;
+    }
+    if (syndrome !== 0) return;
+    qp.received++;
+    qp.lastReceivedPs = this.#nowPs;
+  }
+
+  // Completion queues.
+
+  #watchQueues(): void {
+    const { cqs } = this.#core;
+    const { blocks } = this.#hca.dataPath;
+    const { notifier } = blocks.completions;
+    around(cqs, 'create', (create) => (slot) => {
+      create(slot);
+      const cq = { ...newCq(cqs.numberOf[slot]!, this.#nowPs), generation: 0 };
+      this.#liveCqs.set(slot, cq);
+      this.#cqs.add(cq);
+    });
+    around(cqs, 'free', (free) => (slot) => {
+      const cq = this.#liveCqs.get(slot);
+      if (cq !== undefined) {
+        this.#refreshCq(cq, slot);
+        cq.destroyedPs = this.#nowPs;
+        this.#liveCqs.delete(slot);
+      }
+      free(slot);
+    });
+    around(notifier, 'arm', (arm) => (slot, command, consumer, cycle) => {
+      const cq = this.#liveCqs.get(slot);
+      if (cq !== undefined) {
+        cq.arms++;
+        cq.lastArmPs = this.#nowPs;
+      }
+      arm(slot, command, consumer, cycle);
+    });
+    const { events } = this.#hca.control;
+    around(events, 'postCompletion', (postCompletion) => (eqn, cqn, cycle, joinedCount) => {
+      const cq = this.#liveCqs.get(cqs.slotOf(cqn));
+      if (cq !== undefined) {
+        cq.events++;
+        cq.lastEventPs = this.#nowPs;
+        cq.sinceEvent = 0;
+      }
+      postCompletion(eqn, cqn, cycle, joinedCount);
+    });
+    around(blocks.errors, 'cqFailed', (cqFailed) => (slot, syndrome, cycle) => {
+      const cq = this.#liveCqs.get(slot);
+      if (cq !== undefined) {
+        this.#refreshCq(cq, slot);
+        cq.failedPs = this.#nowPs;
+      }
+      cqFailed(slot, syndrome, cycle);
+    });
+  }
+
+  /** What a CQ had when it failed is kept. */
+  #refreshCq(cq: CqEvidence, slot: number): void {
+    if (cq.failedPs !== undefined) return;
+    const queue = this.#core.cqs.rows[slot]!;
+    cq.entries = 2 ** queue.logEntries;
+    cq.producer = queue.producer;
+    cq.consumer = queue.consumer;
+    cq.armed = (['not', 'solicited', 'next'] as const)[queue.armState] ?? 'not';
+    cq.status =
+      queue.status === QueueStatus.OK ? 'ok' : queue.status === QueueStatus.OVERFLOW ? 'overrun' : 'failed';
+  }
+
+  // Commands and regions.
+
+  #watchCommands(): void {
+    around(this.#hca.control.blocks.commands, 'start', (start) => (request) => {
+      const reject = (thrown: unknown): never => {
+        const status = statusOf(thrown);
+        if (status !== undefined)
+          this.#commands.add({
+            command: commandNameOf(request.opcode) ?? hex(request.opcode),
+            status,
+            inputModifier: request.inputModifier,
+            atPs: this.#nowPs,
+          });
+        throw thrown;
+      };
+      try {
+        const { steps, cycles } = start(request);
+        const name = commandNameOf(request.opcode);
+        const ended = (box: Uint8Array): void => {
+          if (name === 'SW2HW_MPT') this.#registered(request.inputModifier, box);
+          else if (name === 'HW2SW_MPT') this.#deregistered(request.inputModifier);
+        };
+        return { steps: watched(steps, ended, reject), cycles };
+      } catch (thrown) {
+        return reject(thrown);
+      }
+    });
+  }
+
+  #registered(index: number, box: Uint8Array): void {
+    if (box.length < mpt.sizeBytes) return;
+    const view = viewOf(box);
+    const key = region.keyIndexForm.get(view, 0);
+    const bits = [
+      region.localReadEnabled,
+      region.localWriteEnabled,
+      region.remoteReadEnabled,
+      region.remoteWriteEnabled,
+      region.atomicEnabled,
+    ];
+    const made: RegionEvidence = {
+      key: ((key << 8) | (key >>> 24)) >>> 0,
+      pd: region.pd.get(view, 0),
+      start: region.startAddress.getNumber(view, 0),
+      lengthBytes: region.lengthBytes.getNumber(view, 0),
+      rights: bits.reduce((rights, field, bit) => rights | (field.get(view, 0) << bit), 0),
+      isOnDemand: region.isOnDemand.get(view, 0) === 1,
+      isRegion: region.isRegion.get(view, 0) === 1,
+      createdPs: this.#nowPs,
+    };
+    this.#liveRegions.set(index, made);
+    this.#regions.add(made);
+  }
+
+  #deregistered(index: number): void {
+    const one = this.#liveRegions.get(index);
+    if (one !== undefined) one.destroyedPs = this.#nowPs;
+    this.#liveRegions.delete(index);
+  }
+
+  // Packets that are dropped.
+
+  #watchDrops(): void {
+    const core = this.#core;
+    around(core.violations, 'count', (count) => (name) => {
+      count(name);
+      if (packetDrops.has(name)) this.#drop(name, ...this.#comparedFor(name));
+    });
+    const steering = core.ethernet?.side.steering;
+    if (steering === undefined || !core.roceLink.isOn) return;
+    around(core.roceLink, 'frameArrived', (frameArrived) => (slot) => {
+      this.#frameSlot = slot;
+      frameArrived(slot);
+      this.#frameSlot = NONE;
+    });
+    around(steering, 'drop', (drop) => (reason) => {
+      drop(reason);
+      if (this.#frameSlot !== NONE) this.#dropFrame(reason, this.#frameSlot);
+    });
+  }
+
+  /** The header field that a check refused, and what it was held to. */
+  #comparedFor(name: string): readonly [found: string, heldTo: string] {
+    const { received, qps, address } = this.#core;
+    const slot = qps.slotOf(received.destinationQpn);
+    const pair = slot === NONE ? undefined : qps.rows[slot]!;
+    switch (name) {
+      case 'packetForeignLid':
+        return [`DLID ${hex(received.lids & 0xffff)}`, `LID ${hex(address.lid)}`];
+      case 'packetUnknownQp':
+        return [`QP ${hex(received.destinationQpn)}`, 'a QP of this device'];
+      case 'packetOpcode':
+        return [
+          opcodeRow(received.opcode)?.name ?? `opcode ${hex(received.opcode)}`,
+          `service ${pair === undefined ? 'none' : (services[pair.serviceType] ?? 'other')}`,
+        ];
+      case 'packetQpState':
+        return [stateNames[pair?.state ?? NONE] ?? 'unknown', 'RTR or RTS'];
+      case 'packetPkey': {
+        const isRequest = received.opcode % 32 < 13 || received.opcode % 32 > 18;
+        const pkey = received.word(isRequest ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY) & 0xffff;
+        return [
+          `P_Key ${hex(pkey)}`,
+          `P_Key ${hex(pair === undefined ? 0 : address.pkeys[pair.pkeyIndex]!)}`,
+        ];
+      }
+      case 'datagramQkey':
+        return [`Q_Key ${hex(received.word(WORD_DATAGRAM_QKEY))}`, `Q_Key ${hex(pair?.queueKey ?? 0)}`];
+      case 'datagramPkey':
+        return [
+          `P_Key ${hex(received.word(WORD_DATAGRAM_PKEY) & 0xffff)}`,
+          `P_Key ${hex(pair === undefined ? 0 : address.pkeys[pair.pkeyIndex % address.pkeys.length]!)}`,
+        ];
+      case 'packetForeignGid': {
+        if ((received.flags & FLAG_GRH) === 0) return ['no GRH', 'a GRH, as the path of the QP has'];
+        const at = grhPlace(received.offset, bytesBeforeGrh(received.opcode, received.payloadBytes));
+        const place = at + grh.fields.destinationGid.field.offset;
+        return [`GID ${gidText(received.rxBytes, place)}`, 'a GID of this port, from the path of the QP'];
+      }
+      default:
+        return ['', ''];
+    }
+  }
+
+  #drop(reason: string, found: string, heldTo: string): void {
+    const { received } = this.#core;
+    const { destinationQpn, opcode, psn, payloadBytes } = received;
+    const sourceQpn = opcode >>> 5 === 3 ? received.word(WORD_DATAGRAM_SOURCE_QPN) & 0xffffff : NONE;
+    this.#countDrop({ reason, destinationQpn, sourceQpn, opcode, psn, bytes: payloadBytes, found, heldTo });
+  }
+
+  #countDrop(drop: Omit<DropEvidence, 'firstPs' | 'lastPs' | 'count'>): void {
+    const atPs = this.#nowPs;
+    const key = `${drop.reason} ${drop.destinationQpn} ${drop.sourceQpn} ${drop.found} ${drop.heldTo}`;
+    const known = this.#drops.get(key);
+    if (known !== undefined) {
+      known.count++;
+      known.lastPs = atPs;
+    } else if (this.#drops.size < limits.records)
+      this.#drops.set(key, { ...drop, firstPs: atPs, lastPs: atPs, count: 1 });
+    else this.#dropsOmitted++;
+  }
+
+  /** A frame of RoCE of which no packet was made. */
+  #dropFrame(reason: string, slot: number): void {
+    const { port } = this.#core.ethernet!;
+    const bytes = port.rxBytes;
+    const at = port.frameStart(slot);
+    const bthAt = transportPlace(bytes, at);
+    const view = viewOf(bytes);
+    const isWhole = bthAt + 12 <= at + port.frameBytes(slot);
+    const macs = this.#core.address.roce?.macs ?? new Float64Array(0);
+    const own = Array.from(macs).filter((mac) => mac > 0);
+    this.#countDrop({
+      reason,
+      destinationQpn: isWhole ? view.getUint32(bthAt + 4) & 0xffffff : NONE,
+      sourceQpn: NONE,
+      opcode: isWhole ? view.getUint8(bthAt) : 0,
+      psn: isWhole ? view.getUint32(bthAt + 8) & 0xffffff : 0,
+      bytes: port.frameBytes(slot),
+      found: `MAC ${macText(bytes, at)}`,
+      heldTo: own.length === 0 ? 'no MAC' : `MAC ${own.map(macOfNumber).join(', ')}`,
+    });
+  }
+
+  // The port.
+
+  #watchPort(): void {
+    around(this.#hca.dataPath.blocks.objects, 'portChanged', (portChanged) => (isUp) => {
+      const list = isUp ? this.#upPs : this.#downPs;
+      if (list.length < portChangesMax) list.push(this.#nowPs);
+      if (!isUp) this.#addresses ??= this.#addressesNow();
+      portChanged(isUp);
+    });
+  }
+
+  #portNow(): PortEvidence {
+    const { isActive } = this.#core.address;
+    const addresses = isActive ? this.#addressesNow() : (this.#addresses ?? this.#addressesNow());
+    return { isActive, ...addresses, downPs: [...this.#downPs], upPs: [...this.#upPs] };
+  }
+
+  #addressesNow(): Omit<PortEvidence, 'isActive' | 'downPs' | 'upPs'> {
+    const port = this.#hca.control.ports[0]!;
+    const { address } = this.#core;
+    const gids = Array.from({ length: address.gids.length / 16 }, (_, index) =>
+      address.gids.subarray(16 * index, 16 * index + 16),
+    );
+    const isEthernet = this.#hca.ethernetPort !== undefined;
+    return {
+      lid: address.lid,
+      gids: gids.flatMap((gid) => (gid.every((byte) => byte === 0) ? [] : [gidText(gid)])),
+      macs: Array.from(address.roce?.macs ?? [])
+        .filter((mac) => mac > 0)
+        .map(macOfNumber),
+      pkeys: Array.from(address.pkeys).filter((pkey) => pkey !== 0),
+      mtuBytes: isEthernet
+        ? port.ethernet!.mtuBytes
+        : mtuBytesOf(portInfo.fields.neighborMtu.get(port.view, 0)),
+    };
+  }
+}
+
+/** hw/hca/answers.ts and hw/hca/memory/page-faults.ts. */
+const NONE_POSTED = 6;
+const RESPONDER_SIDE = 1;
+
+/** Bytes of a frame in front of the BTH. */
+function transportPlace(bytes: Uint8Array, at: number): number {
+  const view = viewOf(bytes);
+  const typeAt = at + 12 + (view.getUint16(at + 12) === 0x8100 ? 4 : 0);
+  const type = view.getUint16(typeAt);
+  if (type === 0x0800) return typeAt + 2 + 20 + 8;
+  return typeAt + 2 + 40 + (type === 0x86dd ? 8 : 0);
+}
+
+/** The oldest send requests of a QP that have begun and not completed. */
+function requestsOf({ recordHead, recordCount }: QueuePair): RequestEvidence[] {
+  const requests: RequestEvidence[] = [];
+  let record = recordHead;
+  for (let left = Math.min(recordCount, underWayMax); left > 0; left--) {
+    const { wqeCounter, opcode, firstPsn, psnCount, isSignalled, messageBytes } = record;
+    requests.push({
+      wqeCounter,
+      operation: operationNames[opcode] ?? hex(opcode),
+      firstPsn,
+      psnCount,
+      isSignalled: isSignalled === 1,
+      bytes: messageBytes,
+    });
+    record = record.next;
+  }
+  return requests;
+}
+
+function* watched<Step, Result>(
+  steps: Generator<Step, Result, Uint8Array>,
+  ended: (box: Uint8Array) => void,
+  rejected: (thrown: unknown) => never,
+): Generator<Step, Result, Uint8Array> {
+  let box: Uint8Array = nothing;
+  try {
+    let input: Uint8Array = nothing;
+    for (;;) {
+      const next = steps.next(input);
+      if (next.done === true) {
+        ended(box);
+        return next.value;
+      }
+      input = yield next.value;
+      if (box.length === 0) box = input.slice();
+    }
+  } catch (thrown) {
+    return rejected(thrown);
+  } finally {
+    steps.return?.(undefined as Result);
+  }
+}
+
+const nothing: Uint8Array = new Uint8Array(0);
+
+const statusNames = new Map<number, string>(
+  Object.entries(CommandStatus).map(([name, code]) => [code, name]),
+);
+
+/** The status of a command's rejection, which is no error. */
+function statusOf(thrown: unknown): string | undefined {
+  if (typeof thrown !== 'object' || thrown === null || thrown instanceof Error) return undefined;
+  const { status } = thrown as { readonly status?: unknown };
+  return typeof status === 'number' ? (statusNames.get(status) ?? hex(status)) : undefined;
+}
+
+function newQp(atPs: number): LiveQp {
+  return {
+    qpn: NONE,
+    service: 'other',
+    pd: NONE,
+    sendCqn: NONE,
+    receiveCqn: NONE,
+    srqn: NONE,
+    createdPs: atPs,
+    state: 'RESET',
+    states: [],
+    remoteQpn: NONE,
+    path: { lid: 0 },
+    mtuBytes: 0,
+    pkeyIndex: 0,
+    pkey: 0,
+    queueKey: 0,
+    sendPsn: NONE,
+    receivePsn: NONE,
+    retryCount: 0,
+    rnrRetryCount: 0,
+    timeoutCode: 0,
+    timeoutPs: 0,
+    rnrTimerCode: 0,
+    rights: 0,
+    requesterReadsMax: 0,
+    responderReadsMax: 0,
+    sendSlots: 0,
+    sendSlotBytes: 0,
+    begun: 0,
+    signalled: 0,
+    silent: 0,
+    failed: 0,
+    underWay: [],
+    abandoned: 0,
+    parkedFor: '',
+    timeouts: 0,
+    timeoutsWhileDown: 0,
+    rnrNaksReceived: 0,
+    rnrWaitPs: 0,
+    lastRnrPs: NONE,
+    sequenceNaksReceived: 0,
+    lateAnswers: 0,
+    missingResponses: 0,
+    noReceive: 0,
+    pageRnrNaks: 0,
+    outOfSequence: 0,
+    duplicates: 0,
+    served: { send: 0, write: 0, writeImmediate: 0, read: 0, atomic: 0 },
+    received: 0,
+    lastReceivedPs: NONE,
+    receivesPosted: 0,
+    receivesTaken: 0,
+  };
+}
+
+function newCq(cqn: number, atPs: number): CqEvidence {
+  return {
+    cqn,
+    createdPs: atPs,
+    entries: 0,
+    status: 'ok',
+    written: 0,
+    producer: 0,
+    consumer: 0,
+    arms: 0,
+    lastArmPs: NONE,
+    armed: 'not',
+    events: 0,
+    lastEventPs: NONE,
+    sinceEvent: 0,
+    lastWrittenPs: NONE,
+  };
+}

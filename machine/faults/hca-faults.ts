@@ -1,0 +1,207 @@
+/**
+ * Faults of a device, injected where they would arise: in its command processor, its registers, its slot and its port.
+ * Needs nothing but the HCA, so it is the same for a simulated host and for a guest.
+ *
+ *     at ─────────────────────────► queue ─┐
+ *     after, nth ── commands, accesses ────┤ (+ delay) ──► stage, at a clock edge ──► begin … for … end
+ *     nth reset written ───────────────────┘
+ *
+ * What begins or ends a fault of the whole device does so at a clock edge behind all other work of that cycle, whatever
+ * set it off. Without faults of a kind, nothing of it is attached.
+ */
+import { EventType } from '../../abi/index.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import { type CommandFaults, GO_ON, type Hca, NEVER_END } from '../../hw/hca/index.ts';
+import type { Random } from '../../sim/index.ts';
+import type { WirePort } from '../../wire/index.ts';
+import type { FaultLog } from './fault-log.ts';
+import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
+import { type HcaRoce, injectFrameFaults } from './frame-faults.ts';
+import { type Fault, type FaultOf, isByRule, packetNthOf, type TimedFault } from './kinds.ts';
+import { copyDelayPs, effectOf, passDelayPs, randomOf, selectionOf } from './packet-effects.ts';
+import { faultsOf } from './plan.ts';
+
+/**
+ * Injects the faults of a node into its device; to be called once, before time starts.
+ * @param seed of what faults leave to chance
+ * @param roce of its port
+ */
+export function injectHcaFaults(
+  faults: readonly Fault[],
+  node: number,
+  hca: Hca,
+  log: FaultLog,
+  seed: number,
+  roce: HcaRoce,
+): void {
+  if (hca.ethernetPort !== undefined) {
+    injectFrameFaults(faults, { node, name: `hca${node}` }, hca.ethernetPort, log, seed, roce);
+  } else {
+    for (const fault of faultsOf(faults, node, 'packet'))
+      injectPacketFault(fault, hca.wirePort, log, randomOf(faults, fault, `hca${node}`, seed));
+  }
+  const commands = faultsOf(faults, node, 'command');
+  const resets = faultsOf(faults, node, 'reset');
+  const timed = faultsOf(faults, node, 'semaphore', 'owner', 'catastrophic', 'port', 'cable', 'device');
+  if (commands.length + resets.length + timed.length > 0) new DeviceFaults(hca, commands, resets, timed, log);
+}
+
+function injectPacketFault(
+  fault: FaultOf<'packet'>,
+  { faults, transmitted }: WirePort,
+  log: FaultLog,
+  random: Random,
+): void {
+  const observer = { fired: () => log.fired(fault) };
+  if (fault.only === 'pauses')
+    throw new ConfigurationError('only', fault.only, 'packets of another kind on a cable of InfiniBand');
+  if (isByRule(fault) || fault.packet === 'congested') {
+    faults.addRule(effectOf(fault), selectionOf(fault, random), observer);
+    return;
+  }
+  const { packet, delay, by } = fault;
+  const nth = packetNthOf(fault);
+  const { first, last } = nth;
+  if (packet === 'duplicated') {
+    faults.copyPackets({ passes: 1, delayPs: delay ?? copyDelayPs }, observer, first, last);
+  } else if (packet === 'reordered') {
+    faults.reorderPackets({ passes: by ?? 1, delayPs: delay ?? passDelayPs }, observer, first, last);
+  } else {
+    log.firesOnNth(fault, nth, () => transmitted.packetCount);
+    if (packet === 'corrupted') faults.corruptPackets(first, last);
+    else if (packet === 'lost') faults.losePackets(first, last);
+    else faults.delayPackets(delay!, first, last);
+  }
+}
+
+type Lasting = TimedFault | FaultOf<'reset'>;
+
+class DeviceFaults implements CommandFaults {
+  readonly #hca: Hca;
+  readonly #log: FaultLog;
+  readonly #commands: readonly FaultOf<'command'>[];
+  readonly #lasting: readonly Lasting[];
+  /** Events seen so far by each command fault, and by each lasting one. */
+  readonly #begun: number[];
+  readonly #seen: number[];
+  readonly #stage: number;
+  readonly #handler: number;
+  /** Faults to begin (even) or end (odd) at the next edge, by twice their index. */
+  readonly #due: number[] = [];
+
+  constructor(
+    hca: Hca,
+    commands: readonly FaultOf<'command'>[],
+    resets: readonly FaultOf<'reset'>[],
+    timed: readonly TimedFault[],
+    log: FaultLog,
+  ) {
+    this.#log = log;
+    this.#hca = hca;
+    this.#commands = commands;
+    this.#lasting = [...resets, ...timed];
+    this.#begun = commands.map(() => 0);
+    this.#seen = this.#lasting.map(() => 0);
+    const { lp, domain, control } = hca;
+    this.#stage = domain.addStage(this.#run, this);
+    this.#handler = lp.queue.addHandler((due) => {
+      this.#due.push(due);
+      domain.wakeAfter(this.#stage, lp.nowPs);
+    });
+    control.processor.faults = this;
+    if (resets.length > 0)
+      control.registers.observeResets({
+        resetWritten: () => this.#happened((fault) => fault.kind === 'reset'),
+      });
+    if (timed.some(({ after }) => after === ANY_ACCESS))
+      hca.observeAccesses({
+        barAccessed: () => this.#happened((fault) => 'after' in fault && fault.after === ANY_ACCESS),
+      });
+    for (const [index, fault] of this.#lasting.entries())
+      if (fault.kind !== 'reset' && fault.after === undefined)
+        lp.queue.schedule(fault.at ?? 0, this.#handler, index * 2);
+  }
+
+  begun(opcode: number): number {
+    let answer = GO_ON;
+    for (const [index, fault] of this.#commands.entries()) {
+      const { command, nth, status } = fault;
+      if (command !== ANY_COMMAND && command !== opcode) continue;
+      this.#begun[index] = this.#begun[index]! + 1;
+      if (answer !== GO_ON || !isNth(nth, this.#begun[index]!)) continue;
+      answer = status === NO_STATUS ? NEVER_END : status;
+      this.#log.fired(fault);
+    }
+    return answer;
+  }
+
+  ended(opcode: number): void {
+    this.#happened((fault) => 'after' in fault && (fault.after === opcode || fault.after === ANY_COMMAND));
+  }
+
+  /** An event that these faults count. */
+  #happened(concerns: (fault: Lasting) => boolean): void {
+    const { lp } = this.#hca;
+    for (const [index, fault] of this.#lasting.entries()) {
+      if (!concerns(fault)) continue;
+      this.#seen[index] = this.#seen[index]! + 1;
+      const nth: Nth = fault.nth;
+      if (!isNth(nth, this.#seen[index]!)) continue;
+      const delayPs = 'delay' in fault ? (fault.delay ?? 0) : 0;
+      lp.queue.schedule(lp.nowPs + delayPs, this.#handler, index * 2);
+    }
+  }
+
+  #run(cycle: number): void {
+    const { lp } = this.#hca;
+    // Events of one instant may come in any order.
+    this.#due.sort((left, right) => left - right);
+    for (let due = this.#due.shift(); due !== undefined; due = this.#due.shift()) {
+      const fault = this.#lasting[due >> 1]!;
+      const isBeginning = due % 2 === 0;
+      this.#apply(fault, isBeginning, cycle);
+      if (isBeginning) this.#log.fired(fault);
+      const lastsPs = 'for' in fault ? fault.for : undefined;
+      if (isBeginning && lastsPs !== undefined) lp.queue.schedule(lp.nowPs + lastsPs, this.#handler, due + 1);
+    }
+  }
+
+  #apply(fault: Lasting, isBeginning: boolean, cycle: number): void {
+    const hca = this.#hca;
+    const { control } = hca;
+    switch (fault.kind) {
+      case 'catastrophic':
+        this.#die(fault.catastrophic, cycle);
+        return;
+      case 'device':
+        hca.setCableEnabled(!isBeginning);
+        this.#hca.pcieFunction.setPresent(!isBeginning, cycle);
+        return;
+      case 'reset':
+        this.#hca.pcieFunction.setPresent(!isBeginning, cycle);
+        return;
+      case 'semaphore':
+        control.registers.isSemaphoreStuck = isBeginning;
+        return;
+      case 'owner':
+        control.registers.isOwnerStuck = isBeginning;
+        return;
+      case 'port':
+        hca.setCableEnabled((fault.port === 'up') === isBeginning);
+        return;
+      case 'cable':
+        hca.setCableEnabled((fault.cable === 'plugged') === isBeginning);
+        return;
+    }
+  }
+
+  /** The firmware dies: code in the error buffer, a last event, and then nothing moves until a reset. */
+  #die(code: number, cycle: number): void {
+    const { control } = this.#hca;
+    control.registers.setCatastrophicError(code);
+    control.processor.halt(cycle);
+    this.#hca.resetDataPath(cycle);
+    control.events.writeAnew();
+    if (control.events.canPost()) control.events.postAsync(EventType.LOCAL_CATAS_ERROR, 0, cycle);
+  }
+}

@@ -1,0 +1,278 @@
+/**
+ * The faults there are, each declared once: its fields, what happens, what software sees of it, and an option to try.
+ * The first field carries the kind's own name. docs/faults.md and `hca faults` are made from this.
+ */
+import { psPerSecond } from '../../base/index.ts';
+import { FAULT_DELAY_PS_MAX } from '../../wire/index.ts';
+import {
+  action,
+  chance,
+  choice,
+  command,
+  type Fields,
+  integer,
+  type Nth,
+  nth,
+  optional,
+  packetOpcode,
+  psns,
+  status,
+  time,
+  type ValuesOf,
+} from './fields.ts';
+
+/** Classes of the device's reads, as reports name them. */
+const readClasses = [
+  'any',
+  'wqeRead',
+  'payloadRead',
+  'doorbellRecord',
+  'context',
+  'translation',
+  'command',
+] as const;
+
+/** When a fault of the whole device begins, and for how long it lasts. */
+const beginning = {
+  at: optional(time('simulated time since the start')),
+  after: optional(
+    action('instead of at: once software has done this to the device (commands count when they have ended)'),
+  ),
+  nth: nth('which of these'),
+  delay: optional(time('so long after that')),
+};
+const lasting = { for: optional(time('how long it lasts; for ever when left out')) };
+
+export interface Kind<Table extends Fields = Fields> {
+  readonly fields: Table;
+  /** What happens. */
+  readonly doc: string;
+  /** What the driver and programs see. */
+  readonly seen: string;
+  /** An option that shows it. */
+  readonly example: string;
+  /** Further options that show what else it can be. */
+  readonly more?: readonly string[];
+}
+
+const kind = <Table extends Fields>(declared: Kind<Table>): Kind<Table> => declared;
+
+export const faultKinds = {
+  command: kind({
+    fields: {
+      command: command('which command'),
+      nth: nth('which of these commands'),
+      status: status('what it ends with, without having been carried out'),
+    },
+    doc: 'A command ends with a status of our choice, or never.',
+    seen: 'The call fails with the errno of the status and leaves nothing behind. One that never ends: the time limit of the driver, then the device is dead, IBV_EVENT_DEVICE_FATAL, reset and a new probe.',
+    example: 'command=SW2HW_CQ,nth=2,status=BAD_RES_STATE',
+  }),
+  interrupt: kind({
+    fields: {
+      interrupt: choice(['lost', 'late', 'spurious'], 'what happens to the message'),
+      vector: optional(integer(0, 2047, 'only messages of this vector; the vector of a spurious one')),
+      nth: nth(
+        'which message of the device (of the vector, when one is named); the one that a spurious one follows',
+      ),
+      delay: optional(time('how late')),
+      at: optional(time('when a spurious one arrives, instead of nth')),
+    },
+    doc: 'An MSI-X message gets lost or comes late, or one arrives that the device never sent.',
+    seen: "Lost: the driver's watchdog finds the entries in the event queue and goes on. Late: everything later. Spurious: a handler that finds nothing.",
+    example: 'interrupt=lost,nth=3',
+  }),
+  read: kind({
+    fields: {
+      read: choice(readClasses, 'reads of the device by traffic class'),
+      nth: nth('which of these reads'),
+      answer: choice(
+        ['lost', 'unsupportedRequest', 'completerAbort', 'poisoned'],
+        'no completion (the device runs into its completion timeout), UR, CA, or data with the poisoned bit',
+      ),
+    },
+    doc: 'A read of the device (DMA) is answered wrongly by the host, or not at all.',
+    seen: 'A command: INTERNAL_ERR, EIO. A work request: a completion with an error and the rest flushed, or IBV_EVENT_QP_FATAL when its queue could not be read. A READ or atomic of the peer: IBV_WC_REM_OP_ERR there, IBV_EVENT_QP_ACCESS_ERR here.',
+    example: 'read=wqeRead,nth=3,answer=poisoned',
+  }),
+  reset: kind({
+    fields: {
+      reset: choice(['stuck'], 'the device does not come back'),
+      nth: nth('which reset written to the reset register'),
+      ...lasting,
+    },
+    doc: 'After a reset the function answers nothing: the vendor id reads 0xffff.',
+    seen: 'Probe waits 2 s for the vendor id, then fails with ENODEV and gives everything back; or it goes on, if the device comes back before.',
+    example: 'reset=stuck,for=500ms',
+  }),
+  semaphore: kind({
+    fields: { semaphore: choice(['held'], 'it reads as taken'), ...beginning, ...lasting },
+    doc: 'The hardware semaphore is held by another owner.',
+    seen: 'Probe waits 10 s for it, then fails with ENODEV.',
+    example: 'semaphore=held,for=20ms',
+  }),
+  owner: kind({
+    fields: { owner: choice(['taken'], 'it reads as taken'), ...beginning, ...lasting },
+    doc: 'The owner register says that another driver has the device.',
+    seen: 'Probe fails with ENODEV at once and leaves the device alone.',
+    example: 'owner=taken',
+  }),
+  catastrophic: kind({
+    fields: {
+      catastrophic: integer(1, 0xffff_ffff, 'code in the first word of the error buffer'),
+      ...beginning,
+    },
+    doc: 'A fatal error of the firmware: the error buffer of QUERY_FW reads the code, an event 0x08 is posted if software mapped it, no command is executed and no packet moves any more, until the next reset.',
+    seen: "The driver's health timer reads the code, reports IBV_EVENT_DEVICE_FATAL, resets the device and probes it again; contexts that were open answer EIO.",
+    example: 'catastrophic=0xdead,after=RTR2RTS_QP,delay=20us',
+  }),
+  port: kind({
+    fields: { port: choice(['down', 'up'], 'what the port does'), ...beginning, ...lasting },
+    doc: 'Port 1 goes down (its end of the link is disabled) or comes up.',
+    seen: 'IBV_EVENT_PORT_ERR, and IBV_EVENT_PORT_ACTIVE when it is back; requests are retried until their retries are used up.',
+    example: 'port=down,after=RTR2RTS_QP,delay=5us,for=200us',
+  }),
+  cable: kind({
+    fields: { cable: choice(['pulled', 'plugged'], 'what is done to it'), ...beginning, ...lasting },
+    doc: "The cable is pulled out of this node's port, or plugged in.",
+    seen: 'As with the port, at both ends of the cable.',
+    example: 'cable=pulled,after=RTR2RTS_QP,delay=5us,for=200us',
+  }),
+  device: kind({
+    fields: { device: choice(['gone'], 'it is not there'), ...beginning, ...lasting },
+    doc: 'The device disappears from its slot: reads give all ones, writes are dropped, no DMA, no interrupts, no link on the cable. When it comes back it is as after power-on.',
+    seen: 'The driver sees all ones, declares the device dead (IBV_EVENT_DEVICE_FATAL, EIO), gives back what it took, and probes again when the device is back.',
+    example: 'device=gone,after=RTR2RTS_QP,delay=10us',
+  }),
+  packet: kind({
+    fields: {
+      packet: choice(
+        ['corrupted', 'late', 'lost', 'duplicated', 'reordered', 'congested'],
+        'what happens on the cable; late: the link is held, and all packets after it; congested: it is marked: FECN on a cable of InfiniBand, and on one of Ethernet, with hca.capability.roce=v2, CE in an IP header that says ECT, as the traffic class has it',
+      ),
+      qpn: optional(
+        integer(0, 0xff_ffff, 'only packets to this QP number, which is the one at the other end'),
+      ),
+      psn: optional(
+        psns(
+          'only packets with these PSNs; counted from the first, which is the first that the fault has seen of the connection in its direction',
+        ),
+      ),
+      opcode: optional(packetOpcode('only packets with this opcode')),
+      only: optional(
+        choice(
+          ['requests', 'responses', 'datagrams', 'pauses'],
+          'only these packets; pauses: the PAUSE frames that a port of Ethernet sends, which no other fault concerns',
+        ),
+      ),
+      nth: optional(
+        nth(
+          'which packet sent by this node, of those that the fields above name; left out: the first, or every one where a field above, chance or shots is given',
+        ),
+      ),
+      chance: optional(chance('how probable it is for each of these packets')),
+      seed: optional(integer(0, 0xffff_ffff, 'of chance; the seed of the run when left out')),
+      shots: optional(integer(1, 1e9, 'how often it happens at most')),
+      delay: optional(
+        time(
+          'how late; how long after its packet a copy leaves, 1us when left out; how long a packet waits for others to pass it, 10us when left out',
+        ),
+      ),
+      by: optional(
+        integer(1, 1024, 'how many packets of its virtual lane pass a reordered one, 1 when left out'),
+      ),
+      where: optional(
+        choice(['anywhere', 'header', 'payload'], 'where a bit is flipped: anywhere when left out'),
+      ),
+      crc: optional(
+        choice(
+          ['vcrc', 'icrc'],
+          'which CRC is wrong: the VCRC, when left out, or the ICRC alone, as of a packet that was damaged within a switch',
+        ),
+      ),
+    },
+    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, behind packets that were sent after it, or marked, as on paths through a fabric. Which packets: by number, by what is in their headers, by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most. On a cable of Ethernet a packet is a frame; only packets of RoCE have the headers that qpn, psn, opcode and only name, and a mark of congestion counts only frames that take one.',
+    seen: 'Nothing but time on a reliable connection: what is missing is sent again, what comes twice is not carried out again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a datagram that comes twice takes two receives. A mark changes nothing: this card does not control congestion; captures show it.',
+    example: 'packet=corrupted,nth=5',
+    more: [
+      'packet=lost,psn=+7,only=requests,shots=2',
+      'packet=late,psn=+50-150,delay=1us',
+      'packet=lost,chance=10%',
+      'packet=corrupted,chance=1%,where=payload,crc=icrc',
+    ],
+  }),
+};
+
+type FaultKinds = typeof faultKinds;
+export type FaultKind = keyof FaultKinds;
+
+/** A checked fault of one kind: times in picoseconds, names as numbers. */
+export type FaultOf<Name extends FaultKind> = {
+  readonly kind: Name;
+  readonly node: number;
+} & ValuesOf<FaultKinds[Name]['fields']>;
+
+export type Fault = { [Name in FaultKind]: FaultOf<Name> }[FaultKind];
+
+/** A fault of the whole device that begins at some time. */
+export type TimedFault = Extract<Fault, { readonly after: unknown }>;
+
+/** Which fields go together, which no field by itself can check. @returns what is wrong: field, value, range */
+export function contradictionOf(fault: Fault): readonly [string, unknown, string] | undefined {
+  if (fault.kind === 'interrupt') {
+    if (fault.interrupt === 'late' && fault.delay === undefined) return ['delay', 'left out', 'a time'];
+    if (fault.interrupt !== 'spurious') {
+      return fault.at === undefined ? undefined : ['at', fault.at, 'left out: nth says which message'];
+    }
+    if (fault.vector === undefined) return ['vector', 'left out', 'the vector of the message'];
+    if (fault.at !== undefined && fault.delay !== undefined)
+      return ['delay', fault.delay, 'left out when at is given'];
+  } else if (fault.kind === 'packet') {
+    return packetContradictionOf(fault);
+  } else if ('after' in fault) {
+    return beginningOf(fault);
+  }
+  return undefined;
+}
+
+function packetContradictionOf(fault: FaultOf<'packet'>): readonly [string, unknown, string] | undefined {
+  const { packet, delay, by, where, crc, seed, chance: share } = fault;
+  if (packet === 'late' && delay === undefined) return ['delay', 'left out', 'a time'];
+  if ((packet === 'duplicated' || packet === 'reordered') && delay === 0)
+    return ['delay', delay, 'at least 1ps'];
+  if (by !== undefined && packet !== 'reordered') return ['by', by, 'left out unless packet is reordered'];
+  if (packet !== 'corrupted') {
+    if (where !== undefined) return ['where', where, 'left out unless packet is corrupted'];
+    if (crc !== undefined) return ['crc', crc, 'left out unless packet is corrupted'];
+  }
+  if (seed !== undefined && share === undefined) return ['seed', seed, 'left out when chance is not given'];
+  if (delay !== undefined && delay > FAULT_DELAY_PS_MAX)
+    return ['delay', delay, `at most ${FAULT_DELAY_PS_MAX / psPerSecond}s`];
+  return undefined;
+}
+
+/** Whether a fault goes by more than the number of the packet. */
+export const isByRule = (fault: FaultOf<'packet'>): boolean =>
+  packetRuleFields.some((name) => fault[name] !== undefined);
+
+/** A fault in the one way of several equal ones: the first packet is what is meant when none is named. */
+export function plainest(fault: Fault): Fault {
+  if (fault.kind !== 'packet' || isByRule(fault) || fault.nth === undefined) return fault;
+  return fault.nth.first === 1 && fault.nth.last === 1 ? { ...fault, nth: undefined } : fault;
+}
+
+/** Which packets a fault concerns that goes by their number alone. */
+export const packetNthOf = ({ nth: given }: FaultOf<'packet'>): Nth => given ?? { first: 1, last: 1 };
+
+const packetRuleFields = ['qpn', 'psn', 'opcode', 'only', 'chance', 'shots', 'where', 'crc'] as const;
+
+function beginningOf(fault: TimedFault): readonly [string, unknown, string] | undefined {
+  if (fault.at !== undefined && fault.after !== undefined)
+    return ['at', fault.at, 'left out when after is given'];
+  if (fault.delay !== undefined && fault.after === undefined)
+    return ['delay', fault.delay, 'left out when after is not given'];
+  const isFromPowerOn = fault.kind === 'owner' || fault.kind === 'semaphore';
+  if (fault.at === undefined && fault.after === undefined && !isFromPowerOn)
+    return ['at', 'left out', 'a time, or after with what software does'];
+  return undefined;
+}

@@ -1,0 +1,91 @@
+/** Faults of a conventional NIC: what a plan does to frames on its cable and to its port. */
+
+import { commandNameOf } from '../../abi/index.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import type { Nic } from '../../hw/nic/index.ts';
+import type { FaultLog } from './fault-log.ts';
+import { faultText } from './fault-text.ts';
+import { ANY_ACCESS, isNth } from './fields.ts';
+import { injectFrameFaults } from './frame-faults.ts';
+import type { Fault, FaultOf } from './kinds.ts';
+import { faultsOf } from './plan.ts';
+
+/** Faults that mean something to a NIC; interrupts and reads are the root complex's. */
+const kinds: ReadonlySet<Fault['kind']> = new Set(['interrupt', 'read', 'packet', 'port', 'cable']);
+
+/**
+ * Injects the faults of a node into its NIC; to be called once, before time starts.
+ * @param seed of what faults leave to chance
+ * @throws ConfigurationError for a fault that only an HCA can have
+ */
+export function injectNicFaults(
+  faults: readonly Fault[],
+  node: number,
+  nic: Nic,
+  log: FaultLog,
+  seed: number,
+): void {
+  for (const fault of faults)
+    if (fault.node === node && !kinds.has(fault.kind))
+      throw new ConfigurationError(
+        'fault',
+        fault.kind,
+        `one of ${[...kinds].join(', ')} with machine.adapter=nic`,
+      );
+  for (const fault of faultsOf(faults, node, 'packet'))
+    for (const field of ['qpn', 'psn', 'opcode', 'only'] as const)
+      if (fault[field] !== undefined)
+        throw new ConfigurationError(field, faultText(fault), 'left out with machine.adapter=nic');
+  injectFrameFaults(faults, { node, name: nic.lp.name }, nic.port, log, seed, 'none');
+  const switches = faultsOf(faults, node, 'port', 'cable');
+  if (switches.length > 0) new PortSwitches(nic, switches, log);
+}
+
+/** In place of a fault's index: it is over. */
+const THE_END = -1;
+
+type PortFault = FaultOf<'port'> | FaultOf<'cable'>;
+
+/** The port disabled and the cable pulled: at a time, or when software has touched the NIC so many times. */
+class PortSwitches {
+  readonly #nic: Nic;
+  readonly #handler: number;
+  readonly #faults: readonly PortFault[];
+
+  /** @throws ConfigurationError for one that waits for a command: a NIC has none */
+  constructor(nic: Nic, faults: readonly PortFault[], log: FaultLog) {
+    this.#nic = nic;
+    this.#handler = nic.lp.queue.addHandler((isUp, index) => {
+      nic.port.setEnabled(isUp === 1);
+      if (index !== THE_END) log.fired(faults[index]!);
+    });
+    this.#faults = faults;
+    const counted: PortFault[] = [];
+    for (const fault of faults) {
+      if (fault.after === undefined) this.#schedule(fault, fault.at ?? 0);
+      else if (fault.after === ANY_ACCESS) counted.push(fault);
+      else
+        throw new ConfigurationError(
+          'after',
+          commandNameOf(fault.after) ?? 'any',
+          'access, or at, with machine.adapter=nic',
+        );
+    }
+    if (counted.length === 0) return;
+    let accesses = 0;
+    nic.observeAccesses({
+      barAccessed: () => {
+        accesses++;
+        for (const fault of counted)
+          if (isNth(fault.nth, accesses)) this.#schedule(fault, nic.lp.nowPs + (fault.delay ?? 0));
+      },
+    });
+  }
+
+  #schedule(fault: PortFault, atPs: number): void {
+    const { queue } = this.#nic.lp;
+    const isUp = fault.kind === 'port' ? fault.port === 'up' : fault.cable === 'plugged';
+    queue.schedule(atPs, this.#handler, isUp ? 1 : 0, this.#faults.indexOf(fault));
+    if (fault.for !== undefined) queue.schedule(atPs + fault.for, this.#handler, isUp ? 0 : 1, THE_END);
+  }
+}

@@ -1,0 +1,55 @@
+/** Options by name and kind: a misspelt or wrong one is an error, which TypeScript would have said and JavaScript does not. */
+import { ConfigurationError } from '../base/index.ts';
+
+/** What an option may be, in words for its error, and whether a value is that. Left out: undefined. */
+export interface OptionKind {
+  readonly range: string;
+  fits(value: unknown): boolean;
+}
+
+const isPlainObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export const optionKinds = {
+  text: { range: 'a text', fits: (value) => typeof value === 'string' },
+  flag: { range: 'true or false', fits: (value) => typeof value === 'boolean' },
+  whole: { range: 'a whole number', fits: (value) => Number.isSafeInteger(value) },
+  positive: {
+    range: 'a number above zero, or Infinity',
+    fits: (value) => typeof value === 'number' && value > 0,
+  },
+  natural: {
+    range: 'a whole number of at least 0',
+    fits: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  },
+  any: { range: 'anything', fits: () => true },
+  object: { range: 'an object', fits: isPlainObject },
+  list: { range: 'a list', fits: Array.isArray },
+  function: { range: 'a function', fits: (value) => typeof value === 'function' },
+} as const satisfies Readonly<Record<string, OptionKind>>;
+
+/**
+ * Checks options of something before any of them is used.
+ * @param what has the options, such as `machine`
+ * @throws ConfigurationError for what is no object, an option that is not known, or one of another kind; one that is undefined was not given
+ */
+export function checkOptions<Options extends object>(
+  what: string,
+  options: Options,
+  known: Readonly<Record<keyof Options & string, OptionKind>>,
+): void {
+  if (!isPlainObject(options))
+    throw new ConfigurationError(`options of a ${what}`, shown(options), `an object with ${namesOf(known)}`);
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(known, name))
+      throw new ConfigurationError(`option of a ${what}`, name, `one of ${namesOf(known)}`);
+    const kind = known[name as keyof Options & string];
+    if (!kind.fits(value)) throw new ConfigurationError(name, shown(value), kind.range);
+  }
+}
+
+const namesOf = (known: object): string => Object.keys(known).join(', ');
+
+/** A wrong value, as its error has it: of a function not its code. */
+const shown = (value: unknown): unknown => (typeof value === 'function' ? 'a function' : value);

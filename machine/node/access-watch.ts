@@ -1,0 +1,91 @@
+/**
+ * Watches what a device does to a host's memory: every access must be to memory that was given to it and not yet taken back.
+ *
+ *     root complex ─► IOMMU ─► watch: frame in use? of a process: pinned, or a queue's? ─► memory
+ *
+ * A frame without references may be neither read nor written. A frame of a process may be reached while it is pinned (a
+ * registered region, ib_umem_get) or stable (queue memory); regions on demand are not pinned, so where the driver has any,
+ * only free frames are watched. What the driver itself allocated is kernel memory, and free again when the driver frees it.
+ */
+import type { PageFrames } from '../../host/index.ts';
+import type { HostMemory, MemoryWatcher } from '../../hw/pcie/index.ts';
+import type { ExactPs } from '../../sim/index.ts';
+
+/** An access that cannot have been allowed. */
+export interface UnownedAccess {
+  readonly atPs: ExactPs;
+  readonly access: 'read' | 'write';
+  readonly address: number;
+  readonly lengthBytes: number;
+  /** `free`: a frame without references. `unpinned`: of a process that has not given it to the device. */
+  readonly frame: 'free' | 'unpinned';
+}
+
+/** Ownership of frames; known once the host is built. */
+export interface FrameOwnership {
+  readonly frames: PageFrames;
+  /** Whether a frame holds a page of a process that may move or go unless it is pinned. */
+  isMovable(frame: number): boolean;
+  /** Whether regions on demand make unpinned frames reachable. */
+  hasOnDemandRegions(): boolean;
+}
+
+const pageShift = 12;
+const keptMax = 16;
+
+export class AccessWatch implements HostMemory {
+  /** The first of them. */
+  readonly unowned: UnownedAccess[] = [];
+  unownedCount = 0;
+  ownership: FrameOwnership | undefined;
+  readonly #memory: HostMemory;
+  readonly #nowPs: () => ExactPs;
+
+  constructor(memory: HostMemory, nowPs: () => ExactPs) {
+    this.#memory = memory;
+    this.#nowPs = nowPs;
+  }
+
+  get sizeBytes(): number {
+    return this.#memory.sizeBytes;
+  }
+
+  readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
+    this.#check('read', address, lengthBytes);
+    return this.#memory.readInto(address, lengthBytes, target, targetOffset);
+  }
+
+  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
+    this.#check('write', address, lengthBytes);
+    return this.#memory.write(address, lengthBytes, source, sourceOffset);
+  }
+
+  watch(address: number, watcher: MemoryWatcher): void {
+    this.#memory.watch?.(address, watcher);
+  }
+
+  unwatch(watcher: MemoryWatcher): void {
+    this.#memory.unwatch?.(watcher);
+  }
+
+  #check(access: 'read' | 'write', address: number, lengthBytes: number): void {
+    const { ownership } = this;
+    if (ownership === undefined || lengthBytes === 0) return;
+    const last = Math.floor((address + lengthBytes - 1) / 2 ** pageShift);
+    for (let frame = Math.floor(address / 2 ** pageShift); frame <= last; frame++) {
+      const kind = kindOf(ownership, frame);
+      if (kind === undefined) continue;
+      this.unownedCount++;
+      if (this.unowned.length < keptMax)
+        this.unowned.push({ atPs: this.#nowPs(), access, address, lengthBytes, frame: kind });
+    }
+  }
+}
+
+function kindOf(ownership: FrameOwnership, frame: number): UnownedAccess['frame'] | undefined {
+  const { frames } = ownership;
+  if (frame >= frames.frameCount) return undefined;
+  if (frames.referencesOf(frame) === 0) return 'free';
+  const isGiven = frames.pinsOf(frame) > 0 || !ownership.isMovable(frame) || ownership.hasOnDemandRegions();
+  return isGiven ? undefined : 'unpinned';
+}

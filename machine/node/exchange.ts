@@ -1,0 +1,190 @@
+/**
+ * The out-of-band exchange: how programs of different hosts tell each other addresses and keys before RDMA can begin,
+ * as real ones do over a TCP socket. Small JSON values under a name, one mailbox per name at each receiving host.
+ *
+ *     put(name, value) ── latency ──► mailbox of `name` at every other host ──► take(name)
+ *
+ * Values travel over channels between hosts, so that they arrive at the same simulated instant in every partition.
+ * The simulated time of both ends is the latency; no cycles are charged.
+ */
+import { ConfigurationError, InvariantError, nsToPs } from '../../base/index.ts';
+import type { CoreThread, Host, Signal } from '../../host/index.ts';
+import {
+  ChannelReader,
+  ChannelWriter,
+  type LogicalProcess,
+  RECORD_HEADER_BYTES,
+  RECORD_WORDS,
+} from '../../sim/index.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import { type JsonValue, jsonCopy } from './json-value.ts';
+
+/** Longest name and value together, as UTF-8 JSON. */
+const exchangeValueBytesMax = 8192;
+
+const VALUE = 1;
+
+/** The exchange as one program uses it. */
+export interface Exchange {
+  /** From {@link put} to the mailbox. */
+  readonly latencyPs: number;
+  /** Sends a value to the mailbox `name` of every other host. */
+  put(name: string, value: JsonValue): Promise<void>;
+  /** Takes the oldest value of the own mailbox `name`, waiting for one if there is none. */
+  take(name: string): Promise<JsonValue>;
+  /** Takes the oldest value of the own mailbox `name` if there is one: for programs that do something else meanwhile. */
+  poll(name: string): Promise<JsonValue | undefined>;
+}
+
+interface Mailbox {
+  readonly values: JsonValue[];
+  readonly arrived: Signal;
+}
+
+/** The exchange's end at one host. */
+export class ExchangePort {
+  /** Notified of each value as it arrives, before anyone who waits for it. */
+  onArrival: ((name: string) => void) | undefined;
+  readonly #lp: LogicalProcess;
+  readonly #host: Host;
+  readonly #latencyPs: number;
+  readonly #writers: readonly ChannelWriter[];
+  readonly #mailboxes = new Map<string, Mailbox>();
+
+  constructor(
+    lp: LogicalProcess,
+    host: Host,
+    config: MachineConfig,
+    inbound: readonly SharedArrayBuffer[],
+    outbound: readonly SharedArrayBuffer[],
+  ) {
+    this.#lp = lp;
+    this.#host = host;
+    this.#latencyPs = nsToPs(config.machine.exchangeLatencyNs);
+    for (const buffer of inbound) this.#connect(new ChannelReader(buffer));
+    this.#writers = outbound.map((buffer) => new ChannelWriter(buffer));
+    for (const writer of this.#writers) lp.addOutbound(writer);
+  }
+
+  /** The exchange of the program that runs on `cpu`. */
+  of(cpu: CoreThread): Exchange {
+    return {
+      latencyPs: this.#latencyPs,
+      put: (name, value) => this.#put(cpu, name, value),
+      take: (name) => this.#take(cpu, name),
+      poll: async (name) => {
+        await cpu.settle();
+        return this.#mailbox(name).values.shift();
+      },
+    };
+  }
+
+  async #put(cpu: CoreThread, name: string, value: JsonValue): Promise<void> {
+    await cpu.settle();
+    const bytes = bytesOf(name, value);
+    for (const writer of this.#writers) appendValue(writer, this.#lp.nowPs + this.#latencyPs, bytes);
+  }
+
+  async #take(cpu: CoreThread, name: string): Promise<JsonValue> {
+    await cpu.settle();
+    const mailbox = this.#mailbox(name);
+    for (;;) {
+      const value = mailbox.values.shift();
+      if (value !== undefined) return value;
+      cpu.waitsIn(() => `exchange.take for '${name}'`);
+      await mailbox.arrived.wait(cpu);
+      cpu.waitsIn(undefined);
+    }
+  }
+
+  #mailbox(name: string): Mailbox {
+    let mailbox = this.#mailboxes.get(name);
+    if (mailbox === undefined) {
+      mailbox = { values: [], arrived: this.#host.newSignal() };
+      this.#mailboxes.set(name, mailbox);
+    }
+    return mailbox;
+  }
+
+  #connect(reader: ChannelReader): void {
+    this.#lp.addInbound(reader, this.#latencyPs, (offset) => {
+      const [name, value] = valueAt(reader, offset);
+      this.onArrival?.(name);
+      const mailbox = this.#mailbox(name);
+      mailbox.values.push(value);
+      mailbox.arrived.raise();
+    });
+  }
+}
+
+/** Takes each value that arrives, in the order sent. */
+export type ValueTaken = (name: string, value: JsonValue) => void;
+
+/** The exchange's end where there is no simulated host: what comes is handed out, and what is put comes from outside of simulated time. */
+export class ExchangeEnd {
+  readonly #lp: LogicalProcess;
+  readonly #latencyPs: number;
+  readonly #writer: ChannelWriter;
+  /** Values put so far. */
+  putCount = 0;
+
+  constructor(
+    lp: LogicalProcess,
+    config: MachineConfig,
+    inbound: SharedArrayBuffer,
+    outbound: SharedArrayBuffer,
+    taken: ValueTaken,
+  ) {
+    this.#lp = lp;
+    this.#latencyPs = nsToPs(config.machine.exchangeLatencyNs);
+    const reader = new ChannelReader(inbound);
+    lp.addInbound(reader, this.#latencyPs, (offset) => taken(...valueAt(reader, offset)));
+    this.#writer = new ChannelWriter(outbound);
+    lp.addOutbound(this.#writer);
+  }
+
+  /**
+   * Sends a value, between two runs; the runner is to be notified.
+   * @throws ConfigurationError when it is too long
+   */
+  put(name: string, value: JsonValue): void {
+    appendValue(this.#writer, this.#lp.nowPs + this.#latencyPs, bytesOf(name, value));
+    this.putCount++;
+  }
+}
+
+/** @throws ConfigurationError for what the exchange does not carry */
+export function checkValue(name: string, value: JsonValue): void {
+  bytesOf(name, value);
+}
+
+/** @throws ConfigurationError when JSON does not carry the value, or they are too long */
+function bytesOf(name: string, value: JsonValue): Uint8Array {
+  if (typeof name !== 'string') throw new ConfigurationError('name of an exchanged value', name, 'a text');
+  const bytes = new TextEncoder().encode(JSON.stringify([name, jsonCopy(`exchange ${name}`, value)]));
+  if (bytes.length <= exchangeValueBytesMax) return bytes;
+  const range = `at most ${exchangeValueBytesMax} bytes of JSON`;
+  throw new ConfigurationError(`exchange ${name}`, `${bytes.length} bytes`, range);
+}
+
+function appendValue(writer: ChannelWriter, atPs: number, bytes: Uint8Array): void {
+  const offset = writer.append(atPs, VALUE, bytes.length);
+  writer.words[(offset >> 2) + RECORD_WORDS] = bytes.length;
+  writer.bytes.set(bytes, offset + RECORD_HEADER_BYTES);
+}
+
+/** The value of a record, which is released. */
+function valueAt(reader: ChannelReader, offset: number): [string, JsonValue] {
+  const length = reader.words[(offset >> 2) + RECORD_WORDS]!;
+  const start = offset + RECORD_HEADER_BYTES;
+  const value = valueIn(reader.bytes.slice(start, start + length));
+  reader.release(offset);
+  return value;
+}
+
+function valueIn(bytes: Uint8Array): [string, JsonValue] {
+  const parsed = JSON.parse(new TextDecoder().decode(bytes)) as unknown;
+  if (!Array.isArray(parsed) || typeof parsed[0] !== 'string')
+    throw new InvariantError('exchange record', JSON.stringify(parsed), '[name, value]');
+  return [parsed[0], parsed[1] as JsonValue];
+}

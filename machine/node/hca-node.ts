@@ -1,0 +1,97 @@
+/**
+ * The logical process of one HCA: the device of hw/hca at its ends of the PCIe link and of the cable.
+ *
+ * Everything is made from the plan, so that the same code builds an HCA in any thread.
+ */
+import { Hca, type HcaSetup } from '../../hw/hca/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { DeviceJournal } from '../evidence/index.ts';
+import { FaultLog, injectHcaFaults } from '../faults/index.ts';
+import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import { hcaStream, type Stream } from '../timeline/index.ts';
+import { OperationTimes } from './operation-times.ts';
+import { linkReader } from './packet-log.ts';
+import { attachWireLog, type WireLog } from './wire-log.ts';
+
+export class HcaNode {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly config: MachineConfig;
+  readonly hca: Hca;
+  readonly faultLog: FaultLog;
+  /** What happens when, when the plan asks for it. */
+  readonly stream: Stream | undefined;
+  /** Why requests fail, when the plan asks for evidence of it. */
+  readonly journal: DeviceJournal | undefined;
+  /** Packets at its end of the cable, where the analysis keeps them. */
+  readonly wireLog: WireLog | undefined;
+  /** A field, since an image of the machine has what fields lead to. */
+  readonly #shuffle: Random | undefined;
+
+  /** @param shared what the host, if it is in the same thread, may use of the HCA's memory */
+  constructor(
+    plan: HcaPlan,
+    node: number,
+    neighbours: HcaNeighbours = neighboursOf(node),
+    shared?: HcaSetup['shared'],
+  ) {
+    const { config, shuffleSeed, channels } = plan;
+    const { host, wirePeer: peer } = neighbours;
+    const times = plan.operationTimes?.[node];
+    this.node = node;
+    this.config = config;
+    const name = hcaName(node);
+    this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
+    this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
+    const { pcie } = config;
+    const tap = times === undefined ? undefined : new OperationTimes(times);
+    const wireReader = new ChannelReader(channels[channelKey(peer, name)]!);
+    this.hca = new Hca({
+      lp: this.lp,
+      config: config.hca,
+      control: config.hca.control,
+      capabilities: config.hca.capability,
+      dma: config.dma,
+      pcieFunction: pcie.function,
+      linkIdentity: pcie.link,
+      link: pcie.link,
+      linkEnd: pcie.endpointPort,
+      linkPeer: pcie.rootPort,
+      wire: config.wire,
+      ethernet: config.ethernet,
+      seed: config.machine.seed,
+      pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
+      pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
+      wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
+      wireReader,
+      nodeIndex: node,
+      subnetNodes: neighbours.subnetNodes,
+      tap,
+      operationSource: plan.attributesCosts === true ? tap : undefined,
+      shared,
+    });
+    if (tap !== undefined) this.lp.addTimeKeeper(tap);
+    this.hca.setCableEnabled(true);
+    const { ethernetPort, wirePort } = this.hca;
+    this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, ethernetPort ?? wirePort);
+    this.faultLog = new FaultLog(plan.faults);
+    injectHcaFaults(
+      plan.faults,
+      node,
+      this.hca,
+      this.faultLog,
+      config.machine.seed,
+      config.hca.capability.roce,
+    );
+    if (plan.analysis?.evidence !== undefined) this.journal = new DeviceJournal(node, this.hca);
+    this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, wireReader);
+  }
+}
+
+/** In a machine of simulated hosts. */
+const neighboursOf = (node: number): HcaNeighbours => ({
+  host: hostName(node),
+  wirePeer: hcaName(peerOf(node)),
+  subnetNodes: [Math.min(node, peerOf(node)), Math.max(node, peerOf(node))],
+});

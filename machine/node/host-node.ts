@@ -1,0 +1,377 @@
+/**
+ * The logical process of one host: memory, cores and interrupt controller, the root complex at its end of the PCIe
+ * link, firmware that enumerates the slot, and the kernel's driver.
+ *
+ *     boot: enumerate the function ─► probe the driver ─► programs may open the device
+ *
+ * Everything is made from the plan, so that the same code builds a host in any thread.
+ */
+
+import type { Analyser } from '../../analyser/index.ts';
+import { defaultsOf, type Wide } from '../../base/index.ts';
+import { Driver, driverParameters, type Neighbour } from '../../driver/index.ts';
+import {
+  type BusMap,
+  type CoreThread,
+  configAccessOf,
+  driverPlatformOf,
+  Host,
+  type InterruptController,
+  pageAnonymous,
+  pageStable,
+  type Signal,
+} from '../../host/index.ts';
+import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
+import { macOf, portGuidOf } from '../../hw/hca/index.ts';
+import { Iommu } from '../../hw/iommu/index.ts';
+import {
+  type EnumeratedFunction,
+  enumerateFunction,
+  PcieLinkPort,
+  RootComplex,
+  type SharedDevice,
+} from '../../hw/pcie/index.ts';
+import {
+  type BlockState,
+  ChannelWriter,
+  type ExactPs,
+  exactPs,
+  LogicalProcess,
+  Random,
+} from '../../sim/index.ts';
+import { attachAnalyser } from '../analysis/index.ts';
+import { MarkedOperations } from '../costs/index.ts';
+import { HostJournal } from '../evidence/index.ts';
+import {
+  FaultLog,
+  faultsOf,
+  type GatedSink,
+  InterruptGate,
+  injectRootComplexFaults,
+} from '../faults/index.ts';
+import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import type { LogLine } from '../program.ts';
+import { hostStream, type Stream } from '../timeline/index.ts';
+import { AccessWatch, type FrameOwnership } from './access-watch.ts';
+import { DmaController } from './dma-controller.ts';
+import { ExchangePort } from './exchange.ts';
+import { heldByHost } from './held.ts';
+import { NicSoftware } from './nic-software.ts';
+import { OperationLog } from './operation-log.ts';
+import { OperationTimes } from './operation-times.ts';
+import { linkReader } from './packet-log.ts';
+import { RaceWatch } from './race-watch.ts';
+import { TransferMeter } from './transfer-meter.ts';
+
+/** The function did not appear where the slot is: nothing can be driven. */
+class DeviceMissingError extends Error {
+  override readonly name = 'DeviceMissingError';
+}
+
+const mib = 2 ** 20;
+const { register } = TrafficClass;
+
+export class HostNode implements BusMap {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly config: MachineConfig;
+  readonly host: Host;
+  readonly port: PcieLinkPort;
+  readonly rootComplex: RootComplex;
+  /** The watch of the contract of use, on request. */
+  readonly races: RaceWatch | undefined;
+  /** The watch of the device's accesses, on request. */
+  readonly accesses: AccessWatch | undefined;
+  /** Between root complex and memory, when it is enabled. */
+  readonly iommu: Iommu | undefined;
+  readonly interruptGate: InterruptGate;
+  readonly exchange: ExchangePort;
+  readonly operations: OperationLog;
+  /** Operations that programs mark, when the plan asks for their costs. */
+  readonly marked: MarkedOperations | undefined;
+  readonly faultLog: FaultLog;
+  /** Copies that programs' libraries have made, and their bytes. */
+  readonly userCopies = { count: 0, bytes: 0 };
+  /** Observes what passes between host and HCA, when the plan asks for it. */
+  readonly analyser: Analyser | undefined;
+  /** What happens when, when the plan asks for it. */
+  readonly stream: Stream | undefined;
+  /** What programs asked of the verbs library, when the plan asks for evidence of it. */
+  readonly journal: HostJournal | undefined;
+  /** What firmware found in the slot; undefined until it has looked. */
+  enumerated: EnumeratedFunction | undefined;
+  /** The driver; undefined until the slot was enumerated. */
+  driver: Driver | undefined;
+  /** Simulated time at which the driver had probed the device. */
+  bootedPs: ExactPs | undefined;
+  /** What the kernel had to say. */
+  readonly kernelLog: LogLine[] = [];
+  /** The third party that moves words between memory and the NIC; undefined with an HCA. */
+  readonly systemDma: DmaController | undefined;
+  readonly meter: TransferMeter;
+  /** What drives the NIC; undefined with an HCA, and until the slot was enumerated. */
+  nic: NicSoftware | undefined;
+  readonly #booted: Signal;
+  /** Who is at the other end of a NIC's cable is found by ARP. */
+  readonly #resolvesNeighbours: boolean;
+  // Fields, since an image of the machine has what fields lead to.
+  readonly #shuffle: Random | undefined;
+  readonly #framePlaces: Random;
+  readonly #kernelRandom: Random;
+  readonly #timers = new Map<number, () => void>();
+  /** Those of them that only check the HCA's health. */
+  readonly #healthTimers = new Set<number>();
+  readonly #timerHandler: number;
+  readonly #kernel = {
+    startTimer: (delayPs: number, due: () => void, purpose?: 'health' | 'protocol') =>
+      this.#startTimer(delayPs, due, purpose === 'health'),
+    randomBits: () => this.#kernelRandom.uint32(),
+    log: (text: string) =>
+      void this.kernelLog.push({ node: this.node, atPs: this.lp.instantPs, program: 'kernel', text }),
+  };
+  #timerCount = 0;
+  /** BAR2 on the bus, and the end of the UARs in it: empty until the slot was enumerated. */
+  #bar2From: Wide = 0;
+  #bar2To: Wide = 0;
+  #uarTo: Wide = 0;
+  #uarClass: number = register;
+  #behindUarsClass: number = register;
+
+  /** @param device what the device, if it is in the same thread, shares with the root complex */
+  constructor(plan: MachinePlan, node: number, device?: SharedDevice) {
+    const { config, shuffleSeed } = plan;
+    this.node = node;
+    this.config = config;
+    const name = hostName(node);
+    this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
+    this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
+    this.lp.patienceMs = plan.programPatienceMs;
+    this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
+    this.port = this.#makePort(plan);
+    this.#framePlaces = new Random(config.machine.seed, `${name}.frames`);
+    this.#kernelRandom = new Random(config.machine.seed, `${name}.kernel`);
+    const parts: { rootComplex?: RootComplex; gate?: InterruptGate; iommu?: Iommu } = {};
+    let accesses: AccessWatch | undefined;
+    this.host = new Host({
+      logicalProcess: this.lp,
+      config: config.host,
+      busMap: this,
+      framePlaces: this.#framePlaces,
+      connect: (memory, interrupts) => {
+        parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
+        const { iommu } = config.pcie;
+        if (plan.watch === 'accesses') accesses = new AccessWatch(memory, () => this.lp.instantPs);
+        const reached = accesses ?? memory;
+        if (iommu.isEnabled) parts.iommu = new Iommu({ lp: this.lp, memory: reached, config: iommu });
+        parts.rootComplex = new RootComplex({
+          lp: this.lp,
+          config: config.pcie.rootComplex,
+          end: config.pcie.rootPort,
+          port: this.port,
+          memory: parts.iommu ?? reached,
+          interrupts: parts.gate,
+          // The system DMA controller has a port of its own, like a core.
+          coreCount: config.host.core.count + (config.machine.adapter === 'nic' ? 1 : 0),
+          trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
+          device,
+        });
+        return (core) => parts.rootComplex!.corePort(core);
+      },
+    });
+    this.rootComplex = parts.rootComplex!;
+    if (config.machine.adapter === 'nic')
+      this.systemDma = new DmaController(this.host, this.rootComplex, config);
+    this.meter = new TransferMeter(this);
+    if (plan.watch === 'races') this.races = new RaceWatch((ps) => exactPs(this.lp.epochUs, ps));
+    this.accesses = accesses;
+    if (this.accesses !== undefined) this.accesses.ownership = this.#frameOwnership();
+    this.iommu = parts.iommu;
+    if (parts.iommu !== undefined) this.host.useIommu(parts.iommu, config.pcie.iommu);
+    this.interruptGate = parts.gate!;
+    this.analyser = attachAnalyser(plan.analysis, name, this.lp, this.rootComplex, this.host.memory);
+    this.exchange = this.#makeExchange(plan);
+    this.exchange.onArrival = (label) => this.meter.arrived(label);
+    const times = new OperationTimes(plan.operationTimes[node]!);
+    this.operations = new OperationLog(times);
+    this.marked = plan.attributesCosts ? new MarkedOperations() : undefined;
+    this.lp.addTimeKeeper(this.operations);
+    this.#booted = this.host.newSignal();
+    this.#resolvesNeighbours = plan.nicFarEnd !== undefined;
+    this.faultLog = new FaultLog(plan.faults);
+    this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
+    injectRootComplexFaults(plan.faults, node, this.rootComplex, this.faultLog);
+    const { host, port, rootComplex, operations } = this;
+    const watched = { host, port, rootComplex, operations, times };
+    this.stream = hostStream(plan.analysis?.timeline, this.lp, watched, config);
+    const { evidence } = plan.analysis ?? {};
+    if (evidence !== undefined)
+      this.journal = new HostJournal(
+        node,
+        () => Number(this.lp.instantPs),
+        evidence.placeOf ?? (() => undefined),
+      );
+    if (this.races !== undefined) this.journal?.watchRaces(this.races);
+    this.#boot();
+  }
+
+  #frameOwnership(): FrameOwnership {
+    const { frames, mm } = this.host;
+    return {
+      frames,
+      isMovable: (frame) => mm.pages.has(frame, pageAnonymous) && !mm.pages.has(frame, pageStable),
+      hasOnDemandRegions: () => (this.driver?.onDemandCounts()?.pagesEntered ?? 0) > 0,
+    };
+  }
+
+  /** The state of the blocks, by name, and counts of what is held. */
+  inspect(): BlockState {
+    return {
+      host: heldByHost(this),
+      processor: this.host.inspect(),
+      ...(this.iommu === undefined ? {} : { iommu: this.iommu.inspect() }),
+      ...(this.systemDma === undefined ? {} : this.systemDma.inspect()),
+    };
+  }
+
+  /** Waits, on this thread, until the driver has probed the device. */
+  async untilBooted(cpu: CoreThread): Promise<void> {
+    while (this.bootedPs === undefined) await this.#booted.wait(cpu);
+    this.passBooted();
+  }
+
+  /** A thread that waited for the driver goes on, and lets the next one do so. */
+  passBooted(): void {
+    this.#booted.raise();
+  }
+
+  /** Has the driver remove its device and give everything back, as a thread of the kernel. */
+  removeDriver(): void {
+    const driver = this.driver ?? this.nic;
+    if (driver === undefined) return;
+    this.lp.addMember();
+    this.host.spawn('remove', async (cpu) => {
+      await driver.remove(cpu);
+      await cpu.settle();
+      this.lp.markEnded();
+    });
+  }
+
+  /** Timers of the kernel that only check the HCA's health: those of connections do more. */
+  get healthTimerCount(): number {
+    return this.#healthTimers.size;
+  }
+
+  /** A timer of the kernel: nothing but an event, so that it costs nothing until it is due. */
+  #startTimer(delayPs: number, due: () => void, isHealth: boolean): void {
+    const number = this.#timerCount++;
+    this.#timers.set(number, due);
+    if (isHealth) this.#healthTimers.add(number);
+    this.lp.queue.schedule(this.lp.nowPs + delayPs, this.#timerHandler, number);
+  }
+
+  #timerDue(number: number): void {
+    const due = this.#timers.get(number)!;
+    this.#timers.delete(number);
+    this.#healthTimers.delete(number);
+    due();
+  }
+
+  #makePort({ channels, config, analysis }: MachinePlan): PcieLinkPort {
+    const [host, adapter] = [hostName(this.node), adapterName(config, this.node)];
+    return new PcieLinkPort({
+      lp: this.lp,
+      link: config.pcie.link,
+      end: config.pcie.rootPort,
+      peer: config.pcie.endpointPort,
+      writer: new ChannelWriter(channels[channelKey(host, adapter)]!),
+      reader: linkReader(channels[channelKey(adapter, host)]!, analysis, () => this.lp),
+      trafficClassCount,
+    });
+  }
+
+  #makeExchange({ channels, config }: MachinePlan): ExchangePort {
+    const others = Array.from({ length: config.machine.nodeCount }, (_, node) => hostName(node)).filter(
+      (name) => name !== this.lp.name,
+    );
+    const inbound = others.map((other) => channels[channelKey(other, this.lp.name)]!);
+    const outbound = others.map((other) => channels[channelKey(this.lp.name, other)]!);
+    return new ExchangePort(this.lp, this.host, config, inbound, outbound);
+  }
+
+  /** Accounting class of a core's store: by where in the device's BARs it goes. */
+  trafficClassAt(busAddress: number): number {
+    if (busAddress < this.#bar2From || busAddress >= this.#bar2To) return register;
+    return busAddress < this.#uarTo ? this.#uarClass : this.#behindUarsClass;
+  }
+
+  /** Learns where stores to BAR2 go: to the UARs, to the BlueFlame registers behind them, or into a NIC's packet buffers. */
+  #learnBar2({ bars }: EnumeratedFunction): void {
+    const bar2 = bars[2];
+    if (bar2 === undefined) return;
+    this.#bar2From = bar2.address;
+    this.#bar2To = bar2.address + bar2.sizeBytes;
+    const isNic = this.config.machine.adapter === 'nic';
+    this.#uarTo = bar2.address + 2 ** this.config.hca.capability.logUarAreaMib * mib;
+    this.#uarClass = isNic ? TrafficClass.packetBuffer : TrafficClass.doorbell;
+    this.#behindUarsClass = isNic ? TrafficClass.packetBuffer : TrafficClass.blueFlame;
+  }
+
+  /** Firmware and kernel, as a thread of the kernel on core 0; the run counts it like a program. */
+  #boot(): void {
+    this.lp.addMember();
+    this.host.spawn('boot', async (cpu) => {
+      const functionId = this.config.pcie.rootComplex.deviceBus << 8;
+      const access = configAccessOf(cpu);
+      const found = await enumerateFunction(access, functionId, this.config.pcie.enumeration, 'memory');
+      if (found === undefined) throw new DeviceMissingError(`no function answers at bus ${functionId >> 8}`);
+      this.enumerated = found;
+      this.#learnBar2(found);
+      if (this.config.machine.adapter === 'nic') await this.#bootNic(cpu, found);
+      else await this.#bootHca(cpu, found);
+      await cpu.settle();
+      this.bootedPs = this.lp.instantPs;
+      this.#booted.raise();
+      this.lp.markEnded();
+    });
+  }
+
+  async #bootHca(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
+    const functionId = this.config.pcie.rootComplex.deviceBus << 8;
+    const platform = driverPlatformOf(this.host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
+    this.driver = new Driver(
+      { ...platform, ...this.#kernel, neighbours: neighboursOf(this.config), operations: this.operations },
+      { ...defaultsOf(driverParameters), ...this.config.driver },
+    );
+    await this.driver.probe(cpu);
+  }
+
+  async #bootNic(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
+    const { host, config, node, systemDma } = this;
+    this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel, this.#resolvesNeighbours);
+    await this.nic.probe(cpu);
+  }
+}
+
+/**
+ * The ports of the subnet by their addresses: host n is 10.0.0.n+1. Every host has the same table, as if it had been copied to all, with the
+ * MACs that answers to ARP would have given.
+ */
+function neighboursOf({ machine }: MachineConfig): Neighbour[] {
+  return Array.from({ length: machine.nodeCount }, (_, node) => ({
+    address: `10.0.0.${node + 1}`,
+    portGuid: portGuidOf(node, 1),
+    mac: macOf(node, 1),
+  }));
+}
+
+/** The interrupt controller as the gate in front of it needs it. */
+function gatedSinkOf(controller: InterruptController): GatedSink {
+  const vectors = Array.from({ length: controller.vectorCount }, (_, vector) => vector);
+  return {
+    message: (address, data) => controller.message(address, data),
+    intx: (pin, isAsserted) => controller.intx(pin, isAsserted),
+    vectorOf: (_address, data) => vectors.findIndex((vector) => controller.messageFor(vector).data === data),
+    messageFor: (vector) => controller.messageFor(vector),
+  };
+}

@@ -1,0 +1,61 @@
+/**
+ * The logical process of one NIC: the device of hw/nic at its ends of the PCIe link and of the Ethernet cable.
+ *
+ * Everything is made from the plan, so that the same code builds a NIC in any thread.
+ */
+import { macAddressOf, Nic } from '../../hw/nic/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { withTag } from '../../wire/index.ts';
+import { FaultLog, injectNicFaults } from '../faults/index.ts';
+import { channelKey, hostName, type MachinePlan, nicEthernetOf, nicName, peerOf } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import { nicStream, type Stream } from '../timeline/index.ts';
+import { linkReader } from './packet-log.ts';
+import { attachWireLog, type WireLog } from './wire-log.ts';
+
+export class NicNode {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly config: MachineConfig;
+  readonly nic: Nic;
+  readonly faultLog: FaultLog;
+  /** What happens when, when the plan asks for it. */
+  readonly stream: Stream | undefined;
+  /** Frames at its end of the cable, where the analysis keeps them. */
+  readonly wireLog: WireLog | undefined;
+  /** A field, since an image of the machine has what fields lead to. */
+  readonly #shuffle: Random | undefined;
+
+  constructor(plan: MachinePlan, node: number) {
+    const { config, shuffleSeed, channels } = plan;
+    const [name, host, peer] = [nicName(node), hostName(node), plan.nicFarEnd ?? nicName(peerOf(node))];
+    this.node = node;
+    this.config = config;
+    this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
+    this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
+    const { pcie } = config;
+    const wireReader = new ChannelReader(channels[channelKey(peer, name)]!);
+    this.nic = new Nic({
+      lp: this.lp,
+      config: config.nic,
+      dma: config.dma,
+      pcieFunction: config.nic.function,
+      linkIdentity: pcie.link,
+      link: pcie.link,
+      linkEnd: pcie.endpointPort,
+      linkPeer: pcie.rootPort,
+      // A port of an HCA sends a tag beside the longest payload, and so does an interface of a VLAN.
+      ethernet: plan.nicFarEnd === undefined ? nicEthernetOf(config) : withTag(config.ethernet),
+      pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
+      pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
+      wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
+      wireReader,
+      seed: config.machine.seed,
+      macAddress: macAddressOf(node),
+    });
+    this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, this.nic.port);
+    this.faultLog = new FaultLog(plan.faults);
+    injectNicFaults(plan.faults, node, this.nic, this.faultLog, config.machine.seed);
+    this.stream = nicStream(plan.analysis?.timeline, this.lp, this.nic, config, wireReader);
+  }
+}

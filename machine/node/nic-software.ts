@@ -1,0 +1,147 @@
+/**
+ * What the kernel of a host does with a conventional NIC: its driver, the protocol stack and the sockets above it; or
+ * nothing, so that a program drives the card word by word.
+ *
+ *     programs ── sockets ── stack ── driver ──► NIC        nicDriver = kernel
+ *     programs ── packet buffer in the BAR ────► NIC        nicDriver = none
+ *
+ * Addresses are configuration, see {@link addressOf} and {@link ipv6AddressOf}. Between two NICs the MAC of the other is, too; who is at an
+ * HCA's end of the cable is found by ARP and Neighbor Discovery.
+ */
+import { type CoreThread, driverPlatformOf, type Host, type Process } from '../../host/index.ts';
+import { macAddressOf } from '../../hw/nic/index.ts';
+import type { EnumeratedFunction } from '../../hw/pcie/index.ts';
+import { type InterfaceSetup, ipv6Of, linkLocalOf, Network, type SocketCalls } from '../../net/index.ts';
+import { peerOf } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import type { DmaController } from './dma-controller.ts';
+
+/** IPv4 address of a host: 10.0.0.(n + 1), and on VLAN v 10.(16 + v / 256).(v % 256).(n + 1). @param vlan 0: without a tag */
+export const addressOf = (node: number, vlan = 0): number =>
+  0x0a00_0001 + node + (vlan === 0 ? 0 : (0x1000 + vlan) * 256);
+
+/** IPv6 address of a host beside its link-local one, as text: 2001:db8:0:v::(n + 1) on VLAN v (RFC 3849). */
+const ipv6AddressOf = (node: number, vlan = 0): string =>
+  `2001:db8:0:${vlan.toString(16)}::${(node + 1).toString(16)}`;
+
+/** Bits of an address that all hosts of the link share. */
+const linkPrefixBits = 24;
+const ipv6PrefixBits = 64;
+
+/** What the kernel uses of the host. */
+export interface NicKernel {
+  startTimer(delayPs: number, due: () => void): void;
+  log(text: string): void;
+}
+
+/** What programs that drive the card themselves have done. */
+class ProgrammedStatistics {
+  /** Words that a core has moved: stores to the packet buffer, and loads from it, with their bytes. */
+  stores = 0;
+  storedBytes = 0;
+  loads = 0;
+  loadedBytes = 0;
+  /** Bytes of programs' memory among them: what was read from it, and what was written to it. */
+  readBytes = 0;
+  writtenBytes = 0;
+  framesSent = 0;
+  framesReceived = 0;
+  /** Frames sent again because no acknowledgement came. */
+  retransmissions = 0;
+  /** Payloads that a core moved, and their bytes. */
+  copies = 0;
+
+  /** Bytes of programs' memory that a core moved. */
+  get copiedBytes(): number {
+    return this.readBytes + this.writtenBytes;
+  }
+}
+
+export class NicSoftware {
+  readonly node: number;
+  readonly programmed = new ProgrammedStatistics();
+  readonly found: EnumeratedFunction;
+  /** The host's system DMA controller: it can move words between memory and the card. */
+  readonly systemDma: DmaController;
+  /** The machine below the kernel's driver; also for programs that drive the card themselves. */
+  readonly platform: ReturnType<typeof driverPlatformOf>;
+  /** Driver, stack and sockets; undefined when the kernel leaves the card alone. */
+  readonly network: Network | undefined;
+
+  constructor(
+    host: Host,
+    config: MachineConfig,
+    node: number,
+    found: EnumeratedFunction,
+    systemDma: DmaController,
+    kernel: NicKernel,
+    resolvesNeighbours: boolean,
+  ) {
+    const functionId = config.pcie.rootComplex.deviceBus << 8;
+    this.node = node;
+    this.found = found;
+    this.systemDma = systemDma;
+    this.platform = driverPlatformOf(host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
+    if (config.machine.nicDriver === 'none') return;
+    const { copyFixed, copyBytesPerCycle } = config.host.cost;
+    const platform = {
+      ...this.platform,
+      costs: { copyFixed, copyBytesPerCycle },
+      startTimer: (delayPs: number, due: () => void) => kernel.startTimer(delayPs, due),
+      log: (text: string) => kernel.log(text),
+    };
+    const { ipv6: hasIpv6, vlanId, vlanPriority: priority } = config.net.stack;
+    const setupOf = (vlan: number): InterfaceSetup => interfaceSetup(node, vlan, hasIpv6, resolvesNeighbours);
+    this.network = new Network(platform, config.net, {
+      ...setupOf(0),
+      vlans: vlanId === 0 ? [] : [{ ...setupOf(vlanId), vlan: vlanId, priority }],
+    });
+  }
+
+  /** Brings the card up, if it is the kernel's. */
+  async probe(cpu: CoreThread): Promise<void> {
+    await this.network?.probe(cpu);
+  }
+
+  /** The socket calls of a process, which close when it ends. */
+  socketsOf(process: Process): SocketCalls | undefined {
+    const calls = this.network?.open(process.memory);
+    if (calls !== undefined) process.onExit((cpu) => calls.exit(cpu));
+    return calls;
+  }
+
+  /** Gives everything back. */
+  async remove(cpu: CoreThread): Promise<void> {
+    await this.network?.remove(cpu);
+  }
+}
+
+/** An interface's addresses, and those of the other host unless it is to be looked for. @param vlan 0: without a tag */
+function interfaceSetup(
+  node: number,
+  vlan: number,
+  hasIpv6: boolean,
+  resolvesNeighbours: boolean,
+): InterfaceSetup {
+  const peer = peerOf(node);
+  const mac = Uint8Array.from(macAddressOf(peer));
+  const known = resolvesNeighbours ? [] : [mac];
+  return {
+    address: addressOf(node, vlan),
+    neighbours: new Map(known.map((its) => [addressOf(peer, vlan), its])),
+    ...(resolvesNeighbours ? { linkPrefixBits } : {}),
+    ...(hasIpv6
+      ? {
+          ipv6: {
+            addresses: [ipv6Of(ipv6AddressOf(node, vlan))!],
+            prefixBits: ipv6PrefixBits,
+            neighbours: known.flatMap((its) =>
+              [ipv6Of(ipv6AddressOf(peer, vlan))!, linkLocalOf(its)].map(
+                (address) => [address, its] as const,
+              ),
+            ),
+          },
+        }
+      : {}),
+  };
+}

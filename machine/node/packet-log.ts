@@ -1,0 +1,142 @@
+/**
+ * A protocol analyser on one direction of a PCIe link: it keeps what arrives, TLPs and UpdateFCs in the order of the lanes.
+ *
+ *     other end ══ lanes ══► PacketReader ─► port          log: one packet per record
+ *
+ * It reads records as they are taken out of the channel, before the port does: so it shares nothing with either end.
+ */
+import {
+  FLAG_POISONED,
+  FLAG_RELAXED_ORDERING,
+  FLOAT_ADDRESS,
+  FLOAT_TIME,
+  requesterIdOf,
+  SIDEBAND_BASE,
+  statusOf,
+  tagOf,
+  trafficClassOf,
+  UPDATE_FC,
+  WORD_AUX,
+  WORD_BYTE_COUNT,
+  WORD_DATA,
+  WORD_DESCRIPTOR,
+  WORD_FC_FLOW,
+  WORD_FC_LIMIT,
+  WORD_FLAGS,
+  WORD_KIND,
+  WORD_LENGTH,
+} from '../../hw/pcie/index.ts';
+import { ChannelReader, exactPs } from '../../sim/index.ts';
+
+/** As names of the standard: MWr, MRd, CplD, Cpl, CfgRd0, CfgWr0, Msg, UpdateFC. */
+const kindNames = ['', 'MWr', 'MRd', 'CplD', 'Cpl', 'CfgRd0', 'CfgWr0', 'Msg', 'UpdateFC'] as const;
+
+export interface LinkPacket {
+  /** When it takes effect at this end: a latency behind its last bit on the lanes. Exact up to 2.5 simulated hours. */
+  readonly atPs: number;
+  readonly kind: Exclude<(typeof kindNames)[number], ''>;
+  /** Address of a memory request, lower address of a completion, register of a configuration request. */
+  readonly address: number;
+  /** Bytes of payload, or asked for. */
+  readonly lengthBytes: number;
+  readonly requesterId: number;
+  readonly tag: number;
+  readonly trafficClass: number;
+  /** Of a completion: 0 is success. */
+  readonly status: number;
+  readonly isPoisoned: boolean;
+  readonly isRelaxed: boolean;
+  /** Of a completion: bytes still to come, these included. */
+  readonly byteCount: number;
+  /** What a configuration write writes, or the limit of an UpdateFC as it carries it (figure 3-8). */
+  readonly data: number;
+  /** Message code, target of a configuration request, or the flow of an UpdateFC: 0 posted, 1 non-posted, 2 completions. */
+  readonly aux: number;
+}
+
+/** What one end of a link has got. */
+export interface LinkPackets {
+  readonly node: number;
+  readonly direction: 'toDevice' | 'toHost';
+  /** The first of them; {@link isWhole} says whether there were more. */
+  readonly packets: readonly LinkPacket[];
+  readonly isWhole: boolean;
+}
+
+const keptMax = 100_000;
+
+class PacketReader extends ChannelReader {
+  readonly packets: LinkPacket[] = [];
+  isWhole = true;
+  readonly #clock: () => { readonly epochUs: number };
+
+  /** @param clock the process that reads: it keeps since when instants are counted */
+  constructor(buffer: SharedArrayBuffer, clock: () => { readonly epochUs: number }) {
+    super(buffer);
+    this.#clock = clock;
+  }
+
+  override take(): number {
+    return this.#note(super.take());
+  }
+
+  override takeOf(kind: number): number {
+    const offset = super.takeOf(kind);
+    return offset < 0 ? offset : this.#note(offset);
+  }
+
+  #note(offset: number): number {
+    const { words, floats, packets } = this;
+    const [word, float] = [offset >> 2, offset >> 3];
+    const kind = words[word + WORD_KIND]!;
+    if (kind >= SIDEBAND_BASE) return offset;
+    if (packets.length === keptMax) {
+      this.isWhole = false;
+      return offset;
+    }
+    // What a packet of its kind does not have is 0: the record's words hold what was in the ring before.
+    const name = kindNames[kind] as LinkPacket['kind'];
+    const isUpdateFc = kind === UPDATE_FC;
+    const isCompletion = name === 'CplD' || name === 'Cpl';
+    const isConfiguration = name === 'CfgRd0' || name === 'CfgWr0';
+    const flags = isUpdateFc ? 0 : words[word + WORD_FLAGS]!;
+    const descriptor = isUpdateFc ? 0 : words[word + WORD_DESCRIPTOR]!;
+    packets.push({
+      atPs: Number(exactPs(this.#clock().epochUs, floats[float + FLOAT_TIME]!)),
+      kind: name,
+      address: isUpdateFc ? 0 : floats[float + FLOAT_ADDRESS]!,
+      lengthBytes: isUpdateFc ? 0 : words[word + WORD_LENGTH]!,
+      requesterId: requesterIdOf(descriptor),
+      tag: tagOf(descriptor),
+      trafficClass: trafficClassOf(descriptor),
+      status: isCompletion ? statusOf(flags) : 0,
+      isPoisoned: (flags & FLAG_POISONED) !== 0,
+      isRelaxed: (flags & FLAG_RELAXED_ORDERING) !== 0,
+      byteCount: isCompletion ? words[word + WORD_BYTE_COUNT]! : 0,
+      data: isUpdateFc || name === 'CfgWr0' ? words[word + (isUpdateFc ? WORD_FC_LIMIT : WORD_DATA)]! : 0,
+      aux:
+        isUpdateFc || isConfiguration || name === 'Msg'
+          ? words[word + (isUpdateFc ? WORD_FC_FLOW : WORD_AUX)]!
+          : 0,
+    });
+    return offset;
+  }
+}
+
+/** The log of a reader that keeps one. */
+export const packetsOf = (
+  node: number,
+  direction: LinkPackets['direction'],
+  reader: ChannelReader,
+): LinkPackets[] =>
+  reader instanceof PacketReader
+    ? [{ node, direction, packets: reader.packets, isWhole: reader.isWhole }]
+    : [];
+
+/** The reader of a link: one that keeps a log where the analysis asks for it. */
+export const linkReader = (
+  buffer: SharedArrayBuffer,
+  analysis: { readonly packets?: boolean } | undefined,
+  clock: () => { readonly epochUs: number },
+): ChannelReader =>
+  analysis?.packets === true ? new PacketReader(buffer, clock) : new ChannelReader(buffer);

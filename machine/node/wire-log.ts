@@ -1,0 +1,98 @@
+/**
+ * Keeps the packets that pass one end of the cable, as bytes with exact times: what a capture file is made of. Bounded: what comes when
+ * it is full is counted.
+ */
+import { type ExactPs, exactPs, type LogicalProcess } from '../../sim/index.ts';
+import { EthernetPort, type WirePort, type WireTap } from '../../wire/index.ts';
+import type { CaptureOptions } from '../analysis/index.ts';
+
+interface CapturedPacket {
+  /** When its last byte passed this end. */
+  readonly atPs: ExactPs;
+  readonly direction: 'inbound' | 'outbound';
+  /** LRH to VCRC; of an Ethernet port a frame without FCS. */
+  readonly bytes: Uint8Array;
+  /** What a fault did to it, or nothing. */
+  readonly note: string;
+}
+
+/** Packets of one end of the cable, by time. */
+export interface WireCapture {
+  readonly node: number;
+  /** Name of the process whose end it is. */
+  readonly name: string;
+  /** Frames of Ethernet; else packets of InfiniBand. */
+  readonly isEthernet: boolean;
+  readonly packets: readonly CapturedPacket[];
+  /** Packets that found it full. */
+  readonly droppedPackets: number;
+}
+
+/** What an entry takes beside its bytes, about: in memory, and in a file. */
+const ENTRY_BYTES = 64;
+
+class WireLog implements WireTap {
+  readonly isEthernet: boolean;
+  readonly packets: CapturedPacket[] = [];
+  droppedPackets = 0;
+  readonly #lp: LogicalProcess;
+  readonly #direction: CapturedPacket['direction'] | undefined;
+  #bytesLeft: number;
+
+  constructor(
+    lp: LogicalProcess,
+    direction: CapturedPacket['direction'] | undefined,
+    sizeBytes: number,
+    isEthernet: boolean,
+  ) {
+    this.isEthernet = isEthernet;
+    this.#lp = lp;
+    this.#direction = direction;
+    this.#bytesLeft = sizeBytes;
+  }
+
+  packetPassed(
+    direction: CapturedPacket['direction'],
+    atPs: number,
+    bytes: Uint8Array,
+    first: number,
+    lengthBytes: number,
+    note: string,
+  ): void {
+    if (this.#direction !== undefined && direction !== this.#direction) return;
+    this.#bytesLeft -= lengthBytes + ENTRY_BYTES;
+    if (this.#bytesLeft < 0) {
+      this.#bytesLeft = 0;
+      this.droppedPackets++;
+      return;
+    }
+    this.packets.push({
+      atPs: exactPs(this.#lp.epochUs, atPs),
+      direction,
+      bytes: new Uint8Array(bytes.subarray(first, first + lengthBytes)),
+      note,
+    });
+  }
+}
+
+export type { WireLog };
+
+/** A log at a node's end of the cable, where the options ask for one. */
+export function attachWireLog(
+  options: CaptureOptions | undefined,
+  node: number,
+  lp: LogicalProcess,
+  port: WirePort | EthernetPort,
+): WireLog | undefined {
+  const end = options?.ends.find((found) => found.node === node);
+  if (options === undefined || end === undefined) return undefined;
+  const log = new WireLog(lp, end.direction, options.sizeBytes, port instanceof EthernetPort);
+  port.tap = log;
+  return log;
+}
+
+/** What a log has kept. */
+export const wireCaptureOf = (node: number, name: string, log: WireLog | undefined): WireCapture[] =>
+  log === undefined
+    ? []
+    : [{ node, name, isEthernet: log.isEthernet, packets: log.packets, droppedPackets: log.droppedPackets }];

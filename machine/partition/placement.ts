@@ -1,0 +1,26 @@
+/** Which logical processes share a thread. The machine is the same in every partition, and so is its report. */
+import { ConfigurationError } from '../../base/index.ts';
+import { hintFor } from '../profile/index.ts';
+
+/** `single`: one thread; `per-node`: one for each node, cut at the cable; `per-device`: one for each, cut at PCIe too. */
+export const partitions = ['single', 'per-node', 'per-device'] as const;
+export type Partition = (typeof partitions)[number];
+
+/** @throws ConfigurationError that suggests the nearest */
+export function checkedPartition(name: string): Partition {
+  const partition = partitions.find((candidate) => candidate === name);
+  if (partition !== undefined) return partition;
+  const hint = hintFor(name, partitions);
+  throw new ConfigurationError('partition', name, `one of ${partitions.join(', ')}${hint}`);
+}
+
+/** Names of the logical processes of each thread. */
+export function placementOf(
+  partition: Partition,
+  nodeCount: number,
+  adapter: 'hca' | 'nic' = 'hca',
+): string[][] {
+  const nodes = Array.from({ length: nodeCount }, (_, node) => [`host${node}`, `${adapter}${node}`]);
+  if (partition === 'single') return [nodes.flat()];
+  return partition === 'per-node' ? nodes : nodes.flat().map((name) => [name]);
+}

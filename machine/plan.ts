@@ -1,0 +1,199 @@
+/**
+ * The plan of a machine: plain data (and shared memory) from which every thread builds the logical processes that are
+ * placed in it. Whatever the placement, the parts and their channels are the same.
+ *
+ *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1      (or nic0, nic1: `machine.adapter`)
+ *       └────────────── exchange ──────────────────┘
+ */
+import { ConfigurationError } from '../base/index.ts';
+import { linkChannelBytes } from '../hw/pcie/index.ts';
+import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../sim/index.ts';
+import { type EthernetConfig, ethernetChannelBytes, wireChannelBytes, withTag } from '../wire/index.ts';
+import type { AnalysisOptions } from './analysis/index.ts';
+import type { Fault } from './faults/index.ts';
+import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';
+import { type Partition, placementOf } from './partition/placement.ts';
+import type { MachineConfig } from './profile/index.ts';
+
+/** `races`: programs that touch buffers which are the device's; `accesses`: the device where nothing was given to it. */
+export const watches = ['races', 'accesses'] as const;
+export type Watch = (typeof watches)[number];
+
+export interface MachinePlan {
+  readonly config: MachineConfig;
+  readonly faults: readonly Fault[];
+  /** Names of the logical processes of each thread. */
+  readonly placement: readonly (readonly string[])[];
+  /** Memory of each channel, by `from>to`. */
+  readonly channels: Readonly<Record<string, SharedArrayBuffer>>;
+  /** Reorders what one instant leaves unordered, under this seed; the report does not change. */
+  readonly shuffleSeed: number | undefined;
+  /** Whether to take what only makes the simulation faster; the report does not change. */
+  readonly shortcuts: boolean;
+  /** What is traced and linted between hosts and HCAs; undefined is nothing. */
+  readonly analysis: AnalysisOptions | undefined;
+  /** What programs are watched for; undefined is nothing. */
+  readonly watch: Watch | undefined;
+  /** How long programs may await what is not simulated, by the wall clock. */
+  readonly programPatienceMs: number;
+  /** Whether costs are attributed to marked operations. */
+  readonly attributesCosts: boolean;
+  /** How threads keep in step; undefined when there is only one. */
+  readonly control: SharedControlPlan | undefined;
+  /** Memory of each node in which {@link OperationTimes} are noted. */
+  readonly operationTimes: readonly OperationTimesMemory[];
+  /**
+   * Name of the process at the other end of a NIC's cable where it is none of this machine: a port of an HCA, whose software is asked
+   * for its MAC by ARP. Left out: the NIC of the node's peer, whose MAC is configuration.
+   */
+  readonly nicFarEnd?: string | undefined;
+  /** Progress of the programs of each node: done and total, in units of their own. Written by one, read by anyone. */
+  readonly progress: SharedArrayBuffer;
+}
+
+/** What an HCA is built from: the slice of a plan that is the same whatever its host is. */
+export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'> & {
+  /** Left out where no host notes when it posted. */
+  readonly operationTimes?: readonly OperationTimesMemory[];
+  /** Left out: false. */
+  readonly attributesCosts?: boolean;
+  readonly analysis?: AnalysisOptions | undefined;
+};
+
+/** Names of the logical processes at the ends of an HCA's two links. */
+export interface HcaNeighbours {
+  readonly host: string;
+  readonly wirePeer: string;
+  /** The nodes whose HCAs are at the ends of the cable, in order. */
+  readonly subnetNodes: readonly number[];
+}
+
+export const hostName = (node: number): string => `host${node}`;
+export const hcaName = (node: number): string => `hca${node}`;
+
+export const nicName = (node: number): string => `nic${node}`;
+
+/** Name of the logical process of what is in a host's slot. */
+export const adapterName = ({ machine }: MachineConfig, node: number): string => `${machine.adapter}${node}`;
+
+/** The node at the other end of the cable. */
+export const peerOf = (node: number): number => node ^ 1;
+
+export const channelKey = (from: string, to: string): string => `${from}>${to}`;
+
+export interface PlanChoice {
+  readonly config: MachineConfig;
+  readonly faults: readonly Fault[];
+  readonly partition: Partition;
+  readonly shuffleSeed: number | undefined;
+  /** Left out: true. */
+  readonly shortcuts?: boolean | undefined;
+  readonly analysis: AnalysisOptions | undefined;
+  readonly watch?: Watch | undefined;
+  readonly programPatienceMs?: number | undefined;
+  /** Left out: false. */
+  readonly attributesCosts?: boolean | undefined;
+}
+
+const programPatienceMs = 30_000;
+
+/** @throws ConfigurationError for what no host of a machine has a driver for */
+export function planMachine(choice: PlanChoice): MachinePlan {
+  checkLinkLayer(choice.config);
+  const { config, faults, partition, shuffleSeed, analysis, watch } = choice;
+  const { nodeCount } = config.machine;
+  const placement = placementOf(partition, nodeCount, config.machine.adapter);
+  const channels: Record<string, SharedArrayBuffer> = {};
+  const add = (from: string, to: string, bytes: number): void => {
+    channels[channelKey(from, to)] = new SharedArrayBuffer(bytes);
+  };
+  for (let node = 0; node < nodeCount; node++) {
+    const adapter = adapterName(config, node);
+    add(hostName(node), adapter, bytesToDevice(config));
+    add(adapter, hostName(node), bytesToHost(config));
+    add(adapter, adapterName(config, peerOf(node)), cableBytes(config));
+    for (let other = 0; other < nodeCount; other++)
+      if (other !== node) add(hostName(node), hostName(other), exchangeBytes(config));
+  }
+  const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
+  const progress = new SharedArrayBuffer(nodeCount * 16);
+  const operationTimes = Array.from({ length: nodeCount }, operationTimesMemory);
+  return {
+    config,
+    faults,
+    placement,
+    channels,
+    shuffleSeed,
+    // What runs ahead of its turn would be noted out of turn; the report is the same without it.
+    shortcuts: (choice.shortcuts ?? true) && analysis?.timeline === undefined,
+    analysis,
+    watch,
+    programPatienceMs: choice.programPatienceMs ?? programPatienceMs,
+    attributesCosts: choice.attributesCosts ?? false,
+    control,
+    operationTimes,
+    progress,
+  };
+}
+
+/** Of a path MTU of 256 bytes, which is the least, with the most headers that a packet of RoCE has. */
+const roceMtuBytesMin = 352;
+
+/**
+ * On Ethernet simulated hosts with HCAs have a driver for RoCE alone: frames of an interface are for guests.
+ * @throws ConfigurationError for ports that they have no driver for
+ */
+export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void {
+  if (machine.adapter !== 'hca') return;
+  const { linkLayer, roce } = hca.capability;
+  if (linkLayer === 'infiniband' && roce !== 'none')
+    throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
+  if (linkLayer === 'infiniband') return;
+  if (roce === 'none')
+    throw new ConfigurationError(
+      'hca.capability.roce',
+      roce,
+      'v1 or v2: simulated hosts have no driver for other frames, which are for guests (hca serve, hca guest)',
+    );
+  if (ethernet.mtuBytes < roceMtuBytesMin)
+    throw new ConfigurationError(
+      'ethernet.mtuBytes',
+      ethernet.mtuBytes,
+      `at least ${roceMtuBytesMin}, so that frames hold a packet of RoCE`,
+    );
+}
+
+/** Of one direction of the cable: InfiniBand's or Ethernet's. */
+const cableBytes = (config: MachineConfig): number =>
+  config.machine.adapter === 'hca' ? hcaCableBytes(config) : ethernetChannelBytes(nicEthernetOf(config));
+
+/** The cable of two NICs: with room for a tag where they have a VLAN. */
+export const nicEthernetOf = ({ ethernet, net }: MachineConfig): EthernetConfig =>
+  net.stack.vlanId === 0 ? ethernet : withTag(ethernet);
+
+/** The same of the cable of an HCA, as its ports are. */
+export const hcaCableBytes = ({ hca, wire, ethernet }: MachineConfig): number =>
+  hca.capability.linkLayer === 'infiniband'
+    ? wireChannelBytes(wire)
+    : ethernetChannelBytes(withTag(ethernet));
+
+/** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */
+export function bytesToDevice({ pcie, dma }: MachineConfig): number {
+  const { link, endpointPort, rootComplex, enumeration } = pcie;
+  const readBytes = enumeration.maxReadRequestBytes;
+  const completionsPerRead = readBytes / rootComplex.readCompletionBoundaryBytes + 1;
+  const completions = dma.tagCount * completionsPerRead;
+  return channelBufferBytes(linkChannelBytes(link, endpointPort, completions, dma.tagCount * readBytes));
+}
+
+/** Requests under the root port's credits, and one completion for every load and configuration access of a core. */
+export function bytesToHost({ pcie }: MachineConfig): number {
+  const { link, rootPort, rootComplex } = pcie;
+  return channelBufferBytes(
+    linkChannelBytes(link, rootPort, rootComplex.cpuTagCount, rootComplex.cpuTagCount * 64),
+  );
+}
+
+/** A channel's capacity is a power of two. */
+const exchangeBytes = ({ machine }: MachineConfig): number =>
+  channelBufferBytes(2 ** Math.ceil(Math.log2(machine.exchangeBufferKib * 1024)));

@@ -1,0 +1,226 @@
+/**
+ * From a profile and changes to the complete configuration of a machine, its checks across parameters, and its hash.
+ *
+ *   defaults ◄─ named profile ◄─ file ◄─ --set path=value  ──► checked ──► MachineConfig ──► configHash
+ */
+import {
+  asInteger,
+  ConfigurationError,
+  codeOf,
+  immutable,
+  runtime,
+  sha256Hex,
+  shortJson,
+} from '../../base/index.ts';
+import { checkCapabilities } from '../../hw/hca/index.ts';
+import {
+  checkFunctionConfig,
+  checkLinkConfig,
+  checkRootComplexConfig,
+  checkWindows,
+} from '../../hw/pcie/index.ts';
+import { checkWireConfig } from '../../wire/index.ts';
+import { canonicalJson } from './canonical-json.ts';
+import {
+  isParameter,
+  type MachineConfig,
+  type ParameterGroup,
+  type ParameterValue,
+  parametersByPath,
+  parameterTree,
+} from './parameter-tree.ts';
+import { defaultProfileName, profiles } from './profiles.ts';
+import { checkedValue, hintFor } from './values.ts';
+
+export type ParameterValues = Readonly<Record<string, ParameterValue>>;
+
+export interface ConfigurationChoice {
+  /** Name of a profile, or a JSON file: a path that has a slash or ends in `.json`. Default `connectx3-qdr`. */
+  readonly profile?: string;
+  /** Changes by path. */
+  readonly set?: ParameterValues;
+}
+
+/**
+ * The complete configuration.
+ * @throws ConfigurationError naming what is wrong, in one line
+ */
+export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig {
+  const values = new Map<string, ParameterValue>();
+  const sources = [profileValues(choice.profile ?? defaultProfileName), choice.set ?? {}];
+  for (const source of sources) {
+    for (const [path, value] of Object.entries(source)) values.set(path, checkedValue(path, value));
+  }
+  const config = immutable(filled(parameterTree, values, '')) as MachineConfig;
+  checkConfiguration(config);
+  return config;
+}
+
+/** SHA-256 of the configuration's canonical JSON, in hexadecimal: equal exactly when all parameters are. */
+export function configHashOf(config: MachineConfig, faults: readonly string[] = []): string {
+  const effective = faults.length === 0 ? config : { config, faults };
+  return sha256Hex(canonicalJson(effective));
+}
+
+/** What must be set to get this configuration from the defaults, by path in the order of declaration. */
+export function changesOf(config: MachineConfig): ParameterValues {
+  const rows = [...parametersByPath].map(([path, parameter]) => [
+    path,
+    valueAt(config, path),
+    parameter.default,
+  ]);
+  const changed = rows.filter(([, value, preset]) => value !== preset);
+  return Object.fromEntries(changed.map(([path, value]) => [path, value])) as ParameterValues;
+}
+
+const valueAt = (config: MachineConfig, path: string): unknown =>
+  path
+    .split('.')
+    .reduce<unknown>((group, name) => (group as Readonly<Record<string, unknown>>)[name], config);
+
+function filled(tree: ParameterGroup, values: ReadonlyMap<string, ParameterValue>, prefix: string): object {
+  const entries = Object.entries(tree).map(([name, node]) => {
+    const path = prefix + name;
+    if (!isParameter(node)) return [name, filled(node, values, `${path}.`)];
+    return [name, asInteger(values.get(path) ?? node.default)];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Values of a named profile or of a file. */
+export function profileValues(nameOrFile: string): ParameterValues {
+  const profile = profiles.find(({ name }) => name === nameOrFile);
+  if (profile !== undefined) return profile.values;
+  if (nameOrFile.includes('/') || nameOrFile.endsWith('.json')) return valuesOfFile(nameOrFile);
+  const names = profiles.map(({ name }) => name);
+  const hint = hintFor(nameOrFile, names);
+  throw new ConfigurationError('profile', nameOrFile, `a JSON file or one of ${names.join(', ')}${hint}`);
+}
+
+/**
+ * A profile file: `{ "extends": "connectx3-qdr", "doc": "…", "values": { "pcie": { "link": { "lanes": 4 } } } }`.
+ * Values may be nested or have whole paths as keys; `extends` and `doc` may be left out.
+ */
+function valuesOfFile(file: string): ParameterValues {
+  const content = readJson(file);
+  if (!isObject(content)) throw new ConfigurationError(`profile ${file}`, describe(content), 'a JSON object');
+  for (const key of Object.keys(content)) {
+    if (!['extends', 'doc', 'values'].includes(key))
+      throw new ConfigurationError(`profile ${file}`, key, 'the keys extends, doc and values');
+  }
+  const { extends: base = defaultProfileName, values = {} } = content;
+  const baseName = profiles.find(({ name }) => name === base)?.name;
+  if (baseName === undefined)
+    throw new ConfigurationError(
+      `extends of ${file}`,
+      describe(base),
+      `one of ${profiles.map(({ name }) => name).join(', ')}`,
+    );
+  if (!isObject(values)) throw new ConfigurationError(`values of ${file}`, describe(values), 'a JSON object');
+  return { ...profileValues(baseName), ...flattened(values, '') };
+}
+
+function readJson(file: string): unknown {
+  let text: string;
+  try {
+    text = runtime().readText(file);
+  } catch (error) {
+    throw new ConfigurationError('profile', file, `a readable file (${codeOf(error)})`);
+  }
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new ConfigurationError('profile', file, 'a file of valid JSON');
+  }
+}
+
+/** Parameters lie at most so deep; what is nested deeper is no profile. */
+const nestingMax = 16;
+
+function flattened(values: object, prefix: string, depth = 1): Record<string, ParameterValue> {
+  if (depth > nestingMax)
+    throw new ConfigurationError(
+      'profile',
+      `${prefix.slice(0, 80)}…`,
+      `values nested at most ${nestingMax} deep`,
+    );
+  const flat: Record<string, ParameterValue> = {};
+  for (const [key, value] of Object.entries(values) as [string, unknown][]) {
+    if (isObject(value)) Object.assign(flat, flattened(value, `${prefix}${key}.`, depth + 1));
+    else flat[prefix + key] = checkedValue(prefix + key, value);
+  }
+  return flat;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const describe = (value: unknown): string => (typeof value === 'string' ? value : shortJson(value));
+
+/** The EQs that the driver asks for are no larger than the device takes. */
+function checkEventQueues({ driver, hca }: MachineConfig): void {
+  const { logMaxEqEntries } = hca.capability;
+  for (const name of ['asyncEqEntries', 'completionEqEntries'] as const)
+    if (driver[name] > 2 ** logMaxEqEntries)
+      throw new ConfigurationError(
+        `driver.${name}`,
+        driver[name],
+        `at most 2^${logMaxEqEntries} (hca.capability.logMaxEqEntries)`,
+      );
+}
+
+/** Memory must remain after the areas that are set apart. */
+function checkMemory({ host }: MachineConfig): void {
+  const sizeKib = host.memory.sizeMib * 1024;
+  const apart = {
+    'host.memory.reservedKib': host.memory.reservedKib,
+    'host.paging.minFreeKib': host.paging.minFreeKib,
+  };
+  for (const [path, kib] of Object.entries(apart))
+    if (kib >= sizeKib)
+      throw new ConfigurationError(path, kib, `less than host.memory.sizeMib has (${sizeKib} KiB)`);
+}
+
+/** What several parameters must satisfy together. */
+function checkConfiguration(config: MachineConfig): void {
+  const { link, endpointPort, rootPort, rootComplex, enumeration } = config.pcie;
+  if (config.machine.nodeCount % 2 !== 0)
+    throw new ConfigurationError(
+      'machine.nodeCount',
+      config.machine.nodeCount,
+      'an even number: nodes are cabled in pairs',
+    );
+  checkLinkConfig(link, endpointPort, 'pcie.endpointPort');
+  checkLinkConfig(link, rootPort, 'pcie.rootPort');
+  checkFunctionConfig(config.pcie.function, endpointPort);
+  const { bar0Bytes, bar2Bytes } =
+    config.machine.adapter === 'hca' ? config.pcie.function : config.nic.function;
+  checkWindows(enumeration, [bar0Bytes, bar2Bytes]);
+  checkRootComplexConfig(rootComplex, link, rootPort);
+  if (config.machine.adapter === 'hca') {
+    checkWireConfig(config.wire);
+    checkCapabilities(config.hca.capability, config.pcie.function);
+    checkEventQueues(config);
+  }
+  checkMemory(config);
+  const { machine, net, ethernet } = config;
+  if (machine.adapter === 'nic' && machine.nicDriver !== 'none' && net.driver.mtu > ethernet.mtuBytes)
+    throw new ConfigurationError(
+      'net.driver.mtu',
+      net.driver.mtu,
+      `at most ethernet.mtuBytes (${ethernet.mtuBytes})`,
+    );
+  if (net.driver.buffersMax <= net.driver.receiveRing)
+    throw new ConfigurationError(
+      'net.driver.buffersMax',
+      net.driver.buffersMax,
+      `more than net.driver.receiveRing (${net.driver.receiveRing}), which would hold them all`,
+    );
+  if (enumeration.maxPayloadBytes > link.maxPayloadBytes) {
+    throw new ConfigurationError(
+      'pcie.enumeration.maxPayloadBytes',
+      enumeration.maxPayloadBytes,
+      `at most pcie.link.maxPayloadBytes (${link.maxPayloadBytes})`,
+    );
+  }
+}

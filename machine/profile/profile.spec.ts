@@ -1,0 +1,160 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../base/assert.ts';
+import { configHashOf, configurationOf } from './configuration.ts';
+import { profileListing } from './listing.ts';
+import { parametersByPath } from './parameter-tree.ts';
+import { profiles } from './profiles.ts';
+import { checkedValue, parsedAssignment } from './values.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'hca-profile-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+const messageOf = (act: () => unknown): string => {
+  try {
+    act();
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    return (error as Error).message;
+  }
+  throw new Error('nothing was thrown');
+};
+
+describe('a configuration', () => {
+  it('is by default a ConnectX-3 in a Gen3 x8 slot', () => {
+    const config = configurationOf();
+    expect([config.pcie.link.generation, config.pcie.link.lanes]).toEqual([3, 8]);
+    expect(config.hca.coreClockMHz).toBe(427);
+    expect(config.wire.speed).toBe('QDR');
+  });
+
+  it('is a constant, down to each of its groups', () => {
+    const config = configurationOf();
+    expect(() => Object.assign(config.pcie.link, { lanes: 4 })).toThrow(TypeError);
+    expect(() => Object.assign(config, { pcie: {} })).toThrow(TypeError);
+  });
+
+  it('takes changes from the profile, then from the caller', () => {
+    const config = configurationOf({ profile: 'gen5-x16-what-if', set: { 'pcie.link.lanes': 4 } });
+    expect([config.pcie.link.generation, config.pcie.link.lanes]).toEqual([5, 4]);
+  });
+
+  it('is valid for every named profile', () => {
+    for (const { name } of profiles) expect(() => configurationOf({ profile: name })).not.toThrow();
+  });
+
+  it('has defaults that are within their own ranges', () => {
+    for (const [path, parameter] of parametersByPath)
+      expect(checkedValue(path, parameter.default), path).toBe(parameter.default);
+  });
+
+  it('reads profile files with nested values or whole paths', () => {
+    const path = file(
+      'own.json',
+      '{"extends":"connectx3-fdr","values":{"pcie":{"link":{"lanes":4}},"hca.coreClockMHz":500}}',
+    );
+    const config = configurationOf({ profile: path });
+    expect([config.wire.speed, config.pcie.link.lanes, config.hca.coreClockMHz]).toEqual(['FDR', 4, 500]);
+  });
+});
+
+describe('a wrong choice is refused in one line that names it', () => {
+  it('for an unknown parameter, with the nearest', () => {
+    expect(messageOf(() => configurationOf({ set: { 'pcie.link.lane': 8 } }))).toBe(
+      'parameter is "pcie.link.lane", expected a known one; did you mean pcie.link.lanes?',
+    );
+    expect(messageOf(() => parsedAssignment('coreClockMHz=1'))).toContain('did you mean hca.coreClockMHz?');
+    expect(messageOf(() => parsedAssignment('zebra=1'))).toBe(
+      'parameter is "zebra", expected a known one (hca profiles)',
+    );
+  });
+
+  it('for values out of range or of another type', () => {
+    expect(messageOf(() => parsedAssignment('pcie.link.lanes=12'))).toBe(
+      'pcie.link.lanes is 12, expected a power of two from 1 to 16 lanes',
+    );
+    expect(messageOf(() => parsedAssignment('wire.speed=XDR'))).toContain(
+      'wire.speed is "XDR", expected one of SDR',
+    );
+    expect(messageOf(() => parsedAssignment('driver.useMsix=1'))).toContain('expected true or false');
+    expect(messageOf(() => parsedAssignment('hca.coreClockMHz=fast'))).toContain(
+      'hca.coreClockMHz is "fast"',
+    );
+    expect(messageOf(() => parsedAssignment('hca.coreClockMHz'))).toBe(
+      '--set is "hca.coreClockMHz", expected path=value',
+    );
+  });
+
+  it('for a fifo that the credits of its port would overrun', () => {
+    const set = { 'pcie.function.requestFifoDepth': 79 };
+    expect(messageOf(() => configurationOf({ set }))).toBe(
+      'pcie.function.requestFifoDepth is 79, expected at least the header credits of pcie.endpointPort: 64 posted and 16 non-posted',
+    );
+    expect(
+      configurationOf({ set: { ...set, 'pcie.endpointPort.postedHeaders': 63 } }).pcie.function
+        .requestFifoDepth,
+    ).toBe(79);
+  });
+
+  it('for profiles that do not exist or cannot be read', () => {
+    expect(messageOf(() => configurationOf({ profile: 'conectx3-fdr' }))).toContain(
+      'did you mean connectx3-fdr?',
+    );
+    expect(messageOf(() => configurationOf({ profile: './none.json' }))).toContain(
+      'a readable file (ENOENT)',
+    );
+    expect(messageOf(() => configurationOf({ profile: file('a.json', '{') }))).toContain(
+      'a file of valid JSON',
+    );
+    expect(messageOf(() => configurationOf({ profile: file('b.json', '{"set":{}}') }))).toContain(
+      'the keys extends, doc and values',
+    );
+    expect(
+      messageOf(() =>
+        configurationOf({ profile: file('c.json', '{"values":{"pcie":{"link":{"lanes":"x"}}}}') }),
+      ),
+    ).toContain('pcie.link.lanes is "x"');
+  });
+
+  it('for parameters that contradict each other', () => {
+    expect(messageOf(() => configurationOf({ set: { 'pcie.enumeration.maxPayloadBytes': 512 } }))).toContain(
+      'at most pcie.link.maxPayloadBytes (256)',
+    );
+    expect(messageOf(() => configurationOf({ set: { 'machine.nodeCount': 3 } }))).toContain('an even number');
+    expect(messageOf(() => configurationOf({ set: { 'wire.creditReturnBytes': 16_384 } }))).toContain(
+      'wire.creditReturnBytes is 16384, expected at most 12160',
+    );
+  });
+});
+
+describe('the configuration hash', () => {
+  it('depends on values and on nothing else', () => {
+    const hash = configHashOf(configurationOf());
+    expect(hash).toMatch(/^[0-9a-f]{64}$/);
+    expect(configHashOf(configurationOf({ set: { 'pcie.link.lanes': 8 } }))).toBe(hash);
+    expect(configHashOf(configurationOf({ set: { 'pcie.link.lanes': 4 } }))).not.toBe(hash);
+  });
+});
+
+describe('the listing', () => {
+  it('has unit, default, range, source and meaning of every parameter', () => {
+    const { parameters } = profileListing();
+    expect(parameters.length).toBe(parametersByPath.size);
+    for (const row of parameters) {
+      expect(row.source, row.path).not.toBe('');
+      expect(row.doc, row.path).not.toBe('');
+    }
+    expect(parameters.find(({ path }) => path === 'hca.coreClockMHz')).toMatchObject({
+      unit: 'MHz',
+      default: 427,
+    });
+  });
+});

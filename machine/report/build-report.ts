@@ -1,0 +1,299 @@
+/** Puts the ledgers of all logical processes together into one report. */
+import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../sim/index.ts';
+import { type Fault, faultText } from '../faults/index.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import { blocksOf, nonZero } from './block-rows.ts';
+import { checksOf } from './checks.ts';
+import { ExactFigures } from './exact-figures.ts';
+import type { FrameLedger } from './frame-ledger.ts';
+import type { HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
+import type { HostLedger } from './host-ledger.ts';
+import type { LinkEndLedger } from './ledger-link.ts';
+import type { NicLedger } from './nic-ledger.ts';
+import { ethernetOf, frameOverheadBytes, nicDeviceOf, nicOf } from './nic-report.ts';
+import type { PacketLedger } from './packet-ledger.ts';
+import {
+  type DeviceInterruptRow,
+  type FaultReport,
+  type InterruptRow,
+  type LinkDirection,
+  type NodeReport,
+  type OperationReport,
+  type Report,
+  reportSchema,
+  type WireReport,
+} from './schema.ts';
+
+/** @param hosts and their adapters in any order: an HCA, or a NIC, for every node */
+export function buildReport(
+  { config, configHash }: { readonly config: MachineConfig; readonly configHash: string },
+  elapsedPs: ExactPs,
+  hosts: readonly HostLedger[],
+  hcas: readonly HcaLedger[],
+  nics: readonly NicLedger[] = [],
+  faults: readonly Fault[] = [],
+): Report {
+  const byNode = <Ledger extends { readonly node: number }>(ledgers: readonly Ledger[]): Ledger[] =>
+    ledgers.toSorted((left, right) => left.node - right.node);
+  const exact = new ExactFigures();
+  const [hostByNode, hcaByNode, nicByNode] = [byNode(hosts), byNode(hcas), byNode(nics)];
+  return {
+    schema: reportSchema,
+    configHash,
+    config,
+    ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
+    elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
+    nodes: hostByNode.map((host, node) => nodeReportOf(host, hcaByNode[node], nicByNode[node])),
+    wire: [
+      ...hcaByNode.map((hca) => wireOf(hca, hcaByNode[hca.node ^ 1]!)),
+      ...nicByNode.map((nic) => ethernetOf(nic, nicByNode[nic.node ^ 1]!)),
+    ],
+    operations: operationsOf(hostByNode, hcaByNode, exact),
+    checks: checksOf(hostByNode, hcaByNode, nicByNode),
+    ...exact.field,
+  };
+}
+
+/** Every fault of a plan, and how often it has happened in all parts together; nothing when there are none. */
+export function faultsOf(
+  faults: readonly Fault[],
+  parts: readonly { readonly faultsFired: readonly number[] }[],
+): { readonly faults?: readonly FaultReport[] } {
+  if (faults.length === 0) return {};
+  const firedOf = (index: number): number =>
+    parts.reduce((sum, { faultsFired }) => sum + (faultsFired[index] ?? 0), 0);
+  return { faults: faults.map((fault, index) => ({ fault: faultText(fault), fired: firedOf(index) })) };
+}
+
+/** A host and what is in its slot. */
+export function nodeReportOf(
+  host: HostLedger,
+  hca: HcaLedger | undefined,
+  nic: NicLedger | undefined,
+): NodeReport {
+  const adapter = hca ?? nic!;
+  const cores = host.cores.map(({ cycles, totalCycles, aheadCycles }, core) => ({
+    cycles: { total: totalCycles, ...cycles, ahead: aheadCycles },
+    contextSwitches: host.contextSwitches[core]!,
+  }));
+  return {
+    cpu: { cores, systemCalls: host.systemCalls },
+    memory: nonZero({ ...host.memory }),
+    ...(host.iommu === undefined ? {} : { iommu: host.iommu }),
+    ...(host.races === undefined ? {} : { races: host.races }),
+    ...(host.lostRaces === 0 ? {} : { lostRaces: host.lostRaces }),
+    ...(host.unownedAccesses === undefined ? {} : { unownedAccesses: host.unownedAccesses }),
+    interrupts: interruptsOf(host, adapter),
+    pcie: linkOf(host.pcie, adapter.pcie),
+    memoryBus: host.memoryBus,
+    ...onDemandOf(host, hca),
+    ...(host.neighbours === undefined ? {} : { neighbours: nonZero({ ...host.neighbours }) }),
+    ...(nic === undefined ? {} : { nic: nicOf(host, nic) }),
+    hca: hca === undefined ? nicDeviceOf() : deviceOf(hca),
+    deviceFaults: nonZero(host.deviceFaults),
+  };
+}
+
+/** Nothing when no page was ever asked for or given. */
+function onDemandOf(host: HostLedger, hca: HcaLedger | undefined): Pick<NodeReport, 'onDemand'> {
+  const driver = host.onDemand;
+  if (hca === undefined || driver === undefined || hca.commands['PAGE_FAULT_RESUME'] === undefined) return {};
+  return { onDemand: { device: hca.pageFaults, driver } };
+}
+
+/** The HCA's own part of a node. */
+export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
+  return {
+    blocks: blocksOf(hca),
+    caches: hca.caches,
+    commands: hca.commands,
+    doorbells: hca.doorbells,
+    ...(hca.ethernet === undefined ? {} : { ethernet: framesOf(hca.ethernet) }),
+    loopback: hca.loopback,
+    ...(hca.inlineReceives.messages === 0 ? {} : { inlineReceives: hca.inlineReceives }),
+    transport: hca.transport,
+    violations: hca.violations,
+  };
+}
+
+/** Zeros left out. */
+const framesOf = ({
+  transmitted,
+  received,
+  flowControl,
+  dropped,
+  linkPs: _,
+  heldBack: __,
+  ...counts
+}: FrameLedger): FrameLedger => ({
+  transmitted: nonZero(transmitted),
+  received: nonZero(received),
+  flowControl: nonZero(flowControl),
+  dropped: nonZero(dropped),
+  ...counts,
+});
+
+/** Both directions of a PCIe link from the statistics of its ends. */
+export const linkOf = (root: LinkEndLedger, device: LinkEndLedger): NodeReport['pcie'] => ({
+  toDevice: directionOf(root, device),
+  toHost: directionOf(device, root),
+});
+
+function directionOf(sender: LinkEndLedger, receiver: LinkEndLedger): LinkDirection {
+  const classes = Object.entries(receiver.received)
+    .filter(([, { tlps }]) => tlps > 0)
+    .map(([name, { tlps, bytes }]) => [name, { tlps, bytes }]);
+  const { tlps, bytes, linkBytes, busyPs, waitedPs } = sender.transmitted;
+  return {
+    classes: Object.fromEntries(classes) as LinkDirection['classes'],
+    total: { tlps, bytes },
+    linkBytes,
+    busyPs,
+    waitedPs,
+  };
+}
+
+/** Rows of the device's vectors, and of the platform's, which the device does not have. */
+function interruptsOf(host: HostLedger, hca: Pick<HcaLedger, 'vectors'>): InterruptRow[] {
+  const known = new Set<number | string>(hca.vectors.map(({ vector }) => vector));
+  const vectors = [
+    ...hca.vectors.map(({ vector }) => vector),
+    ...host.interrupts.map(({ vector }) => vector).filter((vector) => !known.has(vector)),
+  ];
+  return vectors.map((vector) => {
+    const platform = host.interrupts.find((row) => row.vector === vector);
+    return {
+      ...deviceInterruptsOf(hca, vector),
+      delivered: platform?.delivered ?? 0,
+      handled: platform?.handled ?? 0,
+      merged: platform?.merged ?? 0,
+      spurious: platform?.spurious ?? 0,
+    };
+  });
+}
+
+/** What a device counts of a vector, all zero where it is the platform's alone. */
+export function deviceInterruptsOf(
+  { vectors }: Pick<HcaLedger, 'vectors'>,
+  vector: number | string,
+): DeviceInterruptRow {
+  const row = vectors.find((one) => one.vector === vector);
+  return {
+    vector,
+    requested: row?.requested ?? 0,
+    moderated: row?.moderated ?? 0,
+    masked: row?.masked ?? 0,
+    coalesced: row?.coalesced ?? 0,
+    sent: row?.delivered ?? 0,
+  };
+}
+
+/** One direction of a cable. */
+export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
+  const { wire, ethernet } = sender;
+  if (ethernet !== undefined && receiver.ethernet !== undefined)
+    return frameWireOf({ node: sender.node, ...ethernet }, { node: receiver.node, ...receiver.ethernet });
+  const packetsOf = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>
+    Object.values(byOpcode).reduce((sum, { packets }) => sum + packets, 0);
+  return {
+    from: sender.node,
+    to: receiver.node,
+    opcodes: wire.transmitted,
+    retransmitted: wire.retransmitted,
+    corrupted: packetsOf(receiver.wire.corrupted),
+    dropped: Object.values(receiver.wire.dropped).reduce((sum, count) => sum + count, 0),
+    ...(wire.rearranged === undefined
+      ? {}
+      : {
+          lost: packetsOf(wire.rearranged.lost),
+          duplicated: packetsOf(wire.rearranged.copied),
+          reordered: packetsOf(wire.rearranged.heldBack),
+        }),
+    discarded: wire.discardedPackets,
+    packets: wire.transmittedPackets,
+    bytes: wire.transmittedBytes,
+    flowControlPackets: wire.flowControlPackets,
+    linkBytes: wire.linkBytes,
+    busyPs: wire.busyPs,
+    creditWaitPs: wire.creditWaitPs,
+    serializerWaitPs: wire.serializerWaitPs,
+  };
+}
+
+/** Frames that are packets of RoCE have their opcodes; the others, and copies that faults made, are of the one opcode FRAME. */
+function frameWireOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
+  const wire = ethernetOf(sender, receiver);
+  const { roce, transmitted } = sender;
+  if (roce === undefined) return wire;
+  const packets = [roce.transmitted, roce.retransmitted].flatMap(Object.values<PacketLedger>);
+  const rest = (pick: (row: PacketLedger) => number): number =>
+    pick(wire.opcodes['FRAME']!) - packets.reduce((sum, row) => sum + pick(row), 0);
+  const others = rest((row) => row.packets);
+  const bytes = rest((row) => row.bytes);
+  const frames = { packets: others, bytes, payloadBytes: bytes - others * frameOverheadBytes };
+  return {
+    ...wire,
+    opcodes: { ...roce.transmitted, ...(others === 0 ? {} : { FRAME: frames }) },
+    retransmitted: roce.retransmitted,
+    // With a wrong FCS, and with a wrong ICRC under a right one.
+    corrupted: wire.corrupted + (receiver.dropped['packetDamaged'] ?? 0),
+    discarded: transmitted['discardedFrames'] ?? 0,
+  };
+}
+
+type FrameEnd = FrameLedger & { readonly node: number };
+
+/** Operations of all nodes together, in the order of their opcodes. */
+export function operationsOf(
+  hosts: readonly Pick<HostLedger, 'operations'>[],
+  hcas: readonly HcaLedger[],
+  exact: ExactFigures,
+): Record<string, OperationReport> {
+  const rows = hcas.flatMap(({ operations }) => operations);
+  const opcodes = [...new Set(rows.map(({ opcode }) => opcode))].toSorted((left, right) => left - right);
+  const named = opcodes.map((opcode) => {
+    const device = rows.filter((row) => row.opcode === opcode);
+    const host = hosts.flatMap(({ operations }) => operations.filter((row) => row.opcode === opcode));
+    return [device[0]!.name, operationOf(device, host, exact)];
+  });
+  return Object.fromEntries(named) as Record<string, OperationReport>;
+}
+
+function operationOf(
+  device: readonly HcaOperationLedger[],
+  host: HostLedger['operations'],
+  exact: ExactFigures,
+): OperationReport {
+  const { name } = device[0]!;
+  const figureOf = (stage: string, parts: readonly ExactPs[]) =>
+    exact.numberOf(`operations.${name}.milestonesPs.${stage}`, exactSumOf(...parts));
+  const sum = (pick: (row: HcaOperationLedger) => number) =>
+    device.reduce((total, row) => total + pick(row), 0);
+  const stages = Object.keys(device[0]!.stagesPs) as (keyof HcaOperationLedger['stagesPs'])[];
+  const milestones = stages.map((stage) => [
+    stage,
+    figureOf(
+      stage,
+      device.flatMap((row) => [row.stagesPs[stage], row.far?.stagesPs[stage] ?? 0]),
+    ),
+  ]);
+  const takenPs = figureOf(
+    'taken',
+    host.flatMap((row) => [row.takenPs, row.farTakenPs ?? 0]),
+  );
+  return {
+    count: sum(({ count }) => count),
+    failed: sum(({ failed }) => failed),
+    silent: sum(({ silent }) => silent),
+    payloadBytes: sum(({ payloadBytes }) => payloadBytes),
+    latencyPs: latencyOf(host.flatMap(({ latencyPs }) => (latencyPs === undefined ? [] : [latencyPs]))),
+    milestonesPs: { ...(Object.fromEntries(milestones) as Record<string, number>), taken: takenPs },
+  };
+}
+
+function latencyOf(parts: readonly HistogramData[]): OperationReport['latencyPs'] {
+  const all = new Histogram();
+  for (const part of parts) all.merge(Histogram.from(part));
+  if (all.count === 0) return null;
+  return { min: all.min, p50: all.percentile(50), p99: all.percentile(99), max: all.max };
+}

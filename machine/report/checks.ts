@@ -1,0 +1,475 @@
+/**
+ * The six balances that every run must satisfy. Each compares figures that were counted independently, mostly at the
+ * two ends of something, so that a lost, invented or doubly counted event shows.
+ *
+ *     cpu          causes of each core                   = cycles of its clock
+ *     blocks       busy + idle + stalled of each block   = cycles of the HCA's clock; loopback received = sent
+ *     pcie         received by class                     = transmitted, each direction, TLPs and bytes;
+ *                  payload of the device's reads, writes = bytes that left memory, that entered it
+ *     interrupts   requested … sent … delivered … handled, from the device to the handler
+ *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped; less
+ *                                                          what faults took off the cable, and with what they put on it; of
+ *                                                          an Ethernet cable by frame-ledger.ts
+ *     operations   stages of each operation              = its whole time; what the host saw = what the device did
+ *
+ * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
+ * lead. For machines with NICs the same names stand for what nic-checks.ts says.
+ */
+import { exactSumOf } from '../../sim/index.ts';
+import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
+import { frameCableFailures, framesGone } from './frame-ledger.ts';
+import type { HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
+import type { HostLedger } from './host-ledger.ts';
+import type { LinkEndLedger } from './ledger-link.ts';
+import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } from './nic-checks.ts';
+import type { NicLedger } from './nic-ledger.ts';
+import type { PacketLedger } from './packet-ledger.ts';
+import type { ChecksReport } from './schema.ts';
+
+/** @param hosts and their adapters by node: HCAs or NICs */
+export function checksOf(
+  hosts: readonly HostLedger[],
+  hcas: readonly HcaLedger[],
+  nics: readonly NicLedger[] = [],
+): ChecksReport {
+  const checks = nics.length > 0 ? nicChecksOf(hosts, nics) : hcaChecksOf(hosts, hcas);
+  return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
+}
+
+function hcaChecksOf(
+  hosts: readonly HostLedger[],
+  hcas: readonly HcaLedger[],
+): Omit<ChecksReport, 'balanced'> {
+  const each = hosts.map((host, node) => hostFailures(host, hcas[node]!, hcas[node ^ 1]!));
+  return {
+    cpu: checkOf(each.flatMap(({ cpu }) => cpu)),
+    blocks: checkOf(hcas.flatMap(blockFailures)),
+    pcie: checkOf(each.flatMap(({ pcie }) => pcie)),
+    interrupts: checkOf(each.flatMap(({ interrupts }) => interrupts)),
+    wire: checkOf(hcas.flatMap((hca) => wireFailures(hca, hcas[hca.node ^ 1]!))),
+    operations: checkOf(each.flatMap(({ operations }) => operations)),
+  };
+}
+
+/** What does not balance between a host and its HCA, in words, by the name of the balance. */
+export function hostFailures(
+  host: HostLedger,
+  hca: HcaLedger,
+  far: HcaLedger,
+): Readonly<Record<'cpu' | 'pcie' | 'interrupts' | 'operations', string[]>> {
+  return {
+    cpu: cpuFailures(host),
+    pcie: pcieFailures(host, hca),
+    interrupts: interruptFailures(host, hca),
+    operations: [...operationFailures(host, hca), ...requestFailures(host, hca, far)],
+  };
+}
+
+function nicChecksOf(
+  hosts: readonly HostLedger[],
+  nics: readonly NicLedger[],
+): Omit<ChecksReport, 'balanced'> {
+  const each = hosts.map((host, node) => nicHostFailures(host, nics[node]!, hosts[node ^ 1]!));
+  return {
+    cpu: checkOf(each.flatMap(({ cpu }) => cpu)),
+    blocks: checkOf(each.flatMap(({ blocks }) => blocks)),
+    pcie: checkOf(each.flatMap(({ pcie }) => pcie)),
+    interrupts: checkOf(each.flatMap(({ interrupts }) => interrupts)),
+    wire: checkOf(nics.flatMap((nic) => ethernetFailures(nic, nics[nic.node ^ 1]!))),
+    operations: checkOf(each.flatMap(({ operations }) => operations)),
+  };
+}
+
+/** What does not balance between a host and its NIC, but for the cable. @param peer the host at its other end, where it is simulated */
+export function nicHostFailures(
+  host: HostLedger,
+  nic: NicLedger,
+  peer?: HostLedger,
+): Readonly<Record<'cpu' | 'blocks' | 'pcie' | 'interrupts' | 'operations', string[]>> {
+  return {
+    cpu: cpuFailures(host),
+    blocks: nicBlockFailures(nic),
+    pcie: pcieFailures(host, nic),
+    interrupts: [...nicCauseFailures(nic), ...messageFailures(host, nic)],
+    operations: frameFailures(host, nic, peer),
+  };
+}
+
+/** What every adapter has. */
+type AdapterLedger = Pick<HcaLedger, 'vectors' | 'unsentMessages' | 'pcie'>;
+
+function pcieFailures(host: HostLedger, adapter: AdapterLedger): string[] {
+  return [...linkFailures(host.node, host.pcie, adapter.pcie), ...memoryFailures(host, adapter)];
+}
+
+/** Classes whose payload is not read from or written to memory: accesses of cores, interrupts, messages. */
+const elsewhere: ReadonlySet<string> = new Set([
+  'doorbell',
+  'blueFlame',
+  'register',
+  'config',
+  'message',
+  'msix',
+  'packetBuffer',
+]);
+
+/** What a device has got of memory is what left it, and what it has put there what entered it, unless refused. */
+function memoryFailures(host: HostLedger, adapter: AdapterLedger): string[] {
+  const payloadOf = ({ received }: LinkEndLedger): number =>
+    sumOf(Object.entries(received).map(([name, row]) => (elsewhere.has(name) ? 0 : row.payloadBytes)));
+  const { deviceReads, deviceWrites } = host.memoryBus;
+  const isRefused = Object.values(host.deviceFaults).some((count) => count > 0);
+  const isQuiet = host.pcie.isQuiet && adapter.pcie.isQuiet;
+  const what = `node ${host.node}`;
+  return [
+    ...behind(`${what}, bytes read from memory`, payloadOf(adapter.pcie), deviceReads, isQuiet),
+    ...behind(`${what}, bytes written to memory`, deviceWrites, payloadOf(host.pcie), isQuiet && !isRefused),
+  ];
+}
+
+function cpuFailures(host: HostLedger): string[] {
+  return host.cores.flatMap(({ cycles, totalCycles, aheadCycles }, core) => {
+    const what = `node ${host.node} core ${core}`;
+    const negative = Object.entries(cycles).filter(([, value]) => value < 0);
+    return [
+      ...unequal(`${what}, cycles by cause`, sumOf(Object.values(cycles)), totalCycles + aheadCycles),
+      ...negative.map(([cause, value]) => `${what}: ${value} cycles of ${cause}`),
+    ];
+  });
+}
+
+export function blockFailures(hca: HcaLedger): string[] {
+  const failures = Object.entries(hca.blocks).flatMap(([name, block]) => {
+    const stalled = Object.values(block.stalledCycles);
+    const sum = block.busyCycles + block.idleCycles + sumOf(stalled);
+    const what = `node ${hca.node} ${name}`;
+    const isNegative = [block.busyCycles, block.idleCycles, ...stalled].some((cycles) => cycles < 0);
+    return [
+      ...unequal(`${what}, cycles`, sum, hca.elapsedCycles),
+      ...unequal(`${what}, works that overlapped`, block.overlaps, 0),
+      ...(isNegative ? [`${what}: negative cycles`] : []),
+    ];
+  });
+  return [...failures, ...loopbackFailures(hca)];
+}
+
+/** What an HCA has sent to itself it has received, but for what is under way or was swept away by a reset. */
+function loopbackFailures({ node, loopback }: HcaLedger): string[] {
+  const sent = totalOf(loopback.transmitted, loopback.retransmitted);
+  const received = totalOf(loopback.received, {});
+  const isQuiet = loopback.held === 0;
+  const what = `node ${node} to itself`;
+  const packets = behind(`${what}, packets`, received.packets + loopback.dropped, sent.packets, isQuiet);
+  return loopback.dropped > 0
+    ? packets
+    : [...packets, ...behind(`${what}, bytes`, received.bytes, sent.bytes, isQuiet)];
+}
+
+export function linkFailures(node: number, root: LinkEndLedger, device: LinkEndLedger): string[] {
+  return [
+    ...directionFailures(`node ${node} to device`, root, device),
+    ...directionFailures(`node ${node} to host`, device, root),
+  ];
+}
+
+function directionFailures(what: string, sender: LinkEndLedger, receiver: LinkEndLedger): string[] {
+  const isQuiet = sender.isQuiet && receiver.isQuiet;
+  const classes = Object.values(receiver.received);
+  const { tlps, bytes, payloadBytes } = sender.transmitted;
+  return [
+    ...behind(`${what}, TLPs`, sumOf(classes.map((count) => count.tlps)), tlps, isQuiet),
+    ...behind(`${what}, bytes`, sumOf(classes.map((count) => count.bytes)), bytes, isQuiet),
+    ...behind(`${what}, payload`, sumOf(classes.map((count) => count.payloadBytes)), payloadBytes, isQuiet),
+    ...unequal(`${what}, TLPs beyond the credits`, receiver.creditOverflows, 0),
+  ];
+}
+
+function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
+  const what = `node ${host.node}`;
+  return [...hca.vectors.flatMap((vector) => vectorFailures(what, vector)), ...messageFailures(host, hca)];
+}
+
+/** From the messages that a device sent to the handlers; those of the host's own DMA controller and IOMMU join on the way. */
+function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
+  const isQuiet = host.pcie.isQuiet && adapter.pcie.isQuiet;
+  const what = `node ${host.node}`;
+  const { messages, interrupts } = host;
+  const sent = sumOf(adapter.vectors.map(({ delivered }) => delivered)) - adapter.unsentMessages;
+  const own = (host.net?.systemDma.interrupts ?? 0) + (host.iommu?.interrupts ?? 0);
+  const passed = messages.arrived - messages.lost - messages.held + messages.spurious + own;
+  const delivered = sumOf(
+    interrupts.filter(({ vector }) => typeof vector === 'number').map((row) => row.delivered),
+  );
+  return [
+    ...behind(`${what}, messages at the root complex`, messages.arrived, sent, isQuiet),
+    ...unequal(
+      `${what}, interrupts at the cores and on their way`,
+      delivered + messages.unrouted + messages.delivering,
+      passed,
+    ),
+    ...interrupts.flatMap((row) =>
+      unequal(
+        `${what} vector ${row.vector}, delivered`,
+        row.handled + row.spurious + row.merged + row.waiting,
+        row.delivered,
+      ).concat(
+        row.waiting < 0 || row.waiting > 2 ? [`${what} vector ${row.vector}: ${row.waiting} wait`] : [],
+      ),
+    ),
+  ];
+}
+
+export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
+  const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
+  const what = `cable ${sender.node} to ${receiver.node}`;
+  const counted = totalOf(sender.wire.transmitted, sender.wire.retransmitted);
+  const taken = totalOf(...takenOf(sender));
+  const due = plus(minus(counted, taken), totalOf(...addedOf(sender)));
+  const arrived = totalOf(receiver.wire.received, receiver.wire.corrupted);
+  const dropped = sumOf(Object.values(receiver.wire.dropped));
+  const failures = [
+    ...unequal(`${what}, packets by opcode`, counted.packets, sender.wire.transmittedPackets),
+    ...unequal(`${what}, bytes by opcode`, counted.bytes, sender.wire.transmittedBytes),
+    ...behind(`${what}, packets`, arrived.packets + dropped, due.packets, isQuiet),
+    ...busyFailures(what, sender),
+    ...behind(
+      `${what}, packets corrupted by faults`,
+      totalOf(receiver.wire.corrupted).packets,
+      sender.wire.faultyPackets,
+      isQuiet && dropped === 0,
+    ),
+  ];
+  failures.push(...nakFailures(sender, receiver, isQuiet), ...frameCableFailures(sender, receiver));
+  if (dropped > 0) return failures;
+  return [
+    ...failures,
+    ...behind(`${what}, bytes`, arrived.bytes, due.bytes, isQuiet),
+    ...behind(`${what}, payload`, arrived.payloadBytes, due.payloadBytes, isQuiet),
+    ...opcodeFailures(what, sender, receiver, isQuiet),
+  ];
+}
+
+type LedgerByOpcode = Readonly<Record<string, PacketLedger>>;
+
+/** What faults took off the cable, and what they put on it. */
+const takenOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>
+  rearranged === undefined ? [] : [rearranged.lost, rearranged.heldBack];
+const addedOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>
+  rearranged === undefined ? [] : [rearranged.copied, rearranged.letGo];
+
+/** The cable is busy for as long as its bytes take, less a picosecond at most each time that it was idle. */
+function busyFailures(what: string, sender: HcaLedger): string[] {
+  const { wire, nowPs } = sender;
+  const added = addedOf(sender);
+  const { busyPs, linkPs, transmittedPackets, flowControlPackets, isQuiet } = wire;
+  const roundings = transmittedPackets + totalOf(...added).packets + flowControlPackets + 1;
+  const isRight = busyPs <= linkPs + 1 && busyPs >= linkPs - roundings && (!isQuiet || busyPs <= nowPs);
+  return isRight ? [] : [`${what}, busy: ${busyPs} ps of ${nowPs}, where its bytes take ${linkPs}`];
+}
+
+const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
+
+/**
+ * NAKs that two HCAs have sent are NAKs that they have got, but for those that wait in one of them, were lost or came too late for
+ * their QP; copies come on top.
+ */
+function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
+  if (receiver.node < sender.node) return [];
+  const ends = sender === receiver ? [sender] : [sender, receiver];
+  const frames = ends.flatMap(({ ethernet }) => (ethernet === undefined ? [] : framesGone(ethernet)));
+  const isLossless = ends.every(
+    ({ wire, loopback, violations, heldPackets }) =>
+      heldPackets === 0 &&
+      frames.every(({ missing, copied, heldBack }) => missing + copied + heldBack === 0) &&
+      sumOf(Object.values(wire.dropped)) + wire.discardedPackets + loopback.dropped + loopback.held === 0 &&
+      Object.keys(wire.corrupted).length + Object.keys(violations).length === 0 &&
+      wire.rearranged === undefined,
+  );
+  const countOf = (name: string): number => sumOf(ends.map(({ transport }) => transport[name] ?? 0));
+  // Copies of frames are not counted by opcode.
+  const copiedFrames = sumOf(frames.map(({ copied }) => copied));
+  const copiedAcks = sumOf(
+    ends.flatMap(({ wire }) =>
+      ['RC_ACKNOWLEDGE', 'XRC_ACKNOWLEDGE'].map((name) => wire.rearranged?.copied[name]?.packets ?? 0),
+    ),
+  );
+  return nakKinds.flatMap((kind) =>
+    behind(
+      `cable ${sender.node} to ${receiver.node}, ${kind}`,
+      countOf(`${kind}Received`),
+      countOf(`${kind}Sent`) + copiedAcks + copiedFrames,
+      isQuiet && isLossless,
+    ),
+  );
+}
+
+function opcodeFailures(what: string, sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
+  const { transmitted, retransmitted } = sender.wire;
+  const { received, corrupted } = receiver.wire;
+  const taken = takenOf(sender);
+  const added = addedOf(sender);
+  const names = new Set([transmitted, retransmitted, received, corrupted, ...added].flatMap(Object.keys));
+  const packets = (byOpcode: LedgerByOpcode, name: string): number => byOpcode[name]?.packets ?? 0;
+  const inAll = (all: readonly LedgerByOpcode[], name: string): number =>
+    sumOf(all.map((byOpcode) => packets(byOpcode, name)));
+  return [...names].flatMap((name) =>
+    behind(
+      `${what}, ${name}`,
+      packets(received, name) + packets(corrupted, name),
+      packets(transmitted, name) + packets(retransmitted, name) - inAll(taken, name) + inAll(added, name),
+      isQuiet,
+    ),
+  );
+}
+
+function totalOf(...byOpcode: readonly Readonly<Record<string, PacketLedger>>[]): PacketLedger {
+  const rows = byOpcode.flatMap((ledger) => Object.values(ledger));
+  return {
+    packets: sumOf(rows.map(({ packets }) => packets)),
+    bytes: sumOf(rows.map(({ bytes }) => bytes)),
+    payloadBytes: sumOf(rows.map(({ payloadBytes }) => payloadBytes)),
+  };
+}
+
+const plus = (left: PacketLedger, right: PacketLedger): PacketLedger => ({
+  packets: left.packets + right.packets,
+  bytes: left.bytes + right.bytes,
+  payloadBytes: left.payloadBytes + right.payloadBytes,
+});
+
+const minus = (left: PacketLedger, right: PacketLedger): PacketLedger => ({
+  packets: left.packets - right.packets,
+  bytes: left.bytes - right.bytes,
+  payloadBytes: left.payloadBytes - right.payloadBytes,
+});
+
+const cqeBytes = 32;
+
+/** First transmissions to the cable, whatever it is of, and what was to go there while it was down. */
+const firstPacketsOf = ({ wire, ethernet }: HcaLedger): readonly LedgerByOpcode[] => {
+  const { transmitted, discarded } = ethernet?.roce ?? wire;
+  return [transmitted, discarded];
+};
+
+/** Packets, or frames, that never left, because the link was down. */
+const discardedOf = ({ wire, ethernet }: HcaLedger): number =>
+  wire.discardedPackets + (ethernet?.transmitted['discardedFrames'] ?? 0);
+
+/**
+ * Requests by their other records: what software posted, what the requester took up, what left the port for the first time,
+ * and the CQEs that came over PCIe. While requests are under way, have failed, or datagrams are among them, the ledger of
+ * operations may lag behind the port.
+ *
+ * A packet whose turn came while the link was down has not been transmitted, and counts as repeated or not by the packets around it,
+ * so each such packet may stand for one that is missing among the first transmissions. So may a READ response whose payload
+ * could not be read.
+ */
+function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): string[] {
+  const what = `node ${hca.node}`;
+  const rows = hca.operations;
+  const completed = sumOf(rows.map(({ count, failed }) => count + failed));
+  const posted = sumOf(host.operations.map((row) => row.posted));
+  const cqes = (host.pcie.received['cqe']?.payloadBytes ?? 0) / cqeBytes;
+  const withCqe = sumOf(rows.map(({ count, failed, silent }) => count + failed - silent));
+  // A datagram whose turn came while the link was down completes, and is among the discarded packets only.
+  const firsts = [...firstPacketsOf(hca), hca.loopback.transmitted];
+  const isConnected = firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
+  const isComplete =
+    isConnected &&
+    posted === completed &&
+    rows.every(({ failed }) => failed === 0) &&
+    hca.wire.isQuiet &&
+    discardedOf(hca) === 0;
+  const sent = (pattern: RegExp): PacketLedger =>
+    totalOf(...firsts.map((byOpcode) => named(byOpcode, pattern)));
+  const answers = totalOf(
+    ...[...firstPacketsOf(peer), hca.loopback.transmitted].map((byOpcode) =>
+      named(byOpcode, /READ_RESPONSE/),
+    ),
+  );
+  const unreadable = sumOf([hca, peer].map(({ transport }) => transport['unreadableResponse'] ?? 0));
+  const of = (pattern: RegExp, pick: (row: HcaOperationLedger) => number): number =>
+    sumOf(rows.filter(({ name }) => pattern.test(name)).map(pick));
+  const pushes = sent(/^RC_(SEND|RDMA_WRITE)/);
+  return [
+    ...behind(`${what}, WQEs taken up`, hca.wqesTaken, posted, isComplete),
+    ...(host.pcie.isQuiet && hca.pcie.isQuiet
+      ? behind(`${what}, completions of requests by CQEs`, withCqe, cqes, false)
+      : []),
+    ...(isConnected
+      ? [
+          ...behind(
+            `${what}, packets of SENDs and WRITEs`,
+            of(/SEND|WRITE/, pickPsns),
+            pushes.packets,
+            isComplete,
+          ),
+          ...behind(
+            `${what}, payload of them`,
+            of(/SEND|WRITE/, pickPayload),
+            pushes.payloadBytes,
+            isComplete,
+          ),
+          ...behind(
+            `${what}, READ requests`,
+            of(/READ/, pickCount),
+            sent(/READ_REQUEST/).packets,
+            isComplete,
+          ),
+          ...behind(
+            `${what}, atomic requests`,
+            of(/CMP_SWAP|FETCH_ADD/, pickCount),
+            sent(/^RC_(MASKED_)?(COMPARE_SWAP|FETCH_ADD)$/).packets,
+            isComplete,
+          ),
+          ...behind(
+            `${what}, responses to READs`,
+            of(/READ/, pickPsns),
+            answers.packets + unreadable,
+            isComplete &&
+              unreadable === 0 &&
+              peer.wire.isQuiet &&
+              discardedOf(peer) === 0 &&
+              peer.operations.every(({ failed }) => failed === 0),
+          ),
+        ]
+      : []),
+  ];
+}
+
+const pickPsns = ({ psnCount }: HcaOperationLedger): number => psnCount;
+const pickPayload = ({ payloadBytes }: HcaOperationLedger): number => payloadBytes;
+const pickCount = ({ count }: HcaOperationLedger): number => count;
+
+/** The rows of the statistics whose name matches. */
+const named = (
+  byOpcode: Readonly<Record<string, PacketLedger>>,
+  pattern: RegExp,
+): Readonly<Record<string, PacketLedger>> =>
+  Object.fromEntries(Object.entries(byOpcode).filter(([name]) => pattern.test(name)));
+
+export function operationFailures(host: Pick<HostLedger, 'operations'>, hca: HcaLedger): string[] {
+  const failures = unequal(`node ${hca.node}, operations out of order`, hca.operationDisorders, 0);
+  for (const row of hca.operations) {
+    const what = `node ${hca.node} ${row.name}`;
+    const stagesPs = exactSumOf(...Object.values(row.stagesPs), ...Object.values(row.far?.stagesPs ?? {}));
+    failures.push(
+      ...unequal(`${what}, stages in ps`, stagesPs, exactSumOf(row.lifePs, row.far?.lifePs ?? 0)),
+    );
+    const seen = host.operations.find(({ opcode }) => opcode === row.opcode);
+    if (seen === undefined) continue;
+    const withCqe = row.count + row.failed - row.silent;
+    failures.push(...behind(`${what}, completions taken`, seen.completed, withCqe, false));
+    failures.push(...behind(`${what}, completed`, row.count + row.failed, seen.posted, false));
+    const isTiled = row.failed === 0 && row.silent === 0 && seen.completed === row.count;
+    if (isTiled && seen.latencyPs !== undefined && seen.latencyPs.count === row.count)
+      failures.push(
+        ...unequal(
+          `${what}, latency in ps`,
+          exactSumOf(stagesPs, seen.takenPs, seen.farTakenPs ?? 0),
+          seen.latencyPs.exactSum === undefined ? seen.latencyPs.sum : BigInt(seen.latencyPs.exactSum),
+        ),
+      );
+  }
+  return failures;
+}

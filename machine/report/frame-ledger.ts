@@ -1,0 +1,173 @@
+/** The frames of an HCA whose ports are of Ethernet, copied as plain data at the end of a run; and their balance over a cable. */
+import type { Hca } from '../../hw/hca/index.ts';
+import { type EthernetPort, ethernetByteTime } from '../../wire/index.ts';
+import { behind, sumOf } from './failures.ts';
+import { type PacketLedger, packetsOf } from './packet-ledger.ts';
+
+export interface FrameLedger {
+  /** The two halves of the port: wire/ethernet-counters.ts. */
+  readonly transmitted: Readonly<Record<string, number>>;
+  readonly received: Readonly<Record<string, number>>;
+  /** What flow control has sent, received and held up: likewise. */
+  readonly flowControl: Readonly<Record<string, number>>;
+  /** Frames that the port has handed on: written to a ring's buffer, as packets of RoCE to their receiver, and dropped, by reason. */
+  readonly completed: number;
+  readonly packets: number;
+  readonly dropped: Readonly<Record<string, number>>;
+  /** Those that wait for their turn. */
+  readonly held: number;
+  readonly busyPs: number;
+  /** What its frames take, with preambles and gaps; left out of reports. */
+  readonly linkPs?: number;
+  /** Those that a fault holds back yet, with their bytes; left out of reports. */
+  readonly heldBack?: { readonly frames: number; readonly bytes: number };
+  /** The packets among the frames; left out without RoCE. */
+  readonly roce?: RocePacketLedger;
+}
+
+/** Packets of RoCE by opcode; bytes are those of their frames, from the destination to the FCS. */
+export interface RocePacketLedger {
+  /** First transmissions; those whose PSN had left the port before; and those that never left, because the link was down. */
+  readonly transmitted: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  readonly discarded: Readonly<Record<string, PacketLedger>>;
+  readonly received: Readonly<Record<string, PacketLedger>>;
+}
+
+/** Undefined of an HCA whose ports are of InfiniBand. */
+export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): FrameLedger | undefined {
+  const side = control.ports[0]!.ethernet;
+  if (port === undefined || side === undefined) return undefined;
+  const { frameReceiver, roceLink } = dataPath.blocks;
+  return {
+    transmitted: transmittedOf(port),
+    received: { ...port.received },
+    flowControl: { ...port.flowControl.totals() },
+    completed: frameReceiver.completedCount,
+    packets: roceLink.receivedCount,
+    dropped: { ...side.steering.drops },
+    held: frameReceiver.heldCount,
+    busyPs: Math.floor(port.busyPs),
+    linkPs: linkPsOf(port),
+    heldBack: port.heldBack,
+    ...(side.roce === undefined ? {} : { roce: rocePacketsOf(roceLink) }),
+  };
+}
+
+const rocePacketsOf = ({ sent, received }: Hca['dataPath']['blocks']['roceLink']): RocePacketLedger => ({
+  transmitted: packetsOf(sent.first),
+  retransmitted: packetsOf(sent.retransmitted),
+  discarded: packetsOf(sent.discarded),
+  received: packetsOf(received),
+});
+
+function linkPsOf({ config, transmitted, rearranged, flowControl, unsent }: EthernetPort): number {
+  const { numeratorPs, denominator } = ethernetByteTime(config);
+  const { sentFrames, sentBytes } = flowControl.counters;
+  const frames = transmitted.frames + rearranged.copiedFrames + sentFrames - unsent.frames;
+  const bytes = transmitted.bytes + rearranged.copiedBytes + sentBytes - unsent.bytes;
+  const linkBytes = bytes + frames * (config.preambleBytes + config.interFrameGapBytes);
+  return (linkBytes * numeratorPs) / denominator;
+}
+
+/** What a port has sent, and what faults made of its order where they made anything of it. */
+export function transmittedOf({ transmitted, rearranged }: EthernetPort): FrameLedger['transmitted'] {
+  const isRearranged = sumOf(Object.values(rearranged)) > 0;
+  return { ...transmitted, ...(isRearranged ? rearranged : {}) };
+}
+
+/** Frames that one end lost on the cable, did not send or did not hand on, and that faults doubled or held back there. */
+export function framesGone({ transmitted, received, dropped }: FrameLedger): {
+  readonly missing: number;
+  readonly copied: number;
+  readonly heldBack: number;
+} {
+  const { lostFrames = 0, discardedFrames = 0, copiedFrames = 0, heldBackFrames = 0 } = transmitted;
+  const arrived = ['corruptedFrames', 'fifoDrops', 'linkDownDrops'].map((name) => received[name] ?? 0);
+  const missing = lostFrames + discardedFrames + sumOf(arrived) + sumOf(Object.values(dropped));
+  return { missing, copied: copiedFrames, heldBack: heldBackFrames };
+}
+
+/** One end of a cable as its balance sees it. */
+export interface CableEnd {
+  readonly node: number;
+  readonly ethernet?: FrameLedger | undefined;
+  readonly wire: { readonly isQuiet: boolean };
+}
+
+/**
+ * What has been sent has arrived, been dropped at the far port or lost on the way, PAUSE frames, too; what the far port has handed on is
+ * in a buffer, is a packet, was dropped, or waits.
+ */
+export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string[] {
+  if (sender.ethernet === undefined || receiver.ethernet === undefined) return [];
+  const { transmitted } = sender.ethernet;
+  const { received, completed, packets, dropped, held } = receiver.ethernet;
+  const { sentFrames = 0, sentBytes = 0 } = sender.ethernet.flowControl;
+  const { receivedFrames = 0, receivedBytes = 0 } = receiver.ethernet.flowControl;
+  const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
+  const what = `cable ${sender.node} to ${receiver.node}`;
+  const arrived = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
+  const { frames = 0, lostFrames = 0, bytes = 0, lostBytes = 0 } = transmitted;
+  const { copiedFrames = 0, copiedBytes = 0 } = transmitted;
+  const { heldBack = { frames: 0, bytes: 0 } } = sender.ethernet;
+  const farFrames = arrived('deliveredFrames', 'corruptedFrames', 'fifoDrops', 'linkDownDrops');
+  const farBytes = arrived('deliveredBytes', 'corruptedBytes', 'droppedBytes');
+  const handedOn = completed + packets + sumOf(Object.values(dropped)) + held;
+  return [
+    ...busyFailures(what, sender.ethernet, frames + sentFrames + copiedFrames),
+    ...packetFailures(what, sender.ethernet, receiver.ethernet, isQuiet),
+    ...behind(
+      `${what}, frames`,
+      farFrames + receivedFrames + lostFrames,
+      frames + sentFrames + copiedFrames - heldBack.frames,
+      isQuiet,
+    ),
+    ...behind(
+      `${what}, bytes of frames`,
+      farBytes + receivedBytes + lostBytes,
+      bytes + sentBytes + copiedBytes - heldBack.bytes,
+      isQuiet,
+    ),
+    ...behind(`${what}, frames in buffers or dropped`, handedOn, received['deliveredFrames'] ?? 0, isQuiet),
+  ];
+}
+
+/** The cable is busy for as long as its frames take, less a picosecond at most each time that it was idle. */
+function busyFailures(what: string, { busyPs, linkPs = busyPs }: FrameLedger, frames: number): string[] {
+  const isRight = busyPs <= linkPs + 1 && busyPs >= linkPs - frames - 1;
+  return isRight ? [] : [`${what}, busy: ${busyPs} ps where its frames take ${linkPs}`];
+}
+
+/** A packet that the cable took is in a frame; where nothing is lost on the way, held back or dropped there, all arrive as they left. */
+function packetFailures(
+  what: string,
+  { roce: near, transmitted, heldBack }: FrameLedger,
+  { roce: far, received, dropped }: FrameLedger,
+  isQuiet: boolean,
+): string[] {
+  if (near === undefined || far === undefined) return [];
+  const packetsIn = (...ledgers: Readonly<Record<string, PacketLedger>>[]): number =>
+    sumOf(ledgers.flatMap((ledger) => Object.values(ledger).map(({ packets }) => packets)));
+  const sent = packetsIn(near.transmitted, near.retransmitted);
+  const { frames = 0, lostFrames = 0, copiedFrames = 0 } = transmitted;
+  const missing =
+    lostFrames +
+    sumOf(['corruptedFrames', 'fifoDrops', 'linkDownDrops'].map((name) => received[name] ?? 0)) +
+    sumOf(Object.values(dropped));
+  const names = new Set([near.transmitted, near.retransmitted, far.received].flatMap(Object.keys));
+  const isLossless = missing + copiedFrames + (heldBack?.frames ?? 0) === 0;
+  return [
+    ...(sent > frames ? [`${what}, packets of RoCE: ${sent} of ${frames} frames`] : []),
+    ...[...names].flatMap((name) =>
+      isLossless
+        ? behind(
+            `${what}, ${name}`,
+            far.received[name]?.packets ?? 0,
+            (near.transmitted[name]?.packets ?? 0) + (near.retransmitted[name]?.packets ?? 0),
+            isQuiet,
+          )
+        : [],
+    ),
+  ];
+}

@@ -1,0 +1,438 @@
+/** The statistics of one HCA, copied as plain data at the end of a run. */
+import { Opcode } from '../../abi/index.ts';
+import {
+  type ContextCache,
+  type FarTimes,
+  type OperationStage,
+  operationNames,
+  pageRequestSides,
+  portNames,
+} from '../../hw/hca/index.ts';
+import type { BlockAccount, ExactPs } from '../../sim/index.ts';
+import { byteTimeOf, type WirePort } from '../../wire/index.ts';
+import type { HcaNode } from '../node/hca-node.ts';
+import { type FrameLedger, frameLedgerOf } from './frame-ledger.ts';
+import { type LinkEndLedger, linkEndLedgerOf, unsentMessagesOf } from './ledger-link.ts';
+import { type PacketLedger, packetsOf } from './packet-ledger.ts';
+
+export interface BlockLedger {
+  readonly busyCycles: number;
+  readonly idleCycles: number;
+  readonly stalledCycles: Readonly<Record<string, number>>;
+  /** Works started before the one before had ended: a fault of the block. */
+  readonly overlaps: number;
+}
+
+/** Works that found what they needed in a cache, and those that had to wait for it. */
+export interface CacheUseLedger {
+  readonly hits: number;
+  readonly misses: number;
+}
+
+export interface CacheLedger extends CacheUseLedger {
+  readonly evictions: number;
+  /**
+   * By block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for each step,
+   * packet or CQE; a WQE is a hit when it took no read of its own.
+   */
+  readonly users: Readonly<Record<string, CacheUseLedger>>;
+}
+
+/** One vector of the device: reasons to interrupt, and what became of them. */
+export interface VectorLedger {
+  readonly vector: number;
+  readonly requested: number;
+  readonly moderated: number;
+  /** Asked of the PCIe function; then masked (waits in the pending bit), coalesced with one that waits, or sent. */
+  readonly messages: number;
+  readonly masked: number;
+  readonly coalesced: number;
+  readonly dropped: number;
+  readonly delivered: number;
+}
+
+export interface WireEndLedger {
+  readonly transmitted: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  /** The transmitter's own totals, beside its statistics by opcode. */
+  readonly transmittedPackets: number;
+  readonly transmittedBytes: number;
+  /** Packets whose turn came while the link was down: neither sent nor counted elsewhere; and the same by opcode. */
+  readonly discardedPackets: number;
+  readonly discarded: Readonly<Record<string, PacketLedger>>;
+  readonly received: Readonly<Record<string, PacketLedger>>;
+  readonly corrupted: Readonly<Record<string, PacketLedger>>;
+  /** Packets that arrived and were dropped, by reason. */
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly flowControlPackets: number;
+  readonly linkBytes: number;
+  readonly busyPs: number;
+  /** Time that the link bytes take by the data rate, whatever the serializer counted; and packets that a fault corrupted. */
+  readonly linkPs: number;
+  readonly faultyPackets: number;
+  /** What other faults did to packets; left out where there were none. */
+  readonly rearranged?: RearrangedLedger;
+  readonly creditWaitPs: number;
+  readonly serializerWaitPs: number;
+  readonly isQuiet: boolean;
+}
+
+/** Packets that left and never arrive; copies put on the link; packets held back from it, and those of them let go later. */
+export interface RearrangedLedger {
+  readonly lost: Readonly<Record<string, PacketLedger>>;
+  readonly copied: Readonly<Record<string, PacketLedger>>;
+  readonly heldBack: Readonly<Record<string, PacketLedger>>;
+  readonly letGo: Readonly<Record<string, PacketLedger>>;
+}
+
+/** One operation of the send queue as the device saw it. */
+export interface HcaOperationLedger {
+  readonly opcode: number;
+  readonly name: string;
+  readonly count: number;
+  readonly failed: number;
+  readonly silent: number;
+  readonly payloadBytes: number;
+  /** PSNs that the completed ones took. */
+  readonly psnCount: number;
+  /** From posting until the device has done with the request, summed over all. */
+  readonly lifePs: number;
+  /** The same, by what was waited for. */
+  readonly stagesPs: Readonly<Record<OperationStage, number>>;
+  /** What comes on top of both; absent where numbers hold all. */
+  readonly far?: FarTimes;
+}
+
+/** Packets of a port to itself, which no cable has seen. */
+export interface LoopbackLedger {
+  readonly transmitted: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  readonly received: Readonly<Record<string, PacketLedger>>;
+  /** Swept away by a reset; and on their way, or being written to memory. */
+  readonly dropped: number;
+  readonly held: number;
+}
+
+/** On-demand paging as the device saw it; each record by who waited: requester, responder, response. */
+/** Messages put in their receive WQEs, and their bytes. */
+export interface InlineReceiveLedger {
+  readonly messages: number;
+  readonly bytes: number;
+}
+
+export interface PageFaultLedger {
+  readonly requests: Readonly<Record<string, number>>;
+  readonly refused: Readonly<Record<string, number>>;
+  /** Cycles from request to resumption. */
+  readonly waitCycles: Readonly<Record<string, number>>;
+  readonly rnrNaks: number;
+  /** Packets of unreliable services dropped for want of a page. */
+  readonly droppedPackets: number;
+  readonly invalidateDoorbells: number;
+}
+
+export interface HcaLedger {
+  readonly node: number;
+  readonly nowPs: ExactPs;
+  readonly clockMHz: number;
+  readonly elapsedCycles: number;
+  readonly blocks: Readonly<Record<string, BlockLedger>>;
+  readonly caches: Readonly<Record<string, CacheLedger>>;
+  readonly vectors: readonly VectorLedger[];
+  /** Messages of these that are not on the link: they wait for their turn at the DMA engine, or a reset or the loss of bus mastering kept them. */
+  readonly unsentMessages: number;
+  readonly pcie: LinkEndLedger;
+  readonly wire: WireEndLedger;
+  /** Left out where ports are of InfiniBand; where they are of Ethernet, `wire` is empty. */
+  readonly ethernet?: FrameLedger | undefined;
+  readonly loopback: LoopbackLedger;
+  readonly operations: readonly HcaOperationLedger[];
+  readonly operationDisorders: number;
+  /** Send WQEs that the requester took up. */
+  readonly wqesTaken: number;
+  /** Times that each fault of the plan has happened here. */
+  readonly faultsFired: readonly number[];
+  /** Commands completed, by opcode name. */
+  readonly commands: Readonly<Record<string, number>>;
+  readonly pageFaults: PageFaultLedger;
+  readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
+  /** Packets that are to leave, or have come and are not done with. */
+  readonly heldPackets: number;
+  /** Messages put in their receive WQEs. */
+  readonly inlineReceives: InlineReceiveLedger;
+  /** What the transport did to recover, by name, and its ACK timeouts; zeros left out. */
+  readonly transport: Readonly<Record<string, number>>;
+  /** What the device refused, by name. */
+  readonly violations: Readonly<Record<string, number>>;
+}
+
+export function hcaLedgerOf(node: HcaNode): HcaLedger {
+  const { hca, lp } = node;
+  const { dataPath, control, domain } = hca;
+  const { blocks } = dataPath;
+  const cycle = domain.clock.cyclesElapsed(lp.nowPs);
+  return {
+    node: node.node,
+    nowPs: lp.instantPs,
+    clockMHz: domain.clock.frequencyMHz,
+    elapsedCycles: lp.epochUs * domain.clock.frequencyMHz + cycle,
+    blocks: blocksOf(node, cycle),
+    caches: cachesOf(node),
+    vectors: vectorsOf(node),
+    unsentMessages: unsentMessagesOf(hca.dmaWrite),
+    pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
+    wire: wireLedgerOf(hca.wirePort, lp.isDrained),
+    ...(hca.ethernetPort === undefined ? {} : { ethernet: frameLedgerOf(hca) }),
+    loopback: loopbackLedgerOf(node),
+    operations: operationsOf(node),
+    operationDisorders: dataPath.core.operations.disorderCount,
+    wqesTaken: dataPath.core.lines.useCount,
+    faultsFired: node.faultLog.counts(),
+    commands: commandsOf(node),
+    pageFaults: pageFaultsOf(node),
+    doorbells: {
+      send: dataPath.blocks.doorbells.sendCount,
+      blueFlame: dataPath.blocks.doorbells.blueFlameCount,
+      arm: dataPath.blocks.doorbells.armCount,
+      eventQueue: dataPath.blocks.doorbells.eqCount,
+    },
+    heldPackets: [blocks.receiver, blocks.frameReceiver, blocks.transmitter].reduce(
+      (sum, { heldCount }) => sum + heldCount,
+      0,
+    ),
+    inlineReceives: { messages: blocks.scatter.inlinedCount, bytes: blocks.scatter.inlinedBytes },
+    transport: transportOf(node),
+    violations: { ...control.violations.report(), ...dataPath.core.violations.report() },
+  };
+}
+
+function transportOf({ hca }: HcaNode): Record<string, number> {
+  const { transport } = hca.dataPath.core;
+  const { timers } = hca.dataPath.blocks;
+  const ackTimeout = timers.timeoutCount;
+  return { ...transport.report(), ...(ackTimeout === 0 ? {} : { ackTimeout }) };
+}
+
+function pageFaultsOf({ hca }: HcaNode): PageFaultLedger {
+  const { pageFaults, doorbells } = hca.dataPath.blocks;
+  const bySide = (figures: Float64Array): Record<string, number> =>
+    Object.fromEntries(pageRequestSides.map((side, index) => [side, figures[index]!]));
+  return {
+    requests: bySide(pageFaults.requestCount),
+    refused: bySide(pageFaults.refusedCount),
+    waitCycles: bySide(pageFaults.waitCycles),
+    rnrNaks: pageFaults.rnrNakCount,
+    droppedPackets: pageFaults.droppedPacketCount,
+    invalidateDoorbells: doorbells.invalidateCount,
+  };
+}
+
+const commandNames = new Map<number, string>(Object.entries(Opcode).map(([name, opcode]) => [opcode, name]));
+
+const commandsOf = ({ hca }: HcaNode): Record<string, number> =>
+  byCommandName(hca.control.processor.completedByOpcode);
+
+/** Figures by opcode as figures by name, in the order of the opcodes. */
+export function byCommandName(figures: ReadonlyMap<number, number>): Record<string, number> {
+  const ordered = [...figures].toSorted(([left], [right]) => left - right);
+  return Object.fromEntries(
+    ordered.map(([opcode, figure]) => [commandNames.get(opcode) ?? `0x${opcode.toString(16)}`, figure]),
+  );
+}
+
+/** Figures by opcode and modifier, as `CommandProcessor.badOperations` has them, by name. */
+export function byOperationName(figures: ReadonlyMap<number, number>): Record<string, number> {
+  const ordered = [...figures].toSorted(([left], [right]) => left - right);
+  return Object.fromEntries(
+    ordered.map(([operation, figure]) => {
+      const opcode = operation >>> 4;
+      const name = commandNames.get(opcode) ?? `0x${opcode.toString(16)}`;
+      return [`${name} modifier ${operation & 15}`, figure];
+    }),
+  );
+}
+
+function blocksOf({ hca }: HcaNode, cycle: number): Record<string, BlockLedger> {
+  const { dataPath, control, pcieFunction, dmaRead, dmaWrite } = hca;
+  const accounts = [
+    pcieFunction.account,
+    pcieFunction.completer.account,
+    control.processor.account,
+    control.events.account,
+    ...dataPath.accounts,
+    dmaRead.account,
+    dmaRead.returnAccount,
+    dmaWrite.account,
+  ];
+  return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, cycle)]));
+}
+
+/** @param cycle of the epoch, up to which the ledger shows the account */
+export function blockLedgerOf(running: BlockAccount, cycle: number): BlockLedger {
+  const account = running.closedAt(cycle);
+  const stalled = account.stallReasons.map(
+    (reason, index) => [reason, account.stalledCycles[index]!] as const,
+  );
+  return {
+    busyCycles: account.busyCycles,
+    idleCycles: account.idleCycles,
+    stalledCycles: Object.fromEntries(stalled),
+    overlaps: account.overlapCount,
+  };
+}
+
+function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
+  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, translator, lines } = hca.dataPath.core;
+  const contextsOf = ({ users, evictionCount }: ContextCache, names: readonly string[]): CacheLedger =>
+    cacheOf(
+      evictionCount,
+      users.map(({ hitCount, missCount }, index) => [names[index]!, hitCount, missCount]),
+    );
+  return {
+    qpc: contextsOf(qpcCache, portNames),
+    cqc: contextsOf(cqcCache, portNames),
+    eqc: contextsOf(hca.eqcCache, ['eventWriter']),
+    srqc: contextsOf(srqcCache, portNames),
+    mpt: cacheOf(
+      mptCache.directory.evictionCount,
+      translator.users.map(({ mptUses, mptMisses }, index) => [
+        portNames[index]!,
+        hitsOf(mptUses, mptMisses),
+        mptMisses,
+      ]),
+    ),
+    mtt: cacheOf(
+      mttCache.directory.evictionCount,
+      translator.users.map(({ mttUses, mttMisses }, index) => [
+        portNames[index]!,
+        hitsOf(mttUses, mttMisses),
+        mttMisses,
+      ]),
+    ),
+    wqe: cacheOf(lines.evictionCount, [
+      ['requester', hitsOf(lines.useCount, lines.readCount), lines.readCount],
+    ]),
+  };
+}
+
+/** A miss whose user gave up what it waited for is a miss without a use. */
+const hitsOf = (uses: number, misses: number): number => Math.max(0, uses - misses);
+
+function cacheOf(evictions: number, counts: readonly (readonly [string, number, number])[]): CacheLedger {
+  const users = counts
+    .filter(([, hits, misses]) => hits + misses > 0)
+    .map(([name, hits, misses]) => [name, { hits, misses }] as const);
+  const sum = (pick: (row: CacheUseLedger) => number): number =>
+    users.reduce((total, [, row]) => total + pick(row), 0);
+  return {
+    hits: sum(({ hits }) => hits),
+    misses: sum(({ misses }) => misses),
+    evictions,
+    users: Object.fromEntries(users),
+  };
+}
+
+function vectorsOf({ hca }: HcaNode): VectorLedger[] {
+  const { moderation } = hca.control.blocks;
+  const { counters, vectorCount } = hca.pcieFunction.msix;
+  const rows = Array.from({ length: vectorCount }, (_, vector) => ({
+    vector,
+    requested: moderation.requestedCount[vector] ?? 0,
+    moderated: moderation.moderatedCount[vector] ?? 0,
+    messages: moderation.messageCount[vector] ?? 0,
+    masked: counters.masked[vector]!,
+    coalesced: counters.coalesced[vector]!,
+    dropped: counters.dropped[vector]!,
+    delivered: counters.delivered[vector]!,
+  }));
+  return rows.filter(({ requested, messages }) => requested > 0 || messages > 0);
+}
+
+function loopbackLedgerOf({ hca }: HcaNode): LoopbackLedger {
+  const { first, retransmitted, delivered, droppedCount, heldCount } = hca.dataPath.blocks.loopback;
+  return {
+    transmitted: packetsOf(first),
+    retransmitted: packetsOf(retransmitted),
+    received: packetsOf(delivered),
+    dropped: droppedCount,
+    held: heldCount,
+  };
+}
+
+function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
+  const { transmitted, received } = port;
+  return {
+    transmitted: packetsOf(transmitted.first),
+    retransmitted: packetsOf(transmitted.retransmitted),
+    transmittedPackets: transmitted.packetCount,
+    transmittedBytes: transmitted.packetBytes,
+    discardedPackets: transmitted.discardedCount,
+    discarded: packetsOf(transmitted.discarded),
+    received: packetsOf(received.delivered),
+    corrupted: packetsOf(received.corrupted),
+    dropped: {
+      linkDown: received.linkDownDrops,
+      management: received.managementDrops,
+      overrun: received.overruns,
+    },
+    flowControlPackets: transmitted.flowControlCount,
+    linkBytes: port.linkBytes,
+    busyPs: Math.floor(port.busyPs),
+    linkPs: linkPsOf(port),
+    faultyPackets: transmitted.corruptedCount,
+    ...rearrangedOf(transmitted),
+    creditWaitPs: transmitted.creditWaitPs,
+    serializerWaitPs: transmitted.serializerWaitPs,
+    isQuiet,
+  };
+}
+
+function rearrangedOf({ lost, copied, heldBack, letGo }: WirePort['transmitted']): {
+  rearranged?: RearrangedLedger;
+} {
+  if (lost.packetTotal + copied.packetTotal + heldBack.packetTotal === 0) return {};
+  const rearranged = {
+    lost: packetsOf(lost),
+    copied: packetsOf(copied),
+    heldBack: packetsOf(heldBack),
+    letGo: packetsOf(letGo),
+  };
+  return { rearranged };
+}
+
+function linkPsOf({ config, linkBytes }: WirePort): number {
+  const { numeratorPs, denominator } = byteTimeOf(config);
+  return (linkBytes * numeratorPs) / denominator;
+}
+
+function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
+  const rows: HcaOperationLedger[] = [];
+  hca.dataPath.core.operations.rows.forEach((row, opcode) => {
+    const {
+      count,
+      failedCount: failed,
+      silentCount: silent,
+      payloadBytes,
+      psnCount,
+      lifePs,
+      stagesPs,
+      far,
+    } = row;
+    if (count + failed === 0) return;
+    const name = operationNames[opcode] ?? `0x${opcode.toString(16)}`;
+    const farTimes = far === undefined ? {} : { far };
+    rows.push({
+      opcode,
+      name,
+      count,
+      failed,
+      silent,
+      payloadBytes,
+      psnCount,
+      lifePs,
+      stagesPs: { ...stagesPs },
+      ...farTimes,
+    });
+  });
+  return rows;
+}

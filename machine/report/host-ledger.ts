@@ -1,0 +1,198 @@
+/** The statistics of one host, copied as plain data at the end of a run. */
+import type { NetworkCounts, OnDemandStatistics } from '../../driver/index.ts';
+import type { CpuReport, InterruptStatistics, MemoryStatistics } from '../../host/index.ts';
+import type { ExactPs, HistogramData } from '../../sim/index.ts';
+import type { UnownedAccess } from '../node/access-watch.ts';
+import type { HostNode } from '../node/host-node.ts';
+import { type MemoryTraffic, memoryTrafficOf } from '../node/memory-traffic.ts';
+import type { NicSoftware } from '../node/nic-software.ts';
+import type { Race } from '../node/race-watch.ts';
+import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
+
+/** One WQE opcode as the host saw it. */
+export interface HostOperationLedger {
+  readonly opcode: number;
+  readonly posted: number;
+  readonly completed: number;
+  readonly takenPs: number;
+  /** What comes on top of it; absent where a number holds all. */
+  readonly farTakenPs?: bigint;
+  /** From posting until the program took the completion, in picoseconds. */
+  readonly latencyPs: HistogramData | undefined;
+}
+
+export interface HostLedger {
+  readonly node: number;
+  readonly nowPs: ExactPs;
+  readonly bootedPs: ExactPs | undefined;
+  readonly cores: readonly CpuReport[];
+  readonly contextSwitches: readonly number[];
+  readonly systemCalls: {
+    readonly control: number;
+    readonly dataPath: number;
+    readonly byName: Readonly<Record<string, number>>;
+  };
+  readonly interrupts: readonly InterruptStatistics[];
+  /** Messages at the root complex; those lost, still held back and invented by faults; those that named no vector. */
+  readonly messages: {
+    readonly arrived: number;
+    readonly lost: number;
+    readonly held: number;
+    readonly spurious: number;
+    readonly unrouted: number;
+    /** On their way to a core. */
+    readonly delivering: number;
+  };
+  /** Reads of the device that the root complex took, and those a fault left without an answer. */
+  readonly reads: { readonly taken: number; readonly lost: number };
+  /** What memory management did. */
+  readonly memory: Readonly<MemoryStatistics>;
+  readonly pcie: LinkEndLedger;
+  /** What the root complex refused or dropped, by reason. */
+  readonly deviceFaults: Readonly<Record<string, number>>;
+  readonly operations: readonly HostOperationLedger[];
+  /** Times that each fault of the plan has happened here. */
+  readonly faultsFired: readonly number[];
+  /** What the IOMMU did; undefined when there is none. */
+  readonly iommu: IommuLedger | undefined;
+  /** Breaches of the contract of use; undefined when they are not watched. */
+  readonly races: readonly Race[] | undefined;
+  /** Those beyond the ones kept. */
+  readonly lostRaces: number;
+  /** Accesses of the device to what was not its; undefined when they are not watched. */
+  readonly unownedAccesses: UnownedAccessLedger | undefined;
+  /** Bytes over the memory bus, by who moved them. */
+  readonly memoryBus: MemoryTraffic;
+  /** What on-demand paging cost the driver; undefined when no driver was probed. */
+  readonly onDemand: Readonly<OnDemandStatistics> | undefined;
+  /** What the kernel's search for MACs has come to; undefined where ports are not of Ethernet. */
+  readonly neighbours: NetworkCounts | undefined;
+  /** The traditional path; undefined with an HCA. */
+  readonly net: NetLedger | undefined;
+}
+
+/** What software did with a NIC: counters by name (net/counts.ts, ProgrammedStatistics), and the DMA controller's. */
+export interface NetLedger {
+  readonly kernel: Readonly<Record<string, number>>;
+  readonly programmed: Readonly<Record<string, number>>;
+  readonly systemDma: {
+    readonly words: number;
+    readonly interrupts: number;
+    readonly failures: number;
+    readonly busTaken: number;
+    readonly busHeldPs: number;
+  };
+}
+
+/** How many, and the first of them. */
+export interface UnownedAccessLedger {
+  readonly count: number;
+  readonly first: readonly UnownedAccess[];
+}
+
+export interface IommuLedger {
+  readonly hits: number;
+  readonly misses: number;
+  readonly walks: number;
+  readonly invalidations: number;
+  readonly mappedPages: number;
+  readonly faults: number;
+  /** Faults that found the log full. */
+  readonly lostFaults: number;
+  /** Fault event interrupts: one for all faults that come before the processor has taken the log. */
+  readonly interrupts: number;
+}
+
+export function hostLedgerOf(node: HostNode): HostLedger {
+  const { host, lp, interruptGate } = node;
+  const report = host.report();
+  return {
+    node: node.node,
+    nowPs: lp.instantPs,
+    bootedPs: node.bootedPs,
+    cores: report.cores,
+    contextSwitches: host.cores.map(({ contextSwitchCount }) => contextSwitchCount),
+    systemCalls: { ...report.systemCalls, byName: sortedByName(host.systemCalls.byName) },
+    interrupts: report.interrupts,
+    messages: {
+      arrived: interruptGate.messageCount,
+      lost: interruptGate.lostCount,
+      held: interruptGate.heldCount,
+      spurious: interruptGate.spuriousCount,
+      unrouted: host.interrupts.unroutedMessageCount,
+      delivering: host.interrupts.deliveringCount,
+    },
+    reads: { taken: node.rootComplex.reads.readCount, lost: node.rootComplex.reads.lostCount },
+    memory: report.memory,
+    pcie: linkEndLedgerOf(node.port, lp.nowPs, lp.isDrained),
+    deviceFaults: { ...node.rootComplex.log.counts },
+    operations: operationsOf(node),
+    faultsFired: node.faultLog.counts(),
+    iommu: iommuOf(node),
+    races: node.races?.races.slice(),
+    lostRaces: node.races?.lostRaces ?? 0,
+    unownedAccesses:
+      node.accesses === undefined
+        ? undefined
+        : { count: node.accesses.unownedCount, first: node.accesses.unowned.slice() },
+    memoryBus: memoryTrafficOf(node),
+    onDemand: countsOf(node.driver?.onDemandCounts()),
+    neighbours: node.driver?.neighbourCounts(),
+    net: netOf(node),
+  };
+}
+
+const countsOf = (counts: OnDemandStatistics | undefined): OnDemandStatistics | undefined =>
+  counts === undefined ? undefined : { ...counts };
+
+function netOf({ nic, systemDma, lp }: HostNode): NetLedger | undefined {
+  if (systemDma === undefined) return undefined;
+  const { dma, bus, wordsMoved } = systemDma;
+  return {
+    kernel: { ...nic?.network?.counts },
+    programmed: programmedOf(nic),
+    systemDma: {
+      words: wordsMoved,
+      interrupts: dma.interruptCount,
+      failures: dma.channels.reduce((sum, { failures }) => sum + failures, 0),
+      busTaken: bus.takenCount,
+      busHeldPs: bus.heldPsAt(lp.nowPs),
+    },
+  };
+}
+
+const programmedOf = (nic: NicSoftware | undefined): Record<string, number> => ({ ...nic?.programmed });
+
+function iommuOf({ iommu, host }: HostNode): IommuLedger | undefined {
+  if (iommu === undefined) return undefined;
+  return {
+    hits: iommu.iotlb.hits,
+    misses: iommu.iotlb.misses,
+    walks: iommu.blocks.walker.walkCount,
+    invalidations: iommu.invalidationCount,
+    mappedPages: host.iommu?.mappedPages ?? 0,
+    faults: iommu.blocks.faultLog.faultCount,
+    lostFaults: iommu.blocks.faultLog.lostFaultCount,
+    interrupts: iommu.blocks.faultLog.interruptCount,
+  };
+}
+
+function operationsOf({ operations }: HostNode): HostOperationLedger[] {
+  const rows: HostOperationLedger[] = [];
+  for (let opcode = 0; opcode < operations.postedCount.length; opcode++) {
+    if (operations.postedCount[opcode] === 0) continue;
+    rows.push({
+      opcode,
+      posted: operations.postedCount[opcode]!,
+      completed: operations.completedCount[opcode]!,
+      takenPs: operations.takenPs[opcode]!,
+      ...(operations.farTakenPs[opcode] === 0n ? {} : { farTakenPs: operations.farTakenPs[opcode]! }),
+      latencyPs: operations.latencyOf(opcode)?.toData(),
+    });
+  }
+  return rows;
+}
+
+function sortedByName(counts: ReadonlyMap<string, number>): Record<string, number> {
+  return Object.fromEntries([...counts].toSorted(([left], [right]) => (left < right ? -1 : 1)));
+}

@@ -1,0 +1,41 @@
+/** Facts of how a run was computed: what goes to the terminal and beside the report, never into it. */
+import { runtime } from '../base/index.ts';
+import type { PartEffort } from './partition/part.ts';
+import type { Partition } from './partition/placement.ts';
+
+export interface RunFacts {
+  readonly partition: Partition;
+  readonly threads: number;
+  readonly cpus: number;
+  readonly node: string;
+  readonly wallMs: number;
+  /** Simulated picoseconds per picosecond of wall time. */
+  readonly speed: number;
+  readonly events: number;
+  readonly records: number;
+  readonly clockEdges: number;
+  readonly turns: number;
+}
+
+export function runFactsOf(
+  partition: Partition,
+  threads: number,
+  wallMs: number,
+  nowPs: number,
+  efforts: readonly PartEffort[],
+): RunFacts {
+  const sum = (pick: (effort: PartEffort) => number): number =>
+    efforts.reduce((total, effort) => total + pick(effort), 0);
+  return {
+    partition,
+    threads,
+    cpus: navigator.hardwareConcurrency,
+    node: runtime().version,
+    wallMs,
+    speed: wallMs === 0 ? 0 : nowPs / (wallMs * 1e9),
+    events: sum(({ eventCount }) => eventCount),
+    records: sum(({ recordCount }) => recordCount),
+    clockEdges: sum(({ edgeCount }) => edgeCount),
+    turns: sum(({ turnCount }) => turnCount),
+  };
+}

@@ -1,0 +1,74 @@
+/** The streams of a machine's processes: made when the options ask for a timeline, else undefined. */
+import type { Hca } from '../../hw/hca/index.ts';
+import type { Nic } from '../../hw/nic/index.ts';
+import type { ChannelReader, LogicalProcess } from '../../sim/index.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import { watchHca } from './probes/hca.ts';
+import { type WatchedHost, watchHost } from './probes/host.ts';
+import { watchCable, watchEthernet, watchPcie } from './probes/links.ts';
+import { watchNic } from './probes/nic.ts';
+import { Stream, type TimelineOptions } from './stream.ts';
+
+/** Directions of a PCIe link, as their tracks are named. */
+const toDevice = 'to device';
+const toHost = 'to host';
+/** Of a cable: what comes in at the process that records it. */
+const inbound = 'in';
+
+export function hostStream(
+  options: TimelineOptions | undefined,
+  lp: LogicalProcess,
+  watched: WatchedHost,
+  { pcie }: MachineConfig,
+): Stream | undefined {
+  if (options === undefined) return undefined;
+  const stream = new Stream(lp, options);
+  watchPcie(stream, watched.port.reader, pcie.link, toHost);
+  watchHost(stream, watched);
+  return stream;
+}
+
+/** Of a slot whose host is not simulated: what crosses its link to the host. */
+export function slotStream(
+  options: TimelineOptions | undefined,
+  lp: LogicalProcess,
+  reader: ChannelReader,
+  { pcie }: MachineConfig,
+): Stream | undefined {
+  if (options === undefined) return undefined;
+  const stream = new Stream(lp, options);
+  watchPcie(stream, reader, pcie.link, toHost);
+  return stream;
+}
+
+export function hcaStream(
+  options: TimelineOptions | undefined,
+  lp: LogicalProcess,
+  hca: Hca,
+  { pcie, wire, ethernet }: MachineConfig,
+  wireReader: ChannelReader | undefined,
+): Stream | undefined {
+  if (options === undefined) return undefined;
+  const stream = new Stream(lp, options);
+  watchPcie(stream, hca.linkPort.reader, pcie.link, toDevice);
+  if (wireReader !== undefined && hca.ethernetPort !== undefined)
+    watchEthernet(stream, wireReader, ethernet, inbound);
+  else if (wireReader !== undefined) watchCable(stream, wireReader, wire, inbound);
+  watchHca(stream, hca);
+  return stream;
+}
+
+export function nicStream(
+  options: TimelineOptions | undefined,
+  lp: LogicalProcess,
+  nic: Nic,
+  { pcie, ethernet }: MachineConfig,
+  wireReader: ChannelReader,
+): Stream | undefined {
+  if (options === undefined) return undefined;
+  const stream = new Stream(lp, options);
+  watchPcie(stream, nic.linkPort.reader, pcie.link, toDevice);
+  watchEthernet(stream, wireReader, ethernet, inbound);
+  watchNic(stream, nic);
+  return stream;
+}

@@ -1,0 +1,196 @@
+/**
+ * Kinds of record of the timeline: what each is, in which category it is asked for, and what its numbers mean, declared once. A kind
+ * is known by its place in the table.
+ */
+import { operationStages } from '../../hw/hca/index.ts';
+
+/** What can be asked for. */
+export const timelineCategories = [
+  'blocks',
+  'tlps',
+  'packets',
+  'dma',
+  'doorbells',
+  'caches',
+  'checks',
+  'levels',
+  'operations',
+  'interrupts',
+  'cores',
+  'registers',
+] as const;
+export type TimelineCategory = (typeof timelineCategories)[number];
+
+export interface TimelineKind {
+  readonly category: TimelineCategory;
+  /** What a record of the kind is. */
+  readonly shape: 'interval' | 'instant' | 'level';
+  /** Its numbers, in their order. */
+  readonly values: readonly string[];
+}
+
+/** In the order of their numbers. */
+export const timelineKinds = {
+  blockBusy: { category: 'blocks', shape: 'interval', values: [] },
+  /** `reason` is a name of the track. */
+  blockStalled: { category: 'blocks', shape: 'interval', values: ['reason'] },
+  /** On the lanes of its sender; it takes effect at the other end when its last byte has left and the track's latency has passed. */
+  tlp: {
+    category: 'tlps',
+    shape: 'interval',
+    values: ['type', 'address', 'lengthBytes', 'tag', 'trafficClass', 'byteCount'],
+  },
+  updateFc: { category: 'tlps', shape: 'interval', values: ['flow', 'limit'] },
+  /** On the cable, as a TLP on its link. `flags`: 1 sent again, 2 corrupted by a fault, 4 asks for an ACK, 8 never arrives. */
+  packet: {
+    category: 'packets',
+    shape: 'interval',
+    values: ['opcode', 'destinationQpn', 'psn', 'payloadBytes', 'flags', 'syndrome'],
+  },
+  flowControl: { category: 'packets', shape: 'interval', values: ['creditLimit'] },
+  /** One that is no packet of RoCE: `flags` as of a packet, `protocol` a number of wire/frame-protocol.ts. */
+  frame: { category: 'packets', shape: 'interval', values: ['frameBytes', 'flags', 'protocol'] },
+  /** From the request to its report. `status` 0 is success. */
+  dmaRead: { category: 'dma', shape: 'interval', values: ['address', 'lengthBytes', 'status'] },
+  /** Until its last TLP was handed to the link. */
+  dmaWrite: { category: 'dma', shape: 'interval', values: ['address', 'lengthBytes'] },
+  doorbell: { category: 'doorbells', shape: 'instant', values: ['qpn'] },
+  /** A BlueFlame post, whole. */
+  blueFlame: { category: 'doorbells', shape: 'instant', values: ['qpn'] },
+  cqArm: { category: 'doorbells', shape: 'instant', values: [] },
+  eqDoorbell: { category: 'doorbells', shape: 'instant', values: [] },
+  /** A look-up that found its entry. `user` is a name of the track; `entry` the object's number or the tag. */
+  cacheHit: { category: 'caches', shape: 'instant', values: ['user', 'entry'] },
+  /** A look-up that waits for a read; asked again, it counts no second time. */
+  cacheMiss: { category: 'caches', shape: 'instant', values: ['user', 'entry'] },
+  /**
+   * A translation by key that ends an access: `answer` as below, what it found, and what it was held to, both ends of a region where there
+   * are two; -1 where there is nothing.
+   */
+  accessRefused: {
+    category: 'checks',
+    shape: 'instant',
+    values: ['user', 'key', 'answer', 'address', 'lengthBytes', 'found', 'heldTo', 'heldToEnd'],
+  },
+  /** A request of the QP `requesterQpn` that put the responder's QP into the error state: `check` by the table below. */
+  requestRefused: {
+    category: 'checks',
+    shape: 'instant',
+    values: ['qpn', 'check', 'opcode', 'psn', 'found', 'heldTo', 'requesterQpn'],
+  },
+  /** A CQE with an error, `syndrome` as in abi/cqe.ts. */
+  errorCompletion: {
+    category: 'checks',
+    shape: 'instant',
+    values: ['qpn', 'wqeCounter', 'syndrome', 'isSend'],
+  },
+  /** Entries held from now on. */
+  level: { category: 'levels', shape: 'level', values: ['entries'] },
+  /** The request became visible to the device, `ordinal` counted from 0 on its host; -1 of a frame of the kernel. */
+  posted: { category: 'operations', shape: 'instant', values: ['qpn', 'wqeCounter', 'opcode', 'ordinal'] },
+  /** Its life on the device, from posting to the departure of its CQE or, silent, to its acknowledgement. */
+  operation: {
+    category: 'operations',
+    shape: 'interval',
+    values: [
+      'qpn',
+      'wqeCounter',
+      'opcode',
+      'payloadBytes',
+      'isSilent',
+      'firstPsn',
+      'psnCount',
+      'destinationQpn',
+    ],
+  },
+  /** One stage of it, `stage` by the table below; those of an operation tile it. */
+  stage: { category: 'operations', shape: 'interval', values: ['stage', 'qpn', 'wqeCounter', 'opcode'] },
+  /** It failed, or was flushed: `syndrome` of the CQE. */
+  failed: { category: 'operations', shape: 'instant', values: ['qpn', 'wqeCounter', 'opcode', 'syndrome'] },
+  /** Software has taken the completion, `ordinal` that of the post. */
+  taken: { category: 'operations', shape: 'instant', values: ['qpn', 'wqeCounter', 'opcode', 'ordinal'] },
+  /** `step` by the table below. */
+  interrupt: { category: 'interrupts', shape: 'instant', values: ['step', 'vector'] },
+  /** A handler in the interrupt context of a core. */
+  interruptServed: { category: 'interrupts', shape: 'interval', values: ['vector', 'core'] },
+  /** A core by what its cycles went to: `cause` is a name of the track; `thread` counts the threads of the host. */
+  core: { category: 'cores', shape: 'interval', values: ['cause', 'thread'] },
+  registerWrite: {
+    category: 'registers',
+    shape: 'instant',
+    values: ['bar', 'offset', 'value', 'lengthBytes'],
+  },
+  registerRead: {
+    category: 'registers',
+    shape: 'instant',
+    values: ['bar', 'offset', 'value', 'lengthBytes'],
+  },
+} as const satisfies Readonly<Record<string, TimelineKind>>;
+
+export type TimelineKindName = keyof typeof timelineKinds;
+export const timelineKindNames = Object.keys(timelineKinds) as readonly TimelineKindName[];
+
+/** The number of each kind. */
+export const kindNumbers = Object.fromEntries(
+  timelineKindNames.map((name, number) => [name, number]),
+) as Readonly<Record<TimelineKindName, number>>;
+
+/** Steps of an interrupt, by the number that a record has: on the device up to `sent`, then on the host. */
+export const interruptSteps = [
+  'requested',
+  'moderated',
+  'masked',
+  'coalesced',
+  'dropped',
+  'sent',
+  'reachedHost',
+  'delivered',
+  'merged',
+] as const;
+export type InterruptStep = (typeof interruptSteps)[number];
+
+export const interruptStepNumbers = Object.fromEntries(
+  interruptSteps.map((name, number) => [name, number]),
+) as Readonly<Record<InterruptStep, number>>;
+
+/**
+ * Checks of a request at its responder, by the number that a record has; the first of `access` and `receive` left a record of its own.
+ * `sharedQueue`: the SRQ that an XRC request names. `broken`: no fault of the request, a queue of the responder cannot go on.
+ */
+export const requestChecks = [
+  'sequenceOrLength',
+  'readResources',
+  'qpRight',
+  'atomicAlignment',
+  'access',
+  'receive',
+  'sharedQueue',
+  'broken',
+] as const;
+export type RequestCheck = (typeof requestChecks)[number];
+
+export const requestCheckNumbers = Object.fromEntries(
+  requestChecks.map((name, number) => [name, number]),
+) as Readonly<Record<RequestCheck, number>>;
+
+/** The track of refused translations that a QP asked for. */
+export const translationsOf = (qpn: number): string => `translations for QP 0x${qpn.toString(16)}`;
+
+/** The track of requests that a device flushed unstarted: their records say no number. */
+export const flushedTrack = 'flushed';
+
+/** Answers of a translation (hw/hca/memory/translation.ts). */
+export const answerBadKey = 2;
+export const answerBadPd = 3;
+export const answerOutOfBounds = 4;
+export const answerMissingRight = 5;
+export const answerPageFault = 7;
+
+/** Stages of an operation, by the number that a record has. */
+export const stageNames: readonly string[] = operationStages;
+
+/** Bits of a packet's `flags`. */
+export const packetRetransmitted = 1;
+export const packetCorrupted = 2;
+export const packetAsksForAck = 4;
+export const packetLost = 8;

@@ -1,0 +1,183 @@
+/**
+ * Checks of a device that refuse: what a translation found and what it was held to, requests that the responder refuses, and completions
+ * with an error. They are rare, so each is noted with all that it takes to say why.
+ */
+import { EventType } from '../../abi/index.ts';
+import { ADDRESS_TOP_UNIT } from '../../base/index.ts';
+import type { Hca, QueuePair } from '../../hw/hca/index.ts';
+import { Opcode, opcodeRow, startsMessage } from '../../wire/index.ts';
+import { around } from './around.ts';
+import {
+  answerBadKey,
+  answerBadPd,
+  answerMissingRight,
+  answerOutOfBounds,
+  answerPageFault,
+  type RequestCheck,
+} from './kinds.ts';
+
+/** A translation by key that ended an access. */
+export interface NotedAccess {
+  readonly qpn: number;
+  /** Number of the block that accessed. */
+  readonly user: number;
+  readonly key: number;
+  readonly answer: number;
+  readonly address: number;
+  readonly lengthBytes: number;
+  readonly found: number;
+  readonly heldTo: number;
+  readonly heldToEnd: number;
+}
+
+/** A request that put the responder's QP into the error state, or that an unreliable connection dropped without an answer. */
+export interface NotedRefusal {
+  readonly qpn: number;
+  readonly check: RequestCheck;
+  readonly opcode: number;
+  readonly psn: number;
+  readonly found: number;
+  readonly heldTo: number;
+  readonly requesterQpn: number;
+  /** Picosecond of the epoch. */
+  readonly atPs: number;
+}
+
+/** A completion, of either queue. */
+export interface NotedCompletion {
+  readonly qpn: number;
+  readonly cq: number;
+  readonly wqeCounter: number;
+  readonly syndrome: number;
+  readonly isSend: boolean;
+  /** Picosecond of the epoch. */
+  readonly atPs: number;
+}
+
+/** Has `note` called for each translation by key that ends an access, by the QP that asked. */
+export function watchAccesses({ dataPath: { core } }: Hca, note: (access: NotedAccess) => void): void {
+  const { translator, mptCache, qps } = core;
+  translator.users.forEach((port, user) => {
+    around(port, 'translate', (translate) => (key, pd, lower, top, lengthBytes, rights, pair) => {
+      const answer = translate(key, pd, lower, top, lengthBytes, rights, pair);
+      if (answer < answerBadKey || answer === answerPageFault) return answer;
+      const address = wholeAddress(lower, top);
+      const line = mptCache.directory.find(key >>> 8);
+      const [found, heldTo, heldToEnd] = ((): readonly [number, number, number] => {
+        if (line < 0) return [key, NONE, 0];
+        const start = wholeAddress(mptCache.start[line]!, mptCache.startTop[line]!);
+        if (answer === answerBadKey)
+          return [key, mptCache.status[line] === 0 ? mptCache.key[line]! : NONE, 0];
+        if (answer === answerBadPd) return [pd, mptCache.pd[line]!, 0];
+        if (answer === answerOutOfBounds) return [address, start, start + mptCache.length[line]!];
+        return answer === answerMissingRight ? [rights, mptCache.rights[line]!, 0] : [address, NONE, 0];
+      })();
+      const qpn = qps.numberOf[pair.slot]!;
+      note({ qpn, user, key, answer, address, lengthBytes, found, heldTo, heldToEnd });
+      return answer;
+    });
+  });
+}
+
+const NONE = -1;
+
+/** Exact where programs of this machine have addresses; from 2^53 on, where guests may, the nearest number. */
+const wholeAddress = (lower: number, top: number): number => lower + top * ADDRESS_TOP_UNIT;
+
+/** Has `note` called before a request puts its QP into the error state, or is dropped in silence; see request-checks.ts. */
+export function watchRequests(
+  { dataPath: { core, blocks }, domain, lp }: Hca,
+  note: (refusal: NotedRefusal) => void,
+): void {
+  const { qps, received } = core;
+  // A send queue that cannot be read ends in the same way, and is no request of the peer's.
+  let isOwnQueue = false;
+  around(blocks.errors, 'queueFailed', (queueFailed) => (qp, cycle) => {
+    isOwnQueue = true;
+    queueFailed(qp, cycle);
+    isOwnQueue = false;
+  });
+  around(blocks.errors, 'refused', (refused) => (qp, eventType, cycle) => {
+    if (isOwnQueue) return refused(qp, eventType, cycle);
+    const pair = qps.rows[qp]!;
+    const [check, found, heldTo] = ((): readonly [RequestCheck, number, number] => {
+      const foreign = pair.serviceBits === xrcService ? foreignQueue(core, pair) : undefined;
+      if (eventType === EventType.WQ_ACCESS_ERROR) return foreign ?? ['access', 0, 0];
+      if (eventType === EventType.WQ_CATAS_ERROR) return ['broken', 0, 0];
+      if (eventType !== EventType.WQ_INVAL_REQ_ERROR) return ['receive', 0, 0];
+      const name = opcodeRow(received.opcode)?.name ?? '';
+      const isAtomic = /^RC_(MASKED_)?(COMPARE_SWAP|FETCH_ADD)$/.test(name);
+      const isRead = name === 'RC_RDMA_READ_REQUEST';
+      const underWay = blocks.responses.newCount(qp);
+      if ((isAtomic || isRead) && underWay >= pair.readResourcesMax)
+        return ['readResources', underWay + 1, pair.readResourcesMax];
+      const right = isAtomic ? RIGHT_ATOMIC : isRead ? RIGHT_READ : name.includes('WRITE') ? RIGHT_WRITE : 0;
+      if (isAtomic && received.virtualAddress % 8 !== 0)
+        return ['atomicAlignment', wholeAddress(received.virtualAddress, received.virtualAddressTop), 8];
+      if ((pair.remoteRights & right) !== right && received.payloadBytes <= pair.mtuBytes)
+        return ['qpRight', right, pair.remoteRights];
+      return ['sequenceOrLength', received.payloadBytes, pair.mtuBytes];
+    })();
+    note({
+      qpn: qps.numberOf[qp]!,
+      check,
+      // The receiver has made that of RC of an opcode of XRC.
+      opcode: received.opcode | pair.serviceBits,
+      psn: received.psn,
+      found,
+      heldTo,
+      requesterQpn: pair.remoteQpn,
+      atPs: domain.clock.edgePs(cycle),
+    });
+    refused(qp, eventType, cycle);
+  });
+  around(core.transport, 'count', (count) => (name) => {
+    count(name);
+    if (name !== 'unreliableRefused') return;
+    const { opcode, psn, destinationQpn: qpn } = received;
+    const { remoteRights, remoteQpn: requesterQpn } = qps.rows[qps.slotOf(qpn)]!;
+    // An unreliable connection has SEND, which needs no right, and WRITE.
+    const isOfQp = (remoteRights & RIGHT_WRITE) === 0;
+    const [check, found, heldTo]: readonly [RequestCheck, number, number] = isOfQp
+      ? ['qpRight', RIGHT_WRITE, remoteRights]
+      : ['access', 0, 0];
+    note({ qpn, check, opcode, psn, found, heldTo, requesterQpn, atPs: lp.nowPs });
+  });
+}
+
+/** Upper bits of the opcodes of XRC. */
+const xrcService = Opcode.XRC_SEND_FIRST;
+
+/** The domain of the SRQ that an XRC request names, and that of the QP, where they are not the same; undefined where they are. */
+function foreignQueue(
+  { srqs, received }: Hca['dataPath']['core'],
+  pair: QueuePair,
+): readonly [RequestCheck, number, number] | undefined {
+  const srq = srqs.slotOf(received.sharedReceiveQueue);
+  const domain = srq === -1 ? NONE : srqs.xrcDomain[srq]!;
+  const isOther = !startsMessage(received.opcode) && srqs.numberOf[srq] !== pair.srqn;
+  return domain !== pair.xrcDomain || isOther ? ['sharedQueue', domain, pair.xrcDomain] : undefined;
+}
+
+/** Rights of a QP for its peer, as QPC has them (hw/hca/objects/qp-table.ts). */
+const RIGHT_READ = 1;
+const RIGHT_WRITE = 2;
+const RIGHT_ATOMIC = 4;
+
+/** Has `note` called for each completion of both queues, before it is posted. */
+export function watchCompletions(
+  { dataPath: { core, blocks }, domain }: Hca,
+  note: (completion: NotedCompletion) => void,
+): void {
+  around(blocks.completions, 'post', (post) => (posted, cycle) => {
+    note({
+      qpn: core.qps.numberOf[posted.qp]!,
+      cq: posted.cq,
+      wqeCounter: posted.wqeCounter,
+      syndrome: posted.syndrome,
+      isSend: posted.isSend,
+      atPs: domain.clock.edgePs(cycle),
+    });
+    post(posted, cycle);
+  });
+}

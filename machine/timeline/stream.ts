@@ -1,0 +1,87 @@
+/** The stream of one process of a machine: an observation log that takes only the categories that were asked for. */
+import {
+  type Clock,
+  type LogicalProcess,
+  ObservationLog,
+  type ObservationTrack,
+  type ProcessObservations,
+} from '../../sim/index.ts';
+import { kindNumbers, type TimelineCategory, type TimelineKindName, timelineCategories } from './kinds.ts';
+
+/** What to record of a machine, and how much: plain data. */
+export interface TimelineOptions {
+  /** Left out: all. */
+  readonly categories?: readonly TimelineCategory[];
+  /** What lies wholly outside of this time since power-on, in picoseconds, is left out. Left out: all the time. */
+  readonly fromPs?: number;
+  readonly toPs?: number;
+  /** Records kept of each process; default {@link timelineRecordsMax}. Those that come later are counted. */
+  readonly recordsMax?: number;
+  /** Takes the records of each process, `recordsMax` at a time; only in partition `single`. Left out: {@link Machine.timeline}. */
+  readonly sink?: (observations: ProcessObservations) => void;
+  /** Called within each post of a send request, of which it is the number on its host: the stack shows who posts. Only in partition `single`. */
+  readonly onPost?: (node: number, ordinal: number) => void;
+}
+
+export const timelineRecordsMax = 200_000;
+
+export class Stream {
+  readonly lp: LogicalProcess;
+  readonly #log: ObservationLog;
+  readonly #categories: ReadonlySet<TimelineCategory>;
+
+  readonly #onPost: TimelineOptions['onPost'];
+
+  constructor(lp: LogicalProcess, options: TimelineOptions) {
+    this.#onPost = options.onPost;
+    const { fromPs = 0, toPs = Number.POSITIVE_INFINITY, recordsMax = timelineRecordsMax } = options;
+    this.lp = lp;
+    this.#log = new ObservationLog(lp.name, lp, { recordsMax, fromPs, toPs, sink: options.sink });
+    this.#categories = new Set(options.categories ?? timelineCategories);
+  }
+
+  has(category: TimelineCategory): boolean {
+    return this.#categories.has(category);
+  }
+
+  track(group: string, name: string, rest: Omit<ObservationTrack, 'group' | 'name'> = {}): number {
+    return this.#log.track(group, name, rest);
+  }
+
+  /** Notes what lasts from one instant of the epoch to another. */
+  interval(
+    kind: TimelineKindName,
+    track: number,
+    fromPs: number,
+    toPs: number,
+    ...numbers: readonly number[]
+  ): void {
+    this.#log.note(kindNumbers[kind], track, fromPs, toPs - fromPs, ...numbers);
+  }
+
+  /** Notes what happens at an instant of the epoch. */
+  instant(kind: TimelineKindName, track: number, atPs: number, ...numbers: readonly number[]): void {
+    this.#log.note(kindNumbers[kind], track, atPs, 0, ...numbers);
+  }
+
+  /** Notes, by edges of a clock, what lasts from one to another. */
+  cycles(kind: TimelineKindName, track: number, clock: Clock, from: number, to: number, a = 0, b = 0): void {
+    const fromPs = clock.edgePs(from);
+    this.#log.note(kindNumbers[kind], track, fromPs, clock.edgePs(to) - fromPs, a, b);
+  }
+
+  /** A host posts its send request of this number. */
+  posted(ordinal: number): void {
+    this.#onPost?.(Number(this.lp.name.replace(/^\D+/, '')), ordinal);
+  }
+
+  addOpenEnd(noteOpen: () => void): void {
+    this.#log.addOpenEnd(noteOpen);
+  }
+
+  /** What was noted so far; where there is a sink, it gets that, and nothing is left. */
+  collect(): ProcessObservations {
+    this.#log.flush();
+    return this.#log.collect();
+  }
+}

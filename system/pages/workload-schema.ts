@@ -1,4 +1,0 @@
-/** The published JSON Schema of workloads, which `npm run schemas` writes with those of outputs (json-schemas.ts). */
-import { workloadSchema } from '../workloads/index.ts';
-
-export const workloadSchemaText = (): string => `${JSON.stringify(workloadSchema(), null, 1)}\n`;

@@ -1,0 +1,84 @@
+/**
+ * What marked operations have cost: each TLP that a link has counted has one owner, an operation of a player or none, class by class;
+ * and the CQE of a request that ended well is its operation's. The TLPs of a read or a write are its owner's as it is asked for: where a
+ * read fails, or a reset drops what the DMA engines hold, the rest is not sent, and the owner has more than the link.
+ */
+import { trafficClassNames } from '../../hw/dma/index.ts';
+import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
+import { IBV_WC_SUCCESS } from '../../userlib/index.ts';
+import type { Costs, Played } from '../run-story.ts';
+import { sceneOf } from '../scenes/index.ts';
+import { peerOfQp, type Story } from '../story.ts';
+import { hasLateReads } from './ending.ts';
+
+/** Of a device's TLPs no operation is asked for: completions of registers, and what the slot itself says. */
+const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
+/** These are writes, which do not fail at the device, but for its reset. */
+const isWritten: ReadonlySet<string> = new Set(['cqe', 'eqe', 'payloadWrite']);
+const attributedNames = trafficClassNames.filter((name) => !unattributed.has(name));
+
+/** @returns nothing where costs were not attributed */
+export function judgeCosts(played: Played): string[] {
+  const { story, costs, report, error } = played;
+  if (costs === undefined || error !== undefined) return [];
+  const mayFail = readsMayFail(story);
+  const mayDrop = mayBeReset(story);
+  return report.nodes.flatMap(({ pcie }, node) => {
+    const owned = ownedTlps(story, costs, node);
+    const found = attributedNames.flatMap((name) => {
+      const counted = pcie.toHost.classes[name]?.tlps ?? 0;
+      const isMore = (mayDrop || (mayFail && !isWritten.has(name))) && owned(name) > counted;
+      return owned(name) === counted || isMore
+        ? []
+        : [`node ${node}: ${owned(name)} TLPs of class ${name} have an owner, its link counted ${counted}`];
+    });
+    const ofOperations = ownedTlps(story, { ...costs, others: [] }, node)('cqe');
+    const due = completedSends(played, node);
+    if (ofOperations < due)
+      found.push(`node ${node}: ${ofOperations} CQEs are of operations, ${due} requests in them ended well`);
+    return found;
+  });
+}
+
+/** Reads are refused, poisoned or given up, or the device is taken away from under them. */
+const readsMayFail = (story: Story): boolean =>
+  story.climate === 'broken' ||
+  story.faults.some((fault) => 'read' in fault) ||
+  hasLateReads(story) ||
+  (story.scene !== undefined && sceneOf(story.scene).hasRefusedReads === true);
+
+/** A device leaves its slot, or a scene resets it. */
+const mayBeReset = ({ faults, scene }: Story): boolean =>
+  faults.some((fault) => 'device' in fault) || (scene !== undefined && sceneOf(scene).hasResets === true);
+
+/** Completions of marked requests that a node's players took. */
+const completedSends = ({ story, seen }: Played, node: number): number =>
+  story.programs.reduce((sum, { node: at }, program) => {
+    const observations = seen[program];
+    if (at !== node || observations === null || observations === undefined) return sum;
+    const posted = new Set(observations.posts.map(({ id }) => id));
+    const ended = observations.completions.filter(
+      ({ id, status }) => posted.has(id) && status === IBV_WC_SUCCESS,
+    );
+    return sum + ended.length;
+  }, 0);
+
+/** TLPs of a class that a node's device sent: those of all owners together. */
+function ownedTlps(story: Story, { operations, others }: Costs, node: number): (name: string) => number {
+  const costs: DeviceCost[] = operations.flatMap((cost) => [
+    ...(cost.node === node ? [cost] : []),
+    ...(receiverOf(story, cost) === node ? [cost.peer] : []),
+  ]);
+  for (const other of others) if (other.node === node) costs.push(other.control, other.unmarked);
+  return (name) =>
+    costs.reduce((sum, { readTlps, writeTlps }) => sum + (readTlps[name] ?? 0) + (writeTlps[name] ?? 0), 0);
+}
+
+/** The node that received what an operation sent: the own one, where a program's QP is connected to another of its own. */
+function receiverOf(story: Story, { node, program, name }: OperationCost): number {
+  const [index, qp] = [/^player(\d+)$/.exec(program), /^post on QP (\d+)$/.exec(name)].map((match) =>
+    Number(match?.[1]),
+  ) as [number, number];
+  const peer = peerOfQp(story, index, qp);
+  return peer === undefined ? 1 - node : story.programs[peer.program]!.node;
+}

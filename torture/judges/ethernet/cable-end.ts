@@ -1,0 +1,31 @@
+/** What passed one end of a cable of Ethernet, as a capture has it. */
+import { readCapture } from '../../../analyser/capture/index.ts';
+
+/** A frame without its FCS. */
+export interface SeenFrame {
+  /** When its last bit passed this end. */
+  readonly atPs: bigint;
+  readonly bytes: Uint8Array;
+  /** What the capture says of its fate; empty: nothing happened to it. */
+  readonly note: string;
+}
+
+export interface CableEnd {
+  readonly node: number;
+  /** Whether all that passed is here. */
+  readonly isWhole: boolean;
+  readonly sent: readonly SeenFrame[];
+  readonly received: readonly SeenFrame[];
+}
+
+/** @param file a capture of all ends, in the order of the nodes */
+export function cableEndsOf(file: Uint8Array): CableEnd[] {
+  const { interfaces, frames } = readCapture(file);
+  return interfaces.map(({ droppedPackets }, node) => {
+    const of = (direction: 'inbound' | 'outbound'): SeenFrame[] =>
+      frames
+        .filter((frame) => frame.interface === node && frame.direction === direction)
+        .map(({ timePs, bytes, comment }) => ({ atPs: timePs, bytes, note: comment }));
+    return { node, isWhole: droppedPackets === 0, sent: of('outbound'), received: of('inbound') };
+  });
+}

@@ -1,0 +1,25 @@
+/** What was played, with another capture of the cable than was made: for specs of judges that read it. */
+import { readCapture, writeCapture } from '../../../analyser/capture/index.ts';
+import type { Played } from '../../run-story.ts';
+
+export type Frame = ReturnType<typeof readCapture>['frames'][number];
+
+/** @param change what becomes of the frames; those that it is given it must not alter */
+export function withFrames(played: Played, change: (frames: Frame[]) => Frame[]): Played {
+  const { interfaces, frames } = readCapture(played.capture!);
+  const kept = interfaces.map(({ linkType, name, droppedPackets }) => ({
+    linkType,
+    name,
+    description: name,
+    bitsPerSecond: 1n,
+    droppedPackets,
+  }));
+  const packets = change([...frames]).map(({ interface: at, timePs, direction, bytes, comment }) => ({
+    interface: at,
+    timePs,
+    direction: direction === 'outbound' ? ('outbound' as const) : ('inbound' as const),
+    bytes,
+    comment,
+  }));
+  return { ...played, capture: writeCapture('', kept, packets) };
+}

@@ -1,0 +1,111 @@
+/** How long programs wait for events that may never come, by the attributes of the story's QPs. */
+import { psPerMs, psPerNs, psPerSecond } from '../base/index.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
+import { lossesOf } from './cable-faults.ts';
+import { mayDropFrames } from './ethernet-cable.ts';
+import { isOnDemandArea, lengthOf, mtuBytes, type QpPlan, type Story, sendsOf } from './story.ts';
+import { rnrDelayPs } from './verbs-model.ts';
+
+/** For what no attribute bounds: commands, the peers' set-up, slow hardware. */
+export const basePatiencePs = 200 * psPerMs;
+
+/** IBTA 9.7.6.1.3: a time-out of code t lasts between one and four times 4.096 µs × 2^t. */
+const ackTimeoutUnitNs = 4096;
+/** None is longer than the standard's longest. */
+const ackTimeoutMaxPs = ackTimeoutUnitNs * psPerNs * 2 ** 31;
+
+/**
+ * The least that a time-out of this code lasts; 0: there is none.
+ * @param set of the story: a card may count in another unit than the standard's, and have a least code
+ */
+export function ackTimeoutPs(code: number, set: ParameterValues = {}): number {
+  if (code === 0) return 0;
+  const unitPs = Number(set['hca.ackTimeoutUnitNs'] ?? ackTimeoutUnitNs) * psPerNs;
+  return Math.min(unitPs * 2 ** Math.max(code, Number(set['hca.ackTimeoutCodeMin'] ?? 1)), ackTimeoutMaxPs);
+}
+
+/** The longest RNR delay has code 0 (IBTA 9.7.5.2.8, table 45). */
+const rnrDelayMaxPs = ({ set }: Story): number => rnrDelayPs(0, set);
+const pageBytes = 4096;
+
+/**
+ * How long nothing may move, by the attributes: all retries of the slowest QP, each after at most four time-outs, and all
+ * RNR delays; one more of these for each page on demand that a message may meet; one time-out for each packet where the cable
+ * stays bad; a second to ask for a neighbour again, where frames may be missing; and something for slow hardware.
+ */
+export function patienceOf(story: Story): number {
+  let most = 0;
+  for (const { qps } of story.programs)
+    for (const { transport, timeout, retryCount, rnrRetry } of qps)
+      if (transport === 'RC')
+        most = Math.max(
+          most,
+          4 * (retryCount + 2) * ackTimeoutPs(timeout, story.set) + (rnrRetry + 2) * rnrDelayMaxPs(story),
+        );
+  const hasDemand = story.programs.some(({ areas }) => areas.some(isOnDemandArea));
+  return (
+    basePatiencePs +
+    most +
+    (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs(story) : 0) +
+    (Number.isFinite(lossesOf(story)) ? 0 : badCablePs(story)) +
+    (mayDropFrames(story) ? psPerSecond : 0)
+  );
+}
+
+/** On a cable that stays bad each packet of the longest message may have to be waited for by a time-out of its own. */
+function badCablePs(story: Story): number {
+  let most = 0;
+  for (const { program, qp, plan } of sendsOf(story)) {
+    const { transport, mtu, timeout } = story.programs[program]!.qps[qp]!;
+    if (transport !== 'RC') continue;
+    const packets = Math.ceil(lengthOf(plan.sges) / mtuBytes(mtu));
+    most = Math.max(most, packets * 4 * ackTimeoutPs(timeout, story.set));
+  }
+  return most;
+}
+
+/** Pages that the longest message covers at the most, where it is gathered or scattered in pieces, too. */
+function messagePagesMax(story: Story): number {
+  const pages = [...sendsOf(story)].map(({ plan }) => lengthOf(plan.sges) / pageBytes + 2 * plan.sges.length);
+  return Math.ceil(Math.max(0, ...pages));
+}
+
+/** A program may wait so many times as long for its peers as for its own requests. */
+export const peerPatienceFactor = 16;
+/** RNR NAKs that one wait may bring: each takes some fifteen steps of a story's 25 million … */
+const rnrNaksMax = 500_000;
+/** … and three thousand where long requests follow the one that is put off, and are sent again with it. */
+const longRnrNaksMax = 4000;
+
+/**
+ * Where packets come twice or operations are refused, a receive may be missing for good, and a peer whose RNR retries have no
+ * end then asks for it until the programs lose patience; where packets get lost it asks for as long as a time-out of the program that
+ * is to post the receive. In stories of long time-outs it asks less often.
+ */
+export function withBearableRnr(story: Story): Story {
+  const { climate, programs, set } = story;
+  if (climate !== 'broken' && climate !== 'lossy') return story;
+  const longestPs = Math.max(
+    ...programs.flatMap(({ qps }) =>
+      qps.map(({ transport, timeout }) => (transport === 'RC' ? 4 * ackTimeoutPs(timeout, set) : 0)),
+    ),
+  );
+  const forGoodPs = climate === 'broken' ? (peerPatienceFactor * patienceOf(story)) / rnrNaksMax : 0;
+  const leastPs = Math.max(forGoodPs, longestPs / longRnrNaksMax);
+  const isEndless = programs.some(({ qps }) =>
+    qps.some(({ transport, rnrRetry }) => transport === 'RC' && rnrRetry === 7),
+  );
+  if (!isEndless) return story;
+  const slowed = (qp: QpPlan): QpPlan =>
+    rnrDelayPs(qp.rnrTimer, set) >= leastPs ? qp : { ...qp, rnrTimer: codeOfAtLeast(leastPs, story) };
+  return {
+    ...story,
+    programs: programs.map((program) => ({ ...program, qps: program.qps.map(slowed) })),
+  };
+}
+
+/** The shortest delay that is long enough; code 0, the longest, when none is. */
+function codeOfAtLeast(ps: number, { set }: Story): number {
+  for (let code = 1; code < 32; code++) if (rnrDelayPs(code, set) >= ps) return code;
+  return 0;
+}

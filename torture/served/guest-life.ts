@@ -1,0 +1,237 @@
+/**
+ * A guest's machine at the socket: its memory, mapped and watched, its interrupts, and the registers of the device as its
+ * driver reaches them. Both the well-behaved and the rough guests act through it.
+ */
+import { closeSync } from 'node:fs';
+import {
+  bar0,
+  type CommandName,
+  hcr,
+  hcrGoOffset,
+  mailboxBytes,
+  Opcode,
+  pollingToken,
+} from '../../abi/index.ts';
+import { viewOf } from '../../base/index.ts';
+import {
+  createEventfd,
+  drainEventfd,
+  INTERRUPT_MSIX,
+  REGION_BAR0,
+  REGION_CONFIG,
+  type VfioUserClient,
+} from '../../guests/slot/index.ts';
+import { GuestRam } from './guest-ram.ts';
+import type { ServedDevice } from './served-device.ts';
+
+export const REGION_BAR2 = REGION_BAR0 + 2;
+const bar0Address = 0xfe00_0000;
+const bar2Address = 0xe000_0000;
+/** Of the file; the guest's memory begins at address 0 and is shorter, so that there is something behind it. */
+const ramFileBytes = 8 << 20;
+export const ramBytes = 7 << 20;
+const vectorCount = 4;
+const ramFill = 0x5a;
+/** As memory is mapped at first: in pieces, so that some can go while others stay. */
+const pieceBytes = 1 << 20;
+export const initialMappings: readonly { readonly address: number; readonly sizeBytes: number }[] =
+  Array.from({ length: ramBytes / pieceBytes }, (_, piece) => ({
+    address: piece * pieceBytes,
+    sizeBytes: pieceBytes,
+  }));
+
+/** Mailboxes of commands. */
+export const inBoxAddress = 0x1000;
+const outBoxAddress = 0x2000;
+
+export interface CommandOptions {
+  readonly inputModifier?: number;
+  readonly opcodeModifier?: number;
+  readonly inBox?: Uint8Array;
+  readonly inParam?: number;
+  /** Bytes of the out box to read; without them there is none. */
+  readonly outBytes?: number;
+}
+
+export interface CommandOutcome {
+  /** NOT_ENDED: it was still running when the patience was over. UNREACHABLE: the register was not there. */
+  readonly status: number;
+  readonly out: bigint;
+  readonly outBox: Uint8Array;
+}
+
+export const NOT_ENDED = -1;
+/** The register reads all ones: no device answers. */
+export const UNREACHABLE = -2;
+const hcrImage = new Uint8Array(hcr.sizeBytes);
+const hcrView = viewOf(hcrImage);
+const noBox = new Uint8Array(mailboxBytes);
+/** Looks at the register while a command runs, a millisecond apart: the longest takes one. */
+const usualPatience = 20;
+const pollMs = 1;
+
+export class GuestLife {
+  readonly device: ServedDevice;
+  readonly client: VfioUserClient;
+  readonly ram = new GuestRam(ramFileBytes, ramFill);
+  readonly eventfds: readonly number[] = Array.from({ length: vectorCount }, createEventfd);
+  /** What the next command writes to the HCR's toggle bit; undefined: the register is to be asked. */
+  #nextToggle: number | undefined;
+  /** How often the register of commands is looked at before a command is abandoned. */
+  patience = usualPatience;
+  /** What each store carries instead of its value, and what is written into memory instead: for guests that go mad. */
+  distort: (bytes: Uint8Array) => Uint8Array = (bytes) => bytes;
+
+  constructor(device: ServedDevice) {
+    this.device = device;
+    this.client = device.connect();
+  }
+
+  /** Version, memory, interrupts: what QEMU says before its guest runs. */
+  attach(): void {
+    this.client.handshake();
+    for (const { address, sizeBytes } of initialMappings) this.map(address, sizeBytes, address);
+    this.client.setEventfds(INTERRUPT_MSIX, 0, vectorCount, this.eventfds);
+  }
+
+  /** Maps a part of the memory; what the server answers. */
+  map(address: number, sizeBytes: number, fileOffset: number, writable = 1): number {
+    const errno = this.client.map(
+      {
+        address: BigInt(address),
+        sizeBytes: BigInt(sizeBytes),
+        readable: 1,
+        writable,
+        fileOffset: BigInt(fileOffset),
+      },
+      this.ram.descriptor,
+    );
+    if (errno === 0 && writable === 1) this.ram.mapped(fileOffset, sizeBytes);
+    return errno;
+  }
+
+  /** Firmware: power on, addresses of the BARs, memory decoding, bus mastering, MSI-X. */
+  enable(): void {
+    this.writeConfig(0x44, 2, 0);
+    for (const [at, address] of [bar0Address, bar2Address].entries()) {
+      this.writeConfig(0x10 + 8 * at, 4, address);
+      this.writeConfig(0x14 + 8 * at, 4, 0);
+    }
+    this.writeConfig(0x04, 2, 6);
+    this.writeConfig(0x9e, 2, 0x8000);
+    this.forgetToggle();
+  }
+
+  readConfig(offset: number, lengthBytes: number): Uint8Array {
+    const bytes = this.client.read(REGION_CONFIG, offset, lengthBytes);
+    return typeof bytes === 'number' ? new Uint8Array(0) : bytes;
+  }
+
+  writeConfig(offset: number, lengthBytes: number, value: number): void {
+    const bytes = Buffer.alloc(lengthBytes);
+    bytes.writeUIntLE(value >>> 0, 0, lengthBytes);
+    this.client.post(REGION_CONFIG, offset, bytes);
+  }
+
+  /** A big-endian register of BAR0; all ones when there is no answer. */
+  read32(offset: number): number {
+    const bytes = this.client.read(REGION_BAR0, offset, 4);
+    return typeof bytes === 'number' || bytes.length < 4 ? 0xffff_ffff : Buffer.from(bytes).readUInt32BE();
+  }
+
+  write32(offset: number, value: number): void {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32BE(value >>> 0);
+    this.store(REGION_BAR0, offset, bytes);
+  }
+
+  /** Posted, as a guest's stores are. */
+  store(region: number, offset: number, bytes: Uint8Array): void {
+    this.client.post(region, offset, this.distort(bytes));
+  }
+
+  /** Into memory. */
+  put(address: number, bytes: Uint8Array): void {
+    this.ram.write(address, this.distort(bytes));
+  }
+
+  /** The toggle bit of the HCR may have changed by other means than commands. */
+  forgetToggle(): void {
+    this.#nextToggle = undefined;
+  }
+
+  /** Posts a command. */
+  post(name: CommandName | number, options: CommandOptions = {}): void {
+    const { inputModifier = 0, opcodeModifier = 0, inBox, outBytes } = options;
+    if (inBox !== undefined) this.put(inBoxAddress, inBox);
+    const base = bar0.registers.hcr.offset;
+    const toggle = this.#nextToggle ?? 1 - ((this.read32(base + hcrGoOffset) >>> 21) & 1);
+    this.#nextToggle = 1 - toggle;
+    const { fields } = hcr;
+    fields.inParam.setNumber(hcrView, 0, options.inParam ?? (inBox === undefined ? 0 : inBoxAddress));
+    fields.inputModifier.set(hcrView, 0, inputModifier);
+    fields.outParam.setNumber(hcrView, 0, outBytes === undefined ? 0 : outBoxAddress);
+    fields.token.set(hcrView, 0, pollingToken);
+    fields.go.set(hcrView, 0, 1);
+    fields.toggle.set(hcrView, 0, toggle);
+    fields.opcodeModifier.set(hcrView, 0, opcodeModifier);
+    fields.opcode.set(hcrView, 0, typeof name === 'number' ? name : Opcode[name]);
+    for (let at = 0; at < hcr.sizeBytes; at += 4)
+      this.client.postLater(REGION_BAR0, base + at, this.distort(hcrImage.subarray(at, at + 4)));
+    this.client.flush();
+  }
+
+  /** Posts a command and waits for its end. */
+  command(name: CommandName | number, options: CommandOptions = {}): CommandOutcome {
+    if (options.outBytes !== undefined) this.ram.write(outBoxAddress, noBox);
+    const status = this.statusOf(name, options);
+    const base = bar0.registers.hcr.offset;
+    return {
+      status,
+      out: (BigInt(this.read32(base + 12)) << 32n) | BigInt(this.read32(base + 16)),
+      outBox: this.ram.read(outBoxAddress, options.outBytes ?? 0),
+    };
+  }
+
+  /** Posts a command and waits for its end; its status alone, {@link NOT_ENDED} or {@link UNREACHABLE}. */
+  statusOf(name: CommandName | number, options: CommandOptions = {}): number {
+    this.post(name, options);
+    this.device.turn();
+    const goAddress = bar0.registers.hcr.offset + hcrGoOffset;
+    let last = this.read32(goAddress);
+    for (let look = 0; (last & (1 << 23)) !== 0 && last !== 0xffff_ffff && look < this.patience; look++) {
+      this.device.pass(pollMs);
+      last = this.read32(goAddress);
+    }
+    if ((last & (1 << 23)) === 0) return last >>> 24;
+    this.forgetToggle();
+    return last === 0xffff_ffff ? UNREACHABLE : NOT_ENDED;
+  }
+
+  /** All that was sent is carried out; its answers are no longer awaited. */
+  synchronise(): void {
+    if (!this.client.hasUnanswered) return;
+    this.client.flush();
+    this.device.settle();
+    this.client.forget();
+  }
+
+  /** How often each vector was raised since it was asked last. */
+  raised(): number[] {
+    return this.eventfds.map(drainEventfd);
+  }
+
+  /** The guest's machine goes, as by a killed QEMU. */
+  leave(): void {
+    this.client.close();
+    this.device.settle();
+    this.ram.forsaken();
+  }
+
+  /** Gives back what this process holds of it, whatever has happened. */
+  close(): void {
+    this.client.close();
+    this.ram.close();
+    for (const descriptor of this.eventfds) closeSync(descriptor);
+  }
+}

@@ -1,0 +1,31 @@
+/** One story in a worker: an order by seed or in full, and what came of it as plain data. */
+import '../runtime/node.ts';
+import { type Coverage, coverageOf, noCoverage } from './coverage.ts';
+import type { Finding } from './finding.ts';
+import { runStory } from './run-story.ts';
+import type { Climate } from './story.ts';
+import { plain, storyOfSeed } from './story-of-seed.ts';
+
+export interface StoryOrder {
+  readonly seed: number;
+  /** Name of the scene to be played; left out: what the seed draws. */
+  readonly scene?: string;
+  /** Without shortcuts. */
+  readonly isPlain?: true;
+}
+
+export interface StoryOutcome {
+  readonly seed: number;
+  readonly climate: Climate;
+  readonly findings: readonly Finding[];
+  readonly refused: string | undefined;
+  readonly coverage: Coverage;
+}
+
+export default async function tellStory({ seed, scene, isPlain }: StoryOrder): Promise<StoryOutcome> {
+  const drawn = storyOfSeed(seed, scene);
+  const story = isPlain === true ? plain(drawn) : drawn;
+  const { findings, refused, played } = await runStory(story);
+  const coverage = played === undefined ? noCoverage : coverageOf(played);
+  return { seed, climate: story.climate, findings, refused, coverage };
+}

@@ -1,0 +1,128 @@
+/**
+ * A small reference model of the verbs: what a work request may end in, given what is wrong with it and what happened to its
+ * connection. Source: InfiniBand Architecture Specification 1.3, volume 1, 9.7.5.2, 9.9.2, 9.9.3, 10.6.5, 10.6.7 and 10.10, 11.6.2;
+ * written from the standard, not from the device.
+ */
+import { psPerNs } from '../base/index.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
+import {
+  IBV_WC_BIND_MW,
+  IBV_WC_COMP_SWAP,
+  IBV_WC_FETCH_ADD,
+  IBV_WC_LOC_ACCESS_ERR,
+  IBV_WC_LOC_LEN_ERR,
+  IBV_WC_LOC_PROT_ERR,
+  IBV_WC_LOC_QP_OP_ERR,
+  IBV_WC_LOCAL_INV,
+  IBV_WC_MW_BIND_ERR,
+  IBV_WC_RDMA_READ,
+  IBV_WC_RDMA_WRITE,
+  IBV_WC_RECV,
+  IBV_WC_RECV_RDMA_WITH_IMM,
+  IBV_WC_REM_ACCESS_ERR,
+  IBV_WC_REM_INV_REQ_ERR,
+  IBV_WC_REM_OP_ERR,
+  IBV_WC_RETRY_EXC_ERR,
+  IBV_WC_SEND,
+  IBV_WR_ATOMIC_CMP_AND_SWP,
+  IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_BIND_MW,
+  IBV_WR_LOCAL_INV,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+} from '../userlib/index.ts';
+import type { Flaw } from './story.ts';
+
+/** With which error a flawed request ends at the requester, when it is the first to fail on its QP. */
+export const endOfFlaw: Readonly<Record<Flaw, readonly number[]>> = {
+  none: [],
+  localKey: [IBV_WC_LOC_PROT_ERR],
+  localBounds: [IBV_WC_LOC_PROT_ERR],
+  localRight: [IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_ACCESS_ERR],
+  remoteKey: [IBV_WC_REM_ACCESS_ERR],
+  remoteBounds: [IBV_WC_REM_ACCESS_ERR],
+  remoteRight: [IBV_WC_REM_ACCESS_ERR],
+  // A function that the responder's QP does not support (table 60).
+  qpRight: [IBV_WC_REM_INV_REQ_ERR],
+  foreignKey: [IBV_WC_REM_ACCESS_ERR],
+  misaligned: [IBV_WC_REM_INV_REQ_ERR],
+  tooLong: [IBV_WC_REM_INV_REQ_ERR],
+  oldLocalKey: [IBV_WC_LOC_PROT_ERR],
+  oldRemoteKey: [IBV_WC_REM_ACCESS_ERR],
+  windowKey: [IBV_WC_REM_ACCESS_ERR],
+  windowBounds: [IBV_WC_REM_ACCESS_ERR],
+  windowRight: [IBV_WC_REM_ACCESS_ERR],
+  bindBounds: [IBV_WC_MW_BIND_ERR],
+  bindRight: [IBV_WC_MW_BIND_ERR],
+  // A memory management operation error (11.6.2).
+  invalidKey: [IBV_WC_MW_BIND_ERR],
+  // The responder says nothing and takes nothing more (9.9.3, class J).
+  remoteInvalidKey: [IBV_WC_RETRY_EXC_ERR],
+};
+
+/** What may have become of a request whose window is taken back meanwhile; what a READ still brings may fail in the middle. */
+export const endsOfLostWindow: readonly number[] = [IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR];
+
+/** Flaws of requests that carry no data, or where it does not matter how much. */
+export const isFlawOfAnyLength = (flaw: Flaw): boolean =>
+  ['misaligned', 'qpRight', 'bindBounds', 'bindRight', 'invalidKey', 'remoteInvalidKey'].includes(flaw);
+
+/** Requests that end on their own side: nothing of them crosses the cable. */
+export const isLocal = (opcode: number): boolean => opcode === IBV_WR_BIND_MW || opcode === IBV_WR_LOCAL_INV;
+
+/** Flaws that the responder finds: it answers with a NAK and goes to the error state as well (9.9.3, class C). */
+export const isFoundByResponder = (flaw: Flaw): boolean =>
+  flaw !== 'none' && !flawsOfRequester.includes(flaw);
+
+const flawsOfRequester: readonly Flaw[] = [
+  'localKey',
+  'localBounds',
+  'localRight',
+  'oldLocalKey',
+  'bindBounds',
+  'bindRight',
+  'invalidKey',
+];
+
+/** What a receive ends in that the message does not fit, or whose buffers are not good. */
+export const endsOfBadReceive: readonly number[] = [
+  IBV_WC_LOC_LEN_ERR,
+  IBV_WC_LOC_PROT_ERR,
+  IBV_WC_LOC_QP_OP_ERR,
+];
+
+/** What a receive ends in whose message names a key that is not to be invalidated. */
+export const endOfBadInvalidation: number = IBV_WC_REM_INV_REQ_ERR;
+
+/** What its sender ends in (9.9.3: remote operational error, invalid request). */
+export const endsOfBadReceiver: readonly number[] = [IBV_WC_REM_OP_ERR, IBV_WC_REM_INV_REQ_ERR];
+
+/** Opcode of the completion of a request to send. */
+export function completionOpcodeOf(opcode: number): number {
+  if (opcode === IBV_WR_RDMA_READ) return IBV_WC_RDMA_READ;
+  if (opcode === IBV_WR_RDMA_WRITE || opcode === IBV_WR_RDMA_WRITE_WITH_IMM) return IBV_WC_RDMA_WRITE;
+  if (opcode === IBV_WR_ATOMIC_CMP_AND_SWP) return IBV_WC_COMP_SWAP;
+  if (opcode === IBV_WR_BIND_MW) return IBV_WC_BIND_MW;
+  if (opcode === IBV_WR_LOCAL_INV) return IBV_WC_LOCAL_INV;
+  return opcode === IBV_WR_ATOMIC_FETCH_AND_ADD ? IBV_WC_FETCH_ADD : IBV_WC_SEND;
+}
+
+/** Opcode of the completion of the receive that a request takes. */
+export const receiveOpcodeOf = (opcode: number): number =>
+  opcode === IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+
+/** RNR NAK timer by code, in microseconds × 100 (IBTA 9.7.5.2.8, table 45). */
+const rnrDelays = [
+  65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072,
+  4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+];
+
+const rnrUnitNs = 10_000;
+
+/**
+ * Least time that a requester waits after an RNR NAK of this timer code.
+ * @param set of the story: a card may count in another unit than the standard's hundredth of a millisecond
+ */
+export const rnrDelayPs = (code: number, set: ParameterValues = {}): number =>
+  rnrDelays[code]! * Number(set['hca.rnrTimerUnitNs'] ?? rnrUnitNs) * psPerNs;
