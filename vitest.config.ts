@@ -34,7 +34,7 @@ const isQuick = process.env['HCA_TEST_QUICK'] === '1';
 export const longUnlessAll: readonly string[] = isAll ? [] : ['**/*.long.spec.ts'];
 
 /** The rooms whose specs leave nothing behind in a process: what they mock comes back. */
-const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/**/*.spec.ts';
+const shared = '{abi,analyser,base,driver,host,hw,net,protocol,runtime,sim,userlib,wire}/**/*.spec.ts';
 /**
  * Scenarios of whole machines, which leave nothing behind either; not those that look at all objects of a process or at how the engine
  * keeps their fields, nor those that start processes.

@@ -41,7 +41,7 @@ export const rooms = [
     'lab',
     'net',
   ],
-  ...['machine', 'runtime', 'sim', 'torture', 'userlib', 'wire'],
+  ...['machine', 'protocol', 'runtime', 'sim', 'torture', 'userlib', 'wire'],
 ];
 const files = ['index.ts', 'browser.ts', 'knip.json', 'package-lock.json'];
 /** The latest builds are kept, and each that a process runs: it loads more of it later, for a thread that it starts. */

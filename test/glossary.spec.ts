@@ -5,7 +5,21 @@ import { describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folders = [
-  ...['base', 'sim', 'abi', 'wire', 'hw', 'host', 'driver', 'userlib', 'net', 'analyser', 'build', 'runtime'],
+  ...[
+    'base',
+    'sim',
+    'abi',
+    'wire',
+    'hw',
+    'host',
+    'driver',
+    'userlib',
+    'net',
+    'protocol',
+    'analyser',
+    'build',
+    'runtime',
+  ],
   ...['lab', 'bench', 'machine', 'experiments', 'explain', 'guests', 'cli'],
 ];
 

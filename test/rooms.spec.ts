@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const roots =
-  '{abi,analyser,base,bench,build,cli,driver,examples,experiments,explain,guests,host,hw,lab,machine,net,runtime,sim,torture,userlib,wire}';
+  '{abi,analyser,base,bench,build,cli,driver,examples,experiments,explain,guests,host,hw,lab,machine,net,protocol,runtime,sim,torture,userlib,wire}';
 /** Specs, and what is made for them, look at whatever they test. */
 const isTest = (file: string): boolean => /\.spec\.ts$|(^|\/)testing|-bench\.ts$/.test(file);
 

@@ -115,7 +115,7 @@ export class SocketCalls {
     socket.isConnecting = true;
     await this.#stack.device.flush(cpu);
     await socket.use(cpu, async () => {
-      while (connection.state === 'SYN_SENT' && !socket.isClosed) await connection.writable.wait(cpu);
+      while (connection.state === 'SYN_SENT' && !socket.isClosed) await connection.writers.wait(cpu);
     });
     socket.isConnecting = false;
     if (socket.isClosed) throw new NetError('EBADF', 'the socket was closed meanwhile');
@@ -189,11 +189,11 @@ export class SocketCalls {
     if (connection.isOver) throw new NetError('ENOTCONN', 'the connection is over');
     if (how !== 'SHUT_WR') {
       connection.isReadShut = true;
-      connection.readable.wake(cpu);
+      connection.readers.wake(cpu);
     }
     if (how !== 'SHUT_RD') {
       finish(cpu, connection);
-      connection.writable.wake(cpu);
+      connection.writers.wake(cpu);
     }
     await this.#stack.device.flush(cpu);
   }
@@ -319,7 +319,7 @@ export class SocketCalls {
     const socket = this.#sockets.get(fd);
     if (socket?.listener !== undefined) return [socket.listener.acceptable];
     if (socket?.connection === undefined) return [];
-    return [socket.connection.readable, socket.connection.writable];
+    return [socket.connection.readers, socket.connection.writers];
   }
 
   #ready({ fd, events }: PollRequest): PollResult[] {

@@ -67,7 +67,7 @@ async function untilRoom(socket: Socket, { cpu, isWaiting }: Transfer, done: num
     }
     if (connection.hasSendRoom) return connection;
     if (!isWaiting) throw new NetError('EAGAIN', 'the send buffer is full');
-    await connection.writable.wait(cpu);
+    await connection.writers.wait(cpu);
   }
 }
 
@@ -188,7 +188,7 @@ async function untilReadable(
     if (error !== undefined) throw new NetError(error, 'the connection has ended');
     if (connection.hasFin || connection.isReadShut || connection.isOver) return undefined;
     if (!isWaiting) throw new NetError('EAGAIN', 'nothing has arrived');
-    await connection.readable.wait(cpu);
+    await connection.readers.wait(cpu);
   }
 }
 

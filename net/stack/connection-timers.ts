@@ -6,12 +6,11 @@
  *
  * A deadline that moves later costs nothing: the timer finds out when it is due.
  */
-import { psPerUs, usToPs } from '../../base/index.ts';
+import { psPerUs } from '../../base/index.ts';
+import { deadlinesDue } from '../../protocol/tcp/index.ts';
 import type { Cpu } from '../platform.ts';
 import type { Connection } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';
-import { acknowledge, output, sendSyn } from './output.ts';
-import { isBefore } from './sequence.ts';
 
 const never = Number.POSITIVE_INFINITY;
 
@@ -85,59 +84,4 @@ export class ConnectionTimers {
     this.#isServing = false;
     this.#arm(this.#nearest());
   }
-}
-
-/** Acts on the deadlines of a connection that have passed. */
-function deadlinesDue(cpu: Cpu, connection: Connection): void {
-  const nowPs = connection.environment.platform.nowPs();
-  if (connection.closePs <= nowPs) {
-    connection.end(cpu);
-    return;
-  }
-  if (connection.delayedAckPs <= nowPs) {
-    connection.delayedAckPs = never;
-    connection.isAckDue = true;
-    output(cpu, connection);
-  }
-  if (connection.retransmitPs <= nowPs) retransmitDue(cpu, connection);
-}
-
-function retransmitDue(cpu: Cpu, connection: Connection): void {
-  const { config } = connection.environment;
-  connection.retransmitPs = never;
-  const isOpening = connection.state === 'SYN_SENT' || connection.state === 'SYN_RECEIVED';
-  const isHeld = (connection.sendQueue[0]?.inRing ?? 0) > 0;
-  if (isHeld && !connection.isProbing) {
-    // The device still holds it: its lateness says nothing of the network.
-    connection.retransmitPs = connection.environment.platform.nowPs() + usToPs(config.retransmitMinUs);
-    connection.environment.timersChanged(connection);
-    return;
-  }
-  if (++connection.tries > (isOpening ? config.synRetries : config.dataRetries)) {
-    if (connection.state === 'SYN_RECEIVED') connection.end(cpu);
-    else connection.fail(cpu, 'ETIMEDOUT');
-    return;
-  }
-  connection.roundTrip.backoff++;
-  connection.timedEnd = -1;
-  if (isOpening) sendSyn(cpu, connection);
-  else if (connection.isProbing) probe(cpu, connection);
-  else sendAgain(cpu, connection);
-  if (!connection.isOver) connection.armRetransmit();
-}
-
-function probe(cpu: Cpu, connection: Connection): void {
-  if (connection.environment.device.room > 0) acknowledge(cpu, connection, 'probe');
-}
-
-/** Everything that is not acknowledged is sent again, as the congestion window opens. */
-function sendAgain(cpu: Cpu, connection: Connection): void {
-  connection.environment.counts.retransmissionTimeouts++;
-  connection.congestion.timedOut(connection.flightBytes);
-  connection.duplicateAcks = 0;
-  if (isBefore(connection.sendUnacknowledged, connection.sendMax)) {
-    connection.sendNext = connection.sendUnacknowledged;
-    connection.sendIndex = 0;
-  }
-  output(cpu, connection);
 }

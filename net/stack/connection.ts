@@ -1,40 +1,14 @@
-/**
- * One connection of the stream transport: its state, its queues and its deadlines. `segment-input.ts` says what an
- * arriving segment does to it, `output.ts` what it sends, `connection-timers.ts` what happens when time has passed.
- *
- *     send() ──► queue ─ unacknowledged │ to be sent ─► device         device ─► receive queue ──► recv()
- *                        sendUnacknowledged   sendNext                            queue.next
- *
- * Nothing here waits: a connection changes between two waits of the thread that uses it (system call, softirq, timer), so
- * that no lock is needed. Names are those of RFC 9293, 3.3.1.
- */
-import { ConfigurationError, kib, usToPs } from '../../base/index.ts';
+/** A connection of the kernel: packet buffers, a route, threads that wait, and the price of each step in cycles. */
+import { ConfigurationError, kib } from '../../base/index.ts';
+import { type SegmentFields, TcpConnection, type TcpSetup } from '../../protocol/tcp/index.ts';
 import type { Cpu } from '../platform.ts';
-import { Congestion } from './congestion.ts';
 import type { StackEnvironment } from './environment.ts';
 import type { Route } from './interface.ts';
 import { type IpVersion, ipVersionOf } from './ip-version.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import { ReceiveQueue } from './receive-queue.ts';
-import { RoundTrip } from './rtt.ts';
-import { sequenceAdd, sequenceDistance } from './sequence.ts';
+import { sendSegment } from './segment-writer.ts';
 import { WaitQueue } from './wait-queue.ts';
-
-/** States of RFC 9293, 3.3.2; LISTEN is a listener of its own. */
-export type ConnectionState =
-  | 'SYN_SENT'
-  | 'SYN_RECEIVED'
-  | 'ESTABLISHED'
-  | 'FIN_WAIT_1'
-  | 'FIN_WAIT_2'
-  | 'CLOSE_WAIT'
-  | 'CLOSING'
-  | 'LAST_ACK'
-  | 'TIME_WAIT'
-  | 'CLOSED';
-
-/** Why a connection ended other than by agreement. */
-export type ConnectionError = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT' | 'ENETDOWN' | 'EHOSTUNREACH';
 
 export interface Ends {
   readonly localPort: number;
@@ -43,161 +17,32 @@ export interface Ends {
   readonly route: Route;
 }
 
-const never = Number.POSITIVE_INFINITY;
-/** The least that is believed (Linux: tcp_min_snd_mss). */
-const leastSegmentBytes = 48;
-
-export class Connection implements Ends {
+export class Connection extends TcpConnection<Cpu, PacketBuffer> implements Ends {
   readonly environment: StackEnvironment;
   readonly localPort: number;
   readonly remotePort: number;
   readonly route: Route;
   readonly version: IpVersion;
-  state: ConnectionState = 'CLOSED';
-  /** Kept until a call reports it. */
-  error: ConnectionError | undefined;
-  /** No socket holds it any more. */
-  isOrphan = false;
-  /** Was opened by the other side. */
-  readonly isPassive: boolean;
-
-  // Sending.
-  readonly initialSequence: number;
-  sendUnacknowledged: number;
-  sendNext: number;
-  /** The furthest that was ever sent. */
-  sendMax: number;
-  /** Window of the other side: its size, the segment it was taken from, and what its field is shifted by. */
-  sendWindow = 0;
-  windowSequence = 0;
-  windowAcknowledgement = 0;
-  sendScale = 0;
-  segmentBytes: number;
-  readonly sendQueue: PacketBuffer[] = [];
-  /** First of the queue to be sent next. */
-  sendIndex = 0;
-  /** Being filled by a call that waits for a page: not to be sent. */
-  filling: PacketBuffer | undefined;
-  /** Sequence number behind everything queued: that of our FIN. */
-  queueEnd: number;
-  sendLimitBytes: number;
-  isFinQueued = false;
-  isDelayed: boolean;
-  /** End of the last segment that was not full (Minshall). */
-  smallEnd: number;
-  congestion: Congestion;
-  readonly roundTrip: RoundTrip;
-  duplicateAcks = 0;
-  tries = 0;
-  /** The segment whose acknowledgement is timed ends here; -1: none. */
-  timedEnd = -1;
-  timedPs = 0;
-
-  // Receiving.
   readonly received: ReceiveQueue;
-  receiveScale: number;
-  /** Both sides scale their windows, as far as we know: a SYN that answers one says so only if that did (RFC 7323, 2.2). */
-  isScaled = true;
-  receiveLimitBytes = 0;
-  /** Edge of the window that we have announced. */
-  windowEdge = 0;
-  unacknowledgedSegments = 0;
-  isAckDue = false;
-  hasFin = false;
-  isReadShut = false;
-
-  // Deadlines, in picoseconds of simulated time.
-  retransmitPs = never;
-  delayedAckPs = never;
-  closePs = never;
+  sendLimitBytes: number;
   isThrottled = false;
-
   /** Threads that wait for bytes, for room, or for the connection to come up. */
-  readonly readable: WaitQueue;
-  readonly writable: WaitQueue;
+  readonly readers: WaitQueue;
+  readonly writers: WaitQueue;
 
   constructor(environment: StackEnvironment, ends: Ends, initialSequence: number, isPassive: boolean) {
+    super(setupOf(environment, ends, initialSequence, isPassive));
     const { config, device, platform, counts, costs } = environment;
     this.environment = environment;
     this.localPort = ends.localPort;
     this.remotePort = ends.remotePort;
     this.route = ends.route;
     this.version = ipVersionOf(ends.route.destination);
-    this.isPassive = isPassive;
-    this.initialSequence = initialSequence;
-    this.sendUnacknowledged = initialSequence;
-    this.sendNext = initialSequence;
-    this.sendMax = initialSequence;
-    this.smallEnd = initialSequence;
-    this.queueEnd = sequenceAdd(initialSequence, 1);
-    this.segmentBytes = device.mtu - this.version.segmentHeaderBytes;
     this.sendLimitBytes = kib(config.sendBufferKib);
-    this.receiveScale = config.windowScale;
     this.setReceiveLimit(kib(config.receiveBufferKib));
-    this.isDelayed = config.isDelayed;
-    this.congestion = new Congestion(this.segmentBytes, config.initialWindowSegments);
-    this.roundTrip = new RoundTrip({
-      initialPs: usToPs(config.retransmitInitialUs),
-      minPs: usToPs(config.retransmitMinUs),
-      maxPs: usToPs(config.retransmitMaxUs),
-    });
     this.received = new ReceiveQueue(device.buffers, platform.memory, config.outOfOrderMax);
-    this.readable = new WaitQueue(platform, counts, costs.wakeUp);
-    this.writable = new WaitQueue(platform, counts, costs.wakeUp);
-  }
-
-  /** Bytes on their way. */
-  get flightBytes(): number {
-    return sequenceDistance(this.sendNext, this.sendUnacknowledged);
-  }
-
-  /** Our FIN was acknowledged. */
-  get isFinAcknowledged(): boolean {
-    return this.isFinQueued && sequenceDistance(this.sendUnacknowledged, this.queueEnd) > 0;
-  }
-
-  /** Whether send() may queue. */
-  get canQueue(): boolean {
-    return (this.state === 'ESTABLISHED' || this.state === 'CLOSE_WAIT') && !this.isFinQueued;
-  }
-
-  /** Memory of the send queue against its limit: buffers count whole, and twice the limit is allowed, as in Linux. */
-  get hasSendRoom(): boolean {
-    return this.sendQueue.length * this.environment.device.buffers.bufferBytes < 2 * this.sendLimitBytes;
-  }
-
-  /** Whether segments with data may be sent in this state. */
-  get maySendData(): boolean {
-    const { state } = this;
-    return (
-      state === 'ESTABLISHED' ||
-      state === 'CLOSE_WAIT' ||
-      state === 'FIN_WAIT_1' ||
-      state === 'CLOSING' ||
-      state === 'LAST_ACK'
-    );
-  }
-
-  /** Nothing is on its way: the retransmission timer, when it runs, probes a window that is too small. */
-  get isProbing(): boolean {
-    return this.sendUnacknowledged === this.sendMax;
-  }
-
-  get isOver(): boolean {
-    return this.state === 'CLOSED' || this.state === 'TIME_WAIT';
-  }
-
-  /** The next deadline, infinite when there is none. */
-  get deadlinePs(): number {
-    return Math.min(this.retransmitPs, this.delayedAckPs, this.closePs);
-  }
-
-  /** A new epoch: see TimeKeeper. */
-  rebase(ps: number): void {
-    this.timedPs -= ps;
-    this.retransmitPs -= ps;
-    this.delayedAckPs -= ps;
-    this.closePs -= ps;
+    this.readers = new WaitQueue(platform, counts, costs.wakeUp);
+    this.writers = new WaitQueue(platform, counts, costs.wakeUp);
   }
 
   /** Bytes to keep for the program: at least two packets, and two units of the window, or a segment would never fit into it. */
@@ -206,64 +51,108 @@ export class Connection implements Ends {
     this.receiveLimitBytes = Math.max(bytes, 2 * this.environment.device.mtu, 2 * 2 ** this.receiveScale);
   }
 
-  /** (Re)starts the retransmission timer. */
-  armRetransmit(): void {
-    this.retransmitPs = this.environment.platform.nowPs() + this.roundTrip.timeoutPs;
+  nowPs(): number {
+    return this.environment.platform.nowPs();
+  }
+
+  get room(): number {
+    return this.environment.device.room;
+  }
+
+  /** Memory of the send queue against its limit: buffers count whole, and twice the limit is allowed, as in Linux. */
+  get hasSendRoom(): boolean {
+    return this.sendQueue.length * this.environment.device.buffers.bufferBytes < 2 * this.sendLimitBytes;
+  }
+
+  isHeld(buffer: PacketBuffer): boolean {
+    return buffer.inRing > 0;
+  }
+
+  sendData(cpu: Cpu, fields: SegmentFields, buffer: PacketBuffer): boolean {
+    return sendSegment(cpu, this.environment, this, fields, buffer, buffer.start, buffer.length);
+  }
+
+  sendControl(cpu: Cpu, fields: SegmentFields, buffer: PacketBuffer): boolean {
+    const { headroomBytes, synBytes } = this.version;
+    const payloadAt = fields.maximumSegment > 0 ? synBytes : headroomBytes;
+    const isSent = sendSegment(cpu, this.environment, this, fields, buffer, payloadAt, 0);
+    this.release(buffer);
+    return isSent;
+  }
+
+  takeBuffer(): PacketBuffer | undefined {
+    return this.environment.device.buffers.take();
+  }
+
+  allocated(cpu: Cpu): void {
+    cpu.charge('protocol', this.environment.costs.bufferAllocate);
+  }
+
+  freed(cpu: Cpu, buffers: number): void {
+    cpu.charge('protocol', buffers * this.environment.costs.bufferFree);
+  }
+
+  copied(cpu: Cpu, bytes: number): void {
+    const { counts, platform } = this.environment;
+    cpu.charge('copy', platform.costs.copyFixed + Math.ceil(bytes / platform.costs.copyBytesPerCycle));
+    counts.copiesInside++;
+    counts.copiedInsideBytes += bytes;
+  }
+
+  release(buffer: PacketBuffer): void {
+    this.environment.device.buffers.giveWhenSent(buffer);
+  }
+
+  discard(buffer: PacketBuffer): void {
+    this.environment.device.buffers.give(buffer);
+  }
+
+  pathConfirmed(): void {
+    this.route.via.confirmed(this.route);
+  }
+
+  readable(cpu: Cpu): void {
+    this.readers.wake(cpu);
+  }
+
+  writable(cpu: Cpu): void {
+    this.writers.wake(cpu);
+  }
+
+  throttle(): void {
+    this.environment.throttle(this);
+  }
+
+  deadlineChanged(): void {
     this.environment.timersChanged(this);
   }
 
-  /** Takes the maximum segment size and window scale of the other side's SYN. */
-  agree(segmentBytes: number, scale: number): void {
-    const { config } = this.environment;
-    const offered = segmentBytes > 0 ? segmentBytes : this.version.unsaidSegmentBytes;
-    this.segmentBytes = Math.min(this.segmentBytes, Math.max(offered, leastSegmentBytes));
-    this.isScaled = scale >= 0;
-    if (!this.isScaled) this.receiveScale = 0;
-    this.sendScale = Math.max(0, Math.min(scale, 14));
-    this.congestion = new Congestion(this.segmentBytes, config.initialWindowSegments);
+  established(cpu: Cpu): boolean {
+    return this.environment.established(cpu, this);
   }
 
-  /** Ends the connection with an error: what was to be sent goes, what has arrived can still be read. */
-  fail(cpu: Cpu, error: ConnectionError): void {
-    this.error = error;
-    this.end(cpu);
-  }
-
-  /** Nothing more happens on this connection. */
-  end(cpu: Cpu): void {
-    if (this.state === 'CLOSED') return;
-    this.state = 'CLOSED';
-    this.retransmitPs = never;
-    this.delayedAckPs = never;
-    this.closePs = never;
-    this.dropSendQueue();
-    if (this.isOrphan) this.received.clear();
-    this.environment.forget(this);
-    this.wakeAll(cpu);
-  }
-
-  dropSendQueue(): void {
-    const { buffers } = this.environment.device;
-    const { filling } = this;
-    // What a call is filling is given back by that call.
-    for (const buffer of this.sendQueue.splice(0)) if (buffer !== filling) buffers.giveWhenSent(buffer);
-    this.sendIndex = 0;
-  }
-
-  wakeAll(cpu: Cpu): void {
-    this.readable.wake(cpu);
-    this.writable.wake(cpu);
-  }
-
-  /** TIME_WAIT: the last acknowledgement may have got lost. */
-  waitOut(cpu: Cpu): void {
-    this.state = 'TIME_WAIT';
-    this.retransmitPs = never;
-    this.delayedAckPs = never;
-    this.closePs = this.environment.platform.nowPs() + usToPs(this.environment.config.timeWaitUs);
-    this.dropSendQueue();
+  timeWaits(): void {
     this.environment.timeWaits(this);
-    this.environment.timersChanged(this);
-    this.wakeAll(cpu);
   }
+
+  forget(): void {
+    this.environment.forget(this);
+  }
+}
+
+function setupOf(
+  { config, counts, device }: StackEnvironment,
+  { route }: Ends,
+  initialSequence: number,
+  isPassive: boolean,
+): TcpSetup {
+  const { segmentHeaderBytes, unsaidSegmentBytes } = ipVersionOf(route.destination);
+  return {
+    limits: config,
+    counts,
+    initialSequence,
+    isPassive,
+    segmentBytes: device.mtu - segmentHeaderBytes,
+    defaultSegmentBytes: unsaidSegmentBytes,
+  };
 }

@@ -1,3 +1,4 @@
+export { isWindowWorthAnnouncing, limitOrphan, output, sequenceAdd } from '../../protocol/tcp/index.ts';
 export { type IpAddress, ipv6Of, linkLocalOf, textOfIp } from './address.ts';
 export type { Connection } from './connection.ts';
 export {
@@ -10,9 +11,6 @@ export {
 export type { InterfaceSetup, NetInterface, Route } from './interface.ts';
 export { bufferBytesFor } from './ip-version.ts';
 export type { Listener, LocalEnd } from './listener.ts';
-export { isWindowWorthAnnouncing, output } from './output.ts';
 export { type PacketBuffer, PacketBuffers } from './packet-buffer.ts';
-export { limitOrphan } from './segment-input.ts';
-export { sequenceAdd } from './sequence.ts';
 export { closeConnection, finish, type NetAddresses, NetworkStack, receiveSumStart } from './stack.ts';
 export { WaitQueue } from './wait-queue.ts';

@@ -5,10 +5,10 @@
  */
 import { EtherType, type IpProtocol } from '../../abi/index.ts';
 import { ethernetHeaderBytes } from '../../abi/nic/index.ts';
+import { synOptionBytes, transportHeaderBytes } from '../../protocol/tcp/index.ts';
 import type { KernelMemory } from '../platform.ts';
 import type { IpAddress } from './address.ts';
 import type { ChecksumPlace } from './environment.ts';
-import { synOptionBytes, transportHeaderBytes } from './headers.ts';
 import { ipv4HeaderBytes, writeIpv4 } from './ipv4.ts';
 import { ipv6HeaderBytes, writeIpv6 } from './ipv6.ts';
 

@@ -1,10 +1,11 @@
 /** A listening port: connections half open, and those that wait to be accepted. Both together are bounded by the backlog. */
+
+import { sendReset } from '../../protocol/tcp/index.ts';
 import type { Cpu } from '../platform.ts';
 import { type IpAddress, isSameAddress } from './address.ts';
 import type { Connection } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';
 import type { NetInterface, Route } from './interface.ts';
-import { sendReset } from './output.ts';
 import { WaitQueue } from './wait-queue.ts';
 
 /** What a socket is bound to beside its port. */

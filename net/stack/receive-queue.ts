@@ -8,14 +8,19 @@
  * segments behind a gap are bounded in number, and small ones in order are copied together, so that two neighbours
  * always hold more than one buffer's worth. Source: RFC 9293, 3.10.7.4; Linux tcp_collapse for the copying.
  */
+
+import {
+  type Arrival,
+  isAfter,
+  isBefore,
+  type ReceivedBytes,
+  sequenceAdd,
+  sequenceDistance,
+} from '../../protocol/tcp/index.ts';
 import type { KernelMemory } from '../platform.ts';
 import type { PacketBuffer, PacketBuffers } from './packet-buffer.ts';
-import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 
-/** What became of a segment. */
-export type Arrival = 'inOrder' | 'behindGap' | 'duplicate' | 'refused';
-
-export class ReceiveQueue {
+export class ReceiveQueue implements ReceivedBytes<PacketBuffer> {
   /** Sequence number expected next. */
   next = 0;
   /** Bytes that can be read. */

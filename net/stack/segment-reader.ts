@@ -1,15 +1,17 @@
 /** Reads a received segment: checks its header, and says where the payload is. */
 import { IpProtocol } from '../../abi/index.ts';
+import {
+  readSegmentHeader,
+  type SegmentFields,
+  transportHeader,
+  transportHeaderBytes,
+} from '../../protocol/tcp/index.ts';
 import { folded, sumOf } from './checksum.ts';
-import { Option, transportHeader, transportHeaderBytes } from './headers.ts';
 import type { IpPacket } from './ip-packet.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
-import type { Segment } from './segment-input.ts';
-
-const dword = 4;
 
 /** A segment with its ports; one object, reused. */
-export interface ReadSegment extends Segment {
+export interface ReadSegment extends SegmentFields {
   sourcePort: number;
   destinationPort: number;
   payloadBytes: number;
@@ -42,41 +44,12 @@ export function readSegment(
   if (segmentBytes < transportHeaderBytes) return 'bad';
   const plain = sum >= 0 ? sum : sumOf(bytes, at, segmentBytes);
   if (folded(plain + addressSum + IpProtocol.TCP + segmentBytes) !== 0xffff) return 'badChecksum';
-  const headerLength = transportHeader.fields.dataOffset.get(view, at) * dword;
-  if (headerLength < transportHeaderBytes || headerLength > segmentBytes) return 'bad';
-  readTransport(view, at, into);
-  readOptions(bytes, at + transportHeaderBytes, at + headerLength, into);
+  const headerLength = readSegmentHeader(view, at, segmentBytes, into);
+  if (headerLength === 0) return 'bad';
+  into.sourcePort = transportHeader.fields.sourcePort.get(view, at);
+  into.destinationPort = transportHeader.fields.destinationPort.get(view, at);
   into.payloadBytes = segmentBytes - headerLength;
   buffer.start = at + headerLength - buffer.address;
   buffer.length = into.payloadBytes;
   return 'segment';
-}
-
-function readTransport(view: DataView, at: number, into: ReadSegment): void {
-  const { fields } = transportHeader;
-  into.sourcePort = fields.sourcePort.get(view, at);
-  into.destinationPort = fields.destinationPort.get(view, at);
-  into.sequence = fields.sequence.get(view, at);
-  into.acknowledgement = fields.acknowledgement.get(view, at);
-  into.flags = fields.flags.get(view, at);
-  into.window = fields.window.get(view, at);
-}
-
-function readOptions(bytes: Uint8Array, from: number, end: number, into: ReadSegment): void {
-  into.maximumSegment = 0;
-  into.windowScale = -1;
-  for (let at = from; at < end; ) {
-    const kind = bytes[at]!;
-    if (kind === Option.END) return;
-    if (kind === Option.NO_OPERATION) {
-      at++;
-      continue;
-    }
-    const length = bytes[at + 1]!;
-    if (length < 2 || at + length > end) return;
-    if (kind === Option.MAXIMUM_SEGMENT && length === 4) {
-      into.maximumSegment = (bytes[at + 2]! << 8) | bytes[at + 3]!;
-    } else if (kind === Option.WINDOW_SCALE && length === 3) into.windowScale = bytes[at + 2]!;
-    at += length;
-  }
 }

@@ -13,6 +13,15 @@
 import { EtherType, IpProtocol } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import { psPerUs } from '../../base/index.ts';
+import {
+  Flag,
+  isAfter,
+  output,
+  segmentArrived,
+  sendReset,
+  sendSyn,
+  sequenceAdd,
+} from '../../protocol/tcp/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
@@ -27,7 +36,6 @@ import {
   noTag,
   type StackEnvironment,
 } from './environment.ts';
-import { Flag } from './headers.ts';
 import { icmpArrived, icmpv6Arrived } from './icmp.ts';
 import {
   type InterfaceSetup,
@@ -42,12 +50,9 @@ import { ipVersionOf, ipv4 } from './ip-version.ts';
 import { readIpv4 } from './ipv4.ts';
 import { readIpv6 } from './ipv6.ts';
 import { Listener, type LocalEnd } from './listener.ts';
-import { output, sendReset, sendSyn } from './output.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
-import { segmentArrived } from './segment-input.ts';
 import { newSegment, type ReadSegment, readSegment } from './segment-reader.ts';
 import { sendSegment } from './segment-writer.ts';
-import { isAfter, sequenceAdd } from './sequence.ts';
 
 /** Where packets that are not for us are counted. */
 const readingCounts = {

@@ -1,16 +1,13 @@
 /**
- * What a connection sends, and when: data as the windows and Nagle's rule allow, FIN behind all data, acknowledgements.
+ * Output of a connection: data as the windows and Nagle's rule allow, FIN after all data, acknowledgements.
  *
- *     output ── data ──► FIN ──► an acknowledgement that is due and has ridden on nothing     (the caller flushes the device)
- *        └─ the device has no room: again when it has
+ *     output ── data ──► FIN ──► an acknowledgement that is due and was not piggybacked     (the caller rings the doorbell)
+ *        └─ the device has no room: throttled until it has
  *
  * Source: RFC 9293, 3.8; RFC 5681; RFC 896 with Minshall's change (a small segment waits only for a small one).
  */
-import type { Cpu } from '../platform.ts';
-import type { Connection } from './connection.ts';
-import { Flag } from './headers.ts';
-import type { PacketBuffer } from './packet-buffer.ts';
-import { type SegmentFields, sendSegment } from './segment-writer.ts';
+import type { StreamBuffer, TcpConnection } from './connection.ts';
+import { Flag, type SegmentFields } from './header.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 
 const never = Number.POSITIVE_INFINITY;
@@ -26,89 +23,102 @@ const fields: SegmentFields = {
 };
 
 /** Sends what may be sent now. */
-export function output(cpu: Cpu, connection: Connection): void {
+export function output<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): void {
   while (mayData(connection) && hasRoom(connection)) {
-    if (!sendData(cpu, connection, connection.sendQueue[connection.sendIndex]!)) break;
+    if (!sendData(actor, connection, connection.sendQueue[connection.sendIndex]!)) break;
     connection.sendIndex++;
   }
-  if (mayFin(connection) && hasRoom(connection)) sendFin(cpu, connection);
-  if (connection.isAckDue && hasRoom(connection)) acknowledge(cpu, connection);
+  if (mayFin(connection) && hasRoom(connection)) sendFin(actor, connection);
+  if (connection.isAckDue && hasRoom(connection)) acknowledge(actor, connection);
   startTimer(connection);
 }
 
 /** Sends the oldest unacknowledged segment again, whatever the windows say. */
-export function resendFirst(cpu: Cpu, connection: Connection): void {
+export function resendFirst<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): void {
   const first = connection.sendQueue[0];
-  if (first === undefined || !first.isSent || first.inRing > 0 || !hasRoom(connection)) return;
+  if (first === undefined || !first.isSent || connection.isHeld(first) || !hasRoom(connection)) return;
   connection.timedEnd = -1;
-  if (sendPayload(cpu, connection, first)) {
-    connection.environment.counts.retransmissions++;
+  if (sendPayload(actor, connection, first)) {
+    connection.counts.retransmissions++;
   }
 }
 
 /** Sends SYN, or SYN with ACK to answer one. @returns false when there is no buffer or no room */
-export function sendSyn(cpu: Cpu, connection: Connection): boolean {
-  const { environment, isPassive } = connection;
-  const { device, config } = environment;
+export function sendSyn<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): boolean {
+  const { isPassive } = connection;
   if (!hasRoom(connection)) return false;
-  const buffer = device.buffers.take();
+  const buffer = connection.takeBuffer();
   if (buffer === undefined) return false;
-  cpu.charge('protocol', environment.costs.bufferAllocate);
+  connection.allocated(actor);
   fields.sequence = connection.initialSequence;
   fields.acknowledgement = isPassive ? connection.received.next : 0;
   fields.flags = isPassive ? Flag.SYN | Flag.ACK : Flag.SYN;
   fields.window = Math.min(connection.receiveLimitBytes, windowFieldMax);
   fields.maximumSegment = connection.segmentBytes;
-  fields.windowScale = connection.isScaled ? config.windowScale : -1;
+  fields.windowScale = connection.isScaled ? connection.limits.windowScale : -1;
   connection.windowEdge = sequenceAdd(connection.received.next, fields.window);
-  return sendControl(cpu, connection, buffer, connection.version.synBytes);
+  return connection.sendControl(actor, fields, buffer);
 }
 
 /** Sends an acknowledgement; with `isProbe` one of an old byte, which the other side must answer with its window. */
-export function acknowledge(cpu: Cpu, connection: Connection, isProbe: 'probe' | 'plain' = 'plain'): boolean {
-  const { environment } = connection;
-  const buffer = environment.device.buffers.take();
+export function acknowledge<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+  isProbe: 'probe' | 'plain' = 'plain',
+): boolean {
+  const buffer = connection.takeBuffer();
   if (buffer === undefined) {
     // The delayed acknowledgement tries again.
-    connection.delayedAckPs = environment.platform.nowPs() + environment.config.memoryWaitUs * 1e6;
+    connection.delayedAckPs = connection.nowPs() + connection.limits.memoryWaitUs * 1e6;
     connection.isAckDue = false;
-    environment.timersChanged(connection);
+    connection.deadlineChanged();
     return false;
   }
-  cpu.charge('protocol', environment.costs.bufferAllocate);
+  connection.allocated(actor);
   const { sendMax, sendUnacknowledged } = connection;
   prepare(connection, isProbe === 'probe' ? sequenceAdd(sendUnacknowledged, -1) : sendMax, Flag.ACK);
-  if (isProbe === 'plain') environment.counts.acknowledgementsSent++;
-  return sendControl(cpu, connection, buffer, connection.version.headroomBytes);
+  if (isProbe === 'plain') connection.counts.acknowledgementsSent++;
+  return connection.sendControl(actor, fields, buffer);
 }
 
 /** Sends RST: the connection is gone. */
-export function sendReset(cpu: Cpu, connection: Connection): void {
-  const { device, counts } = connection.environment;
-  if (device.room === 0) return;
-  const buffer = device.buffers.take();
+export function sendReset<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): void {
+  if (connection.room === 0) return;
+  const buffer = connection.takeBuffer();
   if (buffer === undefined) return;
   prepare(connection, connection.sendMax, Flag.RST | Flag.ACK);
-  if (sendControl(cpu, connection, buffer, connection.version.headroomBytes)) {
-    counts.resetsSent++;
-  }
+  if (connection.sendControl(actor, fields, buffer)) connection.counts.resetsSent++;
 }
 
 /**
  * Room that reading has made is announced when it is worth a segment (RFC 9293, 3.8.6.2.2) and at least doubles what the
  * other side has been sent (Linux tcp_cleanup_rbuf); smaller steps ride on acknowledgements.
  */
-export function isWindowWorthAnnouncing(connection: Connection): boolean {
+export function isWindowWorthAnnouncing<Actor, Buffer extends StreamBuffer>(
+  connection: TcpConnection<Actor, Buffer>,
+): boolean {
   const { received, receiveLimitBytes, segmentBytes, windowEdge } = connection;
   const free = receiveLimitBytes - received.readableBytes;
   const announced = sequenceDistance(windowEdge, received.next);
   return free >= 2 * announced && free - announced >= Math.min(segmentBytes, receiveLimitBytes / 2);
 }
 
-function mayData(connection: Connection): boolean {
+function mayData<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): boolean {
   const buffer = connection.sendQueue[connection.sendIndex];
   if (buffer === undefined || !connection.maySendData) return false;
-  if (buffer === connection.filling || buffer.inRing > 0) return false;
+  if (buffer === connection.filling || connection.isHeld(buffer)) return false;
   const end = sequenceDistance(sequenceAdd(buffer.sequence, buffer.length), connection.sendUnacknowledged);
   // What was inside of the window once is taken, though the window may have been rounded down since (RFC 7323, 2.4).
   if (end > connection.sendWindow && !buffer.isSent) return false;
@@ -118,13 +128,16 @@ function mayData(connection: Connection): boolean {
 }
 
 /** A segment that is not full waits while another such one is on its way. */
-function isHeldByNagle(connection: Connection, buffer: PacketBuffer): boolean {
+function isHeldByNagle<Actor, Buffer extends StreamBuffer>(
+  connection: TcpConnection<Actor, Buffer>,
+  buffer: Buffer,
+): boolean {
   if (!connection.isDelayed || connection.isFinQueued || buffer.length >= connection.segmentBytes)
     return false;
   return isAfter(connection.smallEnd, connection.sendUnacknowledged);
 }
 
-function mayFin(connection: Connection): boolean {
+function mayFin<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): boolean {
   return (
     connection.isFinQueued &&
     connection.sendIndex === connection.sendQueue.length &&
@@ -134,58 +147,64 @@ function mayFin(connection: Connection): boolean {
 }
 
 /** Whether the device takes a frame; if not, the connection is called when it does. */
-function hasRoom(connection: Connection): boolean {
-  if (connection.environment.device.room > 0) return true;
-  connection.environment.throttle(connection);
+function hasRoom<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): boolean {
+  if (connection.room > 0) return true;
+  connection.throttle();
   return false;
 }
 
-function sendData(cpu: Cpu, connection: Connection, buffer: PacketBuffer): boolean {
-  const { environment } = connection;
+function sendData<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+  buffer: Buffer,
+): boolean {
   const isAgain = buffer.isSent;
-  if (!sendPayload(cpu, connection, buffer)) return false;
+  if (!sendPayload(actor, connection, buffer)) return false;
   const end = sequenceAdd(buffer.sequence, buffer.length);
   if (isAgain) {
-    environment.counts.retransmissions++;
+    connection.counts.retransmissions++;
     connection.timedEnd = -1;
   } else {
     buffer.isSent = true;
     if (buffer.length < connection.segmentBytes) connection.smallEnd = end;
     if (connection.timedEnd < 0) {
       connection.timedEnd = end;
-      connection.timedPs = environment.platform.nowPs();
+      connection.timedPs = connection.nowPs();
     }
   }
   advance(connection, end);
   return true;
 }
 
-function sendPayload(cpu: Cpu, connection: Connection, buffer: PacketBuffer): boolean {
+function sendPayload<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+  buffer: Buffer,
+): boolean {
   const isLast = connection.sendQueue.at(-1) === buffer;
   prepare(connection, buffer.sequence, Flag.ACK | (isLast ? Flag.PSH : 0));
-  return sendSegment(cpu, connection.environment, connection, fields, buffer, buffer.start, buffer.length);
+  return connection.sendData(actor, fields, buffer);
 }
 
-function sendFin(cpu: Cpu, connection: Connection): boolean {
-  const { environment } = connection;
-  const buffer = environment.device.buffers.take();
+function sendFin<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): boolean {
+  const buffer = connection.takeBuffer();
   if (buffer === undefined) return false;
-  cpu.charge('protocol', environment.costs.bufferAllocate);
+  connection.allocated(actor);
   prepare(connection, connection.queueEnd, Flag.FIN | Flag.ACK);
-  if (!sendControl(cpu, connection, buffer, connection.version.headroomBytes)) return false;
+  if (!connection.sendControl(actor, fields, buffer)) return false;
   advance(connection, sequenceAdd(connection.queueEnd, 1));
   return true;
 }
 
-function sendControl(cpu: Cpu, connection: Connection, buffer: PacketBuffer, payloadAt: number): boolean {
-  const { environment } = connection;
-  const isSent = sendSegment(cpu, environment, connection, fields, buffer, payloadAt, 0);
-  environment.device.buffers.giveWhenSent(buffer);
-  return isSent;
-}
-
 /** Every segment carries the acknowledgement and the window of this moment. */
-function prepare(connection: Connection, sequence: number, flags: number): void {
+function prepare<Actor, Buffer extends StreamBuffer>(
+  connection: TcpConnection<Actor, Buffer>,
+  sequence: number,
+  flags: number,
+): void {
   const { received, receiveScale, receiveLimitBytes } = connection;
   const unit = 2 ** receiveScale;
   const announced = Math.max(0, sequenceDistance(connection.windowEdge, received.next));
@@ -207,13 +226,16 @@ function prepare(connection: Connection, sequence: number, flags: number): void 
   connection.delayedAckPs = never;
 }
 
-function advance(connection: Connection, end: number): void {
+function advance<Actor, Buffer extends StreamBuffer>(
+  connection: TcpConnection<Actor, Buffer>,
+  end: number,
+): void {
   connection.sendNext = end;
   if (isBefore(connection.sendMax, end)) connection.sendMax = end;
 }
 
 /** Something is on its way: it must be acknowledged. Nothing is, but something waits: the window is probed. */
-function startTimer(connection: Connection): void {
+function startTimer<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): void {
   if (connection.retransmitPs !== never || connection.isOver) return;
   const isOnItsWay = isBefore(connection.sendUnacknowledged, connection.sendMax);
   const waits = connection.sendQueue[connection.sendIndex];

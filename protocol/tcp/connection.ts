@@ -1,0 +1,341 @@
+/**
+ * One TCP connection: its state, its queues and its deadlines, whoever executes it: a core of a host or an engine of a card.
+ * `segment-input.ts` processes arriving segments, `output.ts` sends, `deadlines.ts` acts when time has passed.
+ *
+ *     send() ──► queue ─ unacknowledged │ to be sent ─► device         device ─► received ──► recv()
+ *                        sendUnacknowledged   sendNext                          received.next
+ *
+ * A connection changes only within a call of these functions, none of which waits: no lock is needed. Its owner supplies buffers,
+ * time, transmission and accounting by the abstract members. `Actor` is what executes a call and is charged for it.
+ * Names are those of RFC 9293, 3.3.1.
+ */
+import { usToPs } from '../../base/index.ts';
+import { Congestion } from './congestion.ts';
+import type { SegmentFields } from './header.ts';
+import { RoundTrip } from './round-trip.ts';
+import { sequenceAdd, sequenceDistance } from './sequence.ts';
+
+/** States of RFC 9293, 3.3.2; LISTEN is a listener of its own. */
+export type ConnectionState =
+  | 'SYN_SENT'
+  | 'SYN_RECEIVED'
+  | 'ESTABLISHED'
+  | 'FIN_WAIT_1'
+  | 'FIN_WAIT_2'
+  | 'CLOSE_WAIT'
+  | 'CLOSING'
+  | 'LAST_ACK'
+  | 'TIME_WAIT'
+  | 'CLOSED';
+
+/** Why a connection ended other than by agreement. */
+export type ConnectionError = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT' | 'ENETDOWN' | 'EHOSTUNREACH';
+
+/** Bytes of the stream that travel as one segment, in a buffer of the connection's owner. */
+export interface StreamBuffer {
+  /** Sequence number of the first byte. */
+  sequence: number;
+  /** Bytes of payload. */
+  readonly length: number;
+  /** Sent at least once: its contents are fixed. */
+  isSent: boolean;
+}
+
+/** Result of a received segment. */
+export type Arrival = 'inOrder' | 'behindGap' | 'duplicate' | 'refused';
+
+/** Received bytes: in order, and after a gap. */
+export interface ReceivedBytes<Buffer> {
+  /** Sequence number expected next. */
+  next: number;
+  /** Bytes in order that were not read. */
+  readonly readableBytes: number;
+  /** Bytes that the last {@link arrive} copied. */
+  readonly copiedBytes: number;
+  readonly hasGap: boolean;
+  /** Takes over a segment that begins inside the window. */
+  arrive(buffer: Buffer): Arrival;
+  clear(): void;
+}
+
+/** Parameters of the transport, with the defaults' sources in the owner's profile. */
+export interface TcpLimits {
+  readonly windowScale: number;
+  readonly initialWindowSegments: number;
+  readonly retransmitInitialUs: number;
+  readonly retransmitMinUs: number;
+  readonly retransmitMaxUs: number;
+  readonly synRetries: number;
+  readonly dataRetries: number;
+  readonly delayedAckUs: number;
+  readonly duplicateAcks: number;
+  readonly finTimeoutUs: number;
+  readonly timeWaitUs: number;
+  readonly memoryWaitUs: number;
+  /** Nagle's rule, on when a connection begins. */
+  readonly isDelayed: boolean;
+}
+
+/** Events that the transport counts. */
+export interface TcpCounts {
+  acknowledgementsSent: number;
+  retransmissions: number;
+  fastRetransmissions: number;
+  retransmissionTimeouts: number;
+  duplicates: number;
+  outOfOrder: number;
+  droppedForRoom: number;
+  resetsSent: number;
+}
+
+export interface TcpSetup {
+  readonly limits: TcpLimits;
+  readonly counts: TcpCounts;
+  readonly initialSequence: number;
+  /** The peer opened it. */
+  readonly isPassive: boolean;
+  /** Payload bytes of the longest segment that the path carries. */
+  readonly segmentBytes: number;
+  /** Maximum segment size of a peer whose SYN has no such option (RFC 9293, 3.7.1). */
+  readonly defaultSegmentBytes: number;
+}
+
+const never = Number.POSITIVE_INFINITY;
+/** The smallest maximum segment size that is accepted (Linux: tcp_min_snd_mss). */
+const leastSegmentBytes = 48;
+
+export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
+  readonly limits: TcpLimits;
+  readonly counts: TcpCounts;
+  state: ConnectionState = 'CLOSED';
+  /** Kept until a call reports it. */
+  error: ConnectionError | undefined;
+  /** No socket holds it any more. */
+  isOrphan = false;
+  /** Was opened by the other side. */
+  readonly isPassive: boolean;
+
+  // Sending.
+  readonly initialSequence: number;
+  sendUnacknowledged: number;
+  sendNext: number;
+  /** The furthest that was ever sent. */
+  sendMax: number;
+  /** Window of the other side: its size, the segment it was taken from, and what its field is shifted by. */
+  sendWindow = 0;
+  windowSequence = 0;
+  windowAcknowledgement = 0;
+  sendScale = 0;
+  segmentBytes: number;
+  readonly sendQueue: Buffer[] = [];
+  /** First of the queue to be sent next. */
+  sendIndex = 0;
+  /** A buffer that its owner is still filling: not to be sent. */
+  filling: Buffer | undefined;
+  /** Sequence number after everything queued: that of our FIN. */
+  queueEnd: number;
+  isFinQueued = false;
+  isDelayed: boolean;
+  /** End of the last segment that was not full (Minshall). */
+  smallEnd: number;
+  congestion: Congestion;
+  readonly roundTrip: RoundTrip;
+  duplicateAcks = 0;
+  tries = 0;
+  /** The segment whose acknowledgement is timed ends here; -1: none. */
+  timedEnd = -1;
+  timedPs = 0;
+
+  // Receiving.
+  abstract readonly received: ReceivedBytes<Buffer>;
+  receiveScale: number;
+  /** Both sides scale their windows, as far as we know: a SYN that answers one says so only if that did (RFC 7323, 2.2). */
+  isScaled = true;
+  receiveLimitBytes = 0;
+  /** Edge of the window that we have announced. */
+  windowEdge = 0;
+  unacknowledgedSegments = 0;
+  isAckDue = false;
+  hasFin = false;
+  isReadShut = false;
+
+  // Deadlines, in picoseconds of simulated time.
+  retransmitPs = never;
+  delayedAckPs = never;
+  closePs = never;
+
+  readonly #defaultSegmentBytes: number;
+
+  constructor({ limits, counts, initialSequence, isPassive, segmentBytes, defaultSegmentBytes }: TcpSetup) {
+    this.limits = limits;
+    this.counts = counts;
+    this.isPassive = isPassive;
+    this.initialSequence = initialSequence;
+    this.sendUnacknowledged = initialSequence;
+    this.sendNext = initialSequence;
+    this.sendMax = initialSequence;
+    this.smallEnd = initialSequence;
+    this.queueEnd = sequenceAdd(initialSequence, 1);
+    this.segmentBytes = segmentBytes;
+    this.#defaultSegmentBytes = defaultSegmentBytes;
+    this.receiveScale = limits.windowScale;
+    this.isDelayed = limits.isDelayed;
+    this.congestion = new Congestion(segmentBytes, limits.initialWindowSegments);
+    this.roundTrip = new RoundTrip({
+      initialPs: usToPs(limits.retransmitInitialUs),
+      minPs: usToPs(limits.retransmitMinUs),
+      maxPs: usToPs(limits.retransmitMaxUs),
+    });
+  }
+
+  // Supplied by the owner.
+
+  /** Simulated time in picoseconds of the epoch. */
+  abstract nowPs(): number;
+  /** Segments that the device accepts now. */
+  abstract get room(): number;
+  /** Whether send() may queue more bytes. */
+  abstract get hasSendRoom(): boolean;
+  /** Whether the device still reads the buffer, so that it must not be sent again. */
+  abstract isHeld(buffer: Buffer): boolean;
+  /** Sends a segment with the payload of the buffer, which stays in the send queue. @returns false without a way to the peer */
+  abstract sendData(actor: Actor, fields: SegmentFields, buffer: Buffer): boolean;
+  /** Sends a segment without payload in a buffer of {@link takeBuffer}, and releases it. @returns false without a way to the peer */
+  abstract sendControl(actor: Actor, fields: SegmentFields, buffer: Buffer): boolean;
+  /** An empty buffer; undefined when all are in use. */
+  abstract takeBuffer(): Buffer | undefined;
+  /** Charges for a buffer that was taken. */
+  abstract allocated(actor: Actor): void;
+  /** Charges for buffers that an acknowledgement has freed. */
+  abstract freed(actor: Actor, buffers: number): void;
+  /** Charges for bytes copied to join small segments. */
+  abstract copied(actor: Actor, bytes: number): void;
+  /** Returns a buffer when the device has read it. */
+  abstract release(buffer: Buffer): void;
+  /** Returns a buffer that was received. */
+  abstract discard(buffer: Buffer): void;
+  /** The peer has acknowledged something new: the path works. */
+  abstract pathConfirmed(): void;
+  /** Bytes or the end of the stream can be read, or the connection has ended. */
+  abstract readable(actor: Actor): void;
+  /** Bytes can be queued, or the connection has ended. */
+  abstract writable(actor: Actor): void;
+  /** The device has no room: {@link output} is called again when it has. */
+  abstract throttle(): void;
+  /** A deadline has changed. */
+  abstract deadlineChanged(): void;
+  /** A connection that the peer opened is established. @returns false when nothing can accept it */
+  abstract established(actor: Actor): boolean;
+  /** The connection has entered TIME_WAIT. */
+  abstract timeWaits(): void;
+  /** The connection is CLOSED and no longer exists. */
+  abstract forget(): void;
+
+  /** Bytes on their way. */
+  get flightBytes(): number {
+    return sequenceDistance(this.sendNext, this.sendUnacknowledged);
+  }
+
+  /** Our FIN was acknowledged. */
+  get isFinAcknowledged(): boolean {
+    return this.isFinQueued && sequenceDistance(this.sendUnacknowledged, this.queueEnd) > 0;
+  }
+
+  /** Whether send() may queue. */
+  get canQueue(): boolean {
+    return (this.state === 'ESTABLISHED' || this.state === 'CLOSE_WAIT') && !this.isFinQueued;
+  }
+
+  /** Whether segments with data may be sent in this state. */
+  get maySendData(): boolean {
+    const { state } = this;
+    return (
+      state === 'ESTABLISHED' ||
+      state === 'CLOSE_WAIT' ||
+      state === 'FIN_WAIT_1' ||
+      state === 'CLOSING' ||
+      state === 'LAST_ACK'
+    );
+  }
+
+  /** Nothing is on its way: the retransmission timer, when it runs, probes a window that is too small. */
+  get isProbing(): boolean {
+    return this.sendUnacknowledged === this.sendMax;
+  }
+
+  get isOver(): boolean {
+    return this.state === 'CLOSED' || this.state === 'TIME_WAIT';
+  }
+
+  /** The next deadline, infinite when there is none. */
+  get deadlinePs(): number {
+    return Math.min(this.retransmitPs, this.delayedAckPs, this.closePs);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.timedPs -= ps;
+    this.retransmitPs -= ps;
+    this.delayedAckPs -= ps;
+    this.closePs -= ps;
+  }
+
+  /** (Re)starts the retransmission timer. */
+  armRetransmit(): void {
+    this.retransmitPs = this.nowPs() + this.roundTrip.timeoutPs;
+    this.deadlineChanged();
+  }
+
+  /** Takes the maximum segment size and window scale of the other side's SYN. */
+  agree(segmentBytes: number, scale: number): void {
+    const offered = segmentBytes > 0 ? segmentBytes : this.#defaultSegmentBytes;
+    this.segmentBytes = Math.min(this.segmentBytes, Math.max(offered, leastSegmentBytes));
+    this.isScaled = scale >= 0;
+    if (!this.isScaled) this.receiveScale = 0;
+    this.sendScale = Math.max(0, Math.min(scale, 14));
+    this.congestion = new Congestion(this.segmentBytes, this.limits.initialWindowSegments);
+  }
+
+  /** Ends the connection with an error: what was to be sent goes, what has arrived can still be read. */
+  fail(actor: Actor, error: ConnectionError): void {
+    this.error = error;
+    this.end(actor);
+  }
+
+  /** Nothing more happens on this connection. */
+  end(actor: Actor): void {
+    if (this.state === 'CLOSED') return;
+    this.state = 'CLOSED';
+    this.retransmitPs = never;
+    this.delayedAckPs = never;
+    this.closePs = never;
+    this.dropSendQueue();
+    if (this.isOrphan) this.received.clear();
+    this.forget();
+    this.wakeAll(actor);
+  }
+
+  dropSendQueue(): void {
+    const { filling } = this;
+    // The call that fills a buffer releases it.
+    for (const buffer of this.sendQueue.splice(0)) if (buffer !== filling) this.release(buffer);
+    this.sendIndex = 0;
+  }
+
+  wakeAll(actor: Actor): void {
+    this.readable(actor);
+    this.writable(actor);
+  }
+
+  /** TIME_WAIT: the last acknowledgement may have got lost. */
+  waitOut(actor: Actor): void {
+    this.state = 'TIME_WAIT';
+    this.retransmitPs = never;
+    this.delayedAckPs = never;
+    this.closePs = this.nowPs() + usToPs(this.limits.timeWaitUs);
+    this.dropSendQueue();
+    this.timeWaits();
+    this.deadlineChanged();
+    this.wakeAll(actor);
+  }
+}

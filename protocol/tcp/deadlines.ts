@@ -1,0 +1,74 @@
+/** Deadlines of a connection: close, delayed acknowledgement, retransmission (RFC 6298, 5) and window probe (RFC 9293, 3.8.6.1). */
+import { usToPs } from '../../base/index.ts';
+import type { StreamBuffer, TcpConnection } from './connection.ts';
+import { acknowledge, output, sendSyn } from './output.ts';
+import { isBefore } from './sequence.ts';
+
+const never = Number.POSITIVE_INFINITY;
+
+/** Acts on the deadlines of a connection that have passed. */
+export function deadlinesDue<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): void {
+  const nowPs = connection.nowPs();
+  if (connection.closePs <= nowPs) {
+    connection.end(actor);
+    return;
+  }
+  if (connection.delayedAckPs <= nowPs) {
+    connection.delayedAckPs = never;
+    connection.isAckDue = true;
+    output(actor, connection);
+  }
+  if (connection.retransmitPs <= nowPs) retransmitDue(actor, connection);
+}
+
+function retransmitDue<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): void {
+  const { limits } = connection;
+  connection.retransmitPs = never;
+  const isOpening = connection.state === 'SYN_SENT' || connection.state === 'SYN_RECEIVED';
+  const isHeld = connection.sendQueue[0] !== undefined && connection.isHeld(connection.sendQueue[0]);
+  if (isHeld && !connection.isProbing) {
+    // The device still holds it: the delay is not the network's.
+    connection.retransmitPs = connection.nowPs() + usToPs(limits.retransmitMinUs);
+    connection.deadlineChanged();
+    return;
+  }
+  if (++connection.tries > (isOpening ? limits.synRetries : limits.dataRetries)) {
+    if (connection.state === 'SYN_RECEIVED') connection.end(actor);
+    else connection.fail(actor, 'ETIMEDOUT');
+    return;
+  }
+  connection.roundTrip.backoff++;
+  connection.timedEnd = -1;
+  if (isOpening) sendSyn(actor, connection);
+  else if (connection.isProbing) probe(actor, connection);
+  else sendAgain(actor, connection);
+  if (!connection.isOver) connection.armRetransmit();
+}
+
+function probe<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): void {
+  if (connection.room > 0) acknowledge(actor, connection, 'probe');
+}
+
+/** Retransmits everything unacknowledged, as the congestion window opens. */
+function sendAgain<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): void {
+  connection.counts.retransmissionTimeouts++;
+  connection.congestion.timedOut(connection.flightBytes);
+  connection.duplicateAcks = 0;
+  if (isBefore(connection.sendUnacknowledged, connection.sendMax)) {
+    connection.sendNext = connection.sendUnacknowledged;
+    connection.sendIndex = 0;
+  }
+  output(actor, connection);
+}
