@@ -128,7 +128,7 @@ describe('a run that fails', () => {
 describe('hca', () => {
   it('says its version', async () => {
     const { code, out, err } = await hcaProcess('--version');
-    const { version } = JSON.parse(readFileSync(join(mainPath, '../package.json'), 'utf8')) as {
+    const { version } = JSON.parse(readFileSync(join(mainPath, '../../package.json'), 'utf8')) as {
       version: string;
     };
     expect([code, out, err]).toEqual([0, `hca-emulator ${version}, Node ${process.version}\n`, '']);

@@ -168,9 +168,10 @@ export async function whyOf(
 }
 
 /** Whose frames are not the program's: those of the library between it and the device, and of Node. */
-const library = ['userlib', 'driver', 'system', 'host', 'sim', 'dist'].map((folder) =>
-  join(packageFolder, folder, '/'),
-);
+const library = [
+  ...['userlib', 'driver', 'host', 'sim', 'net', 'protocol', 'runtime', 'dist'],
+  ...['machine', 'explain', 'experiments', 'guests', 'torture', 'cli'],
+].map((folder) => join(packageFolder, folder, '/'));
 const isLibrary = (frame: string): boolean =>
   frame.includes('node:') || library.some((folder) => frame.includes(folder));
 
