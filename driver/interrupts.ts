@@ -13,7 +13,7 @@ import { type DeviceLimits, eqCountOf, type Firmware, reservedEqsOf } from './ca
 import { type EqEnvironment, EventQueue } from './eq.ts';
 import { KernelError } from './kernel-error.ts';
 import type { DriverConfig } from './parameters.ts';
-import { disableMsix, enableMsix, findMsix, type MsixTable } from './pci.ts';
+import { disableMsix, enableMsix, findMsix, type MsixTable } from './pci-function.ts';
 import type { Cpu, LegacyInterrupt } from './platform.ts';
 import { Teardown } from './remove.ts';
 

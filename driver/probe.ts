@@ -37,7 +37,8 @@ import { MulticastTable } from './multicast.ts';
 import { numberSpacesOf } from './numbers.ts';
 import { Pager } from './on-demand/index.ts';
 import type { DriverConfig } from './parameters.ts';
-import { disableFunction, enableFunction, type SavedConfiguration } from './pci.ts';
+import { enableFunction, type SavedConfiguration } from './pci.ts';
+import { disableBusMaster } from './pci-function.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 import { Port } from './port.ts';
 import type { Teardown } from './remove.ts';
@@ -144,7 +145,7 @@ async function takeFunction({
   teardown,
 }: Probe): Promise<SavedConfiguration> {
   await enableFunction(cpu, platform);
-  teardown.push('bus mastering', (thread) => disableFunction(thread, platform));
+  teardown.push('bus mastering', (thread) => disableBusMaster(thread, platform));
   await takeOwnership(cpu, platform);
   teardown.push('owner register', (thread) => releaseOwnership(thread, platform, config));
   const configuration = await resetDevice(cpu, platform, config);

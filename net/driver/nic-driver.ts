@@ -8,6 +8,7 @@
  * Everything that probe takes has a counterpart in `#undo`, run backwards by remove and by a probe that fails.
  */
 import { ethernetHeaderBytes, ethernetTagBytes, NicBar, nicDescriptorBytes } from '../../abi/nic/index.ts';
+import { disableBusMaster, disableMsix, enableMsix, findMsix, type MsixTable } from '../../driver/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
@@ -33,7 +34,7 @@ import {
   startNic,
   untilLinkUp,
 } from './nic-hardware.ts';
-import { disableFunction, disableMsix, enableFunction, enableMsix, findMsix, type MsixTable } from './pci.ts';
+import { enableFunction } from './pci.ts';
 import { ReceiveRing } from './receive-ring.ts';
 import { NicRegisterFile } from './registers.ts';
 import { type Polled, SoftInterrupt } from './softirq.ts';
@@ -190,15 +191,17 @@ export class NicDriver implements NetDevice, Polled, Watched {
   async #bringUp(cpu: Cpu): Promise<void> {
     const platform = this.#platform;
     await enableFunction(cpu, platform, [NicBar.REGISTERS]);
-    this.#undo.push((thread) => disableFunction(thread, platform));
+    this.#undo.push((thread) => disableBusMaster(thread, platform));
     this.#registers = new NicRegisterFile(platform);
     await resetNic(cpu, platform, this.#registers, this.#config.resetLimitUs);
     this.#undo.push((thread) => this.#quieten(thread));
     this.macAddress = await readMacAddress(cpu, this.#registers);
     this.#filters = this.#layer?.begins(this.macAddress) ?? this.#filters;
     this.#makeRings();
-    this.#msix = await findMsix(cpu, platform);
-    if (Math.min(this.#msix.vectorCount, platform.interrupts.vectorCount) < nicVectorCount)
+    const msix = await findMsix(cpu, platform);
+    if (msix === undefined) throw new NetError('ENODEV', 'the device has no MSI-X');
+    this.#msix = msix;
+    if (Math.min(msix.vectorCount, platform.interrupts.vectorCount) < nicVectorCount)
       throw new NetError('ENODEV', `interrupt vectors: fewer than ${nicVectorCount}`);
     this.#attach();
     this.#undo.push((thread) => disableMsix(thread, platform, this.#msix));

@@ -5,7 +5,8 @@
 import { uarOffset } from '../../abi/bar-map.ts';
 import { sendDoorbell } from '../../abi/doorbells.ts';
 import type { Driver } from '../../driver/index.ts';
-import { findCapability, restoreConfiguration, saveConfiguration } from '../../driver/pci.ts';
+import { restoreConfiguration, saveConfiguration } from '../../driver/pci.ts';
+import { findCapability } from '../../driver/pci-function.ts';
 import { resetDevice } from '../../driver/reset.ts';
 import type { Host } from '../../host/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
