@@ -5,8 +5,21 @@
 import { psnAdd, psnDistance } from '../../wire/index.ts';
 import { UnseenPsns } from './unseen-psns.ts';
 
-/** Requests that are kept: more than a card has outstanding. */
+/** Requests of a flow that are kept: more than a card has outstanding. And of a flow of too many. */
 const REQUESTS_MAX = 512;
+const REQUESTS_LEAST = 4;
+/** Requests that are kept of all flows, but for the least of each. */
+const REQUESTS_OF_ALL_MAX = 262_144;
+
+/** Counts the requests that the flows of a capture keep. */
+export class RequestBudget {
+  kept = 0;
+
+  /** Requests that a flow may keep now. */
+  get most(): number {
+    return this.kept > REQUESTS_OF_ALL_MAX ? REQUESTS_LEAST : REQUESTS_MAX;
+  }
+}
 
 /** A READ, or an atomic, whose `bytes` are 0. */
 export interface ReadRange {
@@ -25,7 +38,8 @@ interface Awaited extends ReadRange {
   /** PSN of the response that comes next. */
   nextPsn: number;
   isComplete: boolean;
-  readonly unseen: UnseenPsns;
+  /** Absent until one of its responses was passed over. */
+  unseen: UnseenPsns | undefined;
 }
 
 /** Verdict on a response packet. */
@@ -40,13 +54,25 @@ export interface ResponseVerdict {
 
 export class AwaitedResponses {
   #requests: Awaited[] = [];
+  readonly #budget: RequestBudget;
+
+  constructor(budget: RequestBudget) {
+    this.#budget = budget;
+  }
 
   /** Notes a request that was seen for the first time. */
   add(psn: number, number: number, range: ReadRange, isRead: boolean, mtuBytes: number | undefined): void {
     const count = isRead ? packetsOf(range.bytes, mtuBytes) : 1;
-    const unseen = new UnseenPsns();
-    this.#requests.push({ ...range, psn, number, isRead, count, nextPsn: psn, isComplete: false, unseen });
-    if (this.#requests.length > REQUESTS_MAX) this.#requests.shift();
+    const { address, rKey, bytes } = range;
+    this.#requests.push({
+      ...{ address, rKey, bytes, psn, number, isRead, count },
+      ...{ nextPsn: psn, isComplete: false, unseen: undefined },
+    });
+    this.#budget.kept++;
+    const forgotten = this.#requests.length - this.#budget.most;
+    if (forgotten <= 0) return;
+    this.#requests.splice(0, forgotten);
+    this.#budget.kept -= forgotten;
   }
 
   /**
@@ -103,11 +129,11 @@ export class AwaitedResponses {
     if (own === undefined) return { isAsked: false, gaps, place: undefined };
     const ahead = psnDistance(psn, own.nextPsn);
     if (ahead < 0 || own.isComplete) {
-      const shown = own.unseen.show(psn);
+      const shown = own.unseen?.show(psn);
       return { isAsked: true, gaps, place: shown === undefined ? 'repeated' : 'late' };
     }
     if (ahead > 0) gaps.push(passOver(own, ahead));
-    own.unseen.sawPacket();
+    own.unseen?.sawPacket();
     own.nextPsn = psnAdd(psn, 1);
     own.isComplete = own.count !== undefined && psnDistance(own.nextPsn, psnAdd(own.psn, own.count)) >= 0;
     return { isAsked: true, gaps, place: undefined };
@@ -164,6 +190,7 @@ const contains = ({ psn, count, bytes }: Awaited, at: number): boolean => {
 /** Passes over responses that were not seen. */
 function passOver(one: Awaited, count: number): string {
   const { nextPsn, isRead, number } = one;
+  one.unseen ??= new UnseenPsns();
   one.unseen.passOver(nextPsn, count);
   one.nextPsn = psnAdd(nextPsn, count);
   const what = isRead ? (count === 1 ? 'READ response' : 'READ responses') : 'atomic acknowledge';

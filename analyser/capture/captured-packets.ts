@@ -203,9 +203,10 @@ export class PacketFeed {
     for (const remark of new Set(remarks)) if (remark !== '') kept!.remark(`${remark}, in frame ${number}`);
   }
 
+  /** The network that was found first remains: it has more connections to move, as a rule. */
   #join(one: number, other: number): void {
-    const into = this.#networks[one]!;
-    const from = this.#networks[other]!;
+    const networks = [this.#networks[one]!, this.#networks[other]!] as const;
+    const [into, from] = [Math.min(...networks), Math.max(...networks)];
     if (into === from) return;
     this.#networks.forEach((network, index) => {
       if (network === from) this.#networks[index] = into;

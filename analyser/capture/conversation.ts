@@ -18,10 +18,17 @@ import {
   type WirePacket,
 } from '../../wire/index.ts';
 import { hex } from './address-text.ts';
-import { AwaitedResponses, MTU_MIN_BYTES, psnRange, type ReadRange } from './awaited-responses.ts';
+import {
+  type AwaitedResponses,
+  MTU_MIN_BYTES,
+  psnRange,
+  type ReadRange,
+  RequestBudget,
+} from './awaited-responses.ts';
+import { Flow, type FlowBudget } from './flow.ts';
 import { madWords } from './mad-words.ts';
-import { allLines, type Conversation, type Line, LineBudget, TalkLines } from './talk.ts';
-import { UnseenPsns } from './unseen-psns.ts';
+import { allLines, type Conversation, type Line, LineBudget, type TalkLines } from './talk.ts';
+import { UnansweredFlows } from './unanswered-flows.ts';
 
 /** A packet of a capture, as far as a conversation needs it. */
 export interface CapturedPacket {
@@ -45,56 +52,10 @@ const nakWords: Readonly<Record<number, string>> = {
   [NakCode.INVALID_RD_REQUEST]: 'NAK, invalid RD request',
 };
 
-/** Flows that are followed; packets of others are counted. */
+/** Flows that are followed, fewer than {@link FLOW_NUMBERS}; packets of others are counted. */
 const FLOWS_MAX = 100_000;
 /** PSNs of a READ of which the capture has cut the length off. */
 const CUT_READ_PSNS = 0x3f_ffff;
-
-/** The packets from a port to one QP of another. */
-class Flow {
-  readonly from: string;
-  readonly to: string;
-  network: number;
-  readonly qp: number;
-  readonly service: string;
-  /** Requests: PSN that comes next, and the oldest that nothing has answered. */
-  nextPsn: number | undefined;
-  openPsn: number | undefined;
-  /** PSNs beyond {@link nextPsn} that a READ may have taken: how many is only known when the path's MTU is. */
-  loosePsns = 0;
-  /** Payload of a packet that is not its message's last. */
-  mtuBytes: number | undefined;
-  readonly unseen = new UnseenPsns();
-  readonly awaited = new AwaitedResponses();
-  answeredBy: Flow | undefined;
-  talk: Talk;
-
-  constructor({ from, to, network, packet }: CapturedPacket, service: string, budget: LineBudget) {
-    this.from = from;
-    this.to = to;
-    this.network = network;
-    this.qp = packet.bth.destinationQp;
-    this.service = service;
-    this.talk = new Talk(this, budget);
-  }
-
-  /** Nothing has passed that counts, such as damaged packets only. */
-  get isEmpty(): boolean {
-    return this.nextPsn === undefined && this.answeredBy === undefined && this.talk.second === undefined;
-  }
-}
-
-/** A connection as it is put together: of one flow, or of two. */
-class Talk {
-  readonly first: Flow;
-  second: Flow | undefined;
-  readonly lines: TalkLines;
-
-  constructor(first: Flow, budget: LineBudget) {
-    this.first = first;
-    this.lines = new TalkLines(budget);
-  }
-}
 
 /** The conversations of a capture, in the order in which they began. */
 export function conversationsOf(packets: Iterable<CapturedPacket>): Conversation[] {
@@ -113,13 +74,14 @@ const nothingSaid: Said = { remark: () => undefined };
 export class PacketListener {
   /** Packets of flows beyond those that are followed. */
   unfollowed = 0;
-  readonly #budget: LineBudget;
-  readonly #flows = new Map<string, Flow>();
-  /** Flows whose answers have not been found, by addresses and service. */
-  readonly #unanswered = new Map<string, Set<Flow>>();
+  readonly #budget: FlowBudget;
+  /** Flows of each network, by ports, QP and service. */
+  readonly #networks = new Map<number, Map<string, Flow>>();
+  #flowCount = 0;
+  readonly #unanswered = new UnansweredFlows();
 
-  constructor(budget: LineBudget) {
-    this.#budget = budget;
+  constructor(lines: LineBudget) {
+    this.#budget = { lines, requests: new RequestBudget() };
   }
 
   take(captured: CapturedPacket): Said {
@@ -141,24 +103,27 @@ export class PacketListener {
     return this.#request(flow, captured);
   }
 
-  /** Two networks turn out to be one. */
+  /** Two networks turn out to be one. Takes as long as `from` has flows. */
   joinNetworks(from: number, into: number): void {
-    for (const [key, flow] of this.#flows) {
-      if (flow.network !== from) continue;
+    const moved = this.#networks.get(from) ?? new Map<string, Flow>();
+    this.#networks.delete(from);
+    const flows = this.#flowsOf(into);
+    for (const [key, flow] of moved) {
       flow.network = into;
-      this.#flows.delete(key);
-      const joined = keyOf(flow);
-      const known = this.#flows.get(joined);
-      if (known === undefined) this.#flows.set(joined, flow);
+      flow.unansweredIn?.update(flow);
+      const known = flows.get(key);
+      if (known === undefined) flows.set(key, flow);
       else if (flow.isEmpty) known.talk.lines.absorb(flow.talk.lines, known.talk.first !== known);
       // It is found no more under its key, and its lines stay a conversation of their own.
-      else this.#flows.set(`${joined} of network ${from}`, flow);
+      else flows.set(`${key} of network ${from}`, flow);
     }
   }
 
   conversations(): Conversation[] {
-    const talks = new Set([...this.#flows.values()].map(({ talk }) => talk));
-    return [...talks].map(({ first, second, lines }) => ({
+    const flows = [...this.#networks.values()].flatMap((network) => [...network.values()]);
+    const talks = [...new Set(flows.map(({ talk }) => talk))];
+    talks.sort((left, right) => left.first.number - right.first.number);
+    return talks.map(({ first, second, lines }) => ({
       service: first.service,
       first: `${first.from}${second === undefined ? '' : ` QP ${second.qp}`}`,
       second: `${first.to} QP ${first.qp}`,
@@ -171,16 +136,22 @@ export class PacketListener {
 
   #flowOf(captured: CapturedPacket, service: string): Flow | undefined {
     const { from, to, network, packet } = captured;
-    const key = keyOf({ from, to, network, qp: packet.bth.destinationQp, service });
-    const known = this.#flows.get(key);
-    if (known !== undefined || this.#flows.size >= FLOWS_MAX) return known;
-    const flow = new Flow(captured, service, this.#budget);
-    this.#flows.set(key, flow);
-    const way = wayOf(from, to, service);
-    const others = this.#unanswered.get(way);
-    if (others === undefined) this.#unanswered.set(way, new Set([flow]));
-    else others.add(flow);
+    const key = `${from}>${to}>${packet.bth.destinationQp}>${service}`;
+    const flows = this.#flowsOf(network);
+    const known = flows.get(key);
+    if (known !== undefined || this.#flowCount >= FLOWS_MAX) return known;
+    const flow = new Flow(this.#flowCount++, captured, service, this.#budget);
+    flows.set(key, flow);
+    this.#unanswered.add(flow);
     return flow;
+  }
+
+  #flowsOf(network: number): Map<string, Flow> {
+    const known = this.#networks.get(network);
+    if (known !== undefined) return known;
+    const made = new Map<string, Flow>();
+    this.#networks.set(network, made);
+    return made;
   }
 
   #request(flow: Flow, captured: CapturedPacket): Said {
@@ -201,8 +172,8 @@ export class PacketListener {
     flow.talk.lines.count('requests');
     flow.nextPsn ??= next;
     if (repeated === undefined && psnDistance(psnAdd(psn, taken), flow.nextPsn) > 0) {
-      flow.nextPsn = psnAdd(psn, taken);
-      flow.loosePsns = loose;
+      flow.advance(psnAdd(psn, taken), loose);
+      flow.unansweredIn?.update(flow);
     }
     return this.#say(flow, captured, `${requestWords(packet)}${after}`, after !== '');
   }
@@ -253,22 +224,14 @@ export class PacketListener {
     return this.#say(flow, captured, [words, ...after].join('; '), isRefusal || after.length > 0);
   }
 
-  /** Finds the flow that this one answers: of the other direction, with this PSN among those sent, and not answered by another. */
+  /** Finds the flow that this one answers, unless that is known. */
   #join(flow: Flow, psn: number): void {
     if (flow.answeredBy !== undefined) return;
-    const asked = [...(this.#unanswered.get(wayOf(flow.to, flow.from, flow.service)) ?? [])].filter(
-      (other) =>
-        (other.answeredBy === undefined || other.answeredBy === flow) &&
-        other.openPsn !== undefined &&
-        psnDistance(psn, other.openPsn) >= 0 &&
-        psnDistance(psn, other.nextPsn ?? psn) < other.loosePsns,
-    );
-    const near = asked.filter(({ network }) => network === flow.network);
-    const [found, another] = near.length > 0 ? near : asked;
-    if (found === undefined || another !== undefined) return;
+    const found = this.#unanswered.answeredBy(flow, psn);
+    if (found === undefined) return;
     flow.answeredBy = found;
     found.answeredBy = flow;
-    for (const one of [flow, found]) this.#unanswered.get(wayOf(one.from, one.to, one.service))?.delete(one);
+    for (const one of [flow, found]) one.unansweredIn?.remove(one);
     const { talk } = found;
     if (talk.second === undefined && talk !== flow.talk) {
       talk.second = flow;
@@ -303,16 +266,6 @@ class SaidLine implements Said {
     this.#lines.remark(this.#line, words);
   }
 }
-
-const keyOf = ({
-  network,
-  from,
-  to,
-  qp,
-  service,
-}: Pick<Flow, 'network' | 'from' | 'to' | 'qp' | 'service'>): string =>
-  `${network} ${from}>${to}>${qp}>${service}`;
-const wayOf = (from: string, to: string, service: string): string => `${from}>${to}>${service}`;
 
 /** Takes a NAK. @returns lines on answers that it shows to be missing */
 function refused(asker: Flow, psn: number): string[] {

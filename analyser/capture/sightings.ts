@@ -20,6 +20,8 @@ export interface Place {
 /** Packets that are remembered; and of those that look the same, how many. */
 const REMEMBERED_MAX = 65_536;
 const SAME_MAX = 16;
+/** Places at which one packet is found again. */
+const PLACES_MAX = 64;
 
 /** A packet that was seen, and what is kept of it. */
 export class Sighting<Kept> {
@@ -45,7 +47,9 @@ export class Sightings<Kept> {
   see(key: string, place: Place): Sighting<Kept> {
     const known = this.#byKey.get(key);
     const found = known?.find(({ places }) =>
-      this.isTwoEnded ? places.length === 1 : places.every((other) => canShowSame(other, place)),
+      this.isTwoEnded
+        ? places.length === 1
+        : places.length < PLACES_MAX && places.every((other) => canShowSame(other, place)),
     );
     if (found !== undefined) {
       found.places.push(place);

@@ -1,0 +1,87 @@
+/** Flows of a capture: the packets from a port to one QP of another, and the connection that two flows turn out to be. */
+import { psnAdd, psnDistance } from '../../wire/index.ts';
+import { AwaitedResponses, type RequestBudget } from './awaited-responses.ts';
+import type { CapturedPacket } from './conversation.ts';
+import { OPEN_PSNS_MAX, type OpenRange } from './open-psns.ts';
+import { type LineBudget, TalkLines } from './talk.ts';
+import type { UnansweredWay } from './unanswered-flows.ts';
+import { UnseenPsns } from './unseen-psns.ts';
+
+/** Room that the flows of a capture share. */
+export interface FlowBudget {
+  readonly lines: LineBudget;
+  readonly requests: RequestBudget;
+}
+
+/** The packets from a port to one QP of another. */
+export class Flow {
+  /** In the order in which they began, from 0. */
+  readonly number: number;
+  readonly from: string;
+  readonly to: string;
+  network: number;
+  readonly qp: number;
+  readonly service: string;
+  /** Requests: PSN that comes next, and the oldest that nothing has answered. */
+  nextPsn: number | undefined;
+  openPsn: number | undefined;
+  /** PSNs beyond {@link nextPsn} that a READ may have taken: how many is only known when the path's MTU is. */
+  loosePsns = 0;
+  /** Payload of a packet that is not its message's last. */
+  mtuBytes: number | undefined;
+  readonly unseen = new UnseenPsns();
+  readonly awaited: AwaitedResponses;
+  answeredBy: Flow | undefined;
+  /** Flows of the same ports and service whose answers have not been found; undefined once they have. */
+  unansweredIn: UnansweredWay | undefined;
+  talk: Talk;
+
+  constructor(
+    number: number,
+    { from, to, network, packet }: CapturedPacket,
+    service: string,
+    budget: FlowBudget,
+  ) {
+    this.number = number;
+    this.from = from;
+    this.to = to;
+    this.network = network;
+    this.qp = packet.bth.destinationQp;
+    this.service = service;
+    this.awaited = new AwaitedResponses(budget.requests);
+    this.talk = new Talk(this, budget.lines);
+  }
+
+  /** Nothing has passed that counts, such as damaged packets only. */
+  get isEmpty(): boolean {
+    return this.nextPsn === undefined && this.answeredBy === undefined && this.talk.second === undefined;
+  }
+
+  /** PSNs of requests that an answer may be for. */
+  get openRange(): OpenRange | undefined {
+    if (this.openPsn === undefined || this.nextPsn === undefined) return undefined;
+    const count = psnDistance(this.nextPsn, this.openPsn) + this.loosePsns;
+    return { first: this.openPsn, count: Math.min(count, OPEN_PSNS_MAX + 1) };
+  }
+
+  /** A request was seen: `next` follows it, and perhaps as many PSNs after that as `loose`. */
+  advance(next: number, loose: number): void {
+    this.nextPsn = next;
+    this.loosePsns = loose;
+    // No more may be outstanding, so the oldest have been answered, though the capture does not show it.
+    if (this.openPsn !== undefined && psnDistance(next, this.openPsn) < 0)
+      this.openPsn = psnAdd(next, -OPEN_PSNS_MAX);
+  }
+}
+
+/** A connection as it is put together: of one flow, or of two. */
+export class Talk {
+  readonly first: Flow;
+  second: Flow | undefined;
+  readonly lines: TalkLines;
+
+  constructor(first: Flow, budget: LineBudget) {
+    this.first = first;
+    this.lines = new TalkLines(budget);
+  }
+}

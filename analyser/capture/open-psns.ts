@@ -1,0 +1,65 @@
+/**
+ * Open PSNs of many flows, each an interval of the circle of 2^24 PSNs: finds the only flow that has a PSN open.
+ *
+ * A Fenwick tree over the PSNs, of which only the nodes that are not zero are kept. The value of a flow is a large number and the flow's
+ * own, so that a sum of values says how many flows it is of, and, of one flow, which: a search and a change take 24 steps, however many
+ * flows there are. Source: P. M. Fenwick, A new data structure for cumulative frequency tables, 1994.
+ */
+import { psnAdd } from '../../wire/index.ts';
+
+/** PSNs that a requester may have outstanding, 9.7.2. */
+export const OPEN_PSNS_MAX = 2 ** 23 - 1;
+const PSNS = 2 ** 24;
+
+/** Numbers of flows are smaller than 2^17, so the sum of all of them is smaller than this. */
+const ONE_FLOW = 2 ** 34;
+export const FLOW_NUMBERS = 2 ** 17;
+
+/** PSNs from `first` on. */
+export interface OpenRange {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** No flow has a PSN open, one has, or several have. */
+export type OpenFlow = number | 'none' | 'several';
+
+export class OpenPsns {
+  readonly #sums = new Map<number, number>();
+
+  /** @param flow a number below {@link FLOW_NUMBERS} */
+  add(flow: number, { first, count }: OpenRange): void {
+    this.#change(first, count, ONE_FLOW + flow);
+  }
+
+  /** Takes out a range that was added. */
+  remove(flow: number, { first, count }: OpenRange): void {
+    this.#change(first, count, -(ONE_FLOW + flow));
+  }
+
+  /** Returns the number of the only flow that has `psn` open. */
+  flowAt(psn: number): OpenFlow {
+    let sum = 0;
+    for (let node = psn + 1; node > 0; node -= node & -node) sum += this.#sums.get(node) ?? 0;
+    if (sum === 0) return 'none';
+    return sum < 2 * ONE_FLOW ? sum - ONE_FLOW : 'several';
+  }
+
+  #change(first: number, count: number, value: number): void {
+    if (count <= 0) return;
+    const end = psnAdd(first, count);
+    this.#step(first, value);
+    this.#step(end, -value);
+    // The range passes the end of the circle.
+    if (end < first) this.#step(0, value);
+  }
+
+  /** Adds to all sums from `psn` on. */
+  #step(psn: number, value: number): void {
+    for (let node = psn + 1; node <= PSNS; node += node & -node) {
+      const sum = (this.#sums.get(node) ?? 0) + value;
+      if (sum === 0) this.#sums.delete(node);
+      else this.#sums.set(node, sum);
+    }
+  }
+}
