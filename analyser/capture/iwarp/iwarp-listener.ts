@@ -13,8 +13,9 @@ import {
   readHandshake,
   segmentStart,
 } from './mpa.ts';
+import { PendingBytes } from './pending-bytes.ts';
 import { isRdmap, rdmapWords } from './rdmap-words.ts';
-import { type NextBytes, SegmentStream } from './segment-stream.ts';
+import { type NextBytes, SegmentStream, WaitingBytes } from './segment-stream.ts';
 
 const FPDU_LENGTH_BYTES = 2;
 /** Connections that are followed. */
@@ -22,9 +23,11 @@ const CONNECTIONS_MAX = 10_000;
 
 /** A direction of a connection. */
 class Direction {
-  readonly stream = new SegmentStream();
+  readonly stream: SegmentStream;
   /** Bytes of a message that is not there whole. */
-  bytes = new Uint8Array(0);
+  readonly bytes = new PendingBytes();
+  /** As many of them as {@link WaitingBytes} has. */
+  countedBytes = 0;
   /** Bytes that the capture lacks before the next message. */
   skipBytes = 0;
   hasHandshake = false;
@@ -34,22 +37,45 @@ class Direction {
   offset = 0;
   /** No FPDU began where one should. */
   isLost = false;
+
+  constructor(waiting: WaitingBytes) {
+    this.stream = new SegmentStream(waiting);
+  }
 }
 
 class Connection {
   readonly lines: TalkLines;
   readonly firstName: string;
   readonly secondName: string;
-  readonly first = new Direction();
-  readonly second = new Direction();
+  readonly first: Direction;
+  readonly second: Direction;
+  readonly waiting: WaitingBytes;
   /** Undefined: a handshake was not seen. */
   usesCrc: boolean | undefined;
 
-  constructor({ from, fromPort, to, toPort }: CapturedSegment, budget: LineBudget) {
+  constructor({ from, fromPort, to, toPort }: CapturedSegment, budget: LineBudget, waiting: WaitingBytes) {
+    this.first = new Direction(waiting);
+    this.second = new Direction(waiting);
+    this.waiting = waiting;
     this.firstName = `${from} port ${fromPort}`;
     this.secondName = `${to} port ${toPort}`;
     this.lines = new TalkLines(budget);
   }
+
+  /** No segment follows. */
+  end(): void {
+    for (const direction of [this.first, this.second]) {
+      direction.stream.clear();
+      direction.bytes.clear();
+      settle(direction, this.waiting);
+    }
+  }
+}
+
+/** Has the bytes that wait of a direction counted. */
+function settle(direction: Direction, waiting: WaitingBytes): void {
+  waiting.bytes += direction.bytes.length - direction.countedBytes;
+  direction.countedBytes = direction.bytes.length;
 }
 
 const nothingSaid: Said = { remark: () => undefined };
@@ -58,6 +84,7 @@ export class IwarpListener {
   readonly #budget: LineBudget;
   readonly #connections = new Map<string, Connection>();
   readonly #all: Connection[] = [];
+  readonly #waiting = new WaitingBytes();
 
   constructor(budget: LineBudget) {
     this.#budget = budget;
@@ -69,8 +96,10 @@ export class IwarpListener {
     const own = `${network} ${from} ${fromPort}>${to} ${toPort}`;
     const opposite = `${network} ${to} ${toPort}>${from} ${fromPort}`;
     if (isSyn) {
-      this.#connections.delete(own);
-      this.#connections.delete(opposite);
+      for (const key of [own, opposite]) {
+        this.#connections.get(key)?.end();
+        this.#connections.delete(key);
+      }
       return undefined;
     }
     const answered = this.#connections.get(opposite);
@@ -96,7 +125,7 @@ export class IwarpListener {
     const { payload } = segment;
     if (!beginsHandshake(payload) && !isFpduAt(payload)) return undefined;
     if (this.#all.length >= CONNECTIONS_MAX) return undefined;
-    const connection = new Connection(segment, this.#budget);
+    const connection = new Connection(segment, this.#budget, this.#waiting);
     this.#connections.set(key, connection);
     this.#all.push(connection);
     return connection;
@@ -151,7 +180,7 @@ class Hearing {
   #advance(next: NextBytes): void {
     const direction = this.#direction;
     if (next.lostBytes > 0) {
-      direction.bytes = new Uint8Array(0);
+      direction.bytes.clear();
       direction.offset += next.lostBytes;
       direction.isLost = true;
     }
@@ -162,9 +191,21 @@ class Hearing {
     const skipped = Math.min(direction.skipBytes, next.bytes.length);
     direction.skipBytes -= skipped;
     direction.offset += skipped;
-    direction.bytes = joined(direction.bytes, next.bytes.subarray(skipped));
+    direction.bytes.append(next.bytes.subarray(skipped));
     for (let isMore = true; isMore; ) isMore = this.#message(next.segment);
     if (next.cutBytes > 0) this.#passCut(next);
+    this.#boundWaiting(direction);
+  }
+
+  /** Gives up a message of which the rest has not arrived, if all that waits is too much. */
+  #boundWaiting(direction: Direction): void {
+    const { waiting } = this.#connection;
+    settle(direction, waiting);
+    if (!waiting.isFull || direction.bytes.length === 0) return;
+    direction.offset += direction.bytes.length;
+    direction.bytes.clear();
+    direction.isLost = true;
+    settle(direction, waiting);
   }
 
   /** After bytes that are not there, a segment of TCP that begins with an FPDU tells where the next one begins. */
@@ -180,14 +221,14 @@ class Hearing {
   /** The rest of a segment was cut off by the capture: what began in it is shown as far as it is there. */
   #passCut({ cutBytes, segment }: NextBytes): void {
     const direction = this.#direction;
-    const begun = direction.bytes;
+    const begun = direction.bytes.view();
     const lengths = fpduLengths(begun, this.#markerOffset);
     const start = segmentStart(begun, this.#markerOffset);
     // All bytes here belong to a message that began earlier, and were skipped.
     const rest = begun.length > 0 ? (lengths?.streamBytes ?? 0) - begun.length : direction.skipBytes;
     if (begun.length > 0 && lengths !== undefined && isRdmap(start))
       this.#sayMessage(start, lengths.segmentBytes, segment, '; cut by the capture');
-    direction.bytes = new Uint8Array(0);
+    direction.bytes.clear();
     direction.offset += begun.length + cutBytes;
     direction.skipBytes = Math.max(0, rest - cutBytes);
     direction.isLost = direction.isLost || rest < cutBytes;
@@ -201,14 +242,14 @@ class Hearing {
   #message(segment: CapturedSegment): boolean {
     const direction = this.#direction;
     if (direction.bytes.length === 0) return false;
-    if (!direction.hasHandshake && beginsHandshake(direction.bytes)) return this.#handshake(segment);
+    if (!direction.hasHandshake && beginsHandshake(direction.bytes.view())) return this.#handshake(segment);
     direction.hasHandshake = true;
-    const fpdu = readFpdu(direction.bytes, this.#markerOffset);
+    const fpdu = readFpdu(direction.bytes.view(), this.#markerOffset);
     if (fpdu === undefined) return false;
     if (!isRdmap(fpdu.segment)) {
       this.#say(segment, 'no FPDU where one begins', true);
       direction.isLost = true;
-      direction.bytes = new Uint8Array(0);
+      direction.bytes.clear();
       return false;
     }
     const usesCrc = this.#connection.usesCrc ?? fpdu.crc !== 0;
@@ -222,7 +263,7 @@ class Hearing {
   }
 
   #handshake(segment: CapturedSegment): boolean {
-    const handshake = readHandshake(this.#direction.bytes);
+    const handshake = readHandshake(this.#direction.bytes.view());
     if (handshake === undefined) return false;
     this.#direction.hasHandshake = true;
     this.#direction.offset = 0;
@@ -234,7 +275,7 @@ class Hearing {
   }
 
   #take(bytes: number): void {
-    this.#direction.bytes = this.#direction.bytes.slice(bytes);
+    this.#direction.bytes.drop(bytes);
   }
 
   #sayMessage(ddp: Uint8Array, ddpBytes: number, segment: CapturedSegment, after: string): void {
@@ -270,11 +311,4 @@ function handshakeWords({
     ...(privateBytes > 0 ? [`${privateBytes} bytes of private data`] : []),
   ];
   return parts.join(', ');
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(first.length + second.length);
-  bytes.set(first);
-  bytes.set(second, first.length);
-  return bytes;
 }

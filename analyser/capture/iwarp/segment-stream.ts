@@ -1,10 +1,14 @@
 /**
  * One direction of a TCP connection put in order: segments that come twice or late, and bytes that a capture does not have.
- * Bounded: a gap that is not filled while so many bytes wait for it is given up.
+ * Bounded: a gap that is not filled while so much waits for it is given up. A segment takes a search in those that wait, and each of
+ * them is passed on once.
  */
 import type { CapturedSegment } from '../captured-packets.ts';
 
-const WAITING_BYTES_MAX = 256 * 1024;
+/** Bytes that may wait in one direction, and in all of a capture; a segment costs memory beyond its payload. */
+const WAITING_BYTES_MAX = 512 * 1024;
+const WAITING_BYTES_OF_ALL_MAX = 64 * 1024 * 1024;
+const SEGMENT_BYTES = 512;
 
 /** Place of a segment in its stream. */
 type SegmentPlace = 'next' | 'early' | 'late' | 'repeated';
@@ -29,31 +33,81 @@ export interface Ordered {
   readonly next: readonly NextBytes[];
 }
 
+/** Bytes that wait in all directions of a capture. */
+export class WaitingBytes {
+  bytes = 0;
+
+  get isFull(): boolean {
+    return this.bytes > WAITING_BYTES_OF_ALL_MAX;
+  }
+}
+
 /** Distance in sequence space, which counts around. */
 const distanceOf = (sequence: number, other: number): number => (sequence - other) | 0;
+
+const costOf = ({ payloadBytes }: CapturedSegment): number => SEGMENT_BYTES + payloadBytes;
 
 export class SegmentStream {
   #nextSequence: number | undefined;
   /** Bytes up to here are there or wait. */
   #highest = 0;
+  /** Segments that wait, in the order of their sequence. */
   #waiting: CapturedSegment[] = [];
+  #waitingBytes = 0;
+  readonly #ofAll: WaitingBytes;
+
+  constructor(ofAll: WaitingBytes) {
+    this.#ofAll = ofAll;
+  }
 
   take(segment: CapturedSegment): Ordered {
     const { sequence, payloadBytes } = segment;
     this.#nextSequence ??= sequence;
     const ahead = distanceOf(sequence, this.#nextSequence);
     const end = (sequence + payloadBytes) >>> 0;
-    if (ahead > 0) {
-      const isKnown = this.#waiting.some((other) => other.sequence === sequence);
-      const gapBytes = isKnown ? 0 : Math.max(0, distanceOf(sequence, this.#end));
-      if (!isKnown) this.#waiting.push(segment);
-      this.#highest = end;
-      const isFull = this.#waiting.reduce((sum, one) => sum + one.payloadBytes, 0) > WAITING_BYTES_MAX;
-      return { place: isKnown ? 'repeated' : 'early', gapBytes, next: isFull ? this.#giveUp() : [] };
-    }
+    if (ahead > 0) return this.#wait(segment, sequence, end);
     if (distanceOf(end, this.#nextSequence) <= 0) return { place: 'repeated', gapBytes: 0, next: [] };
     const place = this.#waiting.length > 0 ? 'late' : 'next';
-    return { place, gapBytes: 0, next: [this.#advance(segment, false, 0), ...this.#drain()] };
+    const next = [this.#advance(segment, false, 0)];
+    this.#drain(next);
+    return { place, gapBytes: 0, next };
+  }
+
+  /** No segment follows: what waits is given up. */
+  clear(): void {
+    this.#waiting = [];
+    this.#count(-this.#waitingBytes);
+  }
+
+  #wait(segment: CapturedSegment, sequence: number, end: number): Ordered {
+    const index = this.#placeOf(sequence);
+    if (index < this.#waiting.length && this.#waiting[index]!.sequence === sequence)
+      return { place: 'repeated', gapBytes: 0, next: [] };
+    const gapBytes = Math.max(0, distanceOf(sequence, this.#end));
+    if (distanceOf(end, this.#end) > 0) this.#highest = end;
+    this.#waiting.splice(index, 0, segment);
+    this.#count(costOf(segment));
+    return { place: 'early', gapBytes, next: this.#isFull ? this.#giveUp() : [] };
+  }
+
+  get #isFull(): boolean {
+    return this.#waitingBytes > WAITING_BYTES_MAX || this.#ofAll.isFull;
+  }
+
+  #count(bytes: number): void {
+    this.#waitingBytes += bytes;
+    this.#ofAll.bytes += bytes;
+  }
+
+  /** Index of the first segment that waits and does not begin before `sequence`. */
+  #placeOf(sequence: number): number {
+    let [from, to] = [0, this.#waiting.length];
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if (distanceOf(this.#waiting[middle]!.sequence, sequence) < 0) from = middle + 1;
+      else to = middle;
+    }
+    return from;
   }
 
   get #end(): number {
@@ -68,24 +122,26 @@ export class SegmentStream {
     return { segment, bytes, cutBytes: payloadBytes - Math.max(old, 0) - bytes.length, hasWaited, lostBytes };
   }
 
-  /** Segments that waited and are next now. */
-  #drain(): NextBytes[] {
-    const next: NextBytes[] = [];
-    this.#waiting.sort((left, right) => distanceOf(left.sequence, right.sequence));
-    for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
+  /** Adds segments that waited and are next now. */
+  #drain(next: NextBytes[]): void {
+    let passed = 0;
+    for (; passed < this.#waiting.length; passed++) {
+      const first = this.#waiting[passed]!;
       if (distanceOf(first.sequence, this.#nextSequence!) > 0) break;
-      this.#waiting.shift();
+      this.#count(-costOf(first));
       const end = (first.sequence + first.payloadBytes) >>> 0;
       if (distanceOf(end, this.#nextSequence!) > 0) next.push(this.#advance(first, true, 0));
     }
-    return next;
+    if (passed > 0) this.#waiting.splice(0, passed);
   }
 
   #giveUp(): NextBytes[] {
-    this.#waiting.sort((left, right) => distanceOf(left.sequence, right.sequence));
     const first = this.#waiting.shift()!;
+    this.#count(-costOf(first));
     const lostBytes = distanceOf(first.sequence, this.#nextSequence!);
     this.#nextSequence = first.sequence;
-    return [this.#advance(first, true, lostBytes), ...this.#drain()];
+    const next = [this.#advance(first, true, lostBytes)];
+    this.#drain(next);
+    return next;
   }
 }
