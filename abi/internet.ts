@@ -11,10 +11,12 @@ export const EtherType = {
   IPV6: 0x86dd,
   /** The outer of two tags: IEEE 802.1ad, and the number in use before it. */
   PROVIDER_VLAN: 0x88a8,
+  /** A whole frame of Ethernet in a tunnel: "transparent Ethernet bridging" (RFC 7637, 3.2; RFC 8926, 3.4). */
+  BRIDGED: 0x6558,
   ROCE: 0x8915,
   OLD_PROVIDER_VLAN: 0x9100,
 } as const;
-export const IpProtocol = { ICMP: 1, TCP: 6, UDP: 17, ICMPV6: 58 } as const;
+export const IpProtocol = { ICMP: 1, TCP: 6, UDP: 17, GRE: 47, ICMPV6: 58 } as const;
 /** Headers that may follow IPv6's own (RFC 8200, 4). */
 export const Ipv6Extension = { HOP_BY_HOP: 0, ROUTING: 43, FRAGMENT: 44, DESTINATION: 60 } as const;
 

@@ -168,7 +168,7 @@ export function decodeInfiniband(
 const noVcrc = { vcrc: undefined, isVcrcRight: true } as const;
 
 /**
- * Reads an Ethernet frame: a packet of RoCE v1 or v2, also one within VXLAN, or what else it is. A frame check sequence may follow.
+ * Reads an Ethernet frame: a packet of RoCE v1 or v2, also one within a tunnel (VXLAN, GENEVE, GRE), or what else it is. A frame check sequence may follow.
  * @param wireBytes its length on the wire, if the capture cut it
  */
 export const decodeEthernet = (bytes: Uint8Array, wireBytes = bytes.length): DecodedFrame =>
@@ -273,6 +273,8 @@ function decodeIpv4(frame: Frame, at: number, route: RouteHeaders, tunnels: numb
   if (optionsCut !== undefined) return optionsCut;
   const routed = { ...route, ipv4 };
   if ((ipv4.fragment & FRAGMENT_MASK) !== 0) return frame.other(routed, 'IP fragment', upper, end);
+  if (ipv4.protocol === IpProtocol.GRE && tunnels < TUNNELS_MAX)
+    return greIn(frame, upper, end, routed, tunnels);
   if (ipv4.protocol !== IpProtocol.UDP) return frame.other(routed, ipName(ipv4.protocol), upper, end);
   const cover = headerBytes === ipv4Header.sizeBytes ? 'roce2Ipv4' : undefined;
   return decodeUdp(frame, at, upper, end, routed, cover, tunnels);
@@ -318,6 +320,7 @@ function decodeIpv6(frame: Frame, at: number, route: RouteHeaders, tunnels: numb
     if (upper > end) return malformed('IPv6 extension headers that are longer than the packet');
     cover = undefined;
   }
+  if (protocol === IpProtocol.GRE && tunnels < TUNNELS_MAX) return greIn(frame, upper, end, routed, tunnels);
   return protocol === IpProtocol.UDP
     ? decodeUdp(frame, at, upper, end, routed, cover, tunnels)
     : frame.other(routed, ipName(protocol), upper, end);
@@ -340,6 +343,8 @@ function decodeUdp(
   const udp = udpHeader.decode(frame.bytes, udpAt);
   if (udp.destinationPort === VXLAN_UDP_PORT && tunnels < TUNNELS_MAX)
     return vxlanIn(frame, at, end, route, tunnels);
+  if (udp.destinationPort === GENEVE_UDP_PORT && tunnels < TUNNELS_MAX)
+    return geneveIn(frame, at, end, route, tunnels);
   if (udp.destinationPort !== ROCE_UDP_PORT)
     return frame.other(route, `UDP to port ${udp.destinationPort}`, udpAt, end);
   if (udp.length !== end - udpAt) return malformed(`UDP length ${udp.length} in ${end - udpAt} bytes`);
@@ -359,6 +364,57 @@ function vxlanIn(frame: Frame, at: number, end: number, route: RouteHeaders, tun
 const VXLAN_UDP_PORT = 4789;
 const VXLAN_HEADER_BYTES = 8;
 const VXLAN_HAS_NETWORK = 0x08;
+
+/** The frame or IP packet in a tunnel's, after a header with options (RFC 8926, 3.4). Control messages have no packet. */
+function geneveIn(frame: Frame, at: number, end: number, route: RouteHeaders, tunnels: number): DecodedFrame {
+  const cut = frame.lacks('GENEVE header', at + GENEVE_HEADER_BYTES);
+  if (cut !== undefined) return cut;
+  const first = frame.bytes[at]!;
+  const inner = at + GENEVE_HEADER_BYTES + 4 * (first & GENEVE_OPTION_WORDS);
+  const isData = first >> 6 === 0 && (frame.bytes[at + 1]! & GENEVE_IS_CONTROL) === 0;
+  if (!isData || end < inner) return frame.other(route, 'UDP to port 6081', at, end);
+  return tunnelled(frame, inner, end, viewOf(frame.bytes).getUint16(at + 2), 'GENEVE', route, tunnels);
+}
+
+const GENEVE_UDP_PORT = 6081;
+const GENEVE_HEADER_BYTES = 8;
+const GENEVE_OPTION_WORDS = 0x3f;
+const GENEVE_IS_CONTROL = 0x80;
+
+/** The frame or IP packet after a header of GRE, whose optional words its flags announce (RFC 2784, 2; RFC 2890, 2; RFC 7637, 3.2). */
+function greIn(frame: Frame, at: number, end: number, route: RouteHeaders, tunnels: number): DecodedFrame {
+  const cut = frame.lacks('GRE header', at + GRE_HEADER_BYTES);
+  if (cut !== undefined) return cut;
+  const flags = viewOf(frame.bytes).getUint16(at);
+  const words = greOptions.filter((option) => (flags & option) !== 0).length;
+  const inner = at + GRE_HEADER_BYTES + 4 * words;
+  // Routing, strict source routes and other versions are of RFC 1701 and PPTP: a receiver discards them.
+  if ((flags & GRE_REFUSED) !== 0 || end < inner) return frame.other(route, 'GRE', at, end);
+  return tunnelled(frame, inner, end, viewOf(frame.bytes).getUint16(at + 2), 'GRE', route, tunnels);
+}
+
+const GRE_HEADER_BYTES = 4;
+/** Flags of GRE that announce four bytes: checksum and a reserved word, key, sequence number. */
+const greOptions: readonly number[] = [0x8000, 0x2000, 0x1000];
+/** Bits 1, 4 and 5, and the version. */
+const GRE_REFUSED = 0x4c07;
+
+/** What a tunnel carries from `inner` to `end`: a frame, or a packet of IP. */
+function tunnelled(
+  frame: Frame,
+  inner: number,
+  end: number,
+  type: number,
+  tunnel: string,
+  route: RouteHeaders,
+  tunnels: number,
+): DecodedFrame {
+  const carried = new Frame(frame.bytes.subarray(inner, end), end - inner);
+  if (type === EtherType.BRIDGED) return ethernetIn(carried, tunnels + 1);
+  if (type === EtherType.IPV4 || type === EtherType.IPV6)
+    return etherTypeIn(carried, 0, type, {}, tunnels + 1);
+  return frame.other(route, `${tunnel} of ${etherTypeName(type)}`, inner, end);
+}
 
 function readGrh(frame: Frame, at: number, end: number): Decoded<typeof grh> | MalformedPacket | CutFrame {
   if (end < at + grh.sizeBytes) return malformed('cut within the GRH');

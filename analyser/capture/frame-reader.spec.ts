@@ -44,6 +44,21 @@ const vxlan = (frame: Uint8Array): Uint8Array => {
   const length = (16 + frame.length).toString(16).padStart(4, '0');
   return bytesOf(macs, '0800', outer4('11', bytesOf(`c000 12b5 ${length} 0000 08000000 00002a00`, frame)));
 };
+/** RFC 8926, 3.4: version and length of options, flags, protocol type, VNI and a reserved byte, options. */
+const geneve = (header: string, carried: Uint8Array): Uint8Array => {
+  const headerBytes = Buffer.from(header.replaceAll(' ', ''), 'hex').length;
+  const length = (8 + headerBytes + carried.length).toString(16).padStart(4, '0');
+  return bytesOf(macs, '0800', outer4('11', bytesOf(`c000 17c1 ${length} 0000 ${header}`, carried)));
+};
+/** RFC 2784, 2.1: a packet of IP whose protocol is 47. */
+const gre = (header: string, carried: Uint8Array): Uint8Array =>
+  bytesOf(macs, '0800', outer4('2f', bytesOf(header, carried)));
+/** The same over IPv6, RFC 7676. */
+const gre6 = (header: string, carried: Uint8Array): Uint8Array => {
+  const payload = bytesOf(header, carried);
+  const length = payload.length.toString(16).padStart(4, '0');
+  return bytesOf(macs, `86dd 60000000 ${length} 2f 40`, ip6.subarray(8, 40), payload);
+};
 const erf = (
   type: string,
   recordBytes: number,
@@ -77,6 +92,22 @@ describe('a frame reader', () => {
       bytesOf('0800 0000 00000002 0001 00 06 5254000000010000', vxlan(overIpv4!).subarray(ETHERNET)),
     ],
     ['VXLAN with a tag within', 1, vxlan(bytesOf(macs, '8100 0064 0800', ip4))],
+    ['RFC 8926 GENEVE of Ethernet', 1, geneve('00 00 6558 00002a 00', overIpv4!)],
+    ['GENEVE of IPv4', 1, geneve('00 00 0800 00002a 00', ip4)],
+    // Two options: class 0x0103 and type 1 with one word; class 0xffff, critical type 0x80, without.
+    ['GENEVE with options', 1, geneve('03 40 6558 00002a 00  0103 01 01 11223344  ffff 80 00', overIpv4!)],
+    ['RFC 2784 GRE of IPv4', 1, gre('0000 0800', ip4)],
+    ['GRE of IPv4 with a checksum', 1, gre('8000 0800 1234 0000', ip4)],
+    ['RFC 2890 GRE with a key', 1, gre('2000 0800 0000002a', ip4)],
+    [
+      'RFC 2890 GRE with checksum, key and sequence number',
+      1,
+      gre('b000 0800 12340000 0000002a 00000007', ip4),
+    ],
+    ['RFC 7637 NVGRE', 1, gre('2000 6558 00002a01', overIpv4!)],
+    ['NVGRE with a tag within', 1, gre('2000 6558 00002a01', bytesOf(macs, '8100 0064 0800', ip4))],
+    ['RFC 7676 GRE over IPv6', 1, gre6('0000 0800', ip4)],
+    ['GENEVE in VXLAN', 1, vxlan(geneve('00 00 6558 00002a 00', overIpv4!))],
     ['ERF of Ethernet', 197, erf('02', 18 + overIpv4!.length, overIpv4!.length, '0000', overIpv4!)],
     ['ERF of IPv4', 197, erf('16', 16 + ip4.length, ip4.length, ip4)],
   ])('reads a packet of RoCE v2 over IPv4 in %s', (_name, linkType, bytes) => {
@@ -97,6 +128,9 @@ describe('a frame reader', () => {
     ['LINKTYPE_NULL of macOS', 0, bytesOf('1e000000', ip6)],
     ['LINKTYPE_NULL of FreeBSD', 0, bytesOf('1c000000', ip6)],
     ['VXLAN', 1, vxlan(overIpv6)],
+    ['GENEVE', 1, geneve('00 00 86dd 00002a 00', ip6)],
+    ['GRE', 1, gre('0000 86dd', ip6)],
+    ['NVGRE', 1, gre('2000 6558 00002a01', overIpv6)],
   ])('reads a packet of RoCE v2 over IPv6 in %s', (_name, linkType, bytes) => {
     const { bth, headers, isIcrcRight, unchecked } = packetIn(linkType, bytes);
     expect([bth, headers]).toEqual([plain6.bth, plain6.headers]);
@@ -154,6 +188,9 @@ describe('a frame reader', () => {
       [1, overIpv4!],
       [1, overIpv6],
       [1, vxlan(overIpv4!)],
+      [1, geneve('01 00 6558 00002a 00 ffff 00 00', overIpv4!)],
+      [1, gre('b000 0800 12340000 0000002a 00000007', ip4)],
+      [1, gre6('2000 6558 00002a01', overIpv4!)],
       [113, bytesOf('0000 0001 0006 525400000001 0000 0800', ip4)],
       [276, bytesOf('0800 0000 00000002 0001 00 06 5254000000010000', ip4)],
       [101, ip4],
@@ -194,6 +231,22 @@ describe('a frame reader', () => {
       ['TCP', 101, outer4('06', new Uint8Array(20))],
       ['ICMP', 101, outer4('01', new Uint8Array(8))],
       ['IP protocol 89', 101, outer4('59', new Uint8Array(8))],
+      // RFC 2784, 2.2 and 2.3: a routing bit, or version 1 of PPTP, is for another receiver.
+      ['GRE', 101, outer4('2f', bytesOf('4000 0800', ip4))],
+      ['GRE', 101, outer4('2f', bytesOf('2001 880b 00040000'))],
+      // Its flags announce a key that it is too short for.
+      ['GRE', 101, outer4('2f', bytesOf('2000 0800'))],
+      ['GRE of EtherType 0x88be', 101, outer4('2f', bytesOf('1000 88be 00000001', new Uint8Array(8)))],
+      ['GRE of IEEE 802.2', 101, outer4('2f', bytesOf('0000 0000'))],
+      // RFC 8926, 3.4: a control message, another version, options beyond the packet.
+      [
+        'UDP to port 6081',
+        101,
+        outer4('11', bytesOf('c000 17c1 0014 0000 00 80 6558 00002a 00', '00000000')),
+      ],
+      ['UDP to port 6081', 101, outer4('11', bytesOf('c000 17c1 0010 0000 40 00 6558 00002a 00'))],
+      ['UDP to port 6081', 101, outer4('11', bytesOf('c000 17c1 0010 0000 01 00 6558 00002a 00'))],
+      ['GENEVE of EtherType 0x894f', 101, outer4('11', bytesOf('c000 17c1 0010 0000 00 00 894f 00002a 00'))],
       ['UDP to port 53', 101, outer4('11', bytesOf('c000 0035 0008 0000'))],
       // An offset of 8 bytes: no header of UDP is there.
       ['IP fragment', 101, bytesOf('4500 001c 0000 0001 40 11 0000 c0a80001 c0a80002', new Uint8Array(8))],
@@ -212,5 +265,12 @@ describe('a frame reader', () => {
     for (let depth = 0; depth < 4; depth++) frame = vxlan(frame);
     expect(packetIn(1, frame).bth).toEqual(plain4.bth);
     expect(readFrame(1, vxlan(frame))).toMatchObject({ kind: 'other', protocol: 'UDP to port 4789' });
+    expect(readFrame(1, gre('0000 6558', frame))).toMatchObject({
+      kind: 'other',
+      protocol: 'UDP to port 4789',
+    });
+    let keyed = overIpv4!;
+    for (let depth = 0; depth < 5; depth++) keyed = gre('2000 6558 00002a01', keyed);
+    expect(readFrame(1, keyed)).toMatchObject({ kind: 'other', protocol: 'GRE' });
   });
 });
