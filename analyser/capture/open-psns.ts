@@ -3,7 +3,7 @@
  *
  * A Fenwick tree over the PSNs, of which only the nodes that are not zero are kept. The value of a flow is a large number and the flow's
  * own, so that a sum of values says how many flows it is of, and, of one flow, which: a search and a change take 24 steps, however many
- * flows there are. Source: P. M. Fenwick, A new data structure for cumulative frequency tables, 1994.
+ * flows there are. Source: Fenwick, 1994.
  */
 import { psnAdd } from '../../wire/index.ts';
 

@@ -74,6 +74,8 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')("DPDK's ml
   };
 
   it('starts on a port of mlx4_en with device-managed steering', { timeout: 400_000 }, async () => {
+    // DPDK loads no driver from below a folder into which everyone may write.
+    await run(0, 'chmod 755 / /usr');
     await run(0, 'modprobe mlx4_core log_num_mgm_entry_size=-1 && modprobe -a mlx4_en mlx4_ib ib_uverbs');
     await run(1, 'modprobe mlx4_en');
     for (const guest of [0, 1])
@@ -91,9 +93,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')("DPDK's ml
     expect(said).not.toContain('ended');
   });
 
-  it('answers each ping of the other guest', { timeout: 400_000 }, async () => {
-    const mac = (await run(0, 'cat /sys/class/net/eth0/address')).trim();
-    await run(1, `ip neigh replace ${addressOf(0)} lladdr ${mac} dev eth0`);
+  it('answers the ARP requests and pings of the other guest', { timeout: 400_000 }, async () => {
     for (const bytes of [56, 1400]) {
       const said = await run(1, `ping -c 5 -i 0.2 -W 10 -s ${bytes} ${addressOf(0)}; true`);
       expect(said).toMatch(/5 (packets )?received, (\+\d+ duplicates, )?0% packet loss/);
