@@ -24,6 +24,7 @@ import type { Invocation } from './invocation.ts';
 import type { MoveOutcome } from './move/move-page.ts';
 import type { PlotPage } from './plot/plot-page.ts';
 import type { WhyResult } from './why/why.ts';
+import type { WireResult } from './wire/wire-json.ts';
 
 /** `hca move --report`: the report of the machine, and what it takes to run it again. */
 export interface ReportOutput extends Report {
@@ -215,6 +216,11 @@ interface WhyOutput extends WhyResult {
   readonly configHash: string;
 }
 
+/** `hca wire --json`: a capture as conversations. */
+interface WireOutput extends WireResult {
+  readonly schema: 'hca-wire/1';
+}
+
 /** Whatever a command writes as JSON. */
 export type JsonOutput =
   | ReportOutput
@@ -241,4 +247,5 @@ export type JsonOutput =
   | AskOutput
   | ValidateOutput
   | ExplainOutput
-  | WhyOutput;
+  | WhyOutput
+  | WireOutput;

@@ -388,7 +388,7 @@ function greIn(frame: Frame, at: number, end: number, route: RouteHeaders, tunne
   const flags = viewOf(frame.bytes).getUint16(at);
   const words = greOptions.filter((option) => (flags & option) !== 0).length;
   const inner = at + GRE_HEADER_BYTES + 4 * words;
-  // Routing, strict source routes and other versions are of RFC 1701 and PPTP: a receiver discards them.
+  // A receiver discards routing, strict source routes and other versions (RFC 2784, 2.2 and 2.3).
   if ((flags & GRE_REFUSED) !== 0 || end < inner) return frame.other(route, 'GRE', at, end);
   return tunnelled(frame, inner, end, viewOf(frame.bytes).getUint16(at + 2), 'GRE', route, tunnels);
 }

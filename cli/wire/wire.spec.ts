@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { hca, mainPath } from '../testing/in-process.ts';
+import { faultsOf, type Output } from '../testing/schemas.ts';
+import type { WireResult } from './wire-json.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -97,6 +99,44 @@ describe('hca wire', () => {
     expect(troubled.out).toContain('     4       2997.198 us  ──▶ ! WRITE last');
     const few = await hca('wire', '--trouble', '--lines', '4', reference('drop-write-last-ipv4.pcapng'));
     expect(few.out).toContain('… 1 more lines');
+  });
+
+  it('writes JSON that its schema holds, with the lines of the screen', async () => {
+    const json = join(folder, 'out.json');
+    for (const more of [[], ['--trouble'], ['--lines', '4']]) {
+      const args = ['wire', reference('drop-write-last-ipv4.pcapng'), ...more];
+      const { out } = await hca(...args);
+      const { out: silent } = await hca(...args, '--json', json);
+      const output = JSON.parse(readFileSync(json, 'utf8')) as Output & WireResult;
+      expect([output.schema, faultsOf(output), silent]).toEqual(['hca-wire/1', [], out]);
+      const [{ counts, lines, unkept }] = output.conversations as [WireResult['conversations'][number]];
+      expect(counts).toEqual({ requests: 9, NAKs: 1, 'sent again': 3, answers: 3 });
+      // The page of the captures: the relay dropped the last packet of a WRITE, PSN 259.
+      expect(lines).toContainEqual(
+        expect.objectContaining({
+          ...{ frame: 4, timePs: 2_997_198_000, isFromFirst: true, isTrouble: true },
+          words: 'WRITE last, PSN 259, 928 bytes (relay: dropped)',
+        }),
+      );
+      const shown = out.split('\n').filter((line) => /──/.test(line));
+      expect(lines.map(({ words }) => words)).toEqual(shown.map((line) => line.slice(32)));
+      expect(unkept).toBe(more.includes('--lines') ? 9 : 0);
+    }
+  });
+
+  it('writes JSON of a file that is cut, and of one without a packet, to standard output', async () => {
+    const cut = await hca('wire', fileOf('cut.pcap', plain.subarray(0, plain.length - 10)), '--json', '-');
+    const output = JSON.parse(cut.out) as Output & WireResult;
+    expect([cut.code, faultsOf(output), output.isWhole]).toEqual([1, [], false]);
+    expect(output.notes).toContainEqual(expect.stringMatching(/the file is cut within a record/));
+    const radio = Uint8Array.from(plain);
+    radio[20] = 105;
+    const { out } = await hca('wire', fileOf('radio.pcap', radio), '--json', '-');
+    const unread = JSON.parse(out) as Output & WireResult;
+    expect([faultsOf(unread), unread.conversations, unread.frames]).toEqual([
+      ...[[], []],
+      expect.objectContaining({ count: 13, unread: [{ kind: 'link type 105', count: 13, firstFrame: 1 }] }),
+    ]);
   });
 
   it('says how many frames a snap length cut', async () => {

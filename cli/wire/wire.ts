@@ -10,7 +10,8 @@ import { checkWritable } from '../../runtime/output-files.ts';
 import { readPieces } from '../../runtime/pieces.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { integer } from '../options.ts';
-import { exitFailed, Screen } from '../output.ts';
+import { exitFailed, Screen, writeJson } from '../output.ts';
+import { wireResultOf } from './wire-json.ts';
 
 /** Lines that are kept unless --lines says otherwise: some 100 MiB. */
 const LINES = 250_000;
@@ -19,6 +20,7 @@ const LINES_MAX = 10_000_000;
 interface WireOptions extends HtmlChoice {
   readonly trouble?: boolean;
   readonly lines?: number;
+  readonly json?: string;
 }
 
 /** Adds the command with its options. */
@@ -35,16 +37,18 @@ export function addWireCommand(program: Command): void {
       `most lines that are shown; all packets are counted (default ${LINES})`,
       integer(1, LINES_MAX),
     )
+    .option('--json <file>', 'write it as JSON; - is standard output')
     .option(...htmlOption)
     .action(readWire);
 }
 
 async function readWire(file: string, options: WireOptions, command: Command): Promise<void> {
   checkWritable(options.html);
+  checkWritable(options.json);
   const isTroubleOnly = options.trouble === true;
   const reading = new CaptureReading({ lines: options.lines ?? LINES, isTroubleOnly });
   await readFile(file, reading);
-  const screen = new Screen(undefined);
+  const screen = new Screen(options.json);
   const text = conversationText(reading.conversations(), isTroubleOnly);
   screen.print(text);
   const notes = captureNotes(reading);
@@ -52,6 +56,11 @@ async function readWire(file: string, options: WireOptions, command: Command): P
   const title = file === '-' ? 'standard input' : basename(file);
   const head = headOf(command, { title, words: [file], sentences: notes });
   writePage(options, () => pageOf(head, [textSection('Conversations', text)]), screen);
+  if (options.json !== undefined)
+    writeJson(options.json, {
+      schema: 'hca-wire/1',
+      ...wireResultOf(file === '-' ? file : title, reading, isTroubleOnly),
+    });
   if (!reading.isWhole) process.exitCode = exitFailed;
 }
 

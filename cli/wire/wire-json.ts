@@ -1,0 +1,118 @@
+/** The conversations of a capture as JSON, with what was not read. */
+import type { CaptureReading, Conversation, Utterance } from '../../analyser/capture/index.ts';
+import { captureNotes } from '../../explain/text/capture-notes.ts';
+import type { ExactPs } from '../../sim/index.ts';
+
+/** A line of a conversation: a packet, or what a segment of TCP brought. */
+interface WireLine {
+  /** Number in the file, from 1. */
+  readonly frame: number;
+  /** Since the first packet of all conversations. */
+  readonly timePs: ExactPs;
+  /** True of the side whose requests opened the connection. */
+  readonly isFromFirst: boolean;
+  /** Something went wrong, or makes up for what did. */
+  readonly isTrouble: boolean;
+  readonly words: string;
+}
+
+/** A connection, or one direction of packets whose other direction was not found. */
+interface WireConversation {
+  /** RC, UC, UD, XRC, CNP or iWARP. */
+  readonly service: string;
+  /** Address and QP, or port, of each side. The QP of a side that no packet has addressed is left out. */
+  readonly first: string;
+  readonly second: string;
+  /** Since the first packet of all conversations. */
+  readonly beganPs: ExactPs;
+  /** Packets by kind: requests, answers, NAKs, RNR NAKs, gaps, late, sent again, damaged; of iWARP messages by name. */
+  readonly counts: Readonly<Record<string, number>>;
+  readonly lines: readonly WireLine[];
+  /** Lines beyond those of `--lines`. */
+  readonly unkept: number;
+}
+
+/** Frames of a kind, and the number of the first one. */
+interface WireFrames {
+  readonly kind: string;
+  readonly count: number;
+  readonly firstFrame: number;
+}
+
+/** A capture as `hca wire` reads it. */
+export interface WireResult {
+  /** Name of the file; - for standard input. */
+  readonly file: string;
+  /** False when bytes of the file, or frames that it has, were not read. */
+  readonly isWhole: boolean;
+  /** Instant of the first packet since the origin of the file's time stamps; left out without a packet. */
+  readonly beganPs?: ExactPs;
+  readonly conversations: readonly WireConversation[];
+  readonly frames: {
+    readonly count: number;
+    /** Sightings of packets that had been seen at another place. */
+    readonly repeated: number;
+    /** Frames that a snap length cut. */
+    readonly cut: number;
+    /** The first frames that break the rules of their headers, and how many do. */
+    readonly malformed: readonly { readonly frame: number; readonly reason: string }[];
+    readonly malformedCount: number;
+    readonly ofOtherProtocols: readonly WireFrames[];
+    /** Frames in a form that has no reader. */
+    readonly unread: readonly WireFrames[];
+  };
+  /** Sentences on what was not read or shown, as on the screen. */
+  readonly notes: readonly string[];
+}
+
+/** @param isTroubleOnly leaves out lines of packets that passed as they should */
+export function wireResultOf(file: string, reading: CaptureReading, isTroubleOnly: boolean): WireResult {
+  const { stream, feed, isWhole } = reading;
+  const told = reading.conversations();
+  const began = told.map(({ beganPs }) => beganPs);
+  const originPs = began.length === 0 ? undefined : began.reduce((least, at) => (at < least ? at : least));
+  return {
+    file,
+    isWhole,
+    ...(originPs === undefined ? {} : { beganPs: exact(originPs) }),
+    conversations: told.map((each) => conversationOf(each, originPs ?? 0n, isTroubleOnly)),
+    frames: {
+      count: stream.frameCount,
+      repeated: feed.repeatedCount,
+      cut: feed.cutCount,
+      malformed: feed.malformed.map(({ number, reason }) => ({ frame: number, reason })),
+      malformedCount: feed.malformedCount,
+      ofOtherProtocols: feed.other.map(framesOf),
+      unread: feed.unread.map(framesOf),
+    },
+    notes: captureNotes(reading),
+  };
+}
+
+function conversationOf(
+  { service, first, second, beganPs, counts, utterances, unkept }: Conversation,
+  originPs: bigint,
+  isTroubleOnly: boolean,
+): WireConversation {
+  const lines = utterances.filter(({ isTrouble }) => isTrouble || !isTroubleOnly);
+  return {
+    ...{ service, first, second, counts, unkept },
+    beganPs: exact(beganPs - originPs),
+    lines: lines.map((line) => lineOf(line, originPs)),
+  };
+}
+
+const lineOf = (
+  { number, timePs, isFromFirst, isTrouble, words }: Utterance,
+  originPs: bigint,
+): WireLine => ({ frame: number, timePs: exact(timePs - originPs), isFromFirst, isTrouble, words });
+
+const framesOf = ({ reason, count, firstNumber }: CaptureReading['feed']['other'][number]): WireFrames => ({
+  kind: reason,
+  count,
+  firstFrame: firstNumber,
+});
+
+/** A number where that holds the instant exactly. */
+const exact = (ps: bigint): ExactPs =>
+  ps <= BigInt(Number.MAX_SAFE_INTEGER) && ps >= BigInt(Number.MIN_SAFE_INTEGER) ? Number(ps) : ps;
