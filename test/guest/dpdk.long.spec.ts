@@ -52,7 +52,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')("DPDK's ml
     const [tree] = await ensureKits([dpdkKit], cache);
     const place = (path: string, to = `/${path}`): string => `${join(tree!, path)}:${to}`;
     session = await GuestSession.start({
-      ...optionsFor('debian', 1),
+      ...optionsFor('debian', 2),
       ...{ hcas: 2, guests: 2, cable: true, cpuModel: 'max' },
       serve: { set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v1' } },
       ownFiles: {
@@ -82,7 +82,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')("DPDK's ml
       await run(guest, 'until [ -d /sys/class/net/eth0 ]; do sleep 0.1; done; ip link set eth0 up');
     await run(1, `ip addr add ${addressOf(1)}/24 dev eth0`);
     const device = (await run(0, 'basename $(readlink /sys/class/net/eth0/device)')).trim();
-    const command = `dpdk-testpmd --no-huge -m 256 -l 0 ${drivers} -a ${device} -- --auto-start --forward-mode=icmpecho --total-num-mbufs=4096 --no-mlockall --stats-period 1`;
+    const command = `dpdk-testpmd --no-huge -m 256 -l 0,1 ${drivers} -a ${device} -- --auto-start --forward-mode=icmpecho --total-num-mbufs=4096 --no-mlockall --stats-period 1`;
     await run(0, `(${command} </dev/null >${log} 2>&1; echo "ended $?" >>${log}) & sleep 1`);
     const said = await run(
       0,
