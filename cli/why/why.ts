@@ -18,7 +18,7 @@ import {
   type Unfinished,
   unfinishedOf,
 } from '../../explain/timeline/index.ts';
-import { type Cause, causeLines, diagnosedRun } from '../../explain/why/index.ts';
+import { type Cause, causeLines, diagnosedRun, ProgramLines } from '../../explain/why/index.ts';
 import {
   type FaultReport,
   Machine,
@@ -85,7 +85,8 @@ async function why(name: string, options: WhyOptions, command: Command): Promise
   checkWritable(options.html);
   const screen = new Screen(options.json);
   const load = isProgramFile(name) ? await programsOf(name, options) : testOf(name, options, machine);
-  const { report, ...result } = await whyOf(machine, load);
+  const lines = new ProgramLines(isProgramFile(name) ? resolve(name) : undefined, isLibrary);
+  const { report, ...result } = await whyOf(machine, load, lines);
   const text = textOf(result);
   screen.print(text);
   const ran = { title: `Why: ${name}`, words: [name], machine, elapsedPs: report.elapsedPs };
@@ -132,16 +133,17 @@ async function programsOf(file: string, options: PerfChoice): Promise<Load> {
 export async function whyOf(
   options: MachineOptions,
   load: Load,
+  programLines = new ProgramLines(undefined, isLibrary),
 ): Promise<WhyResult & { readonly report: Report }> {
   const lines = new Map<string, string>();
   const timeline: TimelineOptions = {
     categories: ['operations', 'packets', 'checks'],
     onPost: (node, ordinal) => {
-      const line = callerOf(stackHere());
+      const line = programLines.note(node, stackHere());
       if (line !== undefined) lines.set(`${node} ${ordinal}`, line);
     },
   };
-  const placeOf = (): string | undefined => callerOf(stackHere());
+  const placeOf = (node: number): string | undefined => programLines.note(node, stackHere());
   await using machine = await Machine.create({
     ...options,
     watch: options.watch ?? 'races',
@@ -149,15 +151,16 @@ export async function whyOf(
   });
   await load(machine);
   const { error: ended, findings } = await diagnosedRun(machine, (thrown) =>
-    thrown instanceof Error ? callerOf(thrown.stack ?? '') : undefined,
+    thrown instanceof Error ? programLines.note(ANY_NODE, thrown.stack ?? '') : undefined,
   );
   const error = ended === undefined ? undefined : `${ended}${await kernelText(machine)}`;
   const recorded = await machine.timeline();
   const report = await machine.report();
-  const postedAt = (node: number, ordinal: number): string | undefined => lines.get(`${node} ${ordinal}`);
+  const postedAt = (node: number, ordinal: number): string | undefined =>
+    programLines.lineOf(lines.get(`${node} ${ordinal}`))?.line;
   return {
     ...(error === undefined ? {} : { error }),
-    causes: findings,
+    causes: findings.map((cause) => withLines(cause, programLines)),
     failures: failuresOf(recorded, postedAt),
     unfinished: unfinishedOf(recorded, postedAt),
     losses: lossesOf(recorded),
@@ -186,13 +189,19 @@ function stackHere(): string {
   return stack ?? '';
 }
 
-/** File and line of the first frame that is not the library's. */
-function callerOf(stack: string): string | undefined {
-  const frame = stack
-    .split('\n')
-    .slice(1)
-    .find((line) => line.includes(':') && !isLibrary(line));
-  return /(?:file:\/\/)?([^\s()]+:\d+):\d+\)?$/.exec(frame ?? '')?.[1];
+/** Of an error that a program threw: whose it is, its own text says. */
+const ANY_NODE = -1;
+
+/** A cause with lines of the program in place of the names of stacks. */
+function withLines({ line, mendLine, ...cause }: Cause, lines: ProgramLines): Cause {
+  const [at, see] = [lines.lineOf(line), lines.lineOf(mendLine)];
+  return {
+    ...cause,
+    ...(at === undefined ? {} : { line: at.line, ...(at.within.length > 0 ? { within: at.within } : {}) }),
+    ...(see === undefined
+      ? {}
+      : { mendLine: see.line, ...(see.within.length > 0 ? { mendWithin: see.within } : {}) }),
+  };
 }
 
 const usText = (ps: number): string => `${(ps / 1e6).toFixed(3)} µs`;

@@ -13,8 +13,11 @@ export interface Cause {
   readonly evidence: Readonly<Record<string, number | string>>;
   /** Line of the program at which the request was posted, or the call made. */
   readonly line?: string;
-  /** Line at which the mistake is, where that is another. */
+  /** Lines of helper functions that the program's line calls, down to the call itself. */
+  readonly within?: readonly string[];
+  /** Line at which the mistake is, where that is another; and the lines of its helpers. */
   readonly mendLine?: string;
+  readonly mendWithin?: readonly string[];
   /** Advice: what the user changes. */
   readonly advice: string;
   /** Symptoms with this cause: requests, calls or programs. */

@@ -4,12 +4,23 @@ import type { Cause } from './cause.ts';
 
 /** The sentence, its line, and what to do, of each. */
 export function causeLines(findings: readonly Cause[]): string[] {
-  return findings.flatMap(({ cause, weight, sentence, line, mendLine, advice, count }) => [
-    `${weight === 'fault' ? 'Cause' : 'Note'}: ${sentence} [${cause}]`,
-    ...(line === undefined
-      ? []
-      : [`  at ${visible(line)}${count > 1 ? `, and ${count - 1} more with this cause` : ''}`]),
-    ...(mendLine === undefined || mendLine === line ? [] : [`  see ${visible(mendLine)}`]),
-    `  ${advice}`,
-  ]);
+  return findings.flatMap(
+    ({ cause, weight, sentence, line, within, mendLine, mendWithin, advice, count }) => [
+      `${weight === 'fault' ? 'Cause' : 'Note'}: ${sentence} [${cause}]`,
+      ...(line === undefined
+        ? []
+        : [`  at ${placeText(line, within)}${count > 1 ? `, and ${count - 1} more with this cause` : ''}`]),
+      ...(mendLine === undefined || (mendLine === line && String(mendWithin) === String(within))
+        ? []
+        : [`  see ${placeText(mendLine, mendWithin)}`]),
+      `  ${advice}`,
+    ],
+  );
+}
+
+/** A line of the program, and the lines of its helpers within it. */
+function placeText(line: string, within: readonly string[] = []): string {
+  return within.length === 0
+    ? visible(line)
+    : `${visible(line)} (by way of ${within.map(visible).join(', ')})`;
 }
