@@ -74,6 +74,8 @@ export async function getAsyncEvent(
 ): Promise<IbvAsyncEvent | undefined> {
   return verb('ibv_get_async_event', async () => {
     checkTimeout('ibv_get_async_event', timeoutPs);
+    const calls = context.platform.tap?.calls;
+    calls?.awaitsAsyncEvent();
     const record = await waitingIn(
       context.cpu,
       () => 'ibv_get_async_event for its context',
@@ -81,6 +83,7 @@ export async function getAsyncEvent(
     );
     if (record === undefined) return undefined;
     const { eventType, element, handle } = record;
+    calls?.gotAsyncEvent(eventType === AsyncEventType.IBV_EVENT_SRQ_LIMIT_REACHED);
     if (element === 'port') return { eventType, portNum: handle };
     const cq = element === 'cq' ? context.cqs.get(handle) : undefined;
     const qp = element === 'qp' ? context.qps.get(handle) : undefined;

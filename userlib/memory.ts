@@ -67,6 +67,8 @@ export async function reregMr(
     checkArguments(verbName, ['addr', addr, max], ['length', length, max]);
     if (addr === 0 || length === 0) refuse(`addr is ${addr} and length ${length}, expected neither to be 0`);
   }
+  const calls = mr.context.platform.tap?.calls;
+  const place = calls?.place();
   await verb(verbName, () =>
     mr.context.kernel.reregMr(mr.context.cpu, {
       region: mr.handle,
@@ -75,6 +77,7 @@ export async function reregMr(
       translation: isMoved ? { address: addr, lengthBytes: length } : undefined,
     }),
   );
+  calls?.made('MR', mr.rkey, place);
   if (hasNewPd) mr.pd = pd!;
   if (!isMoved) return;
   mr.addr = addr;

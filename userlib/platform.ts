@@ -138,6 +138,11 @@ export interface CallWatch {
   /** The thread waits for an event of the channel; it got that of a CQ. */
   awaitsEvent(channel: IbvCompChannel): void;
   gotEvent(cq: IbvCq): void;
+  /** The limit of a shared receive queue was armed. */
+  limitArmed(): void;
+  /** The thread waits for an asynchronous event; it got one. */
+  awaitsAsyncEvent(): void;
+  gotAsyncEvent(isOfLimit: boolean): void;
 }
 
 /**

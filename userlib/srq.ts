@@ -1,6 +1,6 @@
 /** Shared receive queues: creation, limit, query, destruction. Posting is in `post-recv.ts`. */
 import { xrcTargetBit } from '../abi/index.ts';
-import type { SrqAttr } from '../driver/index.ts';
+import { type SrqAttr, SrqAttrMask } from '../driver/index.ts';
 import { cleanCq } from './cq.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvContext, IbvCq, IbvPd, IbvSrq, IbvXrcd } from './objects.ts';
@@ -75,6 +75,7 @@ export const modifySrq = (srq: IbvSrq, attr: Partial<SrqAttr>, attrMask: number)
       ['srqLimit', attr.srqLimit ?? 0, uint32Max],
     );
     await srq.context.kernel.modifySrq(srq.context.cpu, srq.handle, attr, attrMask);
+    if ((attrMask & SrqAttrMask.IBV_SRQ_LIMIT) !== 0) srq.context.platform.tap?.calls?.limitArmed();
   });
 
 /** Size and present limit (ibv_query_srq). */

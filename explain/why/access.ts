@@ -50,7 +50,7 @@ export function accessExplained(refused: RefusedAccess): Explanation {
     case answerBadPd:
       return wrongDomain(refused);
     case answerOutOfBounds:
-      return outOfBounds(refused);
+      return isUnbound(refused) ? badKey(refused) : outOfBounds(refused);
     case answerMissingRight:
       return missingRight(refused);
     default:
@@ -63,6 +63,10 @@ export function accessExplained(refused: RefusedAccess): Explanation {
       };
   }
 }
+
+/** A window that was never bound has no memory. */
+const isUnbound = (refused: RefusedAccess): boolean =>
+  regionOf(refused)?.isRegion === false && refused.access.heldTo === refused.access.heldToEnd;
 
 const keyName = ({ side }: RefusedAccess): string => (side === 'remote' ? 'rkey' : 'lkey');
 
@@ -85,6 +89,24 @@ function badKey(refused: RefusedAccess): Explanation {
       evidence: { key, deregisteredPs: known.destroyedPs },
       mendLine: lines?.destroyed,
       advice: 'Deregister memory only after all requests that use its key, of both sides, have completed.',
+    };
+  const bound = scene
+    .host(node)
+    ?.posts.findLast(
+      ({ bindKey, atPs }) =>
+        bindKey !== undefined &&
+        keyIndex(bindKey) === keyIndex(key) &&
+        bindKey !== key &&
+        atPs <= access.atPs,
+    );
+  if (known?.isRegion === false && bound?.bindKey !== undefined)
+    return {
+      ...common,
+      cause: `${side}-key-stale`,
+      sentence: `${what} uses ${keyName(refused)} ${hex(key)} of a window; the window there has key ${hex(bound.bindKey)} since its bind at ${durationText(bound.atPs)}`,
+      evidence: { key, regionKey: bound.bindKey },
+      mendLine: bound.line,
+      advice: 'Each bind gives a window another key: send mw->rkey over after ibv_bind_mw.',
     };
   if (known !== undefined)
     return {
@@ -176,10 +198,12 @@ function outOfBounds(refused: RefusedAccess): Explanation {
 function missingRight(refused: RefusedAccess): Explanation {
   const { scene, node, access, what, side } = refused;
   const missing = access.found & ~access.heldTo;
-  const given = regionOf(refused)?.rights ?? access.heldTo;
+  const registered = regionOf(refused)?.rights ?? access.heldTo;
+  const isChanged = (registered & missing) !== 0;
+  const given = isChanged ? access.heldTo : registered;
   return {
     cause: `${side}-right-missing`,
-    sentence: `${what} needs ${namesOf(missing, rightNames)} on key ${hex(access.key)}; host ${node} registered it with ${namesOf(given, rightNames)}`,
+    sentence: `${what} needs ${namesOf(missing, rightNames)} on key ${hex(access.key)}; host ${node} ${isChanged ? 'changed its rights (ibv_rereg_mr or a bind) to' : 'registered it with'} ${namesOf(given, rightNames)}`,
     evidence: { key: access.key, missing: namesOf(missing, accessFlags), given: namesOf(given, accessFlags) },
     mendLine: scene.lines(node, 'MR', access.key)?.created,
     advice: `Add ${namesOf(missing, accessFlags)} to the access flags of ibv_reg_mr.`,

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Machine } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
 import { type DiagnosedRun, diagnosedRun } from './index.ts';
+import { furtherMistakes } from './testing/further-mistakes.ts';
 import { type Mistake, mistakes, type Network, rightPrograms } from './testing/mistakes.ts';
 
 const networks: Readonly<Record<Network, ParameterValues>> = {
@@ -13,17 +14,18 @@ const networks: Readonly<Record<Network, ParameterValues>> = {
 
 /** The first frame of the catalogue itself: the scene is what a library of the program's would be. */
 function placeOf(stack: string | undefined): string | undefined {
-  const place = /testing\/mistakes\.ts:(\d+)/.exec(stack ?? '');
+  const place = /testing\/(?:further-)?mistakes\.ts:(\d+)/.exec(stack ?? '');
   return place?.[1];
 }
 
 async function run(
-  { host0, host1, set, faults }: Pick<Mistake, 'host0' | 'host1' | 'set' | 'faults'>,
+  { host0, host1, set, faults, watch }: Pick<Mistake, 'host0' | 'host1' | 'set' | 'faults' | 'watch'>,
   network: Network,
 ): Promise<DiagnosedRun> {
   await using machine = await Machine.create({
     set: { ...networks[network], ...set },
     ...(faults === undefined ? {} : { faults }),
+    ...(watch === undefined ? {} : { watch }),
     analysis: { evidence: { placeOf: () => placeOf(new Error('place').stack) } },
   });
   await machine.load({ node: 0, name: 'host0', run: host0 });
@@ -31,7 +33,7 @@ async function run(
   return await diagnosedRun(machine, (error) => placeOf(error instanceof Error ? error.stack : undefined));
 }
 
-const cases = mistakes.flatMap((mistake) =>
+const cases = [...mistakes, ...furtherMistakes].flatMap((mistake) =>
   (mistake.networks ?? (['InfiniBand', 'RoCE'] as const)).map((network) => ({ network, mistake })),
 );
 const chosen = process.env['WHY'];

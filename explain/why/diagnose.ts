@@ -9,8 +9,10 @@ import { failureExplained } from './failures.ts';
 import { notesOf } from './notes.ts';
 import { overrunExplained } from './overruns.ts';
 import { refusedPostExplained } from './refused-posts.ts';
+import { refusedVerbExplained } from './refused-verbs.ts';
 import { noAnswerRules, notReady } from './retries.ts';
 import { type FiredFault, Scene } from './scene.ts';
+import { thrownExplained } from './thrown.ts';
 import { emptyWaitExplained, type Waiting, waitExplained } from './waits.ts';
 
 /** How the run ended, as far as it says why. */
@@ -19,6 +21,8 @@ export interface RunEnd {
   readonly how: 'ended' | 'threw' | 'waits';
   /** A control verb that was refused and that the program did not catch. */
   readonly refusedVerb?: { readonly node: number; readonly text: string; readonly line?: string };
+  /** Another error that a program threw. */
+  readonly thrown?: { readonly node: number; readonly text: string; readonly line?: string };
 }
 
 /** Causes, and what each is about: two of one key are one. */
@@ -76,6 +80,7 @@ export function diagnose(evidence: Evidence, end: RunEnd, faults: readonly Fired
   addCommands(scene, findings);
   if (end.how !== 'threw') addWaits(scene, findings);
   addNotes(scene, findings);
+  addThrown(scene, findings, end);
   return findings.all;
 }
 
@@ -96,6 +101,11 @@ function lastPostLine(scene: Scene, node: number, cqn: number): string | undefin
 function addFailures(scene: Scene, findings: Causes): void {
   const isFlush = ({ syndrome }: { readonly syndrome: number }): boolean =>
     syndrome === CqeSyndrome.WR_FLUSH_ERR;
+  const consequences: {
+    readonly node: number;
+    readonly explanation: Explanation;
+    readonly line?: string | undefined;
+  }[] = [];
   for (const isLater of [false, true])
     for (const { node, errors } of scene.devices)
       for (const error of errors) {
@@ -106,8 +116,14 @@ function addFailures(scene: Scene, findings: Causes): void {
         const explanation = failureExplained({ scene, node, error, qp, post });
         // A guest's kernel drains its QPs so: nothing is wrong.
         const isDrain = explanation?.cause === 'flushed-by-program' && scene.host(node) === undefined;
-        if (explanation !== undefined && !isDrain) findings.add(node, explanation, 'fault', post?.line);
+        if (explanation === undefined || isDrain) continue;
+        // The peer's own error has a finding of its own, if it has a completion.
+        if (explanation.cause === 'peer-qp-error' && explanation.evidence['isOwnError'] === 1)
+          consequences.push({ node, explanation, line: post?.line });
+        else findings.add(node, explanation, 'fault', post?.line);
       }
+  if (findings.hasFault) return;
+  for (const { node, explanation, line } of consequences) findings.add(node, explanation, 'fault', line);
 }
 
 /** Requests of a guest that had no answer when their QP was destroyed, or have none now. */
@@ -157,17 +173,7 @@ function addRefusals(scene: Scene, findings: Causes, { how, refusedVerb }: RunEn
     }
   if (refusedVerb === undefined) return;
   const { node, text, line } = refusedVerb;
-  findings.add(
-    node,
-    {
-      cause: 'verb-refused',
-      sentence: `Host ${node} was refused a call: ${text}`,
-      evidence: { verb: text.split(':')[0]! },
-      advice: 'The text names the argument and what it may be.',
-    },
-    'fault',
-    line,
-  );
+  findings.add(node, refusedVerbExplained(scene, node, text), 'fault', line);
 }
 
 /** A program that changes what the device reads, or uses what the device writes. */
@@ -203,6 +209,13 @@ function addWaits(scene: Scene, findings: Causes): void {
     findings.add(waiting.node, emptyWaitExplained(waiting), 'fault', waiting.wait.line);
 }
 
+/** An error that a program threw, and that nothing else explains. */
+function addThrown(scene: Scene, findings: Causes, { thrown }: RunEnd): void {
+  if (thrown === undefined || findings.hasFault) return;
+  const { node, text, line } = thrown;
+  findings.add(node, thrownExplained(scene, node, text), 'fault', line);
+}
+
 function addNotes(scene: Scene, findings: Causes): void {
   const named = new Set(findings.all.map(({ cause }) => cause));
   for (const device of scene.devices)
@@ -211,6 +224,9 @@ function addNotes(scene: Scene, findings: Causes): void {
         named.has(note.cause) ||
         (note.cause === 'rnr-wait' && [...named].some((cause) => /receive|srq-empty/.test(cause)));
       const isConsequence = note.cause === 'retransmissions' && findings.hasFault;
-      if (!isNamed && !isConsequence) findings.add(device.node, note, 'note', undefined);
+      if (isNamed || isConsequence) continue;
+      // Of a connection that fails for another reason it is only worth a word.
+      const isMinor = note.cause === 'roce-version' && findings.hasFault;
+      findings.add(device.node, isMinor ? { ...note, weight: 'note' } : note, 'note', undefined);
     }
 }

@@ -188,14 +188,7 @@ function localOperation({ scene, node, qp, post }: FailedRequest): Explanation {
       advice:
         'Create the address handle with the protection domain of the QP; UD has SEND and SEND with immediate only.',
     };
-  if (/LOCAL_INV|BIND|FAST_REG/.test(operation))
-    return {
-      cause: 'key-operation-refused',
-      sentence: `The device refused ${operation} on ${name}: the key is not of a region or window that it may be done to, in its protection domain and state`,
-      evidence: { operation },
-      advice:
-        'Invalidate only keys of type-2 windows and fast-registered regions that are valid and, of windows, bound to this QP.',
-    };
+  if (/LOCAL_INV|BIND|FAST_REG/.test(operation)) return keyOperation(node, qp, operation);
   return {
     cause: 'unsupported-operation',
     sentence: `The device refused ${operation} on ${name}: service ${qp.service} does not have it, or the WQE is malformed`,
@@ -209,7 +202,17 @@ function localOperation({ scene, node, qp, post }: FailedRequest): Explanation {
   };
 }
 
-function bind({ node, qp }: FailedRequest): Explanation {
+const keyOperation = (node: number, qp: QpEvidence, operation: string): Explanation => ({
+  cause: 'key-operation-refused',
+  sentence: `The device refused ${operation} on ${qpName(node, qp.qpn)}: the key is not of a region or window that it may be done to, in its protection domain and state`,
+  evidence: { operation },
+  advice:
+    'Invalidate only keys of type-2 windows and fast-registered regions that are valid and, of windows, bound to this QP.',
+});
+
+function bind({ node, qp, post }: FailedRequest): Explanation {
+  if (post !== undefined && /LOCAL_INV|FAST_REG/.test(post.operation))
+    return keyOperation(node, qp, post.operation);
   return {
     cause: 'bind-refused',
     sentence: `The bind on ${qpName(node, qp.qpn)} was refused: the region does not allow windows (IBV_ACCESS_MW_BIND), lacks a right of the window, is of another protection domain, or is shorter than the window`,

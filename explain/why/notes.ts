@@ -1,5 +1,5 @@
 /** Notes: events that cost time, or lost a message that no program waits for; no fault, and often the answer to "why is it slow". */
-import type { CqEvidence, DeviceEvidence, QpEvidence } from '../../machine/evidence/index.ts';
+import type { CqEvidence, DeviceEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
@@ -16,6 +16,7 @@ export function notesOf(scene: Scene, device: DeviceEvidence): Explanation[] {
       ...versions(scene, device.node, qp),
     ]),
     ...pages(device),
+    ...unfenced(scene, device.node),
     ...(scene.host(device.node) === undefined
       ? [
           ...device.cqs.flatMap((cq) => left(device.node, cq)),
@@ -33,10 +34,11 @@ function notReady(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   const peer = scene.peer(node, qp);
   const isPage = peer !== undefined && peer.of.pageRnrNaks > peer.of.noReceive;
   const why = isPage ? 'pages of an on-demand region were absent' : 'its peer had no receive posted';
+  const isLongest = !isPage && peer?.of.rnrTimerCode === 0;
   return [
     {
       cause: isPage ? 'page-fault-rnr' : 'rnr-wait',
-      sentence: `${qpName(node, qp.qpn)} waited ${durationText(qp.rnrWaitPs)} in ${counted(qp.rnrNaksReceived, 'RNR NAK')}: ${why}, and the requests were repeated until there was one`,
+      sentence: `${qpName(node, qp.qpn)} waited ${durationText(qp.rnrWaitPs)} in ${counted(qp.rnrNaksReceived, 'RNR NAK')}: ${why}, and the requests were repeated until there was one${isLongest ? '; its min_rnr_timer 0 is the longest wait, 655.36 ms' : ''}`,
       evidence: {
         rnrNaks: qp.rnrNaksReceived,
         rnrWaitPs: qp.rnrWaitPs,
@@ -44,7 +46,9 @@ function notReady(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
       },
       advice: isPage
         ? 'Touch or prefetch the pages before the peer uses them.'
-        : 'Post receives earlier, and more of them; a smaller min_rnr_timer makes each wait shorter.',
+        : isLongest
+          ? 'Post receives earlier, and set min_rnr_timer at the peer: 1 is 0.01 ms, 12 is 0.64 ms, 0 is the longest.'
+          : 'Post receives earlier, and more of them; a smaller min_rnr_timer makes each wait shorter.',
       key: `rnr ${node} ${qp.qpn}`,
     },
   ];
@@ -66,6 +70,41 @@ function repeated(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   ];
 }
 
+/** A request that sends what an earlier READ or atomic of the same QP still writes: it does not wait for it without a fence. */
+function unfenced(scene: Scene, node: number): Explanation[] {
+  const posts = scene.host(node)?.posts ?? [];
+  const open = new Map<number, PostEvidence[]>();
+  for (const post of posts) {
+    const before = (open.get(post.qpn) ?? []).filter(
+      ({ completedPs }) => completedPs === undefined || completedPs > post.atPs,
+    );
+    open.set(post.qpn, before);
+    if (/READ|SWAP|ADD/.test(post.operation)) before.push(post);
+    else if (!post.isFenced) {
+      const source = before.find((one) => overlap(one, post));
+      if (source !== undefined) return [fenceMissing(node, source, post)];
+    }
+  }
+  return [];
+}
+
+const overlap = (one: PostEvidence, other: PostEvidence): boolean =>
+  one.buffers.some((left) =>
+    other.buffers.some(
+      (right) => left.address < right.address + right.bytes && right.address < left.address + left.bytes,
+    ),
+  );
+
+const fenceMissing = (node: number, source: PostEvidence, post: PostEvidence): Explanation => ({
+  cause: 'fence-missing',
+  weight: 'fault',
+  sentence: `The ${post.operation} on ${qpName(node, post.qpn)} sends the buffer of a ${source.operation} that was not completed when it was posted, without IBV_SEND_FENCE: it may send what the buffer had before`,
+  evidence: { address: post.buffers[0]?.address ?? 0, bytes: post.bytes },
+  mendLine: post.line,
+  advice: `Set IBV_SEND_FENCE in the request, or post it after the completion of the ${source.operation}.`,
+  key: `fence ${node} ${post.qpn}`,
+});
+
 /** Two versions of RoCE on one connection: this card takes both, others drop what is not of the QP's. */
 function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   const peer = qp.sendPsn < 0 ? undefined : scene.peer(node, qp);
@@ -75,7 +114,8 @@ function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   return [
     {
       cause: 'roce-version',
-      sentence: `${qpName(node, qp.qpn)} speaks RoCE ${own}, ${qpName(peer.node, peer.of.qpn)} speaks RoCE ${other}: this device takes both, cards that check the version drop them`,
+      weight: 'fault',
+      sentence: `${qpName(node, qp.qpn)} speaks RoCE ${own}, ${qpName(peer.node, peer.of.qpn)} speaks RoCE ${other}: packets of one version do not reach a QP of the other; this device takes both, and hides the mistake`,
       evidence: { roce: own, peerRoce: other },
       advice: 'Use sgid_index of GIDs of the same type at both ends (ibv_query_gid_table, show_gids).',
       key: `version ${[`${node} ${qp.qpn}`, `${peer.node} ${peer.of.qpn}`].toSorted().join()}`,

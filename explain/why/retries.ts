@@ -207,7 +207,13 @@ const peerState: Rule<NoAnswer> = (symptom) => {
   return {
     cause: 'peer-qp-error',
     sentence: `${qpName(peer.node, peer.of.qpn)} was in ERR${sinceText()}, ${entered?.by === 'software' ? 'where its program had put it' : 'after an error of its own'}: its device dropped ${counted(dropped, 'packet')} of ${qpName(node, qp.qpn)} (${drop?.reason ?? 'packetQpState'})`,
-    evidence: { state, packetQpState: dropped, timeouts: qp.timeouts, wasBeforePost: before ? 1 : 0 },
+    evidence: {
+      state,
+      packetQpState: dropped,
+      timeouts: qp.timeouts,
+      wasBeforePost: before ? 1 : 0,
+      isOwnError: entered?.by === 'software' ? 0 : 1,
+    },
     mendLine: scene.lines(peer.node, 'QP', peer.of.qpn)?.toError,
     advice:
       entered?.by === 'software'
@@ -215,6 +221,9 @@ const peerState: Rule<NoAnswer> = (symptom) => {
         : 'Find out what put the peer’s QP into ERR: its completions say it.',
   };
 };
+
+/** Bit of a P_Key. */
+const FULL_MEMBER = 0x8000;
 
 const pkey: Rule<NoAnswer> = (symptom) => {
   const { scene, node, qp, atPs } = symptom;
@@ -224,9 +233,11 @@ const pkey: Rule<NoAnswer> = (symptom) => {
     scene.drops(peer.node, ['packetPkey'], (one) => one.destinationQpn === peer.of.qpn) ??
     scene.drops(node, ['packetPkey'], (one) => one.destinationQpn === qp.qpn);
   if (drop === undefined) return undefined;
+  const areLimited =
+    ((qp.pkey | peer.of.pkey) & FULL_MEMBER) === 0 && qp.pkey === peer.of.pkey && qp.pkey !== 0;
   return {
     cause: 'pkey',
-    sentence: `${qpName(node, qp.qpn)} sends with P_Key ${hex(qp.pkey)} (index ${qp.pkeyIndex}), its peer has P_Key ${hex(peer.of.pkey)} (index ${peer.of.pkeyIndex}): ${counted(drop.count, 'packet')} of another partition were dropped (packetPkey)`,
+    sentence: `${qpName(node, qp.qpn)} sends with P_Key ${hex(qp.pkey)} (index ${qp.pkeyIndex}), its peer has P_Key ${hex(peer.of.pkey)} (index ${peer.of.pkeyIndex}): ${areLimited ? `both are limited members of the partition, which do not reach each other, and ${counted(drop.count, 'packet')} were dropped` : `${counted(drop.count, 'packet')} of another partition were dropped`} (packetPkey)`,
     evidence: { pkey: qp.pkey, peerPkey: peer.of.pkey, packetPkey: drop.count },
     mendLine: scene.lines(node, 'QP', qp.qpn)?.toInit,
     advice:
@@ -361,7 +372,7 @@ const lost: Rule<NoAnswer> = ({ scene, node, qp }) => {
   if (fault === undefined && corrupted === 0) return undefined;
   return {
     cause: 'packets-lost',
-    sentence: `The cable lost or damaged packets of ${qpName(node, qp.qpn)}: ${fault === undefined ? `${counted(corrupted, 'packet')} arrived with a wrong CRC` : `the injected fault ${fault.fault} fired ${counted(fault.fired, 'time')}`}, and ${timeoutsText(qp)} used up retry_cnt ${qp.retryCount}`,
+    sentence: `The cable lost or damaged packets of ${qpName(node, qp.qpn)}: ${fault === undefined ? `${counted(corrupted, 'packet')} arrived with a wrong CRC` : `the injected fault ${fault.fault} fired ${counted(fault.fired, 'time')}`}, and ${qp.timeoutCode === 0 ? 'with timeout 0 nothing is sent again' : `${timeoutsText(qp)} used up retry_cnt ${qp.retryCount}`}`,
     evidence: { fired: fault?.fired ?? 0, corrupted, timeouts: qp.timeouts, retryCount: qp.retryCount },
     advice: 'Mend the cable; until then raise retry_cnt (7 at most) and timeout.',
   };

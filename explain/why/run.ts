@@ -119,12 +119,11 @@ function endOf(ended: unknown, lineOf: (error: unknown) => string | undefined): 
   if (ended === undefined) return { how: 'ended' };
   if (!(ended instanceof Error) || ended.name !== 'ProgramFailedError') return { how: 'waits' };
   const { cause } = ended;
-  // By name: the command line runs a build, whose class is not the one that a program imports from the sources.
-  if (!(cause instanceof Error) || cause.name !== 'VerbsError') return { how: 'threw' };
-  const line = lineOf(cause);
   const node = Number(/host(\d+)/.exec(ended.message)?.[1] ?? 0);
-  return {
-    how: 'threw',
-    refusedVerb: { node, text: cause.message, ...(line === undefined ? {} : { line }) },
-  };
+  const line = lineOf(cause);
+  const at = line === undefined ? {} : { line };
+  // By name: the command line runs a build, whose class is not the one that a program imports from the sources.
+  if (!(cause instanceof Error) || cause.name !== 'VerbsError')
+    return { how: 'threw', thrown: { node, text: String(cause), ...at } };
+  return { how: 'threw', refusedVerb: { node, text: cause.message, ...at } };
 }

@@ -2,7 +2,7 @@
 import type { DropEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { accessExplained, qpRightMissing } from './access.ts';
 import { counted, type Explanation, hex, qpName } from './cause.ts';
-import type { Scene } from './scene.ts';
+import { type Scene, stateAt } from './scene.ts';
 
 /** Opcodes of UD packets: their upper bits are 011 (IBTA vol 1, table 38). */
 const isDatagram = ({ opcode }: DropEvidence): boolean => opcode >>> 5 === 3;
@@ -71,6 +71,17 @@ export function datagramsLost(
       mendLine: scene.lines(node, 'QP', state.destinationQpn)?.toInit,
       advice: 'Bring the QP to RTR before datagrams are sent to it.',
     };
+  const foreign = datagramQps.length === 0 ? find('packetOpcode', isOfThese) : undefined;
+  if (foreign !== undefined) {
+    const qp = qps.find(({ qpn }) => qpn === foreign.destinationQpn)!;
+    return {
+      cause: 'ud-wrong-service',
+      sentence: `The device of host ${node} dropped ${lost(foreign)} to QP ${hex(qp.qpn)}, which is ${qp.service} (packetOpcode)`,
+      evidence: { packetOpcode: foreign.count, service: qp.service },
+      mendLine: senderLine(foreign),
+      advice: 'Create QPs of the same service at both ends.',
+    };
+  }
   if (datagramQps.length === 0) return undefined;
   const unknown = find('packetUnknownQp', () => true);
   if (unknown !== undefined)
@@ -145,13 +156,12 @@ export function servicesLost(
   node: number,
   qps: readonly QpEvidence[],
 ): Explanation | undefined {
-  const connections = qps.filter(({ service }) => service === 'UC');
-  if (connections.length === 0) return undefined;
   const drops = (scene.device(node)?.drops ?? []).filter(isUnreliableConnection);
-  const ours = drops.find(({ destinationQpn }) => connections.some(({ qpn }) => qpn === destinationQpn));
-  const drop = ours ?? drops[0];
+  const ours = drops.find(({ destinationQpn }) => qps.some(({ qpn }) => qpn === destinationQpn));
+  const [connection] = qps.filter(({ service }) => service === 'UC');
+  const drop = ours ?? (connection === undefined ? undefined : drops[0]);
   if (drop === undefined) return undefined;
-  const qp = connections.find(({ qpn }) => qpn === drop.destinationQpn) ?? connections[0]!;
+  const qp = qps.find(({ qpn }) => qpn === drop.destinationQpn) ?? connection!;
   const causes: Readonly<Record<string, readonly [cause: string, advice: string]>> = {
     noReceive: ['uc-no-receive', 'Post receives before messages come: UC has no RNR NAK.'],
     packetUnknownQp: ['uc-qpn', `Set dest_qp_num to ${hex(qp.qpn)}.`],
@@ -163,12 +173,23 @@ export function servicesLost(
       'uc-wrong-gid',
       'Set ah_attr.grh.dgid to the GID of the peer’s port, of one RoCE version at both ends.',
     ],
+    foreignMac: [
+      'uc-wrong-gid',
+      'Set ah_attr.grh.dgid to the GID of the peer’s port: its MAC follows from it.',
+    ],
+    vlanFilter: ['uc-wrong-vlan', 'Use GIDs of the same VLAN at both ends.'],
   };
-  const [cause, advice] = causes[drop.reason] ?? ['uc-dropped', 'Compare both ends of the connection.'];
+  // In INIT a QP has no path yet, which the device compares first.
+  const state = stateAt(qp, drop.firstPs);
+  const isUnready = ours !== undefined && (state === 'RESET' || state === 'INIT');
+  const [cause, advice] = causes[isUnready ? 'packetQpState' : drop.reason] ?? [
+    'uc-dropped',
+    'Compare both ends of the connection.',
+  ];
   const sender = scene.intended(node, qp);
   return {
     cause,
-    sentence: `The device of host ${node} dropped ${counted(drop.count, 'packet')} of an unreliable connection to QP ${hex(drop.destinationQpn)} without an answer: found ${drop.found}, held to ${drop.heldTo} (${drop.reason})`,
+    sentence: `The device of host ${node} dropped ${counted(drop.count, 'packet')} of an unreliable connection to QP ${hex(drop.destinationQpn)} without an answer: ${isUnready ? `the QP was in ${state}` : `found ${drop.found}, held to ${drop.heldTo}`} (${drop.reason})`,
     evidence: { [drop.reason]: drop.count, found: drop.found, heldTo: drop.heldTo },
     mendLine: sender && scene.lines(sender.node, 'QP', sender.of.qpn)?.toRtr,
     advice,

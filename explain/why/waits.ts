@@ -26,6 +26,7 @@ function waiter({ node, wait, cqns }: Waiting): string {
   if (wait.kind === 'poll') return `Program ${wait.program} of host ${node} polls CQ ${cqs}`;
   if (wait.kind === 'event')
     return `Program ${wait.program} of host ${node} waits for an event of ${cqns.length === 0 ? `channel ${wait.channel}` : `CQ ${cqs}`}`;
+  if (wait.kind === 'async') return `Program ${wait.program} of host ${node} waits for an asynchronous event`;
   if (wait.kind === 'exchange')
     return `Program ${wait.program} of host ${node} waits for '${wait.label}' of the other host`;
   return `Program ${wait.program} of host ${node} waits in ${wait.text}`;
@@ -54,6 +55,29 @@ const overrun: Rule<Waiting> = ({ scene, node, cqns }) => {
   for (const cqn of cqns) {
     const explanation = overrunExplained(scene, node, cqn);
     if (explanation !== undefined) return explanation;
+  }
+  return undefined;
+};
+
+/** Requests of a QP that the program destroyed or reset: their completions went with it. */
+const ownQpGone: Rule<Waiting> = (waiting) => {
+  const { scene, node, cqns, atPs } = waiting;
+  const gone = (scene.device(node)?.qps ?? []).filter(
+    ({ destroyedPs, sendCqn }) => destroyedPs !== undefined && destroyedPs <= atPs && cqns.includes(sendCqn),
+  );
+  for (const qp of gone.toReversed()) {
+    const lost = openPosts(waiting, qp).filter((post) => post.atPs <= qp.destroyedPs!);
+    if (lost.length === 0) continue;
+    const lines = scene.lines(node, 'QP', qp.qpn);
+    const isReset = lines?.destroyed === undefined && lines !== undefined;
+    return {
+      cause: 'own-qp-destroyed',
+      sentence: `${waiter(waiting)} for ${counted(lost.length, 'request')} of ${qpName(node, qp.qpn)}, which it ${isReset ? 'reset' : 'destroyed'} at ${durationText(qp.destroyedPs!)}: their completions were removed with it`,
+      evidence: { requests: lost.length, destroyedPs: qp.destroyedPs! },
+      mendLine: isReset ? lines.toReset : lines?.destroyed,
+      advice:
+        'Poll all completions first, or move the QP to ERR and poll the flushed ones, and only then destroy or reset it.',
+    };
   }
   return undefined;
 };
@@ -133,7 +157,7 @@ function heldBack(request: NoAnswer, waiting: Waiting): Explanation | undefined 
       ? {
           ...explanation,
           evidence,
-          sentence: `${explanation.sentence}; with timeout 0 the request never fails`,
+          sentence: `${explanation.sentence}; ${explanation.sentence.includes('timeout 0') ? 'the' : 'with timeout 0 the'} request never fails`,
         }
       : { ...explanation, evidence };
   }
@@ -192,8 +216,29 @@ const events: Rule<Waiting> = (waiting) => {
     const explanation = armExplained(waiting, cq);
     if (explanation !== undefined) return explanation;
   }
-  return undefined;
+  return otherChannel(waiting);
 };
+
+/** A CQ of another channel has raised an event that the program does not take. */
+function otherChannel(waiting: Waiting): Explanation | undefined {
+  const { scene, node, wait } = waiting;
+  const use = scene
+    .host(node)
+    ?.cqs.find(
+      ({ cqn, channel, hasChannel, events }) =>
+        hasChannel && channel !== wait.channel && (scene.cq(node, cqn)?.events ?? 0) > events,
+    );
+  const cq = use && scene.cq(node, use.cqn);
+  if (cq === undefined) return undefined;
+  const count = unpolled(waiting, cq);
+  return {
+    cause: 'other-channel',
+    sentence: `${waiter(waiting)}, but the completion of CQ ${hex(cq.cqn)} raised its event on channel ${use!.channel}`,
+    evidence: { channel: wait.channel, otherChannel: use!.channel, unpolled: count },
+    mendLine: use!.createLine,
+    advice: 'Call ibv_get_cq_event with the channel that the CQ was created with.',
+  };
+}
 
 function armExplained(waiting: Waiting, cq: CqEvidence): Explanation | undefined {
   const { scene, node } = waiting;
@@ -233,6 +278,44 @@ function armExplained(waiting: Waiting, cq: CqEvidence): Explanation | undefined
     advice: 'Each event uses the arm up: call ibv_req_notify_cq after each, then poll, then wait.',
   };
 }
+
+/** Asynchronous events: of the limit of a shared receive queue, which has to be armed, or of what did not happen. */
+const asyncEvents: Rule<Waiting> = (waiting) => {
+  const { scene, node, wait } = waiting;
+  if (wait.kind !== 'async') return undefined;
+  const shared = livingQps(waiting, ({ srqn }) => srqn !== -1);
+  const { arms = 0, events: reached = 0, armLine } = scene.host(node)?.limits ?? {};
+  const evidence = {
+    limitArms: arms,
+    limitEvents: reached,
+    sharedQueues: new Set(shared.map(({ srqn }) => srqn)).size,
+  };
+  if (shared.length > 0 && arms === 0)
+    return {
+      cause: 'srq-limit-never-armed',
+      sentence: `${waiter(waiting)}, and the limit of its shared receive queue was never armed: IBV_EVENT_SRQ_LIMIT_REACHED comes only after ibv_modify_srq with IBV_SRQ_LIMIT`,
+      evidence,
+      mendLine: scene.host(node)?.receives.find(({ qpn }) => qpn === -1)?.line,
+      advice:
+        'Call ibv_modify_srq with srq_limit and IBV_SRQ_LIMIT after ibv_create_srq, and again after each event.',
+    };
+  if (shared.length > 0 && reached >= arms)
+    return {
+      cause: 'srq-limit-not-rearmed',
+      sentence: `${waiter(waiting)}, and the limit of its shared receive queue was not armed again after its last event: ${counted(arms, 'arm')}, ${counted(reached, 'event')}`,
+      evidence,
+      mendLine: armLine,
+      advice:
+        'Each event uses the limit up: post receives, then call ibv_modify_srq with IBV_SRQ_LIMIT again.',
+    };
+  return {
+    cause: 'no-async-event',
+    sentence: `${waiter(waiting)}, and none happened that was not taken: no error of a QP or CQ, no change of the port${shared.length > 0 ? ', and no limit of a shared receive queue was reached' : ''}`,
+    evidence,
+    advice: 'Wait for asynchronous events in a thread of its own, or with a time limit: most runs have none.',
+    key: `async ${node}`,
+  };
+};
 
 // Nothing is under way.
 
@@ -284,6 +367,8 @@ function nothingComes(waiting: Waiting): Explanation {
 
 const rules: readonly Rule<Waiting>[] = [
   overrun,
+  asyncEvents,
+  ownQpGone,
   otherCq,
   events,
   unsignalled,

@@ -358,6 +358,8 @@ export class DeviceJournal {
   #refresh(qp: LiveQp, pair: QueuePair): void {
     const { receives } = this.#hca.dataPath.blocks;
     qp.begun = pair.sqCounter;
+    // A subnet manager may change the table after the QP was configured.
+    qp.pkey = this.#core.address.pkeys[pair.pkeyIndex] ?? 0;
     qp.parkedFor = parkedNames[pair.parkedFor] ?? 'unknown';
     qp.underWay = requestsOf(pair);
     const queue = pair.opcodeBase === 0xe0 ? NONE : receives.queueOf(pair.slot);

@@ -271,7 +271,13 @@ export interface PostEvidence {
   readonly remoteQkey?: number;
   readonly remoteLid?: number;
   readonly remoteGid?: string;
+  /** It waits for READs and atomics before it. */
+  readonly isFenced: boolean;
+  /** Of the bind of a window: the key that it gives. */
+  readonly bindKey?: number;
   isCompleted: boolean;
+  /** When its program learned of it. */
+  completedPs?: InstantPs;
 }
 
 /** A call of the library that returned an error number. */
@@ -328,6 +334,7 @@ export interface ObjectLines {
   toRtr?: string;
   toRts?: string;
   toError?: string;
+  toReset?: string;
 }
 
 /** What a program waits in at the end of the run. */
@@ -335,7 +342,7 @@ export interface WaitEvidence {
   readonly program: string;
   readonly text: string;
   /** What it polls, or whose event it waits for. */
-  readonly kind: 'poll' | 'event' | 'exchange' | 'memory' | 'sleep' | 'other';
+  readonly kind: 'poll' | 'event' | 'async' | 'exchange' | 'memory' | 'sleep' | 'other';
   readonly cqns: readonly number[];
   readonly channel: number;
   readonly label: string;
@@ -355,8 +362,16 @@ export interface TouchedBuffer {
   readonly line?: string;
 }
 
+/** What programs of a host did with the limits of shared receive queues. */
+export interface LimitEvidence {
+  readonly arms: number;
+  readonly events: number;
+  readonly armLine?: string;
+}
+
 export interface HostEvidence {
   readonly node: number;
+  readonly limits: LimitEvidence;
   readonly touched: readonly TouchedBuffer[];
   readonly posts: readonly PostEvidence[];
   /** Receives posted by QP number, and to shared queues by handle. */

@@ -6,6 +6,7 @@ import { errnoNumbers, QpStateVerb } from '../../driver/index.ts';
 import type { CoreThread, Host } from '../../host/index.ts';
 import {
   type CallWatch,
+  IBV_SEND_FENCE,
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
   IBV_WR_ATOMIC_CMP_AND_SWP,
@@ -34,6 +35,7 @@ import { gidText } from './device.ts';
 import {
   type CqUse,
   type HostEvidence,
+  type LimitEvidence,
   limits,
   type ObjectLines,
   type PostEvidence,
@@ -99,6 +101,7 @@ export class HostJournal {
   readonly #lines = new Map<string, Writable<ObjectLines>>();
   readonly #waits = new Map<CoreThread, Wait>();
   readonly #touched: TouchedBuffer[] = [];
+  readonly #limits: Writable<LimitEvidence> = { arms: 0, events: 0 };
   /** Posts and completions taken: what moves on. */
   progressCount = 0;
 
@@ -167,6 +170,7 @@ export class HostJournal {
     const running = host.cores.flatMap(({ program }) => (program === undefined ? [] : [program]));
     return {
       node: this.node,
+      limits: { ...this.#limits },
       touched: [...this.#touched],
       posts: queues.flatMap(({ posts }) => posts.map((post) => ({ ...post }))),
       receives: [...this.#receives.values()].map((use) => ({ ...use })),
@@ -225,7 +229,13 @@ export class HostJournal {
         if (this.#closed.length < limits.calls) this.#closed.push(queue);
       },
       modified: (qp, place) => {
-        const entered = { INIT: 'toInit', RTR: 'toRtr', RTS: 'toRts', ERR: 'toError' } as const;
+        const entered = {
+          INIT: 'toInit',
+          RTR: 'toRtr',
+          RTS: 'toRts',
+          ERR: 'toError',
+          RESET: 'toReset',
+        } as const;
         const state = stateNames.get(qp.state) as keyof typeof entered | undefined;
         const which = state === undefined ? undefined : entered[state];
         if (which !== undefined) this.#note('QP', qp.qpNum, which, place);
@@ -263,6 +273,17 @@ export class HostJournal {
       },
       gotEvent: (cq) => {
         this.#cqOf(cq).events++;
+        this.progressCount++;
+        this.#waits.delete(cpu);
+      },
+      limitArmed: () => {
+        this.#limits.arms++;
+        const line = this.#place();
+        if (line !== undefined) this.#limits.armLine = line;
+      },
+      awaitsAsyncEvent: () => this.#wait(cpu, { kind: 'async', cqns: [], channel: -1, label: '' }),
+      gotAsyncEvent: (isOfLimit) => {
+        if (isOfLimit) this.#limits.events++;
         this.progressCount++;
         this.#waits.delete(cpu);
       },
@@ -341,6 +362,8 @@ export class HostJournal {
             remoteLid: ud.ah.attr.dlid,
             ...(grh === undefined ? {} : { remoteGid: gidText(grh.dgid) }),
           }),
+      isFenced: (wr.sendFlags & IBV_SEND_FENCE) !== 0,
+      ...(wr.bindMw === undefined ? {} : { bindKey: wr.bindMw.rkey }),
       isCompleted: false,
     });
     // The newest completed ones are kept, for their lines; those under way are as many as the queue holds.
@@ -358,6 +381,7 @@ export class HostJournal {
       const post = queue.posts[at]!;
       if (((wqeCounter - post.wqeCounter) & 0xffff) >= 0x8000) return;
       post.isCompleted = true;
+      post.completedPs = this.#nowPs();
       queue.completedCount++;
     }
   }

@@ -69,37 +69,39 @@ export interface Mistake {
   readonly networks?: readonly Network[];
   readonly set?: ParameterValues;
   readonly faults?: FaultPlan;
+  /** Accesses of the programs to buffers that are the device's are watched, as `hca why` does. */
+  readonly watch?: 'races';
   /** The cause costs time or a message, and nothing fails. */
   readonly isNote?: boolean;
   readonly host0: (program: ProgramContext) => Promise<void>;
   readonly host1: (program: ProgramContext) => Promise<void>;
 }
 
-type Act = (side: Side) => Promise<void> | void;
+export type Act = (side: Side) => Promise<void> | void;
 
-const side =
+export const side =
   (act: Act, options: SideOptions = {}) =>
   async (program: ProgramContext): Promise<void> => {
     await act(await open(program, options));
   };
 
-const idle: Act = () => {};
+export const idle: Act = () => {};
 /** Ends when host 0 says so. */
-const waits: Act = (here) => here.awaitSignal();
-const receives =
+export const waits: Act = (here) => here.awaitSignal();
+export const receives =
   (count: number, bytes = 256) =>
   (here: Side): void => {
     here.receive({ bytes }, count);
   };
 
 /** Sends, takes the completion, and tells the other side that it may end. */
-const sendAndTake: Act = async (here) => {
+export const sendAndTake: Act = async (here) => {
   here.send(); // here
   await here.take();
   await here.signal();
 };
 
-const write =
+export const write =
   (request: Parameters<Side['send']>[0] = {}): Act =>
   async (here) => {
     here.send({ opcode: IBV_WR_RDMA_WRITE, ...request }); // here
@@ -107,14 +109,14 @@ const write =
     await here.signal();
   };
 
-const ib: readonly Network[] = ['InfiniBand'];
-const roce: readonly Network[] = ['RoCE'];
+export const ib: readonly Network[] = ['InfiniBand'];
+export const roce: readonly Network[] = ['RoCE'];
 /** A GID of nobody, in the form of both networks. */
-const strangeGid = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0xff, 0xfe, 0, 0, 0x99];
+export const strangeGid = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0xff, 0xfe, 0, 0, 0x99];
 
-const wellConnected = { inInit: receives(4) };
+export const wellConnected = { inInit: receives(4) };
 
-function sendDatagram(
+export function sendDatagram(
   here: Side,
   ah: IbvAh,
   { qpn = here.peer.qpn, qkey = 0x1111, bytes = 64, flags = IBV_SEND_SIGNALED } = {},
@@ -129,19 +131,19 @@ function sendDatagram(
   });
 }
 
-const ud = (options: SideOptions = {}): SideOptions => ({
+export const ud = (options: SideOptions = {}): SideOptions => ({
   type: IBV_QPT_UD,
   inInit: receives(4),
   ...options,
 });
-const uc = (options: SideOptions = {}): SideOptions => ({
+export const uc = (options: SideOptions = {}): SideOptions => ({
   type: IBV_QPT_UC,
   inInit: receives(4),
   ...options,
 });
 
 /** Sends a datagram and takes its completion: the sender sees nothing wrong. */
-const datagram =
+export const datagram =
   (options: Parameters<typeof sendDatagram>[2] = {}, to: (peer: Address) => Address = (peer) => peer): Act =>
   async (here) => {
     const ah = await here.handle(to(here.peer));
@@ -149,18 +151,18 @@ const datagram =
     await here.take();
   };
 /** Waits for a datagram or a message. */
-const expects: Act = async (here) => {
+export const expects: Act = async (here) => {
   await here.mustTake(here.recvCq);
 };
 
 /** A WRITE that its sender has completed, whatever became of it. */
-const unheardWrite: Act = async (here) => {
+export const unheardWrite: Act = async (here) => {
   here.send({ opcode: IBV_WR_RDMA_WRITE });
   await here.mustTake();
   await here.signal();
 };
 /** Ends a while after host 0 has said so. */
-const later: Act = async (here) => {
+export const later: Act = async (here) => {
   await here.awaitSignal();
   await here.program.cpu.sleep(1e8);
 };
@@ -373,8 +375,7 @@ const connections: readonly Mistake[] = [
   {
     name: 'sgid_index of RoCE v1 here, of v2 there',
     cause: 'roce-version',
-    says: /speaks RoCE v1, .* speaks RoCE v2/,
-    isNote: true,
+    says: /speaks RoCE v1, .* speaks RoCE v2: packets of one version do not reach a QP of the other/,
     evidence: { roce: 'v1', peerRoce: 'v2' },
     networks: roce,
     host0: side(write(), { gidFromEnd: 1 }),
