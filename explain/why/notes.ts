@@ -109,6 +109,8 @@ const fenceMissing = (node: number, source: PostEvidence, post: PostEvidence): E
 function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   const peer = qp.sendPsn < 0 ? undefined : scene.peer(node, qp);
   const [own, other] = [qp.path.roce, peer?.of.path.roce];
+  if (peer === undefined && qp.sendPsn >= 0 && scene.target(node, qp) === undefined)
+    return strangersVersion(node, qp);
   if (peer === undefined || own === undefined || other === undefined || own === other) return [];
   if (peer.of.receivePsn < 0 || peer.of.remoteQpn !== qp.qpn) return [];
   return [
@@ -119,6 +121,23 @@ function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
       evidence: { roce: own, peerRoce: other },
       advice: 'Use sgid_index of GIDs of the same type at both ends (ibv_query_gid_table, show_gids).',
       key: `version ${[`${node} ${qp.qpn}`, `${peer.node} ${peer.of.qpn}`].toSorted().join()}`,
+    },
+  ];
+}
+
+/** A peer that is not of this machine: its packets alone have its version. */
+function strangersVersion(node: number, qp: QpEvidence): Explanation[] {
+  const { roce } = qp.path;
+  const [own, other] = roce === 'v1' ? [qp.packetsV1, qp.packetsV2] : [qp.packetsV2, qp.packetsV1];
+  if (roce === undefined || own > 0 || other === 0) return [];
+  return [
+    {
+      cause: 'roce-version',
+      weight: 'fault',
+      sentence: `${qpName(node, qp.qpn)} speaks RoCE ${roce}, and ${counted(other, 'packet')} of RoCE ${roce === 'v1' ? 'v2' : 'v1'} and none of its own version came to it: its peer speaks the other version, and does not take its packets`,
+      evidence: { roce, packetsV1: qp.packetsV1, packetsV2: qp.packetsV2 },
+      advice: 'Use sgid_index of GIDs of the same type at both ends (ibv_query_gid_table, show_gids).',
+      key: `version ${node} ${qp.qpn}`,
     },
   ];
 }

@@ -2,7 +2,7 @@
  * Why a connection gets no answer: retries exceeded, or requests that wait without a time-out. The rows are in the order in which a packet
  * meets the checks: the cable, the address, the number, the service, the state, the partition, the route, the way back, the sequence.
  */
-import type { PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
+import type { DropEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, type Rule } from './cause.ts';
 import { overrunExplained } from './overruns.ts';
 import { type Scene, stateAt } from './scene.ts';
@@ -47,6 +47,10 @@ const linkDown: Rule<NoAnswer> = ({ scene, node, qp, atPs }) => {
   };
 };
 
+/** The other end of the cable is not of this machine, and no plug brings the packets back: its addresses are not known. */
+const isStrangers = ({ scene, node }: NoAnswer, drop: DropEvidence | undefined): boolean =>
+  scene.farDevice(node) === undefined && drop === undefined;
+
 const wrongAddress: Rule<NoAnswer> = (symptom) => {
   const { scene, node, qp } = symptom;
   // A plug in the port leads back to it.
@@ -54,6 +58,7 @@ const wrongAddress: Rule<NoAnswer> = (symptom) => {
   const isEthernet = scene.device(node)?.isEthernet === true;
   if (isEthernet || far === undefined || scene.target(node, qp) !== undefined) return undefined;
   const drop = scene.drops(far.node, ['packetForeignLid', 'packetForeignGid']);
+  if (isStrangers(symptom, drop)) return undefined;
   return {
     cause: 'wrong-lid',
     sentence: `${qpName(node, qp.qpn)} sends to LID ${hex(qp.path.lid)}, which no port has: the port at the other end has LID ${hex(far.port.lid)} and dropped ${counted(drop?.count ?? 0, 'packet')} as not its own (packetForeignLid)`,
@@ -74,6 +79,7 @@ const wrongGid: Rule<NoAnswer> = (symptom) => {
   if (scene.device(node)?.isEthernet !== true || far === undefined || scene.target(node, qp) !== undefined)
     return undefined;
   const drop = scene.drops(far.node, ['packetForeignGid', 'foreignMac']);
+  if (isStrangers(symptom, drop)) return undefined;
   return {
     cause: 'wrong-gid',
     sentence: `${qpName(node, qp.qpn)} sends to GID ${qp.path.gid}, which no port has: the other end has ${far.port.gids.join(', ')} and dropped ${counted(drop?.count ?? 0, 'packet')}`,

@@ -8,6 +8,9 @@ import { type Scene, stateAt } from './scene.ts';
 const isDatagram = ({ opcode }: DropEvidence): boolean => opcode >>> 5 === 3;
 const isUnreliableConnection = ({ opcode }: DropEvidence): boolean => opcode >>> 5 === 1;
 
+/** IBTA vol 1, 10.5.1: multicast packets name this QP. */
+const toGroup = ({ destinationQpn }: DropEvidence): boolean => destinationQpn === 0xff_ffff;
+
 /** The host of a datagram's sender: that at the other end of the cable, if it has such a QP. */
 function senderNode(scene: Scene, node: number, { sourceQpn }: DropEvidence): number {
   return scene.qp(node ^ 1, sourceQpn) === undefined ? node : node ^ 1;
@@ -70,6 +73,16 @@ export function datagramsLost(
       evidence: { packetQpState: state.count, state: state.found },
       mendLine: scene.lines(node, 'QP', state.destinationQpn)?.toInit,
       advice: 'Bring the QP to RTR before datagrams are sent to it.',
+    };
+  const group = find('packetOpcode', toGroup) ?? find('packetUnknownQp', toGroup);
+  if (group !== undefined && datagramQps.length > 0)
+    return {
+      cause: 'ud-group-not-attached',
+      sentence: `The device of host ${node} dropped ${lost(group)} to a multicast group (QP 0xffffff): no QP of host ${node} is attached to it (${group.reason})`,
+      evidence: { dropped: group.count },
+      mendLine: senderLine(group),
+      advice:
+        'Join the group (rdma_join_multicast, or the subnet administration) and call ibv_attach_mcast with its GID and LID.',
     };
   const foreign = datagramQps.length === 0 ? find('packetOpcode', isOfThese) : undefined;
   if (foreign !== undefined) {

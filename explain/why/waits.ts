@@ -59,28 +59,59 @@ const overrun: Rule<Waiting> = ({ scene, node, cqns }) => {
   return undefined;
 };
 
-/** Requests of a QP that the program destroyed or reset: their completions went with it. */
+/** Requests of a QP that was destroyed or reset: their completions went with it, or never came to be. */
 const ownQpGone: Rule<Waiting> = (waiting) => {
   const { scene, node, cqns, atPs } = waiting;
   const gone = (scene.device(node)?.qps ?? []).filter(
     ({ destroyedPs, sendCqn }) => destroyedPs !== undefined && destroyedPs <= atPs && cqns.includes(sendCqn),
   );
   for (const qp of gone.toReversed()) {
-    const lost = openPosts(waiting, qp).filter((post) => post.atPs <= qp.destroyedPs!);
-    if (lost.length === 0) continue;
-    const lines = scene.lines(node, 'QP', qp.qpn);
-    const isReset = lines?.destroyed === undefined && lines !== undefined;
-    return {
-      cause: 'own-qp-destroyed',
-      sentence: `${waiter(waiting)} for ${counted(lost.length, 'request')} of ${qpName(node, qp.qpn)}, which it ${isReset ? 'reset' : 'destroyed'} at ${durationText(qp.destroyedPs!)}: their completions were removed with it`,
-      evidence: { requests: lost.length, destroyedPs: qp.destroyedPs! },
-      mendLine: isReset ? lines.toReset : lines?.destroyed,
-      advice:
-        'Poll all completions first, or move the QP to ERR and poll the flushed ones, and only then destroy or reset it.',
-    };
+    const lost = openPosts(waiting, qp);
+    if (lost.length > 0) return requestsGone(waiting, qp, qp.destroyedPs!, lost);
   }
   return undefined;
 };
+
+function requestsGone(
+  waiting: Waiting,
+  qp: QpEvidence,
+  destroyedPs: number,
+  lost: readonly PostEvidence[],
+): Explanation {
+  const { scene, node } = waiting;
+  const lines = scene.lines(node, 'QP', qp.qpn);
+  const subject = `${waiter(waiting)} for ${counted(lost.length, 'request')} of ${qpName(node, qp.qpn)}`;
+  const evidence = { requests: lost.length, destroyedPs };
+  const at = durationText(destroyedPs);
+  if (lines !== undefined && !lines.isDestroyed && !lines.isReset) {
+    const fault = scene.faults.find((one) => /^(catastrophic|device|reset)/.test(one.fault));
+    return {
+      cause: 'device-fatal',
+      sentence: `${subject}, whose device was reset at ${at}${fault === undefined ? '' : ` (injected: ${fault.fault})`}: its objects and their completions are gone`,
+      evidence,
+      advice:
+        'Wait for IBV_EVENT_DEVICE_FATAL (ibv_get_async_event) as well, then close the device and open it again.',
+    };
+  }
+  const how = lines?.isDestroyed === false ? 'reset' : 'destroyed';
+  const mendLine = how === 'reset' ? lines?.toReset : lines?.destroyed;
+  if (lost.every((post) => post.atPs > destroyedPs))
+    return {
+      cause: 'post-to-destroyed-qp',
+      sentence: `${subject}, posted after it had ${how} the QP at ${at}: nothing executes them`,
+      evidence,
+      mendLine,
+      advice: `Post before the QP is ${how}, or to another QP.`,
+    };
+  return {
+    cause: 'own-qp-destroyed',
+    sentence: `${subject}, which it ${how} at ${at}: their completions were removed with it`,
+    evidence,
+    mendLine,
+    advice:
+      'Poll all completions first, or move the QP to ERR and poll the flushed ones, and only then destroy or reset it.',
+  };
+}
 
 /** Completions wait in a CQ that the program does not look into. */
 const otherCq: Rule<Waiting> = (waiting) => {

@@ -6,6 +6,7 @@ import {
   addressPath,
   CommandStatus,
   commandNameOf,
+  EtherType,
   mpt,
   mtuBytesOf,
   portInfo,
@@ -605,6 +606,7 @@ export class DeviceJournal {
     if (steering === undefined || !core.roceLink.isOn) return;
     around(core.roceLink, 'frameArrived', (frameArrived) => (slot) => {
       this.#frameSlot = slot;
+      this.#countVersion(slot);
       frameArrived(slot);
       this.#frameSlot = NONE;
     });
@@ -676,6 +678,18 @@ export class DeviceJournal {
     else this.#dropsOmitted++;
   }
 
+  #countVersion(slot: number): void {
+    const { port } = this.#core.ethernet!;
+    const at = port.frameStart(slot);
+    const view = viewOf(port.rxBytes);
+    const bthAt = transportPlace(port.rxBytes, at);
+    if (bthAt + 12 > at + port.frameBytes(slot)) return;
+    const qp = this.#ofQpn(view.getUint32(bthAt + 4) & 0xffffff);
+    if (qp === undefined) return;
+    if (view.getUint16(typePlace(view, at)) === EtherType.ROCE) qp.packetsV1++;
+    else qp.packetsV2++;
+  }
+
   /** A frame of RoCE of which no packet was made. */
   #dropFrame(reason: string, slot: number): void {
     const { port } = this.#core.ethernet!;
@@ -743,11 +757,15 @@ const RESPONDER_SIDE = 1;
 /** Bytes of a frame in front of the BTH. */
 function transportPlace(bytes: Uint8Array, at: number): number {
   const view = viewOf(bytes);
-  const typeAt = at + 12 + (view.getUint16(at + 12) === 0x8100 ? 4 : 0);
+  const typeAt = typePlace(view, at);
   const type = view.getUint16(typeAt);
-  if (type === 0x0800) return typeAt + 2 + 20 + 8;
-  return typeAt + 2 + 40 + (type === 0x86dd ? 8 : 0);
+  if (type === EtherType.IPV4) return typeAt + 2 + 20 + 8;
+  return typeAt + 2 + 40 + (type === EtherType.IPV6 ? 8 : 0);
 }
+
+/** The place of the type of a frame, which may have a tag. */
+const typePlace = (view: DataView, at: number): number =>
+  at + 12 + (view.getUint16(at + 12) === EtherType.VLAN ? 4 : 0);
 
 /** The oldest send requests of a QP that have begun and not completed. */
 function requestsOf({ recordHead, recordCount }: QueuePair): RequestEvidence[] {
@@ -853,6 +871,8 @@ function newQp(atPs: number): LiveQp {
     pageRnrNaks: 0,
     outOfSequence: 0,
     duplicates: 0,
+    packetsV1: 0,
+    packetsV2: 0,
     served: { send: 0, write: 0, writeImmediate: 0, read: 0, atomic: 0 },
     received: 0,
     lastReceivedPs: NONE,

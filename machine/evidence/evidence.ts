@@ -93,6 +93,9 @@ export interface QpEvidence {
   pageRnrNaks: number;
   outOfSequence: number;
   duplicates: number;
+  /** Packets of RoCE of each version that arrived for it. */
+  packetsV1: number;
+  packetsV2: number;
   /** Requests served, by kind, and receives completed well. */
   served: { send: number; write: number; writeImmediate: number; read: number; atomic: number };
   received: number;
@@ -335,6 +338,9 @@ export interface ObjectLines {
   toRts?: string;
   toError?: string;
   toReset?: string;
+  /** Calls of the program that destroyed or reset it, whether their lines are known or not. */
+  isDestroyed: boolean;
+  isReset: boolean;
 }
 
 /** What a program waits in at the end of the run. */

@@ -321,7 +321,7 @@ export class HostJournal {
   #note(
     object: 'QP' | 'MR',
     number: number,
-    which: Exclude<keyof ObjectLines, 'object' | 'number'>,
+    which: Exclude<keyof ObjectLines, 'object' | 'number' | 'isDestroyed' | 'isReset'>,
     place: string | undefined,
     isNew = false,
   ): void {
@@ -329,9 +329,11 @@ export class HostJournal {
     let lines = this.#lines.get(key);
     if (lines === undefined || isNew) {
       if (this.#lines.size >= limits.objects) return;
-      lines = { object, number };
+      lines = { object, number, isDestroyed: false, isReset: false };
       this.#lines.set(key, lines);
     }
+    if (which === 'destroyed') lines.isDestroyed = true;
+    else if (which === 'toReset') lines.isReset = true;
     if (place !== undefined) lines[which] = place;
   }
 

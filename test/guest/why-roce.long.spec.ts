@@ -1,4 +1,7 @@
-/** A guest whose neighbour table is wrong: its RoCE packets go to a MAC that no port has, and the device at the other end alone knows. */
+/**
+ * RoCE between stock guests with one mistake: a neighbour table that is wrong, VLANs that differ, versions that differ. The programs are those
+ * of rdma-core; the devices alone know what their packets had.
+ */
 import { describe, expect, it } from 'vitest';
 import { diagnosedGuests } from '../../explain/why/index.ts';
 import { GuestSession } from '../../guests/linux/index.ts';
@@ -15,10 +18,32 @@ echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6; ip addr add 10.2.0.${guest + 
 const verbsUp = `set -e; until [ "$(cat /sys/class/net/eth0/carrier)" = 1 ]; do sleep 0.1; done
 modprobe -a mlx4_ib ib_uverbs; until grep -q ACTIVE ${ports}/state; do sleep 0.1; done`;
 
-/** A ping-pong by the GID of an address, with RoCE v2. */
-const pingPong = (address: string, rest = ''): string =>
-  `cd ${ports}; for i in $(seq 0 20); do grep -qs ffff:${address} gids/$i && grep -qs v2 gid_attrs/types/$i && break; done
+/** A ping-pong by the GID of an address. */
+const pingPong = (address: string, rest = '', version = 'v2'): string =>
+  `cd ${ports}; for i in $(seq 0 20); do grep -qs ffff:${address} gids/$i && grep -qs ${version} gid_attrs/types/$i && break; done
 timeout 60 ibv_rc_pingpong -n 5 -g $i ${rest}`;
+
+/** Two guests whose interfaces and verbs are up. */
+async function roceGuests(): Promise<GuestSession> {
+  const set = {
+    'hca.capability.linkLayer': 'ethernet',
+    'hca.capability.roce': 'v2',
+    'pcie.function.deviceId': 0x1007,
+  };
+  const session = await GuestSession.start({
+    ...optionsFor('debian', 1),
+    ...{ hcas: 2, guests: 2, cable: true },
+    serve: { set, analysis: { evidence: {} } },
+  });
+  for (const guest of [0, 1]) await runnerOf(session)(guest, interfaceUp(guest));
+  for (const guest of [0, 1]) await runnerOf(session)(guest, verbsUp);
+  return session;
+}
+
+const runnerOf =
+  (session: GuestSession) =>
+  async (guest: number, command: string): Promise<string> =>
+    (await session.run(guest, command, { timeoutSeconds: 100 })).output;
 
 describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
   'why, of RoCE between stock guests',
@@ -27,20 +52,8 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
       'names the MAC that a wrong entry of the neighbour table gave, and the one that the port has',
       async () => {
         expect(reason).toBeUndefined();
-        const set = {
-          'hca.capability.linkLayer': 'ethernet',
-          'hca.capability.roce': 'v2',
-          'pcie.function.deviceId': 0x1007,
-        };
-        await using session = await GuestSession.start({
-          ...optionsFor('debian', 1),
-          ...{ hcas: 2, guests: 2, cable: true },
-          serve: { set, analysis: { evidence: {} } },
-        });
-        const run = async (guest: number, command: string): Promise<string> =>
-          (await session.run(guest, command, { timeoutSeconds: 100 })).output;
-        for (const guest of [0, 1]) await run(guest, interfaceUp(guest));
-        for (const guest of [0, 1]) await run(guest, verbsUp);
+        await using session = await roceGuests();
+        const run = runnerOf(session);
         // The address of the exchange over TCP stays right, that of RoCE does not.
         await run(1, 'ip addr add 10.2.0.12/24 dev eth0');
         await run(1, `(${pingPong('0a02:000c')}) >/dev/null 2>&1 & sleep 1`);
@@ -55,6 +68,58 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
           `sends to MAC ${strange}, but the port`,
         );
         expect(named?.sentence).toMatch(new RegExp(`has ${mac} and dropped \\d+ frames`));
+        expect(causes.filter(({ weight }) => weight === 'fault')).toEqual([named]);
+      },
+      bootTimeoutMs + 240_000,
+    );
+
+    it(
+      'names VLANs that differ',
+      async () => {
+        expect(reason).toBeUndefined();
+        await using session = await roceGuests();
+        const run = runnerOf(session);
+        const macs = [0, 1].map(async (guest) =>
+          (await run(guest, 'cat /sys/class/net/eth0/address')).trim(),
+        );
+        for (const guest of [0, 1]) {
+          const name = `eth0.${7 + guest}`;
+          // Both sides believe that the other one is in their VLAN: neither asks for its MAC.
+          await run(
+            guest,
+            `modprobe 8021q; ip link add link eth0 name ${name} type vlan id ${7 + guest} && ip addr add 10.3.0.${guest + 1}/24 dev ${name} &&
+ip link set ${name} up && /bin/ip neigh replace 10.3.0.${2 - guest} lladdr ${await macs[1 - guest]} nud permanent dev ${name}; sleep 1`,
+          );
+        }
+        await run(1, `(${pingPong('0a03:0002')}) >/dev/null 2>&1 & sleep 1`);
+        const output = await run(0, pingPong('0a03:0001', '10.2.0.2'));
+        expect(output).toContain('transport retry counter exceeded');
+        await session.finish();
+        const causes = diagnosedGuests(await session.machine.evidence());
+        const named = causes.find(({ cause }) => cause === 'wrong-vlan');
+        expect(named?.sentence, JSON.stringify(causes, undefined, 1)).toMatch(
+          /sends with VLAN 7, its peer expects VLAN 8/,
+        );
+        expect(named?.evidence).toMatchObject({ vlan: 7 });
+        expect(causes.filter(({ weight }) => weight === 'fault')).toEqual([named]);
+      },
+      bootTimeoutMs + 240_000,
+    );
+
+    it(
+      'names versions that differ',
+      async () => {
+        expect(reason).toBeUndefined();
+        await using session = await roceGuests();
+        const run = runnerOf(session);
+        await run(1, `(${pingPong('0a02:0002', '', 'v1')}) >/dev/null 2>&1 & sleep 1`);
+        await run(0, pingPong('0a02:0001', '10.2.0.2'));
+        await session.finish();
+        const causes = diagnosedGuests(await session.machine.evidence());
+        const named = causes.find(({ cause }) => cause === 'roce-version');
+        expect(named?.sentence, JSON.stringify(causes, undefined, 1)).toMatch(
+          /speaks RoCE v2, .* speaks RoCE v1: packets of one version do not reach/,
+        );
         expect(causes.filter(({ weight }) => weight === 'fault')).toEqual([named]);
       },
       bootTimeoutMs + 240_000,
