@@ -12,7 +12,7 @@ import { refusedPostExplained } from './refused-posts.ts';
 import { refusedVerbExplained } from './refused-verbs.ts';
 import { noAnswerRules, notReady } from './retries.ts';
 import { type FiredFault, Scene } from './scene.ts';
-import { thrownExplained } from './thrown.ts';
+import { bootFailed, thrownExplained } from './thrown.ts';
 import { emptyWaitExplained, type Waiting, waitExplained } from './waits.ts';
 
 /** How the run ended, as far as it says why. */
@@ -22,7 +22,13 @@ export interface RunEnd {
   /** A control verb that was refused and that the program did not catch. */
   readonly refusedVerb?: { readonly node: number; readonly text: string; readonly line?: string };
   /** Another error that a program threw. */
-  readonly thrown?: { readonly node: number; readonly text: string; readonly line?: string };
+  readonly thrown?: {
+    readonly node: number;
+    readonly text: string;
+    /** It is the driver that failed, before any program ran. */
+    readonly isBoot: boolean;
+    readonly line?: string;
+  };
 }
 
 /** Causes, and what each is about: two of one key are one. */
@@ -212,8 +218,9 @@ function addWaits(scene: Scene, findings: Causes): void {
 /** An error that a program threw, and that nothing else explains. */
 function addThrown(scene: Scene, findings: Causes, { thrown }: RunEnd): void {
   if (thrown === undefined || findings.hasFault) return;
-  const { node, text, line } = thrown;
-  findings.add(node, thrownExplained(scene, node, text), 'fault', line);
+  const { node, text, isBoot, line } = thrown;
+  const explanation = isBoot ? bootFailed(node, text) : thrownExplained(scene, node, text);
+  findings.add(node, explanation, 'fault', line);
 }
 
 function addNotes(scene: Scene, findings: Causes): void {

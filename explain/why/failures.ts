@@ -169,7 +169,7 @@ function receiveTooShort(scene: Scene, node: number, qp: QpEvidence, atPs: numbe
       ? `A datagram did not fit the receive of ${qpName(node, qp.qpn)}: 40 bytes for the GRH come before the payload`
       : `A message${post === undefined ? '' : ` of ${post.bytes} bytes`} to ${qpName(node, qp.qpn)} is longer than the receive that it found`,
     evidence: { ...(post === undefined ? {} : { bytes: post.bytes }), receivesTaken: qp.receivesTaken },
-    mendLine: scene.host(node)?.receives.find(({ qpn }) => qpn === qp.qpn)?.line,
+    mendLine: scene.receiveLine(node, qp),
     advice: isDatagram
       ? 'Make each receive of a UD QP 40 bytes longer than the largest payload.'
       : 'Post receives as long as the longest message, or agree on a length.',

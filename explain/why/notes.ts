@@ -107,6 +107,7 @@ const fenceMissing = (node: number, source: PostEvidence, post: PostEvidence): E
 
 /** Two versions of RoCE on one connection: this card takes both, others drop what is not of the QP's. */
 function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
+  if (qp.service === 'UD' || qp.service === 'MLX') return [];
   const peer = qp.sendPsn < 0 ? undefined : scene.peer(node, qp);
   const [own, other] = [qp.path.roce, peer?.of.path.roce];
   if (peer === undefined && qp.sendPsn >= 0 && scene.target(node, qp) === undefined)

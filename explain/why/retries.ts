@@ -451,7 +451,7 @@ export function notReady({ scene, node, qp, atPs }: NoAnswer): Explanation {
     cause: isLate ? 'receive-late' : isShared ? 'srq-empty' : 'no-receive',
     sentence: `${where} had no receive for the message${isLate ? ` until it was too late` : posted === 0 ? ', none was ever posted' : `, all ${posted} posted ones were used`}: ${waited}, and ${retries}`,
     evidence: { ...evidence, receivesPosted: posted, receivesTaken: taken },
-    mendLine: peer && scene.host(peer.node)?.receives.find(({ qpn }) => qpn === peer.of.qpn)?.line,
+    mendLine: peer && scene.receiveLine(peer.node, peer.of),
     advice:
       'Post receives before the peer sends, and as many as messages may be under way; post the next one as soon as one completes.',
   };

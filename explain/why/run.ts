@@ -124,6 +124,9 @@ function endOf(ended: unknown, lineOf: (error: unknown) => string | undefined): 
   const at = line === undefined ? {} : { line };
   // By name: the command line runs a build, whose class is not the one that a program imports from the sources.
   if (!(cause instanceof Error) || cause.name !== 'VerbsError')
-    return { how: 'threw', thrown: { node, text: String(cause), ...at } };
+    return {
+      how: 'threw',
+      thrown: { node, text: String(cause), isBoot: /^program boot failed/.test(ended.message), ...at },
+    };
   return { how: 'threw', refusedVerb: { node, text: cause.message, ...at } };
 }

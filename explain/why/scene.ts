@@ -134,6 +134,12 @@ export class Scene {
     return this.host(node) === undefined ? qp.receivesPosted : (use?.count ?? 0);
   }
 
+  /** The line at which a program posted the receives of a QP, or of its shared queue. */
+  receiveLine(node: number, { qpn, srqn }: QpEvidence): string | undefined {
+    const receives = this.host(node)?.receives;
+    return receives?.find((use) => use.qpn === (srqn === -1 ? qpn : -1))?.line;
+  }
+
   /** Whether the cable's loss or damage of packets was asked for. */
   get packetFaults(): readonly FiredFault[] {
     return this.faults.filter(({ fault }) => /packet|frame|cable|port/.test(fault));

@@ -20,3 +20,12 @@ export function thrownExplained(scene: Scene, node: number, text: string): Expla
     advice: 'The program’s own check failed: compare what it expects with what its peer sends.',
   };
 }
+
+/** The driver did not start: no program has run. */
+export const bootFailed = (node: number, text: string): Explanation => ({
+  cause: 'driver-failed',
+  sentence: `The driver of host ${node} did not start: ${text}`,
+  evidence: { error: text },
+  advice:
+    'See the faults of the run, and the kernel’s messages: the device refused a command, or did not answer.',
+});

@@ -61,7 +61,7 @@ export function datagramsLost(
       cause: 'ud-no-receive',
       sentence: `The device of host ${node} dropped ${lost(noReceive)} to QP ${hex(noReceive.destinationQpn)}, which had no receive posted (${posted} in all)`,
       evidence: { dropped: noReceive.count, receivesPosted: posted },
-      mendLine: scene.host(node)?.receives.find(({ qpn }) => qpn === qp.qpn)?.line,
+      mendLine: scene.receiveLine(node, qp),
       advice: 'Post receives before datagrams come, and enough of them: UD has no flow control.',
     };
   }

@@ -79,16 +79,15 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
         expect(reason).toBeUndefined();
         await using session = await roceGuests();
         const run = runnerOf(session);
-        const macs = [0, 1].map(async (guest) =>
-          (await run(guest, 'cat /sys/class/net/eth0/address')).trim(),
-        );
+        const macs: string[] = [];
+        for (const guest of [0, 1]) macs.push((await run(guest, 'cat /sys/class/net/eth0/address')).trim());
         for (const guest of [0, 1]) {
           const name = `eth0.${7 + guest}`;
           // Both sides believe that the other one is in their VLAN: neither asks for its MAC.
           await run(
             guest,
             `modprobe 8021q; ip link add link eth0 name ${name} type vlan id ${7 + guest} && ip addr add 10.3.0.${guest + 1}/24 dev ${name} &&
-ip link set ${name} up && /bin/ip neigh replace 10.3.0.${2 - guest} lladdr ${await macs[1 - guest]} nud permanent dev ${name}; sleep 1`,
+ip link set ${name} up && /bin/ip neigh replace 10.3.0.${2 - guest} lladdr ${macs[1 - guest]} nud permanent dev ${name}; sleep 1`,
           );
         }
         await run(1, `(${pingPong('0a03:0002')}) >/dev/null 2>&1 & sleep 1`);
@@ -113,11 +112,11 @@ ip link set ${name} up && /bin/ip neigh replace 10.3.0.${2 - guest} lladdr ${awa
         await using session = await roceGuests();
         const run = runnerOf(session);
         await run(1, `(${pingPong('0a02:0002', '', 'v1')}) >/dev/null 2>&1 & sleep 1`);
-        await run(0, pingPong('0a02:0001', '10.2.0.2'));
+        const output = await run(0, pingPong('0a02:0001', '10.2.0.2'));
         await session.finish();
         const causes = diagnosedGuests(await session.machine.evidence());
         const named = causes.find(({ cause }) => cause === 'roce-version');
-        expect(named?.sentence, JSON.stringify(causes, undefined, 1)).toMatch(
+        expect(named?.sentence ?? '', `${output}${JSON.stringify(causes, undefined, 1)}`).toMatch(
           /speaks RoCE v2, .* speaks RoCE v1: packets of one version do not reach/,
         );
         expect(causes.filter(({ weight }) => weight === 'fault')).toEqual([named]);

@@ -205,6 +205,37 @@ const dropped: readonly Mistake[] = [
     host1: side(expects, ud({ init: { qkey: 0x8000_0001 } })),
   },
   {
+    name: 'a datagram to a group that nobody is attached to',
+    cause: 'ud-group-not-attached',
+    node: 1,
+    networks: ib,
+    says: /to a multicast group \(QP 0xffffff\): no QP of host 1 is attached to it/,
+    host0: side(
+      datagram({ qpn: 0xff_ffff }, (peer) => ({ ...peer, lid: 0xc001 })),
+      ud(),
+    ),
+    host1: side(expects, ud()),
+  },
+  {
+    name: 'a datagram to a shared queue whose receives have no room for the GRH',
+    cause: 'ud-receive-too-short',
+    node: 1,
+    says: /40 bytes for the GRH come before the payload/,
+    host0: side(async (here) => {
+      await here.awaitSignal('posted');
+      await datagram()(here);
+    }, ud()),
+    host1: side(
+      async (here) => {
+        const sgList = [{ addr: here.buffer, length: 64, lkey: here.mr.lkey }];
+        postSrqRecv(here.qp.srq!, { wrId: 1, sgList, numSge: 1 });
+        await here.signal('posted');
+        await here.mustTake();
+      },
+      ud({ inInit: () => {}, srq: sharedQueue }),
+    ),
+  },
+  {
     name: 'a datagram is read where its GRH is',
     cause: 'grh-not-skipped',
     node: 1,
@@ -243,6 +274,54 @@ const lifetimes: readonly Mistake[] = [
       await here.take();
     }),
     host1: side(idle),
+  },
+  {
+    name: 'a request is posted to a QP after it was destroyed',
+    cause: 'post-to-destroyed-qp',
+    says: /for 1 request of QP .*, posted after it had destroyed the QP at/,
+    host0: side(async (here) => {
+      await destroyQp(here.qp);
+      here.send({ opcode: IBV_WR_RDMA_WRITE });
+      await here.take();
+    }),
+    host1: side(idle),
+  },
+  {
+    name: 'the device fails, and completions of before are awaited',
+    cause: 'device-fatal',
+    says: /whose device was reset at .* \(injected: catastrophic/,
+    faults: [{ catastrophic: 0xdead, at: '8ms' }],
+    host0: side(async (here) => {
+      await here.program.cpu.sleep(5e9);
+      await write()(here);
+    }),
+    host1: side(waits),
+  },
+  {
+    name: 'the device refuses a command',
+    cause: 'verb-refused',
+    says: /was refused a call: ibv_create_cq/,
+    networks: ib,
+    faults: [{ command: 'SW2HW_CQ', nth: 1, status: 'BAD_RES_STATE' }],
+    host0: side(idle),
+    host1: side(idle),
+  },
+  {
+    name: 'the device refuses a command of the driver',
+    cause: 'driver-failed',
+    says: /The driver of host 0 did not start: .* SW2HW_CQ ended with status BAD_RES_STATE/,
+    networks: roce,
+    faults: [{ command: 'SW2HW_CQ', nth: 1, status: 'BAD_RES_STATE' }],
+    host0: side(idle),
+    host1: side(idle),
+  },
+  {
+    name: 'the host does not answer a read of the payload',
+    cause: 'local-unreadable',
+    says: /needs memory that the host did not answer for/,
+    faults: [{ read: 'payloadRead', nth: 1, answer: 'poisoned' }],
+    host0: side(write({ bytes: 1024 })),
+    host1: side(waits),
   },
   {
     name: 'the own memory is deregistered with a request under way',
