@@ -66,4 +66,7 @@ export function durationText(ps: number): string {
   return `${Math.round(ps / 1000)} ns`;
 }
 
+export const vlanText = (vlan: number | undefined): string =>
+  vlan === undefined ? 'no VLAN tag' : `VLAN ${vlan}`;
+
 export const qpName = (node: number, qpn: number): string => `QP ${hex(qpn)} of host ${node}`;

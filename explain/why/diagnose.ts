@@ -233,7 +233,7 @@ function addNotes(scene: Scene, findings: Causes): void {
       const isConsequence = note.cause === 'retransmissions' && findings.hasFault;
       if (isNamed || isConsequence) continue;
       // Of a connection that fails for another reason it is only worth a word.
-      const isMinor = note.cause === 'roce-version' && findings.hasFault;
+      const isMinor = /^(roce-version|wrong-vlan)$/.test(note.cause) && findings.hasFault;
       findings.add(device.node, isMinor ? { ...note, weight: 'note' } : note, 'note', undefined);
     }
 }

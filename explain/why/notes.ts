@@ -1,6 +1,6 @@
 /** Notes: events that cost time, or lost a message that no program waits for; no fault, and often the answer to "why is it slow". */
 import type { CqEvidence, DeviceEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
-import { counted, durationText, type Explanation, hex, qpName } from './cause.ts';
+import { counted, durationText, type Explanation, hex, qpName, vlanText } from './cause.ts';
 import type { Scene } from './scene.ts';
 import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
 
@@ -14,6 +14,7 @@ export function notesOf(scene: Scene, device: DeviceEvidence): Explanation[] {
       ...notReady(scene, device.node, qp),
       ...repeated(scene, device.node, qp),
       ...versions(scene, device.node, qp),
+      ...vlans(scene, device.node, qp),
     ]),
     ...pages(device),
     ...unfenced(scene, device.node),
@@ -122,6 +123,25 @@ function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
       evidence: { roce: own, peerRoce: other },
       advice: 'Use sgid_index of GIDs of the same type at both ends (ibv_query_gid_table, show_gids).',
       key: `version ${[`${node} ${qp.qpn}`, `${peer.node} ${peer.of.qpn}`].toSorted().join()}`,
+    },
+  ];
+}
+
+/** Two VLANs on one connection: this cable and device carry the packets, a switch keeps VLANs apart. */
+function vlans(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
+  if (qp.service === 'UD' || qp.service === 'MLX' || qp.path.roce === undefined || qp.sendPsn < 0) return [];
+  const peer = scene.peer(node, qp);
+  if (peer === undefined || peer.of.receivePsn < 0 || peer.of.remoteQpn !== qp.qpn) return [];
+  const [own, other] = [qp.path.vlan, peer.of.path.vlan];
+  if (own === other) return [];
+  return [
+    {
+      cause: 'wrong-vlan',
+      weight: 'fault',
+      sentence: `${qpName(node, qp.qpn)} sends with ${vlanText(own)}, its peer expects ${vlanText(other)}: a switch keeps VLANs apart, this cable does not`,
+      evidence: { vlan: own ?? -1, peerVlan: other ?? -1 },
+      advice: 'Use GIDs of the same VLAN at both ends.',
+      key: `vlan ${[`${node} ${qp.qpn}`, `${peer.node} ${peer.of.qpn}`].toSorted().join()}`,
     },
   ];
 }

@@ -3,7 +3,7 @@
  * meets the checks: the cable, the address, the number, the service, the state, the partition, the route, the way back, the sequence.
  */
 import type { DropEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
-import { counted, durationText, type Explanation, hex, qpName, type Rule } from './cause.ts';
+import { counted, durationText, type Explanation, hex, qpName, type Rule, vlanText } from './cause.ts';
 import { overrunExplained } from './overruns.ts';
 import { type Scene, stateAt } from './scene.ts';
 
@@ -112,10 +112,9 @@ const wrongVlan: Rule<NoAnswer> = (symptom) => {
   const peer = scene.peer(node, qp);
   const differs = peer !== undefined && (peer.of.path.vlan ?? -1) !== (qp.path.vlan ?? -1);
   if (drop === undefined && !differs) return undefined;
-  const text = (vlan: number | undefined): string => (vlan === undefined ? 'no VLAN tag' : `VLAN ${vlan}`);
   return {
     cause: 'wrong-vlan',
-    sentence: `${qpName(node, qp.qpn)} sends with ${text(qp.path.vlan)}, its peer expects ${text(peer?.of.path.vlan)}`,
+    sentence: `${qpName(node, qp.qpn)} sends with ${vlanText(qp.path.vlan)}, its peer expects ${vlanText(peer?.of.path.vlan)}`,
     evidence: { vlan: qp.path.vlan ?? -1, vlanFilter: drop?.count ?? 0 },
     mendLine: connectLine(symptom),
     advice: 'Use GIDs of the same VLAN at both ends.',
