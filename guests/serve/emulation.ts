@@ -228,7 +228,7 @@ export class Emulation {
     const limitMs = this.options.serving.waitNoticeMs;
     return this.slots.flatMap(({ isConnected, spin }, node) => {
       if (!isConnected) return [];
-      const { rows } = this.hcas[node]!.hca.dataPath.core.qps;
+      const { rows } = this.hcas[node]!.hca.dataPath.parts.qps;
       const found = [spin.sample(nowMs, limitMs), ...this.#queueWaits[node]!.sample(rows, nowMs, limitMs)];
       return found.flatMap((text) => (text === undefined ? [] : [`HCA ${node}: ${text}`]));
     });

@@ -80,7 +80,7 @@ describe('a guest that reads one register over and over', () => {
 });
 
 describe('a request that the device does not get done', () => {
-  const rowsOf = ({ bench }: Scene) => bench.a.dataPath.core.qps.rows;
+  const rowsOf = ({ bench }: Scene) => bench.a.dataPath.parts.qps.rows;
   const write = ({ local, target }: Scene) => ({
     opcode: WqeOpcode.RDMA_WRITE,
     segments: [local.part(0, 100)],

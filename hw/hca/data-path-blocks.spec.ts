@@ -5,7 +5,7 @@ import { CqArmCommand } from '../../abi/doorbells.ts';
 import { PathMtu } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { listWires, Random } from '../../sim/index.ts';
-import { dataPathWires } from './data-path.ts';
+import { dataPathWires } from './data-path-wires.ts';
 import {
   type BenchOptions,
   type DataPathBench,
@@ -296,7 +296,7 @@ describe('every block of the data path', () => {
             reads.reset(cycle);
             writes.reset(cycle);
             dataPath.reset();
-            const { qps, cqs } = dataPath.core;
+            const { qps, cqs } = dataPath.parts;
             for (const slot of qps.liveSlots()) qps.free(slot);
             for (const slot of cqs.liveSlots()) cqs.free(slot);
             after.push(JSON.stringify(dataPath.inspect(), null, 1));

@@ -36,7 +36,7 @@ describe('the data path under mixed traffic', () => {
       await runMixedTraffic(bench, 4, 40);
       for (const { dataPath, events } of bench.nodes) {
         expect(events.lines).toEqual([]);
-        expect(dataPath.core.violations.report()).toEqual({});
+        expect(dataPath.parts.violations.report()).toEqual({});
         expect(dataPath.blocks.transmitter.repeatedPacketCount).toBe(0);
         expect(dataPath.blocks.transmitter.droppedPacketCount).toBe(0);
       }
@@ -117,8 +117,8 @@ describe('the data path under mixed traffic', () => {
     await runMixedTraffic(bench, 2, 20);
     await bench.run(50);
     for (const { dataPath, port, wire, reads, writes } of bench.nodes) {
-      const { qps, cqs } = dataPath.core;
-      expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);
+      const { qps, cqs } = dataPath.parts;
+      expect(dataPath.parts.records.freeCount).toBe(dataPath.parts.records.capacity);
       expect([
         dataPath.blocks.transmitter.requests.isEmpty,
         dataPath.blocks.transmitter.responses.isEmpty,

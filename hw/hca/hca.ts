@@ -41,7 +41,6 @@ import {
 import { type CapabilityConfig, type ControlConfig, hasRoomForBlueFlame } from './commands/index.ts';
 import { macOf } from './control-blocks.ts';
 import { ControlSide, type ControlSidePorts } from './control-side.ts';
-import { type DataPathTables, packetSlotBytes } from './core.ts';
 import {
   AttributedInterrupts,
   AttributedReads,
@@ -50,7 +49,8 @@ import {
   MissingPort,
   type OperationSource,
 } from './costs/index.ts';
-import { DataPath, makeTables } from './data-path.ts';
+import { DataPath } from './data-path.ts';
+import { type DataPathTables, makeTables, packetSlotBytes } from './data-path-parts.ts';
 import {
   type ContextCache,
   type ContextUser,
@@ -264,7 +264,7 @@ export class Hca implements BarTarget {
         { ethernetPort },
         ethernetHcaWires(
           { ethernetPort, dataPath, firstPort: control.ports[0]! },
-          dataPath.core.roceLink.isOn,
+          dataPath.parts.roceLink.isOn,
         ),
       );
     domain.addEdgeKeeper(this);

@@ -10,7 +10,7 @@ export {
 } from './commands/index.ts';
 export { controlWires, macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
-export { dataPathWires } from './data-path.ts';
+export { dataPathWires } from './data-path-wires.ts';
 export { ethernetHcaWires, Hca, type HcaSetup, hcaWires } from './hca.ts';
 export {
   type ContextCache,

@@ -186,19 +186,19 @@ export class DeviceJournal {
     watchCompletions(hca, ({ qpn, cq, wqeCounter, syndrome, isSend }) => {
       this.#completed(qpn, cq, syndrome, isSend);
       if (syndrome === 0) return;
-      const refusal = this.#core.qps.rows[this.#core.qps.slotOf(qpn)]?.lastRefusal ?? 0;
+      const refusal = this.#parts.qps.rows[this.#parts.qps.slotOf(qpn)]?.lastRefusal ?? 0;
       const vendor = vendorSyndromeOf(syndrome, isSend, refusal);
-      const cqn = cq === NONE ? NONE : this.#core.cqs.numberOf[cq]!;
+      const cqn = cq === NONE ? NONE : this.#parts.cqs.numberOf[cq]!;
       this.#errors.add({ qpn, wqeCounter, syndrome, isSend, cqn, atPs: this.#nowPs, vendor });
     });
   }
 
   /** Plain data, as of now. */
   collect(): DeviceEvidence {
-    const core = this.#core;
-    for (const [slot, qp] of this.#liveQps) this.#refresh(qp, core.qps.rows[slot]!);
+    const parts = this.#parts;
+    for (const [slot, qp] of this.#liveQps) this.#refresh(qp, parts.qps.rows[slot]!);
     for (const [slot, cq] of this.#liveCqs) this.#refreshCq(cq, slot);
-    const { pageFaults } = core;
+    const { pageFaults } = parts;
     const clockMHz = this.#hca.domain.clock.frequencyMHz;
     const sum = (counts: Float64Array): number => counts.reduce((total, count) => total + count, 0);
     const { wirePort, ethernetPort } = this.#hca;
@@ -226,8 +226,8 @@ export class DeviceJournal {
     };
   }
 
-  get #core(): Hca['dataPath']['core'] {
-    return this.#hca.dataPath.core;
+  get #parts(): Hca['dataPath']['parts'] {
+    return this.#hca.dataPath.parts;
   }
 
   get #nowPs(): number {
@@ -237,7 +237,7 @@ export class DeviceJournal {
   // Queue pairs.
 
   #watchQueuePairs(): void {
-    const { qps } = this.#core;
+    const { qps } = this.#parts;
     const { blocks } = this.#hca.dataPath;
     around(qps, 'create', (create) => (slot) => {
       const qp = newQp(this.#nowPs);
@@ -264,20 +264,20 @@ export class DeviceJournal {
       this.#isBySoftware = false;
     });
     around(blocks.errors, 'fail', (fail) => (slot, cycle) => {
-      const isFirst = this.#core.qps.rows[slot]!.state !== QpState.ERR;
+      const isFirst = this.#parts.qps.rows[slot]!.state !== QpState.ERR;
       fail(slot, cycle);
       if (isFirst) this.#entered(slot, 'ERR', this.#isBySoftware ? 'software' : 'device');
     });
     around(blocks.errors, 'sendFailed', (sendFailed) => (slot, cycle) => {
       sendFailed(slot, cycle);
-      if (this.#core.qps.rows[slot]!.state === QpState.SQER) this.#entered(slot, 'SQE', 'device');
+      if (this.#parts.qps.rows[slot]!.state === QpState.SQER) this.#entered(slot, 'SQE', 'device');
     });
   }
 
   #endQp(slot: number): void {
     const qp = this.#liveQps.get(slot);
     if (qp === undefined) return;
-    this.#refresh(qp, this.#core.qps.rows[slot]!);
+    this.#refresh(qp, this.#parts.qps.rows[slot]!);
     qp.destroyedPs = this.#nowPs;
     qp.abandoned = qp.underWay.length;
     qp.underWay = [];
@@ -295,7 +295,7 @@ export class DeviceJournal {
 
   /** After a command has configured it. */
   #configured(qp: LiveQp, slot: number): void {
-    const { qps, address } = this.#core;
+    const { qps, address } = this.#parts;
     const pair = qps.rows[slot]!;
     const { view } = qps;
     const at = qps.offsetOf(slot);
@@ -351,7 +351,7 @@ export class DeviceJournal {
   }
 
   #timeoutPs(code: number): number {
-    const { ackTimeoutUnitNs, ackTimeoutCodeMin } = this.#core.config;
+    const { ackTimeoutUnitNs, ackTimeoutCodeMin } = this.#parts.config;
     return code === 0 ? 0 : ackTimeoutUnitNs * 1000 * 2 ** Math.max(code, ackTimeoutCodeMin);
   }
 
@@ -370,20 +370,20 @@ export class DeviceJournal {
   }
 
   #ofQpn(qpn: number): LiveQp | undefined {
-    return this.#liveQps.get(this.#core.qps.slotOf(qpn));
+    return this.#liveQps.get(this.#parts.qps.slotOf(qpn));
   }
 
   /** The QP of the packet that the receiver works on. */
   get #receiving(): LiveQp | undefined {
-    return this.#ofQpn(this.#core.received.destinationQpn);
+    return this.#ofQpn(this.#parts.received.destinationQpn);
   }
 
   // Requests and answers.
 
   #watchRequests(): void {
-    const core = this.#core;
+    const parts = this.#parts;
     const { blocks } = this.#hca.dataPath;
-    around(core.operations, 'completed', (completed) => (request, cycle, isSilent) => {
+    around(parts.operations, 'completed', (completed) => (request, cycle, isSilent) => {
       const qp = this.#liveQps.get(request.qp);
       if (qp !== undefined && isSilent) qp.silent++;
       completed(request, cycle, isSilent);
@@ -393,19 +393,19 @@ export class DeviceJournal {
       const qp = this.#liveQps.get(slot);
       if (qp !== undefined) {
         qp.timeouts++;
-        if (!core.address.isActive) qp.timeoutsWhileDown++;
+        if (!parts.address.isActive) qp.timeoutsWhileDown++;
       }
       ackTimedOut(slot, cycle);
     });
     around(blocks.timers, 'waitRnr', (waitRnr) => (pair, timerCode, cycle) => {
       const qp = this.#liveQps.get(pair.slot);
       if (qp !== undefined) {
-        qp.rnrWaitPs += rnrTimerUnitsByCode[timerCode]! * core.config.rnrTimerUnitNs * 1000;
+        qp.rnrWaitPs += rnrTimerUnitsByCode[timerCode]! * parts.config.rnrTimerUnitNs * 1000;
         qp.lastRnrPs = this.#nowPs;
       }
       waitRnr(pair, timerCode, cycle);
     });
-    around(core.transport, 'count', (count) => (name) => {
+    around(parts.transport, 'count', (count) => (name) => {
       count(name);
       const qp = this.#receiving;
       if (qp === undefined) return;
@@ -420,7 +420,7 @@ export class DeviceJournal {
         this.#drop('noReceive', 'no receive posted', 'a receive');
       }
     });
-    around(core.pageFaults, 'raise', (raise) => (slot, wanted, cycle) => {
+    around(parts.pageFaults, 'raise', (raise) => (slot, wanted, cycle) => {
       const qp = this.#liveQps.get(slot);
       if (qp !== undefined && wanted.side === RESPONDER_SIDE) qp.pageRnrNaks++;
       return raise(slot, wanted, cycle);
@@ -428,7 +428,7 @@ export class DeviceJournal {
     around(blocks.scatter, 'take', (take) => (slot, arrivedCycle, cycle) => {
       const taken = take(slot, arrivedCycle, cycle);
       const qp = this.#liveQps.get(slot);
-      if (taken === NONE_POSTED && qp !== undefined && core.qps.rows[slot]!.opcodeBase === 0) qp.noReceive++;
+      if (taken === NONE_POSTED && qp !== undefined && parts.qps.rows[slot]!.opcodeBase === 0) qp.noReceive++;
       return taken;
     });
     around(blocks.responder, 'process', (process) => (pair, cycle) => {
@@ -442,7 +442,7 @@ export class DeviceJournal {
   #served(pair: QueuePair): void {
     const qp = this.#liveQps.get(pair.slot);
     if (qp === undefined) return;
-    const name = opcodeRow(this.#core.received.opcode)?.name ?? '';
+    const name = opcodeRow(this.#parts.received.opcode)?.name ?? '';
     this.progressCount++;
     qp.lastReceivedPs = this.#nowPs;
     if (name.includes('READ_REQUEST')) qp.served.read++;
@@ -476,7 +476,7 @@ export class DeviceJournal {
   // Completion queues.
 
   #watchQueues(): void {
-    const { cqs } = this.#core;
+    const { cqs } = this.#parts;
     const { blocks } = this.#hca.dataPath;
     const { notifier } = blocks.completions;
     around(cqs, 'create', (create) => (slot) => {
@@ -525,7 +525,7 @@ export class DeviceJournal {
   /** What a CQ had when it failed is kept. */
   #refreshCq(cq: CqEvidence, slot: number): void {
     if (cq.failedPs !== undefined) return;
-    const queue = this.#core.cqs.rows[slot]!;
+    const queue = this.#parts.cqs.rows[slot]!;
     cq.entries = 2 ** queue.logEntries;
     cq.producer = queue.producer;
     cq.consumer = queue.consumer;
@@ -597,14 +597,14 @@ export class DeviceJournal {
   // Packets that are dropped.
 
   #watchDrops(): void {
-    const core = this.#core;
-    around(core.violations, 'count', (count) => (name) => {
+    const parts = this.#parts;
+    around(parts.violations, 'count', (count) => (name) => {
       count(name);
       if (packetDrops.has(name)) this.#drop(name, ...this.#comparedFor(name));
     });
-    const steering = core.ethernet?.side.steering;
-    if (steering === undefined || !core.roceLink.isOn) return;
-    around(core.roceLink, 'frameArrived', (frameArrived) => (slot) => {
+    const steering = parts.ethernet?.side.steering;
+    if (steering === undefined || !parts.roceLink.isOn) return;
+    around(parts.roceLink, 'frameArrived', (frameArrived) => (slot) => {
       this.#frameSlot = slot;
       this.#countVersion(slot);
       frameArrived(slot);
@@ -618,7 +618,7 @@ export class DeviceJournal {
 
   /** The header field that a check refused, and what it was held to. */
   #comparedFor(name: string): readonly [found: string, heldTo: string] {
-    const { received, qps, address } = this.#core;
+    const { received, qps, address } = this.#parts;
     const slot = qps.slotOf(received.destinationQpn);
     const pair = slot === NONE ? undefined : qps.rows[slot]!;
     switch (name) {
@@ -660,7 +660,7 @@ export class DeviceJournal {
   }
 
   #drop(reason: string, found: string, heldTo: string): void {
-    const { received } = this.#core;
+    const { received } = this.#parts;
     const { destinationQpn, opcode, psn, payloadBytes } = received;
     const sourceQpn = opcode >>> 5 === 3 ? received.word(WORD_DATAGRAM_SOURCE_QPN) & 0xffffff : NONE;
     this.#countDrop({ reason, destinationQpn, sourceQpn, opcode, psn, bytes: payloadBytes, found, heldTo });
@@ -692,13 +692,13 @@ export class DeviceJournal {
 
   /** A frame of RoCE of which no packet was made. */
   #dropFrame(reason: string, slot: number): void {
-    const { port } = this.#core.ethernet!;
+    const { port } = this.#parts.ethernet!;
     const bytes = port.rxBytes;
     const at = port.frameStart(slot);
     const bthAt = transportPlace(bytes, at);
     const view = viewOf(bytes);
     const isWhole = bthAt + 12 <= at + port.frameBytes(slot);
-    const macs = this.#core.address.roce?.macs ?? new Float64Array(0);
+    const macs = this.#parts.address.roce?.macs ?? new Float64Array(0);
     const own = Array.from(macs).filter((mac) => mac > 0);
     this.#countDrop({
       reason,
@@ -724,14 +724,14 @@ export class DeviceJournal {
   }
 
   #portNow(): PortEvidence {
-    const { isActive } = this.#core.address;
+    const { isActive } = this.#parts.address;
     const addresses = isActive ? this.#addressesNow() : (this.#addresses ?? this.#addressesNow());
     return { isActive, ...addresses, downPs: [...this.#downPs], upPs: [...this.#upPs] };
   }
 
   #addressesNow(): Omit<PortEvidence, 'isActive' | 'downPs' | 'upPs'> {
     const port = this.#hca.control.ports[0]!;
-    const { address } = this.#core;
+    const { address } = this.#parts;
     const gids = Array.from({ length: address.gids.length / 16 }, (_, index) =>
       address.gids.subarray(16 * index, 16 * index + 16),
     );

@@ -10,20 +10,20 @@ export type Held = Readonly<Record<string, number>>;
 
 export function heldByHca({ hca }: HcaNode): Held {
   const { dataPath, control, dmaRead, dmaWrite, pcieFunction, linkPort, wirePort } = hca;
-  const { core, blocks } = dataPath;
-  const { records } = core;
+  const { parts, blocks } = dataPath;
+  const { records } = parts;
   const { transmitter, frameReceiver } = blocks;
   const countOf = (requesters: readonly { readonly count: number }[]): number =>
     requesters.reduce((sum, { count }) => sum + count, 0);
   return {
     // What software has made.
-    queuePairs: core.qps.liveCount,
-    completionQueues: core.cqs.liveCount,
-    sharedReceiveQueues: core.srqs.liveCount,
+    queuePairs: parts.qps.liveCount,
+    completionQueues: parts.cqs.liveCount,
+    sharedReceiveQueues: parts.srqs.liveCount,
     eventQueues: control.eqs.liveCount,
-    icmPages: dataPath.core.icm.mappedPageCount,
+    icmPages: dataPath.parts.icm.mappedPageCount,
     // What these hold on chip.
-    sendWqeLines: dataPath.core.lines.heldCount,
+    sendWqeLines: dataPath.parts.lines.heldCount,
     receiveWqeLines: dataPath.blocks.receives.heldCount,
     timers: dataPath.blocks.timers.heldCount,
     // Work under way.
@@ -45,11 +45,11 @@ export function heldByHca({ hca }: HcaNode): Held {
     asyncEvents: dataPath.blocks.asyncEvents.heldCount,
     events: control.events.heldCount,
     pageRequests: dataPath.blocks.pageFaults.heldCount,
-    translations: dataPath.core.translator.heldCount,
+    translations: dataPath.parts.translator.heldCount,
     contextReads: [
-      dataPath.core.qpcCache,
-      dataPath.core.cqcCache,
-      dataPath.core.srqcCache,
+      dataPath.parts.qpcCache,
+      dataPath.parts.cqcCache,
+      dataPath.parts.srqcCache,
       hca.eqcCache,
     ].reduce((sum, cache) => sum + cache.heldCount, 0),
     loopbackPackets: dataPath.blocks.loopback.heldCount,

@@ -185,8 +185,8 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     ...(hca.ethernetPort === undefined ? {} : { ethernet: frameLedgerOf(hca) }),
     loopback: loopbackLedgerOf(node),
     operations: operationsOf(node),
-    operationDisorders: dataPath.core.operations.disorderCount,
-    wqesTaken: dataPath.core.lines.useCount,
+    operationDisorders: dataPath.parts.operations.disorderCount,
+    wqesTaken: dataPath.parts.lines.useCount,
     faultsFired: node.faultLog.counts(),
     commands: commandsOf(node),
     pageFaults: pageFaultsOf(node),
@@ -202,12 +202,12 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     ),
     inlineReceives: { messages: blocks.scatter.inlinedCount, bytes: blocks.scatter.inlinedBytes },
     transport: transportOf(node),
-    violations: { ...control.violations.report(), ...dataPath.core.violations.report() },
+    violations: { ...control.violations.report(), ...dataPath.parts.violations.report() },
   };
 }
 
 function transportOf({ hca }: HcaNode): Record<string, number> {
-  const { transport } = hca.dataPath.core;
+  const { transport } = hca.dataPath.parts;
   const { timers } = hca.dataPath.blocks;
   const ackTimeout = timers.timeoutCount;
   return { ...transport.report(), ...(ackTimeout === 0 ? {} : { ackTimeout }) };
@@ -282,7 +282,7 @@ export function blockLedgerOf(running: BlockAccount, cycle: number): BlockLedger
 }
 
 function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
-  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, translator, lines } = hca.dataPath.core;
+  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, translator, lines } = hca.dataPath.parts;
   const contextsOf = ({ users, evictionCount }: ContextCache, names: readonly string[]): CacheLedger =>
     cacheOf(
       evictionCount,
@@ -407,7 +407,7 @@ function linkPsOf({ config, linkBytes }: WirePort): number {
 
 function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
   const rows: HcaOperationLedger[] = [];
-  hca.dataPath.core.operations.rows.forEach((row, opcode) => {
+  hca.dataPath.parts.operations.rows.forEach((row, opcode) => {
     const {
       count,
       failedCount: failed,

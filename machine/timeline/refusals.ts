@@ -55,8 +55,8 @@ export interface NotedCompletion {
 }
 
 /** Has `note` called for each translation by key that ends an access, by the QP that asked. */
-export function watchAccesses({ dataPath: { core } }: Hca, note: (access: NotedAccess) => void): void {
-  const { translator, mptCache, qps } = core;
+export function watchAccesses({ dataPath: { parts } }: Hca, note: (access: NotedAccess) => void): void {
+  const { translator, mptCache, qps } = parts;
   translator.users.forEach((port, user) => {
     around(port, 'translate', (translate) => (key, pd, lower, top, lengthBytes, rights, pair) => {
       const answer = translate(key, pd, lower, top, lengthBytes, rights, pair);
@@ -86,10 +86,10 @@ const wholeAddress = (lower: number, top: number): number => lower + top * ADDRE
 
 /** Has `note` called before a request puts its QP into the error state, or is dropped in silence; see request-checks.ts. */
 export function watchRequests(
-  { dataPath: { core, blocks }, domain, lp }: Hca,
+  { dataPath: { parts, blocks }, domain, lp }: Hca,
   note: (refusal: NotedRefusal) => void,
 ): void {
-  const { qps, received } = core;
+  const { qps, received } = parts;
   // A send queue that cannot be read ends in the same way, and is no request of the peer's.
   let isOwnQueue = false;
   around(blocks.errors, 'queueFailed', (queueFailed) => (qp, cycle) => {
@@ -101,7 +101,7 @@ export function watchRequests(
     if (isOwnQueue) return refused(qp, eventType, cycle);
     const pair = qps.rows[qp]!;
     const [check, found, heldTo] = ((): readonly [RequestCheck, number, number] => {
-      const foreign = pair.serviceBits === xrcService ? foreignQueue(core, pair) : undefined;
+      const foreign = pair.serviceBits === xrcService ? foreignQueue(parts, pair) : undefined;
       if (eventType === EventType.WQ_ACCESS_ERROR) return foreign ?? ['access', 0, 0];
       if (eventType === EventType.WQ_CATAS_ERROR) return ['broken', 0, 0];
       if (eventType !== EventType.WQ_INVAL_REQ_ERROR) return ['receive', 0, 0];
@@ -131,7 +131,7 @@ export function watchRequests(
     });
     refused(qp, eventType, cycle);
   });
-  around(core.transport, 'count', (count) => (name) => {
+  around(parts.transport, 'count', (count) => (name) => {
     count(name);
     if (name !== 'unreliableRefused') return;
     const { opcode, psn, destinationQpn: qpn } = received;
@@ -150,7 +150,7 @@ const xrcService = Opcode.XRC_SEND_FIRST;
 
 /** The domain of the SRQ that an XRC request names, and that of the QP, where they are not the same; undefined where they are. */
 function foreignQueue(
-  { srqs, received }: Hca['dataPath']['core'],
+  { srqs, received }: Hca['dataPath']['parts'],
   pair: QueuePair,
 ): readonly [RequestCheck, number, number] | undefined {
   const srq = srqs.slotOf(received.sharedReceiveQueue);
@@ -166,12 +166,12 @@ const RIGHT_ATOMIC = 4;
 
 /** Has `note` called for each completion of both queues, before it is posted. */
 export function watchCompletions(
-  { dataPath: { core, blocks }, domain }: Hca,
+  { dataPath: { parts, blocks }, domain }: Hca,
   note: (completion: NotedCompletion) => void,
 ): void {
   around(blocks.completions, 'post', (post) => (posted, cycle) => {
     note({
-      qpn: core.qps.numberOf[posted.qp]!,
+      qpn: parts.qps.numberOf[posted.qp]!,
       cq: posted.cq,
       wqeCounter: posted.wqeCounter,
       syndrome: posted.syndrome,

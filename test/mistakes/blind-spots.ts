@@ -86,9 +86,9 @@ export const blindSpotMistakes: readonly Mistake[] = [
     kind: 'check skipped',
     scene: 'posted-in-any-state',
     file: 'hw/hca/lifecycle/data-path-objects.ts',
-    find: `    this.#ports.errors.fail(slot, this.#core.domain.cycle);
+    find: `    this.#ports.errors.fail(slot, this.#domain.cycle);
     this.#ports.responses`,
-    replace: `    if (this.#core.qps.rows[slot]!.recordHead === noRecord) this.#ports.errors.fail(slot, this.#core.domain.cycle);
+    replace: `    if (this.#qps.rows[slot]!.recordHead === noRecord) this.#ports.errors.fail(slot, this.#domain.cycle);
     this.#ports.responses`,
   },
   {

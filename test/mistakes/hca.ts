@@ -26,9 +26,8 @@ export const hcaMistakes: readonly Mistake[] = [
     kind: 'check skipped',
     scene: 'lost-packets',
     file: 'hw/hca/responder/responder.ts',
-    find: "    this.#core.transport.count('duplicateRequest');\n",
-    replace:
-      "    this.#core.transport.count('duplicateRequest');\n    pair.msn = (pair.msn + 1) & PSN_MASK;\n",
+    find: "    this.#transport.count('duplicateRequest');\n",
+    replace: "    this.#transport.count('duplicateRequest');\n    pair.msn = (pair.msn + 1) & PSN_MASK;\n",
   },
   {
     name: 'cycles-lost-behind-a-wait',
@@ -44,8 +43,8 @@ export const hcaMistakes: readonly Mistake[] = [
     kind: 'comparison off by one',
     scene: 'read-back',
     file: 'hw/hca/requester/requester.ts',
-    find: 'if (isFenced(sramView, at)) return PARKED_FENCE;',
-    replace: 'if (isFenced(sramView, at) && pair.readsOutstanding > 1) return PARKED_FENCE;',
+    find: 'if (isFenced(this.#sramView, at)) return PARKED_FENCE;',
+    replace: 'if (isFenced(this.#sramView, at) && pair.readsOutstanding > 1) return PARKED_FENCE;',
   },
   {
     name: 'read-limit-plus-one',
@@ -133,7 +132,7 @@ export const hcaMistakes: readonly Mistake[] = [
     kind: 'lost event',
     scene: 'posted-in-any-state',
     file: 'hw/hca/lifecycle/flusher.ts',
-    find: '    this.#core.monitors.monitor(this.#monitorOf(qp), doorbellRecord, this.#receives.recordWord(qp));\n',
+    find: '    this.#monitors.monitor(this.#monitorOf(qp), doorbellRecord, this.#receives.recordWord(qp));\n',
     replace: '    void doorbellRecord;\n',
   },
   {
@@ -267,9 +266,9 @@ export const hcaMistakes: readonly Mistake[] = [
     file: 'hw/hca/receive-queue/receive-wqe-fetch.ts',
     find: `    const limit = isShared
       ? 1
-      : Math.min(config.receivePrefetchCount, state.available, (1 << logCount) - index);`,
+      : Math.min(this.#config.receivePrefetchCount, state.available, (1 << logCount) - index);`,
     replace:
-      '    const limit = Math.min(config.receivePrefetchCount, state.available, (1 << logCount) - index);',
+      '    const limit = Math.min(this.#config.receivePrefetchCount, state.available, (1 << logCount) - index);',
   },
   {
     name: 'blueflame-beside-fetch',

@@ -93,10 +93,10 @@ export const onceFoundMistakes: readonly Mistake[] = [
     scene: 'lost-packets',
     file: 'hw/hca/requester/acknowledgements.ts',
     find: `    if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
-    this.#core.transport.count('missingResponse');
+    this.#transport.count('missingResponse');
     pair.retriesLeft--;
 `,
-    replace: "    this.#core.transport.count('missingResponse');\n",
+    replace: "    this.#transport.count('missingResponse');\n",
   },
   {
     name: 'asked-again-for-each-response',
@@ -131,7 +131,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
     kind: 'wrong length',
     scene: 'crowd-of-queues',
     file: 'hw/hca/receive-queue/receive-wqe-fetch.ts',
-    find: '    this.#work.enlarge(qps.slotCount + srqs.slotCount);\n',
+    find: '    this.#work.enlarge(this.#qps.slotCount + this.#srqs.slotCount);\n',
     replace: '',
   },
   {

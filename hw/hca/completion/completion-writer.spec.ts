@@ -45,7 +45,7 @@ describe('CQEs', () => {
     const qp = new Qp(bench.a, { sendCq: cq });
     qp.connect(0, 0, 0);
     await bench.run(2);
-    const { domain, dmaWrite } = bench.a.dataPath.core;
+    const { domain, dmaWrite } = bench.a.dataPath.parts;
     // Bits 47 to 16 lie in the dword at 0c, 15 to 0 at 1d; bit 49 is in neither.
     domain.epochCycles = 0x2_8765_4321_0000 - 0x2_0000;
     const issuedAt: number[] = [];
@@ -98,15 +98,15 @@ describe('a CQ that is full', () => {
       expect([first.a.state, second.state]).toEqual([QpState.ERR, QpState.ERR]);
       expect(cq.drain()).toHaveLength(4);
       // The fifth had no CQE: it is not among the completed.
-      expect(bench.a.dataPath.core.operations.rows[nop.opcode]!.count).toBe(4);
+      expect(bench.a.dataPath.parts.operations.rows[nop.opcode]!.count).toBe(4);
       bench.a.act(() => bench.a.dataPath.control.cqSync(cq.slot));
       await bench.run(1);
-      const { cqs } = bench.a.dataPath.core;
+      const { cqs } = bench.a.dataPath.parts;
       expect(cqc.fields.status.get(cqs.view, cqs.offsetOf(cq.slot))).toBe(QueueStatus.OVERFLOW);
       await checkBystanders();
       expect(bench.a.dataPath.control.cqIsBusy(cq.slot)).toBe(false);
       await bench.until(
-        () => bench.a.dataPath.core.records.freeCount === bench.a.dataPath.core.records.capacity,
+        () => bench.a.dataPath.parts.records.freeCount === bench.a.dataPath.parts.records.capacity,
         10,
       );
     });
@@ -137,7 +137,7 @@ describe('a CQ that is full', () => {
     qp.ring();
     await bench.run(20);
     expect(bench.a.events.lines).toEqual([]);
-    expect(bench.a.dataPath.core.cqs.rows[cq.slot]!.producer).toBe(6);
+    expect(bench.a.dataPath.parts.cqs.rows[cq.slot]!.producer).toBe(6);
   });
 
   it('sheet 5.2: whose page is not present fails with syndrome 2 and status "write failure"', async () => {
@@ -149,7 +149,7 @@ describe('a CQ that is full', () => {
     qp.send(nop);
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([`cq 2 0x${cq.cqn.toString(16)}`]);
-    expect(bench.a.dataPath.core.cqs.rows[cq.slot]!.status).toBe(QueueStatus.WRITE_FAILURE);
+    expect(bench.a.dataPath.parts.cqs.rows[cq.slot]!.status).toBe(QueueStatus.WRITE_FAILURE);
   });
 });
 
@@ -180,7 +180,7 @@ describe('resizing', () => {
       for (let round = 0; round < 40; round++) {
         if (round === 15)
           bench.a.act(() => {
-            const { cqs } = bench.a.dataPath.core;
+            const { cqs } = bench.a.dataPath.parts;
             const at = cqs.offsetOf(cq.slot);
             const oldMtt = cqc.fields.mttAddress.get(cqs.view, at);
             // What the resize command marks in the new buffer: the passes around the number behind the mark.

@@ -10,14 +10,43 @@
 
 import { CqErrorSyndrome, cqeBytes, cqRecord, QueueStatus } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  NOT_STALLED,
+  stallReasons,
+} from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
-import { BAD_KEY, PENDING, PORT_COMPLETION, PORT_RECEIVER } from '../memory/index.ts';
-import { type Cqn, type CqSlot, type QpSlot, type QueuePair, XRC_SERVICE } from '../objects/index.ts';
-import { type CompletionEvents, CompletionNotifier, forgetConsumed } from './cq-arm.ts';
-import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
+import {
+  BAD_KEY,
+  type ContextCache,
+  type ContextUser,
+  type DmaReads,
+  PENDING,
+  PORT_COMPLETION,
+  PORT_RECEIVER,
+  type Translator,
+} from '../memory/index.ts';
+import {
+  type Cqn,
+  type CqSlot,
+  type CqTable,
+  type QpSlot,
+  type QpTable,
+  type QueuePair,
+  XRC_SERVICE,
+} from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
+import type { OperationLedger } from '../statistics/index.ts';
+import {
+  type CompletionEvents,
+  CompletionNotifier,
+  type CompletionNotifierSetup,
+  forgetConsumed,
+} from './cq-arm.ts';
+import { CqeStaging, type CqeStagingSetup, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
 
 const stalls = stallReasons('context', 'translation', 'dma', 'consumer', 'events');
@@ -56,11 +85,35 @@ interface Resize {
   readonly mttOffset: number;
 }
 
+/** Parts of the device that {@link CompletionWriter} uses. */
+export interface CompletionWriterSetup extends CqeStagingSetup, CompletionNotifierSetup {
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'completionFifoDepth' | 'completionCycles'>;
+  readonly dmaRead: DmaReads;
+  readonly qps: QpTable;
+  readonly cqs: CqTable;
+  readonly sramView: DataView;
+  readonly translator: Translator;
+  readonly cqcCache: ContextCache<ContextUser<'cqc'>>;
+  readonly operations: OperationLedger;
+  readonly costs: CostAttribution | undefined;
+  allocateSram(lengthBytes: number): number;
+}
+
 export class CompletionWriter {
   readonly account = new BlockAccount('completionWriter', stalls);
   discardedCount = 0;
   readonly notifier: CompletionNotifier;
-  readonly #core: HcaCore;
+  readonly #domain: ClockDomain;
+  readonly #config: CompletionWriterSetup['config'];
+  readonly #dmaRead: DmaReads;
+  readonly #qps: QpTable;
+  readonly #cqs: CqTable;
+  readonly #sramView: DataView;
+  readonly #translator: Translator;
+  readonly #cqcCache: ContextCache<ContextUser<'cqc'>>;
+  readonly #operations: OperationLedger;
+  readonly #costs: CostAttribution | undefined;
   readonly #staging: CqeStaging;
   readonly #stage: number;
   readonly #readRequester: number;
@@ -81,19 +134,28 @@ export class CompletionWriter {
   /** CQ whose doorbell record is being read. */
   #readingConsumerOf = -1;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    const capacity = core.config.completionFifoDepth;
+  constructor(setup: CompletionWriterSetup) {
+    this.#domain = setup.domain;
+    this.#config = setup.config;
+    this.#dmaRead = setup.dmaRead;
+    this.#qps = setup.qps;
+    this.#cqs = setup.cqs;
+    this.#sramView = setup.sramView;
+    this.#translator = setup.translator;
+    this.#cqcCache = setup.cqcCache;
+    this.#operations = setup.operations;
+    this.#costs = setup.costs;
+    const capacity = setup.config.completionFifoDepth;
     this.#capacity = capacity;
     this.#posted = Array.from({ length: capacity }, () => new PostedCompletion());
-    this.#staging = new CqeStaging(core, this);
-    this.#recordSram = core.allocateSram(RECORD_BYTES);
-    this.#readRequester = core.dmaRead.addRequester(
+    this.#staging = new CqeStaging(setup, this);
+    this.#recordSram = setup.allocateSram(RECORD_BYTES);
+    this.#readRequester = setup.dmaRead.addRequester(
       { name: 'cqRecord', trafficClass: TrafficClass.doorbellRecord, fifoDepth: 1, weight: 2 },
       { done: (cq, status, cycle) => this.#consumerRead(cq, status, cycle) },
     );
-    this.notifier = new CompletionNotifier(core, this);
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.notifier = new CompletionNotifier(setup, this);
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect(ports: CompletionWriterPorts): void {
@@ -102,7 +164,7 @@ export class CompletionWriter {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   get isFull(): boolean {
@@ -124,16 +186,14 @@ export class CompletionWriter {
    * receive of nothing, without a send record. The caller has checked {@link isFull}.
    */
   next(cqn: Cqn, qp: QpSlot): PostedCompletion {
-    const { qps, cqs } = this.#core;
     let at = this.#head + this.#count;
     if (at >= this.#capacity) at -= this.#capacity;
     const posted = this.#posted[at]!;
-    posted.cq = cqs.slotOf(cqn);
+    posted.cq = this.#cqs.slotOf(cqn);
     posted.qp = qp;
-    posted.qpn = qps.numberOf[qp]!;
+    posted.qpn = this.#qps.numberOf[qp]!;
     posted.clear();
-    const { costs } = this.#core;
-    if (costs !== undefined) posted.owner = costs.ownerOf(PORT_RECEIVER);
+    if (this.#costs !== undefined) posted.owner = this.#costs.ownerOf(PORT_RECEIVER);
     return posted;
   }
 
@@ -146,21 +206,19 @@ export class CompletionWriter {
 
   /** Posts what {@link next} has given. */
   post({ cq, qp }: PostedCompletion, cycle: Cycles): void {
-    const { qps, cqs, domain } = this.#core;
     this.#count++;
-    qps.rows[qp]!.inPipelineCount++;
-    if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
-    domain.wake(this.#stage, cycle + 1);
+    this.#qps.rows[qp]!.inPipelineCount++;
+    if (cq !== -1) this.#cqs.rows[cq]!.inPipelineCount++;
+    this.#domain.wake(this.#stage, cycle + 1);
   }
 
   /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
   postResize(cq: CqSlot, oldLogEntries: number, oldPageBytes: number, oldMttOffset: number): void {
-    const { cqs } = this.#core;
     this.#isResizing = true;
     this.#resize = { cq, logEntries: oldLogEntries, pageBytes: oldPageBytes, mttOffset: oldMttOffset };
-    const queue = cqs.rows[cq]!;
+    const queue = this.#cqs.rows[cq]!;
     queue.inPipelineCount++;
-    this.#core.domain.wake(this.#stage, this.#core.domain.cycle + 1);
+    this.#domain.wake(this.#stage, this.#domain.cycle + 1);
   }
 
   /** True from {@link postResize} until the last entry of the old buffer has left. */
@@ -171,12 +229,12 @@ export class CompletionWriter {
   /** True while the CQ has CQEs on their way, or an event to be posted, or its doorbell record is being read. */
   isBusy(cq: CqSlot): boolean {
     const isRead = this.#isReadingConsumer && this.#readingConsumerOf === cq;
-    return this.#core.cqs.rows[cq]!.inPipelineCount > 0 || isRead || this.notifier.isBusy(cq);
+    return this.#cqs.rows[cq]!.inPipelineCount > 0 || isRead || this.notifier.isBusy(cq);
   }
 
   /** True while the completion of a receive that an XRC target has taken from the SRQ of this number waits here. */
   holdsReceiveOf(srqn: number): boolean {
-    const { rows } = this.#core.qps;
+    const { rows } = this.#qps;
     for (let count = 0; count < this.#count; count++) {
       const { isSend, source, qp } = this.#posted[(this.#head + count) % this.#capacity]!;
       if (!isSend && source === srqn && rows[qp]!.serviceBits === XRC_SERVICE) return true;
@@ -186,7 +244,7 @@ export class CompletionWriter {
 
   /** See CqeWriter. */
   cqeIssued(cq: CqSlot, record: number, cycle: Cycles): void {
-    this.#core.cqs.rows[cq]!.inPipelineCount--;
+    this.#cqs.rows[cq]!.inPipelineCount--;
     if (record >= 0) this.#ports.ends.cqeIssued(record, cycle);
     else if (record === RESIZE_RECORD) this.#isResizing = false;
   }
@@ -210,7 +268,7 @@ export class CompletionWriter {
   }
 
   #run(cycle: Cycles): void {
-    if (this.account.freeCycle > cycle) return this.#core.domain.wake(this.#stage, this.account.freeCycle);
+    if (this.account.freeCycle > cycle) return this.#domain.wake(this.#stage, this.account.freeCycle);
     if (!this.#notify(cycle)) return this.account.stall(cycle, STALL_EVENTS);
     // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
     if (this.#resize !== undefined) {
@@ -221,9 +279,9 @@ export class CompletionWriter {
     const stall = this.#write(this.#posted[this.#head]!, cycle);
     if (stall !== NOT_STALLED) return this.account.stall(cycle, stall);
     this.#pop(cycle);
-    this.account.serve(cycle, this.#core.config.completionCycles);
+    this.account.serve(cycle, this.#config.completionCycles);
     if (this.#count > 0 || this.notifier.hasFired || this.#resize !== undefined)
-      this.#core.domain.wake(this.#stage, cycle + this.#core.config.completionCycles);
+      this.#domain.wake(this.#stage, cycle + this.#config.completionCycles);
   }
 
   /** Events come first: one that has fired is posted before the next CQE may raise another. False: there is no room. */
@@ -236,22 +294,22 @@ export class CompletionWriter {
     }
     // An arm request that came while the stage was awake already is due later than that.
     const { dueCycle } = notifier;
-    if (dueCycle < Number.POSITIVE_INFINITY)
-      this.#core.domain.wake(this.#stage, Math.max(cycle + 1, dueCycle));
+    if (dueCycle < Number.POSITIVE_INFINITY) this.#domain.wake(this.#stage, Math.max(cycle + 1, dueCycle));
     return true;
   }
 
   /** Writes a completion. Returns NOT_STALLED, or why it has to wait. */
   #write(posted: PostedCompletion, cycle: Cycles): number {
-    const { cqs, cqcCache, translator } = this.#core;
+    const cqs = this.#cqs;
+    const translator = this.#translator;
     const { cq } = posted;
     if (cq === -1 || cqs.rows[cq]!.status !== QueueStatus.OK) {
       this.#discard(posted, cycle);
       return NOT_STALLED;
     }
-    const { costs } = this.#core;
+    const costs = this.#costs;
     if (costs !== undefined) costs.worksFor(PORT_COMPLETION, ownerOf(costs, posted));
-    if (!cqcCache.access(PORT_COMPLETION, cq, true)) return STALL_CONTEXT;
+    if (!this.#cqcCache.access(PORT_COMPLETION, cq, true)) return STALL_CONTEXT;
     if (!this.#hasRoom(cq)) {
       if (this.#consumerReadOf !== cq) {
         this.#readConsumer(cq);
@@ -282,7 +340,7 @@ export class CompletionWriter {
     this.#consumerReadOf = -1;
     this.#staging.issue(posted, cq, queue, translator.physicalAddress);
     translator.port(PORT_COMPLETION).usedBuffer();
-    cqcCache.port(PORT_COMPLETION).used();
+    this.#cqcCache.port(PORT_COMPLETION).used();
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
     costs?.completed(PORT_COMPLETION, cqs.numberOf[cq]!);
     this.notifier.issued(cq, posted.isSolicited === 1 || posted.syndrome !== 0, cycle);
@@ -290,39 +348,41 @@ export class CompletionWriter {
   }
 
   #hasRoom(cq: CqSlot): boolean {
-    const { cqs } = this.#core;
-    const queue = cqs.rows[cq]!;
+    const queue = this.#cqs.rows[cq]!;
     if (queue.ignoreOverrun === 1) return true;
     return ((queue.producer - queue.consumer) & COUNTER_MASK) < 1 << queue.logEntries;
   }
 
   #readConsumer(cq: CqSlot): void {
-    const { cqs, dmaRead } = this.#core;
-    if (this.#isReadingConsumer || !dmaRead.canRequest(this.#readRequester)) return;
+    if (this.#isReadingConsumer || !this.#dmaRead.canRequest(this.#readRequester)) return;
     this.#isReadingConsumer = true;
     this.#readingConsumerOf = cq;
-    dmaRead.request(this.#readRequester, cqs.rows[cq]!.doorbellRecord, RECORD_BYTES, this.#recordSram, cq);
+    this.#dmaRead.request(
+      this.#readRequester,
+      this.#cqs.rows[cq]!.doorbellRecord,
+      RECORD_BYTES,
+      this.#recordSram,
+      cq,
+    );
   }
 
   #consumerRead(cq: CqSlot, status: number, cycle: Cycles): void {
-    const { cqs, sramView, domain } = this.#core;
     if (status === 0) {
-      const queue = cqs.rows[cq]!;
-      queue.consumer = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
+      const queue = this.#cqs.rows[cq]!;
+      queue.consumer = cqRecord.fields.consumerCounter.get(this.#sramView, this.#recordSram);
       forgetConsumed(queue);
     }
     this.#isReadingConsumer = false;
     this.#consumerReadOf = cq;
-    domain.wake(this.#stage, cycle + 1);
+    this.#domain.wake(this.#stage, cycle + 1);
   }
 
   /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns NOT_STALLED or the stall. */
   #writeResize(resize: Resize): number {
-    const { cqs, translator } = this.#core;
     const { cq, logEntries, pageBytes, mttOffset } = resize;
-    const queue = cqs.rows[cq]!;
+    const queue = this.#cqs.rows[cq]!;
     const byte = (queue.producer & ((1 << logEntries) - 1)) * cqeBytes;
-    const found = translator.translateBuffer(PORT_COMPLETION, mttOffset, pageBytes, byte, cqeBytes);
+    const found = this.#translator.translateBuffer(PORT_COMPLETION, mttOffset, pageBytes, byte, cqeBytes);
     if (found === PENDING) return STALL_TRANSLATION;
     if (!this.#staging.hasRoom) return STALL_DMA;
     this.#resize = undefined;
@@ -331,30 +391,28 @@ export class CompletionWriter {
       queue.inPipelineCount--;
       return NOT_STALLED;
     }
-    this.#staging.issueResize(cq, queue, logEntries, translator.physicalAddress);
+    this.#staging.issueResize(cq, queue, logEntries, this.#translator.physicalAddress);
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
     return NOT_STALLED;
   }
 
   #fail(cq: CqSlot, syndrome: number, cycle: Cycles): void {
     const isOverrun = syndrome === CqErrorSyndrome.OVERRUN;
-    this.#core.cqs.rows[cq]!.status = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
+    this.#cqs.rows[cq]!.status = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
     this.#ports.errors.cqFailed(cq, syndrome, cycle);
   }
 
   #discard(posted: PostedCompletion, cycle: Cycles): void {
     this.discardedCount++;
-    const { cqs, operations } = this.#core;
     const { cq, qp, opcode } = posted;
-    if (cq !== -1) cqs.rows[cq]!.inPipelineCount--;
+    if (cq !== -1) this.#cqs.rows[cq]!.inPipelineCount--;
     if (posted.record !== -1) this.#ports.ends.cqeDiscarded(posted.record, cycle);
-    else if (posted.isSend) operations.unstartedDiscarded(operations.operationOf(qp, opcode));
+    else if (posted.isSend) this.#operations.unstartedDiscarded(this.#operations.operationOf(qp, opcode));
   }
 
   #pop(cycle: Cycles): void {
-    const { qps } = this.#core;
     const { qp } = this.#posted[this.#head]!;
-    qps.rows[qp]!.inPipelineCount--;
+    this.#qps.rows[qp]!.inPipelineCount--;
     this.#head = this.#head + 1 === this.#capacity ? 0 : this.#head + 1;
     this.#count--;
     this.#ports.ends.completionSpace(cycle);

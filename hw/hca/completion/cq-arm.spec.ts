@@ -54,7 +54,7 @@ describe('arming', () => {
       const given = await scene();
       const { bench, a, aCq } = given;
       for (const command of [NEXT, SOLICITED]) {
-        const queue = bench.a.dataPath.core.cqs.rows[bench.a.dataPath.core.cqs.slotOf(aCq.cqn)]!;
+        const queue = bench.a.dataPath.parts.cqs.rows[bench.a.dataPath.parts.cqs.slotOf(aCq.cqn)]!;
         Object.assign(queue, { producer: polled, consumer: polled, lastNotified: 0, solicitedProducer: 0 });
         bench.a.events.lines.length = 0;
         const sequence = command === NEXT ? 1 : 2;
@@ -104,7 +104,7 @@ describe('arming', () => {
     a.send(write(given));
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([]);
-    expect(bench.a.dataPath.core.violations.report()).toEqual({
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({
       armStale: 2,
       armForeignUar: 1,
       armUnknownCq: 1,
@@ -267,7 +267,7 @@ describe('arming', () => {
 describe('moderation', () => {
   const moderate = (node: DataPathNode, cq: Cq, count: number, periodUs: number): void =>
     node.act(() => {
-      const { cqs } = node.dataPath.core;
+      const { cqs } = node.dataPath.parts;
       cqc.fields.moderationCount.set(cqs.view, cqs.offsetOf(cq.slot), count);
       cqc.fields.moderationPeriodUs.set(cqs.view, cqs.offsetOf(cq.slot), periodUs);
       node.dataPath.control.cqModerated(cq.slot);

@@ -9,8 +9,8 @@
 
 import { CqArmCommand } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { Fifo, type Wakeable } from '../../../sim/index.ts';
-import type { HcaCore } from '../core.ts';
+import { type ClockDomain, Fifo, type LogicalProcess, type Wakeable } from '../../../sim/index.ts';
+import type { CostAttribution } from '../costs/index.ts';
 import {
   type CompletionQueue,
   CQ_ARMED_NEXT,
@@ -18,6 +18,7 @@ import {
   CQ_NOT_ARMED,
   type Cqn,
   type CqSlot,
+  type CqTable,
   enlarged,
 } from '../objects/index.ts';
 
@@ -52,10 +53,21 @@ export interface CompletionEvents {
   postCompletion(eqn: number, cqn: Cqn, cycle: Cycles, joinedCount: number): void;
 }
 
+/** Parts of the device that {@link CompletionNotifier} uses. */
+export interface CompletionNotifierSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly cqs: CqTable;
+  readonly costs: CostAttribution | undefined;
+}
+
 export class CompletionNotifier {
   /** CQEs whose event was held back. */
   moderatedCount = 0;
-  readonly #core: HcaCore;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #cqs: CqTable;
+  readonly #costs: CostAttribution | undefined;
   #events!: CompletionEvents;
   readonly #writer: Wakeable;
   readonly #timerHandler: number;
@@ -74,15 +86,18 @@ export class CompletionNotifier {
   #timedGeneration = new Int32Array(0);
 
   /** @param writer the completion writer, whose stage does this one's work */
-  constructor(core: HcaCore, writer: Wakeable) {
-    this.#core = core;
+  constructor(setup: CompletionNotifierSetup, writer: Wakeable) {
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#cqs = setup.cqs;
+    this.#costs = setup.costs;
     this.#writer = writer;
     this.#due = new Fifo({
       name: 'events due',
-      capacity: core.cqs.slotCount,
+      capacity: setup.cqs.slotCount,
       whenFull: 'never: each CQ stands here at most once',
     });
-    this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
+    this.#timerHandler = setup.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
   }
 
   /** See SlotUser. */
@@ -129,7 +144,7 @@ export class CompletionNotifier {
    * before it polls gets one event for a CQE, not two.
    */
   arm(cq: CqSlot, command: number, consumer: number, cycle: Cycles): void {
-    const queue = this.#core.cqs.rows[cq]!;
+    const queue = this.#cqs.rows[cq]!;
     queue.consumer = consumer;
     // A pending request for the next completion is not weakened to solicited ones (IBTA vol 1, 11.4.2.2).
     if (command === CqArmCommand.NEXT) queue.armState = CQ_ARMED_NEXT;
@@ -142,7 +157,7 @@ export class CompletionNotifier {
 
   /** A CQE has been issued; `counts`: solicited, or an error. */
   issued(cq: CqSlot, counts: boolean, cycle: Cycles): void {
-    const queue = this.#core.cqs.rows[cq]!;
+    const queue = this.#cqs.rows[cq]!;
     if (counts) queue.solicitedProducer = queue.producer;
     const isWanted = queue.armState === CQ_ARMED_NEXT || (queue.armState === CQ_ARMED_SOLICITED && counts);
     if (isWanted) this.#notify(cq, cycle);
@@ -150,25 +165,23 @@ export class CompletionNotifier {
 
   /** Fires for the CQ that has been due longest. */
   fireDue(cycle: Cycles): void {
-    const { cqs } = this.#core;
     this.#writer.wake(cycle + 1);
     while (this.#timedHeadCycle <= cycle && this.#timedHeadCycle < this.#due.headCycle)
       if (this.#firePeriodOver(this.#timed.shift()!)) return;
     if (this.#due.headCycle > cycle) return;
     const cq = this.#due.pop();
     this.#isDue[cq] = 0;
-    if (cqs.numberOf[cq] !== NONE && cqs.rows[cq]!.armState !== CQ_NOT_ARMED) this.#fire(cq);
+    if (this.#cqs.numberOf[cq] !== NONE && this.#cqs.rows[cq]!.armState !== CQ_NOT_ARMED) this.#fire(cq);
   }
 
   /** Posts the event that has fired, if one has. False: there is no room for it. */
   post(cycle: Cycles): boolean {
     if (this.#fired === NONE) return true;
     if (!this.#events.canPost()) return false;
-    const { cqs } = this.#core;
     const cq = this.#fired;
     this.#fired = NONE;
-    const cqn = cqs.numberOf[cq]!;
-    if (cqn !== NONE) this.#events.postCompletion(cqs.rows[cq]!.eqn, cqn, cycle, this.#joinedCount);
+    const cqn = this.#cqs.numberOf[cq]!;
+    if (cqn !== NONE) this.#events.postCompletion(this.#cqs.rows[cq]!.eqn, cqn, cycle, this.#joinedCount);
     return true;
   }
 
@@ -190,8 +203,7 @@ export class CompletionNotifier {
 
   /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
   #notify(cq: CqSlot, cycle: Cycles): void {
-    const { cqs, lp, domain } = this.#core;
-    const queue = cqs.rows[cq]!;
+    const queue = this.#cqs.rows[cq]!;
     queue.heldCount++;
     queue.wantedCount++;
     const isModerated = queue.moderationCount > 1 && queue.moderationPeriodPs > 0;
@@ -199,18 +211,17 @@ export class CompletionNotifier {
     this.moderatedCount++;
     if (queue.hasModerationTimer === 1) return;
     queue.hasModerationTimer = 1;
-    const duePs = domain.clock.edgePs(cycle) + queue.moderationPeriodPs;
-    lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
+    const duePs = this.#domain.clock.edgePs(cycle) + queue.moderationPeriodPs;
+    this.#lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
   }
 
   /** A timer has come due. */
   #moderationDue(cq: CqSlot, generation: number): void {
-    const { cqs, domain, lp } = this.#core;
-    if (generation !== cqs.rows[cq]!.generation) return;
+    if (generation !== this.#cqs.rows[cq]!.generation) return;
     this.#timedGeneration[cq] = generation;
     const timed = this.#timed;
     if (timed.includes(cq)) return;
-    const cycle = domain.clock.cycleAfter(lp.nowPs);
+    const cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
     this.#timedCycle[cq] = cycle;
     let place = timed.length;
     while (place > 0 && this.#timedCycle[timed[place - 1]!] === cycle && timed[place - 1]! > cq) place--;
@@ -220,9 +231,8 @@ export class CompletionNotifier {
 
   /** The moderation period of a CQ is over, if its timer is still the one that runs. Returns whether the event fires. */
   #firePeriodOver(cq: CqSlot): boolean {
-    const { cqs } = this.#core;
-    const queue = cqs.rows[cq]!;
-    if (cqs.numberOf[cq] === NONE || this.#timedGeneration[cq] !== queue.generation) return false;
+    const queue = this.#cqs.rows[cq]!;
+    if (this.#cqs.numberOf[cq] === NONE || this.#timedGeneration[cq] !== queue.generation) return false;
     queue.hasModerationTimer = 0;
     if (queue.heldCount === 0 || queue.armState === CQ_NOT_ARMED) return false;
     this.#fire(cq);
@@ -237,9 +247,8 @@ export class CompletionNotifier {
   }
 
   #fire(cq: CqSlot): void {
-    const { cqs, costs } = this.#core;
-    const queue = cqs.rows[cq]!;
-    costs?.eventFired(cqs.numberOf[cq]!);
+    const queue = this.#cqs.rows[cq]!;
+    this.#costs?.eventFired(this.#cqs.numberOf[cq]!);
     queue.armState = CQ_NOT_ARMED;
     queue.lastNotified = queue.producer;
     queue.heldCount = 0;

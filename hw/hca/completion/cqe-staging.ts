@@ -15,10 +15,11 @@ import {
   vendorSyndromeOf,
 } from '../../../abi/index.ts';
 import type { BusAddress, Cycles } from '../../../base/index.ts';
-import type { Wakeable } from '../../../sim/index.ts';
+import type { ClockDomain, Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type { HcaCore } from '../core.ts';
-import { type CompletionQueue, type CqSlot, XRC_SERVICE } from '../objects/index.ts';
+import type { DmaWrites } from '../memory/index.ts';
+import { type CompletionQueue, type CqSlot, type QpTable, XRC_SERVICE } from '../objects/index.ts';
+import type { DiagnosticCounters } from '../statistics/index.ts';
 import type { PostedCompletion } from './posted-completion.ts';
 
 const FIFO_DEPTH = 16;
@@ -39,44 +40,64 @@ export interface CqeWriter extends Wakeable {
   cqeIssued(cq: CqSlot, record: number, cycle: Cycles): void;
 }
 
+/** Parts of the device that {@link CqeStaging} uses. */
+export interface CqeStagingSetup {
+  readonly domain: ClockDomain;
+  readonly dmaWrite: DmaWrites;
+  readonly qps: QpTable;
+  readonly sram: Uint8Array;
+  readonly sramView: DataView;
+  readonly diagnostics: DiagnosticCounters;
+  allocateSram(lengthBytes: number): number;
+}
+
 export class CqeStaging {
-  readonly #core: HcaCore;
-  readonly #sram: number;
+  readonly #domain: ClockDomain;
+  readonly #dmaWrite: DmaWrites;
+  readonly #qps: QpTable;
+  readonly #sram: Uint8Array;
+  readonly #sramView: DataView;
+  readonly #diagnostics: DiagnosticCounters;
+  readonly #sramOffset: number;
   readonly #requester: number;
   #next = 0;
   readonly #recordOfSlot = new Int32Array(SLOTS).fill(NO_RECORD);
   readonly #cqOfSlot = new Int32Array(SLOTS).fill(-1);
 
-  constructor(core: HcaCore, writer: CqeWriter) {
-    this.#core = core;
-    this.#sram = core.allocateSram(CQE_STAGING_BYTES);
-    this.#requester = core.dmaWrite.addRequester(
+  constructor(setup: CqeStagingSetup, writer: CqeWriter) {
+    this.#domain = setup.domain;
+    this.#dmaWrite = setup.dmaWrite;
+    this.#qps = setup.qps;
+    this.#sram = setup.sram;
+    this.#sramView = setup.sramView;
+    this.#diagnostics = setup.diagnostics;
+    this.#sramOffset = setup.allocateSram(CQE_STAGING_BYTES);
+    this.#requester = setup.dmaWrite.addRequester(
       { name: 'cqe', trafficClass: TrafficClass.cqe, fifoDepth: FIFO_DEPTH },
       {
         done: (slot, cycle) => writer.cqeIssued(this.#cqOfSlot[slot]!, this.#recordOfSlot[slot]!, cycle),
-        space: () => writer.wake(core.domain.cycle + 1),
+        space: () => writer.wake(setup.domain.cycle + 1),
       },
     );
   }
 
   /** True when a CQE can be issued now. */
   get hasRoom(): boolean {
-    return this.#core.dmaWrite.canRequest(this.#requester);
+    return this.#dmaWrite.canRequest(this.#requester);
   }
 
   /** Issues the CQE of `completion` as the next entry of the CQ, at a physical address. The caller has asked {@link hasRoom}. */
   issue(completion: PostedCompletion, cq: CqSlot, queue: CompletionQueue, address: BusAddress): void {
-    const { sramView } = this.#core;
     const slot = this.#take(cq, completion.record);
-    const offset = this.#sram + slot * cqeBytes;
+    const offset = this.#sramOffset + slot * cqeBytes;
     const isError = completion.syndrome !== 0;
     const ownerBit = (queue.producer >>> queue.logEntries) & 1;
     const opcode = isError ? CqeOpcode.ERROR : completion.opcode;
     const inlineBit = isError ? 0 : completion.isInlined << inlineShift;
     const ownership = (ownerBit << ownerShift) | (completion.isSend ? isSendBit : 0) | inlineBit | opcode;
-    sramView.setUint8(offset + cqeOwnerOffset, ownership);
+    this.#sramView.setUint8(offset + cqeOwnerOffset, ownership);
     if (isError) {
-      this.#core.diagnostics.completionFailed(completion.isSend, completion.syndrome);
+      this.#diagnostics.completionFailed(completion.isSend, completion.syndrome);
       this.#fillError(completion, offset);
     } else {
       this.#fill(completion, offset);
@@ -87,28 +108,26 @@ export class CqeStaging {
 
   /** Issues the CQE that says that the rest is in the CQ's new buffer. */
   issueResize(cq: CqSlot, queue: CompletionQueue, oldLogEntries: number, address: BusAddress): void {
-    const { sramView } = this.#core;
     const slot = this.#take(cq, RESIZE_RECORD);
-    const offset = this.#sram + slot * cqeBytes;
-    cqe.fields.opcode.set(sramView, offset, CqeOpcode.RESIZE);
-    cqe.fields.owner.set(sramView, offset, (queue.producer >>> oldLogEntries) & 1);
+    const offset = this.#sramOffset + slot * cqeBytes;
+    cqe.fields.opcode.set(this.#sramView, offset, CqeOpcode.RESIZE);
+    cqe.fields.owner.set(this.#sramView, offset, (queue.producer >>> oldLogEntries) & 1);
     this.#write(slot, address);
   }
 
   /** The next slot, zeroed. */
   #take(cq: CqSlot, record: number): number {
-    const { sramView } = this.#core;
     const slot = this.#next;
     this.#next = (slot + 1) % SLOTS;
-    const offset = this.#sram + slot * cqeBytes;
-    for (let byte = 0; byte < cqeBytes; byte += 8) sramView.setFloat64(offset + byte, 0);
+    const offset = this.#sramOffset + slot * cqeBytes;
+    for (let byte = 0; byte < cqeBytes; byte += 8) this.#sramView.setFloat64(offset + byte, 0);
     this.#recordOfSlot[slot] = record;
     this.#cqOfSlot[slot] = cq;
     return slot;
   }
 
   #fill(completion: PostedCompletion, offset: number): void {
-    const { sramView } = this.#core;
+    const sramView = this.#sramView;
     const f = cqe.fields;
     f.qpn.set(sramView, offset, completion.qpn);
     f.immediate.set(sramView, offset, completion.immediate);
@@ -125,26 +144,23 @@ export class CqeStaging {
 
   /** Writes the low 48 bits of the core clock over the fields that a CQE with a timestamp does not have. */
   #stamp(offset: number): void {
-    const { sramView, domain } = this.#core;
-    timestampCqe.fields.timestamp.set(sramView, offset, domain.epochCycles + domain.cycle);
+    timestampCqe.fields.timestamp.set(this.#sramView, offset, this.#domain.epochCycles + this.#domain.cycle);
   }
 
   #fillTag({ tag }: PostedCompletion, offset: number): void {
-    const { sramView } = this.#core;
     const { cVlanPresent, vlanPriority } = ethernetCqe.fields;
-    cVlanPresent.set(sramView, offset, 1);
-    sramView.setUint16(offset + vlanPriority.wordOffset, tag & 0xffff);
+    cVlanPresent.set(this.#sramView, offset, 1);
+    this.#sramView.setUint16(offset + vlanPriority.wordOffset, tag & 0xffff);
   }
 
   #fillChecksum(completion: PostedCompletion, offset: number): void {
-    const { sramView } = this.#core;
     const { ipStatus, checksum } = ethernetCqe.fields;
-    ipStatus.set(sramView, offset, completion.ipStatus);
-    checksum.set(sramView, offset, completion.checksum);
+    ipStatus.set(this.#sramView, offset, completion.ipStatus);
+    checksum.set(this.#sramView, offset, completion.checksum);
   }
 
   #fillRoce(completion: PostedCompletion, offset: number): void {
-    const { sramView } = this.#core;
+    const sramView = this.#sramView;
     const { sourceQpn, sourceMac } = roceUdCqe.fields;
     sramView.setInt32(offset + sourceQpn.wordOffset, completion.source);
     const mac = offset + sourceMac.field.offset;
@@ -154,19 +170,25 @@ export class CqeStaging {
   }
 
   #fillError(completion: PostedCompletion, offset: number): void {
-    const { sramView } = this.#core;
+    const sramView = this.#sramView;
     const f = errorCqe.fields;
     f.qpn.set(sramView, offset, completion.qpn);
     f.wqeCounter.set(sramView, offset, completion.wqeCounter);
     f.syndrome.set(sramView, offset, completion.syndrome);
-    const { serviceBits, lastRefusal } = this.#core.qps.rows[completion.qp]!;
+    const { serviceBits, lastRefusal } = this.#qps.rows[completion.qp]!;
     const vendor = vendorSyndromeOf(completion.syndrome, completion.isSend, lastRefusal);
     f.vendorSyndrome.set(sramView, offset, vendor);
     if (serviceBits === XRC_SERVICE) f.srqn.set(sramView, offset, completion.source);
   }
 
   #write(slot: number, address: BusAddress): void {
-    const { dmaWrite, sram } = this.#core;
-    dmaWrite.request(this.#requester, address, cqeBytes, sram, this.#sram + slot * cqeBytes, slot);
+    this.#dmaWrite.request(
+      this.#requester,
+      address,
+      cqeBytes,
+      this.#sram,
+      this.#sramOffset + slot * cqeBytes,
+      slot,
+    );
   }
 }

@@ -15,7 +15,7 @@ describe('send doorbells', () => {
     a.ring(UAR + 1);
     await bench.run(10);
     expect(aCq.drain()).toEqual([]);
-    expect(bench.a.dataPath.core.violations.report()).toEqual({ doorbellForeignUar: 1 });
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({ doorbellForeignUar: 1 });
     a.ring();
     await bench.run(10);
     expect(syndromesOf(aCq.drain())).toEqual([0]);
@@ -33,7 +33,7 @@ describe('send doorbells', () => {
     bench.a.store(cqArmOffset(UAR) + 4, new Uint8Array(4));
     bench.a.store(UAR * 4096 + 0x820, new Uint8Array(4));
     await bench.run(2);
-    expect(bench.a.dataPath.core.violations.report()).toEqual({
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({
       doorbellQpState: 1,
       doorbellUnknownQp: 1,
       doorbellOffset: 4,
@@ -123,7 +123,7 @@ describe('BlueFlame', () => {
       expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0, 0, 0]);
       expect(bench.a.dataPath.blocks.doorbells.blueFlameCount).toBe(5);
       expect(bench.a.reads.requesters.find(({ name }) => name === 'wqeRead')!.counters.tlps).toBe(0);
-      expect(bench.a.dataPath.core.violations.report()).toEqual({});
+      expect(bench.a.dataPath.parts.violations.report()).toEqual({});
     });
 
   it('sheet 6.9: executes a torn post from memory', async () => {
@@ -138,7 +138,7 @@ describe('BlueFlame', () => {
     await bench.run(10);
     expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
     expect([remote.read(0, 150), remote.read(1000, 150)]).toEqual([pattern(1, 150), pattern(2, 150)]);
-    expect(bench.a.dataPath.core.violations.report()).toMatchObject({ blueFlameTorn: 1 });
+    expect(bench.a.dataPath.parts.violations.report()).toMatchObject({ blueFlameTorn: 1 });
   });
 
   it('executes torn posts of other pages too, however many are open', async () => {
@@ -156,7 +156,7 @@ describe('BlueFlame', () => {
     expect(pairs.map(({ aCq }) => aCq.drain().length)).toEqual(
       Array.from({ length: 20 }, (_, index) => (index < 4 ? 1 : 0)),
     );
-    expect(bench.a.dataPath.core.violations.report()).toEqual({ blueFlameTorn: 4 });
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({ blueFlameTorn: 4 });
   });
 
   it('keeps WQEs that come by BlueFlame one after the other, as many as the card does, and reads further ones', async () => {
@@ -198,7 +198,7 @@ describe('BlueFlame', () => {
     await bench.run(10);
     expect(aCq.drain()).toEqual([]);
     expect(bench.a.dataPath.blocks.doorbells.blueFlameFromMemoryCount).toBe(2);
-    expect(bench.a.dataPath.core.violations.report()).toEqual({});
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({});
   });
 
   it('sheet 6.9: refuses a post on a foreign page', async () => {
@@ -207,7 +207,7 @@ describe('BlueFlame', () => {
     a.blueFlame(counter, 64, 0, 64, UAR + 1);
     await bench.run(10);
     expect(aCq.drain()).toEqual([]);
-    expect(bench.a.dataPath.core.violations.report()).toMatchObject({ doorbellForeignUar: 1 });
+    expect(bench.a.dataPath.parts.violations.report()).toMatchObject({ doorbellForeignUar: 1 });
   });
 
   it('takes no work from a QP whose line it needs', async () => {

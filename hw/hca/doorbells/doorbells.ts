@@ -25,17 +25,21 @@ import {
 } from '../../../abi/index.ts';
 import { type Cycles, copyShort } from '../../../base/index.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
-import type { HcaCore } from '../core.ts';
+import type { Translator } from '../memory/index.ts';
 import {
   type CqSlot,
+  type CqTable,
   ETHERNET_OPCODE_BASE,
   noLine,
   type Qpn,
+  type QpTable,
   type QueuePair,
   WQE_LINE_BYTES,
   type WqeLine,
 } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import type { WqeLines } from '../send-queue/index.ts';
+import type { ViolationCounters } from '../statistics/index.ts';
 import type { WorkArrivals } from './work-arrivals.ts';
 
 const { ERR, RTS, SQD, SQER } = QpState;
@@ -64,6 +68,18 @@ export interface EqDoorbells {
   eqDoorbell(eqn: number, consumer: number, isArm: boolean, cycle: Cycles): void;
 }
 
+/** Parts of the device that {@link Doorbells} uses. */
+export interface DoorbellsSetup {
+  readonly config: Pick<HcaConfig, 'doorbellCycles' | 'blueFlameWqes'>;
+  readonly geometry: DoorbellGeometry;
+  readonly qps: QpTable;
+  readonly cqs: CqTable;
+  readonly sramView: DataView;
+  readonly translator: Translator;
+  readonly lines: WqeLines;
+  readonly violations: ViolationCounters;
+}
+
 export class Doorbells {
   readonly account = new BlockAccount('doorbells');
   sendCount = 0;
@@ -73,7 +89,12 @@ export class Doorbells {
   armCount = 0;
   eqCount = 0;
   invalidateCount = 0;
-  readonly #core: HcaCore;
+  readonly #config: DoorbellsSetup['config'];
+  readonly #qps: QpTable;
+  readonly #cqs: CqTable;
+  readonly #sramView: DataView;
+  readonly #translator: Translator;
+  readonly #violations: ViolationCounters;
   readonly #lines: WqeLines;
   readonly #geometry: DoorbellGeometry;
   #ports!: DoorbellPorts;
@@ -87,10 +108,15 @@ export class Doorbells {
   readonly #assemblyView = new DataView(new ArrayBuffer(ASSEMBLY_COUNT * WQE_LINE_BYTES));
   #assemblyNext = 0;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.#lines = core.lines;
-    this.#geometry = core.geometry;
+  constructor(setup: DoorbellsSetup) {
+    this.#config = setup.config;
+    this.#qps = setup.qps;
+    this.#cqs = setup.cqs;
+    this.#sramView = setup.sramView;
+    this.#translator = setup.translator;
+    this.#violations = setup.violations;
+    this.#lines = setup.lines;
+    this.#geometry = setup.geometry;
   }
 
   connect(ports: DoorbellPorts): void {
@@ -99,7 +125,7 @@ export class Doorbells {
 
   /** A write of `lengthBytes` at `bytes[byteOffset]` to BAR2 + `offset`. Returns the cycles it occupies the port. */
   barWrite(offset: number, view: DataView, byteOffset: number, lengthBytes: number, cycle: Cycles): number {
-    const busyCycles = this.#core.config.doorbellCycles;
+    const busyCycles = this.#config.doorbellCycles;
     const { freeCycle } = this.account;
     this.account.serve(cycle > freeCycle ? cycle : freeCycle, busyCycles);
     if (offset >= this.#geometry.uarAreaBytes)
@@ -148,18 +174,18 @@ export class Doorbells {
       );
     } else if (page === 0 && within === uarOffset.invalidate && lengthBytes === 4) {
       this.invalidateCount++;
-      this.#core.translator.forgetMtt();
+      this.#translator.forgetMtt();
     } else {
-      this.#core.violations.count('doorbellOffset');
+      this.#violations.count('doorbellOffset');
     }
   }
 
   /** A send doorbell, or a BlueFlame post taken as one. */
   #send(qpn: Qpn, page: number, cycle: Cycles): void {
-    const { qps, violations } = this.#core;
-    const qp = qps.slotOf(qpn);
+    const violations = this.#violations;
+    const qp = this.#qps.slotOf(qpn);
     if (qp === -1) return violations.count('doorbellUnknownQp');
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (pair.uarPage !== page) return violations.count('doorbellForeignUar');
     const state = pair.state;
     if (state !== RTS && state !== SQD && state !== ERR && state !== SQER)
@@ -169,14 +195,14 @@ export class Doorbells {
   }
 
   #arm(view: DataView, at: number, page: number, cycle: Cycles): void {
-    const { cqs, violations } = this.#core;
+    const violations = this.#violations;
     this.armCount++;
     const fields = cqArm.fields;
-    const cq = cqs.slotOf(fields.cqn.get(view, at));
+    const cq = this.#cqs.slotOf(fields.cqn.get(view, at));
     const command = fields.command.get(view, at);
     if (cq === -1 || (command !== CqArmCommand.NEXT && command !== CqArmCommand.SOLICITED))
       return violations.count('armUnknownCq');
-    const queue = cqs.rows[cq]!;
+    const queue = this.#cqs.rows[cq]!;
     if (queue.uarPage !== page) return violations.count('armForeignUar');
     const expected = (queue.firedCount + 1) & 3;
     if (fields.sequenceNumber.get(view, at) !== expected) return violations.count('armStale');
@@ -195,7 +221,7 @@ export class Doorbells {
       this.#append(assembly, page, view, at, lengthBytes, cycle);
       return;
     }
-    this.#core.violations.count('doorbellOffset');
+    this.#violations.count('doorbellOffset');
   }
 
   #beginPost(
@@ -209,7 +235,7 @@ export class Doorbells {
     for (let assembly = 0; assembly < ASSEMBLY_COUNT; assembly++) {
       if (this.#assemblyAt[assembly] === half) this.#tear(assembly, cycle);
     }
-    if (lengthBytes < blueFlameHead.sizeBytes) return this.#core.violations.count('doorbellOffset');
+    if (lengthBytes < blueFlameHead.sizeBytes) return this.#violations.count('doorbellOffset');
     const wantedBytes = Math.max(wqeUnitBytes, blueFlameHead.fields.ds.get(view, at) * wqeUnitBytes);
     if (wantedBytes > this.#geometry.blueFlameHalfBytes) {
       this.#send(blueFlameHead.fields.qpn.get(view, at), page, cycle);
@@ -245,7 +271,7 @@ export class Doorbells {
 
   /** The post cannot be completed from what was written: its QP executes the WQE from memory. */
   #tear(assembly: number, cycle: Cycles): void {
-    this.#core.violations.count('blueFlameTorn');
+    this.#violations.count('blueFlameTorn');
     const page = Math.floor((this.#assemblyAt[assembly]! * this.#geometry.blueFlameHalfBytes) / uarPageBytes);
     this.#assemblyAt[assembly] = -1;
     this.#send(blueFlameHead.fields.qpn.get(this.#assemblyView, assembly * WQE_LINE_BYTES), page, cycle);
@@ -253,11 +279,10 @@ export class Doorbells {
 
   /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
   #post(base: number, page: number, cycle: Cycles): void {
-    const { qps } = this.#core;
     const fields = blueFlameHead.fields;
-    const qp = qps.slotOf(fields.qpn.get(this.#assemblyView, base));
+    const qp = this.#qps.slotOf(fields.qpn.get(this.#assemblyView, base));
     const counter = fields.wqeCounter.get(this.#assemblyView, base);
-    const pair = qp === -1 ? undefined : qps.rows[qp]!;
+    const pair = qp === -1 ? undefined : this.#qps.rows[qp]!;
     if (pair !== undefined && this.#follows(pair, page, counter)) {
       this.#keep(pair, pair.wqeLine, counter, base, cycle);
       return;
@@ -289,14 +314,14 @@ export class Doorbells {
     const isOnChip = validCount > 0 && mayHaveMore === 0 && pair.isFetching === 0;
     if (!isOnChip || pair.uarPage !== page || pair.state !== RTS || endCounter !== counter) return false;
     const places = WQE_LINE_BYTES / pair.sqStrideBytes;
-    return validCount < places && validCount < this.#core.config.blueFlameWqes;
+    return validCount < places && validCount < this.#config.blueFlameWqes;
   }
 
   /** Copies an assembled WQE into the line of its QP, behind those that are there. */
   #keep(pair: QueuePair, line: WqeLine, counter: number, base: number, cycle: Cycles): void {
     const bytes = blueFlameHead.fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
     const to = line.placeOf(counter, pair.sqStrideBytes);
-    copyShort(this.#core.sramView, to, this.#assemblyView, base, bytes);
+    copyShort(this.#sramView, to, this.#assemblyView, base, bytes);
     line.validCount++;
     line.setTimes(counter, cycle, cycle);
     this.#ports.arrivals.sendRequested(pair, cycle);

@@ -2,8 +2,8 @@
 
 import { QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import type { HcaCore } from '../core.ts';
 import type { QpSlot, QueuePair } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import { NOT_PARKED, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
 
 const { ERR, SQER } = QpState;
@@ -18,8 +18,8 @@ export class WorkArrivals {
   readonly #scheduleCycles: number;
   #ports!: WorkArrivalPorts;
 
-  constructor(core: HcaCore) {
-    this.#scheduleCycles = core.config.scheduleCycles;
+  constructor({ scheduleCycles }: Pick<HcaConfig, 'scheduleCycles'>) {
+    this.#scheduleCycles = scheduleCycles;
   }
 
   connect(ports: WorkArrivalPorts): void {

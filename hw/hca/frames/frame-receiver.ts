@@ -10,17 +10,24 @@
  */
 import { CqeSyndrome, EventType, QpState, ReceiveOpcode } from '../../../abi/index.ts';
 import { type Cycles, viewOf } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+} from '../../../sim/index.ts';
 import { crc32, ETHERNET_FCS_BYTES } from '../../../wire/index.ts';
 import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, UNREADABLE, WAIT } from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
-import type { EthernetCore, HcaCore } from '../core.ts';
-import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
-import { ETHERNET_OPCODE_BASE, type QpSlot, type QueuePair } from '../objects/index.ts';
-import { receiverStalls, STALL_COMPLETION, STALL_CONTEXT } from '../packets/index.ts';
-import type { FrameDropReason } from '../port/index.ts';
+import type { CostAttribution } from '../costs/index.ts';
+import { type ContextCache, type ContextPort, type ContextUser, PORT_RECEIVER } from '../memory/index.ts';
+import { ETHERNET_OPCODE_BASE, type QpSlot, type QpTable, type QueuePair } from '../objects/index.ts';
+import { type PortAddress, receiverStalls, STALL_COMPLETION, STALL_CONTEXT } from '../packets/index.ts';
+import type { HcaConfig } from '../parameters.ts';
+import type { EthernetAttachment, FrameDropReason } from '../port/index.ts';
 import type { PayloadWriter, ReceiveScatter } from '../receive-queue/index.ts';
-import type { ReceiveTurns } from '../roce/index.ts';
+import type { ReceiveTurns, RoceLink } from '../roce/index.ts';
 import { packetPlacesOf, TAG_BYTES, TAG_PLACE, tagOf } from './frame-headers.ts';
 import { FrameChecksums } from './receive-checksums.ts';
 import { RingChoice } from './ring-choice.ts';
@@ -50,11 +57,33 @@ export interface FrameReceiverPorts {
   };
 }
 
+/** Parts of the device that {@link FrameReceiver} uses. */
+export interface FrameReceiverSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: Pick<
+    HcaConfig,
+    'receiveLatencyCycles' | 'receiveBytesPerCycle' | 'receivePacketCycles' | 'receiveHeadCycles'
+  >;
+  readonly address: PortAddress;
+  readonly ethernet: EthernetAttachment | undefined;
+  readonly qps: QpTable;
+  readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
+  readonly roceLink: RoceLink;
+  readonly receiveTurns: ReceiveTurns | undefined;
+  readonly costs: CostAttribution | undefined;
+}
+
 export class FrameReceiver {
   readonly account: BlockAccount;
-  readonly #core: HcaCore;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #address: PortAddress;
+  readonly #qps: QpTable;
+  readonly #roceLink: RoceLink;
+  readonly #costs: CostAttribution | undefined;
   /** Undefined on a port of InfiniBand, where nothing comes here. */
-  readonly #ethernet: EthernetCore | undefined;
+  readonly #ethernet: EthernetAttachment | undefined;
   readonly #contexts: ContextPort;
   readonly #arrived: Fifo;
   readonly #stage: number;
@@ -84,15 +113,20 @@ export class FrameReceiver {
   #fcsPlace = 0;
 
   /** @param account that of the receiver of packets, where both are one pipeline */
-  constructor(core: HcaCore, account = new BlockAccount('frameReceiver', receiverStalls)) {
-    const { config, ethernet } = core;
-    this.#core = core;
+  constructor(setup: FrameReceiverSetup, account = new BlockAccount('frameReceiver', receiverStalls)) {
+    const { config, ethernet } = setup;
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#address = setup.address;
+    this.#qps = setup.qps;
+    this.#roceLink = setup.roceLink;
+    this.#costs = setup.costs;
     this.account = account;
-    this.#turns = core.receiveTurns;
+    this.#turns = setup.receiveTurns;
     this.#ethernet = ethernet;
     const form = ethernet?.side.receiveChecksums ?? 'none';
     this.#checksums = form === 'none' ? undefined : new FrameChecksums(form);
-    this.#contexts = core.qpcCache.port(PORT_RECEIVER);
+    this.#contexts = setup.qpcCache.port(PORT_RECEIVER);
     this.#arrived = new Fifo({
       name: 'frames from the cable',
       capacity: ethernet?.port.slotCount ?? 1,
@@ -102,7 +136,7 @@ export class FrameReceiver {
     this.#bytesPerCycle = config.receiveBytesPerCycle;
     this.#packetCycles = config.receivePacketCycles;
     this.#headCycles = config.receiveHeadCycles;
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect(ports: FrameReceiverPorts): void {
@@ -110,7 +144,7 @@ export class FrameReceiver {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** Room for a completion became free. */
@@ -124,16 +158,16 @@ export class FrameReceiver {
 
   /** The wire port has a frame in this slot, whole. */
   frameArrived(slot: number): void {
-    const { domain, lp } = this.#core;
     const { port, side } = this.#ethernet!;
     const bytes = port.frameBytes(slot);
     const at = port.frameStart(slot);
     const tag = tagOf(port.rxBytes, at);
     const { longestBytes } = side.steering;
     side.statistics.received.count(port.rxBytes, at, tag, bytes + ETHERNET_FCS_BYTES, longestBytes);
-    const cycle = domain.clock.cycleAfter(lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
+    const cycle =
+      this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
     this.#arrived.push(slot, cycle);
-    domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** Frames that have come and are not done with. */
@@ -179,7 +213,7 @@ export class FrameReceiver {
     if (this.#active !== undefined) this.#contexts.used();
     this.#active = undefined;
     this.#step = STEP_FIND;
-    this.#core.costs?.rests(PORT_RECEIVER);
+    this.#costs?.rests(PORT_RECEIVER);
     this.#finish();
     const passCycles = bytes === 0 ? 0 : this.#headCycles + this.#moveCycles(bytes);
     const busyCycles = passCycles > this.#packetCycles ? passCycles : this.#packetCycles;
@@ -197,12 +231,11 @@ export class FrameReceiver {
   /** The oldest frame is worked off: its buffer is freed when all of it has left. */
   #finish(): void {
     const slot = this.#arrived.pop();
-    const { roceLink } = this.#core;
-    this.#ports.writer.finish(roceLink.isOn ? roceLink.frameName(slot) : slot);
+    this.#ports.writer.finish(this.#roceLink.isOn ? this.#roceLink.frameName(slot) : slot);
   }
 
   /** Works on the frame in `slot`. Returns the bytes written, 0 when it was dropped, or WAIT. */
-  #process(ethernet: EthernetCore, slot: number, cycle: Cycles): number {
+  #process(ethernet: EthernetAttachment, slot: number, cycle: Cycles): number {
     if (this.#step === STEP_FIND) {
       const found = this.#find(ethernet, slot, cycle);
       if (found !== GO_ON) return found;
@@ -238,13 +271,13 @@ export class FrameReceiver {
   }
 
   /** Finds the frame's ring, and has its context on chip. */
-  #find({ port, side }: EthernetCore, slot: number, cycle: Cycles): number {
+  #find({ port, side }: EthernetAttachment, slot: number, cycle: Cycles): number {
     const { rxBytes } = port;
     const { steering } = side;
     const at = port.frameStart(slot);
     const bytes = port.frameBytes(slot);
     if (this.#active === undefined) {
-      if (!this.#core.address.isActive) return this.#drop('portClosed');
+      if (!this.#address.isActive) return this.#drop('portClosed');
       const tag = tagOf(rxBytes, at);
       const vlanId = tag === NO_TAG ? NO_TAG : tag & VLAN_ID_MASK;
       const qpn = steering.qpnOf(rxBytes, at, bytes + ETHERNET_FCS_BYTES, vlanId);
@@ -270,12 +303,16 @@ export class FrameReceiver {
 
   /** The ring of a QPN, or the one that its table chooses. */
   #ringOf(qpn: number, bytes: Uint8Array, at: number, frameBytes: number): QueuePair | FrameDropReason {
-    const { qps } = this.#core;
     let pair = this.#pairOf(qpn);
     this.#hash = 0;
     if (typeof pair === 'string') return pair;
     if (pair.isIndirect === 1) {
-      this.#rings.choose(qps.view, qps.offsetOf(pair.slot), bytes, packetPlacesOf(bytes, at, frameBytes));
+      this.#rings.choose(
+        this.#qps.view,
+        this.#qps.offsetOf(pair.slot),
+        bytes,
+        packetPlacesOf(bytes, at, frameBytes),
+      );
       this.#hash = this.#rings.hash;
       pair = this.#pairOf(this.#rings.qpn);
     }
@@ -283,10 +320,9 @@ export class FrameReceiver {
   }
 
   #pairOf(qpn: number): QueuePair | FrameDropReason {
-    const { qps } = this.#core;
-    const slot = qps.slotOf(qpn);
+    const slot = this.#qps.slotOf(qpn);
     if (slot === -1) return 'unknownQp';
-    const pair = qps.rows[slot]!;
+    const pair = this.#qps.rows[slot]!;
     return takesFrames(pair) ? pair : 'qpState';
   }
 
@@ -305,7 +341,7 @@ export class FrameReceiver {
   }
 
   /** The FCS of a frame as it came, with its tag: the cable carries it as a flag that it is right. */
-  #computeFcs({ port }: EthernetCore, slot: number): void {
+  #computeFcs({ port }: EthernetAttachment, slot: number): void {
     const at = port.frameStart(slot);
     this.#fcsPlace = (this.#fcsPlace + 1) % FCS_PLACES;
     const fcs = crc32.of(port.rxBytes, at, at + port.frameBytes(slot));
@@ -314,7 +350,7 @@ export class FrameReceiver {
 
   /** Writes the frame, without the tag that is taken out, and the FCS that is kept. */
   #place(
-    { port }: EthernetCore,
+    { port }: EthernetAttachment,
     slot: number,
     { slot: qp, keepsFcs }: QueuePair,
     cycle: Cycles,
@@ -339,10 +375,10 @@ export class FrameReceiver {
     return DONE;
   }
 
-  #complete({ port, side }: EthernetCore, slot: number, pair: QueuePair, cycle: Cycles): void {
+  #complete({ port, side }: EthernetAttachment, slot: number, pair: QueuePair, cycle: Cycles): void {
     const { completions, errors } = this.#ports;
     const wireBytes = port.frameBytes(slot) + ETHERNET_FCS_BYTES;
-    side.flowCounters?.countReceived(this.#core.qps.counterOf(pair.slot), wireBytes);
+    side.flowCounters?.countReceived(this.#qps.counterOf(pair.slot), wireBytes);
     pair.hasReceiveWqe = 0;
     this.completedCount++;
     const completion = completions.next(pair.receiveCqn, pair.slot);

@@ -8,11 +8,25 @@
  * Sources: interface sheet 6.3, 6.4.
  */
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, stallReasons } from '../../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  type LogicalProcess,
+  stallReasons,
+} from '../../../sim/index.ts';
 import { ETHERNET_FCS_BYTES, ETHERNET_FRAME_MIN_BYTES } from '../../../wire/index.ts';
-import type { EthernetCore, HcaCore } from '../core.ts';
-import { ETHERNET_OPCODE_BASE, type QueuePair, type SendRecord } from '../objects/index.ts';
+import {
+  ETHERNET_OPCODE_BASE,
+  type QpTable,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+} from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
+import type { HcaConfig } from '../parameters.ts';
+import type { EthernetAttachment } from '../port/index.ts';
+import type { ViolationCounters } from '../statistics/index.ts';
 import {
   fillIpChecksum,
   fillTransportChecksum,
@@ -42,11 +56,29 @@ export interface FrameTransmitterPorts {
   };
 }
 
+/** Parts of the device that {@link FrameTransmitter} uses. */
+export interface FrameTransmitterSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'transmitPacketCycles' | 'transmitBytesPerCycle'>;
+  readonly ethernet: EthernetAttachment | undefined;
+  readonly qps: QpTable;
+  readonly sram: Uint8Array;
+  readonly records: SendRecords;
+  readonly requestPackets: PacketQueue;
+  readonly violations: ViolationCounters;
+}
+
 export class FrameTransmitter {
   readonly account = new BlockAccount('frameTransmitter', stalls);
-  readonly #core: HcaCore;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #qps: QpTable;
+  readonly #sram: Uint8Array;
+  readonly #records: SendRecords;
+  readonly #violations: ViolationCounters;
   /** Undefined on a port of InfiniBand, where nothing comes here. */
-  readonly #ethernet: EthernetCore | undefined;
+  readonly #ethernet: EthernetAttachment | undefined;
   readonly #requests: PacketQueue;
   readonly #packetCycles: number;
   readonly #bytesPerCycle: number;
@@ -57,15 +89,20 @@ export class FrameTransmitter {
   #formedCycle = NOT_FORMED;
   #ports!: FrameTransmitterPorts;
 
-  constructor(core: HcaCore) {
-    const { ethernet, config } = core;
-    this.#core = core;
+  constructor(setup: FrameTransmitterSetup) {
+    const { ethernet, config } = setup;
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#qps = setup.qps;
+    this.#sram = setup.sram;
+    this.#records = setup.records;
+    this.#violations = setup.violations;
     this.#ethernet = ethernet;
-    this.#requests = core.requestPackets;
+    this.#requests = setup.requestPackets;
     this.#packetCycles = config.transmitPacketCycles;
     this.#bytesPerCycle = config.transmitBytesPerCycle;
     this.#tagged = new Uint8Array(ethernet === undefined ? 0 : ethernet.port.frameBytesMax + TAG_BYTES);
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect(ports: FrameTransmitterPorts): void {
@@ -73,13 +110,12 @@ export class FrameTransmitter {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** The wire port may take a frame again. */
   spaceFreed(): void {
-    const { domain, lp } = this.#core;
-    domain.wakeAfter(this.#stage, lp.nowPs);
+    this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }
 
   /** A frame has been formed, and waits for the cable. */
@@ -147,18 +183,17 @@ export class FrameTransmitter {
     this.wake(this.#formedCycle);
   }
 
-  #send(ethernet: EthernetCore, packet: PacketSlot, cycle: Cycles): void {
-    const { sram, records } = this.#core;
+  #send(ethernet: EthernetAttachment, packet: PacketSlot, cycle: Cycles): void {
     const { payloadOffset, payloadBytes, request } = packet;
-    const { tag, tagType, segmentBytes } = records.frames;
+    const { tag, tagType, segmentBytes } = this.#records.frames;
     const record = request.number;
     if (segmentBytes[record] !== 0) this.#fillSegment(packet, record);
     else this.#fillChecksums(packet, record);
     if (tag[record] === -1) {
-      this.#hand(ethernet, packet.pair, sram, payloadOffset, payloadBytes);
+      this.#hand(ethernet, packet.pair, this.#sram, payloadOffset, payloadBytes);
     } else {
       const type = tagType[record]!;
-      const bytes = insertTag(sram, payloadOffset, payloadBytes, type, tag[record]!, this.#tagged);
+      const bytes = insertTag(this.#sram, payloadOffset, payloadBytes, type, tag[record]!, this.#tagged);
       this.#hand(ethernet, packet.pair, this.#tagged, 0, bytes);
     }
     this.#free(packet.pair, cycle);
@@ -167,8 +202,8 @@ export class FrameTransmitter {
 
   /** The checksums that the WQE asks for. */
   #fillChecksums({ payloadOffset, payloadBytes }: PacketSlot, record: number): void {
-    const { sram, records } = this.#core;
-    const { hasIpChecksum, hasL4Checksum } = records.frames;
+    const sram = this.#sram;
+    const { hasIpChecksum, hasL4Checksum } = this.#records.frames;
     if (hasIpChecksum[record] === 0 && hasL4Checksum[record] === 0) return;
     const places = packetPlacesOf(sram, payloadOffset, payloadBytes);
     if (places === undefined) return;
@@ -178,16 +213,15 @@ export class FrameTransmitter {
 
   /** A frame of an LSO, in front of which lie the headers of the first. */
   #fillSegment({ payloadOffset, payloadBytes, request, psn, isLast }: PacketSlot, record: number): void {
-    const { sram, records } = this.#core;
-    const { segmentBytes, headerBytes } = records.frames;
+    const { segmentBytes, headerBytes } = this.#records.frames;
     const index = (psn - request.firstPsn) & PSN_MASK;
     const segment = { index, firstByte: index * segmentBytes[record]!, isLast };
-    fillSegmentHeaders(sram, payloadOffset, headerBytes[record]!, payloadBytes, segment);
+    fillSegmentHeaders(this.#sram, payloadOffset, headerBytes[record]!, payloadBytes, segment);
   }
 
   /** A frame that its tag has made too long is discarded. */
   #hand(
-    { port, side }: EthernetCore,
+    { port, side }: EthernetAttachment,
     pair: QueuePair,
     bytes: Uint8Array,
     at: number,
@@ -195,7 +229,7 @@ export class FrameTransmitter {
   ): void {
     const isTooLong = frameBytes > port.frameBytesMax;
     if (isTooLong) {
-      this.#core.violations.count('frameTooLong');
+      this.#violations.count('frameTooLong');
       return;
     }
     const { frames } = port.transmitted;
@@ -204,7 +238,7 @@ export class FrameTransmitter {
     const wireBytes = Math.max(frameBytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;
     const { longestBytes } = side.steering;
     side.statistics.transmitted.count(bytes, at, tagOf(bytes, at), wireBytes, longestBytes);
-    side.flowCounters?.countTransmitted(this.#core.qps.counterOf(pair.slot), wireBytes);
+    side.flowCounters?.countTransmitted(this.#qps.counterOf(pair.slot), wireBytes);
   }
 
   #free(pair: QueuePair, cycle: Cycles): void {

@@ -367,7 +367,7 @@ describe('a table of rings', () => {
     const first = 0x1000;
     const rings = [0, 1].map((index) => new Ring(bench.b, { qpn: first + index }));
     const table = new Ring(bench.b, { qpn: 0x2000, fields: { isRssIndirection: 1 } });
-    const { qps } = bench.b.dataPath.core;
+    const { qps } = bench.b.dataPath.parts;
     const IPV4 = 0x20;
     const XOR = 0;
     bench.b.act(() => {
@@ -431,7 +431,7 @@ describe('a reset', () => {
           rest,
         );
         expect([ethernet!.port.heldFrames, dataPath.blocks.writer.heldCount]).toEqual([0, 0]);
-        expect(dataPath.core.requestPackets.heldCount).toBe(0);
+        expect(dataPath.parts.requestPackets.heldCount).toBe(0);
       }
     }
   });

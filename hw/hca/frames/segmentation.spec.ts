@@ -158,7 +158,7 @@ describe('an LSO', () => {
     const frames = framesOf(plain, data, 1000);
     expect(frames.map((_, index) => scene.to.read(index * BUFFER_BYTES, 1054))).toEqual(frames);
     const { transmitted } = bench.a.ethernet!.port;
-    expect([transmitted.frames, bench.a.dataPath.core.requestPackets.heldCount]).toEqual([6, 0]);
+    expect([transmitted.frames, bench.a.dataPath.parts.requestPackets.heldCount]).toEqual([6, 0]);
   });
 
   it.each([
@@ -390,7 +390,7 @@ describe('LSOs of hostile software', () => {
       });
       await bench.run(30);
       expect(node.dataPath.blocks.frameTransmitter.inspect()).toEqual(rest);
-      expect(node.dataPath.core.requestPackets.heldCount).toBe(0);
+      expect(node.dataPath.parts.requestPackets.heldCount).toBe(0);
     }
   });
 });

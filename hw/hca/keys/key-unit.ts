@@ -11,15 +11,23 @@
  */
 import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
-import { AccessFence } from '../memory/index.ts';
-import { enlarged, noRecord, type QpSlot, type QueuePair, type SendRecord } from '../objects/index.ts';
+import { AccessFence, type DmaReads, type DmaWrites, type IcmMap, type Translator } from '../memory/index.ts';
+import {
+  enlarged,
+  noRecord,
+  type QpSlot,
+  type QpTable,
+  type QueuePair,
+  type SendRecord,
+} from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import type { ResponseEngine } from '../responder/index.ts';
 import { fastRegister } from './fast-register.ts';
 import { invalidate } from './invalidate.ts';
+import type { KeyStores } from './key-entry.ts';
 import { KEY_STEP_BYTES_MAX, KeyRefusal, type KeySteps } from './key-steps.ts';
 import { bindWindow } from './windows.ts';
 
@@ -55,11 +63,30 @@ export interface KeyUnitPorts {
   readonly receiver: { wake(cycle: Cycles): void };
 }
 
+/** Parts of the device that {@link KeyUnit} uses. */
+export interface KeyUnitSetup {
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'keyOperationCycles'>;
+  readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly qps: QpTable;
+  readonly sram: Uint8Array;
+  readonly translator: Translator;
+  allocateSram(lengthBytes: number): number;
+}
+
 export class KeyUnit {
   readonly account = new BlockAccount('keyUnit', keyUnitStalls);
   /** Operations carried out, by WQE opcode; of received SENDs as SEND_INVAL. Refused ones are counted apart. */
   readonly counts = { fastRegister: 0, localInvalidate: 0, remoteInvalidate: 0, bind: 0, refused: 0 };
-  readonly #core: HcaCore;
+  readonly #domain: ClockDomain;
+  readonly #config: KeyUnitSetup['config'];
+  readonly #dmaRead: DmaReads;
+  readonly #dmaWrite: DmaWrites;
+  readonly #qps: QpTable;
+  readonly #sram: Uint8Array;
+  readonly #stores: KeyStores;
   readonly #stage: number;
   readonly #readRequester: number;
   readonly #writeRequester: number;
@@ -86,26 +113,32 @@ export class KeyUnit {
   #remoteKey = 0;
   #remoteSyndrome = 0;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.#fence = new AccessFence(core.dmaRead, core.dmaWrite);
-    this.#readOffset = core.allocateSram(KEY_STEP_BYTES_MAX);
-    this.#writeOffset = core.allocateSram(KEY_STEP_BYTES_MAX);
+  constructor(setup: KeyUnitSetup) {
+    this.#domain = setup.domain;
+    this.#config = setup.config;
+    this.#dmaRead = setup.dmaRead;
+    this.#dmaWrite = setup.dmaWrite;
+    this.#qps = setup.qps;
+    this.#sram = setup.sram;
+    this.#stores = { icm: setup.icm, translator: setup.translator };
+    this.#fence = new AccessFence(setup.dmaRead, setup.dmaWrite);
+    this.#readOffset = setup.allocateSram(KEY_STEP_BYTES_MAX);
+    this.#writeOffset = setup.allocateSram(KEY_STEP_BYTES_MAX);
     const trafficClass = TrafficClass.translation;
-    this.#readRequester = core.dmaRead.addRequester(
+    this.#readRequester = setup.dmaRead.addRequester(
       { name: 'keyRead', trafficClass, fifoDepth: 1, weight: 4 },
       { done: (epoch, status, cycle) => this.#readDone(epoch, status, cycle) },
     );
-    this.#writeRequester = core.dmaWrite.addRequester(
+    this.#writeRequester = setup.dmaWrite.addRequester(
       { name: 'keyWrite', trafficClass, fifoDepth: 1 },
       { done: (epoch, cycle) => this.#writeDone(epoch, cycle) },
     );
     this.#waiting = new Fifo({
       name: 'QPs with an operation on keys',
-      capacity: core.qps.slotCount,
+      capacity: setup.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect(ports: KeyUnitPorts): void {
@@ -162,7 +195,7 @@ export class KeyUnit {
   /** The command has ended. */
   release(): void {
     this.#isClaimed = false;
-    this.#wake(this.#core.domain.cycle + 1);
+    this.#wake(this.#domain.cycle + 1);
   }
 
   /** True while an operation of the QP is carried out. */
@@ -204,7 +237,7 @@ export class KeyUnit {
   }
 
   #wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   #run(cycle: Cycles): void {
@@ -241,14 +274,14 @@ export class KeyUnit {
     this.#remote = RUNNING;
     this.#pair = this.#remotePair;
     this.#request = noRecord;
-    this.#steps = invalidate(this.#core, this.#remotePair!, this.#remotePd, this.#remoteKey, true);
+    this.#steps = invalidate(this.#stores, this.#remotePair!, this.#remotePd, this.#remoteKey, true);
   }
 
   /** False: the work request was flushed meanwhile. */
   #beginLocal(): boolean {
     const slot = this.#waiting.pop();
     this.#isWaiting[slot] = 0;
-    const pair = this.#core.qps.rows[slot]!;
+    const pair = this.#qps.rows[slot]!;
     const request = pair.recordTail;
     if (
       request === noRecord ||
@@ -265,10 +298,11 @@ export class KeyUnit {
   }
 
   #operation(pair: QueuePair, { opcode, keyRequest }: SendRecord): KeySteps<void> {
-    if (opcode === WqeOpcode.LOCAL_INVAL) return invalidate(this.#core, pair, pair.pd, keyRequest.key, false);
+    if (opcode === WqeOpcode.LOCAL_INVAL)
+      return invalidate(this.#stores, pair, pair.pd, keyRequest.key, false);
     return opcode === WqeOpcode.FMR
-      ? fastRegister(this.#core, pair, keyRequest)
-      : bindWindow(this.#core, pair, keyRequest);
+      ? fastRegister(this.#stores, pair, keyRequest)
+      : bindWindow(this.#stores, pair, keyRequest);
   }
 
   /** Carries the operation on to its next wait, or to its end. */
@@ -297,20 +331,26 @@ export class KeyUnit {
   #read(address: number, lengthBytes: number, cycle: Cycles): void {
     this.#readBytes = lengthBytes;
     this.account.stall(cycle, STALL_DMA_READ);
-    this.#core.dmaRead.request(this.#readRequester, address, lengthBytes, this.#readOffset, this.#epoch);
+    this.#dmaRead.request(this.#readRequester, address, lengthBytes, this.#readOffset, this.#epoch);
   }
 
   #write(address: number, bytes: Uint8Array, cycle: Cycles): void {
-    const { sram, dmaWrite } = this.#core;
-    sram.set(bytes, this.#writeOffset);
+    this.#sram.set(bytes, this.#writeOffset);
     this.account.stall(cycle, STALL_DMA_WRITE);
-    dmaWrite.request(this.#writeRequester, address, bytes.length, sram, this.#writeOffset, this.#epoch);
+    this.#dmaWrite.request(
+      this.#writeRequester,
+      address,
+      bytes.length,
+      this.#sram,
+      this.#writeOffset,
+      this.#epoch,
+    );
   }
 
   #readDone(epoch: number, status: number, cycle: Cycles): void {
     if (epoch !== this.#epoch) return;
     const from = this.#readOffset;
-    this.#input = status === 0 ? this.#core.sram.slice(from, from + this.#readBytes) : undefined;
+    this.#input = status === 0 ? this.#sram.slice(from, from + this.#readBytes) : undefined;
     this.#goOn(cycle);
   }
 
@@ -333,7 +373,7 @@ export class KeyUnit {
   }
 
   #serve(cycle: Cycles): void {
-    const { keyOperationCycles } = this.#core.config;
+    const { keyOperationCycles } = this.#config;
     this.account.serve(cycle, keyOperationCycles);
     this.#wake(cycle + keyOperationCycles);
   }

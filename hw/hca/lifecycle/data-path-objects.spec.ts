@@ -30,7 +30,7 @@ describe('CLOSE_HCA in the middle of traffic', () => {
             if (isQuiescent || !control.isQuiescent()) return;
             isQuiescent = true;
             control.resetAll();
-            const { qps, cqs } = bench.a.dataPath.core;
+            const { qps, cqs } = bench.a.dataPath.parts;
             for (const slot of qps.liveSlots()) qps.free(slot);
             for (const slot of cqs.liveSlots()) cqs.free(slot);
           });
@@ -70,12 +70,12 @@ describe('a reset in the middle of traffic', () => {
         reads.reset(domain.cycle);
         writes.reset(domain.cycle);
         dataPath.control.resetAll();
-        const { qps, cqs } = dataPath.core;
+        const { qps, cqs } = dataPath.parts;
         for (const slot of qps.liveSlots()) qps.free(slot);
         for (const slot of cqs.liveSlots()) cqs.free(slot);
       });
       await bench.run(1);
-      expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);
+      expect(dataPath.parts.records.freeCount).toBe(dataPath.parts.records.capacity);
     }
   });
 });
@@ -87,7 +87,7 @@ describe('an object that is destroyed', () => {
     bench.b.events.hasRoom = false;
     // A WRITE with a wrong key fails the peer's QP, with an event.
     const remote = { address: target.address, key: target.key + 1 };
-    const [slot] = bench.b.dataPath.core.qps.liveSlots();
+    const [slot] = bench.b.dataPath.parts.qps.liveSlots();
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 8)], remote });
     await bench.until(() => aCq.drain().length > 0, 50);
     bench.b.act(() => control.qpDestroyed(slot!));

@@ -4,19 +4,39 @@
  * keeps state for is created or destroyed.
  */
 import { QpState } from '../../../abi/index.ts';
-import type { Wakeable } from '../../../sim/index.ts';
+import type { ClockDomain, Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DataPathControl } from '../commands/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
-import type { HcaCore } from '../core.ts';
 import type { AsyncEvents } from '../events/index.ts';
-import { type KeyEntry, type KeySteps, type KeyUnit, releaseRegion } from '../keys/index.ts';
-import { AccessFence, DmaFence } from '../memory/index.ts';
-import { type CqSlot, noLine, noRecord, type QpSlot, type SrqSlot, XRC_SERVICE } from '../objects/index.ts';
+import { type KeyEntry, type KeySteps, type KeyStores, type KeyUnit, releaseRegion } from '../keys/index.ts';
+import {
+  AccessFence,
+  type ContextCache,
+  type ContextUser,
+  DmaFence,
+  type DmaReads,
+  type DmaWrites,
+  type IcmMap,
+  type PageFaults,
+  type Translator,
+} from '../memory/index.ts';
+import {
+  type CqSlot,
+  type CqTable,
+  noLine,
+  noRecord,
+  type QpSlot,
+  type QpTable,
+  type SrqSlot,
+  type SrqTable,
+  XRC_SERVICE,
+} from '../objects/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 import type { RequestCompletion, Requester, RetryTimers } from '../requester/index.ts';
 import type { ResponseEngine } from '../responder/index.ts';
 import { PARKED_DRAINING, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
+import type { DiagnosticCounters } from '../statistics/index.ts';
 import type { Flusher } from './flusher.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
 
@@ -39,17 +59,54 @@ export interface DataPathObjectPorts {
   readonly errors: QueuePairErrors;
 }
 
+/** Parts of the device that {@link DataPathObjects} uses. */
+export interface DataPathObjectsSetup {
+  readonly domain: ClockDomain;
+  readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly qps: QpTable;
+  readonly cqs: CqTable;
+  readonly srqs: SrqTable;
+  readonly translator: Translator;
+  readonly pageFaults: PageFaults;
+  readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
+  readonly cqcCache: ContextCache<ContextUser<'cqc'>>;
+  readonly srqcCache: ContextCache<ContextUser<'srqc'>>;
+  readonly diagnostics: DiagnosticCounters;
+}
+
 export class DataPathObjects implements DataPathControl {
-  readonly #core: HcaCore;
+  readonly #domain: ClockDomain;
+  readonly #qps: QpTable;
+  readonly #cqs: CqTable;
+  readonly #srqs: SrqTable;
+  readonly #translator: Translator;
+  readonly #pageFaults: PageFaults;
+  readonly #qpcCache: ContextCache<ContextUser<'qpc'>>;
+  readonly #cqcCache: ContextCache<ContextUser<'cqc'>>;
+  readonly #srqcCache: ContextCache<ContextUser<'srqc'>>;
+  readonly #diagnostics: DiagnosticCounters;
+  readonly #stores: KeyStores;
   #ports!: DataPathObjectPorts;
   readonly #fence: AccessFence;
   readonly #icmFence: DmaFence;
   /** All DMA but that of commands. */
   readonly #everything: DmaFence;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    const { dmaRead, dmaWrite } = core;
+  constructor(setup: DataPathObjectsSetup) {
+    this.#domain = setup.domain;
+    this.#qps = setup.qps;
+    this.#cqs = setup.cqs;
+    this.#srqs = setup.srqs;
+    this.#translator = setup.translator;
+    this.#pageFaults = setup.pageFaults;
+    this.#qpcCache = setup.qpcCache;
+    this.#cqcCache = setup.cqcCache;
+    this.#srqcCache = setup.srqcCache;
+    this.#diagnostics = setup.diagnostics;
+    this.#stores = { icm: setup.icm, translator: setup.translator };
+    const { dmaRead, dmaWrite } = setup;
     const { context, translation, command } = TrafficClass;
     this.#fence = new AccessFence(dmaRead, dmaWrite);
     this.#icmFence = new DmaFence(dmaRead, dmaWrite, [context, translation]);
@@ -67,22 +124,21 @@ export class DataPathObjects implements DataPathControl {
   }
 
   qpCreated(slot: QpSlot): void {
-    this.#core.qps.create(slot);
-    this.#core.translator.forgetMtt();
-    this.#core.qpcCache.forget(slot);
+    this.#qps.create(slot);
+    this.#translator.forgetMtt();
+    this.#qpcCache.forget(slot);
     this.#ports.responses.open(slot);
     this.#ports.timers.forget(slot);
     this.#ports.flusher.forget(slot);
-    this.#core.pageFaults.forget(slot);
+    this.#pageFaults.forget(slot);
     this.#ports.receives.open(slot);
   }
 
   qpModified(slot: QpSlot, previousState: number): void {
-    const { qps, domain } = this.#core;
-    qps.load(slot, previousState);
-    const pair = qps.rows[slot]!;
+    this.#qps.load(slot, previousState);
+    const pair = this.#qps.rows[slot]!;
     const state = pair.state;
-    const cycle = domain.cycle;
+    const cycle = this.#domain.cycle;
     if (state === QpState.RTR && previousState === QpState.INIT) {
       const queue = this.#ports.receives.queueOf(slot);
       if (queue === slot) this.#ports.receives.prefetch(queue, cycle);
@@ -93,13 +149,12 @@ export class DataPathObjects implements DataPathControl {
   }
 
   qpToError(slot: QpSlot): void {
-    this.#ports.errors.fail(slot, this.#core.domain.cycle);
+    this.#ports.errors.fail(slot, this.#domain.cycle);
     this.#ports.responses.dropRequests(slot);
   }
 
   qpDestroyed(slot: QpSlot): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[slot]!;
+    const pair = this.#qps.rows[slot]!;
     pair.state = QpState.RST;
     pair.sendGeneration++;
     this.#ports.scheduler.remove(pair);
@@ -108,24 +163,24 @@ export class DataPathObjects implements DataPathControl {
     this.#ports.responses.drop(slot);
     this.#ports.timers.forget(slot);
     this.#ports.flusher.forget(slot);
-    this.#core.pageFaults.forget(slot);
+    this.#pageFaults.forget(slot);
     this.#ports.receives.close(slot);
-    this.#ports.wqeFetch.release(pair, this.#core.domain.cycle);
+    this.#ports.wqeFetch.release(pair, this.#domain.cycle);
     const line = pair.wqeLine;
     if (line !== noLine && line.isFetching === 0) line.free();
     pair.wqeLine = noLine;
-    this.#core.qpcCache.forget(slot);
-    this.#ports.requester.wake(this.#core.domain.cycle + 1);
-    this.#ports.receiver.wake(this.#core.domain.cycle + 1);
+    this.#qpcCache.forget(slot);
+    this.#ports.requester.wake(this.#domain.cycle + 1);
+    this.#ports.receiver.wake(this.#domain.cycle + 1);
   }
 
   qpSync(slot: QpSlot): void {
-    this.#core.qps.sync(slot);
+    this.#qps.sync(slot);
   }
 
   qpIsBusy(slot: QpSlot): boolean {
     return (
-      this.#core.qps.rows[slot]!.inPipelineCount > 0 ||
+      this.#qps.rows[slot]!.inPipelineCount > 0 ||
       this.#ports.requester.isServing(slot) ||
       this.#ports.receiver.isServing(slot) ||
       this.#ports.responses.isBusy(slot) ||
@@ -136,14 +191,13 @@ export class DataPathObjects implements DataPathControl {
   }
 
   qpIsDraining(slot: QpSlot): boolean {
-    const { qps } = this.#core;
-    const pair = qps.rows[slot]!;
+    const pair = this.#qps.rows[slot]!;
     const isWorking = pair.recordHead !== noRecord || pair.inPipelineCount > 0;
     return pair.state === QpState.SQD && isWorking;
   }
 
   qpIsInError(slot: QpSlot): boolean {
-    const { state } = this.#core.qps.rows[slot]!;
+    const { state } = this.#qps.rows[slot]!;
     return state === QpState.ERR || state === QpState.SQER;
   }
 
@@ -152,28 +206,28 @@ export class DataPathObjects implements DataPathControl {
   }
 
   cqCreated(slot: CqSlot): void {
-    this.#core.cqs.create(slot);
-    this.#core.translator.forgetMtt();
-    this.#core.cqcCache.forget(slot);
+    this.#cqs.create(slot);
+    this.#translator.forgetMtt();
+    this.#cqcCache.forget(slot);
   }
 
   cqDestroyed(slot: CqSlot): void {
-    this.#core.cqs.rows[slot]!.armState = 0;
-    this.#core.cqcCache.forget(slot);
+    this.#cqs.rows[slot]!.armState = 0;
+    this.#cqcCache.forget(slot);
   }
 
   cqResized(slot: CqSlot, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void {
-    this.#core.cqs.load(slot);
-    this.#core.translator.forgetMtt();
+    this.#cqs.load(slot);
+    this.#translator.forgetMtt();
     this.#ports.completions.postResize(slot, oldLogSize, 2 ** (12 + oldLogPageSize), oldMttAddress);
   }
 
   cqModerated(slot: CqSlot): void {
-    this.#core.cqs.load(slot);
+    this.#cqs.load(slot);
   }
 
   cqSync(slot: CqSlot): void {
-    this.#core.cqs.sync(slot);
+    this.#cqs.sync(slot);
   }
 
   cqIsBusy(slot: CqSlot): boolean {
@@ -185,19 +239,19 @@ export class DataPathObjects implements DataPathControl {
   }
 
   srqCreated(slot: SrqSlot): void {
-    this.#core.srqs.load(slot);
-    this.#core.translator.forgetMtt();
-    this.#core.srqcCache.forget(slot);
+    this.#srqs.load(slot);
+    this.#translator.forgetMtt();
+    this.#srqcCache.forget(slot);
     this.#ports.receives.open(this.#ports.receives.srqQueue(slot));
   }
 
   srqDestroyed(slot: SrqSlot): void {
     this.#ports.receives.close(this.#ports.receives.srqQueue(slot));
-    this.#core.srqcCache.forget(slot);
+    this.#srqcCache.forget(slot);
   }
 
   srqArmed(slot: SrqSlot): void {
-    this.#core.srqs.load(slot);
+    this.#srqs.load(slot);
   }
 
   /** A completion that names the SRQ must not come when the number may be another one's. */
@@ -207,40 +261,39 @@ export class DataPathObjects implements DataPathControl {
     return (
       receives.isBusy(receives.srqQueue(slot)) ||
       !asyncEvents.isEmpty ||
-      completions.holdsReceiveOf(this.#core.srqs.numberOf[slot]!) ||
+      completions.holdsReceiveOf(this.#srqs.numberOf[slot]!) ||
       this.#targetsOf(slot).some(isServed)
     );
   }
 
   srqGone(slot: SrqSlot): void {
-    for (const target of this.#targetsOf(slot)) this.#core.qps.leaveQueue(target);
+    for (const target of this.#targetsOf(slot)) this.#qps.leaveQueue(target);
   }
 
   /** XRC targets whose last message was for this SRQ. */
   #targetsOf(slot: SrqSlot): QpSlot[] {
-    const { qps, srqs } = this.#core;
-    const srqn = srqs.numberOf[slot]!;
+    const srqn = this.#srqs.numberOf[slot]!;
     const isOf = (qp: QpSlot): boolean => {
-      const pair = qps.rows[qp]!;
+      const pair = this.#qps.rows[qp]!;
       return pair.serviceBits === XRC_SERVICE && pair.srqn === srqn;
     };
-    return [...qps.liveSlots()].filter(isOf);
+    return [...this.#qps.liveSlots()].filter(isOf);
   }
 
   srqSync(slot: SrqSlot): void {
-    this.#core.srqs.sync(slot);
+    this.#srqs.sync(slot);
   }
 
   mptChanged(index: number): void {
-    this.#core.translator.forgetMpt(index);
+    this.#translator.forgetMpt(index);
   }
 
   pagesChanged(): void {
-    this.#core.translator.forgetMtt();
+    this.#translator.forgetMtt();
   }
 
   translationChanged(): void {
-    this.#core.translator.forgetAll();
+    this.#translator.forgetAll();
   }
 
   beginFence(): void {
@@ -252,7 +305,7 @@ export class DataPathObjects implements DataPathControl {
   }
 
   pagesResumed(token: number, isRefused: boolean): boolean {
-    return this.#core.pageFaults.resume(token, isRefused, this.#core.domain.cycle);
+    return this.#pageFaults.resume(token, isRefused, this.#domain.cycle);
   }
 
   claimMpts(): boolean {
@@ -264,11 +317,11 @@ export class DataPathObjects implements DataPathControl {
   }
 
   releaseRegionOf(window: KeyEntry): KeySteps<void> {
-    return releaseRegion(this.#core, window);
+    return releaseRegion(this.#stores, window);
   }
 
   portChanged(_isUp: boolean): void {
-    this.#ports.transmitter.wake(this.#core.domain.cycle + 1);
+    this.#ports.transmitter.wake(this.#domain.cycle + 1);
   }
 
   beginIcmFence(): void {
@@ -280,7 +333,7 @@ export class DataPathObjects implements DataPathControl {
   }
 
   halt(): void {
-    for (const slot of this.#core.qps.liveSlots()) this.qpDestroyed(slot);
+    for (const slot of this.#qps.liveSlots()) this.qpDestroyed(slot);
   }
 
   isQuiescent(): boolean {
@@ -293,6 +346,6 @@ export class DataPathObjects implements DataPathControl {
   }
 
   get diagnostics(): DataPathControl['diagnostics'] {
-    return this.#core.diagnostics.counts;
+    return this.#diagnostics.counts;
   }
 }

@@ -49,7 +49,7 @@ describe('a QP that goes to error', () => {
         }
         await checkBystanders();
         await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
-        const { records } = bench.a.dataPath.core;
+        const { records } = bench.a.dataPath.parts;
         expect(records.freeCount).toBe(records.capacity);
       }
     });
@@ -70,7 +70,7 @@ describe('a QP that goes to error', () => {
       await bench.run(30);
       const rest = summaryOf(aCq.drain());
       expect(rest.filter((line) => line.startsWith('send'))).toEqual(['send 1: 0x5']);
-      expect(bench.a.dataPath.core.qps.rows[a.slot]!.state).toBe(QpState.ERR);
+      expect(bench.a.dataPath.parts.qps.rows[a.slot]!.state).toBe(QpState.ERR);
       expect(bench.a.dataPath.blocks.receives.consumedCounter(a.slot)).toBe(3);
     });
   }
@@ -124,7 +124,7 @@ describe('taking a QP away', () => {
         await bench.run(0.1);
         // What the command processor waits for before it frees the slot.
         await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
-        for (const qp of [a, b]) qp.node.dataPath.core.qps.free(qp.slot);
+        for (const qp of [a, b]) qp.node.dataPath.parts.qps.free(qp.slot);
         // CQEs on their way to memory when it went are there 1 us later; none comes after that.
         await bench.run(1);
         aCq.drain();
@@ -132,7 +132,7 @@ describe('taking a QP away', () => {
         await bench.run(100);
         expect([aCq.drain(), bCq.drain()]).toEqual([[], []]);
         for (const { dataPath, wire } of bench.nodes) {
-          expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);
+          expect(dataPath.parts.records.freeCount).toBe(dataPath.parts.records.capacity);
           expect(dataPath.blocks.transmitter.requests.isEmpty).toBe(true);
           expect(dataPath.blocks.transmitter.responses.isEmpty).toBe(true);
           expect(wire.receiveBufferedBytes).toBe(0);
@@ -245,15 +245,15 @@ describe('a reset of the data path', () => {
             reads.reset(domain.cycle);
             writes.reset(domain.cycle);
             dataPath.control.resetAll();
-            const { qps, cqs } = dataPath.core;
+            const { qps, cqs } = dataPath.parts;
             for (const slot of qps.liveSlots()) qps.free(slot);
             for (const slot of cqs.liveSlots()) cqs.free(slot);
           });
         await bench.run(20);
         for (const { dataPath, wire } of bench.nodes) {
-          expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);
-          expect(dataPath.core.lines.rows.every(({ qp }) => qp === -1)).toBe(true);
-          expect(dataPath.core.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
+          expect(dataPath.parts.records.freeCount).toBe(dataPath.parts.records.capacity);
+          expect(dataPath.parts.lines.rows.every(({ qp }) => qp === -1)).toBe(true);
+          expect(dataPath.parts.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
           expect(dataPath.blocks.transmitter.requests.isEmpty).toBe(true);
           expect(dataPath.blocks.transmitter.responses.isEmpty).toBe(true);
           expect(wire.receiveBufferedBytes).toBe(0);

@@ -11,20 +11,29 @@
 
 import { CqeSyndrome, controlSegment, QpState, wqeUnitBytes } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+  stallReasons,
+} from '../../../sim/index.ts';
 import type { CompletionWriter, PostedCompletion } from '../completion/index.ts';
-import type { HcaCore } from '../core.ts';
 import {
   ETHERNET_OPCODE_BASE,
   enlarged,
   noRecord,
   type QpSlot,
+  type QpTable,
   type QueuePair,
   wqeBlocksOf,
 } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 import type { RequestCompletion } from '../requester/index.ts';
 import type { WqeFetch } from '../send-queue/index.ts';
+import type { OperationLedger } from '../statistics/index.ts';
 
 const { ERR, SQER } = QpState;
 
@@ -47,10 +56,34 @@ const SLOT_BITS = 24;
 const SLOT_MASK = 2 ** SLOT_BITS - 1;
 const GENERATION_MASK = 0x7f;
 
+/** Reports of dwords of host memory that have changed: see hw/pcie/root-complex/word-monitor.ts. */
+export interface WordMonitors {
+  /** Requests a report when the big-endian dword at `address` differs from `word`; replaces the monitor of the same number. */
+  monitor(number: number, address: number, word: number): void;
+  endMonitor(number: number): void;
+}
+
+/** Parts of the device that {@link Flusher} uses. */
+export interface FlusherSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'errorFlushPollNs'>;
+  readonly monitors: WordMonitors;
+  readonly qps: QpTable;
+  readonly sramView: DataView;
+  readonly operations: OperationLedger;
+}
+
 export class Flusher {
   readonly account = new BlockAccount('flusher', stalls);
   flushedCount = 0;
-  readonly #core: HcaCore;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #config: FlusherSetup['config'];
+  readonly #monitors: WordMonitors;
+  readonly #qps: QpTable;
+  readonly #sramView: DataView;
+  readonly #operations: OperationLedger;
   #fetch!: WqeFetch;
   #receives!: ReceiveWqeFetch;
   #completions!: CompletionWriter;
@@ -72,20 +105,26 @@ export class Flusher {
   readonly #pollHandler: number;
   readonly #stage: number;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
+  constructor(setup: FlusherSetup) {
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#config = setup.config;
+    this.#monitors = setup.monitors;
+    this.#qps = setup.qps;
+    this.#sramView = setup.sramView;
+    this.#operations = setup.operations;
     this.#work = new Fifo({
       name: 'QPs to flush',
-      capacity: core.qps.slotCount,
+      capacity: setup.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
     this.#polled = new Fifo({
       name: 'QPs to look at again',
-      capacity: core.qps.slotCount,
+      capacity: setup.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
-    this.#pollHandler = core.lp.queue.addHandler((qp, generation) => this.#poll(qp, generation));
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#pollHandler = setup.lp.queue.addHandler((qp, generation) => this.#poll(qp, generation));
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect({ wqeFetch, receives, completions, completion }: FlusherPorts): void {
@@ -112,7 +151,7 @@ export class Flusher {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** Room for a completion became free. */
@@ -122,12 +161,12 @@ export class Flusher {
 
   /** True while send work requests of a QP whose send queue is in error are being flushed. */
   isFlushingSends(qp: QpSlot): boolean {
-    return this.#core.qps.rows[qp]!.state === SQER && this.#phase[qp] === PHASE_SEND;
+    return this.#qps.rows[qp]!.state === SQER && this.#phase[qp] === PHASE_SEND;
   }
 
   /** The QP, or its send queue, has just gone to error. */
   begin(qp: QpSlot, cycle: Cycles): void {
-    this.#core.qps.rows[qp]!.hasDoorbell = 1;
+    this.#qps.rows[qp]!.hasDoorbell = 1;
     this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
   }
@@ -143,7 +182,7 @@ export class Flusher {
     this.#phase[qp] = PHASE_NONE;
     if (this.#isMonitored[qp] !== 0) {
       this.#isMonitored[qp] = 0;
-      this.#core.monitors.endMonitor(this.#monitorOf(qp));
+      this.#monitors.endMonitor(this.#monitorOf(qp));
     }
     this.#generation[qp] = this.#generation[qp]! + 1;
   }
@@ -168,7 +207,7 @@ export class Flusher {
     this.#isQueued.fill(0);
     this.#isPolled.fill(0);
     this.#phase.fill(PHASE_NONE);
-    for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
+    for (const slot of this.#qps.liveSlots()) this.forget(slot);
   }
 
   #enter(qp: QpSlot, cycle: Cycles): void {
@@ -197,7 +236,7 @@ export class Flusher {
       return;
     }
     this.account.serve(cycle, 1);
-    const { state } = this.#core.qps.rows[qp]!;
+    const { state } = this.#qps.rows[qp]!;
     const isInError = state === ERR || state === SQER;
     const hasMore = isInError && this.#phase[qp] !== PHASE_NONE && this.#step(qp, cycle);
     if (!hasMore) {
@@ -223,8 +262,7 @@ export class Flusher {
   }
 
   #stepSend(qp: QpSlot, cycle: Cycles): boolean {
-    const { qps, sramView } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (pair.recordHead !== noRecord) {
       this.flushedCount++;
       this.#requests.flushHead(pair, cycle);
@@ -234,11 +272,10 @@ export class Flusher {
     this.#fetch.release(pair, cycle);
     if (line.validCount > 0) {
       const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
-      const opcode = controlSegment.fields.opcode.get(sramView, at);
+      const opcode = controlSegment.fields.opcode.get(this.#sramView, at);
       this.#postSend(pair, opcode, pair.sqCounter, cycle);
-      const { operations } = this.#core;
-      operations.flushedUnstarted(operations.operationOf(qp, opcode));
-      const blocks = blocksAt(pair, sramView, at);
+      this.#operations.flushedUnstarted(this.#operations.operationOf(qp, opcode));
+      const blocks = blocksAt(pair, this.#sramView, at);
       line.advance(blocks);
       pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;
       return true;
@@ -255,8 +292,7 @@ export class Flusher {
 
   /** The receive WQE of a message half received or refused, then a poll of how many are posted. */
   #beginReceive(qp: QpSlot, cycle: Cycles): boolean {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.messageKind = 0;
     if (pair.hasReceiveWqe === 1) {
       pair.hasReceiveWqe = 0;
@@ -287,25 +323,24 @@ export class Flusher {
   #stepReceive(qp: QpSlot, cycle: Cycles): boolean {
     if (this.#receives.knownAvailable(qp) > 0) {
       const counter = this.#receives.consumeUnseen(qp);
-      this.#postReceive(this.#core.qps.rows[qp]!, counter, cycle);
+      this.#postReceive(this.#qps.rows[qp]!, counter, cycle);
       return true;
     }
     // A doorbell that came meanwhile found the QP busy with its receives.
-    if (this.#core.qps.rows[qp]!.hasDoorbell === 1) {
+    if (this.#qps.rows[qp]!.hasDoorbell === 1) {
       this.#phase[qp] = PHASE_SEND;
       return true;
     }
     this.#phase[qp] = PHASE_NONE;
     this.#isMonitored[qp] = 1;
-    const { doorbellRecord } = this.#core.qps.rows[qp]!;
-    this.#core.monitors.monitor(this.#monitorOf(qp), doorbellRecord, this.#receives.recordWord(qp));
+    const { doorbellRecord } = this.#qps.rows[qp]!;
+    this.#monitors.monitor(this.#monitorOf(qp), doorbellRecord, this.#receives.recordWord(qp));
     return false;
   }
 
   #schedulePoll(qp: QpSlot): void {
-    const { lp, config } = this.#core;
-    lp.queue.schedule(
-      lp.nowPs + config.errorFlushPollNs * 1000,
+    this.#lp.queue.schedule(
+      this.#lp.nowPs + this.#config.errorFlushPollNs * 1000,
       this.#pollHandler,
       qp,
       this.#generation[qp]!,
@@ -314,8 +349,7 @@ export class Flusher {
 
   #poll(qp: QpSlot, generation: number): void {
     if (generation !== this.#generation[qp] || this.#isPolled[qp] !== 0) return;
-    const { domain, lp } = this.#core;
-    const cycle = domain.clock.cycleAfter(lp.nowPs) + 1;
+    const cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + 1;
     this.#isPolled[qp] = 1;
     this.#polled.push(qp, cycle);
     this.wake(cycle);
@@ -323,7 +357,7 @@ export class Flusher {
 
   #examine(qp: QpSlot, cycle: Cycles): void {
     this.#isPolled[qp] = 0;
-    if (this.#core.qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
+    if (this.#qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
     this.#phase[qp] = PHASE_SEND;
     this.#queue(qp, cycle);
   }

@@ -7,13 +7,15 @@
 
 import { CqErrorSyndrome, CqeSyndrome, EventType, QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import type { HcaCore } from '../core.ts';
+import type { LogicalProcess } from '../../../sim/index.ts';
 import type { AsyncEvents } from '../events/index.ts';
 import {
   type CqSlot,
+  type CqTable,
   ENDED_BY_TIMEOUT,
   noRecord,
   type QpSlot,
+  type QpTable,
   type QueuePair,
   type SendRecord,
   UC_OPCODE_BASE,
@@ -22,6 +24,7 @@ import {
 } from '../objects/index.ts';
 import type { Acknowledgements, RetryTimers } from '../requester/index.ts';
 import { PARKED_ERROR, PARKED_PAGE_FAULT, type SendScheduler } from '../send-queue/index.ts';
+import type { DiagnosticCounters } from '../statistics/index.ts';
 import type { Flusher } from './flusher.ts';
 import type { RequestEnds } from './request-ends.ts';
 
@@ -34,12 +37,26 @@ export interface QueuePairErrorPorts {
   readonly asyncEvents: AsyncEvents;
 }
 
+/** Parts of the device that {@link QueuePairErrors} uses. */
+export interface QueuePairErrorsSetup {
+  readonly lp: LogicalProcess;
+  readonly qps: QpTable;
+  readonly cqs: CqTable;
+  readonly diagnostics: DiagnosticCounters;
+}
+
 export class QueuePairErrors {
-  readonly #core: HcaCore;
+  readonly #lp: LogicalProcess;
+  readonly #qps: QpTable;
+  readonly #cqs: CqTable;
+  readonly #diagnostics: DiagnosticCounters;
   #ports!: QueuePairErrorPorts;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
+  constructor(setup: QueuePairErrorsSetup) {
+    this.#lp = setup.lp;
+    this.#qps = setup.qps;
+    this.#cqs = setup.cqs;
+    this.#diagnostics = setup.diagnostics;
   }
 
   connect(ports: QueuePairErrorPorts): void {
@@ -51,12 +68,11 @@ export class QueuePairErrors {
    * it sees the NAK behind them; and both queues are flushed.
    */
   fail(qp: QpSlot, cycle: Cycles): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (pair.state === QpState.ERR) return;
     this.#stopSending(pair, QpState.ERR);
     if (pair.srqn !== -1 && pair.serviceBits !== XRC_SERVICE)
-      this.#ports.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
+      this.#ports.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, this.#qps.numberOf[qp]!, 0, cycle);
     this.#ports.flusher.begin(qp, cycle);
   }
 
@@ -65,7 +81,7 @@ export class QueuePairErrors {
    * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1).
    */
   sendFailed(qp: QpSlot, cycle: Cycles): void {
-    const pair = this.#core.qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     const { opcodeBase } = pair;
     if (opcodeBase !== UC_OPCODE_BASE && opcodeBase !== UD_OPCODE_BASE) return this.fail(qp, cycle);
     if (pair.state === QpState.ERR || pair.state === QpState.SQER) return;
@@ -74,31 +90,28 @@ export class QueuePairErrors {
   }
 
   refused(qp: QpSlot, eventType: number, cycle: Cycles): void {
-    if (eventType !== 0) this.#ports.asyncEvents.post(eventType, this.#core.qps.numberOf[qp]!, 0, cycle);
+    if (eventType !== 0) this.#ports.asyncEvents.post(eventType, this.#qps.numberOf[qp]!, 0, cycle);
     this.fail(qp, cycle);
   }
 
   communicationEstablished(qp: QpSlot, cycle: Cycles): void {
-    const { qps } = this.#core;
-    if (qps.rows[qp]!.state === QpState.RTR)
-      this.#ports.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
+    if (this.#qps.rows[qp]!.state === QpState.RTR)
+      this.#ports.asyncEvents.post(EventType.COMM_EST, this.#qps.numberOf[qp]!, 0, cycle);
   }
 
   cqFailed(cq: CqSlot, syndrome: number, cycle: Cycles): void {
-    const { qps, cqs } = this.#core;
-    const cqn = cqs.numberOf[cq]!;
-    if (syndrome === CqErrorSyndrome.OVERRUN) this.#core.diagnostics.count('cqOverflow');
+    const cqn = this.#cqs.numberOf[cq]!;
+    if (syndrome === CqErrorSyndrome.OVERRUN) this.#diagnostics.count('cqOverflow');
     this.#ports.asyncEvents.post(EventType.CQ_ERROR, cqn, syndrome, cycle);
-    for (const qp of qps.liveSlots()) {
-      const pair = qps.rows[qp]!;
+    for (const qp of this.#qps.liveSlots()) {
+      const pair = this.#qps.rows[qp]!;
       if (pair.sendCqn === cqn || pair.receiveCqn === cqn) this.fail(qp, cycle);
     }
   }
 
   /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
   queueFailed(qp: QpSlot, cycle: Cycles): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.wqeLine.mayHaveMore = 0;
     if (pair.state === QpState.ERR) this.#ports.flusher.resume(qp, cycle);
     else this.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
@@ -115,13 +128,12 @@ export class QueuePairErrors {
   }
 
   ackTimedOut(qp: QpSlot, cycle: Cycles): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (pair.state === QpState.ERR || pair.recordHead === noRecord) return;
     if (pair.parkedFor === PARKED_PAGE_FAULT) {
       // The answer is not late: we have dropped it, or have not sent what it is for.
-      pair.lastProgressPs = this.#core.lp.nowPs;
-      this.#ports.timers.sent(pair, this.#core.lp.nowPs);
+      pair.lastProgressPs = this.#lp.nowPs;
+      this.#ports.timers.sent(pair, this.#lp.nowPs);
       return;
     }
     if (pair.retriesLeft === 0) {
@@ -130,7 +142,7 @@ export class QueuePairErrors {
       return;
     }
     pair.retriesLeft--;
-    pair.lastProgressPs = this.#core.lp.nowPs;
+    pair.lastProgressPs = this.#lp.nowPs;
     const psn = (pair.lastAckedPsn + 1) & 0xffffff;
     this.#ports.acknowledgements.goBack(pair, psn, cycle, ENDED_BY_TIMEOUT);
   }

@@ -4,9 +4,9 @@
  */
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
-import type { HcaCore } from '../core.ts';
-import type { QueuePair, SendRecord } from '../objects/index.ts';
+import type { QueuePair, SendRecord, SendRecords } from '../objects/index.ts';
 import type { RequestCompletion, Requester } from '../requester/index.ts';
+import type { OperationLedger } from '../statistics/index.ts';
 
 /** Blocks that may wait for room for a CQE. */
 interface CompletionWaiter {
@@ -20,14 +20,22 @@ export interface RequestEndPorts {
   readonly flusher: CompletionWaiter;
 }
 
+/** Parts of the device that {@link RequestEnds} uses. */
+export interface RequestEndsSetup {
+  readonly records: SendRecords;
+  readonly operations: OperationLedger;
+}
+
 export class RequestEnds {
-  readonly #core: HcaCore;
+  readonly #records: SendRecords;
+  readonly #operations: OperationLedger;
   #ports!: RequestEndPorts;
   /** QPs whose oldest request waits for room for its CQE. */
   readonly #waitingForCompletion = new Set<QueuePair>();
 
-  constructor(core: HcaCore) {
-    this.#core = core;
+  constructor(setup: RequestEndsSetup) {
+    this.#records = setup.records;
+    this.#operations = setup.operations;
   }
 
   connect(ports: RequestEndPorts): void {
@@ -36,14 +44,14 @@ export class RequestEnds {
 
   /** The CQE of a request has left. */
   cqeIssued(record: number, cycle: Cycles): void {
-    const request = this.#core.records.rows[record]!;
-    this.#core.operations.completed(request, cycle, false);
+    const request = this.#records.rows[record]!;
+    this.#operations.completed(request, cycle, false);
     this.#release(request, cycle);
   }
 
   /** A request has ended for which no CQE was asked. */
   completedSilently(request: SendRecord, cycle: Cycles): void {
-    this.#core.operations.completed(request, cycle, true);
+    this.#operations.completed(request, cycle, true);
     this.#release(request, cycle);
   }
 
@@ -75,7 +83,7 @@ export class RequestEnds {
 
   /** The CQE of a request has no CQ and is discarded. */
   cqeDiscarded(record: number, cycle: Cycles): void {
-    this.#release(this.#core.records.rows[record]!, cycle);
+    this.#release(this.#records.rows[record]!, cycle);
   }
 
   reset(): void {
@@ -87,7 +95,7 @@ export class RequestEnds {
   }
 
   #release(request: SendRecord, cycle: Cycles): void {
-    this.#core.records.release(request);
+    this.#records.release(request);
     this.#ports.requester.recordFreed(cycle);
   }
 }

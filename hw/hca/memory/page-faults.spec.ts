@@ -129,7 +129,7 @@ describe('a page that is not there', () => {
       const before = pattern(101, 16_384);
       expect(region.read(0, BYTES + 8)).toEqual(before.subarray(0, BYTES + 8));
       expect(remote.read(BYTES, 1)[0]).toBe((before[BYTES]! + 9) & 0xff);
-      expect(bench.a.dataPath.core.violations.report()).toEqual({});
+      expect(bench.a.dataPath.parts.violations.report()).toEqual({});
     });
 
     it(`fails the packet when the driver refuses it${where}`, async () => {
@@ -152,7 +152,7 @@ describe('a page that is not there', () => {
 
   it('is asked for once, however often its QP begins anew before there is room for the event', async () => {
     const { bench } = await scene();
-    const { pageFaults } = bench.a.dataPath.core;
+    const { pageFaults } = bench.a.dataPath.parts;
     const { requestCount } = pageFaults;
     bench.a.act(() => {
       const { cycle } = bench.a.domain;

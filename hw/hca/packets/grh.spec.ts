@@ -81,14 +81,14 @@ describe('a connection with a GRH', () => {
       const { bench, a, aCq } = await pairWithGrh(change);
       a.send({ opcode: WqeOpcode.SEND, segments: [] });
       await bench.until(() => aCq.poll()?.syndrome === CqeSyndrome.TRANSPORT_RETRY_EXC_ERR);
-      expect(bench.b.dataPath.core.violations.report()).toEqual({ packetForeignGid: 8 });
+      expect(bench.b.dataPath.parts.violations.report()).toEqual({ packetForeignGid: 8 });
     }
     const { bench, b, bCq } = await pairWithGrh();
     bench.a.act(() =>
       bench.a.port.inject({ opcode: Opcode.RC_SEND_ONLY, qpn: b.qpn, psn: 5 }, bench.a.lp.nowPs),
     );
     await bench.run(10);
-    expect(bench.b.dataPath.core.violations.report()).toEqual({ packetForeignGid: 1 });
+    expect(bench.b.dataPath.parts.violations.report()).toEqual({ packetForeignGid: 1 });
     expect(bCq.poll()).toBeUndefined();
   });
 

@@ -138,7 +138,7 @@ describe('two QPs of one HCA', () => {
     await bench.run(5);
     bench.b.act(() => bench.b.port.inject({ ...packet, lids: (2 << 16) | 9 }, bench.b.lp.nowPs));
     await bench.run(5);
-    expect(bench.a.dataPath.core.violations.report()).toEqual({ packetForeignLid: 1 });
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({ packetForeignLid: 1 });
     expect(rightCq.poll()).toBeUndefined();
     bench.b.act(() => bench.b.port.inject({ ...packet, lids: (2 << 16) | 1 }, bench.b.lp.nowPs));
     await bench.until(() => rightCq.poll() !== undefined);

@@ -63,7 +63,9 @@ export class Loopback {
   freeCycle = 0;
   #ports!: LoopbackPorts;
 
-  constructor(config: HcaConfig) {
+  constructor(
+    config: Pick<HcaConfig, 'loopbackBufferPackets' | 'loopbackBytesPerCycle' | 'loopbackLatencyCycles'>,
+  ) {
     this.capacity = config.loopbackBufferPackets;
     this.#bytesPerCycle = config.loopbackBytesPerCycle;
     this.#latencyCycles = config.loopbackLatencyCycles;

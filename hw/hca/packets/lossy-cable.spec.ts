@@ -49,7 +49,7 @@ describe('reliable connections', () => {
       expect(fired[0]).toBeGreaterThan(10);
       for (const { events, dataPath } of bench.nodes) {
         expect(events.lines).toEqual([]);
-        expect(dataPath.core.violations.report()).toEqual({});
+        expect(dataPath.parts.violations.report()).toEqual({});
       }
     },
   );

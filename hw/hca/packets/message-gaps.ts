@@ -30,6 +30,9 @@ const writeEnds: readonly number[] = [
 ];
 const readEnds: readonly number[] = [RC_RDMA_READ_RESPONSE_ONLY, RC_RDMA_READ_RESPONSE_LAST];
 
+/** Gaps after messages, by kind. */
+export type MessageGapsConfig = Pick<HcaConfig, 'writeGapCycles' | 'sendGapCycles' | 'readGapCycles'>;
+
 export class MessageGaps {
   /** Whether there are any. */
   readonly areThere: boolean;
@@ -37,7 +40,7 @@ export class MessageGaps {
   readonly #begins: Uint8Array;
   readonly #gapCycles: Int32Array;
 
-  constructor(config: HcaConfig) {
+  constructor(config: MessageGapsConfig) {
     const { writeGapCycles, sendGapCycles, readGapCycles } = config;
     this.areThere = writeGapCycles + sendGapCycles + readGapCycles > 0;
     this.#begins = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) =>

@@ -12,7 +12,14 @@
  */
 
 import { BlockCopier, type Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  type LogicalProcess,
+  NOT_STALLED,
+  stallReasons,
+} from '../../../sim/index.ts';
 import {
   ADDRESS_TOP_SHIFT,
   bytesBeforeGrh,
@@ -42,19 +49,23 @@ import {
   WORD_RKEY,
   xrcethWord,
 } from '../../../wire/index.ts';
-import type { HcaCore } from '../core.ts';
+import type { DmaReads } from '../memory/index.ts';
 import {
   ETHERNET_OPCODE_BASE,
   noRecord,
+  type QpTable,
   type QueuePair,
   type SendRecord,
   type SendRecords,
   UD_OPCODE_BASE,
   XRC_SERVICE,
 } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
+import type { EthernetAttachment } from '../port/index.ts';
+import type { RoceLink } from '../roce/index.ts';
 import { buildGrh, isLoopbackPath, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
-import { MessageGaps } from './message-gaps.ts';
+import { MessageGaps, type MessageGapsConfig } from './message-gaps.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
 import { isOwnLid, type PortAddress, type RoceTables } from './port-address.ts';
@@ -103,13 +114,37 @@ interface PacketSource {
   slotFreed(cycle: Cycles): void;
 }
 
+/** Parts of the device that {@link Transmitter} uses. */
+export interface TransmitterSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: MessageGapsConfig &
+    Pick<HcaConfig, 'transmitPacketCycles' | 'transmitBytesPerCycle' | 'responseBurstPackets'>;
+  readonly dmaRead: DmaReads;
+  readonly port: PacketPort;
+  readonly address: PortAddress;
+  readonly ethernet: EthernetAttachment | undefined;
+  readonly qps: QpTable;
+  readonly sram: Uint8Array;
+  readonly records: SendRecords;
+  readonly requestPackets: PacketQueue;
+  readonly responsePackets: PacketQueue;
+  readonly loopback: Loopback;
+  readonly roceLink: RoceLink;
+}
+
 export class Transmitter {
   readonly account: BlockAccount;
   repeatedPacketCount = 0;
   droppedPacketCount = 0;
   readonly requests: PacketQueue;
   readonly responses: PacketQueue;
-  readonly #core: HcaCore;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #dmaRead: DmaReads;
+  readonly #ethernet: EthernetAttachment | undefined;
+  readonly #qps: QpTable;
+  readonly #roceLink: RoceLink;
   readonly #port: PacketPort;
   readonly #loopback: Loopback;
   readonly #address: PortAddress;
@@ -130,28 +165,32 @@ export class Transmitter {
   #responses!: TransmitterPorts['responses'];
   #errors!: TransmitterPorts['errors'];
 
-  constructor(core: HcaCore) {
-    const { port } = core;
-    this.account = new BlockAccount('transmitter', core.roceLink.isOn ? pausingStalls : stalls);
-    this.#core = core;
+  constructor(setup: TransmitterSetup) {
+    const { port } = setup;
+    this.account = new BlockAccount('transmitter', setup.roceLink.isOn ? pausingStalls : stalls);
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#dmaRead = setup.dmaRead;
+    this.#ethernet = setup.ethernet;
+    this.#qps = setup.qps;
+    this.#roceLink = setup.roceLink;
     this.#port = port;
-    this.#loopback = core.loopback;
-    this.#address = core.address;
-    this.#records = core.records;
-    this.#sram = core.sram;
-    this.#packetCycles = core.config.transmitPacketCycles;
-    this.#bytesPerCycle = core.config.transmitBytesPerCycle;
-    this.#gaps = new MessageGaps(core.config);
-    this.#responseBurstPackets = core.config.responseBurstPackets;
-    this.requests = core.requestPackets;
-    this.responses = core.responsePackets;
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#loopback = setup.loopback;
+    this.#address = setup.address;
+    this.#records = setup.records;
+    this.#sram = setup.sram;
+    this.#packetCycles = setup.config.transmitPacketCycles;
+    this.#bytesPerCycle = setup.config.transmitBytesPerCycle;
+    this.#gaps = new MessageGaps(setup.config);
+    this.#responseBurstPackets = setup.config.responseBurstPackets;
+    this.requests = setup.requestPackets;
+    this.responses = setup.responsePackets;
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   /** The port may take a packet again. */
   spaceFreed(): void {
-    const { domain, lp } = this.#core;
-    domain.wakeAfter(this.#stage, lp.nowPs);
+    this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }
 
   connect({ requester, responses, errors }: TransmitterPorts): void {
@@ -161,7 +200,7 @@ export class Transmitter {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** A DMA read into a slot is complete. */
@@ -173,7 +212,7 @@ export class Transmitter {
   }
 
   reset(): void {
-    this.#core.dmaRead.withdrawPlaces();
+    this.#dmaRead.withdrawPlaces();
     this.requests.clear();
     this.responses.clear();
     this.#responsesInRow = 0;
@@ -208,7 +247,7 @@ export class Transmitter {
 
   /** The cable takes none: because it is busy, or because the far end has this one pause. */
   #reasonOf(outcome: number): number {
-    return outcome === STALL_WIRE && this.#core.roceLink.isPaused ? STALL_PAUSE : outcome;
+    return outcome === STALL_WIRE && this.#roceLink.isPaused ? STALL_PAUSE : outcome;
   }
 
   /** Sends the oldest packet of a queue. NOT_STALLED, or why it has to wait. */
@@ -246,15 +285,14 @@ export class Transmitter {
     const { responses, requests } = this;
     const packet = responses.oldest.isComplete ? responses.oldest : requests.oldest;
     if (!packet.isComplete) return;
-    const { domain } = this.#core;
-    const fromPs = domain.clock.edgePs(cycle);
+    const fromPs = this.#domain.clock.edgePs(cycle);
     const isForCable = isFit(packet) && packet.readyCycle <= cycle && this.#isPlain(packet);
     const readyPs = isForCable
       ? this.#port.expectPacket(fromPs, this.#formedPs(cycle, packet.payloadBytes) - fromPs)
       : fromPs;
     if (readyPs <= fromPs) return this.wake(cycle);
     this.account.stall(cycle, STALL_WIRE);
-    domain.wakeAfter(this.#stage, readyPs);
+    this.#domain.wakeAfter(this.#stage, readyPs);
   }
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next try is scheduled. */
@@ -307,8 +345,7 @@ export class Transmitter {
 
   /** The loopback has room again. */
   loopbackSpace(): void {
-    const { domain } = this.#core;
-    if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(domain.cycle + 1);
+    if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(this.#domain.cycle + 1);
   }
 
   #waysOf({ opcode, pair, request }: PacketSlot): number {
@@ -326,8 +363,7 @@ export class Transmitter {
   }
 
   #isLoopbackPath({ slot }: QueuePair): boolean {
-    const { qps } = this.#core;
-    return isLoopbackPath(this.#address, qps.bytes, qps.pathOf(slot));
+    return isLoopbackPath(this.#address, this.#qps.bytes, this.#qps.pathOf(slot));
   }
 
   /** Subnet management goes on before the port is active. Packets to a multicast group go to the cable and to the loopback. */
@@ -379,7 +415,7 @@ export class Transmitter {
   /** Cycle by which the last byte of the packet just sent has left, by the cable where it goes both ways. */
   #leftCycle(packet: PacketSlot): Cycles {
     const isByCable = this.#isPlain(packet) || (this.#waysOf(packet) & WAY_CABLE) !== 0;
-    return isByCable ? this.#core.domain.clock.cycleAfter(this.#port.freePs) : this.#loopback.freeCycle;
+    return isByCable ? this.#domain.clock.cycleAfter(this.#port.freePs) : this.#loopback.freeCycle;
   }
 
   /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
@@ -395,9 +431,9 @@ export class Transmitter {
     if (offset < 0) return STALL_WIRE;
     this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
     port.packetFilled(offset);
-    const counters = this.#core.ethernet?.side.flowCounters;
+    const counters = this.#ethernet?.side.flowCounters;
     if (counters !== undefined && port.sentFrameBytes !== 0)
-      counters.countTransmitted(this.#core.qps.counterOf(packet.pair.slot), port.sentFrameBytes!);
+      counters.countTransmitted(this.#qps.counterOf(packet.pair.slot), port.sentFrameBytes!);
     return NOT_STALLED;
   }
 
@@ -408,7 +444,7 @@ export class Transmitter {
   /** Instant at which a packet begun at `cycle` is formed. */
   #formedPs(cycle: Cycles, payloadBytes: number): number {
     const formedCycle = payloadBytes === 0 ? cycle : cycle + this.#formingCycles(payloadBytes);
-    return this.#core.domain.clock.edgePs(formedCycle);
+    return this.#domain.clock.edgePs(formedCycle);
   }
 
   /** Cycles until all payload has passed from the packet buffer. */
@@ -458,7 +494,6 @@ export class Transmitter {
 
   /** The GRH: of the address vector or software's own, or made from the QP's path. */
   #fillGrh(packet: PacketSlot, bytes: Uint8Array, offset: number): void {
-    const { qps } = this.#core;
     const { payloadBytes } = packet;
     const opcode = packet.opcode | packet.pair.serviceBits;
     const grh = grhPlace(offset, bytesBeforeGrh(opcode, payloadBytes));
@@ -469,7 +504,7 @@ export class Transmitter {
       const all = this.#records.datagrams.grh;
       for (let byte = 0; byte < GRH_BYTES; byte++) bytes[grh + byte] = all[from + byte]!;
     } else {
-      buildGrh(qps.bytes, qps.pathOf(packet.pair.slot), this.#address, bytes, grh);
+      buildGrh(this.#qps.bytes, this.#qps.pathOf(packet.pair.slot), this.#address, bytes, grh);
     }
     setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
   }
@@ -484,7 +519,7 @@ export class Transmitter {
       bytes.set(headers.subarray(number * GRH_BYTES, (number + 1) * GRH_BYTES), grh);
       bytes.set(routes.subarray(number * roceRoute.sizeBytes, (number + 1) * roceRoute.sizeBytes), place);
     } else {
-      const parts = connectedRouteOf(this.#core.qps, pair.slot, tables);
+      const parts = connectedRouteOf(this.#qps, pair.slot, tables);
       buildNetworkHeader(parts, this.#address, bytes, grh);
       buildRoute(parts, bytes, place);
     }

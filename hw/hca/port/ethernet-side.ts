@@ -3,7 +3,7 @@
  * are the port's. Source: interface sheet 3.13.
  */
 import type { BlockState } from '../../../sim/index.ts';
-import { ETHERNET_FCS_BYTES, ETHERNET_HEADER_BYTES } from '../../../wire/index.ts';
+import { ETHERNET_FCS_BYTES, ETHERNET_HEADER_BYTES, type EthernetPort } from '../../../wire/index.ts';
 import { FlowCounters } from '../statistics/index.ts';
 import { type FrameErrors, FrameStatistics, type PauseControl } from './frame-statistics.ts';
 import { FrameSteering } from './frame-steering.ts';
@@ -38,6 +38,14 @@ const TAG_BYTES = 4;
 /** Codes of QUERY_PORT; other speeds have none. */
 const speedCodes: Readonly<Record<number, number>> = { 1: 0x02, 10: 0x01, 20: 0x08, 40: 0x40, 56: 0x20 };
 const OTHER_SPEED = 0x0f;
+
+/** Port 1 as Ethernet, for the blocks that send and receive by it. */
+export interface EthernetAttachment {
+  /** Its end of the cable. */
+  readonly port: EthernetPort;
+  /** The state that software has set up. */
+  readonly side: EthernetSide;
+}
 
 export class EthernetSide {
   readonly mac: number;

@@ -1,5 +1,10 @@
 /** Interface of this room: see README.md. */
-export { EthernetSide, type EthernetSideSetup, type ReceiveChecksums } from './ethernet-side.ts';
+export {
+  type EthernetAttachment,
+  EthernetSide,
+  type EthernetSideSetup,
+  type ReceiveChecksums,
+} from './ethernet-side.ts';
 export { type FlowConditions, type FlowMatch, flowRulesMax } from './flow-rules.ts';
 export type { FrameErrors, PauseControl } from './frame-statistics.ts';
 export type { FrameDropReason } from './frame-steering.ts';

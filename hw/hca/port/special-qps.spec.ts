@@ -58,7 +58,7 @@ describe('QP0 and QP1', () => {
       (qpn === BASE ? a.qp0 : a.qp1).sendBytes(capturedWqe(qpn, mad));
       await bench.run(30);
       expect(a.cq.drain().map(({ isSend, syndrome }) => [isSend, syndrome])).toEqual([[true, 0]]);
-      expect(bench.b.dataPath.core.violations.report()).toEqual({});
+      expect(bench.b.dataPath.parts.violations.report()).toEqual({});
       // The driver writes path bits, here none, as source LID: the port's own LID is the port's matter.
       expect(b.cq.poll()).toMatchObject({ qpn, byteCount: 296, syndrome: 0, sourceLid: 1 });
       expect(b.cq.source).toMatchObject({ qpn: wireQpn, hasGrh: false });
@@ -139,15 +139,15 @@ describe('QP0 and QP1', () => {
     await bench.run(30);
     expect(a.cq.drain().map(({ isSend }) => isSend)).toEqual([true]);
     expect(asked.length).toBe(2);
-    expect(bench.a.dataPath.core.violations.report()).toEqual({});
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({});
     // It has QP0 and QP1 alone.
     const other = wqe();
     other.set([0, 0, 0x55], 20 + 13);
     a.qp1.sendBytes(other);
     await bench.run(30);
-    expect(bench.a.dataPath.core.violations.report()).toEqual({ packetForeignLid: 1 });
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({ packetForeignLid: 1 });
     expect(bench.a.wire.transmitted.packetCount).toBe(0);
-    expect(bench.a.dataPath.core.loopback.heldCount).toBe(0);
+    expect(bench.a.dataPath.parts.loopback.heldCount).toBe(0);
   });
 
   test('an answer of the embedded subnet manager that goes on in further MADs comes as so many datagrams, in order', async () => {
@@ -175,8 +175,8 @@ describe('QP0 and QP1', () => {
       [296, 0x900],
     ]);
     expect([0, 1, 2].map((place) => to.read(place * 512 + 40, 1)[0])).toEqual([0, 1, 2]);
-    expect(bench.a.dataPath.core.violations.report()).toEqual({});
-    expect(bench.a.dataPath.core.loopback.heldCount).toBe(0);
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({});
+    expect(bench.a.dataPath.parts.loopback.heldCount).toBe(0);
   });
 
   test('sheet 6.3: a WQE whose headers are no UD packet is a local QP operation error', async () => {
@@ -198,6 +198,6 @@ describe('QP0 and QP1', () => {
     await bench.run(3);
     a.qp0.sendBytes(capturedWqe(BASE, mad));
     await bench.run(20);
-    expect(bench.b.dataPath.core.violations.report()).toEqual({ packetUnknownQp: 1 });
+    expect(bench.b.dataPath.parts.violations.report()).toEqual({ packetUnknownQp: 1 });
   });
 });

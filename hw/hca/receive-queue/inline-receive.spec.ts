@@ -28,7 +28,7 @@ const wqe = (qp: Qp, counter: number, lengthBytes: number): Uint8Array =>
   );
 
 const translationsOf = ({ bench }: Scene) => {
-  const { mptUses, mttUses } = bench.b.dataPath.core.translator.port(PORT_RECEIVER);
+  const { mptUses, mttUses } = bench.b.dataPath.parts.translator.port(PORT_RECEIVER);
   return [mptUses, mttUses];
 };
 

@@ -4,9 +4,8 @@
  */
 
 import type { BusAddress, Cycles } from '../../../base/index.ts';
-import { type BlockState, Fifo } from '../../../sim/index.ts';
+import { type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type { HcaCore } from '../core.ts';
 import type { DmaWrites } from '../memory/index.ts';
 
 /** Where received packets lie, each under a name. */
@@ -30,6 +29,13 @@ export interface PayloadWriterPorts {
   readonly receiver: { wake(cycle: Cycles): void };
 }
 
+/** Parts of the device that {@link PayloadWriter} uses. */
+export interface PayloadWriterSetup {
+  readonly domain: ClockDomain;
+  readonly dmaWrite: DmaWrites;
+  readonly receiveBuffers: ReceiveBuffers;
+}
+
 export class PayloadWriter {
   /** Writes requested and writes handed to the link, ever. */
   requestedCount = 0;
@@ -43,7 +49,7 @@ export class PayloadWriter {
   #isAwaited = false;
   #ports!: PayloadWriterPorts;
 
-  constructor({ dmaWrite, domain, receiveBuffers }: HcaCore) {
+  constructor({ dmaWrite, domain, receiveBuffers }: PayloadWriterSetup) {
     this.#dmaWrite = dmaWrite;
     this.#port = receiveBuffers;
     this.#held = new Fifo({

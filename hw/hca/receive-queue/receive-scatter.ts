@@ -8,17 +8,18 @@ import { dataPointer, invalidLkey } from '../../../abi/index.ts';
 import { addressAt, addressTopAt, type Cycles, type Wide } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, type ReceiveAnswer, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import {
   BAD_KEY,
   PAGE_FAULT,
+  type PageFaults,
   PENDING,
   PORT_RECEIVER,
   RIGHT_LOCAL_WRITE,
   SIDE_RESPONDER,
   type TranslationPort,
+  type Translator,
 } from '../memory/index.ts';
-import { type QpSlot, type QueuePair, SEGMENTS_MAX } from '../objects/index.ts';
+import { type QpSlot, type QpTable, type QueuePair, SEGMENTS_MAX, type SrqTable } from '../objects/index.ts';
 import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION } from '../packets/index.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
@@ -31,21 +32,38 @@ export interface ReceiveScatterPorts {
   readonly receives: ReceiveWqeFetch;
 }
 
+/** Parts of the device that {@link ReceiveScatter} uses. */
+export interface ReceiveScatterSetup {
+  readonly qps: QpTable;
+  readonly srqs: SrqTable;
+  readonly sramView: DataView;
+  readonly translator: Translator;
+  readonly pageFaults: PageFaults;
+}
+
 export class ReceiveScatter {
   /** Messages put in their receive WQE, and their bytes. */
   inlinedCount = 0;
   inlinedBytes: Wide = 0;
-  readonly #core: HcaCore;
+  readonly #qps: QpTable;
+  readonly #srqs: SrqTable;
+  readonly #sramView: DataView;
+  readonly #translator: Translator;
+  readonly #pageFaults: PageFaults;
   readonly #account: BlockAccount;
   readonly #translation: TranslationPort;
   #writer!: PayloadWriter;
   #receives!: ReceiveWqeFetch;
 
   /** @param account that of the receiver, whose stage places payload */
-  constructor(core: HcaCore, account: BlockAccount) {
-    this.#core = core;
+  constructor(setup: ReceiveScatterSetup, account: BlockAccount) {
+    this.#qps = setup.qps;
+    this.#srqs = setup.srqs;
+    this.#sramView = setup.sramView;
+    this.#translator = setup.translator;
+    this.#pageFaults = setup.pageFaults;
     this.#account = account;
-    this.#translation = core.translator.port(PORT_RECEIVER);
+    this.#translation = setup.translator.port(PORT_RECEIVER);
   }
 
   connect({ writer, receives }: ReceiveScatterPorts): void {
@@ -57,12 +75,11 @@ export class ReceiveScatter {
    * Takes the QP's next receive WQE, for a packet that is there since `arrivedCycle`, and makes its list the QP's.
    */
   take(qp: QpSlot, arrivedCycle: Cycles, cycle: Cycles): ReceiveAnswer {
-    const { qps } = this.#core;
     const queue = this.#receives.queueOf(qp);
     const taken = queue === -1 ? NONE_POSTED : this.#receives.take(queue, arrivedCycle, cycle);
     if (taken === WAIT) this.#account.stall(cycle, STALL_RECEIVE_WQE);
     if (taken !== DONE) return taken;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.receiveWqeCounter = this.#receives.foundCounter;
     pair.hasReceiveWqe = 1;
     pair.isInlined = 0;
@@ -81,8 +98,7 @@ export class ReceiveScatter {
 
   /** Back to the list's beginning: another message takes the WQE that an abandoned one had. */
   rewind(qp: QpSlot): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.segmentIndex = 0;
     pair.segmentUsed = 0;
     pair.messageBytes = 0;
@@ -94,7 +110,7 @@ export class ReceiveScatter {
    * FULL, REFUSED or ABSENT.
    */
   place(qp: QpSlot, left: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
-    const { qps } = this.#core;
+    const qps = this.#qps;
     const pair = qps.rows[qp]!;
     if (pair.isInlined === 1) return this.#placeInWqe(pair, left, source, sourceOffset, cycle);
     const segment = pair.segmentIndex;
@@ -122,8 +138,7 @@ export class ReceiveScatter {
 
   /** Passes over so many bytes of the list, which stay as they are. False: it is shorter. */
   skip(qp: QpSlot, lengthBytes: number): boolean {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (pair.isInlined === 1) {
       pair.messageBytes += lengthBytes;
       return true;
@@ -133,7 +148,7 @@ export class ReceiveScatter {
       const segment = pair.segmentIndex;
       if (segment >= pair.segmentCount) return false;
       const index = pair.firstSegment + segment;
-      const passed = Math.min(left, qps.segmentBytes[index]! - pair.segmentUsed);
+      const passed = Math.min(left, this.#qps.segmentBytes[index]! - pair.segmentUsed);
       this.#advance(qp, index, passed);
       left -= passed;
     }
@@ -151,8 +166,13 @@ export class ReceiveScatter {
     const index = pair.receiveWqeCounter & ((1 << pair.rqLogCount) - 1);
     const byte = pair.rqOffset + index * pair.rqStrideBytes + pair.messageBytes;
     const { bufferMttOffset, bufferPageBytes } = pair;
-    const { translator } = this.#core;
-    const found = translator.translateBuffer(PORT_RECEIVER, bufferMttOffset, bufferPageBytes, byte, left);
+    const found = this.#translator.translateBuffer(
+      PORT_RECEIVER,
+      bufferMttOffset,
+      bufferPageBytes,
+      byte,
+      left,
+    );
     if (found >= BAD_KEY) return REFUSED;
     const moved = this.#move(found, left, source, sourceOffset, cycle);
     if (moved === WAIT) return WAIT;
@@ -169,7 +189,6 @@ export class ReceiveScatter {
   }
 
   #move(found: number, wanted: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
-    const { translator } = this.#core;
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
       return WAIT;
@@ -179,21 +198,20 @@ export class ReceiveScatter {
       return WAIT;
     }
     // No more than is wanted: narrowed (build/README.md).
-    const bytes = Math.min(wanted, translator.contiguousBytes) | 0;
-    this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
+    const bytes = Math.min(wanted, this.#translator.contiguousBytes) | 0;
+    this.#writer.write(this.#translator.physicalAddress, bytes, source, sourceOffset);
     return bytes;
   }
 
   /** Takes back the last so many bytes placed: their packet will come again. */
   retreat(qp: QpSlot, lengthBytes: number): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.messageBytes -= lengthBytes;
     for (let left = lengthBytes; left > 0; ) {
       if (pair.segmentUsed === 0) {
         const before = pair.segmentIndex - 1;
         pair.segmentIndex = before;
-        pair.segmentUsed = qps.segmentBytes[pair.firstSegment + before]!;
+        pair.segmentUsed = this.#qps.segmentBytes[pair.firstSegment + before]!;
       }
       const back = Math.min(left, pair.segmentUsed);
       pair.segmentUsed -= back;
@@ -203,7 +221,7 @@ export class ReceiveScatter {
 
   /** Asks for the pages of a segment from where the list stands. */
   #askForPage(qp: QpSlot, index: number, cycle: Cycles): typeof ABSENT | typeof REFUSED {
-    const { qps, pageFaults } = this.#core;
+    const qps = this.#qps;
     const used = qps.rows[qp]!.segmentUsed;
     const address = qps.segmentAddress[index]! + used;
     const wanted = {
@@ -214,22 +232,22 @@ export class ReceiveScatter {
       lengthBytes: qps.segmentBytes[index]! - used,
       isWrite: true,
     };
-    return pageFaults.raise(qp, wanted, cycle) ? ABSENT : REFUSED;
+    return this.#pageFaults.raise(qp, wanted, cycle) ? ABSENT : REFUSED;
   }
 
   #advance(qp: QpSlot, index: number, bytes: number): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     const used = pair.segmentUsed + bytes;
     pair.messageBytes += bytes;
-    const isFull = used === qps.segmentBytes[index];
+    const isFull = used === this.#qps.segmentBytes[index];
     pair.segmentUsed = isFull ? 0 : used;
     if (isFull) pair.segmentIndex++;
   }
 
   /** The scatter list: data pointers up to the stride or the terminator. */
   #loadSegments(qp: QpSlot): void {
-    const { qps, sramView } = this.#core;
+    const qps = this.#qps;
+    const sramView = this.#sramView;
     const pair = qps.rows[qp]!;
     const first = qps.scatterListOf(pair);
     const end = this.#receives.foundOffset + this.#receives.foundBytes;
@@ -252,10 +270,9 @@ export class ReceiveScatter {
 
   /** Regions of a shared receive queue's WQEs belong to the SRQ's protection domain. */
   #receivePd(qp: QpSlot): number {
-    const { qps, srqs } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     const srqn = pair.srqn;
-    const srq = srqn === -1 ? -1 : srqs.slotOf(srqn);
-    return srq === -1 ? pair.pd : srqs.pd[srq]!;
+    const srq = srqn === -1 ? -1 : this.#srqs.slotOf(srqn);
+    return srq === -1 ? pair.pd : this.#srqs.pd[srq]!;
   }
 }

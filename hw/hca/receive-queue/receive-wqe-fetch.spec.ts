@@ -99,7 +99,7 @@ describe('receive WQEs', () => {
 
   it('under way for a QP that is destroyed do not keep it, and do not reach the next one', async () => {
     const { bench } = await scene({ hca: { receiveQueueLineCount: 2 } });
-    const { qps } = bench.b.dataPath.core;
+    const { qps } = bench.b.dataPath.parts;
     const from = new Region(bench.a, 4096);
     const to = new Region(bench.b, 4096);
     for (let round = 0; round < 20; round++) {
@@ -111,7 +111,7 @@ describe('receive WQEs', () => {
       qps.free(b.slot);
       bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
       await bench.until(() => !bench.a.dataPath.control.qpIsBusy(a.slot), 20);
-      bench.a.dataPath.core.qps.free(a.slot);
+      bench.a.dataPath.parts.qps.free(a.slot);
       expect(bCq.drain()).toEqual([]);
     }
     const { a, b, bCq } = connectedPair(bench.a, bench.b);

@@ -10,22 +10,34 @@
 
 import { EventType, receiveRecord, srqNextSegment } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { DONE, NONE_POSTED, type ReceiveAnswer, UNREADABLE, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
-import { BAD_KEY, PENDING, PORT_RECEIVE_FETCH, PORT_RECEIVER } from '../memory/index.ts';
+import type { CostAttribution } from '../costs/index.ts';
+import {
+  BAD_KEY,
+  type ContextCache,
+  type ContextUser,
+  type DmaReads,
+  PENDING,
+  PORT_RECEIVE_FETCH,
+  PORT_RECEIVER,
+  type Translator,
+} from '../memory/index.ts';
 import {
   ASKED,
   IDLE,
   NO_LINE,
   type QpSlot,
+  type QpTable,
   READING_RECORD,
   READING_WQES,
   RECORD_READ,
   ReceiveQueueState,
   type SrqSlot,
+  type SrqTable,
 } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import { RECEIVE_LINE_BYTES, ReceiveWqeLines } from './receive-wqe-lines.ts';
 
 const RECORD_BYTES = 4;
@@ -47,6 +59,20 @@ export interface ReceiveWqeFetchPorts {
   };
 }
 
+/** Parts of the device that {@link ReceiveWqeFetch} uses. */
+export interface ReceiveWqeFetchSetup {
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'receiveQueueLineCount' | 'receivePrefetchCount'>;
+  readonly dmaRead: DmaReads;
+  readonly qps: QpTable;
+  readonly srqs: SrqTable;
+  readonly sramView: DataView;
+  readonly translator: Translator;
+  readonly srqcCache: ContextCache<ContextUser<'srqc'>>;
+  readonly costs: CostAttribution | undefined;
+  allocateSram(lengthBytes: number): number;
+}
+
 export class ReceiveWqeFetch {
   readonly account = new BlockAccount('receiveWqeFetch', stalls);
   hitCount = 0;
@@ -56,7 +82,15 @@ export class ReceiveWqeFetch {
   foundBytes = 0;
   foundCounter = 0;
 
-  readonly #core: HcaCore;
+  readonly #domain: ClockDomain;
+  readonly #config: ReceiveWqeFetchSetup['config'];
+  readonly #dmaRead: DmaReads;
+  readonly #qps: QpTable;
+  readonly #srqs: SrqTable;
+  readonly #sramView: DataView;
+  readonly #translator: Translator;
+  readonly #srqcCache: ContextCache<ContextUser<'srqc'>>;
+  readonly #costs: CostAttribution | undefined;
   #ports!: ReceiveWqeFetchPorts;
   readonly #recordsOffset: number;
   readonly #lines: ReceiveWqeLines;
@@ -77,11 +111,19 @@ export class ReceiveWqeFetch {
   /** Queue that the last read into each line was for. */
   readonly #readFor: Int32Array;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    const { qps, srqs } = core;
-    const lines = core.config.receiveQueueLineCount;
-    const sramOffset = core.allocateSram(lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * RECORD_BYTES);
+  constructor(setup: ReceiveWqeFetchSetup) {
+    this.#domain = setup.domain;
+    this.#config = setup.config;
+    this.#dmaRead = setup.dmaRead;
+    this.#qps = setup.qps;
+    this.#srqs = setup.srqs;
+    this.#sramView = setup.sramView;
+    this.#translator = setup.translator;
+    this.#srqcCache = setup.srqcCache;
+    this.#costs = setup.costs;
+    const { qps, srqs } = setup;
+    const lines = setup.config.receiveQueueLineCount;
+    const sramOffset = setup.allocateSram(lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * RECORD_BYTES);
     this.#lines = new ReceiveWqeLines(lines, sramOffset);
     this.#recordsOffset = sramOffset + lines * RECEIVE_LINE_BYTES;
     this.#work = new Fifo({
@@ -90,8 +132,8 @@ export class ReceiveWqeFetch {
       whenFull: 'never: each queue stands here at most once',
     });
     this.#readFor = new Int32Array(lines);
-    const space = (): void => this.wake(core.domain.cycle + 1);
-    this.#recordRequester = core.dmaRead.addRequester(
+    const space = (): void => this.wake(setup.domain.cycle + 1);
+    this.#recordRequester = setup.dmaRead.addRequester(
       {
         name: 'receiveRecord',
         trafficClass: TrafficClass.doorbellRecord,
@@ -100,11 +142,11 @@ export class ReceiveWqeFetch {
       },
       { done: (queue, status, cycle) => this.#recordDone(queue, status, cycle), space },
     );
-    this.#wqeRequester = core.dmaRead.addRequester(
+    this.#wqeRequester = setup.dmaRead.addRequester(
       { name: 'receiveWqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth: 8, weight: 2 },
       { done: (line, status, cycle) => this.#wqesDone(line, status, cycle), space },
     );
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect(ports: ReceiveWqeFetchPorts): void {
@@ -113,23 +155,21 @@ export class ReceiveWqeFetch {
 
   /** See SlotUser: of QPs, or of SRQs. */
   slotsGrown(): void {
-    const { qps, srqs } = this.#core;
-    while (this.#ofQps.length < qps.slotCount) this.#ofQps.push(undefined);
-    while (this.#ofSrqs.length < srqs.slotCount) this.#ofSrqs.push(undefined);
-    this.#work.enlarge(qps.slotCount + srqs.slotCount);
+    while (this.#ofQps.length < this.#qps.slotCount) this.#ofQps.push(undefined);
+    while (this.#ofSrqs.length < this.#srqs.slotCount) this.#ofSrqs.push(undefined);
+    this.#work.enlarge(this.#qps.slotCount + this.#srqs.slotCount);
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** Number of a QP's receive queue: its own, or its SRQ's; -1 when it has none. */
   queueOf(qp: QpSlot): number {
-    const { qps, srqs } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     const srqn = pair.srqn;
     if (srqn === -1) return pair.hasReceiveQueue === 1 ? qp : -1;
-    const srq = srqs.slotOf(srqn);
+    const srq = this.#srqs.slotOf(srqn);
     return srq === -1 ? -1 : SRQ_BASE + srq;
   }
 
@@ -256,7 +296,6 @@ export class ReceiveWqeFetch {
   }
 
   #consume(queue: number, line: number, cycle: Cycles): void {
-    const { sramView } = this.#core;
     const state = this.#stateOf(queue);
     const stride = this.#strideBytes(queue);
     const offset = this.#lines.use(line, stride);
@@ -264,7 +303,7 @@ export class ReceiveWqeFetch {
     this.hitCount++;
     if (isShared) {
       this.foundCounter = state.nextIndex;
-      state.nextIndex = srqNextSegment.fields.nextWqeIndex.get(sramView, offset);
+      state.nextIndex = srqNextSegment.fields.nextWqeIndex.get(this.#sramView, offset);
       this.foundOffset = offset + srqNextSegment.sizeBytes;
       this.foundBytes = stride - srqNextSegment.sizeBytes;
     } else {
@@ -279,7 +318,7 @@ export class ReceiveWqeFetch {
 
   /** Fewer WQEs than the limit are known of: software may have posted more since. */
   #checkLimit(queue: number, cycle: Cycles): void {
-    const limit = this.#core.srqs.limit[queue - SRQ_BASE]!;
+    const limit = this.#srqs.limit[queue - SRQ_BASE]!;
     if (limit === 0 || this.knownAvailable(queue) >= limit) return;
     this.#stateOf(queue).needsPoll = 1;
     this.#ask(queue, cycle);
@@ -287,7 +326,7 @@ export class ReceiveWqeFetch {
 
   /** The record has just been read: fewer WQEs than the limit are posted. */
   #raiseLimitEvent(queue: number, cycle: Cycles): void {
-    const { srqs } = this.#core;
+    const srqs = this.#srqs;
     const srq = queue - SRQ_BASE;
     if (srqs.limit[srq] === 0 || this.knownAvailable(queue) >= srqs.limit[srq]!) return;
     srqs.limit[srq] = 0;
@@ -298,8 +337,7 @@ export class ReceiveWqeFetch {
     const state = this.#stateOf(queue);
     if (state.phase !== IDLE) return;
     state.phase = ASKED;
-    const { costs } = this.#core;
-    if (costs !== undefined) state.owner = costs.ownerOf(PORT_RECEIVER);
+    if (this.#costs !== undefined) state.owner = this.#costs.ownerOf(PORT_RECEIVER);
     this.#enter(queue, state, cycle + 1);
   }
 
@@ -317,7 +355,7 @@ export class ReceiveWqeFetch {
   }
 
   #run(cycle: Cycles): void {
-    const { domain } = this.#core;
+    const domain = this.#domain;
     if (this.account.freeCycle > cycle) return domain.wake(this.#stage, this.account.freeCycle);
     if (this.#work.headCycle > cycle) {
       this.account.rest(cycle);
@@ -332,7 +370,7 @@ export class ReceiveWqeFetch {
       this.account.serve(cycle, 1);
       return domain.wake(this.#stage, cycle + 1);
     }
-    this.#core.costs?.worksFor(PORT_RECEIVE_FETCH, state.owner);
+    this.#costs?.worksFor(PORT_RECEIVE_FETCH, state.owner);
     const stall =
       state.phase === ASKED && (state.available === 0 || state.needsPoll === 1)
         ? this.#readRecord(queue, cycle)
@@ -344,21 +382,19 @@ export class ReceiveWqeFetch {
   }
 
   #readRecord(queue: number, cycle: Cycles): number {
-    const { dmaRead, qps, srqs } = this.#core;
-    if (!dmaRead.canRequest(this.#recordRequester)) return STALL_DMA;
+    if (!this.#dmaRead.canRequest(this.#recordRequester)) return STALL_DMA;
     const address =
-      queue < SRQ_BASE ? qps.rows[queue]!.doorbellRecord : srqs.doorbellRecord[queue - SRQ_BASE]!;
+      queue < SRQ_BASE ? this.#qps.rows[queue]!.doorbellRecord : this.#srqs.doorbellRecord[queue - SRQ_BASE]!;
     const state = this.#stateOf(queue);
     state.phase = READING_RECORD;
     state.pollCycle = cycle;
     state.readsUnderWay++;
     const place = this.#recordPlace(this.#recordsBegun++);
-    dmaRead.request(this.#recordRequester, address, RECORD_BYTES, place, queue);
+    this.#dmaRead.request(this.#recordRequester, address, RECORD_BYTES, place, queue);
     return -1;
   }
 
   #recordDone(queue: number, status: number, cycle: Cycles): void {
-    const { sramView } = this.#core;
     const state = this.#stateOf(queue);
     const place = this.#recordPlace(this.#recordsDone++);
     state.readsUnderWay--;
@@ -367,8 +403,8 @@ export class ReceiveWqeFetch {
       this.#end(queue, cycle, 1);
       return this.#ports.flusher.recordRead(queue, cycle);
     }
-    state.recordWord = sramView.getInt32(place);
-    state.posted = receiveRecord.fields.postedCounter.get(sramView, place);
+    state.recordWord = this.#sramView.getInt32(place);
+    state.posted = receiveRecord.fields.postedCounter.get(this.#sramView, place);
     if (state.needsPoll === 1) {
       state.needsPoll = 0;
       this.#raiseLimitEvent(queue, cycle);
@@ -384,18 +420,20 @@ export class ReceiveWqeFetch {
   }
 
   #readWqes(queue: number, cycle: Cycles): number {
-    const { dmaRead, translator, qps, srqs, srqcCache, config } = this.#core;
-    if (!dmaRead.canRequest(this.#wqeRequester)) return STALL_DMA;
+    const translator = this.#translator;
+    const qps = this.#qps;
+    const srqs = this.#srqs;
+    if (!this.#dmaRead.canRequest(this.#wqeRequester)) return STALL_DMA;
     const state = this.#stateOf(queue);
     const stride = this.#strideBytes(queue);
     const isShared = queue >= SRQ_BASE;
     const srq = queue - SRQ_BASE;
-    if (isShared && !srqcCache.access(PORT_RECEIVE_FETCH, srq, true)) return STALL_CONTEXT;
+    if (isShared && !this.#srqcCache.access(PORT_RECEIVE_FETCH, srq, true)) return STALL_CONTEXT;
     const logCount = isShared ? srqs.logCount[srq]! : qps.rows[queue]!.rqLogCount;
     const index = isShared ? state.nextIndex : state.consumed & ((1 << logCount) - 1);
     const limit = isShared
       ? 1
-      : Math.min(config.receivePrefetchCount, state.available, (1 << logCount) - index);
+      : Math.min(this.#config.receivePrefetchCount, state.available, (1 << logCount) - index);
     const wqes = Math.max(1, Math.min(limit, Math.floor(RECEIVE_LINE_BYTES / stride)));
     const mttOffset = isShared ? srqs.mttOffset[srq]! : qps.rows[queue]!.bufferMttOffset;
     const pageBytes = isShared ? srqs.pageBytes[srq]! : qps.rows[queue]!.bufferPageBytes;
@@ -413,15 +451,15 @@ export class ReceiveWqeFetch {
     this.#readFor[line] = queue;
     state.readsUnderWay++;
     const target = this.#lines.offsetOf(line);
-    dmaRead.request(this.#wqeRequester, translator.physicalAddress, whole * stride, target, line);
+    this.#dmaRead.request(this.#wqeRequester, translator.physicalAddress, whole * stride, target, line);
     translator.port(PORT_RECEIVE_FETCH).usedBuffer();
-    if (isShared) srqcCache.port(PORT_RECEIVE_FETCH).used();
+    if (isShared) this.#srqcCache.port(PORT_RECEIVE_FETCH).used();
     return -1;
   }
 
   #wqesDone(line: number, status: number, cycle: Cycles): void {
     this.#stateOf(this.#readFor[line]!).readsUnderWay--;
-    this.#core.domain.wake(this.#stage, cycle + 1);
+    this.#domain.wake(this.#stage, cycle + 1);
     const queue = this.#lines.endFill(line);
     if (queue === -1 || this.#stateOf(queue).phase !== READING_WQES) return;
     this.#lines.publish(line);
@@ -436,8 +474,9 @@ export class ReceiveWqeFetch {
   }
 
   #strideBytes(queue: number): number {
-    const { qps, srqs } = this.#core;
-    return queue < SRQ_BASE ? qps.rows[queue]!.rqStrideBytes : srqs.strideBytes[queue - SRQ_BASE]!;
+    return queue < SRQ_BASE
+      ? this.#qps.rows[queue]!.rqStrideBytes
+      : this.#srqs.strideBytes[queue - SRQ_BASE]!;
   }
 
   #stateOf(queue: number): ReceiveQueueState {

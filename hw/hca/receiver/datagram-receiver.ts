@@ -41,15 +41,17 @@ import {
   WAIT,
 } from '../answers.ts';
 import type { CompletionWriter, PostedCompletion } from '../completion/index.ts';
-import type { HcaCore } from '../core.ts';
-import type { QpSlot } from '../objects/index.ts';
+import type { PageFaults } from '../memory/index.ts';
+import type { QpSlot, QpTable } from '../objects/index.ts';
 import {
   isSamePartition,
   type PortAddress,
   type ReceivedPackets,
   STALL_COMPLETION,
+  type TransportCounters,
 } from '../packets/index.ts';
 import type { ReceiveScatter } from '../receive-queue/index.ts';
+import type { DiagnosticCounters, ViolationCounters } from '../statistics/index.ts';
 
 /** Numbers of the special QPs in packets: subnet management, general services. */
 export const QPN_SUBNET_MANAGEMENT = 0;
@@ -72,8 +74,23 @@ export interface DatagramReceiverPorts {
   };
 }
 
+/** Parts of the device that {@link DatagramReceiver} uses. */
+export interface DatagramReceiverSetup {
+  readonly address: PortAddress;
+  readonly qps: QpTable;
+  readonly pageFaults: PageFaults;
+  readonly received: ReceivedPackets;
+  readonly violations: ViolationCounters;
+  readonly transport: TransportCounters;
+  readonly diagnostics: DiagnosticCounters;
+}
+
 export class DatagramReceiver {
-  readonly #core: HcaCore;
+  readonly #qps: QpTable;
+  readonly #pageFaults: PageFaults;
+  readonly #violations: ViolationCounters;
+  readonly #transport: TransportCounters;
+  readonly #diagnostics: DiagnosticCounters;
   readonly #packets: ReceivedPackets;
   readonly #account: BlockAccount;
   readonly #address: PortAddress;
@@ -87,11 +104,15 @@ export class DatagramReceiver {
   #syndrome = 0;
 
   /** @param account that of the receiver, whose stage works on datagrams */
-  constructor(core: HcaCore, account: BlockAccount) {
-    this.#core = core;
-    this.#packets = core.received;
+  constructor(setup: DatagramReceiverSetup, account: BlockAccount) {
+    this.#qps = setup.qps;
+    this.#pageFaults = setup.pageFaults;
+    this.#violations = setup.violations;
+    this.#transport = setup.transport;
+    this.#diagnostics = setup.diagnostics;
+    this.#packets = setup.received;
     this.#account = account;
-    this.#address = core.address;
+    this.#address = setup.address;
   }
 
   connect({ scatter, completions, errors }: DatagramReceiverPorts): void {
@@ -107,13 +128,13 @@ export class DatagramReceiver {
       const taken = this.#takeReceiveWqe(qp, cycle);
       if (taken === WAIT) return WAIT;
       if (taken === NONE_POSTED) {
-        this.#core.transport.count('unreliableNoReceive');
-        this.#core.diagnostics.count('rqDatagramsDropped');
+        this.#transport.count('unreliableNoReceive');
+        this.#diagnostics.count('rqDatagramsDropped');
       }
       if (taken === UNREADABLE) this.#errors.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
       if (taken === NONE_POSTED || taken === UNREADABLE) return 0;
       const lengthBytes = grhBytes + this.#word(offset, WORD_PAYLOAD_BYTES);
-      this.#scatter.takeInline(this.#core.qps.rows[qp]!, lengthBytes);
+      this.#scatter.takeInline(this.#qps.rows[qp]!, lengthBytes);
       this.#placed = 0;
       this.#syndrome = 0;
       this.#step = STEP_PLACE;
@@ -135,7 +156,7 @@ export class DatagramReceiver {
 
   /** One that a datagram left for want of a page is used again. */
   #takeReceiveWqe(qp: QpSlot, cycle: Cycles): ReceiveAnswer {
-    if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0)
+    if (this.#qps.rows[qp]!.hasReceiveWqe === 0)
       return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
     this.#scatter.rewind(qp);
     return DONE;
@@ -155,13 +176,12 @@ export class DatagramReceiver {
 
   /** Keys. QP0 has none; QP1 takes any partition that the port has. */
   #check(offset: number, qp: QpSlot): boolean {
-    const { qps, violations } = this.#core;
     const wireQpn = this.#word(offset, WORD_DESTINATION_QPN);
     this.#pkeyIndex = 0;
     if (wireQpn === QPN_SUBNET_MANAGEMENT) return true;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (this.#word(offset, WORD_DATAGRAM_QKEY) !== pair.queueKey) {
-      violations.count('datagramQkey');
+      this.#violations.count('datagramQkey');
       this.#address.countQkeyViolation();
       return false;
     }
@@ -171,14 +191,14 @@ export class DatagramReceiver {
     const isAny = wireQpn === QPN_GENERAL_SERVICES;
     this.#pkeyIndex = isAny ? pkeys.findIndex((entry) => isSamePartition(entry, pkey)) : own;
     if (this.#pkeyIndex !== -1 && isSamePartition(pkeys[this.#pkeyIndex]!, pkey)) return true;
-    violations.count('datagramPkey');
+    this.#violations.count('datagramPkey');
     this.#address.countPkeyViolation();
     return false;
   }
 
   /** A page that it needs has been asked for; the datagram is lost, as it may be. */
   #drop(): number {
-    this.#core.pageFaults.droppedPacketCount++;
+    this.#pageFaults.droppedPacketCount++;
     this.#step = STEP_CHECK;
     return 0;
   }
@@ -219,7 +239,6 @@ export class DatagramReceiver {
   }
 
   #complete(offset: number, qp: QpSlot, cycle: Cycles): void {
-    const { qps } = this.#core;
     const withImmediate = this.#word(offset, WORD_OPCODE) === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
     const flags = this.#word(offset, WORD_PACKET_FLAGS);
     const lids = this.#word(offset, WORD_LIDS);
@@ -229,7 +248,7 @@ export class DatagramReceiver {
       (pathBits << 24) |
       (this.#word(offset, WORD_DATAGRAM_SOURCE_QPN) & 0xffffff);
     const serviceLevel = (this.#word(offset, WORD_DATAGRAM_PKEY) >> SERVICE_LEVEL_SHIFT) & 0xf;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.hasReceiveWqe = 0;
     const completion = this.#completions.next(pair.receiveCqn, qp);
     completion.opcode = withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND;

@@ -114,7 +114,7 @@ describe('a datagram', () => {
     expect(to.read(40, 65)).toEqual(pattern(7, 65));
     expect(bench.a.wire.transmitted.packetBytes).toBe(2 * (8 + 40 + 12 + 8 + 68 + 6));
     expect(packetBytesOf(Opcode.UD_SEND_ONLY, 65, true)).toBe(142);
-    expect(bench.b.dataPath.core.violations.report()).toEqual({ packetForeignGid: 1 });
+    expect(bench.b.dataPath.parts.violations.report()).toEqual({ packetForeignGid: 1 });
     expect(b.cq.poll()).toBeUndefined();
   });
 
@@ -124,7 +124,7 @@ describe('a datagram', () => {
       a.qp.send({ opcode: WqeOpcode.SEND, datagram, inline: pattern(1, 4) });
     send(datagramTo(b.qp.qpn, 2));
     await bench.run(10);
-    expect(bench.b.dataPath.core.transport.report()).toEqual({ unreliableNoReceive: 1 });
+    expect(bench.b.dataPath.parts.transport.report()).toEqual({ unreliableNoReceive: 1 });
     b.qp.receive([to.part(0, 100)]);
     send(datagramTo(b.qp.qpn, 2, {}, 0x2222));
     await bench.run(10);
@@ -135,7 +135,7 @@ describe('a datagram', () => {
     bench.b.address.pkeys[0] = 0x7fff;
     send(datagramTo(b.qp.qpn, 2));
     await bench.run(10);
-    expect(bench.b.dataPath.core.violations.report()).toEqual({
+    expect(bench.b.dataPath.parts.violations.report()).toEqual({
       datagramQkey: 1,
       datagramPkey: 2,
     });
@@ -166,7 +166,7 @@ describe('a datagram', () => {
           });
       const beganPs = bench.b.lp.nowPs;
       for (const { qp } of senders) qp.ring();
-      const { violations, transport } = bench.b.dataPath.core;
+      const { violations, transport } = bench.b.dataPath.parts;
       const dropped = (): number =>
         (violations.report()['datagramQkey'] ?? 0) + (transport.report().unreliableNoReceive ?? 0);
       await bench.until(() => dropped() === count);

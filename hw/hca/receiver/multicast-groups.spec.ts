@@ -90,6 +90,6 @@ describe('a multicast datagram', () => {
     a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
     await bench.run(20);
     expect(bench.b.port.packets).toHaveLength(1);
-    expect([bench.a, bench.b].map(({ dataPath }) => dataPath.core.violations.report())).toEqual([{}, {}]);
+    expect([bench.a, bench.b].map(({ dataPath }) => dataPath.parts.violations.report())).toEqual([{}, {}]);
   });
 });

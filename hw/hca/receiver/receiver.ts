@@ -12,7 +12,13 @@
 
 import { QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+} from '../../../sim/index.ts';
 import {
   bytesBeforeGrh,
   FLAG_GRH,
@@ -26,10 +32,16 @@ import {
   WORD_RESPONSE_PKEY,
 } from '../../../wire/index.ts';
 import { WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
-import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
-import { type Qpn, type QpSlot, type QueuePair, UD_OPCODE_BASE, XRC_SERVICE } from '../objects/index.ts';
+import { type ContextCache, type ContextPort, type ContextUser, PORT_RECEIVER } from '../memory/index.ts';
+import {
+  type Qpn,
+  type QpSlot,
+  type QpTable,
+  type QueuePair,
+  UD_OPCODE_BASE,
+  XRC_SERVICE,
+} from '../objects/index.ts';
 import {
   exchangeGids,
   FIRST_MULTICAST_LID,
@@ -41,6 +53,7 @@ import {
   isOwnLid,
   isSamePartition,
   type Loopback,
+  type PacketPort,
   type PortAddress,
   type ReceivedPackets,
   receiverStalls,
@@ -48,11 +61,12 @@ import {
   STALL_CONTEXT,
   STALL_DMA,
 } from '../packets/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import type { Acknowledgements } from '../requester/index.ts';
 import type { Responder } from '../responder/index.ts';
 import type { ReceiveTurns } from '../roce/index.ts';
-import type { DataPathViolation } from '../statistics/index.ts';
+import type { DataPathViolation, ViolationCounters } from '../statistics/index.ts';
 import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
 import type { MulticastGroups } from './multicast-groups.ts';
 
@@ -87,9 +101,36 @@ export interface ReceiverPorts {
   readonly datagrams: DatagramReceiver;
 }
 
+/** Parts of the device that {@link Receiver} uses. */
+export interface ReceiverSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: Pick<
+    HcaConfig,
+    'receiveLatencyCycles' | 'receiveBytesPerCycle' | 'receivePacketCycles' | 'receiveHeadCycles'
+  >;
+  readonly port: PacketPort;
+  readonly address: PortAddress;
+  readonly specialQps: SpecialQps;
+  readonly manager: EmbeddedManager;
+  readonly groups: MulticastGroups;
+  readonly qps: QpTable;
+  readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
+  readonly loopback: Loopback;
+  readonly receiveTurns: ReceiveTurns | undefined;
+  readonly received: ReceivedPackets;
+  readonly violations: ViolationCounters;
+  readonly costs: CostAttribution | undefined;
+}
+
 export class Receiver {
   readonly account = new BlockAccount('receiver', receiverStalls);
-  readonly #core: HcaCore;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #manager: EmbeddedManager;
+  readonly #qps: QpTable;
+  readonly #violations: ViolationCounters;
+  readonly #costs: CostAttribution | undefined;
   readonly #pairs: readonly QueuePair[];
   readonly #contexts: ContextPort;
   readonly #loopback: Loopback;
@@ -124,17 +165,22 @@ export class Receiver {
   /** QP of the packet being worked on. */
   #active: QueuePair | undefined;
 
-  constructor(core: HcaCore) {
-    const { port, loopback } = core;
-    this.#core = core;
-    this.#pairs = core.qps.rows;
-    this.#contexts = core.qpcCache.port(PORT_RECEIVER);
+  constructor(setup: ReceiverSetup) {
+    const { port, loopback } = setup;
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#manager = setup.manager;
+    this.#qps = setup.qps;
+    this.#violations = setup.violations;
+    this.#costs = setup.costs;
+    this.#pairs = setup.qps.rows;
+    this.#contexts = setup.qpcCache.port(PORT_RECEIVER);
     this.#loopback = loopback;
-    this.#packets = core.received;
-    this.#address = core.address;
-    this.#specialQps = core.specialQps;
-    this.#groups = core.groups;
-    this.#turns = core.receiveTurns;
+    this.#packets = setup.received;
+    this.#address = setup.address;
+    this.#specialQps = setup.specialQps;
+    this.#groups = setup.groups;
+    this.#turns = setup.receiveTurns;
     this.#arrived = new Fifo({
       name: 'packets from the cable',
       capacity: port.receivePacketsMax,
@@ -147,11 +193,11 @@ export class Receiver {
     });
     this.#source = this.#arrived;
     this.#active = undefined;
-    this.#latencyCycles = core.config.receiveLatencyCycles;
-    this.#bytesPerCycle = core.config.receiveBytesPerCycle;
-    this.#packetCycles = core.config.receivePacketCycles;
-    this.#headCycles = core.config.receiveHeadCycles;
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#latencyCycles = setup.config.receiveLatencyCycles;
+    this.#bytesPerCycle = setup.config.receiveBytesPerCycle;
+    this.#packetCycles = setup.config.receivePacketCycles;
+    this.#headCycles = setup.config.receiveHeadCycles;
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect({ writer, responder, acknowledgements, datagrams }: ReceiverPorts): void {
@@ -162,7 +208,7 @@ export class Receiver {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** Room for a completion became free. */
@@ -206,10 +252,10 @@ export class Receiver {
 
   /** A packet has come by the cable. */
   packetArrived(offset: number, bytes: number): void {
-    const { domain, lp } = this.#core;
-    const cycle = domain.clock.cycleAfter(lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
+    const cycle =
+      this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
     this.#arrived.push(offset, cycle);
-    domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** A packet from this port to itself: it will be here at `arrivalCycle`. */
@@ -252,7 +298,7 @@ export class Receiver {
     if (this.#active !== undefined) this.#contexts.used();
     this.#active = this.#memberCount === 0 ? this.#nextAnswer() : this.#nextMember();
     if (this.#active === undefined) {
-      this.#core.costs?.rests(PORT_RECEIVER);
+      this.#costs?.rests(PORT_RECEIVER);
       this.#release(source.pop());
     }
     const passCycles = bytes === 0 ? 0 : this.#headCycles + this.#moveCycles(bytes);
@@ -292,7 +338,7 @@ export class Receiver {
       pair = this.#findQp();
       if (pair === undefined) return 0;
       this.#active = pair;
-      if (this.#core.costs !== undefined) this.#noteWork(this.#core.costs, pair);
+      if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     }
     if (!this.#contexts.access(pair.slot, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
@@ -340,7 +386,7 @@ export class Receiver {
     const qpn = packet.destinationQpn;
     if (qpn === QPN_MULTICAST) return this.#firstMember();
     const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.specialQpn(qpn);
-    const slot = number === -1 ? -1 : this.#core.qps.slotOf(number);
+    const slot = number === -1 ? -1 : this.#qps.slotOf(number);
     if (slot === -1) return this.#drop('packetUnknownQp');
     const pair = this.#pairs[slot]!;
     const { traits } = packet;
@@ -374,7 +420,7 @@ export class Receiver {
       return false;
     }
     const at = offset + PACKET_PAYLOAD_OFFSET;
-    if (!this.#core.manager.answer(rxBytes.subarray(at, at + payloadBytes))) return false;
+    if (!this.#manager.answer(rxBytes.subarray(at, at + payloadBytes))) return false;
     this.#isManagers = true;
     packet.lids = (lids << 16) | (lids >>> 16);
     rxWords[(offset >> 2) + WORD_LIDS] = packet.lids;
@@ -384,7 +430,7 @@ export class Receiver {
 
   /** The QP once more, if the embedded subnet manager has another datagram for it. */
   #nextAnswer(): QueuePair | undefined {
-    this.#isFollowing = this.#isManagers && this.#core.manager.hasNext;
+    this.#isFollowing = this.#isManagers && this.#manager.hasNext;
     if (!this.#isFollowing) this.#isManagers = false;
     return this.#isFollowing ? this.#active : undefined;
   }
@@ -397,13 +443,13 @@ export class Receiver {
     }
     const { rxBytes, offset, payloadBytes } = this.#packets;
     const at = offset + PACKET_PAYLOAD_OFFSET;
-    this.#core.manager.next(rxBytes.subarray(at, at + payloadBytes));
+    this.#manager.next(rxBytes.subarray(at, at + payloadBytes));
     this.#isFollowing = false;
     return true;
   }
 
   #drop(violation: DataPathViolation): undefined {
-    this.#core.violations.count(violation);
+    this.#violations.count(violation);
   }
 
   /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
@@ -415,13 +461,16 @@ export class Receiver {
 
   /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
   #hasRightGrh(pair: QueuePair, hasGrh: boolean): boolean {
-    const { qps } = this.#core;
     const isConnected = pair.opcodeBase !== UD_OPCODE_BASE;
     if (!hasGrh) return !isConnected || pair.hasGrh === 0;
     const bytes = this.#packets.rxBytes;
     const grh = this.#grhPlace();
     if (!isGrhForPort(this.#address, bytes, grh)) return false;
-    return !isConnected || pair.hasGrh === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(pair.slot));
+    return (
+      !isConnected ||
+      pair.hasGrh === 0 ||
+      isGrhFromPath(bytes, grh, this.#qps.bytes, this.#qps.pathOf(pair.slot))
+    );
   }
 
   #grhPlace(): number {
@@ -448,7 +497,7 @@ export class Receiver {
     while (++this.#member < this.#memberCount) {
       const qpn = this.#groups.memberQpn(this.#member);
       const isEcho = this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);
-      const slot = qpn === -1 || isEcho ? -1 : this.#core.qps.slotOf(qpn);
+      const slot = qpn === -1 || isEcho ? -1 : this.#qps.slotOf(qpn);
       if (slot === -1) continue;
       const pair = this.#pairs[slot]!;
       if (pair.opcodeBase === UD_OPCODE_BASE && takesRequests(pair)) return pair;

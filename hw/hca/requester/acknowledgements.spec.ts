@@ -240,7 +240,7 @@ describe('a response of a READ that is lost', () => {
       expect(syndromesOf(given.aCq.drain())).toEqual([0]);
       expect(requests(given)).toEqual([psnA(0), psnA(2)]);
       expect(given.local.read(0, BYTES)).toEqual(given.remote.read(0, BYTES));
-      expect(given.bench.a.dataPath.core.transport.report()).toMatchObject({ missingResponse: 1 });
+      expect(given.bench.a.dataPath.parts.transport.report()).toMatchObject({ missingResponse: 1 });
     });
 
     it(`IBTA 9.9.2.1: costs a retry, which is given back when it has come${name}`, async () => {
@@ -300,7 +300,7 @@ describe('a response of a READ that is lost', () => {
     await bench.run(10);
     expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([0, 1, 0, 1].map(psnA));
     expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
-    expect(bench.a.dataPath.core.transport.report()).toMatchObject({ missingResponse: 1 });
+    expect(bench.a.dataPath.parts.transport.report()).toMatchObject({ missingResponse: 1 });
   });
 });
 
@@ -316,7 +316,7 @@ describe('answers made by hand', () => {
     await answer(given, psnA(1), ackSyndrome(31));
     await answer(given, psnA(4), ackSyndrome(31));
     expect(aCq.drain()).toEqual([]);
-    expect(bench.a.dataPath.core.transport.report()).toEqual({ unexpectedResponse: 1 });
+    expect(bench.a.dataPath.parts.transport.report()).toEqual({ unexpectedResponse: 1 });
   });
 
   const codes: [number, number][] = [
@@ -356,7 +356,7 @@ describe('answers made by hand', () => {
     const { bench, a, aCq } = given;
     await answer(given, psnA(3), ackSyndrome(31), Opcode.RC_RDMA_READ_RESPONSE_ONLY);
     await answer(given, psnA(0), nakSyndrome(2));
-    expect(bench.a.dataPath.core.transport.report()).toEqual({ errorNakReceived: 1, unexpectedResponse: 2 });
+    expect(bench.a.dataPath.parts.transport.report()).toEqual({ errorNakReceived: 1, unexpectedResponse: 2 });
     expect([a.state, aCq.drain()]).toEqual([QpState.RTS, []]);
   });
 

@@ -33,9 +33,13 @@ import {
   WORD_AETH,
 } from '../../../wire/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import { ENDED_BY_ANSWER, endAttempts, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
-import { nakEvent, type ReceivedPackets, STALL_COMPLETION } from '../packets/index.ts';
+import {
+  nakEvent,
+  type ReceivedPackets,
+  STALL_COMPLETION,
+  type TransportCounters,
+} from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import {
   PARKED_CREDITS,
@@ -44,9 +48,10 @@ import {
   PARKED_RNR,
   type SendScheduler,
 } from '../send-queue/index.ts';
+import type { DiagnosticCounters } from '../statistics/index.ts';
 import { psnsLeft } from './record-maker.ts';
 import type { RequestCompletion } from './request-completion.ts';
-import { ResponsePlacement } from './response-placement.ts';
+import { ResponsePlacement, type ResponsePlacementSetup } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
 
 const { ACK } = AethKind;
@@ -68,8 +73,16 @@ export interface AcknowledgementPorts {
   };
 }
 
+/** Parts of the device that {@link Acknowledgements} uses. */
+export interface AcknowledgementsSetup extends ResponsePlacementSetup {
+  readonly received: ReceivedPackets;
+  readonly transport: TransportCounters;
+  readonly diagnostics: DiagnosticCounters;
+}
+
 export class Acknowledgements {
-  readonly #core: HcaCore;
+  readonly #transport: TransportCounters;
+  readonly #diagnostics: DiagnosticCounters;
   readonly #packet: ReceivedPackets;
   readonly #placement: ResponsePlacement;
   readonly #account: BlockAccount;
@@ -82,10 +95,11 @@ export class Acknowledgements {
   #isPlacing = false;
 
   /** @param account that of the receiver, whose stage works on answers */
-  constructor(core: HcaCore, account: BlockAccount) {
-    this.#core = core;
-    this.#packet = core.received;
-    this.#placement = new ResponsePlacement(core, account);
+  constructor(setup: AcknowledgementsSetup, account: BlockAccount) {
+    this.#transport = setup.transport;
+    this.#diagnostics = setup.diagnostics;
+    this.#packet = setup.received;
+    this.#placement = new ResponsePlacement(setup, account);
     this.#account = account;
   }
 
@@ -105,8 +119,7 @@ export class Acknowledgements {
     const oldest = psnDistance(psn, pair.lastAckedPsn);
     if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
       if (opcode === RC_ACKNOWLEDGE) this.#countNak();
-      if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE)
-        this.#core.transport.count('unexpectedResponse');
+      if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE) this.#transport.count('unexpectedResponse');
       return 0;
     }
     if (opcode !== RC_ACKNOWLEDGE) return this.#processData(pair, opcode, psn, cycle);
@@ -132,8 +145,8 @@ export class Acknowledgements {
   #countNak(): void {
     const syndrome = this.#packet.word(WORD_AETH) >>> 24;
     if (syndromeKind(syndrome) === ACK) return;
-    this.#core.transport.count(nakEvent(syndrome, 'Received'));
-    this.#core.diagnostics.nakReceived(syndrome);
+    this.#transport.count(nakEvent(syndrome, 'Received'));
+    this.#diagnostics.nakReceived(syndrome);
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is invalidated (9.7.6.1). For what: ENDED_BY_. */
@@ -205,7 +218,7 @@ export class Acknowledgements {
   #askAgain(pair: QueuePair, psn: number, cycle: Cycles): boolean {
     if (psn === pair.missingPsn) return true;
     if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
-    this.#core.transport.count('missingResponse');
+    this.#transport.count('missingResponse');
     pair.retriesLeft--;
     pair.missingPsn = psn;
     this.goBack(pair, psn, cycle);
@@ -267,11 +280,11 @@ export class Acknowledgements {
       if (request === noRecord || pair.state === ERR) return 0;
       const expected = missingPsnOf(request);
       if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0) {
-        if (expected === pair.missingPsn) this.#core.transport.count('unexpectedResponse');
+        if (expected === pair.missingPsn) this.#transport.count('unexpectedResponse');
         return this.#askAgain(pair, expected, cycle) ? 0 : WAIT;
       }
       if (request.isReadOrAtomic === 0 || expected !== psn) {
-        this.#core.transport.count('unexpectedResponse');
+        this.#transport.count('unexpectedResponse');
         return 0;
       }
       if (!this.#isAsExpected(pair, request, opcode))

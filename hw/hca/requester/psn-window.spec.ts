@@ -101,7 +101,7 @@ describe('a responder that has sent no answer of a READ for more than 2^23 PSNs'
   it('IBTA 9.7.3: takes none of the next one for a repetition', async () => {
     const given = await scene();
     const { bench, a, b, aCq } = given;
-    const pair = bench.b.dataPath.core.qps.rows[b.slot]!;
+    const pair = bench.b.dataPath.parts.qps.rows[b.slot]!;
     pair.unansweredPsn = (pair.expectedPsn - 0x90_0000) & 0xff_ffff;
     a.send({ ...readOf(given, 1), segments: [given.local.part(0, 3000)] });
     await bench.run(20);
@@ -112,7 +112,7 @@ describe('a responder that has sent no answer of a READ for more than 2^23 PSNs'
   it('IBTA 9.7.3: forgets it, and acknowledges a duplicate with all that it has executed', async () => {
     const given = await scene();
     const { bench, a, b, local, target } = given;
-    const pair = bench.b.dataPath.core.qps.rows[b.slot]!;
+    const pair = bench.b.dataPath.parts.qps.rows[b.slot]!;
     pair.answeredPsn = (pair.expectedPsn - PSNS_MAX) & 0xff_ffff;
     const write = { opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 8)], remote: target };
     a.send(write);

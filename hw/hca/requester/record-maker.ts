@@ -6,7 +6,6 @@
 import { CqeSyndrome, ServiceType, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { PSN_MASK, PSNS_OUTSTANDING_MAX } from '../../../wire/index.ts';
-import type { HcaCore } from '../core.ts';
 import {
   ETHERNET_OPCODE_BASE,
   NO_ATTEMPT,
@@ -21,28 +20,39 @@ import {
 } from '../objects/index.ts';
 import {
   DatagramDecoder,
+  type DatagramDecoderSetup,
   decodeControl,
   decodeWqe,
   EXECUTABLE_BY_RC,
   EXECUTABLE_BY_UC,
   EXECUTABLE_BY_XRC,
   FrameDecoder,
+  type FrameDecoderSetup,
 } from '../send-queue/index.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { LSO, NOP } = WqeOpcode;
 
+/** Parts of the device that {@link RecordMaker} uses. */
+export interface RecordMakerSetup extends DatagramDecoderSetup, FrameDecoderSetup {
+  readonly sram: Uint8Array;
+  readonly sramView: DataView;
+  readonly records: SendRecords;
+}
+
 export class RecordMaker {
-  readonly #core: HcaCore;
+  readonly #sram: Uint8Array;
+  readonly #sramView: DataView;
   readonly #records: SendRecords;
   readonly #datagrams: DatagramDecoder;
   readonly #frames: FrameDecoder;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.#records = core.records;
-    this.#datagrams = new DatagramDecoder(core);
-    this.#frames = new FrameDecoder(core);
+  constructor(setup: RecordMakerSetup) {
+    this.#sram = setup.sram;
+    this.#sramView = setup.sramView;
+    this.#records = setup.records;
+    this.#datagrams = new DatagramDecoder(setup);
+    this.#frames = new FrameDecoder(setup);
   }
 
   /**
@@ -51,12 +61,11 @@ export class RecordMaker {
    *   be more than a requester may have outstanding, and nothing has happened
    */
   make(pair: QueuePair, line: WqeLine, at: number, cycle: Cycles): SendRecord {
-    const { sram, sramView } = this.#core;
     const request = this.#records.allocate();
     request.firstPsn = pair.nextPsn;
     const syndrome =
       pair.opcodeBase === 0
-        ? decodeWqe(sramView, sram, at, request, reliableServiceOf(pair))
+        ? decodeWqe(this.#sramView, this.#sram, at, request, reliableServiceOf(pair))
         : this.#decodeUnreliable(pair, line, at, request);
     // The decoder has compared an LSO with limits of its own.
     const isTooLong = request.opcode !== LSO && request.messageBytes > messageBytesMax(pair);
@@ -105,12 +114,11 @@ export class RecordMaker {
 
   /** The WQE of a UC, UD or special QP, or of an Ethernet ring. A service that is not transported can send nothing. */
   #decodeUnreliable(pair: QueuePair, line: WqeLine, at: number, request: SendRecord): number {
-    const { sram, sramView } = this.#core;
     const base = pair.opcodeBase;
-    if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, request, EXECUTABLE_BY_UC);
+    if (base === UC_OPCODE_BASE) return decodeWqe(this.#sramView, this.#sram, at, request, EXECUTABLE_BY_UC);
     if (base === ETHERNET_OPCODE_BASE) return this.#frames.decode(at, line, request);
     if (base !== UD_OPCODE_BASE) {
-      decodeControl(sramView, at, request);
+      decodeControl(this.#sramView, at, request);
       return CqeSyndrome.LOCAL_QP_OP_ERR;
     }
     return pair.serviceType === ServiceType.MLX

@@ -24,7 +24,7 @@ describe('the requester keeps the order of completions', () => {
       expect(aCq.drain().map(({ wqeCounter, syndrome }) => [wqeCounter, syndrome])).toEqual(
         [0, 2, 3, 4, 6, 8, 9].map((counter) => [counter, 0]),
       );
-      expect(bench.a.dataPath.core.records.freeCount).toBe(bench.a.dataPath.core.records.capacity);
+      expect(bench.a.dataPath.parts.records.freeCount).toBe(bench.a.dataPath.parts.records.capacity);
     }
   });
 

@@ -6,7 +6,7 @@
 import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
-import type { HcaCore } from '../core.ts';
+
 import {
   noRecord,
   type QpSlot,
@@ -44,8 +44,8 @@ export class RequestCompletion {
   #completions!: CompletionWriter;
   #ports!: RequestCompletionPorts;
 
-  constructor(core: HcaCore) {
-    this.#records = core.records;
+  constructor(records: SendRecords) {
+    this.#records = records;
   }
 
   connect(ports: RequestCompletionPorts): void {

@@ -7,6 +7,20 @@ const LINE_BYTES = 64;
 /** Of the longest WQE, whose control segment counts 63 units of 16 bytes. */
 const LINES_MAX = 16;
 
+/** Cycles of the requester's work. */
+export type RequestCostsConfig = Pick<
+  HcaConfig,
+  | 'wqeDecodeCycles'
+  | 'requestPacketCycles'
+  | 'wqeLineCycles'
+  | 'wqeBufferLines'
+  | 'gatherCycles'
+  | 'gatherBytesPerCycle'
+  | 'sameQpIntervalCycles'
+  | 'readIntervalCycles'
+  | 'unreliableIntervalCycles'
+>;
+
 export class RequestCosts {
   readonly #decodeCycles: Cycles;
   readonly #packetCycles: Cycles;
@@ -20,7 +34,7 @@ export class RequestCosts {
   readonly #readCycles: Cycles;
   readonly #unreliableCycles: Cycles;
 
-  constructor(config: HcaConfig) {
+  constructor(config: RequestCostsConfig) {
     this.#decodeCycles = config.wqeDecodeCycles;
     this.#packetCycles = config.requestPacketCycles;
     this.#lineCycles = config.wqeLineCycles;

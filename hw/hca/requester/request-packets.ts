@@ -6,22 +6,31 @@
 
 import { WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { type BlockAccount, stallReasons, type Wakeable } from '../../../sim/index.ts';
+import { type BlockAccount, type ClockDomain, stallReasons, type Wakeable } from '../../../sim/index.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED, Opcode } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import {
+  type DmaReads,
   PAGE_FAULT,
+  type PageFaults,
   PENDING,
   PORT_REQUESTER,
   RIGHT_LOCAL_READ,
   SIDE_REQUESTER,
   TRANSLATED,
   type TranslationPort,
+  type Translator,
 } from '../memory/index.ts';
-import { type DataSegment, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
+import {
+  type DataSegment,
+  noRecord,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+} from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 
 const { LSO, RDMA_READ } = WqeOpcode;
 
@@ -49,8 +58,24 @@ export interface PacketSink extends Wakeable {
   payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void;
 }
 
+/** Parts of the device that {@link RequestPackets} uses. */
+export interface RequestPacketsSetup {
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'requestPacketCycles' | 'transmitLatencyCycles'>;
+  readonly dmaRead: DmaReads;
+  readonly sram: Uint8Array;
+  readonly translator: Translator;
+  readonly pageFaults: PageFaults;
+  readonly records: SendRecords;
+  readonly requestPackets: PacketQueue;
+}
+
 export class RequestPackets {
-  readonly #core: HcaCore;
+  readonly #dmaRead: DmaReads;
+  readonly #sram: Uint8Array;
+  readonly #translator: Translator;
+  readonly #pageFaults: PageFaults;
+  readonly #records: SendRecords;
   readonly #queue: PacketQueue;
   readonly #account: BlockAccount;
   readonly #readRequester: number;
@@ -74,13 +99,17 @@ export class RequestPackets {
    * @param account that of the requester, whose stage makes the packets
    * @param requester woken when payload can be asked for again
    */
-  constructor(core: HcaCore, account: BlockAccount, requester: Wakeable) {
-    this.#core = core;
-    this.#queue = core.requestPackets;
+  constructor(setup: RequestPacketsSetup, account: BlockAccount, requester: Wakeable) {
+    this.#dmaRead = setup.dmaRead;
+    this.#sram = setup.sram;
+    this.#translator = setup.translator;
+    this.#pageFaults = setup.pageFaults;
+    this.#records = setup.records;
+    this.#queue = setup.requestPackets;
     this.#account = account;
-    this.#translation = core.translator.port(PORT_REQUESTER);
-    this.#latencyCycles = core.config.requestPacketCycles + core.config.transmitLatencyCycles;
-    this.#readRequester = core.dmaRead.addRequester(
+    this.#translation = setup.translator.port(PORT_REQUESTER);
+    this.#latencyCycles = setup.config.requestPacketCycles + setup.config.transmitLatencyCycles;
+    this.#readRequester = setup.dmaRead.addRequester(
       {
         name: 'payloadRead',
         trafficClass: TrafficClass.payloadRead,
@@ -90,7 +119,7 @@ export class RequestPackets {
       },
       {
         done: (slot, status, cycle) => this.#payloadRead(slot, status, cycle),
-        space: () => requester.wake(core.domain.cycle + 1),
+        space: () => requester.wake(setup.domain.cycle + 1),
       },
     );
   }
@@ -157,26 +186,23 @@ export class RequestPackets {
 
   /** Puts the headers of an LSO in front of the frame's payload. Returns the payload of each of its frames but the last. */
   #beginSegment({ number, inlineData }: SendRecord, packet: PacketSlot): number {
-    const { sram, records } = this.#core;
-    const headerBytes = records.frames.headerBytes[number]!;
-    sram.set(inlineData.subarray(0, headerBytes), packet.payloadOffset);
+    const headerBytes = this.#records.frames.headerBytes[number]!;
+    this.#sram.set(inlineData.subarray(0, headerBytes), packet.payloadOffset);
     this.#headerBytes = headerBytes;
-    return records.frames.segmentBytes[number]!;
+    return this.#records.frames.segmentBytes[number]!;
   }
 
   /** Inline data is on chip already. */
   #gatherInline({ inlineData }: SendRecord, packet: PacketSlot): typeof DONE {
-    const { sram } = this.#core;
     const from = this.#headerBytes + this.#first;
     const to = packet.payloadOffset + this.#headerBytes;
-    for (let index = 0; index < this.#wanted; index++) sram[to + index] = inlineData[from + index]!;
+    for (let index = 0; index < this.#wanted; index++) this.#sram[to + index] = inlineData[from + index]!;
     this.#filled = this.#wanted;
     return DONE;
   }
 
   /** Begins the DMA reads of the packet's payload, segment by segment and page by page. DONE: all of them. */
   #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: Cycles): MemoryAnswer {
-    const { translator, dmaRead } = this.#core;
     while (this.#filled < this.#wanted) {
       const position = this.#seek(request, this.#first + this.#filled);
       const { key, address, addressTop, bytes: segmentBytes } = this.#segment;
@@ -203,15 +229,21 @@ export class RequestPackets {
           lengthBytes: rest,
           isWrite: false,
         };
-        return this.#core.pageFaults.raise(pair.slot, pages, cycle) ? ABSENT : REFUSED;
+        return this.#pageFaults.raise(pair.slot, pages, cycle) ? ABSENT : REFUSED;
       }
       if (found !== TRANSLATED) return REFUSED;
-      if (!dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
+      if (!this.#dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
       // No more than was wanted: narrowed (build/README.md).
-      const bytes = translator.contiguousBytes | 0;
+      const bytes = this.#translator.contiguousBytes | 0;
       const target = packet.payloadOffset + this.#headerBytes + this.#filled;
       packet.pendingReads++;
-      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
+      this.#dmaRead.request(
+        this.#readRequester,
+        this.#translator.physicalAddress,
+        bytes,
+        target,
+        packet.slot,
+      );
       this.#translation.used();
       this.#filled += bytes;
     }

@@ -62,7 +62,7 @@ describe('the requester waits', () => {
       .map(({ timePs }) => timePs);
     // At most two are under way: the third leaves behind the first answer.
     for (let index = 2; index < 6; index++) expect(requests[index]).toBeGreaterThan(answers[index - 2]!);
-    expect(bench.b.dataPath.core.violations.report()).toEqual({});
+    expect(bench.b.dataPath.parts.violations.report()).toEqual({});
   });
 
   it('between two requests of one QP for the interval of the QP, whenever the doorbells come', async () => {

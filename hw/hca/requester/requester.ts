@@ -14,12 +14,11 @@
 
 import { CqeSyndrome, QpState, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import type { KeyUnit } from '../keys/index.ts';
-import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
+import { type ContextCache, type ContextPort, type ContextUser, PORT_REQUESTER } from '../memory/index.ts';
 import {
   ENDED_BY_RNR_DELAY,
   ETHERNET_OPCODE_BASE,
@@ -27,12 +26,14 @@ import {
   enlarged,
   noRecord,
   type QpSlot,
+  type QpTable,
   type QueuePair,
   type SendRecord,
   type SendRecords,
   wqeBlocksOf,
 } from '../objects/index.ts';
-import type { PacketSlot } from '../packets/index.ts';
+import type { PacketSlot, ReadUnit } from '../packets/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import {
   isFenced,
   isReadOrAtomic,
@@ -56,11 +57,12 @@ import {
   type WqeFetch,
   type WqeLines,
 } from '../send-queue/index.ts';
-import { RecordMaker } from './record-maker.ts';
-import { RequestCosts } from './request-costs.ts';
+import { RecordMaker, type RecordMakerSetup } from './record-maker.ts';
+import { RequestCosts, type RequestCostsConfig } from './request-costs.ts';
 import {
   type PacketSink,
   RequestPackets,
+  type RequestPacketsSetup,
   requesterStalls,
   STALL_CONTEXT,
   STALL_PSN_WINDOW,
@@ -101,16 +103,36 @@ export interface LocalEnds {
   completeOnSend(request: SendRecord, pair: QueuePair, isLast: boolean, cycle: Cycles): void;
 }
 
+/** Parts of the device that {@link Requester} uses. */
+export interface RequesterSetup extends RecordMakerSetup, RequestPacketsSetup {
+  readonly domain: ClockDomain;
+  readonly config: RequestPacketsSetup['config'] &
+    RequestCostsConfig &
+    Pick<HcaConfig, 'readRequestCycles' | 'outstandingWqesPerQp' | 'wqePrefetchCount' | 'burstPackets'>;
+  readonly qps: QpTable;
+  readonly sramView: DataView;
+  readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
+  readonly records: SendRecords;
+  readonly lines: WqeLines;
+  readonly readUnit: ReadUnit;
+  readonly costs: CostAttribution | undefined;
+}
+
 export class Requester {
   readonly account = new BlockAccount('requester', requesterStalls);
-  readonly #core: HcaCore;
+  readonly #domain: ClockDomain;
+  readonly #config: RequesterSetup['config'];
+  readonly #qps: QpTable;
+  readonly #sramView: DataView;
+  readonly #readUnit: ReadUnit;
+  readonly #costs: CostAttribution | undefined;
   readonly #records: SendRecords;
   readonly #packets: RequestPackets;
   readonly #maker: RecordMaker;
   readonly #lines: WqeLines;
   readonly #contexts: ContextPort;
   readonly #stage: number;
-  readonly #costs: RequestCosts;
+  readonly #requestCosts: RequestCosts;
   /** Of the configuration. */
   readonly #packetCycles: number;
   readonly #readRequestCycles: number;
@@ -133,23 +155,28 @@ export class Requester {
   #active: QueuePair | undefined = undefined;
   #burst = 0;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.#records = core.records;
-    this.#lines = core.lines;
-    this.#contexts = core.qpcCache.port(PORT_REQUESTER);
-    this.#costs = new RequestCosts(core.config);
-    this.#packetCycles = core.config.requestPacketCycles;
-    this.#readRequestCycles = core.config.readRequestCycles;
-    this.#windowWqes = core.config.outstandingWqesPerQp;
-    this.#maker = new RecordMaker(core);
+  constructor(setup: RequesterSetup) {
+    this.#domain = setup.domain;
+    this.#config = setup.config;
+    this.#qps = setup.qps;
+    this.#sramView = setup.sramView;
+    this.#readUnit = setup.readUnit;
+    this.#costs = setup.costs;
+    this.#records = setup.records;
+    this.#lines = setup.lines;
+    this.#contexts = setup.qpcCache.port(PORT_REQUESTER);
+    this.#requestCosts = new RequestCosts(setup.config);
+    this.#packetCycles = setup.config.requestPacketCycles;
+    this.#readRequestCycles = setup.config.readRequestCycles;
+    this.#windowWqes = setup.config.outstandingWqesPerQp;
+    this.#maker = new RecordMaker(setup);
     this.#waitingForRecord = new Fifo({
       name: 'QPs that wait for a record',
-      capacity: core.qps.slotCount,
+      capacity: setup.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
-    this.#packets = new RequestPackets(core, this.account, this);
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#packets = new RequestPackets(setup, this.account, this);
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   /** QPs that wait for a record, and the one being served. */
@@ -174,7 +201,7 @@ export class Requester {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** A slot of the packet queue became free. */
@@ -197,13 +224,13 @@ export class Requester {
 
   /** The pages that a QP has asked for are there, or refused. */
   pagesAnswered(qp: QpSlot, cycle: Cycles): void {
-    const pair = this.#core.qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (pair.parkedFor === PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
   }
 
   /** The context of a QP has been read: the QP is served from `cycle` on, though another may have its line by then. */
   contextFetched(qp: QpSlot, cycle: Cycles): void {
-    const pair = this.#core.qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.isFetchingContext = 0;
     pair.inPipelineCount--;
     const isParked = pair.parkedFor === PARKED_CONTEXT;
@@ -320,14 +347,14 @@ export class Requester {
       this.#fetch.release(pair, cycle);
       return NOTHING;
     }
-    if (this.#core.costs !== undefined) this.#noteWork(this.#core.costs, pair);
+    if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     if (!this.#contexts.access(pair.slot, true, pair.hasFetchedContext === 1))
       return this.#waitForContext(pair, cycle);
     let busyCycles = 0;
     if (pair.recordCursor === noRecord) {
       const taken = this.#takeUp(pair, cycle);
       if (taken !== DONE) return taken;
-      busyCycles = this.#costs.takeUp(pair.recordTail);
+      busyCycles = this.#requestCosts.takeUp(pair.recordTail);
       if (pair.recordCursor === noRecord) {
         this.#endTurn(pair, pair.recordTail, cycle);
         return busyCycles;
@@ -338,9 +365,9 @@ export class Requester {
     if (sent === WAIT) return this.#waitBehind(busyCycles, cycle);
     if (sent !== DONE) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
     this.#afterPacket(pair, request, cycle);
-    busyCycles += this.#costs.packet(request, this.#packets.payloadBytes);
+    busyCycles += this.#requestCosts.packet(request, this.#packets.payloadBytes);
     if (request.opcode !== RDMA_READ) return busyCycles;
-    return this.#core.readUnit.occupy(cycle, busyCycles, this.#readRequestCycles);
+    return this.#readUnit.occupy(cycle, busyCycles, this.#readRequestCycles);
   }
 
   /** A WQE has been taken up, which takes its cycles, though its packet has to wait. */
@@ -400,14 +427,14 @@ export class Requester {
       if (!this.#behindPsns.includes(pair)) this.#behindPsns.push(pair);
       return NOTHING;
     }
-    this.#core.costs?.numbered(pair, request);
+    this.#costs?.numbered(pair, request);
     if (request.isKeyOperation === 1 && request.syndrome === 0) this.#keys.add(pair, cycle);
     else if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
     const isRing = pair.opcodeBase === ETHERNET_OPCODE_BASE;
     const blocks = isRing ? wqeBlocksOf(request.wqeBytes, pair.sqStrideBytes) : 1;
     this.#lines.use(line, blocks);
     // More WQEs are looked for while the last ones on chip are executed: a prefetch that ran out of them would stop the QP.
-    if (line.mayHaveMore === 1 && line.validCount < this.#core.config.wqePrefetchCount)
+    if (line.mayHaveMore === 1 && line.validCount < this.#config.wqePrefetchCount)
       this.#fetch.ask(pair, cycle);
     pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;
     if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
@@ -432,14 +459,13 @@ export class Requester {
   #resumeWaiting(cycle: Cycles): void {
     const qp = this.#waitingForRecord.pop();
     this.#isWaitingForRecord[qp] = 0;
-    const pair = this.#core.qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (pair.parkedFor === PARKED_RECORDS) this.#scheduler.unpark(pair, cycle);
     if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
   }
 
   /** Why the WQE at `at` cannot be started now. Most need not be read for that. */
   #reasonToPark(pair: QueuePair, at: number): number {
-    const { sramView } = this.#core;
     if (pair.state === SQD) return PARKED_DRAINING;
     const { recordTail } = pair;
     if (recordTail.syndrome !== 0) return PARKED_ERROR;
@@ -449,9 +475,9 @@ export class Requester {
       const reason = this.#reasonOfReads(pair, at);
       if (reason !== NOT_PARKED) return reason;
     }
-    if (pair.fenceWriteCount > this.#payload.doneCount && isFenced(sramView, at))
+    if (pair.fenceWriteCount > this.#payload.doneCount && isFenced(this.#sramView, at))
       return this.#waitForPayload(pair);
-    const opcode = opcodeOf(sramView, at);
+    const opcode = opcodeOf(this.#sramView, at);
     // What went before may use the key that is to be invalidated.
     if (opcode === LOCAL_INVAL && pair.recordCount > 0) return PARKED_ORDER;
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
@@ -468,10 +494,9 @@ export class Requester {
 
   /** What READs and atomics under way forbid the WQE at `at`. */
   #reasonOfReads(pair: QueuePair, at: number): number {
-    const { sramView } = this.#core;
-    if (isFenced(sramView, at)) return PARKED_FENCE;
+    if (isFenced(this.#sramView, at)) return PARKED_FENCE;
     const isAtLimit = pair.readsOutstanding >= pair.readsOutstandingMax;
-    return isAtLimit && isReadOrAtomic(opcodeOf(sramView, at)) ? PARKED_READ_LIMIT : NOT_PARKED;
+    return isAtLimit && isReadOrAtomic(opcodeOf(this.#sramView, at)) ? PARKED_READ_LIMIT : NOT_PARKED;
   }
 
   /** A WQE that cannot be executed, or a NOP. */
@@ -507,7 +532,7 @@ export class Requester {
       this.#endTurn(pair, request, cycle);
     } else {
       pair.packetCursor = sent;
-      if (this.#burst >= this.#core.config.burstPackets) {
+      if (this.#burst >= this.#config.burstPackets) {
         this.#active = undefined;
         this.#scheduler.makeReady(pair, cycle + this.#packetCycles);
       }
@@ -516,7 +541,7 @@ export class Requester {
 
   #endTurn(pair: QueuePair, request: SendRecord, cycle: Cycles): void {
     this.#active = undefined;
-    this.#scheduler.makeReadyLater(pair, cycle + this.#costs.interval(pair, request));
+    this.#scheduler.makeReadyLater(pair, cycle + this.#requestCosts.interval(pair, request));
   }
 
   /** A segment was refused: the packet is invalidated, and the record fails once all before it are complete. */

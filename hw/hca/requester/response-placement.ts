@@ -7,22 +7,31 @@ import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { PACKET_PAYLOAD_OFFSET } from '../../../wire/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import {
   BAD_KEY,
   PAGE_FAULT,
+  type PageFaults,
   PENDING,
   PORT_RECEIVER,
   RIGHT_LOCAL_WRITE,
   SIDE_REQUESTER,
   type TranslationPort,
+  type Translator,
 } from '../memory/index.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
 import { type ReceivedPackets, STALL_DMA, STALL_TRANSLATION } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 
+/** Parts of the device that {@link ResponsePlacement} uses. */
+export interface ResponsePlacementSetup {
+  readonly translator: Translator;
+  readonly pageFaults: PageFaults;
+  readonly received: ReceivedPackets;
+}
+
 export class ResponsePlacement {
-  readonly #core: HcaCore;
+  readonly #translator: Translator;
+  readonly #pageFaults: PageFaults;
   readonly #port: ReceivedPackets;
   #writer!: PayloadWriter;
   readonly #account: BlockAccount;
@@ -30,11 +39,12 @@ export class ResponsePlacement {
   /** Payload bytes of the packet that are on their way. */
   #placed = 0;
 
-  constructor(core: HcaCore, account: BlockAccount) {
-    this.#core = core;
-    this.#port = core.received;
+  constructor(setup: ResponsePlacementSetup, account: BlockAccount) {
+    this.#translator = setup.translator;
+    this.#pageFaults = setup.pageFaults;
+    this.#port = setup.received;
     this.#account = account;
-    this.#translation = core.translator.port(PORT_RECEIVER);
+    this.#translation = setup.translator.port(PORT_RECEIVER);
   }
 
   connect({ writer }: { readonly writer: PayloadWriter }): void {
@@ -48,7 +58,6 @@ export class ResponsePlacement {
 
   /** Writes `bytes` of response payload of the packet at `offset`. */
   place(offset: number, pair: QueuePair, request: SendRecord, bytes: number, cycle: Cycles): MemoryAnswer {
-    const { translator } = this.#core;
     const received = request.responsesReceived * pair.mtuBytes;
     while (this.#placed < bytes) {
       let position = received + this.#placed;
@@ -85,15 +94,15 @@ export class ResponsePlacement {
           lengthBytes: rest,
           isWrite: true,
         };
-        return this.#core.pageFaults.raise(pair.slot, wantedPages, cycle) ? ABSENT : REFUSED;
+        return this.#pageFaults.raise(pair.slot, wantedPages, cycle) ? ABSENT : REFUSED;
       }
       if (!this.#writer.canWrite) {
         this.#account.stall(cycle, STALL_DMA);
         return WAIT;
       }
-      const part = Math.min(wanted, translator.contiguousBytes);
+      const part = Math.min(wanted, this.#translator.contiguousBytes);
       this.#writer.write(
-        translator.physicalAddress,
+        this.#translator.physicalAddress,
         part,
         this.#port.rxBytes,
         offset + PACKET_PAYLOAD_OFFSET + this.#placed,

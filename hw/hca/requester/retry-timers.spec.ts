@@ -191,7 +191,7 @@ describe('the local ACK timeout', () => {
       const { bench, a } = given;
       const { lp, dataPath } = bench.a;
       bench.b.port.drops = () => true;
-      const pair = dataPath.core.qps.rows[a.slot]!;
+      const pair = dataPath.parts.qps.rows[a.slot]!;
       const answered = lp.queue.addHandler(() => dataPath.blocks.timers.progress(pair));
       let duePs = Number.NaN;
       const answerAtDue = (): void => {
@@ -227,7 +227,7 @@ describe('the local ACK timeout', () => {
       await bench.run(3);
       bench.a.act(() => {
         for (const { a } of ends.toReversed())
-          bench.a.dataPath.blocks.timers.progress(bench.a.dataPath.core.qps.rows[a.slot]!);
+          bench.a.dataPath.blocks.timers.progress(bench.a.dataPath.parts.qps.rows[a.slot]!);
       });
       await bench.run(20);
       expect(ends[0]!.a.slot).toBeLessThan(ends[1]!.a.slot);

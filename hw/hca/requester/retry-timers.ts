@@ -9,11 +9,18 @@
  * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
  */
 import { type Cycles, type Picoseconds, psPerNs } from '../../../base/index.ts';
-import { type BlockState, Fifo } from '../../../sim/index.ts';
+import { type BlockState, type ClockDomain, Fifo, type LogicalProcess } from '../../../sim/index.ts';
 import { PSN_MASK, psnDistance, rnrTimerUnitsByCode } from '../../../wire/index.ts';
-import type { HcaCore } from '../core.ts';
-import { enlarged, noRecord, type QpSlot, type QueuePair, type SendRecord } from '../objects/index.ts';
+import {
+  enlarged,
+  noRecord,
+  type QpSlot,
+  type QpTable,
+  type QueuePair,
+  type SendRecord,
+} from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
+import type { DiagnosticCounters } from '../statistics/index.ts';
 
 export interface RetryTimerPorts {
   readonly errors: {
@@ -30,8 +37,10 @@ const DUE_RNR = 0.5;
 /** The longest of the standard (code 31, 2.4 hours): picoseconds are exact for no more than that. */
 const ackTimeoutMaxPs = 4096 * psPerNs * 2 ** 31;
 
+type AckTimeoutConfig = Pick<HcaConfig, 'ackTimeoutUnitNs' | 'ackTimeoutCodeMin'>;
+
 /** By code: unit times 2^code, and never shorter than for the least code that the card takes at its word (9.7.6.1.3). */
-const ackTimeouts = ({ ackTimeoutUnitNs, ackTimeoutCodeMin }: HcaConfig): Picoseconds[] =>
+const ackTimeouts = ({ ackTimeoutUnitNs, ackTimeoutCodeMin }: AckTimeoutConfig): Picoseconds[] =>
   Array.from({ length: 32 }, (_, code) =>
     Math.min(ackTimeoutUnitNs * psPerNs * 2 ** Math.max(code, ackTimeoutCodeMin), ackTimeoutMaxPs),
   );
@@ -40,9 +49,21 @@ const ackTimeouts = ({ ackTimeoutUnitNs, ackTimeoutCodeMin }: HcaConfig): Picose
 const isAnswerDue = ({ awaitedPsn, lastAckedPsn }: QueuePair): boolean =>
   psnDistance(awaitedPsn, lastAckedPsn) > 0;
 
+/** Parts of the device that {@link RetryTimers} uses. */
+export interface RetryTimersSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: AckTimeoutConfig & Pick<HcaConfig, 'rnrTimerUnitNs'>;
+  readonly qps: QpTable;
+  readonly diagnostics: DiagnosticCounters;
+}
+
 export class RetryTimers {
   timeoutCount = 0;
-  readonly #core: HcaCore;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #qps: QpTable;
+  readonly #diagnostics: DiagnosticCounters;
   readonly #ackHandler: number;
   readonly #rnrHandler: number;
   /**
@@ -65,23 +86,26 @@ export class RetryTimers {
   #dueGeneration = new Int32Array(0);
   #dueRnrWait = new Int32Array(0);
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.#ackTimeoutPs = ackTimeouts(core.config);
-    this.#rnrWaitPs = rnrTimerUnitsByCode.map((units) => units * core.config.rnrTimerUnitNs * psPerNs);
+  constructor(setup: RetryTimersSetup) {
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#qps = setup.qps;
+    this.#diagnostics = setup.diagnostics;
+    this.#ackTimeoutPs = ackTimeouts(setup.config);
+    this.#rnrWaitPs = rnrTimerUnitsByCode.map((units) => units * setup.config.rnrTimerUnitNs * psPerNs);
     this.#due = new Fifo({
       name: 'timers due',
-      capacity: 2 * core.qps.slotCount,
+      capacity: 2 * setup.qps.slotCount,
       whenFull: 'never: each QP has one timer of each kind',
     });
-    this.#ackHandler = core.lp.queue.addHandler((qp, generation) => this.#ackDue(qp, generation));
-    this.#rnrHandler = core.lp.queue.addHandler((qp, wait) => this.#rnrDue(qp, wait));
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#ackHandler = setup.lp.queue.addHandler((qp, generation) => this.#ackDue(qp, generation));
+    this.#rnrHandler = setup.lp.queue.addHandler((qp, wait) => this.#rnrDue(qp, wait));
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   /** Timers that run for a QP, and those that have come due. */
   get heldCount(): number {
-    const { rows } = this.#core.qps;
+    const { rows } = this.#qps;
     return rows.reduce((sum, { hasTimer, isWaitingRnr }) => sum + hasTimer + isWaitingRnr, this.#due.count);
   }
 
@@ -107,7 +131,7 @@ export class RetryTimers {
     if (psnDistance(newestPsn, pair.awaitedPsn) > 0) pair.awaitedPsn = newestPsn;
     const isOldest = psn === ((pair.lastAckedPsn + 1) & PSN_MASK);
     if (pair.hasTimer === 1 && pair.recordCount !== 1 && !isOldest) return;
-    const nowPs = this.#core.domain.clock.edgePs(cycle);
+    const nowPs = this.#domain.clock.edgePs(cycle);
     if (isOldest) pair.lastProgressPs = nowPs;
     this.sent(pair, nowPs);
   }
@@ -120,7 +144,7 @@ export class RetryTimers {
     pair.hasTimer = 1;
     pair.lastProgressPs = nowPs;
     const generation = this.#generation[pair.slot]!;
-    this.#core.lp.queue.schedule(
+    this.#lp.queue.schedule(
       nowPs + this.#ackTimeoutPs[pair.ackTimeoutCode]!,
       this.#ackHandler,
       pair.slot,
@@ -130,26 +154,25 @@ export class RetryTimers {
 
   /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
   progress(pair: QueuePair): void {
-    pair.lastProgressPs = this.#core.lp.nowPs;
+    pair.lastProgressPs = this.#lp.nowPs;
     pair.retriesLeft = pair.retryCountMax;
     pair.rnrRetriesLeft = pair.rnrRetryCountMax;
   }
 
   /** An RNR NAK with this timer code has come: nothing of the QP is sent for so long. */
   waitRnr(pair: QueuePair, timerCode: number, cycle: Cycles): void {
-    const { lp, domain } = this.#core;
     const durationPs = this.#rnrWaitPs[timerCode]!;
     pair.isWaitingRnr = 1;
     const wait = this.#rnrWait[pair.slot]! + 1;
     this.#rnrWait[pair.slot] = wait;
-    lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, pair.slot, wait);
+    this.#lp.queue.schedule(this.#domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, pair.slot, wait);
   }
 
   /** A generation of the QP begins or ends. */
   forget(qp: QpSlot): void {
     this.#generation[qp] = this.#generation[qp]! + 1;
     this.#rnrWait[qp] = this.#rnrWait[qp]! + 1;
-    const pair = this.#core.qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.hasTimer = 0;
     pair.isWaitingRnr = 0;
   }
@@ -164,7 +187,7 @@ export class RetryTimers {
 
   reset(): void {
     this.#due.clear();
-    for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
+    for (const slot of this.#qps.liveSlots()) this.forget(slot);
   }
 
   #ackDue(qp: QpSlot, generation: number): void {
@@ -180,10 +203,9 @@ export class RetryTimers {
   }
 
   #leave(what: number): void {
-    const { domain, lp } = this.#core;
-    const cycle = domain.clock.cycleAfter(lp.nowPs);
+    const cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
     this.#due.push(what, cycle);
-    domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   #run(cycle: Cycles): void {
@@ -196,28 +218,27 @@ export class RetryTimers {
       if (what === qp) this.#checkAckTimer(qp, cycle);
       else this.#checkRnrTimer(qp, cycle);
     }
-    if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, this.#due.headCycle);
+    if (!this.#due.isEmpty) this.#domain.wake(this.#stage, this.#due.headCycle);
   }
 
   #checkAckTimer(qp: QpSlot, cycle: Cycles): void {
     if (this.#dueGeneration[qp] !== this.#generation[qp]) return;
-    const { qps, lp } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     pair.hasTimer = 0;
     if (pair.recordHead === noRecord || pair.isWaitingRnr === 1 || !isAnswerDue(pair)) return;
     const duePs = pair.lastProgressPs + this.#ackTimeoutPs[pair.ackTimeoutCode]!;
-    if (duePs >= lp.nowPs) {
+    if (duePs >= this.#lp.nowPs) {
       pair.hasTimer = 1;
-      lp.queue.schedule(duePs, this.#ackHandler, qp, this.#generation[qp]!);
+      this.#lp.queue.schedule(duePs, this.#ackHandler, qp, this.#generation[qp]!);
       return;
     }
     this.timeoutCount++;
-    this.#core.diagnostics.count('sqTimeout');
+    this.#diagnostics.count('sqTimeout');
     this.#ports.errors.ackTimedOut(qp, cycle);
   }
 
   #checkRnrTimer(qp: QpSlot, cycle: Cycles): void {
-    const pair = this.#core.qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (this.#dueRnrWait[qp] !== this.#rnrWait[qp] || pair.isWaitingRnr === 0) return;
     pair.isWaitingRnr = 0;
     this.#ports.requester.rnrWaitOver(pair, cycle);

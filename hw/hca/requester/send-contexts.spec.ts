@@ -21,7 +21,7 @@ async function crowd(hca: Partial<HcaConfig>) {
     segments: [local.part(0, 8)],
     remote: { address: remote.address, key: remote.key },
   };
-  const requester = bench.a.dataPath.core.qpcCache.port(1);
+  const requester = bench.a.dataPath.parts.qpcCache.port(1);
   return { bench, pairs, write, requester };
 }
 
@@ -97,13 +97,13 @@ describe('a requester whose contexts are not on chip', () => {
     // A QP that has sent is looked at once more.
     await made.bench.run(5);
     const { awaitedCount } = made.requester;
-    expect([awaitedCount, made.bench.a.dataPath.core.qpcCache.heldCount]).toEqual([0, 0]);
+    expect([awaitedCount, made.bench.a.dataPath.parts.qpcCache.heldCount]).toEqual([0, 0]);
   });
 
   it('loses no doorbell that comes meanwhile', async () => {
     const { bench, pairs, write } = await crowd({ sendContextEntries: 1 });
     const [{ a, aCq }] = pairs as [(typeof pairs)[number]];
-    const pair = bench.a.dataPath.core.qps.rows[a.slot]!;
+    const pair = bench.a.dataPath.parts.qps.rows[a.slot]!;
     for (let count = 0; count < 3; count++) {
       a.post(write);
       a.ring();
@@ -118,8 +118,8 @@ describe('a requester whose contexts are not on chip', () => {
   it('flushes what was posted to a QP that fails meanwhile, and keeps its number until the read has come', async () => {
     const { bench, pairs, write } = await crowd({});
     const [{ a, aCq }, other] = pairs as [(typeof pairs)[number], (typeof pairs)[number]];
-    const { control, core } = bench.a.dataPath;
-    const pair = core.qps.rows[a.slot]!;
+    const { control, parts } = bench.a.dataPath;
+    const pair = parts.qps.rows[a.slot]!;
     a.send(write);
     await soon(bench, () => pair.isFetchingContext === 1);
     bench.a.act(() => {
@@ -140,7 +140,7 @@ describe('a requester whose contexts are not on chip', () => {
     const made = await crowd({ sendContextEntries: QPS, qpcCacheEntries: 1, qpcCacheWays: 1 });
     await allSend(made, 3);
     // Each once, though the receiver, which takes the acknowledgements, has a single line for them.
-    const receiver = made.bench.a.dataPath.core.qpcCache.port(2);
+    const receiver = made.bench.a.dataPath.parts.qpcCache.port(2);
     expect(made.requester.missCount).toBe(QPS);
     expect(receiver.missCount).toBeGreaterThan(QPS);
   });
@@ -154,6 +154,6 @@ describe('a requester whose contexts are not on chip', () => {
     });
     await bench.run(20);
     expect(requester.awaitedCount).toBe(0);
-    expect(bench.a.dataPath.core.qpcCache.heldCount).toBe(0);
+    expect(bench.a.dataPath.parts.qpcCache.heldCount).toBe(0);
   });
 });

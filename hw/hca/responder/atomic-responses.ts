@@ -7,18 +7,20 @@ import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, Wakeable } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/index.ts';
 import { ABSENT, ANSWERED, REFUSED, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import {
   BAD_KEY,
   PAGE_FAULT,
+  type PageFaults,
   PENDING,
   PORT_RESPONSE,
   RIGHT_REMOTE_ATOMIC,
   type TranslationPort,
+  type Translator,
 } from '../memory/index.ts';
-import type { QpSlot } from '../objects/index.ts';
+import type { QpSlot, QpTable } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import { AtomicResults } from './atomic-replay.ts';
-import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
+import { ATOMIC_BYTES, AtomicUnit, type AtomicUnitSetup } from './atomic-unit.ts';
 import { OPERAND_WORDS, type ResponderResources, responderPlaces } from './responder-resources.ts';
 import {
   type ResponsePackets,
@@ -29,8 +31,19 @@ import {
 
 const NONE = -1;
 
+/** Parts of the device that {@link AtomicResponses} uses. */
+export interface AtomicResponsesSetup extends AtomicUnitSetup {
+  readonly config: AtomicUnitSetup['config'] & Pick<HcaConfig, 'responderAtomicResults' | 'atomicCycles'>;
+  readonly qps: QpTable;
+  readonly translator: Translator;
+  readonly pageFaults: PageFaults;
+}
+
 export class AtomicResponses {
-  readonly #core: HcaCore;
+  readonly #config: AtomicResponsesSetup['config'];
+  readonly #qps: QpTable;
+  readonly #translator: Translator;
+  readonly #pageFaults: PageFaults;
   readonly #resources: ResponderResources;
   readonly #packets: ResponsePackets;
   readonly #account: BlockAccount;
@@ -40,19 +53,22 @@ export class AtomicResponses {
 
   /** @param engine the response engine, in whose stage and account this works */
   constructor(
-    core: HcaCore,
+    setup: AtomicResponsesSetup,
     resources: ResponderResources,
     packets: ResponsePackets,
     account: BlockAccount,
     engine: Wakeable,
   ) {
-    this.#core = core;
+    this.#config = setup.config;
+    this.#qps = setup.qps;
+    this.#translator = setup.translator;
+    this.#pageFaults = setup.pageFaults;
     this.#resources = resources;
     this.#packets = packets;
     this.#account = account;
-    this.#translation = core.translator.port(PORT_RESPONSE);
-    this.#unit = new AtomicUnit(core, engine);
-    this.#results = new AtomicResults(core.config.responderAtomicResults);
+    this.#translation = setup.translator.port(PORT_RESPONSE);
+    this.#unit = new AtomicUnit(setup, engine);
+    this.#results = new AtomicResults(setup.config.responderAtomicResults);
   }
 
   /** True while the memory of an atomic is being read or written. */
@@ -76,11 +92,11 @@ export class AtomicResponses {
         return REFUSED;
       }
       unit.compute(resources.opcode[entry]!, resources.operands, entry * OPERAND_WORDS);
-      return this.#core.config.atomicCycles;
+      return this.#config.atomicCycles;
     }
     if (unit.isWritten) {
       unit.end();
-      const { readResourcesMax } = this.#core.qps.rows[qp]!;
+      const { readResourcesMax } = this.#qps.rows[qp]!;
       const psn = resources.psn[entry]!;
       this.#results.keep(qp, readResourcesMax, psn, unit.resultLow, unit.resultHigh);
       resources.giveResult(qp, psn, unit.resultLow, unit.resultHigh);
@@ -137,13 +153,12 @@ export class AtomicResponses {
 
   /** Only with room for the answer: a result is never without one. */
   #begin(qp: QpSlot, entry: number, cycle: Cycles): number {
-    const { translator, qps, pageFaults } = this.#core;
     const resources = this.#resources;
     if (this.#packets.queue.isFull) {
       this.#account.stall(cycle, STALL_RESPONSE_BUFFER);
       return WAIT;
     }
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     const found = this.#translation.translate(
       resources.key[entry]!,
       resources.pd[entry]!,
@@ -159,9 +174,9 @@ export class AtomicResponses {
     }
     if (found >= BAD_KEY) {
       if (found !== PAGE_FAULT) return REFUSED;
-      return pageFaults.raise(qp, resources.wantedFrom(entry, 0, true), cycle) ? ABSENT : REFUSED;
+      return this.#pageFaults.raise(qp, resources.wantedFrom(entry, 0, true), cycle) ? ABSENT : REFUSED;
     }
-    this.#unit.begin(translator.physicalAddress);
+    this.#unit.begin(this.#translator.physicalAddress);
     this.#translation.used();
     return 1;
   }
@@ -174,7 +189,7 @@ export class AtomicResponses {
     cycle: Cycles,
   ): typeof ANSWERED | typeof WAIT {
     const packets = this.#packets;
-    const pair = this.#core.qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     if (!packets.open(pair, cycle)) return WAIT;
     const { operands } = packets.packet;
     operands[0] = low;

@@ -10,7 +10,8 @@ import type { BusAddress } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type { HcaCore } from '../core.ts';
+import type { DmaReads, DmaWrites } from '../memory/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import { AtomicValue } from './atomic-arithmetic.ts';
 
 export const ATOMIC_BYTES = 8;
@@ -26,33 +27,49 @@ const READ = 2;
 const WRITING = 3;
 const WRITTEN = 4;
 
+/** Parts of the device that {@link AtomicUnit} uses. */
+export interface AtomicUnitSetup {
+  readonly config: Pick<HcaConfig, 'atomicCycles'>;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly sram: Uint8Array;
+  readonly sramView: DataView;
+  allocateSram(lengthBytes: number): number;
+}
+
 export class AtomicUnit {
   /** Atomics executed. */
   executedCount = 0;
-  readonly #core: HcaCore;
+  readonly #dmaRead: DmaReads;
+  readonly #dmaWrite: DmaWrites;
+  readonly #sram: Uint8Array;
+  readonly #sramView: DataView;
   readonly #readRequester: number;
   readonly #writeRequester: number;
-  readonly #sram: number;
+  readonly #sramOffset: number;
   #state = IDLE;
   #readStatus = 0;
   #address = 0;
   readonly #value = new AtomicValue();
 
   /** @param user woken when memory has answered */
-  constructor(core: HcaCore, user: Wakeable) {
-    this.#core = core;
-    this.#sram = core.allocateSram(ATOMIC_SRAM_BYTES);
-    this.#readRequester = core.dmaRead.addRequester(
+  constructor(setup: AtomicUnitSetup, user: Wakeable) {
+    this.#dmaRead = setup.dmaRead;
+    this.#dmaWrite = setup.dmaWrite;
+    this.#sram = setup.sram;
+    this.#sramView = setup.sramView;
+    this.#sramOffset = setup.allocateSram(ATOMIC_SRAM_BYTES);
+    this.#readRequester = setup.dmaRead.addRequester(
       { name: 'atomicRead', fifoDepth: 1, trafficClass: TrafficClass.payloadRead, weight: 4 },
       {
         done: (_cookie, status, cycle) => {
           this.#readStatus = status;
           this.#state = READ;
-          user.wake(cycle + core.config.atomicCycles);
+          user.wake(cycle + setup.config.atomicCycles);
         },
       },
     );
-    this.#writeRequester = core.dmaWrite.addRequester(
+    this.#writeRequester = setup.dmaWrite.addRequester(
       { name: 'atomicWrite', trafficClass: TrafficClass.payloadWrite, fifoDepth: 1 },
       {
         done: (_cookie, cycle) => {
@@ -88,23 +105,22 @@ export class AtomicUnit {
 
   /** The old value. */
   get resultLow(): number {
-    return this.#core.sramView.getInt32(this.#sram, true);
+    return this.#sramView.getInt32(this.#sramOffset, true);
   }
 
   get resultHigh(): number {
-    return this.#core.sramView.getInt32(this.#sram + 4, true);
+    return this.#sramView.getInt32(this.#sramOffset + 4, true);
   }
 
   /** Begins to read the 8 bytes at a physical address. */
   begin(address: BusAddress): void {
     this.#address = address;
-    this.#core.dmaRead.request(this.#readRequester, address, ATOMIC_BYTES, this.#sram, 0);
+    this.#dmaRead.request(this.#readRequester, address, ATOMIC_BYTES, this.#sramOffset, 0);
     this.#state = READING;
   }
 
   /** Computes the new value and begins to write it; operands are words from `word` on: swap or add, compare, masks of both. */
   compute(opcode: number, operands: Int32Array, word: number): void {
-    const { sram, sramView: view, dmaWrite } = this.#core;
     const value = this.#value;
     value.set(this.resultLow, this.resultHigh);
     const [low, high] = [operands[word]!, operands[word + 1]!];
@@ -123,10 +139,10 @@ export class AtomicUnit {
           isMasked ? operands[word + 5]! : ONES,
         );
     }
-    const place = this.#sram + ATOMIC_BYTES;
-    view.setUint32(place, value.low, true);
-    view.setUint32(place + 4, value.high, true);
-    dmaWrite.request(this.#writeRequester, this.#address, ATOMIC_BYTES, sram, place, 0);
+    const place = this.#sramOffset + ATOMIC_BYTES;
+    this.#sramView.setUint32(place, value.low, true);
+    this.#sramView.setUint32(place + 4, value.high, true);
+    this.#dmaWrite.request(this.#writeRequester, this.#address, ATOMIC_BYTES, this.#sram, place, 0);
     this.#state = WRITING;
   }
 

@@ -218,15 +218,15 @@ describe('an XRC connection', () => {
 
   /** The SRQ goes, as HW2SW_SRQ has it, and another gets its number at once, with a receive of its own. */
   function replaced({ bench }: ExtendedConnection, { srq }: Process): void {
-    const { core, control } = bench.b.dataPath;
-    const context = core.srqs.bytes.slice(core.srqs.offsetOf(srq.slot), core.srqs.offsetOf(srq.slot) + 64);
+    const { parts, control } = bench.b.dataPath;
+    const context = parts.srqs.bytes.slice(parts.srqs.offsetOf(srq.slot), parts.srqs.offsetOf(srq.slot) + 64);
     bench.b.act(() => {
       control.srqDestroyed(srq.slot);
       expect(control.srqIsBusy(srq.slot)).toBe(false);
       control.srqGone(srq.slot);
-      core.srqs.free(srq.slot);
-      const slot = core.srqs.allocate(srq.srqn);
-      core.srqs.bytes.set(context, core.srqs.offsetOf(slot));
+      parts.srqs.free(srq.slot);
+      const slot = parts.srqs.allocate(srq.srqn);
+      parts.srqs.bytes.set(context, parts.srqs.offsetOf(slot));
       control.srqCreated(slot);
     });
   }
@@ -283,8 +283,8 @@ describe('an XRC connection', () => {
     await bench.run(5);
     replaced(given, first);
     await bench.run(5);
-    const { core, blocks } = bench.b.dataPath;
-    bench.b.act(() => blocks.errors.cqFailed(core.cqs.slotOf(first.cq.cqn), 1, bench.b.domain.cycle));
+    const { parts, blocks } = bench.b.dataPath;
+    bench.b.act(() => blocks.errors.cqFailed(parts.cqs.slotOf(first.cq.cqn), 1, bench.b.domain.cycle));
     await bench.run(5);
     expect(target.state).toBe(QpState.RTS);
   });

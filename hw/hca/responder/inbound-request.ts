@@ -7,10 +7,9 @@
 import { EventType } from '../../../abi/index.ts';
 import type { Cycles, VirtualAddress } from '../../../base/index.ts';
 import { nakSyndrome, PSN_MASK, rnrNakSyndrome } from '../../../wire/index.ts';
-import type { HcaCore } from '../core.ts';
-import { SIDE_RESPONDER, type WantedPages } from '../memory/index.ts';
-import { type QpSlot, QueuePair, XRC_SERVICE } from '../objects/index.ts';
-import { MESSAGE_NONE, messageKind, type ReceivedPackets } from '../packets/index.ts';
+import { type PageFaults, SIDE_RESPONDER, type WantedPages } from '../memory/index.ts';
+import { type QpSlot, QueuePair, type SrqTable, XRC_SERVICE } from '../objects/index.ts';
+import { MESSAGE_NONE, messageKind, type ReceivedPackets, type TransportCounters } from '../packets/index.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 /** No region is of it. */
@@ -24,6 +23,14 @@ export interface RefusedQps {
 export interface InboundRequestPorts {
   readonly responses: ResponseEngine;
   readonly errors: RefusedQps;
+}
+
+/** Parts of the device that {@link InboundRequest} uses. */
+export interface InboundRequestSetup {
+  readonly srqs: SrqTable;
+  readonly pageFaults: PageFaults;
+  readonly received: ReceivedPackets;
+  readonly transport: TransportCounters;
 }
 
 export class InboundRequest {
@@ -41,13 +48,17 @@ export class InboundRequest {
   placed = 0;
   /** CQE syndrome of a receive WQE that the message does not fit or whose memory is refused; 0 while all is well. */
   receiveSyndrome = 0;
-  readonly #core: HcaCore;
+  readonly #srqs: SrqTable;
+  readonly #pageFaults: PageFaults;
+  readonly #transport: TransportCounters;
   #responses!: ResponseEngine;
   #errors!: RefusedQps;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.packet = core.received;
+  constructor(setup: InboundRequestSetup) {
+    this.#srqs = setup.srqs;
+    this.#pageFaults = setup.pageFaults;
+    this.#transport = setup.transport;
+    this.packet = setup.received;
   }
 
   connect({ responses, errors }: InboundRequestPorts): void {
@@ -66,9 +77,8 @@ export class InboundRequest {
   }
 
   #findQueue(): void {
-    const { srqs } = this.#core;
-    this.srq = srqs.slotOf(this.packet.sharedReceiveQueue);
-    this.pd = this.srq === -1 ? NO_PD : srqs.pd[this.srq]!;
+    this.srq = this.#srqs.slotOf(this.packet.sharedReceiveQueue);
+    this.pd = this.srq === -1 ? NO_PD : this.#srqs.pd[this.srq]!;
   }
 
   /** Slot of the QP. */
@@ -124,21 +134,20 @@ export class InboundRequest {
     this.refuse(nakSyndrome(nakCode), cycle);
     const isOwnFault = eventType === EventType.WQ_CATAS_ERROR;
     if (pair.opcodeBase === 0 || isOwnFault) this.#errors.refused(qp, eventType, cycle);
-    else this.#core.transport.count('unreliableRefused');
+    else this.#transport.count('unreliableRefused');
   }
 
   /** The memory will be there later: RNR NAK, as mlx5 answers. */
   refuseForNow(cycle: Cycles): void {
     const { pair } = this;
-    const { pageFaults: faults } = this.#core;
-    if (pair.opcodeBase === 0) faults.rnrNakCount++;
-    else faults.droppedPacketCount++;
+    if (pair.opcodeBase === 0) this.#pageFaults.rnrNakCount++;
+    else this.#pageFaults.droppedPacketCount++;
     this.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
   }
 
   /** Asks for a page of an on-demand region; the packet is to come again. False: the driver has refused it. */
   askForPage(wanted: Omit<WantedPages, 'side'>, cycle: Cycles): boolean {
-    const isAsked = this.#core.pageFaults.raise(this.qp, { ...wanted, side: SIDE_RESPONDER }, cycle);
+    const isAsked = this.#pageFaults.raise(this.qp, { ...wanted, side: SIDE_RESPONDER }, cycle);
     if (isAsked) this.refuseForNow(cycle);
     return isAsked;
   }

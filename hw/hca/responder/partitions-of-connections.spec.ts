@@ -41,7 +41,7 @@ describe('a connection', () => {
     expect(bench.b.port.packets.map(({ psn, pkey }) => [psn, pkey])).toEqual([[psnA(0), pkeyA]]);
     expect(syndromesOf(aCq.drain())).toEqual(isTaken ? [0] : []);
     expect(to.read(0, 100)).toEqual(isTaken ? from.read(0, 100) : new Uint8Array(100));
-    expect(bench.b.dataPath.core.violations.report()).toEqual(isTaken ? {} : { packetPkey: 1 });
+    expect(bench.b.dataPath.parts.violations.report()).toEqual(isTaken ? {} : { packetPkey: 1 });
     expect([bench.b.address.pkeyViolations, b.state]).toEqual([isTaken ? 0 : 1, QpState.RTS]);
   });
 

@@ -4,25 +4,39 @@
  */
 
 import type { Cycles } from '../../../base/index.ts';
-import type { BlockAccount, Wakeable } from '../../../sim/index.ts';
+import type { BlockAccount, ClockDomain, Wakeable } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, DONE_LAST, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import {
   BAD_KEY,
+  type DmaReads,
   PAGE_FAULT,
+  type PageFaults,
   PENDING,
   PORT_RESPONSE,
   RIGHT_REMOTE_READ,
   type TranslationPort,
+  type Translator,
 } from '../memory/index.ts';
-import type { QpSlot } from '../objects/index.ts';
+import type { QpSlot, QpTable } from '../objects/index.ts';
 import type { ResponderResources } from './responder-resources.ts';
 import { type ResponsePackets, STALL_DMA, STALL_TRANSLATION } from './response-packets.ts';
 
+/** Parts of the device that {@link ReadResponses} uses. */
+export interface ReadResponsesSetup {
+  readonly domain: ClockDomain;
+  readonly dmaRead: DmaReads;
+  readonly qps: QpTable;
+  readonly translator: Translator;
+  readonly pageFaults: PageFaults;
+}
+
 export class ReadResponses {
-  readonly #core: HcaCore;
+  readonly #dmaRead: DmaReads;
+  readonly #qps: QpTable;
+  readonly #translator: Translator;
+  readonly #pageFaults: PageFaults;
   readonly #resources: ResponderResources;
   readonly #packets: ResponsePackets;
   readonly #account: BlockAccount;
@@ -34,18 +48,21 @@ export class ReadResponses {
 
   /** @param engine the response engine, in whose stage and account this works */
   constructor(
-    core: HcaCore,
+    setup: ReadResponsesSetup,
     resources: ResponderResources,
     packets: ResponsePackets,
     account: BlockAccount,
     engine: Wakeable,
   ) {
-    this.#core = core;
+    this.#dmaRead = setup.dmaRead;
+    this.#qps = setup.qps;
+    this.#translator = setup.translator;
+    this.#pageFaults = setup.pageFaults;
     this.#resources = resources;
     this.#packets = packets;
     this.#account = account;
-    this.#translation = core.translator.port(PORT_RESPONSE);
-    this.#readRequester = core.dmaRead.addRequester(
+    this.#translation = setup.translator.port(PORT_RESPONSE);
+    this.#readRequester = setup.dmaRead.addRequester(
       {
         name: 'responseRead',
         fifoDepth: 16,
@@ -55,7 +72,7 @@ export class ReadResponses {
       },
       {
         done: (slot, status, cycle) => packets.payloadRead(slot, status, cycle),
-        space: () => engine.wake(core.domain.cycle + 1),
+        space: () => engine.wake(setup.domain.cycle + 1),
       },
     );
   }
@@ -69,7 +86,7 @@ export class ReadResponses {
   send(qp: QpSlot, entry: number, cycle: Cycles): MemoryAnswer | typeof DONE_LAST {
     const resources = this.#resources;
     const packets = this.#packets;
-    const pair = this.#core.qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     const mtu = pair.mtuBytes;
     const packetCount = Math.max(1, Math.ceil(resources.bytes[entry]! / mtu));
     const index = resources.sent[entry]!;
@@ -91,13 +108,12 @@ export class ReadResponses {
 
   /** Begins the DMA reads of the open packet's payload. DONE: all of them. */
   #gather(qp: QpSlot, entry: number, skippedBytes: number, cycle: Cycles): MemoryAnswer {
-    const { qps, translator, dmaRead, pageFaults } = this.#core;
     const resources = this.#resources;
     const { packet } = this.#packets;
     const key = resources.key[entry]!;
     const pd = resources.pd[entry]!;
     const top = resources.addressTop[entry]!;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     while (this.#filled < this.#wanted) {
       const skipped = skippedBytes + this.#filled;
       const address = resources.address[entry]! + skipped;
@@ -109,17 +125,23 @@ export class ReadResponses {
       }
       if (found >= BAD_KEY) {
         if (found !== PAGE_FAULT) return REFUSED;
-        const isAsked = pageFaults.raise(qp, resources.wantedFrom(entry, skipped, false), cycle);
+        const isAsked = this.#pageFaults.raise(qp, resources.wantedFrom(entry, skipped, false), cycle);
         return isAsked ? ABSENT : REFUSED;
       }
-      if (!dmaRead.canRequest(this.#readRequester)) {
+      if (!this.#dmaRead.canRequest(this.#readRequester)) {
         this.#account.stall(cycle, STALL_DMA);
         return WAIT;
       }
-      const bytes = Math.min(translator.contiguousBytes, wanted);
+      const bytes = Math.min(this.#translator.contiguousBytes, wanted);
       const target = packet.payloadOffset + this.#filled;
       packet.pendingReads++;
-      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
+      this.#dmaRead.request(
+        this.#readRequester,
+        this.#translator.physicalAddress,
+        bytes,
+        target,
+        packet.slot,
+      );
       this.#translation.used();
       this.#filled += bytes;
     }

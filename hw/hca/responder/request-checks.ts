@@ -9,7 +9,7 @@
 
 import { EventType, QueueStatus } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, ClockDomain } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome, Opcode, psnDistance } from '../../../wire/index.ts';
 import {
   type CheckAnswer,
@@ -21,7 +21,6 @@ import {
   type StepAnswer,
   WAIT,
 } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import {
   BAD_KEY,
   PAGE_FAULT,
@@ -31,8 +30,17 @@ import {
   RIGHT_REMOTE_READ,
   RIGHT_REMOTE_WRITE,
   type TranslationPort,
+  type Translator,
 } from '../memory/index.ts';
-import { type Cqn, QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, XRC_SERVICE } from '../objects/index.ts';
+import {
+  type Cqn,
+  type CqTable,
+  QP_RIGHT_ATOMIC,
+  QP_RIGHT_READ,
+  QP_RIGHT_WRITE,
+  type SrqTable,
+  XRC_SERVICE,
+} from '../objects/index.ts';
 import {
   ENDS_MESSAGE,
   MESSAGE_NONE,
@@ -42,6 +50,7 @@ import {
   STALL_TRANSLATION,
   STARTS_MESSAGE,
   TAKES_RECEIVE_WQE,
+  type TransportCounters,
 } from '../packets/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import { responderPlaces } from './responder-resources.ts';
@@ -49,8 +58,19 @@ import type { ResponseEngine } from './response-engine.ts';
 
 const ATOMIC_BYTES = 8;
 
+/** Parts of the device that {@link RequestChecks} uses. */
+export interface RequestChecksSetup {
+  readonly domain: ClockDomain;
+  readonly cqs: CqTable;
+  readonly srqs: SrqTable;
+  readonly translator: Translator;
+  readonly transport: TransportCounters;
+}
+
 export class RequestChecks {
-  readonly #core: HcaCore;
+  readonly #cqs: CqTable;
+  readonly #srqs: SrqTable;
+  readonly #transport: TransportCounters;
   readonly #request: InboundRequest;
   readonly #account: BlockAccount;
   readonly #translation: TranslationPort;
@@ -59,12 +79,14 @@ export class RequestChecks {
   #checkedCycle = -1;
 
   /** @param account that of the receiver, whose stage works on requests */
-  constructor(core: HcaCore, request: InboundRequest, account: BlockAccount) {
-    this.#core = core;
+  constructor(setup: RequestChecksSetup, request: InboundRequest, account: BlockAccount) {
+    this.#cqs = setup.cqs;
+    this.#srqs = setup.srqs;
+    this.#transport = setup.transport;
     this.#request = request;
     this.#account = account;
-    this.#translation = core.translator.port(PORT_RECEIVER);
-    core.domain.addEdgeKeeper(this);
+    this.#translation = setup.translator.port(PORT_RECEIVER);
+    setup.domain.addEdgeKeeper(this);
   }
 
   connect({ responses }: { readonly responses: ResponseEngine }): void {
@@ -78,7 +100,7 @@ export class RequestChecks {
     if (pair.opcodeBase !== 0) return this.#checkUnreliable(distance);
     if (distance < 0) return DUPLICATE;
     if (distance > 0) {
-      this.#core.transport.count('requestOutOfSequence');
+      this.#transport.count('requestOutOfSequence');
       if (pair.hasNakSent === 0) this.#request.refuse(nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
       return DROPPED;
     }
@@ -131,7 +153,7 @@ export class RequestChecks {
   #checkUnreliable(distance: number): CheckAnswer {
     const { pair, psn, kind } = this.#request;
     if (distance !== 0) {
-      this.#core.transport.count('requestOutOfSequence');
+      this.#transport.count('requestOutOfSequence');
       pair.messageKind = MESSAGE_NONE;
       pair.expectedPsn = psn;
     }
@@ -166,7 +188,7 @@ export class RequestChecks {
    * that queue's from here on.
    */
   #mayUseQueue(cycle: Cycles): boolean {
-    const { srqs } = this.#core;
+    const srqs = this.#srqs;
     const { pair, traits, srq } = this.#request;
     const srqn = srq === -1 ? -1 : srqs.numberOf[srq]!;
     const isFree = (traits & STARTS_MESSAGE) !== 0 && pair.hasReceiveWqe === 0;
@@ -183,9 +205,8 @@ export class RequestChecks {
 
   /** The CQ of an SRQ can take completions: QPs that others use it by have not been brought to error with it. */
   #isUsable(cqn: Cqn): boolean {
-    const { cqs } = this.#core;
-    const cq = cqs.slotOf(cqn);
-    return cq !== -1 && cqs.rows[cq]!.status === QueueStatus.OK;
+    const cq = this.#cqs.slotOf(cqn);
+    return cq !== -1 && this.#cqs.rows[cq]!.status === QueueStatus.OK;
   }
 
   /** Room for one more READ or atomic. */

@@ -117,7 +117,7 @@ describe('the responder', () => {
     const given = await scene();
     const { bench, a, b } = given;
     b.node.act(() => {
-      b.node.dataPath.core.qps.rows[b.slot]!.state = QpState.RTR;
+      b.node.dataPath.parts.qps.rows[b.slot]!.state = QpState.RTR;
     });
     a.send(write(given));
     a.send(write(given));
@@ -158,7 +158,7 @@ describe('packets that should not come', () => {
       { opcode: Opcode.RC_ACKNOWLEDGE, psn: psnA(2) },
       { opcode: Opcode.RC_ACKNOWLEDGE, psn: psnA(2) },
     ]);
-    expect(bench.b.dataPath.core.transport.report()).toEqual({ duplicateRequest: 1 });
+    expect(bench.b.dataPath.parts.transport.report()).toEqual({ duplicateRequest: 1 });
   });
 
   it('IBTA 9.7.5.1: acknowledges no later READ with a duplicate in front of it', async () => {
@@ -185,7 +185,10 @@ describe('packets that should not come', () => {
       [psnA(1), true],
     ]);
     expect(remote.read(0, 4)).toEqual(Uint8Array.of(1, 2, 3, 4));
-    expect(bench.b.dataPath.core.transport.report()).toEqual({ sequenceNakSent: 2, requestOutOfSequence: 4 });
+    expect(bench.b.dataPath.parts.transport.report()).toEqual({
+      sequenceNakSent: 2,
+      requestOutOfSequence: 4,
+    });
     // No request of a waits for these answers.
     expect(a.state).toBe(QpState.RTS);
   });
@@ -300,7 +303,7 @@ describe('packets that should not come', () => {
       { opcode: Opcode.RC_RDMA_READ_RESPONSE_FIRST, psn: psnA(1) },
       { opcode: Opcode.RC_RDMA_READ_RESPONSE_LAST, psn: psnA(2) },
     ]);
-    expect(bench.a.dataPath.core.transport.report()).toEqual({ unexpectedResponse: 2 });
+    expect(bench.a.dataPath.parts.transport.report()).toEqual({ unexpectedResponse: 2 });
   });
 
   it('IBTA 9.7.5.1.4: answers a repeated atomic from the result kept, without executing it again', async () => {
@@ -376,7 +379,7 @@ describe('packets that should not come', () => {
     expect(given.bench.a.port.packets.map(({ psn }) => psn)).toEqual(
       Array.from({ length: 24 }, (_, index) => psnA(index)),
     );
-    expect(given.bench.b.dataPath.core.transport.report()).toEqual({ requestOutOfSequence: 1 });
+    expect(given.bench.b.dataPath.parts.transport.report()).toEqual({ requestOutOfSequence: 1 });
   });
 
   it('IBTA 9.7.4.1: refuses more READs than the QP has resources for', async () => {
@@ -402,7 +405,7 @@ describe('packets that should not come', () => {
     b.toError();
     await bench.run(1);
     await inject(given, only(given, psnA(0)));
-    expect(bench.b.dataPath.core.violations.report()).toEqual({
+    expect(bench.b.dataPath.parts.violations.report()).toEqual({
       packetUnknownQp: 1,
       packetOpcode: 1,
       packetQpState: 1,

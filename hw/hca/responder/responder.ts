@@ -40,7 +40,6 @@ import {
   WAIT,
 } from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
-import type { HcaCore } from '../core.ts';
 import type { KeyUnit } from '../keys/index.ts';
 import {
   BAD_KEY,
@@ -49,6 +48,7 @@ import {
   RIGHT_REMOTE_WRITE,
   TRANSLATED,
   type TranslationPort,
+  type Translator,
 } from '../memory/index.ts';
 import type { QpSlot, QueuePair } from '../objects/index.ts';
 import {
@@ -62,10 +62,12 @@ import {
   STALL_COMPLETION,
   STALL_KEYS,
   TAKES_RECEIVE_WQE,
+  type TransportCounters,
 } from '../packets/index.ts';
 import type { ReceiveScatter } from '../receive-queue/index.ts';
-import { InboundRequest, type RefusedQps } from './inbound-request.ts';
-import { RequestChecks } from './request-checks.ts';
+import type { DiagnosticCounters } from '../statistics/index.ts';
+import { InboundRequest, type InboundRequestSetup, type RefusedQps } from './inbound-request.ts';
+import { RequestChecks, type RequestChecksSetup } from './request-checks.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 const NO_PSN = -1;
@@ -87,8 +89,16 @@ export interface ResponderPorts {
   };
 }
 
+/** Parts of the device that {@link Responder} uses. */
+export interface ResponderSetup extends InboundRequestSetup, RequestChecksSetup {
+  readonly translator: Translator;
+  readonly transport: TransportCounters;
+  readonly diagnostics: DiagnosticCounters;
+}
+
 export class Responder {
-  readonly #core: HcaCore;
+  readonly #transport: TransportCounters;
+  readonly #diagnostics: DiagnosticCounters;
   readonly #account: BlockAccount;
   #scatter!: ReceiveScatter;
   #responses!: ResponseEngine;
@@ -101,12 +111,13 @@ export class Responder {
   #step = STEP_CHECK;
 
   /** @param account that of the receiver, whose stage works on requests */
-  constructor(core: HcaCore, account: BlockAccount) {
-    this.#core = core;
+  constructor(setup: ResponderSetup, account: BlockAccount) {
+    this.#transport = setup.transport;
+    this.#diagnostics = setup.diagnostics;
     this.#account = account;
-    this.#request = new InboundRequest(core);
-    this.#checks = new RequestChecks(core, this.#request, account);
-    this.#translation = core.translator.port(PORT_RECEIVER);
+    this.#request = new InboundRequest(setup);
+    this.#checks = new RequestChecks(setup, this.#request, account);
+    this.#translation = setup.translator.port(PORT_RECEIVER);
   }
 
   connect({ scatter, responses, completions, keys, errors }: ResponderPorts): void {
@@ -179,8 +190,8 @@ export class Responder {
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
   #repeat(cycle: Cycles): void {
     const { qp, pair, opcode, kind, psn } = this.#request;
-    this.#core.transport.count('duplicateRequest');
-    this.#core.diagnostics.count('rqDuplicate');
+    this.#transport.count('duplicateRequest');
+    this.#diagnostics.count('rqDuplicate');
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
       this.#responses.repeatRead(this.#request, cycle);
     } else if (kind === MESSAGE_NONE) {
@@ -204,7 +215,7 @@ export class Responder {
     }
     const taken = this.#scatter.take(qp, packet.arrivedCycle, cycle);
     if (taken === NONE_POSTED) {
-      if (pair.opcodeBase !== 0) this.#core.transport.count('unreliableNoReceive');
+      if (pair.opcodeBase !== 0) this.#transport.count('unreliableNoReceive');
       this.#request.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
       return REFUSED;
     }

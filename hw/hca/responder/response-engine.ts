@@ -11,7 +11,7 @@
 
 import { EventType, QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain } from '../../../sim/index.ts';
 import {
   NakCode,
   nakSyndrome,
@@ -21,16 +21,17 @@ import {
   psnDistance,
 } from '../../../wire/index.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
-import type { HcaCore } from '../core.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import { PORT_RESPONSE } from '../memory/index.ts';
-import type { QpSlot, QueuePair } from '../objects/index.ts';
-import { nakEvent, type PacketSlot } from '../packets/index.ts';
+import type { QpSlot, QpTable, QueuePair } from '../objects/index.ts';
+import { nakEvent, type PacketSlot, type ReadUnit, type TransportCounters } from '../packets/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
-import { AtomicResponses } from './atomic-responses.ts';
+import type { DiagnosticCounters } from '../statistics/index.ts';
+import { AtomicResponses, type AtomicResponsesSetup } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
 import type { InboundRequest, RefusedQps } from './inbound-request.ts';
-import { ReadResponses } from './read-responses.ts';
+import { ReadResponses, type ReadResponsesSetup } from './read-responses.ts';
 import {
   KIND_ATOMIC,
   KIND_READ,
@@ -42,6 +43,7 @@ import {
 import {
   type ResponsePacketPorts,
   ResponsePackets,
+  type ResponsePacketsSetup,
   responseStalls,
   STALL_ORDERING,
   STALL_RESPONSE_BUFFER,
@@ -59,11 +61,40 @@ export interface ResponsePorts extends ResponsePacketPorts {
   readonly errors: RefusedQps;
 }
 
+/** Parts of the device that {@link ResponseEngine} uses. */
+export interface ResponseEngineSetup extends ResponsePacketsSetup, ReadResponsesSetup, AtomicResponsesSetup {
+  readonly domain: ClockDomain;
+  readonly config: ResponsePacketsSetup['config'] &
+    AtomicResponsesSetup['config'] &
+    Pick<
+      HcaConfig,
+      | 'ackDelayCycles'
+      | 'responseCycles'
+      | 'readResponseLatencyCycles'
+      | 'readResponseCycles'
+      | 'readResponseBytesPerCycle'
+      | 'readIntervalCycles'
+      | 'sameQpIntervalCycles'
+      | 'burstPackets'
+    >;
+  readonly qps: QpTable;
+  readonly readUnit: ReadUnit;
+  readonly transport: TransportCounters;
+  readonly diagnostics: DiagnosticCounters;
+  readonly costs: CostAttribution | undefined;
+}
+
 export class ResponseEngine {
   readonly account = new BlockAccount('responseEngine', responseStalls);
   acknowledgementCount = 0;
   coalescedCount = 0;
-  readonly #core: HcaCore;
+  readonly #domain: ClockDomain;
+  readonly #config: ResponseEngineSetup['config'];
+  readonly #qps: QpTable;
+  readonly #readUnit: ReadUnit;
+  readonly #transport: TransportCounters;
+  readonly #diagnostics: DiagnosticCounters;
+  readonly #costs: CostAttribution | undefined;
   readonly #packets: ResponsePackets;
   #writer!: PayloadWriter;
   #errors!: RefusedQps;
@@ -83,21 +114,27 @@ export class ResponseEngine {
   #active: PendingResponses | undefined;
   #burst = 0;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.#packets = new ResponsePackets(core, this.account);
-    this.#ackDelayCycles = core.config.ackDelayCycles;
-    this.#responseCycles = core.config.responseCycles;
-    this.#readLatencyCycles = core.config.readResponseLatencyCycles;
-    this.#readCycles = core.config.readResponseCycles;
-    this.#readBytesPerCycle = core.config.readResponseBytesPerCycle;
-    const { readIntervalCycles, sameQpIntervalCycles } = core.config;
+  constructor(setup: ResponseEngineSetup) {
+    this.#domain = setup.domain;
+    this.#config = setup.config;
+    this.#qps = setup.qps;
+    this.#readUnit = setup.readUnit;
+    this.#transport = setup.transport;
+    this.#diagnostics = setup.diagnostics;
+    this.#costs = setup.costs;
+    this.#packets = new ResponsePackets(setup, this.account);
+    this.#ackDelayCycles = setup.config.ackDelayCycles;
+    this.#responseCycles = setup.config.responseCycles;
+    this.#readLatencyCycles = setup.config.readResponseLatencyCycles;
+    this.#readCycles = setup.config.readResponseCycles;
+    this.#readBytesPerCycle = setup.config.readResponseBytesPerCycle;
+    const { readIntervalCycles, sameQpIntervalCycles } = setup.config;
     this.#repeatCycles = 2 * Math.max(readIntervalCycles, sameQpIntervalCycles);
-    this.#resources = new ResponderResources(core.qps);
-    this.#reads = new ReadResponses(core, this.#resources, this.#packets, this.account, this);
-    this.#atomics = new AtomicResponses(core, this.#resources, this.#packets, this.account, this);
+    this.#resources = new ResponderResources(setup.qps);
+    this.#reads = new ReadResponses(setup, this.#resources, this.#packets, this.account, this);
+    this.#atomics = new AtomicResponses(setup, this.#resources, this.#packets, this.account, this);
     this.#active = undefined;
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect({ transmitter, receives, writer, errors }: ResponsePorts): void {
@@ -117,7 +154,7 @@ export class ResponseEngine {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** Payload has left for memory. */
@@ -287,7 +324,7 @@ export class ResponseEngine {
 
   #append(qp: QpSlot, kind: number, psn: number): number {
     const entry = this.#resources.append(qp, kind, psn, true, this.#writer.requestedCount);
-    this.#countMessages(this.#core.qps.rows[qp]!, entry);
+    this.#countMessages(this.#qps.rows[qp]!, entry);
     return entry;
   }
 
@@ -333,7 +370,7 @@ export class ResponseEngine {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const pending = this.#active ?? this.#choose(cycle);
     if (pending === undefined) return;
-    if (this.#core.costs !== undefined) this.#noteWork(this.#core.costs, pending);
+    if (this.#costs !== undefined) this.#noteWork(this.#costs, pending);
     const busyCycles = pending.count === 0 ? this.#serveAck(pending, cycle) : this.#serve(pending, cycle);
     if (busyCycles === WAIT) return;
     if (busyCycles > 0) this.account.serve(cycle, busyCycles);
@@ -381,8 +418,8 @@ export class ResponseEngine {
     this.acknowledgementCount++;
     const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
     if (pending.ackSyndrome !== -1) {
-      this.#core.transport.count(nakEvent(syndrome, 'Sent'));
-      this.#core.diagnostics.nakSent(syndrome);
+      this.#transport.count(nakEvent(syndrome, 'Sent'));
+      this.#diagnostics.nakSent(syndrome);
     }
     packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
     return this.#endTurn(pending, cycle, this.#responseCycles);
@@ -416,11 +453,11 @@ export class ResponseEngine {
     this.#coalesce(pending);
     this.#burst++;
     if (sent === DONE_LAST) this.#resources.pop(qp);
-    const isTurnOver = sent === DONE_LAST || this.#burst >= this.#core.config.burstPackets;
+    const isTurnOver = sent === DONE_LAST || this.#burst >= this.#config.burstPackets;
     const perCycle = this.#readBytesPerCycle;
     const moveCycles = perCycle === 0 ? 0 : Math.ceil(this.#reads.payloadBytes / perCycle);
     const unitCycles = this.#readCycles + moveCycles;
-    const busyCycles = this.#core.readUnit.occupy(cycle, this.#responseCycles, unitCycles);
+    const busyCycles = this.#readUnit.occupy(cycle, this.#responseCycles, unitCycles);
     return isTurnOver ? this.#endTurn(pending, cycle, busyCycles) : busyCycles;
   }
 
@@ -469,7 +506,7 @@ export class ResponseEngine {
    * made after it does not leave.
    */
   payloadFailed({ pair, psn }: PacketSlot, cycle: Cycles): void {
-    this.#core.transport.count('unreadableResponse');
+    this.#transport.count('unreadableResponse');
     if (pair.state === QpState.RST) return;
     this.#packets.queue.voidResponses(pair);
     this.#failAt(pair, psn, cycle);

@@ -5,9 +5,9 @@
 import { type Cycles, counterMask16, distance } from '../../../base/index.ts';
 import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/index.ts';
-import type { HcaCore } from '../core.ts';
 import { noRecord, type QueuePair } from '../objects/index.ts';
 import { type PacketQueue, type PacketSlot, type Transmitter, VOID_GENERATION } from '../packets/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 
 export const responseStalls = stallReasons('translation', 'dma', 'responseBuffer', 'ordering', 'atomic');
@@ -25,6 +25,12 @@ export interface ResponsePacketPorts {
   readonly receives: ReceiveWqeFetch;
 }
 
+/** Parts of the device that {@link ResponsePackets} uses. */
+export interface ResponsePacketsSetup {
+  readonly config: Pick<HcaConfig, 'responseCycles' | 'transmitLatencyCycles'>;
+  readonly responsePackets: PacketQueue;
+}
+
 export class ResponsePackets {
   readonly queue: PacketQueue;
   readonly #account: BlockAccount;
@@ -36,11 +42,11 @@ export class ResponsePackets {
   packet: PacketSlot;
 
   /** @param account that of the response engine */
-  constructor(core: HcaCore, account: BlockAccount) {
-    const queue = core.responsePackets;
+  constructor(setup: ResponsePacketsSetup, account: BlockAccount) {
+    const queue = setup.responsePackets;
     this.queue = queue;
     this.#account = account;
-    this.#formationCycles = core.config.responseCycles + core.config.transmitLatencyCycles;
+    this.#formationCycles = setup.config.responseCycles + setup.config.transmitLatencyCycles;
     this.packet = queue.rows[0]!;
   }
 

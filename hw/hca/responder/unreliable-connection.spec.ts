@@ -74,7 +74,7 @@ describe('an unreliable connection', () => {
     await bench.run(10);
     expect(bCq.drain()).toMatchObject([{ wqeCounter: 0, byteCount: 1800, syndrome: 0 }]);
     expect(to.read(0, 1800)).toEqual(from.read(500, 1800));
-    expect(bench.b.dataPath.core.transport.report()).toEqual({ requestOutOfSequence: 1 });
+    expect(bench.b.dataPath.parts.transport.report()).toEqual({ requestOutOfSequence: 1 });
     expect(b.state).toBe(QpState.RTS);
   });
 
@@ -99,12 +99,12 @@ describe('an unreliable connection', () => {
     bench.a.act(() => bench.a.port.inject({ ...misrouted, opcode: Opcode.RC_SEND_ONLY }, bench.a.lp.nowPs));
     await bench.run(5);
     expect([b.state, bCq.poll(), bench.a.port.packets]).toEqual([QpState.RTS, undefined, []]);
-    expect(bench.b.dataPath.core.transport.report()).toEqual({
+    expect(bench.b.dataPath.parts.transport.report()).toEqual({
       unreliableNoReceive: 1,
       unreliableRefused: 1,
     });
-    expect(bench.b.dataPath.core.violations.report()).toEqual({ packetOpcode: 1 });
-    expect(bench.b.dataPath.core.qps.rows[b.slot]!.expectedPsn).toBe(psnA(5));
+    expect(bench.b.dataPath.parts.violations.report()).toEqual({ packetOpcode: 1 });
+    expect(bench.b.dataPath.parts.qps.rows[b.slot]!.expectedPsn).toBe(psnA(5));
   });
 
   test('sheet 6.4: refuses READ and atomics as local QP operation errors', async () => {

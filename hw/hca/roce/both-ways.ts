@@ -4,7 +4,6 @@
  */
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
-import type { HcaCore } from '../core.ts';
 import { ETHERNET_OPCODE_BASE, type QpSlot } from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 import type { ReceiveTurns } from './receive-turns.ts';
@@ -29,8 +28,9 @@ export class Outbound {
   readonly #requests: PacketQueue;
   #ports!: OutboundPorts;
 
-  constructor(core: HcaCore) {
-    this.#requests = core.requestPackets;
+  /** @param requestPackets the queue that both transmitters share */
+  constructor(requestPackets: PacketQueue) {
+    this.#requests = requestPackets;
   }
 
   connect(ports: OutboundPorts): void {
@@ -83,8 +83,8 @@ export class Inbound {
   readonly #turns: ReceiveTurns | undefined;
   #ports!: InboundPorts;
 
-  constructor(core: HcaCore) {
-    this.#turns = core.receiveTurns;
+  constructor(turns: ReceiveTurns | undefined) {
+    this.#turns = turns;
   }
 
   connect(ports: InboundPorts): void {

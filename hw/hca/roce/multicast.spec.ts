@@ -126,7 +126,7 @@ describe.each(forms)('a datagram to a group, by RoCE %s', (roce) => {
       if (typeof packet !== 'object') return expect.fail(packet ?? 'no packet');
       expect(errorsOf(packet)).toEqual([]);
       expect(headerOf(packet, 'ETHERNET')!.digits['destination']).toBe(Buffer.from(mac).toString('hex'));
-      for (const { dataPath } of [bench.a, bench.b]) expect(dataPath.core.violations.report()).toEqual({});
+      for (const { dataPath } of [bench.a, bench.b]) expect(dataPath.parts.violations.report()).toEqual({});
     },
   );
 

@@ -36,11 +36,10 @@ import {
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
 } from '../../../wire/index.ts';
-import type { EthernetCore } from '../core.ts';
 import { tagOf } from '../frames/index.ts';
 import type { QpTable } from '../objects/index.ts';
 import type { PacketPort, PortAddress } from '../packets/index.ts';
-import type { FrameDropReason } from '../port/index.ts';
+import type { EthernetAttachment, FrameDropReason } from '../port/index.ts';
 import type { FlowCounters, ViolationCounters } from '../statistics/index.ts';
 
 /** Header, the longest payload, and what lies behind it: XRCETH, GRH and route. */
@@ -95,7 +94,7 @@ export class RoceLink implements PacketPort {
   /** Packets handed to the receiver. Bytes are those of frames here, from the destination to the FCS. */
   readonly received = new PacketCounters();
   /** Undefined on ports that carry only packets, or only frames, where nothing comes here. */
-  readonly #ethernet: EthernetCore | undefined;
+  readonly #ethernet: EthernetAttachment | undefined;
   readonly #address: PortAddress;
   readonly #violations: ViolationCounters;
   readonly #qps: QpTable;
@@ -111,7 +110,7 @@ export class RoceLink implements PacketPort {
   #ports!: RoceLinkPorts;
 
   constructor(
-    ethernet: EthernetCore | undefined,
+    ethernet: EthernetAttachment | undefined,
     address: PortAddress,
     violations: ViolationCounters,
     qps: QpTable,

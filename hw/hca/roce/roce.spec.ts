@@ -85,7 +85,7 @@ describe.each(forms)('RoCE %s', (roce) => {
   ])('carries the mixture of all operations%s', async (_what, hca, timeout) => {
     const bench = await dataPathBench({ roce, ethernet: fast, hca });
     await runMixedTraffic(bench, 3, 30, 5, timeout);
-    for (const { dataPath } of bench.nodes) expect(dataPath.core.violations.report()).toEqual({});
+    for (const { dataPath } of bench.nodes) expect(dataPath.parts.violations.report()).toEqual({});
   });
 
   it('goes round by the loopback to the port itself', async () => {

@@ -33,12 +33,13 @@ import {
   SERVICE_LEVEL_SHIFT,
   takeRoute,
 } from '../../../wire/index.ts';
-import type { HcaCore } from '../core.ts';
 import {
   type DatagramAddresses,
   INLINE_BYTES_MAX,
+  type QpTable,
   type QueuePair,
   type SendRecord,
+  type SendRecords,
 } from '../objects/index.ts';
 import {
   buildGrh,
@@ -74,18 +75,34 @@ interface Parts {
   readonly leadingBytes: number;
 }
 
+/** Parts of the device that {@link DatagramDecoder} uses. */
+export interface DatagramDecoderSetup {
+  readonly address: PortAddress;
+  readonly qps: QpTable;
+  readonly sram: Uint8Array;
+  readonly sramView: DataView;
+  readonly records: SendRecords;
+}
+
 export class DatagramDecoder {
-  readonly #core: HcaCore;
+  readonly #address: PortAddress;
+  readonly #qps: QpTable;
+  readonly #sram: Uint8Array;
+  readonly #sramView: DataView;
   readonly #datagrams: DatagramAddresses;
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.#datagrams = core.records.datagrams;
+  constructor(setup: DatagramDecoderSetup) {
+    this.#address = setup.address;
+    this.#qps = setup.qps;
+    this.#sram = setup.sram;
+    this.#sramView = setup.sramView;
+    this.#datagrams = setup.records.datagrams;
   }
 
   /** Fills `request` from the WQE at `at` of a UD queue pair. @returns 0, or a CQE syndrome */
   decode(at: number, request: SendRecord, pair: QueuePair): number {
-    const { sram: bytes, sramView: view, qps, address } = this.#core;
+    const view = this.#sramView;
+    const address = this.#address;
     const datagrams = this.#datagrams;
     const sizeBytes = decodeControl(view, at, request);
     if (request.opcode === WqeOpcode.NOP) return 0;
@@ -97,7 +114,7 @@ export class DatagramDecoder {
     const record = request.number;
     const key = datagram.qkey.get(view, to);
     datagrams.destinationQpn[record] = datagram.destinationQpn.get(view, to);
-    datagrams.sourceQpn[record] = qps.numberOf[pair.slot]!;
+    datagrams.sourceQpn[record] = this.#qps.numberOf[pair.slot]!;
     datagrams.queueKey[record] = key >= qkeyOfQp ? pair.queueKey : key;
     datagrams.pkeyAndLevel[record] =
       pkeyOf(address, pair.pkeyIndex) | (vector.serviceLevel.get(view, to) << SERVICE_LEVEL_SHIFT);
@@ -108,29 +125,30 @@ export class DatagramDecoder {
     datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
     datagrams.isToGroup[record] = isGroupLid(datagrams.destinationLid[record]!) ? 1 : 0;
     if (address.roce !== undefined) this.#takeRoute(to, record, pair, address.roce);
-    else if (datagrams.hasGrh[record] === 1) buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
-    return loadData(view, bytes, at, data, sizeBytes, request);
+    else if (datagrams.hasGrh[record] === 1)
+      buildGrh(this.#sram, to, address, datagrams.grh, record * GRH_BYTES);
+    return loadData(view, this.#sram, at, data, sizeBytes, request);
   }
 
   /** The same addresses on a port of Ethernet. The GID that a datagram comes from says by which version it goes. */
   #takeRoute(to: number, record: number, { slot }: QueuePair, tables: RoceTables): void {
-    const { sram: bytes, sramView: view, qps, address } = this.#core;
+    const view = this.#sramView;
     const datagrams = this.#datagrams;
     const gid = vector.sourceGidIndex.get(view, to) % tables.isRoutable.length;
     const parts = {
-      from: bytes,
+      from: this.#sram,
       path: to,
       mac: to + datagram.destinationMac.field.offset,
-      sourceMac: sourceMacOf(qps, slot, tables),
+      sourceMac: sourceMacOf(this.#qps, slot, tables),
       // libmlx4 leaves there what its memory held before where there is no tag, and Linux 0xffff: the bit of the vector decides.
       tag: vector.insertTag.get(view, to) === 0 ? NO_TAG : datagram.vlan.get(view, to),
       isRoutable: tables.isRoutable[gid] === 1,
-      udpSourcePort: udpSourcePortOf(qps, slot),
+      udpSourcePort: udpSourcePortOf(this.#qps, slot),
     };
     datagrams.hasGrh[record] = 1;
     datagrams.sourceLid[record] = 0;
-    if (isLoopbackPath(address, bytes, to)) datagrams.isForcedBack[record] = 1;
-    buildNetworkHeader(parts, address, datagrams.grh, record * GRH_BYTES);
+    if (isLoopbackPath(this.#address, this.#sram, to)) datagrams.isForcedBack[record] = 1;
+    buildNetworkHeader(parts, this.#address, datagrams.grh, record * GRH_BYTES);
     this.#noteGroup(record);
     buildRoute(parts, datagrams.routes, record * roceRoute.sizeBytes);
   }
@@ -143,11 +161,10 @@ export class DatagramDecoder {
 
   /** Fills `request` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
   decodeManagement(at: number, request: SendRecord): number {
-    const { sram, sramView } = this.#core;
-    const sizeBytes = decodeControl(sramView, at, request);
+    const sizeBytes = decodeControl(this.#sramView, at, request);
     if (request.opcode === WqeOpcode.NOP) return 0;
     if (!isSend(request.opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
-    const parts = loadParts(sramView, sram, at, sizeBytes, request);
+    const parts = loadParts(this.#sramView, this.#sram, at, sizeBytes, request);
     if (parts === undefined) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const headerBytes = this.#takeHeaders(at, request, parts);
     if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
@@ -169,7 +186,7 @@ export class DatagramDecoder {
     const { inlineData } = request;
     const view = new DataView(inlineData.buffer, inlineData.byteOffset, INLINE_BYTES_MAX);
     const base =
-      this.#core.address.roce === undefined
+      this.#address.roce === undefined
         ? this.#takeLinkHeaders(at, record, view, inlineData)
         : this.#takeFrameHeaders(at, record, inlineData);
     if (base === -1) return 0;
@@ -191,7 +208,7 @@ export class DatagramDecoder {
 
   /** LRH and perhaps GRH. Returns the place of the BTH. */
   #takeLinkHeaders(at: number, record: number, view: DataView, inlineData: Uint8Array): number {
-    const { sramView: wqe, address } = this.#core;
+    const wqe = this.#sramView;
     const datagrams = this.#datagrams;
     const hasGrh = lrh.fields.linkNextHeader.get(view, 0) === NEXT_IS_GRH;
     datagrams.pkeyAndLevel[record] = lrh.fields.serviceLevel.get(view, 0) << SERVICE_LEVEL_SHIFT;
@@ -202,7 +219,7 @@ export class DatagramDecoder {
     const sourceLid = lrh.fields.sourceLid.get(view, 0);
     // Software writes path bits only, and the port puts its LID to them, unless the WQE has it leave the source as it is.
     const isAsWritten = control.slr.get(wqe, at) === 1;
-    datagrams.sourceLid[record] = isAsWritten ? sourceLid : address.lid | (sourceLid & PATH_BITS_MASK);
+    datagrams.sourceLid[record] = isAsWritten ? sourceLid : this.#address.lid | (sourceLid & PATH_BITS_MASK);
     datagrams.virtualLane[record] = control.vl15.get(wqe, at) === 1 ? MANAGEMENT_LANE : 0;
     datagrams.isForcedBack[record] = control.forceLoopback.get(wqe, at);
     datagrams.hasGrh[record] = hasGrh ? 1 : 0;
@@ -221,7 +238,7 @@ export class DatagramDecoder {
     datagrams.sourceLid[record] = 0;
     datagrams.virtualLane[record] = 0;
     // The bits of a lane and of a LID left as it is are bits of a MAC here.
-    datagrams.isForcedBack[record] = mlxControlSegment.fields.forceLoopback.get(this.#core.sramView, at);
+    datagrams.isForcedBack[record] = mlxControlSegment.fields.forceLoopback.get(this.#sramView, at);
     datagrams.hasGrh[record] = 1;
     const base = takeRoute(inlineData, 0, grh, record * GRH_BYTES, routes, record * roceRoute.sizeBytes);
     this.#noteGroup(record);

@@ -17,9 +17,15 @@ import {
   wqeUnitsMax,
 } from '../../../abi/index.ts';
 import { ETHERNET_HEADER_BYTES } from '../../../wire/index.ts';
-import type { EthernetCore, HcaCore } from '../core.ts';
 import { segmentPlacesOf } from '../frames/index.ts';
-import { type FrameOffloads, type SendRecord, WQE_LINE_BYTES, type WqeLine } from '../objects/index.ts';
+import {
+  type FrameOffloads,
+  type SendRecord,
+  type SendRecords,
+  WQE_LINE_BYTES,
+  type WqeLine,
+} from '../objects/index.ts';
+import type { EthernetAttachment } from '../port/index.ts';
 import { decodeControl, loadData } from './wqe-decoder.ts';
 
 const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
@@ -31,24 +37,36 @@ const TYPE_C_VLAN = 0x8100;
 const TYPE_S_VLAN = 0x88a8;
 const NO_TAG = -1;
 
+/** Parts of the device that {@link FrameDecoder} uses. */
+export interface FrameDecoderSetup {
+  readonly ethernet: EthernetAttachment | undefined;
+  readonly sram: Uint8Array;
+  readonly sramView: DataView;
+  readonly records: SendRecords;
+}
+
 export class FrameDecoder {
-  readonly #core: HcaCore;
+  readonly #ethernet: EthernetAttachment | undefined;
+  readonly #sram: Uint8Array;
+  readonly #sramView: DataView;
   readonly #offloads: FrameOffloads;
   /** A WQE that goes on at the begin of its line, in one piece. */
   readonly #whole = new Uint8Array((wqeUnitsMax + 1) * wqeUnitBytes);
   readonly #wholeView = new DataView(this.#whole.buffer);
 
-  constructor(core: HcaCore) {
-    this.#core = core;
-    this.#offloads = core.records.frames;
+  constructor(setup: FrameDecoderSetup) {
+    this.#ethernet = setup.ethernet;
+    this.#sram = setup.sram;
+    this.#sramView = setup.sramView;
+    this.#offloads = setup.records.frames;
   }
 
   /** Fills `request` from the WQE at `at`, in `line`. @returns 0, or a CQE syndrome */
   decode(at: number, line: WqeLine, request: SendRecord): number {
-    const { sram, sramView } = this.#core;
-    const sizeBytes = control.ds.get(sramView, at) * wqeUnitBytes;
+    const sram = this.#sram;
+    const sizeBytes = control.ds.get(this.#sramView, at) * wqeUnitBytes;
     const lineEnd = line.sramOffset + WQE_LINE_BYTES;
-    if (at + sizeBytes <= lineEnd) return this.#decode(sram, sramView, at, request);
+    if (at + sizeBytes <= lineEnd) return this.#decode(sram, this.#sramView, at, request);
     const first = sram.subarray(at, lineEnd);
     this.#whole.set(first);
     this.#whole.set(sram.subarray(line.sramOffset, line.sramOffset + sizeBytes - first.length), first.length);
@@ -76,7 +94,7 @@ export class FrameDecoder {
 
   /** The rest of an LSO. Without it, and of headers that are not those of TCP over IP, it is no operation of this QP. */
   #decodeLso(bytes: Uint8Array, view: DataView, at: number, sizeBytes: number, request: SendRecord): number {
-    const ethernet = this.#core.ethernet;
+    const ethernet = this.#ethernet;
     if (ethernet === undefined || ethernet.side.lsoBytesMax === 0) return LOCAL_QP_OP_ERR;
     const head = at + wqeUnitBytes;
     const headers = head + lsoHeader.sizeBytes;
@@ -101,7 +119,7 @@ export class FrameDecoder {
 
 /** More than may be segmented, or frames longer than the port sends. */
 function isTooLong(
-  { port, side }: EthernetCore,
+  { port, side }: EthernetAttachment,
   { messageBytes }: SendRecord,
   segmentBytes: number,
   headerBytes: number,

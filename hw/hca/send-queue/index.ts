@@ -1,6 +1,6 @@
 /** Interface of this room: see README.md. */
-export { DatagramDecoder } from './datagram-decoder.ts';
-export { FrameDecoder } from './frame-decoder.ts';
+export { DatagramDecoder, type DatagramDecoderSetup } from './datagram-decoder.ts';
+export { FrameDecoder, type FrameDecoderSetup } from './frame-decoder.ts';
 export {
   NOT_PARKED,
   PARKED_CONTEXT,

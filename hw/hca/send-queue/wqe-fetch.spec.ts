@@ -66,7 +66,7 @@ describe('the WQE fetch', () => {
         expect(aCq.consumer).toBe(6 * 17);
         for (let index = posted - 64; index < posted; index++)
           expect(remote.read((index % 64) * 32, 20), `WQE ${index}`).toEqual(pattern(index * 3, 20));
-        expect(bench.a.dataPath.core.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
+        expect(bench.a.dataPath.parts.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
       });
 
   it('serves more QPs than there are lines, each in turn', async () => {
@@ -79,7 +79,7 @@ describe('the WQE fetch', () => {
       a.ring();
     }
     await bench.until(() => pairs.every(({ aCq }) => aCq.takenCount() === 9), 300);
-    expect(bench.a.dataPath.core.lines.evictionCount).toBeGreaterThan(0);
+    expect(bench.a.dataPath.parts.lines.evictionCount).toBeGreaterThan(0);
   });
 
   it('sheet 6.7: takes the QP down with event 0x05 when its queue cannot be read', async () => {
@@ -126,14 +126,14 @@ describe('the WQE fetch', () => {
       const { a } = connectedPair(bench.a, bench.b);
       await bench.run(2);
       a.send({ opcode: WqeOpcode.NOP });
-      const { qps } = bench.a.dataPath.core;
+      const { qps } = bench.a.dataPath.parts;
       for (let step = 0; step < 100 && qps.rows[a.slot]!.isFetching === 0; step++) await bench.run(0.05);
       expect(qps.rows[a.slot]!.isFetching).toBe(1);
       bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
       await bench.until(() => !bench.a.dataPath.control.qpIsBusy(a.slot), 10);
       qps.free(a.slot);
     }
-    const { lines } = bench.a.dataPath.core;
+    const { lines } = bench.a.dataPath.parts;
     expect(lines.rows.map(({ qp }) => qp)).toEqual([-1, -1]);
     await given.checkBystanders();
   });

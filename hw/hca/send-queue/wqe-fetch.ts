@@ -11,19 +11,21 @@
 
 import { QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type { HcaCore } from '../core.ts';
-import { BAD_KEY, PENDING, PORT_WQE_FETCH } from '../memory/index.ts';
+import type { CostAttribution } from '../costs/index.ts';
+import { BAD_KEY, type DmaReads, PENDING, PORT_WQE_FETCH, type Translator } from '../memory/index.ts';
 import {
   ETHERNET_OPCODE_BASE,
   enlarged,
   noLine,
   type QpSlot,
+  type QpTable,
   type QueuePair,
   WQE_LINE_BYTES,
   type WqeLine,
 } from '../objects/index.ts';
+import type { HcaConfig } from '../parameters.ts';
 import type { WqeLines } from './wqe-lines.ts';
 
 const { RST } = QpState;
@@ -52,9 +54,27 @@ class LineFetch {
   hadDoorbell = 0;
 }
 
+/** Parts of the device that {@link WqeFetch} uses. */
+export interface WqeFetchSetup {
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'wqeFetchOutstanding' | 'wqePrefetchCount'>;
+  readonly dmaRead: DmaReads;
+  readonly qps: QpTable;
+  readonly sramView: DataView;
+  readonly translator: Translator;
+  readonly lines: WqeLines;
+  readonly costs: CostAttribution | undefined;
+}
+
 export class WqeFetch {
   readonly account = new BlockAccount('wqeFetch', stalls);
-  readonly #core: HcaCore;
+  readonly #domain: ClockDomain;
+  readonly #config: WqeFetchSetup['config'];
+  readonly #dmaRead: DmaReads;
+  readonly #qps: QpTable;
+  readonly #sramView: DataView;
+  readonly #translator: Translator;
+  readonly #costs: CostAttribution | undefined;
   readonly #lines: WqeLines;
   #ports!: WqeFetchPorts;
   /** QPs that have asked, each once: a QP that is fetching asks no more, and leaves the fifo before it is notified of the end. */
@@ -67,25 +87,31 @@ export class WqeFetch {
   #isCareful = new Uint8Array(0);
   #outstanding = 0;
 
-  constructor(core: HcaCore) {
-    const { lines } = core;
-    this.#core = core;
+  constructor(setup: WqeFetchSetup) {
+    const { lines } = setup;
+    this.#domain = setup.domain;
+    this.#config = setup.config;
+    this.#dmaRead = setup.dmaRead;
+    this.#qps = setup.qps;
+    this.#sramView = setup.sramView;
+    this.#translator = setup.translator;
+    this.#costs = setup.costs;
     this.#lines = lines;
     this.#asked = new Fifo({
       name: 'QPs that want WQEs',
-      capacity: core.qps.slotCount,
+      capacity: setup.qps.slotCount,
       whenFull: 'never: each QP stands here at most once',
     });
     this.#fetches = lines.rows.map(() => new LineFetch());
-    const fifoDepth = core.config.wqeFetchOutstanding;
-    this.#requester = core.dmaRead.addRequester(
+    const fifoDepth = setup.config.wqeFetchOutstanding;
+    this.#requester = setup.dmaRead.addRequester(
       { name: 'wqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth, weight: 4, placesEarly: true },
       {
         done: (line, status, cycle) => this.#readDone(line, status, cycle),
-        space: () => this.wake(core.domain.cycle + 1),
+        space: () => this.wake(setup.domain.cycle + 1),
       },
     );
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#stage = setup.domain.addStage(this.#run, this);
   }
 
   connect(ports: WqeFetchPorts): void {
@@ -99,7 +125,7 @@ export class WqeFetch {
   }
 
   wake(cycle: Cycles): void {
-    this.#core.domain.wake(this.#stage, cycle);
+    this.#domain.wake(this.#stage, cycle);
   }
 
   /** The requester wants WQEs of `pair` that are not on chip. At most one fetch per QP is under way. */
@@ -140,18 +166,18 @@ export class WqeFetch {
 
   /** A line or DMA room became free: the QPs that wait are tried again. */
   #retry(cycle: Cycles): void {
-    if (!this.#asked.isEmpty) this.#core.domain.wake(this.#stage, cycle + 1);
+    if (!this.#asked.isEmpty) this.#domain.wake(this.#stage, cycle + 1);
   }
 
   #run(cycle: Cycles): void {
-    const { domain } = this.#core;
+    const domain = this.#domain;
     if (this.account.freeCycle > cycle) return domain.wake(this.#stage, this.account.freeCycle);
     if (this.#asked.headCycle > cycle) {
       this.account.rest(cycle);
       if (!this.#asked.isEmpty) domain.wake(this.#stage, this.#asked.headCycle);
       return;
     }
-    if (this.#fetch(this.#core.qps.rows[this.#asked.head]!, cycle)) {
+    if (this.#fetch(this.#qps.rows[this.#asked.head]!, cycle)) {
       this.account.serve(cycle, 1);
       if (!this.#asked.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#asked.headCycle));
     }
@@ -159,14 +185,13 @@ export class WqeFetch {
 
   /** Begins the fetch of the QP that has asked first, and takes it from the fifo; false when it has to wait. */
   #fetch(pair: QueuePair, cycle: Cycles): boolean {
-    const { translator, dmaRead, config } = this.#core;
     if (pair.state === RST) {
       // Destroyed while it waited here.
       this.#asked.pop();
       this.#finish(pair);
       return true;
     }
-    if (this.#outstanding >= config.wqeFetchOutstanding || !dmaRead.canRequest(this.#requester)) {
+    if (this.#outstanding >= this.#config.wqeFetchOutstanding || !this.#dmaRead.canRequest(this.#requester)) {
       this.account.stall(cycle, STALL_DMA);
       return false;
     }
@@ -174,10 +199,10 @@ export class WqeFetch {
     const own = pair.wqeLine;
     const first = own.validCount === 0 ? pair.sqCounter + own.partBlocks : own.endCounter + own.partBlocks;
     const index = first & ((1 << pair.sqLogCount) - 1);
-    this.#core.costs?.worksOnRequest(PORT_WQE_FETCH, pair, first & 0xffff);
+    this.#costs?.worksOnRequest(PORT_WQE_FETCH, pair, first & 0xffff);
     const byte = pair.sqOffset + index * stride;
     const wanted = this.#blocksToFetch(pair, first, index) * stride;
-    const found = translator.translateBuffer(
+    const found = this.#translator.translateBuffer(
       PORT_WQE_FETCH,
       pair.bufferMttOffset,
       pair.bufferPageBytes,
@@ -208,7 +233,7 @@ export class WqeFetch {
   #blocksToFetch(pair: QueuePair, first: number, index: number): number {
     const places = WQE_LINE_BYTES / pair.sqStrideBytes;
     return Math.min(
-      this.#isCareful[pair.slot] === 1 ? 1 : this.#core.config.wqePrefetchCount,
+      this.#isCareful[pair.slot] === 1 ? 1 : this.#config.wqePrefetchCount,
       (1 << pair.sqLogCount) - index,
       places - (first & (places - 1)),
       places - pair.wqeLine.validCount - pair.wqeLine.partBlocks,
@@ -217,7 +242,7 @@ export class WqeFetch {
 
   /** Reads what has just been translated into `line`. */
   #begin(pair: QueuePair, line: WqeLine, first: number, cycle: Cycles): void {
-    const { translator, dmaRead } = this.#core;
+    const translator = this.#translator;
     const stride = pair.sqStrideBytes;
     const blocks = Math.floor(translator.contiguousBytes / stride);
     pair.wqeLine = line;
@@ -230,20 +255,19 @@ export class WqeFetch {
     pair.hasDoorbell = 0;
     this.#outstanding++;
     const target = line.placeOf(first, stride);
-    dmaRead.request(this.#requester, translator.physicalAddress, blocks * stride, target, line.number);
+    this.#dmaRead.request(this.#requester, translator.physicalAddress, blocks * stride, target, line.number);
     translator.port(PORT_WQE_FETCH).usedBuffer();
     this.#lines.readCount++;
   }
 
   #readDone(number: number, status: number, cycle: Cycles): void {
-    const { qps, sramView } = this.#core;
     const line = this.#lines.rows[number]!;
     const { qp } = line;
     line.isFetching = 0;
     this.#outstanding--;
     this.#retry(cycle);
     if (qp === -1) return;
-    const pair = qps.rows[qp]!;
+    const pair = this.#qps.rows[qp]!;
     this.#finish(pair);
     // The QP was destroyed meanwhile: the line is free.
     if (pair.wqeLine !== line) return line.free();
@@ -253,8 +277,8 @@ export class WqeFetch {
     line.isLocked = 1;
     for (let block = 0; block < blocks; block++) line.setTimes(first + block, begunCycle, cycle);
     if (pair.opcodeBase === ETHERNET_OPCODE_BASE)
-      line.scanBlocks(sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
-    else line.scan(sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
+      line.scanBlocks(this.#sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
+    else line.scan(this.#sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
     this.#ports.arrivals.wqesFetched(pair, cycle);
   }
 

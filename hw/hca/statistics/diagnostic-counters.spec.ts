@@ -24,7 +24,7 @@ async function counted(options: {
   a.ring();
   await bench.run(600);
   return bench.nodes.map(({ dataPath }) =>
-    Object.fromEntries(Object.entries(dataPath.core.diagnostics.counts).filter(([, count]) => count > 0)),
+    Object.fromEntries(Object.entries(dataPath.parts.diagnostics.counts).filter(([, count]) => count > 0)),
   );
 }
 
@@ -73,9 +73,9 @@ describe('counters of DIAG_RPRT', () => {
     a.post({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 8)], remote: { ...target, key: 1 } });
     a.ring();
     await bench.run(50);
-    expect(bench.a.dataPath.core.diagnostics.counts.sqRemoteAccess).toBe(1);
+    expect(bench.a.dataPath.parts.diagnostics.counts.sqRemoteAccess).toBe(1);
     bench.a.act(() => bench.a.dataPath.reset());
     await bench.run(5);
-    expect(bench.a.dataPath.core.diagnostics.counts.sqRemoteAccess).toBe(0);
+    expect(bench.a.dataPath.parts.diagnostics.counts.sqRemoteAccess).toBe(0);
   });
 });

@@ -164,7 +164,7 @@ describe('OperationLedger', () => {
     b.receive([remote.part(0, 100)]);
     a.send(write);
     await machine.until(() => aCq.drain().length === 1, 100);
-    const { stagesPs } = machine.a.dataPath.core.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
+    const { stagesPs } = machine.a.dataPath.parts.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
     const before = { ...stagesPs };
     if (ackTimeout > 0) b.receive([remote.part(0, 100)]);
     let lost = ackTimeout > 0 ? 3 : 0;
@@ -180,7 +180,7 @@ describe('OperationLedger', () => {
     expect([before.ackTimeout, before.rnrDelay]).toEqual([0, 0]);
     // The payload is read once more for the second attempt, and no slower than for the first.
     expect(stagesPs.payloadRead - before.payloadRead).toBeLessThan(2 * before.payloadRead + 100_000);
-    const { lifePs } = machine.a.dataPath.core.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
+    const { lifePs } = machine.a.dataPath.parts.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
     expect(operationStages.reduce((sum, name) => sum + stagesPs[name], 0)).toBe(lifePs);
   });
 
@@ -200,7 +200,7 @@ describe('OperationLedger', () => {
     }
     await machine.until(() => aCq.takenCount() === 8, 100);
     await machine.run(2);
-    const { operations } = machine.a.dataPath.core;
+    const { operations } = machine.a.dataPath.parts;
     for (const opcode of movingOpcodes) {
       const { count, lifePs, stagesPs } = operations.rows[opcode]!;
       expect([opcode, count]).toEqual([opcode, 1]);

@@ -46,12 +46,13 @@ import { BenchMemory } from '../../pcie/root-complex/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex/root-complex-parameters.ts';
 import { COMPLETION, COMPLETION_DATA, SIDEBAND_WORD_CHANGED, WORD_AUX } from '../../pcie/tlp/tlp.ts';
 import { capabilityParameters } from '../commands/device-capabilities.ts';
-import type { EthernetCore } from '../core.ts';
-import { DataPath, makeTables } from '../data-path.ts';
+
+import { DataPath } from '../data-path.ts';
+import { makeTables } from '../data-path-parts.ts';
 import type { SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
-import { EthernetSide, type EthernetSideSetup } from '../port/index.ts';
+import { type EthernetAttachment, EthernetSide, type EthernetSideSetup } from '../port/index.ts';
 import type { EmbeddedManager } from '../receiver/index.ts';
 import { MulticastGroups } from '../receiver/multicast-groups.ts';
 import type { OperationTap } from '../statistics/operations.ts';
@@ -182,7 +183,7 @@ export class DataPathNode {
   readonly writes: DmaWriteEngine;
   readonly wire: WirePort;
   /** Undefined with ports of InfiniBand; with those of Ethernet `wire` is off. */
-  readonly ethernet: EthernetCore | undefined;
+  readonly ethernet: EthernetAttachment | undefined;
   /** Its end of the channel from the other node. */
   readonly wireReader: ChannelReader;
   /** References that the root complex reads payload by. */
@@ -373,7 +374,7 @@ function ethernetOf(
   config: EthernetConfig,
   cable: { readonly writer: ChannelWriter; readonly reader: ChannelReader },
   options: BenchOptions,
-): EthernetCore {
+): EthernetAttachment {
   const controlMac = options.hasFlowControl === true ? 1 : undefined;
   const port = new EthernetPort({ lp, config, ...cable, seed: 1, controlMac });
   port.flowControl.set(true, true);
@@ -459,14 +460,14 @@ export class DataPathBench {
         const sum = account.busyCycles + stalled + account.idleCycles;
         expect([account.name, sum, account.overlapCount]).toEqual([account.name, elapsedCycles, 0]);
       }
-      expect(dataPath.core.operations.disorderCount).toBe(0);
+      expect(dataPath.parts.operations.disorderCount).toBe(0);
     }
   }
 }
 
 /** What each QP of a node is doing: for the message of a spec that does not come to its end. */
 function progressOf({ dataPath }: DataPathNode): unknown {
-  const { qps } = dataPath.core;
+  const { qps } = dataPath.parts;
   return qps.liveSlots().map((qp) => ({
     qpn: qps.numberOf[qp],
     state: qps.rows[qp]!.state,

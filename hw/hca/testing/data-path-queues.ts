@@ -50,7 +50,7 @@ export class Cq {
     this.logEntries = logEntries;
     this.bufferAddress = freshCqBuffer(node, logEntries);
     this.recordAddress = node.allocate(8, 64);
-    const { cqs } = node.dataPath.core;
+    const { cqs } = node.dataPath.parts;
     this.slot = cqs.allocate(this.cqn);
     cqs.bytes.set(
       cqc.encode({
@@ -159,7 +159,7 @@ export class Srq {
     this.#free = Array.from({ length: this.#count }, (_, index) => index);
     this.#tail = this.#count - 1;
     for (let index = 0; index < this.#count; index++) this.#link(index, (index + 1) % this.#count);
-    const { srqs } = node.dataPath.core;
+    const { srqs } = node.dataPath.parts;
     this.slot = srqs.allocate(this.srqn);
     srqs.bytes.set(
       srqc.encode({
@@ -196,7 +196,7 @@ export class Srq {
   /** ARM_SRQ. */
   armLimit(limit: number): void {
     this.#node.act(() => {
-      const { srqs } = this.#node.dataPath.core;
+      const { srqs } = this.#node.dataPath.parts;
       srqc.fields.limitWatermark.set(srqs.view, srqs.offsetOf(this.slot), limit);
       this.#node.dataPath.control.srqArmed(this.slot);
     });

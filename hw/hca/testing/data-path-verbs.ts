@@ -101,7 +101,7 @@ export class Qp {
     this.rqAddress = buffer + (isReceiveFirst ? 0 : sqBytes);
     this.recordAddress = node.allocate(8, 64);
     this.#initialiseSendQueue();
-    const { qps } = node.dataPath.core;
+    const { qps } = node.dataPath.parts;
     this.slot = qps.allocate(this.qpn);
     const receiveCq = options.receiveCq ?? options.sendCq;
     qps.bytes.set(
@@ -140,7 +140,7 @@ export class Qp {
   }
 
   get state(): number {
-    return this.node.dataPath.core.qps.rows[this.slot]!.state;
+    return this.node.dataPath.parts.qps.rows[this.slot]!.state;
   }
 
   /** INIT to RTR to RTS, with the peer's number and the PSNs. */
@@ -151,7 +151,7 @@ export class Qp {
     ackTimeout = NO_TIMEOUT,
     path: Initial<typeof addressPath> = {},
   ): void {
-    const { qps } = this.node.dataPath.core;
+    const { qps } = this.node.dataPath.parts;
     const at = qps.offsetOf(this.slot);
     this.node.act(() => {
       qpc.fields.remoteQpn.set(qps.view, at, peerQpn);
@@ -168,7 +168,7 @@ export class Qp {
 
   /** Changes context fields of a live QP, as a transition that stays in its state or names another. */
   modify(fields: Partial<Record<'state' | 'remoteWriteEnabled', number>>): void {
-    const { qps } = this.node.dataPath.core;
+    const { qps } = this.node.dataPath.parts;
     this.node.act(() => {
       const previous = qps.rows[this.slot]!.state;
       this.node.dataPath.control.qpSync(this.slot);
@@ -245,7 +245,7 @@ export class Qp {
   }
 
   #goTo(state: number, previous: number): void {
-    const { qps } = this.node.dataPath.core;
+    const { qps } = this.node.dataPath.parts;
     qpc.fields.state.set(qps.view, qps.offsetOf(this.slot), state);
     this.node.dataPath.control.qpModified(this.slot, previous);
   }

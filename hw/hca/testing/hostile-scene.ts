@@ -148,7 +148,7 @@ export class HostileScene<Draw> {
       serviceOf: (qpn) => serviceCodes[services[this.#qpns.indexOf(qpn)]?.fields.serviceType ?? -1],
       psnOf: (qpn) => this.#psnOf(qpn),
       srqnOf: (qpn) => this.#victims.get(qpn)?.srq?.srqn ?? 0,
-      hasQp: (qpn) => qpn < 2 || node.dataPath.core.qps.slotOf(qpn) !== -1,
+      hasQp: (qpn) => qpn < 2 || node.dataPath.parts.qps.slotOf(qpn) !== -1,
       regions: regions.map(({ address, lengthBytes, key }) => ({ address, bytes: lengthBytes, key })),
       highRegions: high.map(({ region, start, isOpen }) => ({
         start,
@@ -322,7 +322,7 @@ export class HostileScene<Draw> {
 
   #psnOf(qpn: number): number {
     const victim = this.#victims.get(qpn);
-    return victim === undefined ? 0 : this.#node.dataPath.core.qps.rows[victim.qp.slot]!.expectedPsn;
+    return victim === undefined ? 0 : this.#node.dataPath.parts.qps.rows[victim.qp.slot]!.expectedPsn;
   }
 
   /** A forged packet with all the numbers of a connection is that connection's: no device can tell. */
@@ -336,12 +336,12 @@ export class HostileScene<Draw> {
 
   /** Reasons for which packets are dropped; those of the device that have not occurred left out. */
   #counts(): Record<string, number> {
-    return { ...this.#node.dataPath.core.violations.report(), ...this.#port.counts(this.bench) };
+    return { ...this.#node.dataPath.parts.violations.report(), ...this.#port.counts(this.bench) };
   }
 
   /** What a packet may leave behind: counts of reasons and answers, and where queue pairs are. */
   #traces(): string {
-    const { transport, pageFaults, qps } = this.#node.dataPath.core;
+    const { transport, pageFaults, qps } = this.#node.dataPath.parts;
     const pairs = [...this.#qpns, ...SPECIAL_QPNS, ...(this.#ringQpn === -1 ? [] : [this.#ringQpn])];
     return [
       ...Object.entries(this.#counts()),

@@ -342,14 +342,14 @@ export function mixedTraffic(
 export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
   const { accounts } = dataPath;
   const { responses, transmitter } = dataPath.blocks;
-  const { mptCache, mttCache, qpcCache, cqcCache } = dataPath.core;
+  const { mptCache, mttCache, qpcCache, cqcCache } = dataPath.parts;
   const caches = [
     ...[qpcCache, cqcCache].map(({ evictionCount, users }) => [
       evictionCount,
       ...users.map(({ useCount, missCount }) => [useCount, missCount]),
     ]),
     [mptCache.directory.evictionCount, mttCache.directory.evictionCount],
-    ...dataPath.core.translator.users.map(({ mptUses, mptMisses, mttUses, mttMisses }) => [
+    ...dataPath.parts.translator.users.map(({ mptUses, mptMisses, mttUses, mttMisses }) => [
       mptUses,
       mptMisses,
       mttUses,
@@ -371,7 +371,7 @@ export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
     atomics: responses.atomicCount,
     repeated: transmitter.repeatedPacketCount,
     dropped: transmitter.droppedPacketCount,
-    violations: dataPath.core.violations.report(),
-    stagePs: dataPath.core.operations.rows.flatMap(({ stagesPs }) => Object.values(stagesPs)),
+    violations: dataPath.parts.violations.report(),
+    stagePs: dataPath.parts.operations.rows.flatMap(({ stagesPs }) => Object.values(stagesPs)),
   };
 }

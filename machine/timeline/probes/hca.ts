@@ -35,21 +35,21 @@ export function watchHca(stream: Stream, hca: Hca): void {
 }
 
 /** Packets of requests and responses that are formed or wait for the cable, and WQEs on chip. */
-function watchPacketBuffers(stream: Stream, { dataPath: { core } }: Hca): void {
+function watchPacketBuffers(stream: Stream, { dataPath: { parts } }: Hca): void {
   for (const [name, queue] of [
-    ['request packets', core.requestPackets],
-    ['response packets', core.responsePackets],
+    ['request packets', parts.requestPackets],
+    ['response packets', parts.responsePackets],
   ] as const)
     watchLevel(stream, name, queue, ['open', 'close', 'clear'], () => queue.heldCount);
 }
 
-function watchCaches(stream: Stream, { dataPath: { core, blocks }, eqcCache, domain }: Hca): void {
-  const { qps, cqs, srqs, lines } = core;
-  watchContexts(stream, 'QPC', core.qpcCache, portNames, (slot) => qps.numberOf[slot]!);
-  watchContexts(stream, 'CQC', core.cqcCache, portNames, (slot) => cqs.numberOf[slot]!);
-  watchContexts(stream, 'SRQC', core.srqcCache, portNames, (slot) => srqs.numberOf[slot]!);
+function watchCaches(stream: Stream, { dataPath: { parts, blocks }, eqcCache, domain }: Hca): void {
+  const { qps, cqs, srqs, lines } = parts;
+  watchContexts(stream, 'QPC', parts.qpcCache, portNames, (slot) => qps.numberOf[slot]!);
+  watchContexts(stream, 'CQC', parts.cqcCache, portNames, (slot) => cqs.numberOf[slot]!);
+  watchContexts(stream, 'SRQC', parts.srqcCache, portNames, (slot) => srqs.numberOf[slot]!);
   watchContexts(stream, 'EQC', eqcCache, ['eventWriter'], (slot) => slot);
-  watchTranslations(stream, core.translator, portNames);
+  watchTranslations(stream, parts.translator, portNames);
   const track = stream.track('caches', 'WQE', { names: ['requester'] });
   around(blocks.wqeFetch, 'ask', (ask) => (pair, cycle) => {
     if (pair.isFetching === 0)
@@ -63,13 +63,13 @@ function watchCaches(stream: Stream, { dataPath: { core, blocks }, eqcCache, dom
 }
 
 /** Doorbells as the device takes them: by QP, or of completion and event queues. */
-function watchDoorbells(stream: Stream, { dataPath: { core, blocks }, domain }: Hca): void {
+function watchDoorbells(stream: Stream, { dataPath: { parts, blocks }, domain }: Hca): void {
   const { doorbells, arrivals } = blocks;
   const { clock } = domain;
   const track = stream.track('doorbells', 'BAR2');
   let qpn = -1;
   around(arrivals, 'sendRequested', (sendRequested) => (pair, cycle) => {
-    qpn = core.qps.numberOf[pair.slot]!;
+    qpn = parts.qps.numberOf[pair.slot]!;
     sendRequested(pair, cycle);
   });
   around(doorbells, 'barWrite', (barWrite) => (offset, view, at, lengthBytes, cycle) => {
@@ -89,8 +89,8 @@ function watchDoorbells(stream: Stream, { dataPath: { core, blocks }, domain }: 
  * Each operation as it ends, with its stages: what the ledger of operations adds for it is what it took, so that the records add up to
  * the report.
  */
-function watchOperations(stream: Stream, { dataPath: { core }, domain }: Hca): void {
-  const { operations, qps, records } = core;
+function watchOperations(stream: Stream, { dataPath: { parts }, domain }: Hca): void {
+  const { operations, qps, records } = parts;
   const { clock } = domain;
   const before = new Float64Array(operationStages.length);
   around(operations, 'completed', (completed) => (request, cycle, isSilent) => {

@@ -1,0 +1,191 @@
+/**
+ * Memories, caches, queues and counters of the data path. They are made once, before the blocks; data-path-blocks.ts hands each of
+ * them to the blocks that use it.
+ */
+import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import type { EthernetPort } from '../../wire/index.ts';
+import type { CapabilityConfig } from './commands/index.ts';
+import type { CostAttribution } from './costs/index.ts';
+import type { DoorbellGeometry } from './doorbells/index.ts';
+import type { WordMonitors } from './lifecycle/index.ts';
+import {
+  type ContextMisses,
+  type DmaReads,
+  type DmaWrites,
+  type IcmMap,
+  MptCache,
+  MttCache,
+  makeContextCache,
+  makeTranslator,
+  PageFaults,
+  type SramAllocator,
+} from './memory/index.ts';
+import { CqTable, QpTable, SendRecords, SrqTable, WQE_LINE_BYTES } from './objects/index.ts';
+import {
+  Loopback,
+  PACKET_PAYLOAD_BYTES_MAX,
+  type PacketPort,
+  PacketQueue,
+  type PortAddress,
+  ReadUnit,
+  ReceivedPackets,
+  TransportCounters,
+} from './packets/index.ts';
+import type { HcaConfig } from './parameters.ts';
+import type { EthernetAttachment } from './port/index.ts';
+import type { ReceiveBuffers } from './receive-queue/index.ts';
+import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/index.ts';
+import { ReceiveTurns, RoceLink } from './roce/index.ts';
+import { WqeLines } from './send-queue/index.ts';
+import {
+  DiagnosticCounters,
+  OperationLedger,
+  type OperationTap,
+  ViolationCounters,
+} from './statistics/index.ts';
+
+/** The tables that QUERY_DEV_CAP names. */
+export interface DataPathTables {
+  readonly qps: QpTable;
+  readonly cqs: CqTable;
+  readonly srqs: SrqTable;
+}
+
+/**
+ * The tables that QUERY_DEV_CAP names: as many contexts as it reports, none of which costs memory before it is used.
+ * @param frameBytesMax of an Ethernet port
+ */
+export function makeTables(
+  capabilities: Pick<CapabilityConfig, 'logMaxQps' | 'logMaxCqs' | 'logMaxSrqs' | 'roce'>,
+  frameBytesMax?: number,
+): DataPathTables {
+  const hasRoce = frameBytesMax !== undefined && capabilities.roce !== 'none';
+  return {
+    qps: new QpTable(2 ** capabilities.logMaxQps, frameBytesMax, hasRoce),
+    cqs: new CqTable(2 ** capabilities.logMaxCqs),
+    srqs: new SrqTable(2 ** capabilities.logMaxSrqs),
+  };
+}
+
+/** The device around the data path. */
+export interface DataPathSite {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: HcaConfig;
+  readonly tables: DataPathTables;
+  readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly monitors: WordMonitors;
+  readonly sram: SramAllocator;
+  readonly port: PacketPort;
+  /** The addresses of the port. */
+  readonly address: PortAddress;
+  readonly specialQps: SpecialQps;
+  readonly manager: EmbeddedManager;
+  readonly groups: MulticastGroups;
+  readonly geometry: DoorbellGeometry;
+  /** Left out on a port of InfiniBand. With it `port` carries nothing: RoCE has one of its own. */
+  readonly ethernet?: EthernetAttachment | undefined;
+  readonly tap: OperationTap | undefined;
+  /** On request: which operation each TLP is due to. */
+  readonly costs?: CostAttribution | undefined;
+  /** See ContextCacheSetup. */
+  readonly misses?: ContextMisses | undefined;
+}
+
+/** Everything that blocks of the data path are made with. */
+export type DataPathParts = ReturnType<typeof makeParts>;
+
+export function makeParts(site: DataPathSite) {
+  const { tables, sram, tap: _, misses: __, ...surroundings } = site;
+  const translation = makeTranslation(site);
+  const wire = makeWireParts(site);
+  const contexts = makeContextCaches(site);
+  const queues = makeQueues(site);
+  return {
+    ...surroundings,
+    ethernet: site.ethernet,
+    costs: site.costs,
+    /** Memory of the HCA, and an offset of new bytes of it, aligned to 64. */
+    sram: sram.bytes,
+    sramView: new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength),
+    allocateSram: (lengthBytes: number): number => sram.allocate(lengthBytes),
+    ...tables,
+    ...translation,
+    ...wire,
+    ...contexts,
+    ...queues,
+    ...makeCounters(site),
+  };
+}
+
+/** Keys, translations and the pages that they lack. */
+function makeTranslation(site: DataPathSite) {
+  const { config, domain, tables } = site;
+  const mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
+  const mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
+  const translator = makeTranslator(site, mptCache, mttCache);
+  return { mptCache, mttCache, translator, pageFaults: new PageFaults({ domain, qps: tables.qps }) };
+}
+
+function makeContextCaches(site: DataPathSite) {
+  const { qps, cqs, srqs } = site.tables;
+  const { qpcCacheEntries, qpcCacheWays, cqcCacheEntries, cqcCacheWays, srqcCacheEntries, srqcCacheWays } =
+    site.config;
+  return {
+    qpcCache: makeContextCache(site, 'qpc', qps, qpcCacheEntries, qpcCacheWays),
+    cqcCache: makeContextCache(site, 'cqc', cqs, cqcCacheEntries, cqcCacheWays),
+    srqcCache: makeContextCache(site, 'srqc', srqs, srqcCacheEntries, srqcCacheWays),
+  };
+}
+
+/** The ways to and from the cable, the loopback among them. */
+function makeWireParts({ config, tables, address, ethernet, port: packetPort }: DataPathSite) {
+  const violations = new ViolationCounters();
+  const roceLink = new RoceLink(ethernet, address, violations, tables.qps);
+  const hasRoce = roceLink.isOn;
+  const port = hasRoce ? roceLink : packetPort;
+  const loopback = new Loopback(config);
+  const received = new ReceivedPackets(port, loopback);
+  const receiveBuffers = ethernet === undefined || hasRoce ? received : frameBuffers(ethernet.port);
+  const receiveTurns = hasRoce ? new ReceiveTurns() : undefined;
+  return { violations, roceLink, port, loopback, received, receiveBuffers, receiveTurns };
+}
+
+/** Send requests that have been started, WQEs on chip, packets on their way out. */
+function makeQueues({ config, sram, tables, ethernet }: DataPathSite) {
+  const { wqeLineCount } = config;
+  const slotBytes = packetSlotBytes(ethernet?.port.frameBytesMax);
+  return {
+    records: new SendRecords(config.outstandingWqes),
+    lines: new WqeLines(wqeLineCount, sram.allocate(wqeLineCount * WQE_LINE_BYTES), tables.qps.rows),
+    requestPackets: packetQueue(config.transmitBufferPackets, sram, slotBytes),
+    responsePackets: packetQueue(config.responseBufferPackets, sram, PACKET_PAYLOAD_BYTES_MAX),
+    readUnit: new ReadUnit(),
+  };
+}
+
+function makeCounters({ domain, tables, tap }: DataPathSite) {
+  return {
+    transport: new TransportCounters(),
+    diagnostics: new DiagnosticCounters(),
+    operations: new OperationLedger(domain.clock, tables.qps, tap),
+  };
+}
+
+function packetQueue(packets: number, sram: SramAllocator, slotBytes: number): PacketQueue {
+  return new PacketQueue(packets, sram.allocate(packets * slotBytes), slotBytes);
+}
+
+/** Room for one payload, or for one frame where the port is of Ethernet. */
+export const packetSlotBytes = (frameBytesMax = 0): number =>
+  Math.max(PACKET_PAYLOAD_BYTES_MAX, Math.ceil(frameBytesMax / SLOT_ALIGNMENT) * SLOT_ALIGNMENT);
+
+const SLOT_ALIGNMENT = 64;
+
+/** Frames are named by their slots. */
+const frameBuffers = (port: EthernetPort): ReceiveBuffers => ({
+  receivePacketsMax: port.slotCount,
+  consume: (slot) => port.consume(slot),
+});
