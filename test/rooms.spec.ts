@@ -38,6 +38,15 @@ const imports = files
     })),
   );
 
+type Import = (typeof imports)[number];
+
+/** Folders that `file` imports from and that import `file`. */
+function foldersBothWays(file: string, all: readonly Import[]): string[] {
+  const importers = new Set(all.filter(({ target }) => target === file).map((each) => dirname(each.file)));
+  const imported = new Set(all.filter((each) => each.file === file).map(({ target }) => dirname(target)));
+  return [...imported].filter((folder) => folder !== dirname(file) && importers.has(folder));
+}
+
 describe('a folder that has an index.ts', () => {
   it('is entered by it from everywhere else', () => {
     expect(imports.length).toBeGreaterThan(3000);
@@ -52,5 +61,24 @@ describe('a folder that has an index.ts', () => {
     ['index.ts', 'machine/node/hca-node.ts', true],
   ])('is one that %s passes when it imports %s: %s', (file, target, passes) => {
     expect(passesTheDoor(file, target)).toBe(passes);
+  });
+});
+
+describe('a file that folders share', () => {
+  it('imports at most two of the folders that import it', () => {
+    const targets = new Set(imports.map(({ target }) => target));
+    const bags = [...targets].filter((file) => foldersBothWays(file, imports).length > 2);
+    expect(bags).toEqual([]);
+  });
+
+  it('is found by its imports both ways', () => {
+    const bag = 'hw/hca/core.ts';
+    const rooms = ['packets', 'keys', 'costs'].map((room) => `hw/hca/${room}/index.ts`);
+    const both = rooms.flatMap((file) => [
+      { file, target: bag },
+      { file: bag, target: file },
+    ]);
+    expect(foldersBothWays(bag, both)).toEqual(['hw/hca/packets', 'hw/hca/keys', 'hw/hca/costs']);
+    expect(foldersBothWays(bag, both.slice(0, 1))).toEqual([]);
   });
 });

@@ -3,34 +3,80 @@
  * contracts of control-blocks.spec.ts.
  */
 import { ConfigurationError } from '../../base/index.ts';
-import type { Wires } from '../../sim/index.ts';
+import type { ClockDomain, Wires } from '../../sim/index.ts';
+import type { EthernetConfig } from '../../wire/index.ts';
 import {
+  type CapabilityConfig,
   CommandDma,
   CommandProcessor,
   CommandTable,
+  type ContextTables,
   type ControlConfig,
   type DataPathControl,
   DeviceState,
   DrainWatch,
   interruptPin,
 } from './commands/index.ts';
-import type { ControlCore } from './control-core.ts';
 import {
   EqPages,
+  type EqTable,
   type EventContexts,
   type EventPoster,
   EventWriter,
   InterruptModeration,
 } from './events/index.ts';
+import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from './memory/index.ts';
 import {
+  type FrameErrors,
   HcaPort,
   HcaPorts,
+  type LinkStateSource,
+  type LinkTraffic,
   ManagementAgents,
   NodeIdentity,
+  type PauseControl,
   SubnetAdministration,
   type SubnetMember,
 } from './port/index.ts';
 import { CommandRegister, type ControlRegisterPorts, ControlRegisters } from './registers/index.ts';
+import type { ProtocolViolations } from './statistics/index.ts';
+
+/** The cable of an Ethernet port as the control side sees it. */
+interface EthernetCable {
+  readonly link: LinkStateSource;
+  readonly errors: FrameErrors;
+  readonly flowControl: PauseControl;
+  /** What QUERY_PORT reports of it. */
+  readonly config: Pick<EthernetConfig, 'mtuBytes' | 'gigabitsPerSecond'>;
+}
+
+export interface ControlSideSetup {
+  readonly domain: ClockDomain;
+  /** Identity of the chip. */
+  readonly hardwareId: number;
+  readonly icm: IcmMap;
+  readonly interrupts: InterruptPort;
+  readonly reads: DmaReads;
+  readonly writes: DmaWrites;
+  readonly sram: SramAllocator;
+  readonly tables: ContextTables;
+  /** The cable of port 1. */
+  readonly link: (LinkStateSource & LinkTraffic) | undefined;
+  /** The same of Ethernet, where that is the ports' link layer. */
+  readonly ethernet?: EthernetCable | undefined;
+  readonly config: ControlConfig;
+  readonly capabilities: CapabilityConfig;
+  /** Which node this is, from 0: its GUIDs and LID come from it. */
+  readonly nodeIndex: number;
+  /** The nodes of the subnet, this one among them. */
+  readonly subnetNodes: readonly number[];
+}
+
+/** The parts that several blocks share, and the device around them. */
+interface ControlParts extends ControlSideSetup {
+  readonly eqs: EqTable;
+  readonly violations: ProtocolViolations;
+}
 
 /** What the blocks reach outside of the control side, and itself as a whole. */
 interface Surroundings {
@@ -47,28 +93,25 @@ const guidBase = 0x0002_c903_0000_0000n;
 const guidsPerNode = 16n;
 
 /** The blocks, in the order in which their stages are added: from the output side back. */
-export function makeBlocks(core: ControlCore) {
-  const { config, eqs, interrupts, violations } = core;
-  const pages = new EqPages(core);
-  const events = new EventWriter({
-    ...core,
-    fifoDepth: config.eventFifoDepth,
-    eventCycles: config.eventCycles,
-  });
-  const ports = new HcaPorts(makePorts(core));
-  const state = makeState(core, ports);
+export function makeBlocks(parts: ControlParts) {
+  const { domain, config, eqs, icm, interrupts, reads, writes, sram, violations, hardwareId } = parts;
+  const { eventFifoDepth: fifoDepth, eventCycles, fillWritesInFlight: writesInFlightMax } = config;
+  const pages = new EqPages({ domain, eqs, icm, reads, sram });
+  const events = new EventWriter({ domain, eqs, writes, violations, fifoDepth, eventCycles });
+  const ports = new HcaPorts(makePorts(parts));
+  const state = makeState(parts, ports);
   return {
     pages,
     events,
     moderation: new InterruptModeration(eqs, interrupts),
     ports,
     state,
-    processor: new CommandProcessor(core),
+    processor: new CommandProcessor({ domain, config }),
     commands: new CommandTable(state, config),
-    commandDma: new CommandDma({ ...core, writesInFlightMax: config.fillWritesInFlight }),
+    commandDma: new CommandDma({ reads, writes, sram, writesInFlightMax }),
     hcr: new CommandRegister(violations),
-    registers: new ControlRegisters({ ...core, interruptPin }),
-    drains: new DrainWatch(core, state),
+    registers: new ControlRegisters({ domain, violations, interruptPin, hardwareId }),
+    drains: new DrainWatch({ domain, config }, state),
   };
 }
 
@@ -91,7 +134,7 @@ export function controlWires(b: ControlBlocks & Surroundings): Wires<ControlBloc
   };
 }
 
-function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: ControlCore): HcaPort[] {
+function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: ControlParts): HcaPort[] {
   return Array.from(
     { length: capabilities.portCount },
     (_, index) =>
@@ -123,8 +166,8 @@ function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: 
   );
 }
 
-function makeState(core: ControlCore, { all: ports }: HcaPorts): DeviceState {
-  const { config, capabilities, domain, tables, icm, eqs, nodeIndex, subnetNodes } = core;
+function makeState(parts: ControlParts, { all: ports }: HcaPorts): DeviceState {
+  const { config, capabilities, domain, tables, icm, eqs, nodeIndex, subnetNodes } = parts;
   const node = new NodeIdentity(nodeGuidOf(nodeIndex), descriptionOf(nodeIndex));
   const members = subnetNodes.map((index) => memberOf(config, index));
   const { embeddedSubnetManager, subnetManagerLid } = config;

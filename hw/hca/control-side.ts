@@ -14,13 +14,12 @@ import { mailboxBytes } from '../../abi/index.ts';
 import { type Cycles, viewOf } from '../../base/index.ts';
 import { type BlockState, connectBlocks } from '../../sim/index.ts';
 import type { CommandProcessor, DataPathControl, DeviceState } from './commands/index.ts';
-import { type ControlBlocks, controlWires, makeBlocks } from './control-blocks.ts';
-import { type ControlSideSetup, makeControlCore } from './control-core.ts';
-import type { EqTable, EventContexts, EventPoster, EventWriter } from './events/index.ts';
+import { type ControlBlocks, type ControlSideSetup, controlWires, makeBlocks } from './control-blocks.ts';
+import { EqTable, type EventContexts, type EventPoster, type EventWriter } from './events/index.ts';
 import type { IcmMap } from './memory/index.ts';
 import type { HcaPort } from './port/index.ts';
 import type { ControlRegisters } from './registers/index.ts';
-import type { ProtocolViolations } from './statistics/index.ts';
+import { ProtocolViolations } from './statistics/index.ts';
 
 export interface ControlSidePorts {
   readonly dataPath: DataPathControl;
@@ -42,11 +41,11 @@ export class ControlSide {
   #device!: ControlSidePorts['device'];
 
   constructor(setup: ControlSideSetup) {
-    const core = makeControlCore(setup);
-    this.violations = core.violations;
-    this.icm = core.icm;
-    this.eqs = core.eqs;
-    this.blocks = makeBlocks(core);
+    const { capabilities, domain, icm } = setup;
+    this.violations = new ProtocolViolations();
+    this.icm = icm;
+    this.eqs = new EqTable(2 ** capabilities.logMaxEqs, domain.clock.frequencyMHz);
+    this.blocks = makeBlocks({ ...setup, eqs: this.eqs, violations: this.violations });
   }
 
   connect({ device, ...ports }: ControlSidePorts): void {

@@ -15,6 +15,12 @@ export interface DrainWatchPorts {
   readonly events: Pick<EventWriter, 'canPost' | 'postQpEvent'>;
 }
 
+/** Parts of the device that {@link DrainWatch} uses. */
+export interface DrainWatchSetup {
+  readonly domain: ClockDomain;
+  readonly config: Pick<ControlConfig, 'conditionPollCycles'>;
+}
+
 export class DrainWatch {
   readonly #domain: ClockDomain;
   readonly #pollCycles: number;
@@ -24,11 +30,11 @@ export class DrainWatch {
   /** Polls of draining queues since the last of them began or ended. */
   #pollCount = 0;
 
-  constructor(core: { readonly domain: ClockDomain; readonly config: ControlConfig }, state: DeviceState) {
-    this.#domain = core.domain;
-    this.#pollCycles = core.config.conditionPollCycles;
+  constructor({ domain, config }: DrainWatchSetup, state: DeviceState) {
+    this.#domain = domain;
+    this.#pollCycles = config.conditionPollCycles;
     this.#state = state;
-    this.#stage = core.domain.addStage(this.#run, this);
+    this.#stage = domain.addStage(this.#run, this);
   }
 
   connect(ports: DrainWatchPorts): void {

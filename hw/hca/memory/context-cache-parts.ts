@@ -13,7 +13,10 @@ const WRITE_DEPTH = 8;
 
 export interface ContextCacheParts {
   readonly domain: ClockDomain;
-  readonly config: HcaConfig;
+  readonly config: Pick<
+    HcaConfig,
+    'sendContextEntries' | 'contextFetchesInFlight' | 'cacheReplacement' | 'cacheMissCycles'
+  >;
   readonly icm: IcmMap;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;

@@ -9,7 +9,7 @@ import { Translator } from './translator.ts';
 
 export interface TranslatorParts {
   readonly domain: ClockDomain;
-  readonly config: HcaConfig;
+  readonly config: Pick<HcaConfig, 'cacheMissCycles'>;
   readonly icm: IcmMap;
   readonly dmaRead: DmaReads;
   readonly sram: SramAllocator;
