@@ -371,7 +371,7 @@ export const hcaMistakes: readonly Mistake[] = [
     what: 'A translation that was being read when the tables changed is used all the same.',
     kind: 'generation not raised',
     scene: 'taken-away',
-    file: 'hw/hca/memory/translator.ts',
+    file: 'hw/hca/memory/line-fill.ts',
     find: '    this.#generation++;\n',
     replace: '',
   },

@@ -26,11 +26,11 @@ export const onceFoundMistakes: readonly Mistake[] = [
     what: 'A second look at an absent page of an on-demand region answers bad page, not page fault.',
     kind: 'wrong status',
     file: 'hw/hca/memory/translator.ts',
-    find: `    if (found !== BAD_PAGE || this.#absentLine === NO_LINE) return found;
-    this.#forgetAbsent();
+    find: `    if (found !== BAD_PAGE || !walk.isPageAbsent) return found;
+    walk.forgetAbsent();
     return PAGE_FAULT;
 `,
-    replace: `    if (found === BAD_PAGE && this.#absentLine !== NO_LINE) this.#forgetAbsent();
+    replace: `    if (found === BAD_PAGE && walk.isPageAbsent) walk.forgetAbsent();
     return found;
 `,
   },
@@ -220,8 +220,8 @@ export const onceFoundMistakes: readonly Mistake[] = [
     what: 'A translation that could not be read fails once more after the tables have changed.',
     kind: 'generation not raised',
     scene: 'lost-lookups',
-    file: 'hw/hca/memory/translator.ts',
-    find: '    this.#failedTag.fill(-1);\n  }',
+    file: 'hw/hca/memory/line-fill.ts',
+    find: '    this.#failedTag.fill(NO_TAG);\n  }',
     replace: '  }',
   },
   {

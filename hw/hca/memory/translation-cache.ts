@@ -15,7 +15,7 @@ import { type ReplacementPolicy, SetAssociativeDirectory } from '../objects/inde
 
 export const MPT_ENTRY_BYTES = 64;
 export const MTT_LINE_BYTES = 64;
-const ENTRIES_PER_LINE = 8;
+export const MTT_ENTRIES_PER_LINE = 8;
 
 /** Rights as they stand in the MPT entry's flag bits, for {@link MptCache.rights}. */
 export const RIGHT_LOCAL_READ = 1;
@@ -125,16 +125,16 @@ export class MttCache {
 
   constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
     this.directory = new SetAssociativeDirectory(lineCount, ways, policy);
-    this.pages = new Float64Array(lineCount * ENTRIES_PER_LINE);
+    this.pages = new Float64Array(lineCount * MTT_ENTRIES_PER_LINE);
   }
 
   /** Takes 64 bytes of MTT entries at `offset` of `view` into `line`. */
   load(line: number, view: DataView, offset: number): void {
-    for (let entry = 0; entry < ENTRIES_PER_LINE; entry++) {
+    for (let entry = 0; entry < MTT_ENTRIES_PER_LINE; entry++) {
       const high = view.getUint32(offset + entry * 8);
       const low = view.getUint32(offset + entry * 8 + 4);
       const isPresent = (low & 1) === 1;
-      this.pages[line * ENTRIES_PER_LINE + entry] = isPresent ? high * 2 ** 32 + ((low & ~7) >>> 0) : -1;
+      this.pages[line * MTT_ENTRIES_PER_LINE + entry] = isPresent ? high * 2 ** 32 + ((low & ~7) >>> 0) : -1;
     }
   }
 }

@@ -9,7 +9,6 @@
 
 import type { VirtualAddress, Wide } from '../../../base/index.ts';
 import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
-import type { MissWaiter } from './ports.ts';
 import { TRANSLATED, type Translation } from './translation.ts';
 import type { Translator } from './translator.ts';
 
@@ -37,8 +36,6 @@ export class TranslationPort {
   mttUses = 0;
   mptMisses = 0;
   mttMisses = 0;
-  /** Who is woken when a miss has been served. */
-  user: MissWaiter | undefined;
   readonly #translator: Translator;
   readonly #mptDirectory: SetAssociativeDirectory;
   readonly #mttDirectory: SetAssociativeDirectory;
@@ -51,7 +48,6 @@ export class TranslationPort {
   ) {
     this.#translator = translator;
     this.number = number;
-    this.user = undefined;
     this.#mptDirectory = mptDirectory;
     this.#mttDirectory = mttDirectory;
   }
@@ -111,4 +107,9 @@ export class TranslationPort {
     translator.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;
     return TRANSLATED;
   }
+}
+
+/** Forgets the last translation of every port: a line of a cache may hold another entry. */
+export function forgetLookups(ports: readonly Pick<TranslationPort, 'forget'>[]): void {
+  for (const port of ports) port.forget();
 }
