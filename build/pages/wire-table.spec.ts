@@ -9,10 +9,6 @@ describe.each(Object.entries(wiresByRoom))('the wires in %s/README.md', (room, t
 });
 
 describe('a table of wires', () => {
-  it('leads from the doorbell to the requester by the scheduler', () => {
-    expect(wireTables(wiresByRoom['hw/hca']!)).toContain('| scheduler | requester |');
-  });
-
   it('leads from the engine of received frames to its bus master and back', () => {
     expect(wireTables(wiresByRoom['hw/nic']!)).toContain(
       '| receiveBusMaster | receiveEngine | receiveEngine |',

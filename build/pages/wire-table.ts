@@ -1,10 +1,10 @@
 /**
  * Who calls whom in the rooms of the hardware, in the READMEs there, as the tables of the sources declare it.
- * `npm run docs` writes it between the marks of those pages; a spec holds the pages to it.
+ * `npm run docs` writes it between the marks of those pages; a spec holds the pages to it. The HCA, with too many blocks for a table,
+ * is drawn in its README.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { busWires } from '../../hw/dma/index.ts';
-import { controlWires, dataPathWires, ethernetHcaWires, hcaWires } from '../../hw/hca/index.ts';
 import { iommuWires } from '../../hw/iommu/index.ts';
 import { nicWires } from '../../hw/nic/index.ts';
 import { functionWires, rootComplexWires } from '../../hw/pcie/index.ts';
@@ -15,21 +15,10 @@ import { ethernetPortWires, wirePortWires } from '../../wire/index.ts';
 const start = '<!-- wires -->';
 const end = '<!-- /wires -->';
 
-type DataPathWired = Parameters<typeof dataPathWires>[0];
 type WireList = ReturnType<typeof listWires>;
 
 /** Folders whose README has tables of wires, and the wires of each table by its heading. */
 export const wiresByRoom: Readonly<Record<string, Readonly<Record<string, WireList>>>> = {
-  'hw/hca': {
-    'The data path': listWires(dataPathWires),
-    'The data path where ports are of Ethernet with RoCE': listWires((b: DataPathWired) =>
-      dataPathWires(b, 'both'),
-    ),
-    'The control side': listWires(controlWires),
-    'The device': listWires(hcaWires),
-    'The cable of the device where ports are of Ethernet': listWires(ethernetHcaWires),
-    'The same with RoCE': listWires((b: Parameters<typeof ethernetHcaWires>[0]) => ethernetHcaWires(b, true)),
-  },
   'hw/pcie': {
     'The function': listWires(functionWires),
     'The root complex': listWires(rootComplexWires),

@@ -1,4 +1,5 @@
 /** What holds for every block of the data path, whatever it does: contracts that each new block is held to by being in the table. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/cqe.ts';
 import { CqArmCommand } from '../../abi/doorbells.ts';
@@ -6,6 +7,7 @@ import { PathMtu } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { listWires, Random } from '../../sim/index.ts';
 import { dataPathWires } from './data-path-wires.ts';
+import { ControlBench } from './testing/control-bench.ts';
 import {
   type BenchOptions,
   type DataPathBench,
@@ -47,6 +49,25 @@ describe('the wires of the data path', () => {
       'doorbells',
       'objects',
     ]);
+  });
+});
+
+describe('the diagrams of README.md', () => {
+  const page = readFileSync(new URL('README.md', import.meta.url), 'utf8');
+  const missingOf = (blocks: readonly object[]): string[] =>
+    blocks.map((block) => block.constructor.name).filter((name) => !new RegExp(`\\b${name}\\b`).test(page));
+
+  it('name each block of the data path', async () => {
+    const { dataPath } = (await dataPathBench()).a;
+    expect(missingOf(Object.values(dataPath.blocks))).toEqual([]);
+  });
+
+  it('name each block of the control side', () => {
+    expect(missingOf(Object.values(new ControlBench().control.blocks))).toEqual([]);
+  });
+
+  it('lack a block that is not there', () => {
+    expect(missingOf([new Map()])).toEqual(['Map']);
   });
 });
 

@@ -127,7 +127,7 @@ interface EthernetParts {
 }
 
 /** The same of Ethernet. */
-export function ethernetHcaWires(
+function ethernetHcaWires(
   b: EthernetParts & { readonly dataPath: DataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
   hasRoce = false,
 ): Wires<EthernetParts> {

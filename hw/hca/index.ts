@@ -8,10 +8,9 @@ export {
   hasRoomForBlueFlame,
   NEVER_END,
 } from './commands/index.ts';
-export { controlWires, macOf, portGuidOf } from './control-blocks.ts';
+export { macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
-export { dataPathWires } from './data-path-wires.ts';
-export { ethernetHcaWires, Hca, type HcaSetup, hcaWires } from './hca.ts';
+export { Hca, type HcaSetup } from './hca.ts';
 export {
   type ContextCache,
   pageRequestSides,
