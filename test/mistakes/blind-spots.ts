@@ -116,20 +116,18 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'The responder expects the PSN of its life before at RTR.',
     kind: 'counter not reset',
     scene: 'extreme-attributes',
-    file: 'hw/hca/objects/qp-table.ts',
-    find: `      pair.expectedPsn = f.nextReceivePsn.get(view, at);
-      pair.unanswered`,
-    replace: `      pair.expectedPsn = previousState === QpState.RTR ? 0 : (f.nextReceivePsn.get(view, at) + 1) & 0xffffff;
-      pair.unanswered`,
+    file: 'hw/hca/objects/ibta-state.ts',
+    find: '    this.expectedPsn = psn;\n',
+    replace: '    this.expectedPsn = psnAdd(psn, 1);\n',
   },
   {
     name: 'awaited-psn-one-early',
     what: 'The first packet of a connection counts as answered from the beginning on.',
     kind: 'comparison off by one',
     scene: 'unanswered',
-    file: 'hw/hca/objects/qp-table.ts',
-    find: '      pair.lastAckedPsn = (pair.nextPsn - 1) & 0xffffff;',
-    replace: '      pair.lastAckedPsn = pair.nextPsn;',
+    file: 'hw/hca/objects/ibta-state.ts',
+    find: '    this.lastAckedPsn = psnAdd(psn, -1);',
+    replace: '    this.lastAckedPsn = psn;',
   },
   {
     name: 'retries-not-loaded',

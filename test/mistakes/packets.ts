@@ -81,10 +81,10 @@ export const packetMistakes: readonly Mistake[] = [
     what: 'On Ethernet the LID of the address vector says whether a datagram is to a group.',
     kind: 'wrong address',
     scene: 'joined-groups',
-    file: 'hw/hca/send-queue/datagram-decoder.ts',
-    find: '    isToGroup[record] = isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;',
-    replace: `    const isGroup = isGroupLid(this.#datagrams.destinationLid[record]!);
-    isToGroup[record] = isGroup && isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;`,
+    file: 'hw/hca/packets/software-headers.ts',
+    find: '  isToGroup[record] = isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;',
+    replace: `  const isGroup = isGroupLid(datagrams.destinationLid[record]!);
+  isToGroup[record] = isGroup && isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;`,
   },
   {
     name: 'no-groups-of-ipv4',

@@ -39,7 +39,6 @@ import { fillSegmentHeaders } from './segment-headers.ts';
 
 const stalls = stallReasons('payload', 'wire', 'formation', 'pause');
 const { payload: STALL_PAYLOAD, wire: STALL_WIRE, formation: STALL_FORMATION, pause: STALL_PAUSE } = stalls;
-const PSN_MASK = 0xff_ffff;
 /** No frame has been formed. */
 const NOT_FORMED = -1;
 
@@ -214,7 +213,7 @@ export class FrameTransmitter {
   /** A frame of an LSO, in front of which lie the headers of the first. */
   #fillSegment({ payloadOffset, payloadBytes, request, psn, isLast }: PacketSlot, record: number): void {
     const { segmentBytes, headerBytes } = this.#records.frames;
-    const index = (psn - request.firstPsn) & PSN_MASK;
+    const index = request.packetIndex(psn);
     const segment = { index, firstByte: index * segmentBytes[record]!, isLast };
     fillSegmentHeaders(this.#sram, payloadOffset, headerBytes[record]!, payloadBytes, segment);
   }

@@ -12,7 +12,6 @@ import type { AsyncEvents } from '../events/index.ts';
 import {
   type CqSlot,
   type CqTable,
-  ENDED_BY_TIMEOUT,
   noRecord,
   type QpSlot,
   type QpTable,
@@ -143,8 +142,7 @@ export class QueuePairErrors {
     }
     pair.retriesLeft--;
     pair.lastProgressPs = this.#lp.nowPs;
-    const psn = (pair.lastAckedPsn + 1) & 0xffffff;
-    this.#ports.acknowledgements.goBack(pair, psn, cycle, ENDED_BY_TIMEOUT);
+    this.#ports.acknowledgements.goBackToUnacknowledged(pair, cycle);
   }
 
   #stopSending(pair: QueuePair, state: number): void {

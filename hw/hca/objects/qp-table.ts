@@ -92,16 +92,10 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     this.#loadBuffer(slot, at);
     this.#loadRequester(slot, at);
     this.#loadResponder(slot, at);
-    if (previousState === QpState.INIT && state === QpState.RTR) {
-      pair.expectedPsn = f.nextReceivePsn.get(view, at);
-      pair.unansweredPsn = pair.expectedPsn;
-    }
-    if (previousState === QpState.RTR && state === QpState.RTS) {
-      pair.nextPsn = f.nextSendPsn.get(view, at);
-      pair.unsentPsn = pair.nextPsn;
-      pair.awaitedPsn = (pair.nextPsn - 1) & 0xffffff;
-      pair.lastAckedPsn = (pair.nextPsn - 1) & 0xffffff;
-    }
+    if (previousState === QpState.INIT && state === QpState.RTR)
+      pair.startReceiving(f.nextReceivePsn.get(view, at));
+    if (previousState === QpState.RTR && state === QpState.RTS)
+      pair.startSending(f.nextSendPsn.get(view, at));
   }
 
   /** With RoCE there are QPs for management beside the rings: they have an MTU of packets. */

@@ -1,20 +1,20 @@
 /**
  * The device's state of one queue pair: the fields of its context, decoded once per command, and what changes with every
  * packet. Fields are grouped by their user: identity (both sides), send side, receive side, and the acknowledgement side
- * between them. Counters are free-running unless named otherwise; PSN, SSN and MSN are 24 bits.
+ * between them. Sequence numbers are those of {@link IbtaState}; other counters are free-running unless named otherwise.
  *
  * One object per slot of the {@link QpTable}, made when the slot is first taken: a field costs one or two instructions where an element of a typed
  * array costs nine. Fields that are not Wide hold 32-bit integers.
  */
 import type { Wide } from '../../../base/index.ts';
+import { IbtaState } from './ibta-state.ts';
 import type { Cqn, Qpn, QpSlot } from './numbers.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 import { noLine, type WqeLine } from './wqe-line.ts';
 
-const NO_CREDIT_LIMIT = -1;
 const NONE = -1;
 
-export class QueuePair {
+export class QueuePair extends IbtaState {
   /** Its place in the {@link QpTable}. */
   readonly slot: QpSlot;
   // Identity and configuration
@@ -76,17 +76,6 @@ export class QueuePair {
   // Send side
   /** 16-bit counter of the next send WQE to execute. */
   sqCounter = 0;
-  nextPsn = 0;
-  /** PSNs of the next request, which waits until it may use as many. */
-  psnsWanted = 0;
-  /** PSN after the newest that has left the port: of requests, and of READ responses and atomic results. */
-  unsentPsn = 0;
-  unansweredPsn = 0;
-  /** The newest PSN whose answer is awaited: its packet has had its turn, also where the link was down. */
-  awaitedPsn = 0;
-  /** Send sequence number of the next message; limit from the responder's credits, -1 for none. */
-  ssn = 0;
-  ssnLimit = 0;
   hasDoorbell = 0;
   /**
    * Whether and where the scheduler holds the QP, 0 is nowhere; from which cycle on it may be considered; and its neighbours
@@ -130,20 +119,12 @@ export class QueuePair {
   lastProgressPs = 0;
   hasTimer = 0;
   isWaitingRnr = 0;
-  lastAckedPsn = 0;
-  /** PSN of the response that was lost, or dropped for want of a page, and has been asked for again; -1 when there is none. */
-  missingPsn = NONE;
 
   // Receive side
-  expectedPsn = 0;
-  /** PSN of the newest READ or atomic, which a response answers instead of an ACK; -1 before the first, and again 2^23 PSNs later, when no duplicate is so old. */
-  answeredPsn = NONE;
-  msn = 0;
   remoteRights = 0;
   minRnrNakCode = 0;
   readResourcesMax = 0;
   creditsInvalid = 0;
-  hasNakSent = 0;
   /** Opcode class of the message being received: 0 none, 1 SEND, 2 WRITE. */
   messageKind = 0;
   messageBytes: Wide = 0;
@@ -166,20 +147,13 @@ export class QueuePair {
   hasCommunicated = 0;
 
   constructor(slot = NONE) {
+    super();
     this.slot = slot;
   }
   /** A context was just created: everything live starts from nothing. */
   begin(): void {
-    this.nextPsn = 0;
-    this.unsentPsn = 0;
-    this.awaitedPsn = 0;
-    this.unansweredPsn = 0;
-    this.ssn = 0;
-    this.ssnLimit = NO_CREDIT_LIMIT;
+    this.beginSequences();
     this.sqCounter = 0;
-    this.expectedPsn = 0;
-    this.answeredPsn = NONE;
-    this.msn = 0;
     this.readsOutstanding = 0;
     this.recordCount = 0;
     this.inPipelineCount = 0;
@@ -194,7 +168,6 @@ export class QueuePair {
     this.hasMissedContext = 0;
     this.hasTimer = 0;
     this.isWaitingRnr = 0;
-    this.hasNakSent = 0;
     this.hasReceiveWqe = 0;
     this.messageKind = 0;
     this.hasCommunicated = 0;
@@ -204,7 +177,6 @@ export class QueuePair {
     this.recordCursor = noRecord;
     this.packetCursor = 0;
     this.sinceAckRequest = 0;
-    this.missingPsn = NONE;
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -3,6 +3,7 @@
  * Fields that are not Wide hold 32-bit integers.
  */
 import type { Cycles, Wide } from '../../../base/index.ts';
+import { PSN_MASK, psnAdd } from '../../../wire/index.ts';
 import { KeyRequest } from './key-request.ts';
 
 /** Largest descriptor, hence most inline data. */
@@ -130,7 +131,12 @@ export class SendRecord {
 
   /** PSN of the last packet of the message. */
   get lastPsn(): number {
-    return (this.firstPsn + this.psnCount - 1) & 0xffffff;
+    return psnAdd(this.firstPsn, this.psnCount - 1);
+  }
+
+  /** Number of the packet with this PSN, from 0 for the first of the message. */
+  packetIndex(psn: number): number {
+    return (psn - this.firstPsn) & PSN_MASK;
   }
 
   /** The data segment of this number. */

@@ -9,6 +9,7 @@ export {
   isLoopbackPath,
 } from './grh.ts';
 export { Loopback } from './loopback.ts';
+export { countNak } from './nak-counters.ts';
 export type { PacketPort } from './packet-port.ts';
 export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot, VOID_GENERATION } from './packet-queue.ts';
 export {
@@ -53,5 +54,6 @@ export {
   sourceMacOf,
   udpSourcePortOf,
 } from './roce-route.ts';
+export { noteGroup, readSoftwareHeaders } from './software-headers.ts';
 export { Transmitter } from './transmitter.ts';
-export { nakEvent, TransportCounters } from './transport-counters.ts';
+export { TransportCounters } from './transport-counters.ts';

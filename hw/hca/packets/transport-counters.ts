@@ -3,8 +3,6 @@
  * and follows from loss, from receivers that were not ready, or from memory that was not there; what breaks a rule is
  * counted by {@link ViolationCounters}. Source: IBTA volume 1, 9.7.5 to 9.7.7, 9.8.
  */
-import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/index.ts';
-
 const transportEvents = {
   /** RNR NAKs put into the packet queue, and taken from the wire. */
   rnrNakSent: 0,
@@ -31,13 +29,6 @@ const transportEvents = {
 } as const;
 
 export type TransportEvent = keyof typeof transportEvents;
-
-/** The event that a NAK of this syndrome is, sent or received. */
-export function nakEvent(syndrome: number, direction: 'Sent' | 'Received'): TransportEvent {
-  if (syndromeKind(syndrome) === AethKind.RNR_NAK) return `rnrNak${direction}`;
-  const isSequence = syndromeValue(syndrome) === NakCode.PSN_SEQUENCE_ERROR;
-  return isSequence ? `sequenceNak${direction}` : `errorNak${direction}`;
-}
 
 export class TransportCounters {
   readonly counts = new Float64Array(Object.keys(transportEvents).length);

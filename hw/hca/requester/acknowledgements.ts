@@ -27,15 +27,23 @@ import {
   NakCode,
   Opcode,
   PSN_MASK,
+  psnAdd,
   psnDistance,
   syndromeKind,
   syndromeValue,
   WORD_AETH,
 } from '../../../wire/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, WAIT } from '../answers.ts';
-import { ENDED_BY_ANSWER, endAttempts, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
 import {
-  nakEvent,
+  ENDED_BY_ANSWER,
+  ENDED_BY_TIMEOUT,
+  endAttempts,
+  noRecord,
+  type QueuePair,
+  type SendRecord,
+} from '../objects/index.ts';
+import {
+  countNak,
   type ReceivedPackets,
   STALL_COMPLETION,
   type TransportCounters,
@@ -145,12 +153,16 @@ export class Acknowledgements {
   #countNak(): void {
     const syndrome = this.#packet.word(WORD_AETH) >>> 24;
     if (syndromeKind(syndrome) === ACK) return;
-    this.#transport.count(nakEvent(syndrome, 'Received'));
-    this.#diagnostics.nakReceived(syndrome);
+    countNak(syndrome, 'Received', this.#transport, this.#diagnostics);
+  }
+
+  /** Sends again from the oldest packet that is not acknowledged, after a timeout. */
+  goBackToUnacknowledged(pair: QueuePair, cycle: Cycles): void {
+    this.#goBack(pair, psnAdd(pair.lastAckedPsn, 1), cycle, ENDED_BY_TIMEOUT);
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is invalidated (9.7.6.1). For what: ENDED_BY_. */
-  goBack(pair: QueuePair, psn: number, cycle: Cycles, endedBy = ENDED_BY_ANSWER): void {
+  #goBack(pair: QueuePair, psn: number, cycle: Cycles, endedBy = ENDED_BY_ANSWER): void {
     let request = pair.recordHead;
     while (request !== noRecord && (request.psnCount === 0 || psnDistance(psn, request.lastPsn) > 0))
       request = request.next;
@@ -221,7 +233,7 @@ export class Acknowledgements {
     this.#transport.count('missingResponse');
     pair.retriesLeft--;
     pair.missingPsn = psn;
-    this.goBack(pair, psn, cycle);
+    this.#goBack(pair, psn, cycle);
     return true;
   }
 
@@ -243,7 +255,7 @@ export class Acknowledgements {
     if (code === NakCode.PSN_SEQUENCE_ERROR) {
       if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle);
       pair.retriesLeft--;
-      this.goBack(pair, psn, cycle);
+      this.#goBack(pair, psn, cycle);
       return 0;
     }
     const error =
@@ -260,7 +272,7 @@ export class Acknowledgements {
       if (pair.rnrRetriesLeft === 0) return this.#failOrWait(pair, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
       pair.rnrRetriesLeft--;
     }
-    this.goBack(pair, psn, cycle);
+    this.#goBack(pair, psn, cycle);
     this.#scheduler.park(pair, PARKED_RNR);
     this.#timers.waitRnr(pair, timerCode, cycle);
     return 0;
@@ -346,7 +358,7 @@ export class Acknowledgements {
     this.#isPlacing = false;
     pair.missingPsn = psn;
     if (pair.isWaitingRnr === 0) this.#scheduler.park(pair, PARKED_PAGE_FAULT);
-    this.goBack(pair, psn, cycle);
+    this.#goBack(pair, psn, cycle);
     return 0;
   }
 

@@ -24,7 +24,7 @@ import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import { PORT_RESPONSE } from '../memory/index.ts';
 import type { QpSlot, QpTable, QueuePair } from '../objects/index.ts';
-import { nakEvent, type PacketSlot, type ReadUnit, type TransportCounters } from '../packets/index.ts';
+import { countNak, type PacketSlot, type ReadUnit, type TransportCounters } from '../packets/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import type { DiagnosticCounters } from '../statistics/index.ts';
@@ -418,8 +418,7 @@ export class ResponseEngine {
     this.acknowledgementCount++;
     const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
     if (pending.ackSyndrome !== -1) {
-      this.#transport.count(nakEvent(syndrome, 'Sent'));
-      this.#diagnostics.nakSent(syndrome);
+      countNak(syndrome, 'Sent', this.#transport, this.#diagnostics);
     }
     packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
     return this.#endTurn(pending, cycle, this.#responseCycles);

@@ -20,19 +20,7 @@ import {
   WqeOpcode,
   wqeUnitBytes,
 } from '../../../abi/index.ts';
-import {
-  bth,
-  deth,
-  GRH_BYTES,
-  ICRC_BYTES,
-  immDt,
-  lrh,
-  MANAGEMENT_LANE,
-  Opcode,
-  roceRoute,
-  SERVICE_LEVEL_SHIFT,
-  takeRoute,
-} from '../../../wire/index.ts';
+import { GRH_BYTES, ICRC_BYTES, roceRoute, SERVICE_LEVEL_SHIFT } from '../../../wire/index.ts';
 import {
   type DatagramAddresses,
   INLINE_BYTES_MAX,
@@ -45,12 +33,13 @@ import {
   buildGrh,
   buildNetworkHeader,
   buildRoute,
-  isGrhForGroup,
   isGroupLid,
   isLoopbackPath,
   NO_TAG,
+  noteGroup,
   type PortAddress,
   type RoceTables,
+  readSoftwareHeaders,
   sourceMacOf,
   udpSourcePortOf,
 } from '../packets/index.ts';
@@ -60,9 +49,7 @@ const vector = addressVector.fields;
 const datagram = datagramSegment.fields;
 const pointer = dataPointer.fields;
 const inline = inlineHeader.fields;
-/** LNH of a packet with a GRH. */
-const NEXT_IS_GRH = 3;
-const PATH_BITS_MASK = 0x7f;
+const control = mlxControlSegment.fields;
 
 const isSend = (opcode: number): boolean => opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
 
@@ -149,14 +136,8 @@ export class DatagramDecoder {
     datagrams.sourceLid[record] = 0;
     if (isLoopbackPath(this.#address, this.#sram, to)) datagrams.isForcedBack[record] = 1;
     buildNetworkHeader(parts, this.#address, datagrams.grh, record * GRH_BYTES);
-    this.#noteGroup(record);
+    noteGroup(datagrams, record);
     buildRoute(parts, datagrams.routes, record * roceRoute.sizeBytes);
-  }
-
-  /** On Ethernet the GID tells whether the destination is a group: some versions of libmlx4 write a LID of groups, others none. */
-  #noteGroup(record: number): void {
-    const { grh, isToGroup } = this.#datagrams;
-    isToGroup[record] = isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;
   }
 
   /** Fills `request` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
@@ -166,7 +147,13 @@ export class DatagramDecoder {
     if (!isSend(request.opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const parts = loadParts(this.#sramView, this.#sram, at, sizeBytes, request);
     if (parts === undefined) return CqeSyndrome.LOCAL_QP_OP_ERR;
-    const headerBytes = this.#takeHeaders(at, request, parts);
+    const options = {
+      keepsSourceLid: control.slr.get(this.#sramView, at),
+      isOnManagementLane: control.vl15.get(this.#sramView, at),
+      isForcedBack: control.forceLoopback.get(this.#sramView, at),
+    };
+    const { leadingBytes } = parts;
+    const headerBytes = readSoftwareHeaders(request, this.#datagrams, this.#address, options, leadingBytes);
     if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const hasPointers = request.segmentCount > 0;
     const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;
@@ -177,72 +164,6 @@ export class DatagramDecoder {
     request.isInline = rest > 0 ? 1 : 0;
     request.messageBytes = rest;
     return 0;
-  }
-
-  /** Reads the headers that software wrote. Returns their length, or 0 for what is no UD packet. */
-  #takeHeaders(at: number, request: SendRecord, { leadingBytes }: Parts): number {
-    const datagrams = this.#datagrams;
-    const record = request.number;
-    const { inlineData } = request;
-    const view = new DataView(inlineData.buffer, inlineData.byteOffset, INLINE_BYTES_MAX);
-    const base =
-      this.#address.roce === undefined
-        ? this.#takeLinkHeaders(at, record, view, inlineData)
-        : this.#takeFrameHeaders(at, record, inlineData);
-    if (base === -1) return 0;
-    const opcode = bth.fields.opcode.get(view, base);
-    const withImmediate = opcode === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
-    const dethPlace = base + bth.sizeBytes;
-    const length = dethPlace + deth.sizeBytes + (withImmediate ? immDt.sizeBytes : 0);
-    if (length > leadingBytes || (opcode !== Opcode.UD_SEND_ONLY && !withImmediate)) return 0;
-    request.opcode = withImmediate ? WqeOpcode.SEND_IMM : WqeOpcode.SEND;
-    request.isSolicited = bth.fields.solicitedEvent.get(view, base);
-    if (withImmediate) request.immediate = view.getInt32(dethPlace + deth.sizeBytes);
-    request.firstPsn = bth.fields.psn.get(view, base);
-    datagrams.destinationQpn[record] = bth.fields.destinationQp.get(view, base);
-    datagrams.sourceQpn[record] = deth.fields.sourceQp.get(view, dethPlace);
-    datagrams.queueKey[record] = deth.fields.queueKey.get(view, dethPlace);
-    datagrams.pkeyAndLevel[record]! |= bth.fields.partitionKey.get(view, base);
-    return length;
-  }
-
-  /** LRH and perhaps GRH. Returns the place of the BTH. */
-  #takeLinkHeaders(at: number, record: number, view: DataView, inlineData: Uint8Array): number {
-    const wqe = this.#sramView;
-    const datagrams = this.#datagrams;
-    const hasGrh = lrh.fields.linkNextHeader.get(view, 0) === NEXT_IS_GRH;
-    datagrams.pkeyAndLevel[record] = lrh.fields.serviceLevel.get(view, 0) << SERVICE_LEVEL_SHIFT;
-    const lid = lrh.fields.destinationLid.get(view, 0);
-    datagrams.destinationLid[record] = lid;
-    datagrams.isToGroup[record] = isGroupLid(lid) ? 1 : 0;
-    const control = mlxControlSegment.fields;
-    const sourceLid = lrh.fields.sourceLid.get(view, 0);
-    // Software writes path bits only, and the port puts its LID to them, unless the WQE has it leave the source as it is.
-    const isAsWritten = control.slr.get(wqe, at) === 1;
-    datagrams.sourceLid[record] = isAsWritten ? sourceLid : this.#address.lid | (sourceLid & PATH_BITS_MASK);
-    datagrams.virtualLane[record] = control.vl15.get(wqe, at) === 1 ? MANAGEMENT_LANE : 0;
-    datagrams.isForcedBack[record] = control.forceLoopback.get(wqe, at);
-    datagrams.hasGrh[record] = hasGrh ? 1 : 0;
-    if (!hasGrh) return lrh.sizeBytes;
-    const from = lrh.sizeBytes;
-    datagrams.grh.set(inlineData.subarray(from, from + GRH_BYTES), record * GRH_BYTES);
-    return from + GRH_BYTES;
-  }
-
-  /** Ethernet, perhaps a tag, GRH or IP and UDP. Returns the place of the BTH, or -1 for what is no RoCE. */
-  #takeFrameHeaders(at: number, record: number, inlineData: Uint8Array): number {
-    const datagrams = this.#datagrams;
-    const { grh, routes } = datagrams;
-    datagrams.pkeyAndLevel[record] = 0;
-    datagrams.destinationLid[record] = 0;
-    datagrams.sourceLid[record] = 0;
-    datagrams.virtualLane[record] = 0;
-    // The bits of a lane and of a LID left as it is are bits of a MAC here.
-    datagrams.isForcedBack[record] = mlxControlSegment.fields.forceLoopback.get(this.#sramView, at);
-    datagrams.hasGrh[record] = 1;
-    const base = takeRoute(inlineData, 0, grh, record * GRH_BYTES, routes, record * roceRoute.sizeBytes);
-    this.#noteGroup(record);
-    return base;
   }
 }
 

@@ -4,7 +4,6 @@
  * Source: abi/static-configuration.ts.
  */
 import { CqeSyndrome, diagnosticReport } from '../../../abi/index.ts';
-import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/index.ts';
 
 export type DiagnosticName = keyof typeof diagnosticReport.fields;
 
@@ -23,13 +22,6 @@ const completionErrors: Readonly<Record<number, readonly [DiagnosticName, Diagno
   [CqeSyndrome.RNR_RETRY_EXC_ERR]: ['sqRnrRetriesExceeded', undefined],
 };
 
-/** NAKs that a responder has sent, by code (9.7.5.2). */
-const sentNaks: Readonly<Record<number, DiagnosticName>> = {
-  [NakCode.PSN_SEQUENCE_ERROR]: 'rqOutOfSequence',
-  [NakCode.INVALID_REQUEST]: 'rqRemoteInvalidRequest',
-  [NakCode.REMOTE_ACCESS_ERROR]: 'rqRemoteAccess',
-};
-
 const names = Object.keys(diagnosticReport.fields) as readonly DiagnosticName[];
 
 export class DiagnosticCounters {
@@ -44,17 +36,6 @@ export class DiagnosticCounters {
   completionFailed(isSend: boolean, syndrome: number): void {
     const name = completionErrors[syndrome]?.[isSend ? 0 : 1];
     if (name !== undefined) this.count(name);
-  }
-
-  nakSent(syndrome: number): void {
-    const name = syndromeKind(syndrome) === AethKind.RNR_NAK ? 'rqRnr' : sentNaks[syndromeValue(syndrome)];
-    if (name !== undefined) this.count(name);
-  }
-
-  /** Other NAKs are counted with the completion that they cause. */
-  nakReceived(syndrome: number): void {
-    if (syndromeKind(syndrome) === AethKind.RNR_NAK) this.count('sqRnr');
-    else if (syndromeValue(syndrome) === NakCode.PSN_SEQUENCE_ERROR) this.count('sqOutOfSequence');
   }
 
   reset(): void {
