@@ -4,8 +4,8 @@
  */
 import type { BlockAccount } from '../../sim/index.ts';
 import { CompletionWriter } from './completion/index.ts';
+import { Doorbells } from './connectx3/index.ts';
 import type { DataPathParts } from './data-path-parts.ts';
-import { Doorbells, WorkArrivals } from './doorbells/index.ts';
 import { AsyncEvents } from './events/index.ts';
 import { FrameReceiver, FrameTransmitter } from './frames/index.ts';
 import { KeyUnit } from './keys/index.ts';
@@ -16,7 +16,7 @@ import { DatagramReceiver, Receiver } from './receiver/index.ts';
 import { Acknowledgements, RequestCompletion, Requester, RetryTimers } from './requester/index.ts';
 import { Responder, ResponseEngine } from './responder/index.ts';
 import { Inbound, Outbound } from './roce/index.ts';
-import { SendScheduler, WqeFetch } from './send-queue/index.ts';
+import { SendScheduler, WorkArrivals, WqeFetch } from './send-queue/index.ts';
 
 /** The blocks by name. */
 export type DataPathBlocks = ReturnType<typeof makeBlocks>;
@@ -52,7 +52,7 @@ export function makeBlocks(parts: DataPathParts) {
 /** Completions, events and packets on their way out, and received payload on its way to memory. */
 function makeOutput(parts: DataPathParts) {
   const { lp, domain, config, dmaRead, dmaWrite, qps, cqs, operations, diagnostics, costs } = parts;
-  const { sram, sramView, allocateSram, translator, cqcCache } = parts;
+  const { sram, sramView, allocateSram, translator, cqcCache, completions: format } = parts;
   const completions = new CompletionWriter({
     lp,
     domain,
@@ -64,6 +64,7 @@ function makeOutput(parts: DataPathParts) {
     sram,
     sramView,
     allocateSram,
+    format,
     translator,
     cqcCache,
     operations,
@@ -110,6 +111,7 @@ function makeOutput(parts: DataPathParts) {
 function makeInput(parts: DataPathParts) {
   const { lp, domain, config, dmaRead, dmaWrite, qps, srqs, costs, transport, diagnostics } = parts;
   const { sram, sramView, allocateSram, translator, pageFaults, qpcCache, srqcCache } = parts;
+  const { receives: format } = parts;
   const receives = new ReceiveWqeFetch({
     domain,
     config,
@@ -117,6 +119,7 @@ function makeInput(parts: DataPathParts) {
     qps,
     srqs,
     sramView,
+    format,
     allocateSram,
     translator,
     srqcCache,
@@ -170,17 +173,15 @@ function makeInput(parts: DataPathParts) {
 function makeSendSide(parts: DataPathParts) {
   const { lp, domain, config, dmaRead, dmaWrite, icm, qps, diagnostics, costs } = parts;
   const { sram, sramView, allocateSram, translator, pageFaults, qpcCache } = parts;
-  const { address, ethernet, records, lines, requestPackets, readUnit } = parts;
+  const { records, lines, requestPackets, readUnit, sends } = parts;
   return {
     timers: new RetryTimers({ lp, domain, config, qps, diagnostics }),
     scheduler: new SendScheduler(),
-    wqeFetch: new WqeFetch({ domain, config, dmaRead, qps, sramView, translator, lines, costs }),
+    wqeFetch: new WqeFetch({ domain, config, dmaRead, qps, sramView, translator, lines, sends, costs }),
     requester: new Requester({
       domain,
       config,
       dmaRead,
-      address,
-      ethernet,
       qps,
       sram,
       sramView,
@@ -189,6 +190,7 @@ function makeSendSide(parts: DataPathParts) {
       qpcCache,
       records,
       lines,
+      sends,
       requestPackets,
       readUnit,
       costs,
@@ -203,14 +205,14 @@ function makeSendSide(parts: DataPathParts) {
  * @param scatterAccount of the receiver that scatters: of frames where the port is of Ethernet
  */
 function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterAccount: BlockAccount) {
-  const { domain, address, qps, cqs, srqs, sramView, translator, pageFaults } = parts;
+  const { domain, address, qps, cqs, srqs, sramView, receives: format, translator, pageFaults } = parts;
   const { received, violations, transport, diagnostics } = parts;
   return {
     acknowledgements: new Acknowledgements(
       { translator, pageFaults, received, transport, diagnostics },
       account,
     ),
-    scatter: new ReceiveScatter({ qps, srqs, sramView, translator, pageFaults }, scatterAccount),
+    scatter: new ReceiveScatter({ qps, srqs, sramView, format, translator, pageFaults }, scatterAccount),
     datagrams: new DatagramReceiver(
       { address, qps, pageFaults, received, violations, transport, diagnostics },
       account,
@@ -226,9 +228,9 @@ function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterA
 function makeLifecycle(parts: DataPathParts) {
   const { lp, domain, config, icm, dmaRead, dmaWrite, monitors, geometry } = parts;
   const { qps, cqs, srqs, sramView, translator, pageFaults, qpcCache, cqcCache, srqcCache } = parts;
-  const { lines, records, violations, diagnostics, operations } = parts;
+  const { lines, records, sends, violations, diagnostics, operations } = parts;
   return {
-    flusher: new Flusher({ lp, domain, config, monitors, qps, sramView, operations }),
+    flusher: new Flusher({ lp, domain, config, monitors, qps, sramView, sends, operations }),
     doorbells: new Doorbells({ config, geometry, qps, cqs, sramView, translator, lines, violations }),
     arrivals: new WorkArrivals(config),
     ends: new RequestEnds({ records, operations }),

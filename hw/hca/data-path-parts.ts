@@ -5,8 +5,9 @@
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { CapabilityConfig } from './commands/index.ts';
+import type { DoorbellGeometry } from './connectx3/index.ts';
 import type { CostAttribution } from './costs/index.ts';
-import type { DoorbellGeometry } from './doorbells/index.ts';
+import type { HostInterface, Personality } from './host-interface/index.ts';
 import type { WordMonitors } from './lifecycle/index.ts';
 import {
   type ContextMisses,
@@ -85,6 +86,8 @@ export interface DataPathSite {
   readonly manager: EmbeddedManager;
   readonly groups: MulticastGroups;
   readonly geometry: DoorbellGeometry;
+  /** Makes the formats by which software and the device talk. */
+  readonly personality: Personality;
   /** Left out on a port of InfiniBand. With it `port` carries nothing: RoCE has one of its own. */
   readonly ethernet?: EthernetAttachment | undefined;
   readonly tap: OperationTap | undefined;
@@ -98,18 +101,20 @@ export interface DataPathSite {
 export type DataPathParts = ReturnType<typeof makeParts>;
 
 export function makeParts(site: DataPathSite) {
-  const { tables, sram, tap: _, misses: __, ...surroundings } = site;
+  const { tables, sram, tap: _, misses: __, personality: ___, ...surroundings } = site;
   const translation = makeTranslation(site);
   const wire = makeWireParts(site);
   const contexts = makeContextCaches(site);
   const queues = makeQueues(site);
+  const sramView = new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength);
   return {
     ...surroundings,
+    ...makeFormats(site, queues.records, sramView),
     ethernet: site.ethernet,
     costs: site.costs,
     /** Memory of the HCA, and an offset of new bytes of it, aligned to 64. */
     sram: sram.bytes,
-    sramView: new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength),
+    sramView,
     allocateSram: (lengthBytes: number): number => sram.allocate(lengthBytes),
     ...tables,
     ...translation,
@@ -118,6 +123,12 @@ export function makeParts(site: DataPathSite) {
     ...queues,
     ...makeCounters(site),
   };
+}
+
+/** Formats of work requests and completions, as the card has them. */
+function makeFormats(site: DataPathSite, records: SendRecords, sramView: DataView): HostInterface {
+  const { personality, address, ethernet, tables, sram } = site;
+  return personality({ address, ethernet, qps: tables.qps, records, sram: sram.bytes, sramView });
 }
 
 /** Keys, translations and the pages that they lack. */

@@ -3,9 +3,9 @@
  */
 import type { Wires } from '../../sim/index.ts';
 import type { CompletionEvents } from './completion/index.ts';
+import type { EqDoorbells } from './connectx3/index.ts';
 import type { DataPathBlocks } from './data-path-blocks.ts';
 import type { DataPathTables } from './data-path-parts.ts';
-import type { EqDoorbells } from './doorbells/index.ts';
 import type { AsyncEventSink } from './events/index.ts';
 import type { PageRequestSink } from './memory/index.ts';
 

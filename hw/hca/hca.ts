@@ -39,6 +39,7 @@ import {
   type SharedDevice,
 } from '../pcie/index.ts';
 import { type CapabilityConfig, type ControlConfig, hasRoomForBlueFlame } from './commands/index.ts';
+import { connectX3 } from './connectx3/index.ts';
 import { macOf } from './control-blocks.ts';
 import { ControlSide, type ControlSidePorts } from './control-side.ts';
 import {
@@ -245,6 +246,7 @@ export class Hca implements BarTarget {
       address: this.control.ports[0]!,
       ethernet: ethernetPort && { port: ethernetPort, side: this.control.ports[0]!.ethernet! },
       eventQueues: this.control.events,
+      personality: connectX3,
       specialQps: this.control.state,
       manager: this.control.state.manager,
       groups: this.control.state.groups,

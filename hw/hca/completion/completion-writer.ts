@@ -8,7 +8,7 @@
  * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
  */
 
-import { CqErrorSyndrome, cqeBytes, cqRecord, QueueStatus } from '../../../abi/index.ts';
+import { CqErrorSyndrome, QueueStatus } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import {
   BlockAccount,
@@ -19,6 +19,7 @@ import {
 } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { CostAttribution } from '../costs/index.ts';
+import type { CompletionFormat } from '../host-interface/index.ts';
 import {
   BAD_KEY,
   type ContextCache,
@@ -59,7 +60,6 @@ const {
 } = stalls;
 
 const COUNTER_MASK = 0xffffff;
-const RECORD_BYTES = 8;
 
 export interface CompletionWriterPorts {
   readonly ends: {
@@ -93,6 +93,7 @@ export interface CompletionWriterSetup extends CqeStagingSetup, CompletionNotifi
   readonly qps: QpTable;
   readonly cqs: CqTable;
   readonly sramView: DataView;
+  readonly format: CompletionFormat;
   readonly translator: Translator;
   readonly cqcCache: ContextCache<ContextUser<'cqc'>>;
   readonly operations: OperationLedger;
@@ -110,6 +111,7 @@ export class CompletionWriter {
   readonly #qps: QpTable;
   readonly #cqs: CqTable;
   readonly #sramView: DataView;
+  readonly #format: CompletionFormat;
   readonly #translator: Translator;
   readonly #cqcCache: ContextCache<ContextUser<'cqc'>>;
   readonly #operations: OperationLedger;
@@ -141,6 +143,7 @@ export class CompletionWriter {
     this.#qps = setup.qps;
     this.#cqs = setup.cqs;
     this.#sramView = setup.sramView;
+    this.#format = setup.format;
     this.#translator = setup.translator;
     this.#cqcCache = setup.cqcCache;
     this.#operations = setup.operations;
@@ -149,7 +152,7 @@ export class CompletionWriter {
     this.#capacity = capacity;
     this.#posted = Array.from({ length: capacity }, () => new PostedCompletion());
     this.#staging = new CqeStaging(setup, this);
-    this.#recordSram = setup.allocateSram(RECORD_BYTES);
+    this.#recordSram = setup.allocateSram(setup.format.recordBytes);
     this.#readRequester = setup.dmaRead.addRequester(
       { name: 'cqRecord', trafficClass: TrafficClass.doorbellRecord, fifoDepth: 1, weight: 2 },
       { done: (cq, status, cycle) => this.#consumerRead(cq, status, cycle) },
@@ -321,14 +324,15 @@ export class CompletionWriter {
       return NOT_STALLED;
     }
     const queue = cqs.rows[cq]!;
+    const { entryBytes } = this.#format;
     const entry = queue.producer & ((1 << queue.logEntries) - 1);
-    const byte = queue.firstByte + entry * cqeBytes;
+    const byte = queue.firstByte + entry * entryBytes;
     const found = translator.translateBuffer(
       PORT_COMPLETION,
       queue.mttOffset,
       queue.pageBytes,
       byte,
-      cqeBytes,
+      entryBytes,
     );
     if (found === PENDING) return STALL_TRANSLATION;
     if (found >= BAD_KEY) {
@@ -360,7 +364,7 @@ export class CompletionWriter {
     this.#dmaRead.request(
       this.#readRequester,
       this.#cqs.rows[cq]!.doorbellRecord,
-      RECORD_BYTES,
+      this.#format.recordBytes,
       this.#recordSram,
       cq,
     );
@@ -369,7 +373,7 @@ export class CompletionWriter {
   #consumerRead(cq: CqSlot, status: number, cycle: Cycles): void {
     if (status === 0) {
       const queue = this.#cqs.rows[cq]!;
-      queue.consumer = cqRecord.fields.consumerCounter.get(this.#sramView, this.#recordSram);
+      queue.consumer = this.#format.consumerAt(this.#sramView, this.#recordSram);
       forgetConsumed(queue);
     }
     this.#isReadingConsumer = false;
@@ -381,8 +385,9 @@ export class CompletionWriter {
   #writeResize(resize: Resize): number {
     const { cq, logEntries, pageBytes, mttOffset } = resize;
     const queue = this.#cqs.rows[cq]!;
-    const byte = (queue.producer & ((1 << logEntries) - 1)) * cqeBytes;
-    const found = this.#translator.translateBuffer(PORT_COMPLETION, mttOffset, pageBytes, byte, cqeBytes);
+    const { entryBytes } = this.#format;
+    const byte = (queue.producer & ((1 << logEntries) - 1)) * entryBytes;
+    const found = this.#translator.translateBuffer(PORT_COMPLETION, mttOffset, pageBytes, byte, entryBytes);
     if (found === PENDING) return STALL_TRANSLATION;
     if (!this.#staging.hasRoom) return STALL_DMA;
     this.#resize = undefined;

@@ -3,22 +3,12 @@
  * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
  */
 
-import {
-  CqeOpcode,
-  cqe,
-  cqeBytes,
-  cqeOwnerOffset,
-  errorCqe,
-  ethernetCqe,
-  roceUdCqe,
-  timestampCqe,
-  vendorSyndromeOf,
-} from '../../../abi/index.ts';
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { ClockDomain, Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
+import type { CompletionFormat } from '../host-interface/index.ts';
 import type { DmaWrites } from '../memory/index.ts';
-import { type CompletionQueue, type CqSlot, type QpTable, XRC_SERVICE } from '../objects/index.ts';
+import type { CompletionQueue, CqSlot, QpTable } from '../objects/index.ts';
 import type { DiagnosticCounters } from '../statistics/index.ts';
 import type { PostedCompletion } from './posted-completion.ts';
 
@@ -27,13 +17,6 @@ const SLOTS = 32;
 const NO_RECORD = -1;
 /** In place of a send record: the CQE that ends a CQ's old buffer. */
 export const RESIZE_RECORD = -2;
-/** Bytes of the HCA's memory that the staging slots take. */
-const CQE_STAGING_BYTES = SLOTS * cqeBytes;
-
-const ownerShift = cqe.fields.owner.shift;
-const isSendBit = 1 << cqe.fields.isSend.shift;
-const inlineShift = cqe.fields.inlineScatter.shift;
-
 /** The completion writer, which is notified of what happens to CQEs, and woken when there is room for one again. */
 export interface CqeWriter extends Wakeable {
   /** A CQE was handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}. */
@@ -47,6 +30,7 @@ export interface CqeStagingSetup {
   readonly qps: QpTable;
   readonly sram: Uint8Array;
   readonly sramView: DataView;
+  readonly format: CompletionFormat;
   readonly diagnostics: DiagnosticCounters;
   allocateSram(lengthBytes: number): number;
 }
@@ -57,6 +41,7 @@ export class CqeStaging {
   readonly #qps: QpTable;
   readonly #sram: Uint8Array;
   readonly #sramView: DataView;
+  readonly #format: CompletionFormat;
   readonly #diagnostics: DiagnosticCounters;
   readonly #sramOffset: number;
   readonly #requester: number;
@@ -70,8 +55,9 @@ export class CqeStaging {
     this.#qps = setup.qps;
     this.#sram = setup.sram;
     this.#sramView = setup.sramView;
+    this.#format = setup.format;
     this.#diagnostics = setup.diagnostics;
-    this.#sramOffset = setup.allocateSram(CQE_STAGING_BYTES);
+    this.#sramOffset = setup.allocateSram(SLOTS * setup.format.entryBytes);
     this.#requester = setup.dmaWrite.addRequester(
       { name: 'cqe', trafficClass: TrafficClass.cqe, fifoDepth: FIFO_DEPTH },
       {
@@ -89,29 +75,20 @@ export class CqeStaging {
   /** Issues the CQE of `completion` as the next entry of the CQ, at a physical address. The caller has asked {@link hasRoom}. */
   issue(completion: PostedCompletion, cq: CqSlot, queue: CompletionQueue, address: BusAddress): void {
     const slot = this.#take(cq, completion.record);
-    const offset = this.#sramOffset + slot * cqeBytes;
-    const isError = completion.syndrome !== 0;
-    const ownerBit = (queue.producer >>> queue.logEntries) & 1;
-    const opcode = isError ? CqeOpcode.ERROR : completion.opcode;
-    const inlineBit = isError ? 0 : completion.isInlined << inlineShift;
-    const ownership = (ownerBit << ownerShift) | (completion.isSend ? isSendBit : 0) | inlineBit | opcode;
-    this.#sramView.setUint8(offset + cqeOwnerOffset, ownership);
-    if (isError) {
-      this.#diagnostics.completionFailed(completion.isSend, completion.syndrome);
-      this.#fillError(completion, offset);
-    } else {
-      this.#fill(completion, offset);
-      if (queue.hasTimestamps === 1) this.#stamp(offset);
-    }
+    const offset = this.#sramOffset + slot * this.#format.entryBytes;
+    if (completion.syndrome !== 0) this.#diagnostics.completionFailed(completion.isSend, completion.syndrome);
+    const pass = (queue.producer >>> queue.logEntries) & 1;
+    const clockCycles = queue.hasTimestamps === 1 ? this.#domain.epochCycles + this.#domain.cycle : -1;
+    const pair = this.#qps.rows[completion.qp]!;
+    this.#format.encode(this.#sramView, offset, completion, pass, pair, clockCycles);
     this.#write(slot, address);
   }
 
   /** Issues the CQE that says that the rest is in the CQ's new buffer. */
   issueResize(cq: CqSlot, queue: CompletionQueue, oldLogEntries: number, address: BusAddress): void {
     const slot = this.#take(cq, RESIZE_RECORD);
-    const offset = this.#sramOffset + slot * cqeBytes;
-    cqe.fields.opcode.set(this.#sramView, offset, CqeOpcode.RESIZE);
-    cqe.fields.owner.set(this.#sramView, offset, (queue.producer >>> oldLogEntries) & 1);
+    const offset = this.#sramOffset + slot * this.#format.entryBytes;
+    this.#format.encodeResize(this.#sramView, offset, (queue.producer >>> oldLogEntries) & 1);
     this.#write(slot, address);
   }
 
@@ -119,75 +96,20 @@ export class CqeStaging {
   #take(cq: CqSlot, record: number): number {
     const slot = this.#next;
     this.#next = (slot + 1) % SLOTS;
-    const offset = this.#sramOffset + slot * cqeBytes;
-    for (let byte = 0; byte < cqeBytes; byte += 8) this.#sramView.setFloat64(offset + byte, 0);
+    const offset = this.#sramOffset + slot * this.#format.entryBytes;
+    for (let byte = 0; byte < this.#format.entryBytes; byte += 8) this.#sramView.setFloat64(offset + byte, 0);
     this.#recordOfSlot[slot] = record;
     this.#cqOfSlot[slot] = cq;
     return slot;
-  }
-
-  #fill(completion: PostedCompletion, offset: number): void {
-    const sramView = this.#sramView;
-    const f = cqe.fields;
-    f.qpn.set(sramView, offset, completion.qpn);
-    f.immediate.set(sramView, offset, completion.immediate);
-    f.sourceLid.set(sramView, offset, completion.sourceLid);
-    f.byteCount.set(sramView, offset, completion.byteCount);
-    f.wqeCounter.set(sramView, offset, completion.wqeCounter);
-    if ((completion.source | completion.tag | completion.ipStatus) === 0) return;
-    if (completion.isRoce === 1) return this.#fillRoce(completion, offset);
-    if (completion.ipStatus !== 0) this.#fillChecksum(completion, offset);
-    if (completion.tag !== 0) return this.#fillTag(completion, offset);
-    sramView.setInt32(offset + f.sourceQpn.wordOffset, completion.source);
-    f.serviceLevel.set(sramView, offset, completion.serviceLevel);
-  }
-
-  /** Writes the low 48 bits of the core clock over the fields that a CQE with a timestamp does not have. */
-  #stamp(offset: number): void {
-    timestampCqe.fields.timestamp.set(this.#sramView, offset, this.#domain.epochCycles + this.#domain.cycle);
-  }
-
-  #fillTag({ tag }: PostedCompletion, offset: number): void {
-    const { cVlanPresent, vlanPriority } = ethernetCqe.fields;
-    cVlanPresent.set(this.#sramView, offset, 1);
-    this.#sramView.setUint16(offset + vlanPriority.wordOffset, tag & 0xffff);
-  }
-
-  #fillChecksum(completion: PostedCompletion, offset: number): void {
-    const { ipStatus, checksum } = ethernetCqe.fields;
-    ipStatus.set(this.#sramView, offset, completion.ipStatus);
-    checksum.set(this.#sramView, offset, completion.checksum);
-  }
-
-  #fillRoce(completion: PostedCompletion, offset: number): void {
-    const sramView = this.#sramView;
-    const { sourceQpn, sourceMac } = roceUdCqe.fields;
-    sramView.setInt32(offset + sourceQpn.wordOffset, completion.source);
-    const mac = offset + sourceMac.field.offset;
-    sramView.setUint16(mac, completion.sourceMacHigh);
-    sramView.setUint32(mac + 2, completion.sourceMacLow);
-    if (completion.tag !== 0) this.#fillTag(completion, offset);
-  }
-
-  #fillError(completion: PostedCompletion, offset: number): void {
-    const sramView = this.#sramView;
-    const f = errorCqe.fields;
-    f.qpn.set(sramView, offset, completion.qpn);
-    f.wqeCounter.set(sramView, offset, completion.wqeCounter);
-    f.syndrome.set(sramView, offset, completion.syndrome);
-    const { serviceBits, lastRefusal } = this.#qps.rows[completion.qp]!;
-    const vendor = vendorSyndromeOf(completion.syndrome, completion.isSend, lastRefusal);
-    f.vendorSyndrome.set(sramView, offset, vendor);
-    if (serviceBits === XRC_SERVICE) f.srqn.set(sramView, offset, completion.source);
   }
 
   #write(slot: number, address: BusAddress): void {
     this.#dmaWrite.request(
       this.#requester,
       address,
-      cqeBytes,
+      this.#format.entryBytes,
       this.#sram,
-      this.#sramOffset + slot * cqeBytes,
+      this.#sramOffset + slot * this.#format.entryBytes,
       slot,
     );
   }

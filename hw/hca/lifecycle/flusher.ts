@@ -9,7 +9,7 @@
  * is left in error costs nothing. Of a QP whose send queue alone is in error that queue alone is flushed.
  */
 
-import { CqeSyndrome, controlSegment, QpState, wqeUnitBytes } from '../../../abi/index.ts';
+import { CqeSyndrome, QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import {
   BlockAccount,
@@ -20,6 +20,7 @@ import {
   stallReasons,
 } from '../../../sim/index.ts';
 import type { CompletionWriter, PostedCompletion } from '../completion/index.ts';
+import type { SendFormat } from '../host-interface/index.ts';
 import {
   ETHERNET_OPCODE_BASE,
   enlarged,
@@ -71,6 +72,7 @@ export interface FlusherSetup {
   readonly monitors: WordMonitors;
   readonly qps: QpTable;
   readonly sramView: DataView;
+  readonly sends: SendFormat;
   readonly operations: OperationLedger;
 }
 
@@ -83,6 +85,7 @@ export class Flusher {
   readonly #monitors: WordMonitors;
   readonly #qps: QpTable;
   readonly #sramView: DataView;
+  readonly #sends: SendFormat;
   readonly #operations: OperationLedger;
   #fetch!: WqeFetch;
   #receives!: ReceiveWqeFetch;
@@ -112,6 +115,7 @@ export class Flusher {
     this.#monitors = setup.monitors;
     this.#qps = setup.qps;
     this.#sramView = setup.sramView;
+    this.#sends = setup.sends;
     this.#operations = setup.operations;
     this.#work = new Fifo({
       name: 'QPs to flush',
@@ -272,10 +276,10 @@ export class Flusher {
     this.#fetch.release(pair, cycle);
     if (line.validCount > 0) {
       const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
-      const opcode = controlSegment.fields.opcode.get(this.#sramView, at);
+      const opcode = this.#sends.opcodeAt(this.#sramView, at);
       this.#postSend(pair, opcode, pair.sqCounter, cycle);
       this.#operations.flushedUnstarted(this.#operations.operationOf(qp, opcode));
-      const blocks = blocksAt(pair, this.#sramView, at);
+      const blocks = this.#blocksAt(pair, at);
       line.advance(blocks);
       pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;
       return true;
@@ -385,10 +389,10 @@ export class Flusher {
     this.#work.rebase(cycles);
     this.#polled.rebase(cycles);
   }
-}
 
-/** Blocks of the send queue that the WQE at `at` of the HCA's memory takes. */
-function blocksAt({ opcodeBase, sqStrideBytes }: QueuePair, sramView: DataView, at: number): number {
-  if (opcodeBase !== ETHERNET_OPCODE_BASE) return 1;
-  return wqeBlocksOf(controlSegment.fields.ds.get(sramView, at) * wqeUnitBytes, sqStrideBytes);
+  /** Blocks of the send queue that the WQE at `at` of the HCA's memory takes. */
+  #blocksAt({ opcodeBase, sqStrideBytes }: QueuePair, at: number): number {
+    if (opcodeBase !== ETHERNET_OPCODE_BASE) return 1;
+    return wqeBlocksOf(this.#sends.bytesAt(this.#sramView, at), sqStrideBytes);
+  }
 }

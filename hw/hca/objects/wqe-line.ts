@@ -1,7 +1,7 @@
 /** A line of the send WQE cache: the next few WQEs of one QP, and when they came. */
 
-import { controlSegment, wqeUnitBytes } from '../../../abi/index.ts';
 import type { Cycles, Wide } from '../../../base/index.ts';
+import type { SendFormat } from '../host-interface/index.ts';
 
 export const WQE_LINE_BYTES = 1024;
 /** WQEs of the smallest stride that a line has room for. */
@@ -80,17 +80,17 @@ export class WqeLine {
    * @param logCount log2 of the ring's blocks: bit `logCount` of a WQE's counter is its owner bit
    */
   scan(
+    format: Pick<SendFormat, 'isPosted'>,
     view: DataView,
     firstCounter: number,
     blockCount: number,
     strideBytes: number,
     logCount: number,
   ): void {
-    const owner = controlSegment.fields.owner;
     let valid = 0;
     while (valid < blockCount) {
       const passBit = ((firstCounter + valid) >>> logCount) & 1;
-      if (owner.get(view, this.placeOf(firstCounter + valid, strideBytes)) !== passBit) break;
+      if (!format.isPosted(view, this.placeOf(firstCounter + valid, strideBytes), passBit)) break;
       valid++;
     }
     if (this.validCount === 0) this.firstCounter = firstCounter;
@@ -103,13 +103,13 @@ export class WqeLine {
    * valid when the rest has been read.
    */
   scanBlocks(
+    format: Pick<SendFormat, 'isPosted' | 'bytesAt'>,
     view: DataView,
     firstCounter: number,
     blockCount: number,
     strideBytes: number,
     logCount: number,
   ): void {
-    const { owner, ds } = controlSegment.fields;
     if (this.validCount + this.partBlocks === 0) this.firstCounter = firstCounter;
     const begin = this.firstCounter + this.validCount;
     const read = this.partBlocks + blockCount;
@@ -117,8 +117,8 @@ export class WqeLine {
     let isPart = false;
     while (valid < read && !isPart) {
       const place = this.placeOf(begin + valid, strideBytes);
-      if (owner.get(view, place) !== (((begin + valid) >>> logCount) & 1)) break;
-      const blocks = wqeBlocksOf(ds.get(view, place) * wqeUnitBytes, strideBytes);
+      if (!format.isPosted(view, place, ((begin + valid) >>> logCount) & 1)) break;
+      const blocks = wqeBlocksOf(format.bytesAt(view, place), strideBytes);
       isPart = valid + blocks > read;
       if (!isPart) valid += blocks;
     }

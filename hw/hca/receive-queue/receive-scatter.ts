@@ -4,10 +4,10 @@
  * QP that asks for it goes into the WQE itself: no key is looked up for it, and software copies it where the list says.
  */
 
-import { dataPointer, invalidLkey } from '../../../abi/index.ts';
-import { addressAt, addressTopAt, type Cycles, type Wide } from '../../../base/index.ts';
+import type { Cycles, Wide } from '../../../base/index.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, type ReceiveAnswer, WAIT } from '../answers.ts';
+import type { ReceiveFormat } from '../host-interface/index.ts';
 import {
   BAD_KEY,
   PAGE_FAULT,
@@ -19,13 +19,10 @@ import {
   type TranslationPort,
   type Translator,
 } from '../memory/index.ts';
-import { type QpSlot, type QpTable, type QueuePair, SEGMENTS_MAX, type SrqTable } from '../objects/index.ts';
+import type { QpSlot, QpTable, QueuePair, SrqTable } from '../objects/index.ts';
 import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION } from '../packets/index.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
-
-const pointer = dataPointer.fields;
-const addressPlace = pointer.address.wordOffset;
 
 export interface ReceiveScatterPorts {
   readonly writer: PayloadWriter;
@@ -37,6 +34,7 @@ export interface ReceiveScatterSetup {
   readonly qps: QpTable;
   readonly srqs: SrqTable;
   readonly sramView: DataView;
+  readonly format: ReceiveFormat;
   readonly translator: Translator;
   readonly pageFaults: PageFaults;
 }
@@ -48,6 +46,7 @@ export class ReceiveScatter {
   readonly #qps: QpTable;
   readonly #srqs: SrqTable;
   readonly #sramView: DataView;
+  readonly #format: ReceiveFormat;
   readonly #translator: Translator;
   readonly #pageFaults: PageFaults;
   readonly #account: BlockAccount;
@@ -60,6 +59,7 @@ export class ReceiveScatter {
     this.#qps = setup.qps;
     this.#srqs = setup.srqs;
     this.#sramView = setup.sramView;
+    this.#format = setup.format;
     this.#translator = setup.translator;
     this.#pageFaults = setup.pageFaults;
     this.#account = account;
@@ -244,26 +244,12 @@ export class ReceiveScatter {
     if (isFull) pair.segmentIndex++;
   }
 
-  /** The scatter list: data pointers up to the stride or the terminator. */
+  /** Reads the scatter list of the receive WQE just taken. */
   #loadSegments(qp: QpSlot): void {
-    const qps = this.#qps;
-    const sramView = this.#sramView;
-    const pair = qps.rows[qp]!;
-    const first = qps.scatterListOf(pair);
-    const end = this.#receives.foundOffset + this.#receives.foundBytes;
-    let count = 0;
-    for (let at = this.#receives.foundOffset; at < end && count < SEGMENTS_MAX; at += dataPointer.sizeBytes) {
-      const bytes = pointer.byteCount.get(sramView, at);
-      const key = pointer.lkey.get(sramView, at);
-      if (bytes === 0 && key === invalidLkey) break;
-      if (bytes === 0) continue;
-      const index = first + count++;
-      qps.segmentAddress[index] = addressAt(sramView, at + addressPlace);
-      qps.segmentAddressTop[index] = addressTopAt(sramView, at + addressPlace);
-      qps.segmentKey[index] = key;
-      qps.segmentBytes[index] = bytes;
-    }
-    pair.segmentCount = count;
+    const pair = this.#qps.rows[qp]!;
+    const { foundOffset, foundBytes } = this.#receives;
+    const end = foundOffset + foundBytes;
+    pair.segmentCount = this.#format.loadList(this.#sramView, foundOffset, end, this.#qps, pair);
     pair.segmentIndex = 0;
     pair.segmentUsed = 0;
   }

@@ -8,12 +8,13 @@
  * from the WQE consumed (interface sheet 6.5, 6.8).
  */
 
-import { EventType, receiveRecord, srqNextSegment } from '../../../abi/index.ts';
+import { EventType } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { DONE, NONE_POSTED, type ReceiveAnswer, UNREADABLE, WAIT } from '../answers.ts';
 import type { CostAttribution } from '../costs/index.ts';
+import type { ReceiveFormat } from '../host-interface/index.ts';
 import {
   BAD_KEY,
   type ContextCache,
@@ -40,7 +41,6 @@ import {
 import type { HcaConfig } from '../parameters.ts';
 import { RECEIVE_LINE_BYTES, ReceiveWqeLines } from './receive-wqe-lines.ts';
 
-const RECORD_BYTES = 4;
 const RECORD_READS_MAX = 8;
 /** QP slots are below: QPNs have 24 bits. */
 const SRQ_BASE = 2 ** 24;
@@ -67,6 +67,7 @@ export interface ReceiveWqeFetchSetup {
   readonly qps: QpTable;
   readonly srqs: SrqTable;
   readonly sramView: DataView;
+  readonly format: ReceiveFormat;
   readonly translator: Translator;
   readonly srqcCache: ContextCache<ContextUser<'srqc'>>;
   readonly costs: CostAttribution | undefined;
@@ -88,6 +89,7 @@ export class ReceiveWqeFetch {
   readonly #qps: QpTable;
   readonly #srqs: SrqTable;
   readonly #sramView: DataView;
+  readonly #format: ReceiveFormat;
   readonly #translator: Translator;
   readonly #srqcCache: ContextCache<ContextUser<'srqc'>>;
   readonly #costs: CostAttribution | undefined;
@@ -118,12 +120,15 @@ export class ReceiveWqeFetch {
     this.#qps = setup.qps;
     this.#srqs = setup.srqs;
     this.#sramView = setup.sramView;
+    this.#format = setup.format;
     this.#translator = setup.translator;
     this.#srqcCache = setup.srqcCache;
     this.#costs = setup.costs;
     const { qps, srqs } = setup;
     const lines = setup.config.receiveQueueLineCount;
-    const sramOffset = setup.allocateSram(lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * RECORD_BYTES);
+    const sramOffset = setup.allocateSram(
+      lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * setup.format.recordBytes,
+    );
     this.#lines = new ReceiveWqeLines(lines, sramOffset);
     this.#recordsOffset = sramOffset + lines * RECEIVE_LINE_BYTES;
     this.#work = new Fifo({
@@ -303,9 +308,9 @@ export class ReceiveWqeFetch {
     this.hitCount++;
     if (isShared) {
       this.foundCounter = state.nextIndex;
-      state.nextIndex = srqNextSegment.fields.nextWqeIndex.get(this.#sramView, offset);
-      this.foundOffset = offset + srqNextSegment.sizeBytes;
-      this.foundBytes = stride - srqNextSegment.sizeBytes;
+      state.nextIndex = this.#format.nextIndexAt(this.#sramView, offset);
+      this.foundOffset = offset + this.#format.sharedHeaderBytes;
+      this.foundBytes = stride - this.#format.sharedHeaderBytes;
     } else {
       this.foundCounter = state.consumed;
       this.foundOffset = offset;
@@ -390,7 +395,7 @@ export class ReceiveWqeFetch {
     state.pollCycle = cycle;
     state.readsUnderWay++;
     const place = this.#recordPlace(this.#recordsBegun++);
-    this.#dmaRead.request(this.#recordRequester, address, RECORD_BYTES, place, queue);
+    this.#dmaRead.request(this.#recordRequester, address, this.#format.recordBytes, place, queue);
     return -1;
   }
 
@@ -404,7 +409,7 @@ export class ReceiveWqeFetch {
       return this.#ports.flusher.recordRead(queue, cycle);
     }
     state.recordWord = this.#sramView.getInt32(place);
-    state.posted = receiveRecord.fields.postedCounter.get(this.#sramView, place);
+    state.posted = this.#format.postedAt(this.#sramView, place);
     if (state.needsPoll === 1) {
       state.needsPoll = 0;
       this.#raiseLimitEvent(queue, cycle);
@@ -485,7 +490,7 @@ export class ReceiveWqeFetch {
 
   /** Doorbell records come to lie behind the lines, one place for each of the reads that can be under way. */
   #recordPlace(read: number): number {
-    return this.#recordsOffset + (read % RECORD_READS_MAX) * RECORD_BYTES;
+    return this.#recordsOffset + (read % RECORD_READS_MAX) * this.#format.recordBytes;
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -3,56 +3,36 @@
  * it to the QP's list. Which rule it breaks stands in the record; what becomes of it is the requester's matter.
  */
 
-import { CqeSyndrome, ServiceType, WqeOpcode } from '../../../abi/index.ts';
+import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { PSN_MASK, PSNS_OUTSTANDING_MAX } from '../../../wire/index.ts';
+import type { SendFormat } from '../host-interface/index.ts';
 import {
-  ETHERNET_OPCODE_BASE,
   NO_ATTEMPT,
   noRecord,
   type QueuePair,
   type SendRecord,
   type SendRecords,
-  UC_OPCODE_BASE,
   UD_OPCODE_BASE,
   type WqeLine,
-  XRC_SERVICE,
 } from '../objects/index.ts';
-import {
-  DatagramDecoder,
-  type DatagramDecoderSetup,
-  decodeControl,
-  decodeWqe,
-  EXECUTABLE_BY_RC,
-  EXECUTABLE_BY_UC,
-  EXECUTABLE_BY_XRC,
-  FrameDecoder,
-  type FrameDecoderSetup,
-} from '../send-queue/index.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { LSO, NOP } = WqeOpcode;
 
 /** Parts of the device that {@link RecordMaker} uses. */
-export interface RecordMakerSetup extends DatagramDecoderSetup, FrameDecoderSetup {
-  readonly sram: Uint8Array;
-  readonly sramView: DataView;
+export interface RecordMakerSetup {
   readonly records: SendRecords;
+  readonly sends: SendFormat;
 }
 
 export class RecordMaker {
-  readonly #sram: Uint8Array;
-  readonly #sramView: DataView;
   readonly #records: SendRecords;
-  readonly #datagrams: DatagramDecoder;
-  readonly #frames: FrameDecoder;
+  readonly #sends: SendFormat;
 
-  constructor(setup: RecordMakerSetup) {
-    this.#sram = setup.sram;
-    this.#sramView = setup.sramView;
-    this.#records = setup.records;
-    this.#datagrams = new DatagramDecoder(setup);
-    this.#frames = new FrameDecoder(setup);
+  constructor({ records, sends }: RecordMakerSetup) {
+    this.#records = records;
+    this.#sends = sends;
   }
 
   /**
@@ -63,10 +43,7 @@ export class RecordMaker {
   make(pair: QueuePair, line: WqeLine, at: number, cycle: Cycles): SendRecord {
     const request = this.#records.allocate();
     request.firstPsn = pair.nextPsn;
-    const syndrome =
-      pair.opcodeBase === 0
-        ? decodeWqe(this.#sramView, this.#sram, at, request, reliableServiceOf(pair))
-        : this.#decodeUnreliable(pair, line, at, request);
+    const syndrome = this.#sends.decode(at, line, request, pair);
     // The decoder has compared an LSO with limits of its own.
     const isTooLong = request.opcode !== LSO && request.messageBytes > messageBytesMax(pair);
     request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
@@ -111,24 +88,7 @@ export class RecordMaker {
     pair.recordCursor = request;
     pair.packetCursor = 0;
   }
-
-  /** The WQE of a UC, UD or special QP, or of an Ethernet ring. A service that is not transported can send nothing. */
-  #decodeUnreliable(pair: QueuePair, line: WqeLine, at: number, request: SendRecord): number {
-    const base = pair.opcodeBase;
-    if (base === UC_OPCODE_BASE) return decodeWqe(this.#sramView, this.#sram, at, request, EXECUTABLE_BY_UC);
-    if (base === ETHERNET_OPCODE_BASE) return this.#frames.decode(at, line, request);
-    if (base !== UD_OPCODE_BASE) {
-      decodeControl(this.#sramView, at, request);
-      return CqeSyndrome.LOCAL_QP_OP_ERR;
-    }
-    return pair.serviceType === ServiceType.MLX
-      ? this.#datagrams.decodeManagement(at, request)
-      : this.#datagrams.decode(at, request, pair);
-  }
 }
-
-const reliableServiceOf = ({ serviceBits }: QueuePair): number =>
-  serviceBits === XRC_SERVICE ? EXECUTABLE_BY_XRC : EXECUTABLE_BY_RC;
 
 /** A datagram is one packet, and a message of a reliable connection has no more PSNs than may be outstanding. */
 function messageBytesMax(pair: QueuePair): number {

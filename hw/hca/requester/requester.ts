@@ -17,6 +17,7 @@ import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { CostAttribution } from '../costs/index.ts';
+import type { SendFormat } from '../host-interface/index.ts';
 import type { KeyUnit } from '../keys/index.ts';
 import { type ContextCache, type ContextPort, type ContextUser, PORT_REQUESTER } from '../memory/index.ts';
 import {
@@ -35,10 +36,8 @@ import {
 import type { PacketSlot, ReadUnit } from '../packets/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import {
-  isFenced,
   isReadOrAtomic,
   NOT_PARKED,
-  opcodeOf,
   PARKED_CONTEXT,
   PARKED_CREDITS,
   PARKED_DRAINING,
@@ -124,6 +123,7 @@ export class Requester {
   readonly #config: RequesterSetup['config'];
   readonly #qps: QpTable;
   readonly #sramView: DataView;
+  readonly #sends: SendFormat;
   readonly #readUnit: ReadUnit;
   readonly #costs: CostAttribution | undefined;
   readonly #records: SendRecords;
@@ -160,6 +160,7 @@ export class Requester {
     this.#config = setup.config;
     this.#qps = setup.qps;
     this.#sramView = setup.sramView;
+    this.#sends = setup.sends;
     this.#readUnit = setup.readUnit;
     this.#costs = setup.costs;
     this.#records = setup.records;
@@ -475,9 +476,9 @@ export class Requester {
       const reason = this.#reasonOfReads(pair, at);
       if (reason !== NOT_PARKED) return reason;
     }
-    if (pair.fenceWriteCount > this.#payload.doneCount && isFenced(this.#sramView, at))
+    if (pair.fenceWriteCount > this.#payload.doneCount && this.#sends.isFencedAt(this.#sramView, at))
       return this.#waitForPayload(pair);
-    const opcode = opcodeOf(this.#sramView, at);
+    const opcode = this.#sends.opcodeAt(this.#sramView, at);
     // What went before may use the key that is to be invalidated.
     if (opcode === LOCAL_INVAL && pair.recordCount > 0) return PARKED_ORDER;
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
@@ -494,9 +495,11 @@ export class Requester {
 
   /** What READs and atomics under way forbid the WQE at `at`. */
   #reasonOfReads(pair: QueuePair, at: number): number {
-    if (isFenced(this.#sramView, at)) return PARKED_FENCE;
+    if (this.#sends.isFencedAt(this.#sramView, at)) return PARKED_FENCE;
     const isAtLimit = pair.readsOutstanding >= pair.readsOutstandingMax;
-    return isAtLimit && isReadOrAtomic(opcodeOf(this.#sramView, at)) ? PARKED_READ_LIMIT : NOT_PARKED;
+    return isAtLimit && isReadOrAtomic(this.#sends.opcodeAt(this.#sramView, at))
+      ? PARKED_READ_LIMIT
+      : NOT_PARKED;
   }
 
   /** A WQE that cannot be executed, or a NOP. */

@@ -1,6 +1,16 @@
 /** Interface of this room: see README.md. */
-export { DatagramDecoder, type DatagramDecoderSetup } from './datagram-decoder.ts';
-export { FrameDecoder, type FrameDecoderSetup } from './frame-decoder.ts';
+export {
+  CHANGES_KEYS,
+  EXECUTABLE_BY_RC,
+  EXECUTABLE_BY_UC,
+  EXECUTABLE_BY_XRC,
+  HAS_REMOTE_ADDRESS,
+  IS_ATOMIC,
+  isKeyOperation,
+  isReadOrAtomic,
+  operationTraits,
+  takesCredit,
+} from './operation-traits.ts';
 export {
   NOT_PARKED,
   PARKED_CONTEXT,
@@ -18,16 +28,6 @@ export {
   PARKED_WINDOW,
   SendScheduler,
 } from './send-scheduler.ts';
-export {
-  decodeControl,
-  decodeWqe,
-  EXECUTABLE_BY_RC,
-  EXECUTABLE_BY_UC,
-  EXECUTABLE_BY_XRC,
-  isFenced,
-  isReadOrAtomic,
-  opcodeOf,
-  takesCredit,
-} from './wqe-decoder.ts';
+export { WorkArrivals } from './work-arrivals.ts';
 export { WqeFetch } from './wqe-fetch.ts';
 export { WqeLines } from './wqe-lines.ts';

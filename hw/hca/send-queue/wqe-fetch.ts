@@ -14,6 +14,7 @@ import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { CostAttribution } from '../costs/index.ts';
+import type { SendFormat } from '../host-interface/index.ts';
 import { BAD_KEY, type DmaReads, PENDING, PORT_WQE_FETCH, type Translator } from '../memory/index.ts';
 import {
   ETHERNET_OPCODE_BASE,
@@ -63,6 +64,7 @@ export interface WqeFetchSetup {
   readonly sramView: DataView;
   readonly translator: Translator;
   readonly lines: WqeLines;
+  readonly sends: SendFormat;
   readonly costs: CostAttribution | undefined;
 }
 
@@ -74,6 +76,7 @@ export class WqeFetch {
   readonly #qps: QpTable;
   readonly #sramView: DataView;
   readonly #translator: Translator;
+  readonly #sends: SendFormat;
   readonly #costs: CostAttribution | undefined;
   readonly #lines: WqeLines;
   #ports!: WqeFetchPorts;
@@ -95,6 +98,7 @@ export class WqeFetch {
     this.#qps = setup.qps;
     this.#sramView = setup.sramView;
     this.#translator = setup.translator;
+    this.#sends = setup.sends;
     this.#costs = setup.costs;
     this.#lines = lines;
     this.#asked = new Fifo({
@@ -277,8 +281,8 @@ export class WqeFetch {
     line.isLocked = 1;
     for (let block = 0; block < blocks; block++) line.setTimes(first + block, begunCycle, cycle);
     if (pair.opcodeBase === ETHERNET_OPCODE_BASE)
-      line.scanBlocks(this.#sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
-    else line.scan(this.#sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
+      line.scanBlocks(this.#sends, this.#sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
+    else line.scan(this.#sends, this.#sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
     this.#ports.arrivals.wqesFetched(pair, cycle);
   }
 

@@ -4,6 +4,12 @@ import { QueuePair } from '../objects/queue-pair.ts';
 import { noLine, WQE_LINE_BYTES } from '../objects/wqe-line.ts';
 import { WqeLines } from './wqe-lines.ts';
 
+const { owner, ds } = controlSegment.fields;
+const format = {
+  isPosted: (view: DataView, at: number, pass: number) => owner.get(view, at) === pass,
+  bytesAt: (view: DataView, at: number) => ds.get(view, at) * 16,
+};
+
 const pairs = (): QueuePair[] => Array.from({ length: 11 }, (_, slot) => new QueuePair(slot));
 
 describe('WqeLines', () => {
@@ -67,7 +73,7 @@ describe('WqeLines', () => {
       bits.forEach((bit, index) => {
         controlSegment.fields.owner.set(view, lines.rows[0]!.placeOf(firstCounter + index, stride), bit);
       });
-      lines.rows[0]!.scan(view, firstCounter, bits.length, stride, logCount);
+      lines.rows[0]!.scan(format, view, firstCounter, bits.length, stride, logCount);
       expect(lines.rows[0]!.validCount).toBe(valid);
       expect(lines.rows[0]!.mayHaveMore).toBe(valid === bits.length ? 1 : 0);
       expect(lines.rows[0]!.firstCounter).toBe(firstCounter);
@@ -97,13 +103,13 @@ describe('WqeLines', () => {
     put(13, 8, 0);
     put(15, 9, 0);
     put(18, 4, 0);
-    line.scanBlocks(view, 13, 1, 64, 4);
+    line.scanBlocks(format, view, 13, 1, 64, 4);
     expect([line.validCount, line.partBlocks, line.mayHaveMore]).toEqual([0, 1, 1]);
-    line.scanBlocks(view, 14, 2, 64, 4);
+    line.scanBlocks(format, view, 14, 2, 64, 4);
     expect([line.validCount, line.partBlocks, line.mayHaveMore]).toEqual([2, 1, 1]);
     line.advance(2);
     expect([line.firstCounter, line.validCount, line.partBlocks]).toEqual([15, 0, 1]);
-    line.scanBlocks(view, 16, 4, 64, 4);
+    line.scanBlocks(format, view, 16, 4, 64, 4);
     expect([line.validCount, line.partBlocks, line.mayHaveMore]).toEqual([3, 0, 0]);
   });
 

@@ -47,8 +47,10 @@ import { rootComplexParameters } from '../../pcie/root-complex/root-complex-para
 import { COMPLETION, COMPLETION_DATA, SIDEBAND_WORD_CHANGED, WORD_AUX } from '../../pcie/tlp/tlp.ts';
 import { capabilityParameters } from '../commands/device-capabilities.ts';
 
+import { connectX3 } from '../connectx3/index.ts';
 import { DataPath } from '../data-path.ts';
 import { makeTables } from '../data-path-parts.ts';
+import type { Personality } from '../host-interface/index.ts';
 import type { SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
@@ -138,6 +140,8 @@ export interface BenchOptions {
   /** Reorders what one instant leaves unordered. */
   readonly shuffleSeed?: number;
   readonly tap?: OperationTap;
+  /** Formats of software and device; left out: those of the ConnectX-3. */
+  readonly personality?: Personality;
 }
 
 const wireConfigOf = ({ wire }: BenchOptions): WireConfig => ({
@@ -282,6 +286,7 @@ export class DataPathNode {
       address: this.address,
       ethernet: this.ethernet,
       eventQueues: this.events,
+      personality: options.personality ?? connectX3,
       specialQps: this,
       manager: this.#managerOf(),
       groups: this.groups,

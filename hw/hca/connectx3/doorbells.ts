@@ -38,9 +38,8 @@ import {
   type WqeLine,
 } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
-import type { WqeLines } from '../send-queue/index.ts';
+import type { WorkArrivals, WqeLines } from '../send-queue/index.ts';
 import type { ViolationCounters } from '../statistics/index.ts';
-import type { WorkArrivals } from './work-arrivals.ts';
 
 const { ERR, RTS, SQD, SQER } = QpState;
 const SEND_DOORBELL = uarOffset.sendDoorbell;

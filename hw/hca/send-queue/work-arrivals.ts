@@ -4,7 +4,8 @@ import { QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import type { QpSlot, QueuePair } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
-import { NOT_PARKED, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
+import { NOT_PARKED, type SendScheduler } from './send-scheduler.ts';
+import type { WqeFetch } from './wqe-fetch.ts';
 
 const { ERR, SQER } = QpState;
 

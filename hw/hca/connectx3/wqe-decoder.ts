@@ -12,16 +12,23 @@ import {
   maskedCompareSwapSegment,
   remoteAddressSegment,
   WqeOpcode,
-  wqeOpcodeRows,
   wqeUnitBytes,
 } from '../../../abi/index.ts';
 import { addressAt, addressTopAt } from '../../../base/index.ts';
 import { INLINE_BYTES_MAX, type SendRecord } from '../objects/index.ts';
-import { decodeKeyOperation, isKeyOperation } from './key-operation-decoder.ts';
+import {
+  CHANGES_KEYS,
+  EXECUTABLE_BY_RC,
+  HAS_REMOTE_ADDRESS,
+  IS_ATOMIC,
+  isKeyOperation,
+  isReadOrAtomic,
+  operationTraits,
+} from '../send-queue/index.ts';
+import { decodeKeyOperation } from './key-operation-decoder.ts';
 
 const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
-const { MASKED_ATOMIC_CS, MASKED_ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM } = WqeOpcode;
-const { ATOMIC_CS, ATOMIC_FA, SEND, SEND_IMM, SEND_INVAL } = WqeOpcode;
+const { MASKED_ATOMIC_CS } = WqeOpcode;
 
 const control = controlSegment.fields;
 const remote = remoteAddressSegment.fields;
@@ -56,61 +63,12 @@ export const INLINE_HEADER_BYTES = 4;
 const headPlace = inline.isInline.wordOffset;
 const ATOMIC_BYTES = 8;
 
-/** What is asked of an opcode, as bits of {@link traitsByOpcode}. */
-export const EXECUTABLE_BY_RC = 1;
-export const EXECUTABLE_BY_UC = 2;
-export const EXECUTABLE_BY_XRC = 128;
-const HAS_REMOTE_ADDRESS = 4;
-const IS_ATOMIC = 8;
-const READ_OR_ATOMIC = 16;
-const TAKES_CREDIT = 32;
-/** Fast register, local invalidate, bind: carried out on this side. */
-const CHANGES_KEYS = 64;
-const OPCODE_COUNT = opcodeMask + 1;
-const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
-
-/**
- * A connected QP of this device executes what takes a credit, WRITE and NOP; if it is reliable READ, atomics, SEND with Invalidate and
- * operations on keys, too; masked atomics unless it is of XRC. Other opcodes are known, and refused as local QP operation errors.
- */
-function traitsOf(opcode: number): number {
-  if (wqeOpcodeRows[opcode] === undefined) return 0;
-  const isSend = opcode === SEND || opcode === SEND_IMM;
-  const isMasked = opcode === MASKED_ATOMIC_CS || opcode === MASKED_ATOMIC_FA;
-  const isAtomic = isMasked || opcode === ATOMIC_CS || opcode === ATOMIC_FA;
-  const isAnswered = isAtomic || opcode === RDMA_READ;
-  const hasCredit = isSend || opcode === RDMA_WRITE_IMM;
-  const isExecutable = hasCredit || opcode === RDMA_WRITE || opcode === NOP;
-  const changesKeys = isKeyOperation(opcode);
-  const isOfReliable = isAnswered || changesKeys || opcode === SEND_INVAL;
-  return (
-    (isExecutable || isOfReliable ? EXECUTABLE_BY_RC : 0) |
-    (isExecutable || (isOfReliable && !isMasked) ? EXECUTABLE_BY_XRC : 0) |
-    (isExecutable ? EXECUTABLE_BY_UC : 0) |
-    (opcode >= RDMA_WRITE && !isSend && !changesKeys ? HAS_REMOTE_ADDRESS : 0) |
-    (isAtomic ? IS_ATOMIC : 0) |
-    (isAnswered ? READ_OR_ATOMIC : 0) |
-    (hasCredit || opcode === SEND_INVAL ? TAKES_CREDIT : 0) |
-    (changesKeys ? CHANGES_KEYS : 0)
-  );
-}
-
 export function opcodeOf(view: DataView, at: number): number {
   return view.getUint32(at + opcodePlace) & opcodeMask;
 }
 
 export function isFenced(view: DataView, at: number): boolean {
   return (view.getUint8(at + sizePlace) & fenceMask) !== 0;
-}
-
-/** READ and the atomics: requests that a response answers and that take responder resources. */
-export function isReadOrAtomic(opcode: number): boolean {
-  return (traitsByOpcode[opcode]! & READ_OR_ATOMIC) !== 0;
-}
-
-/** Requests that consume a receive WQE at the responder, hence an end-to-end credit. */
-export function takesCredit(opcode: number): boolean {
-  return (traitsByOpcode[opcode]! & TAKES_CREDIT) !== 0;
 }
 
 /**
@@ -126,7 +84,7 @@ export function decodeWqe(
   service = EXECUTABLE_BY_RC,
 ): number {
   const sizeBytes = decodeControl(view, at, request);
-  const traits = traitsByOpcode[request.opcode]!;
+  const traits = operationTraits[request.opcode]!;
   if ((traits & service) === 0) return LOCAL_QP_OP_ERR;
   if ((traits & CHANGES_KEYS) !== 0) return decodeKeyOperation(view, at, sizeBytes, request);
   let next = wqeUnitBytes;

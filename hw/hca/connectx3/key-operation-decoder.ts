@@ -22,11 +22,6 @@ import type { KeyRequest, SendRecord } from '../objects/index.ts';
 
 const { LOCAL_QP_OP_ERR } = CqeSyndrome;
 
-/** Fast register, local invalidate and bind. */
-export function isKeyOperation(opcode: number): boolean {
-  return opcode === WqeOpcode.FMR || opcode === WqeOpcode.LOCAL_INVAL || opcode === WqeOpcode.BIND_MW;
-}
-
 /**
  * Fills `request` from the segment behind the control segment of the WQE at `at`.
  * @returns 0, or the CQE syndrome of a WQE that is too short

@@ -12,8 +12,9 @@ import {
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { fromHex } from '../../../base/bytes.ts';
 import { SendRecords } from '../objects/send-records.ts';
+import { isReadOrAtomic, takesCredit } from '../send-queue/operation-traits.ts';
 import { encodeWqe, pattern, type SendRequest } from '../testing/data-path-verbs.ts';
-import { decodeWqe, isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
+import { decodeWqe, isFenced, opcodeOf } from './wqe-decoder.ts';
 
 const RC = 0;
 const executed: readonly number[] = [

@@ -1,0 +1,11 @@
+/** The host interface of the ConnectX-3. */
+import type { Personality } from '../host-interface/index.ts';
+import { completionFormat } from './completion-format.ts';
+import { receiveFormat } from './receive-format.ts';
+import { ConnectX3SendFormat } from './send-format.ts';
+
+export const connectX3: Personality = (parts) => ({
+  sends: new ConnectX3SendFormat(parts),
+  receives: receiveFormat,
+  completions: completionFormat,
+});
