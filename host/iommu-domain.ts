@@ -11,6 +11,7 @@
 
 import {
   entryAt,
+  entryBytes,
   entryOffsetOf,
   entryReadable,
   entryWritable,
@@ -54,6 +55,8 @@ export class IommuDomain {
   readonly #costs: IommuCosts;
   readonly #rootAddress: number;
   readonly #users = new Map<number, Users>();
+  readonly #entry = new Uint8Array(entryBytes);
+  readonly #entryView = new DataView(this.#entry.buffer);
 
   constructor(port: IommuPort, mm: MemoryManager, costs: IommuCosts) {
     this.port = port;
@@ -114,12 +117,18 @@ export class IommuDomain {
       let { address } = entry;
       if (entry.rights === 0) {
         address = this.#newTable();
-        setEntry(view, at, address, entryReadable | entryWritable);
+        this.#write(at, address, entryReadable | entryWritable);
       }
       table = address;
     }
-    setEntry(view, table + entryOffsetOf(page, 1), rights === 0 ? 0 : page, rights);
+    this.#write(table + entryOffsetOf(page, 1), rights === 0 ? 0 : page, rights);
     if (isChanged) this.port.invalidate(page);
+  }
+
+  /** Writes an entry at once, as every watcher of the table sees. */
+  #write(at: number, address: number, rights: number): void {
+    setEntry(this.#entryView, 0, address, rights);
+    this.#mm.memory.write(at, entryBytes, this.#entry, 0);
   }
 
   #newTable(): number {

@@ -3,10 +3,11 @@
  * rely on without limit; and a QP that is left in error neither keeps a run from ending nor hides a deadlock.
  */
 import { describe, expect, it, vi } from 'vitest';
+import { WordMonitor } from '../hw/pcie/root-complex/word-monitor.ts';
 import { DeadlockError } from '../sim/index.ts';
 import { IBV_WC_WR_FLUSH_ERR } from '../userlib/index.ts';
 import { expectBalanced } from './expectations.ts';
-import { bothPartitions, programsOf, runPrograms, smallMachine } from './machines.ts';
+import { bothPartitions, bytesOf, programsOf, runPrograms, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -33,6 +34,13 @@ describe('a QP that has been in error for a second', () => {
     expect(results[0]).toEqual([flushed]);
   });
 
+  it('IBTA 10.3.1: flushes a receive whose doorbell record the IOMMU maps later', async () => {
+    const set = { 'pcie.iommu.isEnabled': true };
+    const { results } = await runPrograms(programsOf('late-posts', 'remaps'), { set });
+    const each = ['0 early', `receive ${IBV_WC_WR_FLUSH_ERR}`];
+    expect(results).toEqual([each, each]);
+  });
+
   it('IBTA 10.3.1: leaves the receives of its shared queue to other QPs', async () => {
     const { results } = await runPrograms(programsOf('late-posts', 'shares', null));
     expect(results).toEqual([
@@ -43,6 +51,21 @@ describe('a QP that has been in error for a second', () => {
 });
 
 describe('a QP left in error', () => {
+  it('has a monitored doorbell record, which no report shows: neither in the IOTLB nor anywhere else', async () => {
+    // With one entry each comparison through the IOTLB would evict what the device uses.
+    const set = { 'pcie.iommu.isEnabled': true, 'pcie.iommu.iotlbEntries': 1, 'pcie.iommu.iotlbWays': 1 };
+    const run = async () =>
+      bytesOf((await runPrograms(programsOf('late-posts', 'worksBeside'), { set })).report);
+    const compare = vi.spyOn(WordMonitor.prototype, 'compareLater');
+    const monitored = await run();
+    expect(compare).toHaveBeenCalled();
+    compare.mockRestore();
+    const receive = vi.spyOn(WordMonitor.prototype, 'receive').mockReturnValue();
+    expect(await run()).toBe(monitored);
+    expect(receive).toHaveBeenCalled();
+    receive.mockRestore();
+  });
+
   it.each(bothPartitions)('lets a run end, or be found to be deadlocked: %s', async (partition) => {
     await runPrograms(programsOf('late-posts', 'leaves', false), { partition });
     await using machine = await smallMachine({ partition });

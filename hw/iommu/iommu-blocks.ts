@@ -4,6 +4,7 @@ import type { HostMemory } from '../pcie/index.ts';
 import { FaultLog, type FaultLogPorts } from './fault-log.ts';
 import { Iotlb } from './iotlb.ts';
 import { PageWalker } from './page-walker.ts';
+import { PageWatches } from './page-watches.ts';
 import type { IommuConfig } from './parameters.ts';
 import { Translation } from './translation.ts';
 
@@ -19,6 +20,7 @@ export function makeBlocks(core: IommuCore) {
     iotlb: new Iotlb(core.config.iotlbEntries, core.config.iotlbWays),
     walker: new PageWalker(core),
     faultLog: new FaultLog(core),
+    watches: new PageWatches(core),
   };
 }
 
@@ -30,5 +32,6 @@ export function iommuWires(b: IommuBlocks & FaultLogPorts): Wires<IommuBlocks> {
     translation: { iotlb: b.iotlb, walker: b.walker, faultLog: b.faultLog },
     walker: { iotlb: b.iotlb },
     faultLog: { processor: b.processor },
+    watches: { walker: b.walker },
   };
 }

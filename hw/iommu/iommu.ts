@@ -48,10 +48,11 @@ export class Iommu implements HostMemory {
 
   /** As after power-on: no page table, no translation, no fault. */
   reset(): void {
-    const { walker, iotlb, faultLog } = this.blocks;
+    const { walker, iotlb, faultLog, watches } = this.blocks;
     walker.reset();
     iotlb.reset();
     faultLog.reset();
+    watches.rootChanged();
   }
 
   /** All device addresses; which of them mean something is a matter of the page table. */
@@ -65,6 +66,7 @@ export class Iommu implements HostMemory {
   setRoot(address: number): void {
     this.blocks.walker.rootAddress = address;
     this.iotlb.reset();
+    this.blocks.watches.rootChanged();
   }
 
   /** Forgets one page. The processor waits `invalidationNs` for it. */
@@ -95,14 +97,17 @@ export class Iommu implements HostMemory {
     return physical >= 0 && this.#memory.readInto(physical, lengthBytes, target, targetOffset);
   }
 
-  /** A page that is not mapped is not watched: the device cannot read it either. */
+  peek(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
+    return this.blocks.watches.peek(address, lengthBytes, target, targetOffset);
+  }
+
+  /** Also notifies of changes to the mapping of the page, wherever it is mapped, if at all. */
   watch(address: number, watcher: MemoryWatcher): void {
-    const physical = this.blocks.translation.translate(address, entryReadable);
-    if (physical >= 0) this.#memory.watch?.(physical, watcher);
+    this.blocks.watches.watch(address, watcher);
   }
 
   unwatch(watcher: MemoryWatcher): void {
-    this.#memory.unwatch?.(watcher);
+    this.blocks.watches.unwatch(watcher);
   }
 
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {

@@ -22,6 +22,9 @@ export class PageWalker {
   walkCount = 0;
   /** Physical address of the domain's root table; -1: nothing is mapped. */
   rootAddress = NO_TABLE;
+  /** Frame and rights of the page that the last walk has found. */
+  frame = 0;
+  rights = 0;
 
   readonly #memory: HostMemory;
   readonly #entry = new Uint8Array(entryBytes);
@@ -39,18 +42,31 @@ export class PageWalker {
   /** @returns the page's place in the IOTLB, or -1: an absent entry is not kept */
   walk(page: number): number {
     this.walkCount++;
+    if (!this.peek(page)) return -1;
+    return this.#iotlb.fill(page, this.frame, this.rights);
+  }
+
+  /**
+   * Walks without a trace.
+   * @param tables receives the addresses of the tables that the walk reads
+   * @returns whether the page is mapped: by {@link frame} and {@link rights}
+   */
+  peek(page: number, tables?: number[]): boolean {
     let table = this.rootAddress;
     let rights = entryReadable | entryWritable;
     for (let level = levelCount; level >= 1; level--) {
-      if (table < 0) return -1;
+      if (table < 0) return false;
+      tables?.push(table);
       const at = table + entryOffsetOf(page * iommuPageBytes, level);
-      if (!this.#memory.readInto(at, entryBytes, this.#entry, 0)) return -1;
+      if (!this.#memory.readInto(at, entryBytes, this.#entry, 0)) return false;
       const entry = entryAt(this.#entryView, 0);
       rights &= entry.rights;
-      if (rights === 0) return -1;
+      if (rights === 0) return false;
       table = entry.address;
     }
-    return this.#iotlb.fill(page, table, rights);
+    this.frame = table;
+    this.rights = rights;
+    return true;
   }
 
   /** See Block.inspect. */

@@ -60,6 +60,11 @@ export class AccessWatch implements HostMemory {
     return this.#memory.write(address, lengthBytes, source, sourceOffset);
   }
 
+  /** The device accesses nothing here. */
+  peek(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
+    return this.#memory.readInto(address, lengthBytes, target, targetOffset);
+  }
+
   watch(address: number, watcher: MemoryWatcher): void {
     this.#memory.watch?.(address, watcher);
   }

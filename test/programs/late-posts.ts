@@ -67,6 +67,42 @@ export async function shares(program: ProgramContext): Promise<JsonValue> {
   return [status, flushed === 0 ? 'nothing' : 'a receive of the failed QP'];
 }
 
+/** Posts a receive while the page of its doorbell record is not mapped by the IOMMU, and maps it later. @returns the statuses */
+export async function remaps(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const pair = await side.pair('remapped');
+  await toError(pair);
+  await program.cpu.sleep(1e9);
+  const { physicalAddress } = pair.qp.receiveRing!.record;
+  program.host.iommu!.unmap([physicalAddress], true);
+  postRecv(pair.qp, receiveOf([]));
+  await program.cpu.sleep(1e9);
+  const early = await pollCq(pair.recvCq, 1, [new IbvWc()]);
+  program.host.iommu!.map(physicalAddress, true);
+  const status = await statusOf(pair.recvCq, 'receive');
+  await side.barrier('over');
+  await side.closePair(pair);
+  return [`${early} early`, status];
+}
+
+/** Leaves a QP in error while another, whose doorbell record is in the same page, receives messages. @returns their statuses */
+export async function worksBeside(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const left = await side.pair('left');
+  const working = await side.pair('working');
+  await toError(left);
+  await program.cpu.sleep(1e9);
+  const statuses: string[] = [];
+  for (let round = 0; round < 4; round++) {
+    postRecv(working.qp, receiveOf([segment(working.buffer, 0, 64)]));
+    await side.barrier(`posted ${round}`);
+    postSend(working.qp, sendOf([segment(working.buffer, 64, 8)]));
+    statuses.push(await statusOf(working.sendCq, 'send'), await statusOf(working.recvCq, 'receive'));
+  }
+  await side.barrier('over');
+  return statuses;
+}
+
 /** Leaves a QP in error, and ends, or waits for what never comes. */
 export async function leaves(program: ProgramContext): Promise<void> {
   const side = await Side.open(program);

@@ -193,7 +193,7 @@ describe('a QP left in error', () => {
     bench.b.act(() => bench.b.dataPath.control.qpDestroyed(b.slot));
     await bench.run(1);
     expect(bench.b.rootComplex.blocks.monitor.heldCount).toBe(0);
-    expect(bench.b.memory.watched.size).toBe(0);
+    expect(bench.b.memory.watchedPages.length).toBe(0);
     b.receive([]);
     await bench.run(50);
     expect(bCq.drain()).toEqual([]);

@@ -27,8 +27,8 @@ import { type RootComplexConfig, rootComplexParameters } from './root-complex-pa
 
 export class BenchMemory implements HostMemory {
   readonly bytes: Uint8Array;
-  /** Pages that are watched, by their watchers. */
-  readonly watched = new Map<MemoryWatcher, number>();
+  /** Watches now set. */
+  #watches: { readonly page: number; readonly watcher: MemoryWatcher }[] = [];
 
   /** Shared, as a machine's own memory is: an array of this size that is not has the collector at work with each bench. */
   constructor(sizeBytes: number) {
@@ -55,15 +55,20 @@ export class BenchMemory implements HostMemory {
   /** The processor has written to {@link bytes}, within one page. */
   written(address: number): void {
     const page = Math.floor(address / 4096);
-    for (const [watcher, watched] of this.watched) if (watched === page) watcher.pageWritten();
+    for (const watch of this.#watches) if (watch.page === page) watch.watcher.pageWritten();
   }
 
   watch(address: number, watcher: MemoryWatcher): void {
-    this.watched.set(watcher, Math.floor(address / 4096));
+    this.#watches.push({ page: Math.floor(address / 4096), watcher });
   }
 
   unwatch(watcher: MemoryWatcher): void {
-    this.watched.delete(watcher);
+    this.#watches = this.#watches.filter((watch) => watch.watcher !== watcher);
+  }
+
+  /** Pages that are watched, one for each watch. */
+  get watchedPages(): number[] {
+    return this.#watches.map(({ page }) => page);
   }
 }
 

@@ -3,7 +3,10 @@
 import type { Picoseconds } from '../../../base/index.ts';
 import type { PayloadReferences } from '../link/index.ts';
 
-/** Notified of each write to a page that it watches, after the bytes are in memory. */
+/**
+ * Notified of each write to a page that it watches, after the bytes are in memory, and of each change of the page's mapping: it sets its
+ * watch again then, but not within the call.
+ */
 export interface MemoryWatcher {
   pageWritten(): void;
 }
@@ -15,9 +18,14 @@ export interface HostMemory {
   canRead?(address: number, lengthBytes: number): boolean;
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean;
+  /**
+   * Reads for the model, not for the device, within one page: without time, a count or a record of faults; left out where
+   * {@link readInto} leaves none either.
+   */
+  peek?(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
   /** Calls the watcher after each write to the page of `address`; left out where the writes of processors are not seen. */
   watch?(address: number, watcher: MemoryWatcher): void;
-  /** Ends its watch, if it has one. Present with {@link watch}. */
+  /** Ends the watch that {@link watch} began, if there is one. Present with {@link watch}. */
   unwatch?(watcher: MemoryWatcher): void;
   /** How long a request that has just arrived waits for its address to be translated; left out without an IOMMU. */
   translationPs?(address: number): number;

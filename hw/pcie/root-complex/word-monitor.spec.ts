@@ -79,7 +79,7 @@ describe('a monitored word', () => {
       runFor(latencyPs);
       expect([reports(), monitor.heldCount]).toEqual([0, 1]);
       rootComplex.setReset(true);
-      expect([memory.watched.size, monitor.heldCount]).toEqual([0, 0]);
+      expect([memory.watchedPages.length, monitor.heldCount]).toEqual([0, 0]);
       store(ADDRESS + 0x1000, 9);
       runFor(latencyPs);
       expect(reports()).toBe(0);

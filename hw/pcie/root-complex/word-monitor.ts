@@ -11,7 +11,8 @@
  * once, asks for a report, and reads again when a report has arrived. No such wire exists on a card: it carries no data, takes no time on
  * the lanes and is in no account; the latency of the link is its only time (docs/deviations.md).
  *
- * Where the processor's writes are seen, a page is compared at the edge that follows a write to it. A guest writes to its own memory
+ * Where the processor's writes are seen, a page is compared at the edge that follows a write to it, or a change of its mapping by an
+ * IOMMU; each comparison reads memory without a trace. A guest writes to its own memory
  * unseen, and its words are compared every {@link POLL_PS}.
  */
 import { type BusAddress, type Cycles, type Picoseconds, psPerMs } from '../../../base/index.ts';
@@ -126,13 +127,18 @@ export class WordMonitor {
     if (page === undefined) {
       page = new MonitoredPage(number, this);
       this.#pages.set(number, page);
-      this.#memory.watch?.(word.address, page);
+      this.#watch(page);
     }
     page.words.push(word);
     this.#pageOf.set(word.number, page);
     // It may have changed since the device read it.
     page.pageWritten();
     if (this.#memory.watch === undefined) this.#planPoll();
+  }
+
+  #watch(page: MonitoredPage): void {
+    this.#memory.unwatch?.(page);
+    this.#memory.watch?.(page.page * PAGE_BYTES, page);
   }
 
   #end(number: number): void {
@@ -154,6 +160,8 @@ export class WordMonitor {
     this.#written = [];
     for (const page of written) {
       page.isWritten = false;
+      // Its mapping may have changed.
+      if (page.words.length > 0) this.#watch(page);
       const changed = page.words.filter((word) => this.#hasChanged(word));
       for (const { number } of changed.toSorted((left, right) => left.number - right.number)) {
         this.#end(number);
@@ -165,7 +173,11 @@ export class WordMonitor {
 
   /** A word that cannot be read, as the device would find, has not changed. */
   #hasChanged({ address, word }: MonitoredWord): boolean {
-    if (!this.#memory.readInto(address, DWORD_BYTES, this.#found, 0)) return false;
+    const memory = this.#memory;
+    const isRead = memory.peek
+      ? memory.peek(address, DWORD_BYTES, this.#found, 0)
+      : memory.readInto(address, DWORD_BYTES, this.#found, 0);
+    if (!isRead) return false;
     return this.#foundView.getInt32(0) !== word;
   }
 
