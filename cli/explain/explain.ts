@@ -4,6 +4,7 @@
  */
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
+import { checkPort } from '../../experiments/runs/perf-port.ts';
 import { fittedToHost, loadPrograms } from '../../experiments/runs/perf-run.ts';
 import { runMachine } from '../../experiments/runs/run.ts';
 import { type PerfArgs, perfArgsOf, startOf } from '../../experiments/workloads/index.ts';
@@ -38,7 +39,7 @@ import {
   machineHashOf,
 } from '../options.ts';
 import { Screen, writeJson } from '../output.ts';
-import { addPerfOptions, type PerfChoice, workloadsOf } from '../perf/perf-options.ts';
+import { addPerfOptions, optionOf, type PerfChoice, workloadsOf } from '../perf/perf-options.ts';
 import { explainPage } from './explain-page.ts';
 
 interface ExplainOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
@@ -67,7 +68,9 @@ async function explain(name: string, options: ExplainOptions, command: Command):
     throw new ConfigurationError('hca explain', '--all or --odp', 'one size and one kind of memory');
   const asked = perfArgsOf(workloads[0]!);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  const args = fittedToHost(asked, configurationOf(machine).host, '--');
+  const config = configurationOf(machine);
+  const args = fittedToHost(asked, config.host, '--');
+  checkPort(args, config, optionOf);
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);

@@ -31,7 +31,7 @@ const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
 const optionNames = workloadFieldNames.filter((name) => name !== 'onDemand');
 
 /** `--tx-depth` of `txDepth`. */
-const optionOf = (field: string): string =>
+export const optionOf = (field: string): string =>
   `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 export function addPerfOptions(command: Command): Command {

@@ -1,9 +1,10 @@
 /** Tests that outgrow a host: regions beyond its memory, thousands of QPs and keys, fast cables; and the routes that packets take. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../../analyser/capture/index.ts';
-import { loadPrograms } from '../../experiments/runs/perf-run.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import runPerf, { loadPrograms } from '../../experiments/runs/perf-run.ts';
 import { createBuffer, openEndpoint } from '../../experiments/workloads/index.ts';
-import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';
+import { parsedWorkload, perfArgsOf, type Workload } from '../../experiments/workloads/workload.ts';
 import { Machine } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
 import { IBV_ACCESS_LOCAL_WRITE, regMr } from '../../userlib/index.ts';
@@ -147,20 +148,60 @@ describe('the route of a test', () => {
     expect(version1.length).toBeGreaterThanOrEqual(5);
   });
 
-  it('IBTA 9.8.3: refuses datagrams longer than a packet of the port, where the port has come up', async () => {
+  it('IBTA 9.8.3: refuses datagrams longer than a packet of the port, before the run', async () => {
     const roce = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.roce=v2'];
     // The default size is 2048; 1500 bytes of a frame hold a path MTU of 1024.
     const { code, err } = await hca('perf', 'send-bw', '-c', 'UD', '-n', '10', ...roce);
     expect([code, err]).toEqual([
-      1,
-      expect.stringContaining('size is 2048, expected at most the MTU of the port, 1024'),
+      2,
+      expect.stringContaining('--size is 2048, expected at most the MTU of the port, 1024'),
     ]);
     const short = await hca('perf', 'send-bw', '-c', 'UD', '-n', '10', '-s', '1024', ...roce);
     expect([short.code, short.err]).toEqual([0, '']);
   });
 
-  it('refuses a place of the GID table that holds none', async () => {
-    const { code, err } = await hca('perf', 'write-bw', '-n', '4', '-x', '9');
-    expect([code, err]).toEqual([1, expect.stringContaining('gidIndex is 9, expected 0 to 0')]);
+  it.each([
+    // Link-local and IPv4 address, each for every version of RoCE (IBTA A17.4); a frame of 1500 bytes holds 1024 with all headers.
+    ['InfiniBand', {}, 0, 4096],
+    ['RoCE v1', { 'hca.capability.roce': 'v1' }, 1, 1024],
+    ['RoCE v2', { 'hca.capability.roce': 'v2' }, 3, 1024],
+    ['RoCE v2 in long frames', { 'hca.capability.roce': 'v2', 'ethernet.mtuBytes': 4200 }, 3, 4096],
+    ['RoCE v2 in the shortest frames', { 'hca.capability.roce': 'v2', 'ethernet.mtuBytes': 352 }, 3, 256],
+  ] as const)(
+    'takes every GID index and MTU that the port has, and no other: %s',
+    async (name, changes, indexMax, mtuMax) => {
+      const set = name === 'InfiniBand' ? {} : { 'hca.capability.linkLayer': 'ethernet', ...changes };
+      const mtus = [256, 512, 1024, 2048, 4096] as const;
+      const perf = (more: Partial<Workload>) => {
+        const args = perfArgsOf({ test: 'write-bw', size: 8, iters: 2, ...more });
+        return runPerf({ machine: { set }, args });
+      };
+      const run = vi.spyOn(Machine.prototype, 'run');
+      for (const gidIndex of [indexMax + 1, 127])
+        await expect(perf({ gidIndex })).rejects.toThrow(
+          new ConfigurationError('gidIndex', gidIndex, `0 to ${indexMax}, the GIDs of the port`),
+        );
+      for (const mtu of mtus.filter((one) => one > mtuMax))
+        await expect(perf({ mtu })).rejects.toThrow(
+          new ConfigurationError('mtu', mtu, `at most the port's, ${mtuMax}`),
+        );
+      expect(run).not.toHaveBeenCalled();
+      run.mockRestore();
+      const { isBalanced } = await perf({ gidIndex: indexMax, mtu: mtuMax });
+      expect(isBalanced).toBe(true);
+    },
+  );
+
+  it('names the option that does not fit the port, and exits as for any other', async () => {
+    const roce = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.roce=v1'];
+    for (const [command, option, range] of [
+      ['perf', ['-x', '2'], '--gid-index is 2, expected 0 to 1'],
+      ['perf', ['-m', '2048'], "--mtu is 2048, expected at most the port's, 1024"],
+      ['why', ['-x', '2'], '--gid-index is 2, expected 0 to 1'],
+      ['explain', ['-m', '2048'], "--mtu is 2048, expected at most the port's, 1024"],
+    ] as const) {
+      const { code, err } = await hca(command, 'write-lat', '-n', '4', ...option, ...roce);
+      expect([code, err]).toEqual([2, expect.stringContaining(range)]);
+    }
   });
 });

@@ -8,6 +8,7 @@ import {
   stageLines,
 } from '../../experiments/bottleneck/index.ts';
 import { type LoadedRates, loadedHeader, loadedLine, loadNotes } from '../../experiments/runs/perf-loaded.ts';
+import { checkPort } from '../../experiments/runs/perf-port.ts';
 import { recoveryLine } from '../../experiments/runs/perf-recovery.ts';
 import runPerf, {
   type BandwidthRates,
@@ -38,7 +39,7 @@ import {
   withoutTimelineFile,
 } from '../timeline-options.ts';
 import { parameterNotes, stretchNotes } from './perf-notes.ts';
-import { type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
+import { optionOf, type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
 
 export interface PerfOptions
@@ -57,8 +58,9 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   const { test } = start;
   const workloads = workloadsOf(start, options);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  const { host } = configurationOf(machine);
-  const rows = workloads.map((workload) => fittedToHost(perfArgsOf(workload), host, '--'));
+  const config = configurationOf(machine);
+  const rows = workloads.map((workload) => fittedToHost(perfArgsOf(workload), config.host, '--'));
+  for (const args of rows) checkPort(args, config, optionOf);
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);
   checkWritable(options.json);

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { ConfigurationError, visible } from '../../base/index.ts';
+import { checkPort } from '../../experiments/runs/perf-port.ts';
 import { fittedToHost, loadPrograms } from '../../experiments/runs/perf-run.ts';
 import { kernelText } from '../../experiments/runs/run.ts';
 import { perfArgsOf, startOf } from '../../experiments/workloads/index.ts';
@@ -41,7 +42,13 @@ import {
   machineHashOf,
 } from '../options.ts';
 import { Screen, writeJson } from '../output.ts';
-import { addPerfOptions, type PerfChoice, refuseTestOptions, workloadsOf } from '../perf/perf-options.ts';
+import {
+  addPerfOptions,
+  optionOf,
+  type PerfChoice,
+  refuseTestOptions,
+  workloadsOf,
+} from '../perf/perf-options.ts';
 
 interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
   readonly json?: string;
@@ -106,7 +113,9 @@ function testOf(name: string, options: PerfChoice, machine: MachineOptions): Loa
   const workloads = workloadsOf(startOf(name), options);
   if (workloads.length > 1)
     throw new ConfigurationError('hca why', '--all or --odp', 'one size and one kind of memory');
-  const args = fittedToHost(perfArgsOf(workloads[0]!), configurationOf(machine).host, '--');
+  const config = configurationOf(machine);
+  const args = fittedToHost(perfArgsOf(workloads[0]!), config.host, '--');
+  checkPort(args, config, optionOf);
   return (built) => loadPrograms(built, args);
 }
 

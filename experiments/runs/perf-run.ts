@@ -38,6 +38,7 @@ import {
 } from '../workloads/index.ts';
 import { keepingCapture, writeCapture } from './capture-output.ts';
 import { type LoadedRates, type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
+import { checkPort } from './perf-port.ts';
 import { type Recovery, recoveryOf } from './perf-recovery.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
@@ -139,6 +140,7 @@ export default async function runPerf(
   let args = asked;
   await using lease = await machines.take(chosen, (config) => {
     args = fittedToHost(asked, config.host);
+    checkPort(args, config);
     return programsOf(args);
   });
   const { machine } = lease;

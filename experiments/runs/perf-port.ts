@@ -1,0 +1,38 @@
+/**
+ * Whether a test fits the first port of a machine, before the machine is made: the path MTU, the places of its GID table, and the
+ * longest datagram. The programs check the same once the port is up.
+ */
+import { ConfigurationError } from '../../base/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
+import { cableOf } from '../model/index.ts';
+import type { FieldNaming, PerfArgs } from '../workloads/index.ts';
+
+/** The driver's GIDs on Ethernet: of the link-local and the IPv4 address, each once for a version of RoCE (IBTA A17.4). */
+const gidCounts = { none: 1, v1: 2, v2: 4 } as const;
+
+/**
+ * @param named what the fields are called where they come from
+ * @throws ConfigurationError for a path MTU, a GID index or a datagram beyond those of the port
+ */
+export function checkPort(
+  args: PerfArgs,
+  config: MachineConfig,
+  named: FieldNaming = (field) => field,
+): void {
+  const { connection, sizeBytes, sizes, route, kv } = args;
+  const { mtuBytes } = cableOf(config);
+  const refuseAbove = (
+    field: Parameters<FieldNaming>[0],
+    value: number,
+    max: number,
+    range: string,
+  ): void => {
+    if (value > max) throw new ConfigurationError(named(field), value, range);
+  };
+  refuseAbove('mtu', args.mtuBytes, mtuBytes, `at most the port's, ${mtuBytes}`);
+  const placeMax = gidCounts[config.hca.capability.roce] - 1;
+  refuseAbove('gidIndex', route?.gidIndex ?? 0, placeMax, `0 to ${placeMax}, the GIDs of the port`);
+  if (connection !== 'UD' || kv !== undefined) return;
+  const range = `at most the MTU of the port, ${mtuBytes}, with connection UD: a datagram is one packet`;
+  refuseAbove(sizes === undefined ? 'size' : 'sizes', sizeBytes, mtuBytes, range);
+}
