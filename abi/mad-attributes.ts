@@ -28,10 +28,10 @@ export type LinkWidth = (typeof LinkWidth)[keyof typeof LinkWidth];
 export const LinkSpeed = { SDR: 1, DDR: 2, QDR: 4 } as const;
 export type LinkSpeed = (typeof LinkSpeed)[keyof typeof LinkSpeed];
 
-export const LinkSpeedExtended = { NONE: 0, FDR: 1, EDR: 2 } as const;
+export const LinkSpeedExtended = { NONE: 0, FDR: 1, EDR: 2, HDR: 4, NDR: 8 } as const;
 export type LinkSpeedExtended = (typeof LinkSpeedExtended)[keyof typeof LinkSpeedExtended];
 
-/** Bits of PortInfo.CapabilityMask that Linux sets or tests. */
+/** Bits of PortInfo.CapabilityMask that Linux sets or tests, and that which makes CapabilityMask2 valid. */
 export const PortCapability = {
   IS_SM: 1 << 1,
   IS_TRAP: 1 << 3,
@@ -39,10 +39,14 @@ export const PortCapability = {
   IS_SL_MAPPING: 1 << 6,
   IS_SYSTEM_IMAGE_GUID: 1 << 11,
   HAS_EXTENDED_SPEEDS: 1 << 14,
+  HAS_CAPABILITY_MASK_2: 1 << 15,
   IS_CM: 1 << 16,
   IS_DEVICE_MANAGEMENT: 1 << 19,
 } as const;
 export type PortCapability = (typeof PortCapability)[keyof typeof PortCapability];
+
+/** Bits of PortInfo.CapabilityMask2: speeds beyond EDR (IBA 14.2.5.6). */
+export const PortCapability2 = { HAS_HDR: 1 << 5, HAS_NDR: 1 << 10 } as const;
 
 export const nodeDescription = layout('NodeDescription', header, { text: bytes(0x00, 64) });
 

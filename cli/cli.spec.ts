@@ -357,6 +357,23 @@ describe('hca devinfo and hca profiles', () => {
     expect(out).toContain('hca_id:\tmlx4_0');
     expect(out).toContain('state:\t\t\tPORT_ACTIVE (4)');
     expect(out).toContain('active_speed:\t\t10.0 Gbps (4)');
+    expect(out).toContain('active_width:\t\t4X (2)');
+  });
+
+  // As rdma-core 44 prints the codes of ibv_port_attr.
+  it.each([
+    ['SDR', '2.5 Gbps (1)', 'port_cap_flags:\t\t0x00000848'],
+    ['DDR', '5.0 Gbps (2)', 'port_cap_flags:\t\t0x00000848'],
+    ['FDR10', '10.0 Gbps (8)', 'port_cap_flags:\t\t0x00000848'],
+    ['FDR', '14.0 Gbps (16)', 'port_cap_flags:\t\t0x00004848'],
+    ['EDR', '25.0 Gbps (32)', 'port_cap_flags:\t\t0x00004848'],
+    ['HDR', '50.0 Gbps (64)', 'port_cap_flags:\t\t0x0000c848'],
+    ['NDR', '100.0 Gbps (128)', 'port_cap_flags:\t\t0x0000c848'],
+  ])('print the speed of the cable, %s', async (speed, text, flags) => {
+    const { out } = await hca('devinfo', '--set', `wire.speed=${speed}`, '--set', 'wire.lanes=12');
+    expect(out).toContain(`active_speed:\t\t${text}`);
+    expect(out).toContain('active_width:\t\t12X (8)');
+    expect(out).toContain(flags);
   });
 
   it('list every parameter', async () => {

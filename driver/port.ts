@@ -57,6 +57,8 @@ const speedFdr10 = 8;
 const extendedSpeeds: { readonly [code: number]: number } = {
   [LinkSpeedExtended.FDR]: 16,
   [LinkSpeedExtended.EDR]: 32,
+  [LinkSpeedExtended.HDR]: 64,
+  [LinkSpeedExtended.NDR]: 128,
 };
 
 export class Port {

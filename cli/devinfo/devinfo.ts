@@ -66,6 +66,8 @@ const speeds: Readonly<Record<number, string>> = {
   8: '10.0 Gbps',
   16: '14.0 Gbps',
   32: '25.0 Gbps',
+  64: '50.0 Gbps',
+  128: '100.0 Gbps',
 };
 
 const atomicCapabilities: Readonly<Record<number, string>> = {

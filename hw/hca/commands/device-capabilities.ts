@@ -24,7 +24,7 @@ import {
 } from '../../../abi/index.ts';
 import { type ConfigOf, ConfigurationError, choice, number } from '../../../base/index.ts';
 import { RESERVED_LKEY } from '../memory/index.ts';
-import type { EthernetSide } from '../port/index.ts';
+import { type EthernetSide, type LinkSetting, queryPortOfLink } from '../port/index.ts';
 
 const SHEET = 'interface sheet 3.7';
 const CAPTURE = 'interface sheet 3.7, public captures';
@@ -453,6 +453,7 @@ export interface PortReportState {
   readonly isLinkUp: boolean;
   readonly logGids: number;
   readonly logPkeys: number;
+  readonly link: LinkSetting;
   /** Undefined on a port of InfiniBand. */
   readonly ethernet: EthernetSide | undefined;
 }
@@ -464,8 +465,7 @@ export const portReport = (config: CapabilityConfig, state: PortReportState): Ui
       ? { supportedTypes: PortType.INFINIBAND }
       : ethernetReport(state.ethernet)),
     maxIbMtu: PortMtu.MTU_4096,
-    ibLinkSpeed: 4, // QDR, as PortInfo codes it
-    maxIbWidth: 3, // 1x and 4x
+    ...queryPortOfLink(state.link),
     logGids: state.logGids,
     logPkeys: state.logPkeys,
     // Linux asks for 128 of each of any port, also of InfiniBand, and warns when there are fewer.

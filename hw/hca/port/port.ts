@@ -12,8 +12,6 @@
  */
 
 import {
-  LinkSpeed,
-  LinkWidth,
   PortCapability,
   PortChange,
   PortInfoChange,
@@ -27,6 +25,7 @@ import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress, RoceTables } from '../packets/index.ts';
 import { EthernetSide, type EthernetSideSetup } from './ethernet-side.ts';
+import { capabilitiesOfLink, type LinkSetting, portInfoOfLink } from './link-speed.ts';
 
 /** The wire port as the HCA sees it. */
 export interface LinkStateSource {
@@ -39,6 +38,8 @@ export interface LinkStateSource {
 
 /** What a link has carried since the model was built: packets of all lanes, without flow control and link training. */
 export interface LinkTraffic {
+  /** What the cable is. */
+  readonly config: LinkSetting;
   readonly transmitted: {
     readonly packetCount: number;
     /** LRH to VCRC. */
@@ -102,6 +103,8 @@ export interface PortSetup {
   readonly domain: ClockDomain;
   /** The cable, or nothing on a port that has none. */
   readonly link: LinkStateSource | undefined;
+  /** Speed and width that the ports of the card have, with a cable or without; left out: 4X QDR. */
+  readonly speed?: LinkSetting | undefined;
   /** What that cable carries. */
   readonly traffic: LinkTraffic | undefined;
   /** Left out on a port of InfiniBand. */
@@ -138,6 +141,8 @@ type PendingEvent =
 
 export class HcaPort implements PortAddress {
   readonly setup: PortSetup;
+  /** Speed and width of its link. */
+  readonly link: LinkSetting;
   /** PortInfo as the agent answers it. */
   readonly info = new Uint8Array(portInfo.sizeBytes);
   readonly view = viewOf(this.info);
@@ -170,6 +175,7 @@ export class HcaPort implements PortAddress {
 
   constructor(setup: PortSetup) {
     this.setup = setup;
+    this.link = setup.speed ?? { speed: 'QDR', lanes: '4' };
     this.guids = new BigUint64Array(1 << setup.logGids);
     this.gids = new Uint8Array(gidBytes << setup.logGids);
     this.pkeys = new Uint16Array(1 << setup.logPkeys);
@@ -437,20 +443,16 @@ export class HcaPort implements PortAddress {
   #setDefaults(): void {
     const { setup } = this;
     this.embeddedManagerLid = -1;
-    const allWidths = LinkWidth.WIDTH_1X | LinkWidth.WIDTH_4X;
-    const allSpeeds = LinkSpeed.SDR | LinkSpeed.DDR | LinkSpeed.QDR;
     portInfo.encodeInto(
       {
         gidPrefix: defaultGidPrefix,
         capabilityMask:
-          PortCapability.IS_TRAP | PortCapability.IS_SL_MAPPING | PortCapability.IS_SYSTEM_IMAGE_GUID,
+          PortCapability.IS_TRAP |
+          PortCapability.IS_SL_MAPPING |
+          PortCapability.IS_SYSTEM_IMAGE_GUID |
+          capabilitiesOfLink(this.link),
         localPort: setup.portNumber,
-        linkWidthEnabled: allWidths,
-        linkWidthSupported: allWidths,
-        linkWidthActive: LinkWidth.WIDTH_4X,
-        linkSpeedSupported: allSpeeds,
-        linkSpeedEnabled: allSpeeds,
-        linkSpeedActive: LinkSpeed.QDR,
+        ...portInfoOfLink(this.link),
         portState: PortState.DOWN,
         portPhysicalState: PortPhysicalState.DISABLED,
         linkDownDefault: PortPhysicalState.POLLING,
@@ -496,7 +498,7 @@ function setDefaultArbitration(table: Uint8Array, vlCount: number): void {
 const evenWeight = 64;
 
 /** A port without a cable. */
-const silentLink: LinkTraffic = {
+const silentLink: Omit<LinkTraffic, 'config'> = {
   transmitted: { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 },
   received: {
     delivered: { packetTotal: 0, byteTotal: 0 },

@@ -45,6 +45,7 @@ import {
 import { viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { FIRST_MULTICAST_LID, isSamePartition, PERMISSIVE_LID } from '../packets/index.ts';
+import { pathRateOf } from './link-speed.ts';
 import type { HcaPort } from './port.ts';
 import { nodeInfoOf } from './subnet-management-agent.ts';
 
@@ -88,8 +89,6 @@ const masterState = 3;
 const groupsMax = 256;
 /** Tables that nobody has acknowledged whole: the oldest is forgotten for another. */
 const tablesMax = 64;
-/** Rates of a 4X link by LinkSpeed: SDR, DDR, QDR (IBA 15.2.5.16). */
-const rateOf4x: Readonly<Record<number, number>> = { 1: 3, 2: 6, 4: 7 };
 
 export class SubnetAdministration {
   readonly #port: HcaPort;
@@ -274,7 +273,7 @@ export class SubnetAdministration {
     const { pkeys } = this.#port;
     if (has(PathComponent.PKEY) && !pkeys.some((pkey) => isSamePartition(pkey, asked.pkey))) return [];
     const mtu = portInfo.fields.neighborMtu.get(this.#port.view, 0);
-    const rate = this.#rate;
+    const rate = pathRateOf(this.#port.link);
     if (has(PathComponent.MTU) && !isAllowed(asked.mtuSelector, asked.mtu, mtu)) return [];
     if (has(PathComponent.RATE) && !isAllowed(asked.rateSelector, asked.rate, rate)) return [];
     const sources = this.#members.filter((member) => isEnd(member, sourceGid, sourceLid));
@@ -403,10 +402,6 @@ export class SubnetAdministration {
     const guid = view.getBigUint64(8);
     const isOwn = portGuid === this.#port.guids[0];
     return guid === portGuid || (isOwn && guid !== 0n && this.#port.guids.includes(guid));
-  }
-
-  get #rate(): number {
-    return rateOf4x[portInfo.fields.linkSpeedActive.get(this.#port.view, 0)] ?? groupRate;
   }
 }
 

@@ -8,6 +8,7 @@
  */
 
 import {
+  extendedPortInfo,
   guidInfo,
   MadClass,
   MadMethod,
@@ -26,6 +27,7 @@ import {
   smpDataOffset,
 } from '../../../abi/index.ts';
 import { type Cycles, viewOf } from '../../../base/index.ts';
+import { vendorSpeedOf } from './link-speed.ts';
 import { PerformanceAgent } from './performance-agent.ts';
 import type { HcaPort } from './port.ts';
 
@@ -155,8 +157,12 @@ export class ManagementAgents {
         return MadStatus.OK;
       case SmpAttribute.VL_ARB_TABLE:
         return getVlArbitration(port, modifier, data);
-      case SmpAttribute.MLX_EXTENDED_PORT_INFO:
-        return this.#portOf(modifier, port) === undefined ? MadStatus.INVALID_FIELD : MadStatus.OK;
+      case SmpAttribute.MLX_EXTENDED_PORT_INFO: {
+        const subject = this.#portOf(modifier, port);
+        if (subject === undefined) return MadStatus.INVALID_FIELD;
+        extendedPortInfo.encodeInto({ linkSpeedActive: vendorSpeedOf(subject.link) }, data);
+        return MadStatus.OK;
+      }
       default:
         return MadStatus.UNSUPPORTED_METHOD_ATTRIBUTE;
     }
@@ -235,6 +241,10 @@ function setPortInfo(port: HcaPort, wanted: DataView, cycle: Cycles): number {
     const value = fields[name].get(wanted, 0);
     if (value !== 0) fields[name].set(view, 0, value);
   }
+  for (const [name, supported, all] of enabledFields) {
+    const value = fields[name].get(wanted, 0);
+    if (value !== 0) fields[name].set(view, 0, value === all ? fields[supported].get(view, 0) : value);
+  }
   port.addressChanged();
   port.reportInfoChange(changed, cycle);
   port.requestState(state, cycle);
@@ -255,7 +265,13 @@ const writableFields = [
   'qkeyViolations',
 ] as const;
 /** Numbers in which 0 means no change. */
-const zeroKeeps = ['linkWidthEnabled', 'linkSpeedEnabled', 'operationalVls', 'linkDownDefault'] as const;
+const zeroKeeps = ['operationalVls', 'linkDownDefault'] as const;
+/** The same, with another value for all that the port supports. */
+const enabledFields = [
+  ['linkWidthEnabled', 'linkWidthSupported', 255],
+  ['linkSpeedEnabled', 'linkSpeedSupported', 15],
+  ['linkSpeedExtendedEnabled', 'linkSpeedExtendedSupported', 31],
+] as const;
 
 function changesOf(view: DataView, wanted: DataView): number {
   const differs = (name: 'lid' | 'masterSmLid' | 'masterSmSl'): boolean =>

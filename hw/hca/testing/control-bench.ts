@@ -127,6 +127,7 @@ class InterruptSink implements InterruptPort {
 
 /** A cable that trains at once: the link is up while it is plugged in and the port is enabled; specs write what it carried. */
 class Cable implements LinkStateSource, LinkTraffic {
+  config: LinkTraffic['config'] = { speed: 'QDR', lanes: '4' };
   readonly transmitted = { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 };
   readonly received = {
     delivered: { packetTotal: 0, byteTotal: 0 },
@@ -253,7 +254,9 @@ export class ControlBench {
     config: Partial<ControlConfig> = {},
     capabilities: Partial<CapabilityConfig> = {},
     subnetNodes: readonly number[] = [0, 1],
+    link: Partial<LinkTraffic['config']> = {},
   ) {
+    this.cable.config = { ...this.cable.config, ...link };
     this.config = { ...defaultsOf(controlParameters), ...quickCosts, ...config };
     this.capabilities = { ...defaultsOf(capabilityParameters), ...capabilities };
     const sram = new BumpAllocator(64 * 1024);
