@@ -41,6 +41,10 @@ const doesSomething: Readonly<
   // A list is posted whole, and of lists the send queue holds a whole number.
   // An answer goes when its message has come.
   '--post-list': ({ postList = 1, txDepth, isEchoed }) => isEchoed !== true && txDepth % (2 * postList) === 0,
+  // A queue that holds all messages of a QP bounds none.
+  '--tx-depth': ({ txDepth, iterations }) => txDepth < iterations,
+  '--rx-depth': ({ rxDepth, iterations, connection, usesSrq, qpCount }) =>
+    rxDepth < iterations * (connection === 'XRC' || usesSrq === true ? qpCount : 1),
   '--cq-mod': ({ cqModeration }) => cqModeration > 1,
 };
 const longestOf = (args: PerfArgs): number => Math.max(...lengthsOf(args).map(({ bytes }) => bytes));
@@ -144,6 +148,17 @@ function alongPrograms(programs: number, { core }: MachineConfig['host']): Along
   ];
 }
 
+/** Of a queue that several QPs share, a faster sender may take all receives before they are posted again: each RNR NAK costs a delay. */
+function alongSenders({ args }: Measured): Along[] {
+  const { verb, connection, usesSrq, rxDepth, txDepth, iterations, qpCount, threads = 1 } = args;
+  const isShared = connection === 'XRC' || usesSrq === true;
+  const underWay = (Math.min(txDepth, iterations) * qpCount) / threads;
+  // A message is acknowledged, and the next one sent, before its receive is posted again.
+  if (verb !== 'send' || !isShared || rxDepth >= 2 * underWay) return [];
+  const because = `${underWay} messages may be under way to a queue of ${rxDepth} receives.`;
+  return [{ ...more('--rx-depth')[0]!, because }];
+}
+
 /** The turns with what has to be turned along with each. */
 export function withAlong(measured: Measured, turn: readonly Turn[]): Turn[] {
   const { args, config } = measured;
@@ -153,8 +168,10 @@ export function withAlong(measured: Measured, turn: readonly Turn[]): Turn[] {
     '--servers': () => alongPrograms(args.kv?.servers ?? 1, host),
     '--qps': () => alongQps(hca, args),
   };
+  const ofSenders = alongSenders(measured);
   return turn.map((each) => {
-    const along = each.towards === 'more' ? [...(each.along ?? []), ...(alongOf[each.what]?.() ?? [])] : [];
+    const own = each.towards === 'more' ? [...(each.along ?? []), ...(alongOf[each.what]?.() ?? [])] : [];
+    const along = each.what === '--rx-depth' ? own : [...own, ...ofSenders];
     return along.length === 0 ? each : { ...each, along };
   });
 }

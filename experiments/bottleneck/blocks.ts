@@ -4,6 +4,7 @@
  */
 import type { BlockRow, NodeReport } from '../../machine/index.ts';
 import { requesterContexts } from './advice.ts';
+import { byCycles } from './block-cycles.ts';
 import {
   gathers,
   hcaShare,
@@ -146,7 +147,7 @@ function blockResource(
   const waited = waits.reduce((total, [, cycles]) => total + cycles, 0);
   const share = hcaShare(measured, busy + waited);
   const [longest = ['', 0] as const] = waits.toSorted(([, left], [, right]) => right - left);
-  const ownTurn = turn.filter(canTurn(measured));
+  const ownTurn = byCycles(measured, node, block, turn.filter(canTurn(measured)));
   if (longest[1] <= busy / 4)
     return { name: `${name} of host ${node}`, kind: 'server', share, turn: ownTurn };
   const [cause, causeTurn] = causeOf(measured, report, block, longest[0]);
@@ -179,27 +180,50 @@ function causeOf(
   reason: string,
 ): readonly [string, readonly Turn[]] {
   if (reason === 'atomic') return ['memory of atomics', atomicTurn];
-  if (reason === 'context') return ['QPC misses', contextTurns(measured, block)];
+  if (reason === 'context')
+    return ['QPC misses', contextTurns(measured, block, firstUse(hca.caches['qpc'], measured.args.qpCount))];
   if (reason !== 'translation') return [reason, clock];
   const missesOf = (cache: string): number => hca.caches[cache]?.misses ?? 0;
+  const { region, threads = 1 } = measured.args;
+  const keys = firstUse(hca.caches['mpt'], threads * (region?.keys ?? 1));
+  const pages = firstUse(hca.caches['mtt'], 0);
   return missesOf('mpt') > missesOf('mtt')
-    ? ['MPT misses', [...more('hca.mptCacheEntries'), ...less('--keys')]]
-    : ['MTT misses', [...more('hca.mttCacheLines', '--page-size'), ...less('--region')]];
+    ? ['MPT misses', [...(keys ?? more('hca.mptCacheEntries')), ...less('--keys')]]
+    : ['MTT misses', [...(pages ?? more('hca.mttCacheLines')), ...more('--page-size'), ...less('--region')]];
+}
+
+/** Misses that evict something are of a cache that is too small: from this share of all on. */
+const manyEvictions = 0.4;
+
+/**
+ * Advises a warm-up where most entries are read for the first time, which no larger cache saves; undefined if the cache is too small.
+ * @param things number of things that the cache is for: if it is used less often, most of them are used for the first time
+ */
+function firstUse(
+  cache: NodeReport['hca']['caches'][string] | undefined,
+  things: number,
+): Turn[] | undefined {
+  if (cache === undefined) return;
+  const { hits, misses, evictions } = cache;
+  if (misses === 0 || (evictions >= manyEvictions * misses && hits + misses >= things)) return;
+  const because = `Of ${misses} misses ${misses - evictions} are the first use of an entry: a larger cache has no more of them.`;
+  return [{ ...more('--warmup')[0]!, because }];
 }
 
 /**
  * QPs that send in turn find no context that is on chip unless all are. The requester serves other QPs while contexts are read, as many as
  * may be under way; others wait for each.
  */
-function contextTurns(measured: Measured, block: string): readonly Turn[] {
+function contextTurns(measured: Measured, block: string, first: Turn[] | undefined): readonly Turn[] {
   const { args } = measured;
   const { hca } = measured.config;
   const name = block === 'requester' ? requesterContexts(hca) : 'qpcCacheEntries';
   const onChip = hca[name];
   const because = `${args.qpCount} QPs take turns, and the contexts of ${onChip} are on chip.`;
   const [entries] = more(`hca.${name}`);
+  const isFirst = first !== undefined || args.qpCount <= onChip;
   return [
-    ...(args.qpCount > onChip ? [{ ...entries!, because }] : [entries!]),
+    ...(isFirst ? (first ?? more('--warmup')) : [{ ...entries!, because }]),
     ...(block === 'requester' ? more('hca.contextFetchesInFlight', ...burstTurn(measured)) : []),
     ...less('--qps'),
   ];

@@ -30,6 +30,8 @@ export interface Bottleneck {
   readonly binds: Resource;
   /** Others, by their share: what would bind next stands first. */
   readonly next: readonly Resource[];
+  /** A sentence, where another resource is nearly as much in use, and turning the one that binds may change little. */
+  readonly caveat?: string;
 }
 
 /**
@@ -57,8 +59,12 @@ export function bottleneckOf(measured: Measured): Bottleneck {
   const own = [...cores.stores, ...cores.flights];
   const [busiest] = servers;
   const waiting = [...windows, ...cores.flights];
-  const full = waiting.find(({ share }) => share >= mostly) ?? fullest(waiting, busiest!);
-  const binds = full === undefined || isAtWork(busiest!, full, own.includes(full)) ? busiest! : full;
+  const full = nearestFull(waiting) ?? fullest(waiting, busiest!);
+  // A queue that holds all messages of a test is full until it ends, and bounds nothing.
+  const isAllAtOnce = cores.flights.includes(full!) && measured.args.iterations <= measured.args.txDepth;
+  const isBusy = busiest!.share >= busyEnough && isAllAtOnce;
+  const binds =
+    full === undefined || isBusy || isAtWork(busiest!, full, own.includes(full)) ? busiest! : full;
   const others = (resources: readonly Resource[]): Resource[] =>
     resources.filter((resource) => resource !== binds).toSorted(byShare);
   // Whatever binds, messages wait for it: that their window is full says nothing of what would bind next.
@@ -68,7 +74,31 @@ export function bottleneckOf(measured: Measured): Bottleneck {
     const { turn, ...figures } = advised(config, args, withTranslation(measured, withinTime(resource)));
     return { ...figures, turn: withAlong(measured, turn) };
   };
-  return { binds: turned(binds), next: next.slice(0, nextCount).map(turned) };
+  const [first, following] = [turned(binds), next.slice(0, nextCount).map(turned)];
+  return { binds: first, next: following, ...caveatOf(first, following) };
+}
+
+/** A window that is as full as this part of the fullest one may be why that one is; others are filled for a moment only. */
+const asFull = 0.7;
+
+/** Of the windows that are full, the one nearest to the cause. */
+function nearestFull(windows: readonly Resource[]): Resource | undefined {
+  const most = Math.max(...windows.map(({ share }) => Math.min(1, share)));
+  return windows.find(({ share }) => share >= mostly && share >= asFull * most);
+}
+
+/** From this part of the share of what binds on, another resource may keep the rate as it is. */
+const nearly = 0.83;
+
+function caveatOf({ share, turn }: Resource, next: readonly Resource[]): Pick<Bottleneck, 'caveat'> {
+  const [first] = turn;
+  if (first === undefined) return {};
+  const isTurnedToo = (other: Resource): boolean => other.turn.some(({ what }) => what === first.what);
+  const close = next.find((other) => other.share >= nearly * share && !isTurnedToo(other));
+  if (close === undefined) return {};
+  const used = close.kind === 'server' ? 'busy' : 'full';
+  const percent = Math.round(100 * close.share);
+  return { caveat: `Turning that alone may change little: ${close.name} is ${percent} % ${used}, too.` };
 }
 
 /** Where no server is at work most of the time, and no window is full as long, everything waits for the one that is so longest. */
@@ -82,21 +112,34 @@ function isAtWork({ share }: Resource, full: Resource, isOwn: boolean): boolean 
 }
 
 /** A request of the device waits for the walk of the page table: what waits for memory waits for that. */
-function withTranslation({ config, figures }: Measured, resource: Resource): Resource {
+function withTranslation({ config, figures, args }: Measured, resource: Resource): Resource {
   const counts = figures.nodes.flatMap(({ iommu }) => (iommu === undefined ? [] : [iommu]));
   const sum = (pick: (each: (typeof counts)[number]) => number): number =>
     counts.reduce((total, each) => total + pick(each), 0);
   const misses = sum((each) => each.misses);
   const isMissed = misses > manyMisses * (misses + sum((each) => each.hits));
   if (!config.pcie.iommu.isEnabled || !isMissed || !resource.turn.some(waitsForMemory)) return resource;
+  // Fewer misses than pages, or hardly more than entries, are the first use of a page each, which no IOTLB holds.
+  const { region, threads = 1 } = args;
+  const pages = region === undefined ? 0 : threads * Math.ceil(region.bytes / iommuPageBytes);
+  const least = Math.max(pages, missesPerEntry * config.pcie.iommu.iotlbEntries);
+  const isTooSmall = counts.some((each) => each.misses > least);
+  const [entries] = more('pcie.iommu.iotlbEntries');
+  const because = `${pages} pages take turns, and ${config.pcie.iommu.iotlbEntries} translations are held.`;
   return {
     ...resource,
-    turn: [...more('pcie.iommu.iotlbEntries'), ...less('pcie.iommu.walkLevelNs'), ...resource.turn],
+    turn: [
+      ...(isTooSmall ? [pages > config.pcie.iommu.iotlbEntries ? { ...entries!, because } : entries!] : []),
+      ...less('pcie.iommu.walkLevelNs'),
+      ...resource.turn,
+    ],
   };
 }
 
 /** Of the device's requests, so many have to miss before the walks are named. */
 const manyMisses = 0.1;
+const missesPerEntry = 2;
+const iommuPageBytes = 4096;
 const ofMemory: readonly string[] = [
   ...['readLatencyPs', 'writeLatencyPs'].map((name) => `pcie.rootComplex.${name}`),
   ...['postedHeaders', 'postedData', 'nonPostedHeaders'].map((name) => `pcie.rootPort.${name}`),

@@ -3,7 +3,7 @@
  * while the bus does not take its stores waits, too. What is left is work.
  */
 import type { NodeReport } from '../../machine/index.ts';
-import { type PerfArgs, putBytes } from '../workloads/index.ts';
+import { isReliable, type PerfArgs, putBytes } from '../workloads/index.ts';
 import {
   lengthsOf,
   less,
@@ -24,6 +24,10 @@ function completionsOf({ hca }: NodeReport): number {
 
 const isSender = ({ isBidirectional, isEchoed, kv }: PerfArgs, node: number): boolean =>
   node === 0 || isBidirectional === true || isEchoed === true || kv !== undefined;
+
+/** Whether the core of a host can hold the other one up: an unreliable sender loses what is not received in time. */
+const holdsUp = (args: PerfArgs, node: number): boolean =>
+  isSender(args, node) || isReliable(args.connection);
 
 /** Messages that a side posts, all of one length. */
 interface Posts {
@@ -118,9 +122,9 @@ interface CoreResources {
 
 /** Of each host the program with most work. */
 export function coreResources(measured: Measured): CoreResources {
-  const all = [0, 1].flatMap((node) => resourcesOf(measured, node));
+  const all = [0, 1].flatMap((node) => resourcesOf(measured, node).map((each) => ({ ...each, node })));
   return {
-    servers: all.map(({ work }) => work),
+    servers: all.flatMap(({ work, node }) => (holdsUp(measured.args, node) ? [work] : [])),
     stores: all.map(({ blocked }) => blocked),
     flights: all.flatMap(({ flight }) => flight),
   };

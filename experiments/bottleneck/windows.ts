@@ -128,10 +128,16 @@ function receiveTurns({ args, config }: Measured, isFetch: boolean): Resource['t
   const latency = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
   if (isFetch && (args.connection === 'XRC' || args.usesSrq === true))
     return [...latency, ...more('--threads')];
-  if (isFetch && args.qpCount > config.hca.receiveQueueLineCount)
-    return [...more('hca.receiveQueueLineCount'), ...less('--qps'), ...latency];
+  const { receiveQueueLineCount } = config.hca;
+  if (isFetch && args.qpCount > receiveQueueLineCount) {
+    const because = `${args.qpCount} QPs take turns, and the receive WQEs of ${receiveQueueLineCount} are on chip.`;
+    const [lines] = more('hca.receiveQueueLineCount');
+    return [{ ...lines!, because }, ...less('--qps'), ...latency];
+  }
   return [
-    ...more('--rx-depth', 'hca.receivePrefetchCount'),
+    ...(isFetch
+      ? more('hca.receivePrefetchCount', '--rx-depth')
+      : more('--rx-depth', 'hca.receivePrefetchCount')),
     ...(isFetch ? latency : []),
     ...less('host.cost.postRecv'),
   ];
@@ -270,9 +276,10 @@ function fetchWindow(measured: Measured, { hca }: NodeReport, node: number): Res
   // A request that goes alone by BlueFlame is not fetched.
   const isByBlueFlame = usesBlueFlame && postList === 1;
   const ways = [
+    ...(isAllAtOnce ? ['hca.wqeFetchOutstanding'] : []),
     ...(isFull ? ['hca.wqePrefetchCount'] : []),
     ...(isBeyondLines ? ['hca.wqeLineCount'] : []),
-    ...(isAllAtOnce ? ['hca.wqeFetchOutstanding'] : isByBlueFlame ? ['--inline'] : []),
+    ...(!isAllAtOnce && isByBlueFlame ? ['--inline'] : []),
     ...(isBeyondLines || isAllAtOnce ? [] : ['--qps']),
   ];
   return {

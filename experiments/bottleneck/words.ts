@@ -14,11 +14,11 @@ export const bottleneckShort = ({ binds }: Bottleneck): string => wordsOf(binds)
 const lineChars = 78;
 
 /** What binds, what would bind next, and which parameter to change. */
-export function bottleneckLines({ binds, next }: Bottleneck): string[] {
+export function bottleneckLines({ binds, next, caveat }: Bottleneck): string[] {
   const [second] = next;
   const lines = [`What binds: ${wordsOf(binds)}.`];
   if (second !== undefined) lines.push(`  Next in line: ${wordsOf(second)}.`);
-  return [...lines, ...turnLines(binds.turn)];
+  return [...lines, ...turnLines(binds.turn), ...(caveat === undefined ? [] : wrapped(caveat))];
 }
 
 /** Mean times of a message whose programs sleep until an event: in all, and from posting to completion. */

@@ -88,6 +88,7 @@ function withField(run: DrawnRun, option: string, towards: Turn['towards']): Dra
     mtu: mtuBytesOf(args),
     region: args.region?.bytes ?? 0,
     keys: args.region?.keys ?? 1,
+    warmup: args.warmupIterations ?? args.iterations / 2,
   };
   const next = Math.floor(counts[name]! * (towards === 'more' ? 2 : 0.5));
   const fields: Record<string, FieldValue> = { ...run.fields, [name]: next };
