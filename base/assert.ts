@@ -61,14 +61,6 @@ export function assertPositive(field: string, value: number): number {
   return value;
 }
 
-/** Checks that a configuration value is a power of two of at least 1 (and below 2^53), and returns it. */
-export function assertPowerOfTwo(field: string, value: number): number {
-  if (!Number.isSafeInteger(value) || value < 1 || !Number.isInteger(Math.log2(value))) {
-    throw new ConfigurationError(field, value, 'a power of two');
-  }
-  return value;
-}
-
 /** Checks that a configuration value is one of the listed ones, and returns it with their type. */
 export function assertOneOf<T extends string | number>(
   field: string,

@@ -13,11 +13,6 @@ export function swap32(value: number): number {
   return ((value << 24) | ((value & 0xff00) << 8) | ((value >>> 8) & 0xff00) | (value >>> 24)) >>> 0;
 }
 
-/** A 16-bit value with its bytes in the opposite order. */
-export function swap16(value: number): number {
-  return ((value & 0xff) << 8) | ((value >>> 8) & 0xff);
-}
-
 /** Lower-case hexadecimal of bytes in memory order, no separators. */
 export function toHex(bytes: Uint8Array): string {
   let text = '';

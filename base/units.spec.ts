@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { type Cycles, log2Ceil, type Picoseconds, periodPsOfMhz, roundUp, type Unit } from './units.ts';
+import { type Cycles, log2Ceil, nsToPs, type Picoseconds, roundUp, type Unit } from './units.ts';
 
 describe('a unit', () => {
   test('takes plain numbers and what is computed, and no other unit', () => {
@@ -14,7 +14,7 @@ describe('a unit', () => {
   });
 
   test('is a number at run time', () => {
-    const instant: Picoseconds = periodPsOfMhz(250);
+    const instant: Picoseconds = nsToPs(4);
     expect(instant).toBe(4000);
     expect([roundUp(13, 8), log2Ceil(5)]).toEqual([16, 3]);
   });

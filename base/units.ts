@@ -2,7 +2,6 @@
  * Units of time and size. Time is an integer number of picoseconds in a float64 (a safe integer holds 2.5 hours: sim/epoch.ts);
  * sizes are bytes with binary multiples. A constructor names the unit exactly once, and says how it rounds.
  */
-import { ConfigurationError } from './assert.ts';
 
 declare const unit: unique symbol;
 
@@ -41,19 +40,6 @@ export const bytesPerGib = 1024 ** 3;
 export const kib = (count: number): number => count * bytesPerKib;
 export const mib = (count: number): number => count * bytesPerMib;
 
-/** The period of a clock in whole picoseconds; refuses frequencies whose period is not one (300 MHz is 3333.3 ps). */
-export function periodPsOfMhz(frequencyMhz: number): number {
-  const periodPs = psPerUs / frequencyMhz;
-  if (!Number.isInteger(periodPs)) {
-    throw new ConfigurationError(
-      'frequencyMhz',
-      frequencyMhz,
-      'a frequency with a whole number of picoseconds per cycle',
-    );
-  }
-  return periodPs;
-}
-
 /** log2 of a power of two; the caller has checked that it is one. */
 export const log2Exact = (powerOfTwo: number): number => 31 - Math.clz32(powerOfTwo);
 
@@ -62,6 +48,3 @@ export const log2Ceil = (value: number): number => (value <= 1 ? 0 : 32 - Math.c
 
 /** `value` rounded up to a multiple of `step`, any positive step. */
 export const roundUp = (value: number, step: number): number => Math.ceil(value / step) * step;
-
-/** `value` rounded down to a multiple of `step`, any positive step. */
-export const roundDown = (value: number, step: number): number => Math.floor(value / step) * step;

@@ -10,6 +10,5 @@ export { InterruptController, type InterruptStatistics } from './interrupt-contr
 export { configAccessOf, driverPlatformOf } from './kernel.ts';
 export { MarkedOperation, type ProcessorCost } from './marked-operation.ts';
 export * from './mm/index.ts';
-export { PhysicalMemory } from './physical-memory.ts';
 export { Process, ProcessMemory } from './process.ts';
 export { Signal } from './signal.ts';

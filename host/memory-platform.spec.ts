@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessKilledError } from './host-error.ts';
-import { newFile, pageBytes } from './mm/index.ts';
+import { pageBytes } from './mm/index.ts';
+import { newFile } from './mm/testing.ts';
 import { newTestHost } from './testing.ts';
 
 /** 2.5 GHz: 400 ps a cycle. Costs that differ. */

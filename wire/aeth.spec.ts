@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import {
   AethKind,
   ackSyndrome,
-  ackTimeoutPs,
   CREDIT_CODE_INVALID,
   creditCodeFor,
   creditCountByCode,
@@ -50,13 +49,6 @@ describe('the AETH syndrome', () => {
     expect(rnrTimerPsByCode[12]).toBe(0.64 * MS);
     expect(rnrTimerPsByCode[14]).toBe(1.28 * MS);
     expect(rnrTimerPsByCode[31]).toBe(491.52 * MS);
-  });
-
-  it('IBTA 9.7.6.1.3: times out after 4.096 us × 2^n, or never', () => {
-    expect(ackTimeoutPs(0)).toBe(Number.POSITIVE_INFINITY);
-    expect(ackTimeoutPs(1)).toBe(8_192_000);
-    expect(ackTimeoutPs(14)).toBe(67_108_864_000); // the usual 67 ms
-    expect(ackTimeoutPs(31)).toBe(4_096_000 * 2 ** 31);
   });
 });
 

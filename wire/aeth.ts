@@ -46,10 +46,3 @@ export function creditCodeFor(messageCount: number): number {
   while (code < CREDIT_CODE_MAX && creditCountByCode[code + 1]! <= messageCount) code++;
   return code;
 }
-
-const ACK_TIMEOUT_UNIT_PS = 4_096_000;
-
-/** Local ACK timeout of a QP: 4.096 us × 2^code, for codes 1 to 31; code 0 switches it off: Infinity (9.7.6.1.3). */
-export function ackTimeoutPs(code: number): number {
-  return code === 0 ? Number.POSITIVE_INFINITY : ACK_TIMEOUT_UNIT_PS * 2 ** code;
-}

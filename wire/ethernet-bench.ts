@@ -2,6 +2,12 @@
 
 import { defaultsOf, type Picoseconds } from '../base/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../sim/index.ts';
+import {
+  EthernetRearranged,
+  type EthernetReceiveCounters,
+  type EthernetTransmitCounters,
+  type FlowControlCounters,
+} from './ethernet-counters.ts';
 import { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 import { EthernetPort } from './ethernet-port.ts';
 import { ethernetChannelBytes } from './ethernet-sizing.ts';
@@ -129,4 +135,37 @@ export class EthernetBench {
     await this.runTo(upPs);
     return upPs;
   }
+}
+
+/**
+ * Difference between the statistics of two ends, in frames and bytes: zero once nothing is on its way.
+ * @param controlled flow control of the sender, and of the receiver
+ */
+export function ethernetImbalance(
+  sent: EthernetTransmitCounters,
+  received: EthernetReceiveCounters,
+  { copiedFrames, copiedBytes } = new EthernetRearranged(),
+  [near, far]: readonly FlowControlCounters[] = [],
+): { readonly frames: number; readonly bytes: number } {
+  return {
+    frames:
+      sent.frames +
+      copiedFrames +
+      (near?.sentFrames ?? 0) -
+      (far?.receivedFrames ?? 0) -
+      sent.lostFrames -
+      received.deliveredFrames -
+      received.corruptedFrames -
+      received.fifoDrops -
+      received.linkDownDrops,
+    bytes:
+      sent.bytes +
+      copiedBytes +
+      (near?.sentBytes ?? 0) -
+      (far?.receivedBytes ?? 0) -
+      sent.lostBytes -
+      received.deliveredBytes -
+      received.corruptedBytes -
+      received.droppedBytes,
+  };
 }

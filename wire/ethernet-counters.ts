@@ -63,36 +63,3 @@ export class FlowControlCounters {
   unknownOpcodes = 0;
   malformedFrames = 0;
 }
-
-/**
- * What is missing between the statistics of two ends, in frames and bytes: zero once nothing is on its way.
- * @param controlled flow control of the sender, and of the receiver
- */
-export function ethernetImbalance(
-  sent: EthernetTransmitCounters,
-  received: EthernetReceiveCounters,
-  { copiedFrames, copiedBytes } = new EthernetRearranged(),
-  [near, far]: readonly FlowControlCounters[] = [],
-): { readonly frames: number; readonly bytes: number } {
-  return {
-    frames:
-      sent.frames +
-      copiedFrames +
-      (near?.sentFrames ?? 0) -
-      (far?.receivedFrames ?? 0) -
-      sent.lostFrames -
-      received.deliveredFrames -
-      received.corruptedFrames -
-      received.fifoDrops -
-      received.linkDownDrops,
-    bytes:
-      sent.bytes +
-      copiedBytes +
-      (near?.sentBytes ?? 0) -
-      (far?.receivedBytes ?? 0) -
-      sent.lostBytes -
-      received.deliveredBytes -
-      received.corruptedBytes -
-      received.droppedBytes,
-  };
-}

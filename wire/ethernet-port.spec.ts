@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Random } from '../sim/random.ts';
 import { DamagePlace } from './damage.ts';
-import { EthernetBench, frameOf } from './ethernet-bench.ts';
-import { ethernetImbalance } from './ethernet-counters.ts';
+import { EthernetBench, ethernetImbalance, frameOf } from './ethernet-bench.ts';
 import type { PacketSelection } from './packet-rules.ts';
 import type { PacketEffect } from './wire-faults.ts';
 

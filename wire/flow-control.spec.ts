@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { toHex } from '../base/bytes.ts';
 import { Random } from '../sim/random.ts';
-import { EthernetBench, type EthernetEnd } from './ethernet-bench.ts';
-import { ethernetImbalance } from './ethernet-counters.ts';
+import { EthernetBench, type EthernetEnd, ethernetImbalance } from './ethernet-bench.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 
 const US = 1_000_000;

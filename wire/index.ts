@@ -2,7 +2,6 @@ export * from './aeth.ts';
 export { type CableFigures, infinibandFigures, roceFigures } from './cable-figures.ts';
 export { crc32 } from './crc.ts';
 export { DamagePlace } from './damage.ts';
-export { ethernetImbalance } from './ethernet-counters.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 export {
   EthernetPort,

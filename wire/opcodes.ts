@@ -332,16 +332,6 @@ export function bytesBeforeGrh(opcode: number, payloadBytes: number): number {
 /** Bytes added so that the payload ends on a dword (BTH PadCnt). */
 export const padBytes = (payloadBytes: number): number => (4 - (payloadBytes & 3)) & 3;
 
-/** Offset of an extended header from the BTH's first byte, or -1 when this opcode has none of it. */
-export function headerOffset(opcode: number, header: ExtendedHeaderName): number {
-  let offset = bth.sizeBytes;
-  for (const name of rowByOpcode[opcode]?.headers ?? []) {
-    if (name === header) return offset;
-    offset += extendedHeaders[name].sizeBytes;
-  }
-  return -1;
-}
-
 /** Bytes of a whole packet, from LRH to VCRC. */
 export const packetBytesOf = (opcode: number, payloadBytes: number, hasGrh: boolean): number =>
   packetShapes[opcode]!.packetBytes(payloadBytes, hasGrh);

@@ -1,7 +1,8 @@
 /** Files of our own are read back as they were written; those of others, and damaged ones, as their formats say. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CaptureError, LinkType, readCapture, writeCapture } from './index.ts';
+import { CaptureError } from './capture-reader.ts';
+import { LinkType, readCapture, writeCapture } from './index.ts';
 
 const interfaceOf = (name: string) => ({
   linkType: LinkType.INFINIBAND,

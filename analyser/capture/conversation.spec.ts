@@ -6,15 +6,23 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { encodePacket, Opcode } from '../../wire/index.ts';
 import { CaptureReading } from './capture-reading.ts';
-import { type Conversation, conversationsOf, LinkType, packetsIn, readCapture } from './index.ts';
+import { PacketListener } from './conversation.ts';
+import { type Conversation, LinkType, packetsIn, readCapture } from './index.ts';
+import { LineBudget } from './talk.ts';
 
 const everything = { lines: Number.POSITIVE_INFINITY, isTroubleOnly: false };
 const folder = new URL('../../reference/wire/', import.meta.url);
 const page = readFileSync(new URL('README.md', folder), 'utf8');
 const names = readdirSync(folder).filter((name) => /\.pcap(ng)?$/.test(name) && !name.startsWith('siw-'));
 
+function conversationsOf(capture: Parameters<typeof packetsIn>[0]): Conversation[] {
+  const listener = new PacketListener(new LineBudget(everything));
+  for (const packet of packetsIn(capture).packets) listener.take(packet);
+  return listener.conversations();
+}
+
 const toldIn = (name: string): Conversation[] =>
-  conversationsOf(packetsIn(readCapture(readFileSync(new URL(name, folder)))).packets);
+  conversationsOf(readCapture(readFileSync(new URL(name, folder))));
 
 /** A number that the page gives of a file. */
 function counted(name: string, what: string): number {
@@ -60,14 +68,14 @@ describe('a capture read as a conversation', () => {
     'RFC 3168, 5: shows marks of congestion in IP headers, of requests and of answers: %s',
     (name, at, ce) => {
       const capture = readCapture(readFileSync(new URL(name, folder)));
-      const plain = wordsOf(conversationsOf(packetsIn(capture).packets));
+      const plain = wordsOf(conversationsOf(capture));
       for (const { bytes } of capture.frames) {
         bytes[at]! |= ce;
         // So much more is in the first word of an IPv4 header, so much less its checksum (RFC 1624).
         const view = new DataView(bytes.buffer, bytes.byteOffset);
         if (ce === 3) view.setUint16(24, view.getUint16(24) - ce);
       }
-      const words = wordsOf(conversationsOf(packetsIn(capture).packets));
+      const words = wordsOf(conversationsOf(capture));
       expect(plain.some((line) => /marked/.test(line))).toBe(false);
       expect(words.length).toBe(plain.length);
       expect(words.length).toBeGreaterThan(3);

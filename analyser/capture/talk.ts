@@ -32,8 +32,6 @@ export interface LineChoice {
   readonly isTroubleOnly: boolean;
 }
 
-export const allLines: LineChoice = { lines: Number.POSITIVE_INFINITY, isTroubleOnly: false };
-
 /** Grants lines to the conversations of a capture. */
 export class LineBudget {
   readonly isTroubleOnly: boolean;

@@ -120,4 +120,3 @@ export const rules = {
 } as const satisfies Readonly<Record<string, Rule>>;
 
 export type RuleName = keyof typeof rules;
-export const ruleNames = Object.keys(rules) as readonly RuleName[];

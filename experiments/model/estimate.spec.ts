@@ -6,9 +6,9 @@ import { rowsOf } from '../../test/extent.ts';
 import runCutoff, { messagingOf } from '../runs/cutoff-run.ts';
 import runPerf from '../runs/perf-run.ts';
 import type { LatencyResult } from '../workloads/perf-plan.ts';
+import { cutoffOf } from './cutoff.ts';
 import {
   crossingOf,
-  cutoffOf,
   formulaOf,
   messagingConfigOf,
   Path,

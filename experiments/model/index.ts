@@ -1,7 +1,6 @@
 export { cableOf } from './cable.ts';
 export {
   crossingOf,
-  cutoffOf,
   doublings,
   formulaOf,
   messagingConfigOf,

@@ -13,9 +13,6 @@ interface FittedParameter {
   readonly rows: string;
 }
 
-/** At most so many. */
-export const fittedMax = 25;
-
 const card = 'ConnectX-3';
 const rowsOf: Readonly<Record<string, string>> = {
   'hca.transmitLatencyCycles': 'A-001, together with receiveLatencyCycles',

@@ -3,5 +3,5 @@
 export type { Cause } from './cause.ts';
 export { diagnosedGuests } from './diagnose.ts';
 export { type ProgramLine, ProgramLines } from './program-lines.ts';
-export { causesOf, type DiagnosedRun, diagnosedRun, MotionWatch } from './run.ts';
+export { causesOf, diagnosedRun, MotionWatch } from './run.ts';
 export { causeLines } from './text.ts';

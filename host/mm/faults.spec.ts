@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { newFile } from './memory-file.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
-import { newTestMemory } from './testing.ts';
+import { newFile, newTestMemory } from './testing.ts';
 
 const page = (value: number, length = pageBytes): Uint8Array => new Uint8Array(length).fill(value);
 

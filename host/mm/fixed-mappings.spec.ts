@@ -1,10 +1,9 @@
 /** mmap with MAP_FIXED over what is mapped, pinned, shared, followed or cut: the outcomes of Linux 6.1. */
 import { describe, expect, it } from 'vitest';
 import { userEnd } from './mappings.ts';
-import { newFile } from './memory-file.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
 import type { PinnedPages } from './pins.ts';
-import { newTestMemory } from './testing.ts';
+import { newFile, newTestMemory } from './testing.ts';
 
 function newSpace(freeKib?: number) {
   const all = newTestMemory({}, freeKib);

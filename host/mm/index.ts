@@ -4,7 +4,6 @@ export type { Advice } from './area-changes.ts';
 export { MemoryStatistics } from './counts.ts';
 export { holdForDevice, releaseFromDevice } from './device-pages.ts';
 export type { FixedMode, MapError, MapOptions } from './mappings.ts';
-export { newFile } from './memory-file.ts';
 export { MemoryManager } from './memory-manager.ts';
 export * from './mm-parameters.ts';
 export type { InvalidationListener } from './notifier.ts';

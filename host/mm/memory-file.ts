@@ -59,11 +59,6 @@ export class MemoryFile {
   }
 }
 
-/** A regular file with these bytes on the device. */
-export function newFile(name: string, content: Uint8Array): MemoryFile {
-  return new MemoryFile(name, content.length, content.slice());
-}
-
 /** A new object of shared memory. */
 export function newSharedMemory(sizeBytes: number): MemoryFile {
   return new MemoryFile('shared memory', sizeBytes, undefined);

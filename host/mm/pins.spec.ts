@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { newFile } from './memory-file.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
 import type { PinnedPages } from './pins.ts';
-import { newTestMemory } from './testing.ts';
+import { newFile, newTestMemory } from './testing.ts';
 
 function newSpace(
   memlockLimitBytes?: number,

@@ -6,10 +6,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AddressSpace } from './address-space.ts';
-import { newFile } from './memory-file.ts';
 import { pageBytes } from './page.ts';
 import type { PinnedPages } from './pins.ts';
-import { newTestMemory } from './testing.ts';
+import { newFile, newTestMemory } from './testing.ts';
 
 /** Stories: `npm run fuzz` sets them, and the seed. */
 const stories = Math.ceil(Number(process.env['HOSTILE_PACKETS'] ?? 4_000) / 50);

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { activeAnonymous, inactiveAnonymous } from './lru.ts';
-import { newFile } from './memory-file.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
-import { newTestMemory } from './testing.ts';
+import { newFile, newTestMemory } from './testing.ts';
 
 /** 256 frames to hand out, of which users may take all but 16, and as much swap as is said. */
 function small(swapMib: number, minFreeKib = 64) {

@@ -2,6 +2,7 @@
 import { defaultsOf } from '../../base/parameter.ts';
 import { mib } from '../../base/units.ts';
 import { PhysicalMemory } from '../physical-memory.ts';
+import { MemoryFile } from './memory-file.ts';
 import { MemoryManager } from './memory-manager.ts';
 import { type MmConfig, mmParameters } from './mm-parameters.ts';
 import { type FramePlaces, PageFrames } from './page-frames.ts';
@@ -20,6 +21,10 @@ class SeededPlaces implements FramePlaces {
     return this.#state / 2_147_483_647;
   }
 }
+
+/** A regular file with these bytes on the device. */
+export const newFile = (name: string, content: Uint8Array): MemoryFile =>
+  new MemoryFile(name, content.length, content.slice());
 
 export interface TestMemory {
   readonly memory: PhysicalMemory;

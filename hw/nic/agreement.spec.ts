@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { NicCause } from '../../abi/nic/index.ts';
 import { Random } from '../../sim/random.ts';
-import { ethernetImbalance } from '../../wire/index.ts';
+import { ethernetImbalance } from '../../wire/ethernet-bench.ts';
 import { NicBench, type NicMachine, US } from './testing/nic-bench.ts';
 import { RingTraffic } from './testing/ring-traffic.ts';
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { NicCause, nicBits } from '../../abi/nic/index.ts';
 import { fieldOf } from '../../base/registers.ts';
-import { DamagePlace, ethernetImbalance } from '../../wire/index.ts';
+import { ethernetImbalance } from '../../wire/ethernet-bench.ts';
+import { DamagePlace } from '../../wire/index.ts';
 import { boundBench, frameBetween, type NicBench, US, upBench } from './testing/nic-bench.ts';
 
 describe('a NIC that is found and brought up', () => {

@@ -360,7 +360,7 @@ export class DeviceJournal {
     const { receives } = this.#hca.dataPath.blocks;
     qp.begun = pair.sqCounter;
     // A subnet manager may change the table after the QP was configured.
-    qp.pkey = this.#core.address.pkeys[pair.pkeyIndex] ?? 0;
+    qp.pkey = this.#parts.address.pkeys[pair.pkeyIndex] ?? 0;
     qp.parkedFor = parkedNames[pair.parkedFor] ?? 'unknown';
     qp.underWay = requestsOf(pair);
     const queue = pair.opcodeBase === 0xe0 ? NONE : receives.queueOf(pair.slot);
@@ -679,7 +679,7 @@ export class DeviceJournal {
   }
 
   #countVersion(slot: number): void {
-    const { port } = this.#core.ethernet!;
+    const { port } = this.#parts.ethernet!;
     const at = port.frameStart(slot);
     const view = viewOf(port.rxBytes);
     const bthAt = transportPlace(port.rxBytes, at);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PageFrames, PhysicalMemory } from '../../host/index.ts';
+import { PageFrames } from '../../host/index.ts';
+import { PhysicalMemory } from '../../host/physical-memory.ts';
 import { AccessWatch } from './access-watch.ts';
 
 const mib = 2 ** 20;

@@ -146,7 +146,7 @@ export class Bystander {
     this.#begin();
     const mttPage = (page.icm + 3) * pageBytes + ((firstMtt * mttEntryBytes) % pageBytes);
     for (let at = 0; at < 3; at++) {
-      const pageAddress = BigInt(farAddress + (page.cq + at) * pageBytes);
+      const pageAddress = BigInt(bystandersCq + at * pageBytes);
       this.#put(mttPage + at * mttEntryBytes, mttEntry.encode({ pageAddress, present: 1 }));
     }
     this.#isThere = this.#createCq() && this.#createRegion() && [0, 1].every((qp) => this.#connect(qp, lid));

@@ -11,9 +11,6 @@ export {
 } from './kinds.ts';
 export {
   playServedStory,
-  type ServedFinding,
-  type ServedFindingKind,
   type ServedStory,
-  type ServedStoryOptions,
   shrinkServedStory,
 } from './served-story.ts';

@@ -55,7 +55,7 @@ export type ServedFindingKind =
   | 'silence'
   | 'unanswered';
 
-export interface ServedFinding {
+interface ServedFinding {
   readonly kind: ServedFindingKind;
   readonly text: string;
   /** Rough guest that was there, or had been there last; from 0. */

@@ -5,7 +5,6 @@ import { viewOf } from '../../../base/index.ts';
 import { nativeLibrary } from '../native/library.ts';
 import { NativeCallError } from '../native/native-call-error.ts';
 import {
-  AF_UNIX,
   controlBytesOf,
   controlHeader,
   iovec,
@@ -13,23 +12,11 @@ import {
   MSG_NOSIGNAL,
   messageHeader,
   SCM_RIGHTS,
-  SOCK_CLOEXEC,
-  SOCK_STREAM,
   SOL_SOCKET,
 } from '../native/structures.ts';
 
 const vectorOffset = messageHeader.sizeBytes;
 const controlOffset = vectorOffset + iovec.sizeBytes;
-
-/** Two connected UNIX stream sockets; the caller closes them. */
-export function socketPair(): [number, number] {
-  const native = nativeLibrary();
-  const pair = new Int32Array(new ArrayBuffer(8));
-  if (native.socketPair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, native.addressOf(pair.buffer)) < 0) {
-    throw new NativeCallError('socketpair', native.errno());
-  }
-  return [pair[0]!, pair[1]!];
-}
 
 /** What the kernel reads lies here: a buffer that is only known by its address could be collected before the call. */
 const dataBytesMax = 2 ** 20;

@@ -1,7 +1,8 @@
 import { closeSync, fstatSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { sendWith, socketPair } from '../client/socket.ts';
+import { sendWith } from '../client/socket.ts';
 import { openDescriptorCount } from '../testing/bench.ts';
+import { socketPair } from '../testing/socket-pair.ts';
 import { CONNECTION_BROKEN, Connection, END_OF_STREAM, NOTHING_YET } from './connection.ts';
 import { nativeLibrary, nativeUnavailableReason } from './library.ts';
 import { createEventfd } from './poll.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { defaultsOf } from '../../../base/parameter.ts';
 import { FUNCTION_ID, functionBench } from '../function/function-bench.ts';
 import { STATUS_SUCCESS } from '../tlp/tlp.ts';
-import { type ConfigAccess, enumerateBus, enumerateFunction, enumerationParameters } from './enumerate.ts';
+import { type ConfigAccess, enumerateFunction, enumerationParameters } from './enumerate.ts';
 
 const config = defaultsOf(enumerationParameters);
 
@@ -85,18 +85,6 @@ describe('enumeration', () => {
     );
     expect(found!.maxPayloadBytes).toBe(128);
     expect([bench.fn.maxPayloadBytes(), bench.fn.maxReadRequestBytes()]).toEqual([128, 4096]);
-  });
-
-  it('walks the devices of a bus, and finds none where no function answers', async () => {
-    const silent: ConfigAccess = { readConfig32: async () => 0xffff_ffff, writeConfig32: async () => {} };
-    expect(await enumerateBus(silent, 1, config, 'none')).toBeUndefined();
-    const bench = functionBench();
-    const third: ConfigAccess = {
-      readConfig32: (id, offset) =>
-        id === 0x0118 ? bench.access.readConfig32(id, offset) : Promise.resolve(0xffff_ffff),
-      writeConfig32: bench.access.writeConfig32,
-    };
-    expect((await enumerateBus(third, 1, config, 'none'))!.functionId).toBe(0x0118);
   });
 
   it('names the window that is too small', async () => {

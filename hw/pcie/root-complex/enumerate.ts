@@ -198,20 +198,6 @@ export async function enumerateFunction(
   };
 }
 
-/** Tries the 32 device numbers of a bus and enumerates function 0 of the first that answers. */
-export async function enumerateBus(
-  access: ConfigAccess,
-  bus: number,
-  config: EnumerationConfig,
-  activation: Activation,
-): Promise<EnumeratedFunction | undefined> {
-  for (let device = 0; device < 32; device++) {
-    const found = await enumerateFunction(access, bus * 256 + device * 8, config, activation);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
 class ConfigView {
   readonly #access: ConfigAccess;
   readonly #functionId: number;
