@@ -6,23 +6,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { encodePacket, Opcode } from '../../wire/index.ts';
 import { CaptureReading } from './capture-reading.ts';
-import { PacketListener } from './conversation.ts';
 import { type Conversation, LinkType, packetsIn, readCapture } from './index.ts';
-import { LineBudget } from './talk.ts';
+import { conversationsOf } from './testing/conversations.ts';
 
 const everything = { lines: Number.POSITIVE_INFINITY, isTroubleOnly: false };
 const folder = new URL('../../reference/wire/', import.meta.url);
 const page = readFileSync(new URL('README.md', folder), 'utf8');
 const names = readdirSync(folder).filter((name) => /\.pcap(ng)?$/.test(name) && !name.startsWith('siw-'));
 
-function conversationsOf(capture: Parameters<typeof packetsIn>[0]): Conversation[] {
-  const listener = new PacketListener(new LineBudget(everything));
-  for (const packet of packetsIn(capture).packets) listener.take(packet);
-  return listener.conversations();
-}
-
 const toldIn = (name: string): Conversation[] =>
-  conversationsOf(readCapture(readFileSync(new URL(name, folder))));
+  conversationsOf(packetsIn(readCapture(readFileSync(new URL(name, folder)))).packets);
 
 /** A number that the page gives of a file. */
 function counted(name: string, what: string): number {
@@ -68,14 +61,14 @@ describe('a capture read as a conversation', () => {
     'RFC 3168, 5: shows marks of congestion in IP headers, of requests and of answers: %s',
     (name, at, ce) => {
       const capture = readCapture(readFileSync(new URL(name, folder)));
-      const plain = wordsOf(conversationsOf(capture));
+      const plain = wordsOf(conversationsOf(packetsIn(capture).packets));
       for (const { bytes } of capture.frames) {
         bytes[at]! |= ce;
         // So much more is in the first word of an IPv4 header, so much less its checksum (RFC 1624).
         const view = new DataView(bytes.buffer, bytes.byteOffset);
         if (ce === 3) view.setUint16(24, view.getUint16(24) - ce);
       }
-      const words = wordsOf(conversationsOf(capture));
+      const words = wordsOf(conversationsOf(packetsIn(capture).packets));
       expect(plain.some((line) => /marked/.test(line))).toBe(false);
       expect(words.length).toBe(plain.length);
       expect(words.length).toBeGreaterThan(3);

@@ -27,7 +27,7 @@ import {
 } from './awaited-responses.ts';
 import { Flow, type FlowBudget } from './flow.ts';
 import { madWords } from './mad-words.ts';
-import { allLines, type Conversation, type Line, LineBudget, type TalkLines } from './talk.ts';
+import type { Conversation, Line, LineBudget, TalkLines } from './talk.ts';
 import { UnansweredFlows } from './unanswered-flows.ts';
 
 /** A packet of a capture, as far as a conversation needs it. */
@@ -56,13 +56,6 @@ const nakWords: Readonly<Record<number, string>> = {
 const FLOWS_MAX = 100_000;
 /** PSNs of a READ of which the capture has cut the length off. */
 const CUT_READ_PSNS = 0x3f_ffff;
-
-/** The conversations of a capture, in the order in which they began. */
-export function conversationsOf(packets: Iterable<CapturedPacket>): Conversation[] {
-  const listener = new PacketListener(new LineBudget(allLines));
-  for (const packet of packets) listener.take(packet);
-  return listener.conversations();
-}
 
 /** A line of a conversation, to which another sighting of its packet may add. */
 export interface Said {

@@ -2,8 +2,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { encodePacket, Opcode } from '../../wire/index.ts';
 import * as psns from '../../wire/psn.ts';
-import { conversationsOf, LinkType, packetsIn } from './index.ts';
+import { LinkType, packetsIn } from './index.ts';
 import { OpenPsns, type OpenRange } from './open-psns.ts';
+import { conversationsOf } from './testing/conversations.ts';
 
 const PSNS = 2 ** 24;
 

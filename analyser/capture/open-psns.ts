@@ -13,7 +13,6 @@ const PSNS = 2 ** 24;
 
 /** Numbers of flows are smaller than 2^17, so the sum of all of them is smaller than this. */
 const ONE_FLOW = 2 ** 34;
-export const FLOW_NUMBERS = 2 ** 17;
 
 /** PSNs from `first` on. */
 export interface OpenRange {

@@ -2,6 +2,6 @@
 
 export type { Cause } from './cause.ts';
 export { diagnosedGuests } from './diagnose.ts';
-export { type ProgramLine, ProgramLines } from './program-lines.ts';
+export { ProgramLines } from './program-lines.ts';
 export { causesOf, diagnosedRun, MotionWatch } from './run.ts';
 export { causeLines } from './text.ts';

@@ -1,5 +1,6 @@
 /** TCP without a kernel: both ends are engines of a card, which count what they process and have no core, route or packet buffer. */
 import { describe, expect, it } from 'vitest';
+import type { StreamBuffer } from './connection.ts';
 import {
   type Arrival,
   deadlinesDue,
@@ -7,7 +8,6 @@ import {
   output,
   type ReceivedBytes,
   type SegmentFields,
-  type StreamBuffer,
   segmentArrived,
   sendSyn,
   sequenceAdd,

@@ -1,7 +1,6 @@
 export {
   type Arrival,
   type ReceivedBytes,
-  type StreamBuffer,
   TcpConnection,
   type TcpSetup,
 } from './connection.ts';
