@@ -201,6 +201,9 @@ export interface OperationPicture {
   readonly isBalanced: boolean;
 }
 
+/** What blocks did and what was on its way, from instant to instant: what the block diagram is drawn from. */
+export type MachinePicture = Pick<OperationPicture, 'fromPs' | 'toPs' | 'tracks' | 'records'>;
+
 /** What is compared of two operations. */
 export type OperationOutcome = Pick<OperationPicture, 'latencyPs' | 'hits' | 'misses'>;
 
@@ -274,6 +277,31 @@ export interface ProgramOrder {
   readonly faults: readonly string[];
   /** The operation of which {@link LabProgram.picture} is asked for; left out: none, and less is recorded. */
   readonly watched?: WatchedTime;
+  /** The instant of which {@link LabProgram.moment} is asked for, instead of an operation. */
+  readonly watchedPs?: number;
+  /** Lines that have a breakpoint; left out: none. */
+  readonly breakpoints?: readonly number[];
+  /** Where the program stood when it was continued: earlier arrivals at a breakpoint do not count. */
+  readonly stood?: StandingPlace;
+}
+
+/** A line that a host's program has reached: its host, and the number of lines that this host had reached before. */
+export interface ReachedName {
+  readonly node: number;
+  readonly ordinal: number;
+}
+
+/** An instant at which a program stands, since power-on; and the line, when it stands at a breakpoint. */
+export interface StandingPlace {
+  readonly atPs: number;
+  readonly reached: ReachedName | undefined;
+}
+
+/** The arrival of a host's program at a line: the line runs next. */
+export interface Arrival extends ReachedName {
+  readonly line: number;
+  /** Since power-on. */
+  readonly atPs: number;
 }
 
 /** An operation of a program: its host, and its number among the sends of that host. */
@@ -324,12 +352,14 @@ export interface ProgramProgress {
   /** What the programs returned, as JSON, by host. */
   readonly results: readonly (string | undefined)[];
   readonly remarks: readonly ProgramRemark[];
-  /** The line that each host's program is at: its last call of the library. */
+  /** The line that each host's program is at: its last call of the library; or the breakpoint's, of the host that stands at it. */
   readonly lines: readonly (number | undefined)[];
   /** System calls and handled interrupts of each host so far. */
   readonly hosts: readonly { readonly systemCalls: number; readonly interrupts: number }[];
   /** Operations that have completed, by their name. */
   readonly operations: Readonly<Record<string, number>>;
+  /** The first arrival at a breakpoint so far, after {@link ProgramOrder.stood}. */
+  readonly arrival: Arrival | undefined;
 }
 
 /** The worker in which programs run: ended and started anew when a program does not come back. */
@@ -342,4 +372,6 @@ export interface LabProgram {
   operations(): Promise<readonly PostedOperation[]>;
   /** Draws the operation that was watched. @throws when it has not ended */
   picture(): Promise<OperationPicture>;
+  /** Draws the machine around the instant that was watched. */
+  moment(): Promise<MachinePicture>;
 }

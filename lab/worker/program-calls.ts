@@ -15,6 +15,12 @@ export class ProgramCalls {
   #lines: number[] = [];
   #names: string[] = [];
   #program: ProgramContext | undefined;
+  #logCount = 0;
+
+  /** Lines that the program has added to the log. */
+  get logCount(): number {
+    return this.#logCount;
+  }
 
   /** The line of the last call. */
   get line(): number | undefined {
@@ -48,6 +54,10 @@ export class ProgramCalls {
       memory: this.#watched(memory),
       cpu: this.#watched(cpu),
       exchange: this.#watched(exchange),
+      log: (text) => {
+        this.#logCount++;
+        program.log(text);
+      },
     };
   }
 

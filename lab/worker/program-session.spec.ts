@@ -1,7 +1,14 @@
 /** The lab's programs as its page runs them, and what a reader learns of a program of his own. */
 import { describe, expect, it } from 'vitest';
 import { faultMenu, labPrograms } from '../page/programs.ts';
-import type { OperationPicture, PostedOperation, ProgramOrder, ProgramProgress } from '../protocol.ts';
+import type {
+  Arrival,
+  OperationPicture,
+  PostedOperation,
+  ProgramOrder,
+  ProgramProgress,
+  StandingPlace,
+} from '../protocol.ts';
 import { ProgramSession } from './program-session.ts';
 
 const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
@@ -164,6 +171,117 @@ describe('a program of the reader', () => {
     const text =
       'let count = 0;\nconst run = async () => ++count;\nexport const host0 = run;\nexport const host1 = run;';
     expect((await outcomeOf(text)).results).toEqual(['1', '1']);
+  });
+});
+
+/** Continues a program from where it stood to the next breakpoint, as the page does: found in one run, stood at in a second. */
+async function continued(
+  order: ProgramOrder,
+  stood?: StandingPlace,
+): Promise<{ readonly stands: ProgramProgress; readonly arrival: Arrival } | undefined> {
+  const session = new ProgramSession();
+  expect(await session.load({ ...order, ...(stood === undefined ? {} : { stood }) })).toEqual([]);
+  for (;;) {
+    const { arrival, hasEnded } = await session.runFor(200_000_000);
+    if (arrival === undefined && hasEnded) return undefined;
+    if (arrival === undefined) continue;
+    await session.load({ ...order, stood: { atPs: arrival.atPs, reached: arrival } });
+    return { stands: await session.runFor(arrival.atPs), arrival };
+  }
+}
+
+/** Every stop of a program in turn. */
+async function stopsOf(
+  order: ProgramOrder,
+): Promise<readonly { stands: ProgramProgress; arrival: Arrival }[]> {
+  const stops = [];
+  for (let stood: StandingPlace | undefined; ; ) {
+    const next = await continued(order, stood);
+    if (next === undefined) return stops;
+    stops.push(next);
+    stood = { atPs: next.arrival.atPs, reached: next.arrival };
+  }
+}
+
+describe('breakpoints', () => {
+  const timed = `export async function host0({ cpu, log }) {
+  for (let round = 1; round <= 3; round++) {
+    await cpu.sleep(1_000_000);
+    log('before ' + round + ' ' + cpu.localPs);
+    log('after ' + round);
+  }
+  return 'done';
+}
+export async function host1({ cpu, log }) {
+  await cpu.sleep(1_500_000);
+  log('other ' + cpu.localPs);
+}`;
+
+  it('stop before their line, in each round, at the instant of the host’s own clock', async () => {
+    const plain = await outcomeOf(timed);
+    const loggedPs = plain.log
+      .filter(({ text }) => text.startsWith('before'))
+      .map(({ text }) => Number(text.split(' ')[2]));
+    const stops = await stopsOf({
+      text: timed,
+      machine,
+      faults: [],
+      breakpoints: [lineOf(timed, "log('before")],
+    });
+    expect(stops.map(({ stands }) => stands.atPs)).toEqual(loggedPs);
+    expect(stops.map(({ stands }) => stands.lines[0])).toEqual([4, 4, 4]);
+    expect(stops.map(({ stands }) => stands.log.filter(({ node }) => node === 0).length)).toEqual([0, 2, 4]);
+  });
+
+  it('stop at two lines of one instant one after the other, and before the line that returns', async () => {
+    const stops = await stopsOf({ text: timed, machine, faults: [], breakpoints: [4, 5, 7] });
+    expect(stops.map(({ arrival }) => arrival.line)).toEqual([4, 5, 4, 5, 4, 5, 7]);
+    expect(stops.map(({ stands }) => stands.log.filter(({ node }) => node === 0).length)).toEqual([
+      0, 1, 2, 3, 4, 5, 6,
+    ]);
+    for (const { stands } of stops) expect([stands.hasEnded, stands.results]).toEqual([false, []]);
+    expect(stops[0]!.arrival.atPs).toBe(stops[1]!.arrival.atPs);
+  });
+
+  it('stop at the earlier one of both hosts', async () => {
+    const stops = await stopsOf({ text: timed, machine, faults: [], breakpoints: [4, 11] });
+    expect(stops.map(({ arrival }) => arrival.node)).toEqual([0, 1, 0, 0]);
+    const instants = stops.map(({ arrival }) => arrival.atPs);
+    expect(instants).toEqual(instants.toSorted((a, b) => a - b));
+  });
+
+  it('change nothing of a run, and of a line that cannot stop nothing is known', async () => {
+    const text = textOf('ping-pong');
+    const breakpoints = [lineOf(text, 'program.log('), 1];
+    const stops = await stopsOf({ text, machine, faults: [], breakpoints });
+    expect(stops.map(({ arrival }) => arrival.node).toSorted()).toEqual([0, 1]);
+    const { arrival, ...rest } = await outcomeOf(text, { breakpoints });
+    expect(arrival?.line).toBe(breakpoints[0]);
+    const { arrival: without, ...plain } = await outcomeOf(text);
+    expect(without).toBeUndefined();
+    expect(rest).toEqual(plain);
+  });
+
+  it('are drawn with what is on its way at their instant', async () => {
+    const text = textOf('write-and-poll');
+    const order = { text, machine, faults: [], breakpoints: [lineOf(text, 'postSend(')] };
+    const { arrival } = (await continued(order))!;
+    const session = new ProgramSession();
+    await session.load(order);
+    await session.runFor(arrival.atPs + 5_000_000);
+    const [first] = await session.operations();
+    await session.load({ ...order, watchedPs: arrival.atPs });
+    await session.runFor(arrival.atPs + 5_000_000);
+    expect(first).toMatchObject({ node: 0, line: arrival.line });
+    // The line is about to post: the post follows, and its doorbell leaves the host.
+    const { records, tracks } = await session.moment();
+    const posted = records.find(({ kind }) => kind === 'posted')!;
+    expect(tracks[posted.track]!.process).toBe('host0');
+    expect(posted.fromPs).toBe(first!.postedPs - arrival.atPs);
+    expect(posted.fromPs).toBeGreaterThanOrEqual(0);
+    const doorbell = records.find(({ kind, label }) => kind === 'tlp' && label === 'MWr doorbell')!;
+    expect(doorbell.fromPs).toBeGreaterThanOrEqual(posted.fromPs);
+    expect(doorbell.arrivesPs).toBeGreaterThan(doorbell.toPs);
   });
 });
 

@@ -12,14 +12,18 @@ import {
 import { type Cause, causesOf, MotionWatch } from '../../explain/why/index.ts';
 import { parsedFault } from '../../machine/faults/index.ts';
 import type {
+  Arrival,
   LabProgram,
+  MachinePicture,
   OperationPicture,
   PostedOperation,
   ProgramOrder,
   ProgramProgress,
   ProgramRemark,
+  StandingPlace,
   WatchedTime,
 } from '../protocol.ts';
+import { Arrivals } from './arrivals.ts';
 import { WatchedRun } from './operation/picture.ts';
 import { PostedLines } from './posted-operations.ts';
 import { ProgramCalls } from './program-calls.ts';
@@ -45,10 +49,18 @@ export class ProgramSession implements LabProgram {
   #mainResult: string | undefined;
   #hasEnded = false;
   #posted = new PostedLines(() => undefined);
-  /** The operation that is watched, and its records. */
-  #watched: { readonly time: WatchedTime; readonly run: WatchedRun } | undefined;
+  #arrivals = new Arrivals([]);
+  /** Lines of the log that the host which stands at a breakpoint had written before. */
+  #logCount: number | undefined;
+  #stood: StandingPlace | undefined;
+  #hasLeft = false;
+  /** The operation or the instant that is watched, and the records from {@link leadPs} before it. */
+  #watched:
+    | { readonly fromPs: number; readonly operation: WatchedTime | undefined; readonly run: WatchedRun }
+    | undefined;
 
-  async load({ text, machine, faults, watched }: ProgramOrder): Promise<readonly ProgramRemark[]> {
+  async load(order: ProgramOrder): Promise<readonly ProgramRemark[]> {
+    const { text, machine, faults, watched, watchedPs = watched?.fromPs, breakpoints, stood } = order;
     await this.#machine?.close();
     this.#machine = undefined;
     this.#failure = undefined;
@@ -58,12 +70,19 @@ export class ProgramSession implements LabProgram {
     this.#main = undefined;
     this.#mainResult = undefined;
     this.#hasEnded = false;
-    this.#watched = watched === undefined ? undefined : { time: watched, run: new WatchedRun() };
+    this.#watched =
+      watchedPs === undefined ? undefined : { fromPs: watchedPs, operation: watched, run: new WatchedRun() };
+    this.#arrivals = new Arrivals(breakpoints ?? [], stood);
+    this.#logCount = undefined;
+    this.#stood = stood;
+    this.#hasLeft = false;
     this.#posted = new PostedLines((node) => this.#calls[node]?.line);
     this.#calls = hosts.map(() => new ProgramCalls());
     try {
       const code = compiled(text);
-      const programs = hosts.map((node) => evaluated(code, this.#calls[node]!.libraryOf(library)));
+      const programs = hosts.map((node) =>
+        evaluated(code, this.#calls[node]!.libraryOf(library), (line) => this.#reached(node, line)),
+      );
       if (programs[0]!.main !== undefined) this.#main = this.#runMain(programs[0]!.main);
       else await this.#loadHosts(programs, machine, faults.map(parsedFault));
       return [];
@@ -101,9 +120,25 @@ export class ProgramSession implements LabProgram {
         | ((program: library.ProgramContext) => Promise<library.JsonValue | undefined>)
         | undefined;
       if (run === undefined) continue;
-      const watched: ProgramFunction = (program) => run(this.#calls[node]!.contextOf(program));
+      const watched: ProgramFunction = (program) => {
+        this.#arrivals.began(program);
+        return run(this.#calls[node]!.contextOf(program));
+      };
       await this.#machine.load({ node, name: `host${node}`, run: watched });
     }
+  }
+
+  #reached(node: number, line: number): void {
+    this.#arrivals.reached(node, line);
+    if (this.#arrivals.standsAt !== undefined) this.#logCount ??= this.#calls[node]!.logCount;
+  }
+
+  /** The arrival at which the program stands: its code may have run ahead, even to its end. */
+  get #standsAt(): Arrival | undefined {
+    const { standsAt } = this.#arrivals;
+    return this.#hasLeft || standsAt === undefined || this.#machine?.nowPs !== standsAt.atPs + 1
+      ? undefined
+      : standsAt;
   }
 
   /** A program that makes its own machine: it runs as a whole. */
@@ -128,9 +163,14 @@ export class ProgramSession implements LabProgram {
     }
     if (this.#machine === undefined) return { ...nothingYet, hasEnded: true };
     const machine = this.#machine;
-    const untilPs = machine.nowPs + ps;
+    const stands = this.#standsAt;
+    const limitPs = (stands?.atPs ?? machine.nowPs) + ps;
+    // A program that wakes at the very instant of its breakpoint reaches the line within it.
+    const untilPs =
+      this.#stood?.reached !== undefined && limitPs === this.#stood.atPs ? limitPs + 1 : limitPs;
+    this.#hasLeft ||= stands !== undefined;
     if (this.#watched !== undefined && !this.#watched.run.isKeeping) {
-      const keptPs = Math.max(0, this.#watched.time.fromPs - leadPs);
+      const keptPs = Math.max(0, this.#watched.fromPs - leadPs);
       if (!this.#hasEnded && machine.nowPs < keptPs)
         await this.#run(machine, Math.min(untilPs, keptPs) - machine.nowPs);
       if (machine.nowPs >= keptPs) this.#watched.run.keep();
@@ -144,10 +184,17 @@ export class ProgramSession implements LabProgram {
   }
 
   async picture(): Promise<OperationPicture> {
-    if (this.#machine === undefined || this.#watched === undefined)
+    if (this.#machine === undefined || this.#watched?.operation === undefined)
       throw new Error('no operation of a program is being watched');
-    const { time, run } = this.#watched;
-    return run.pictureOf(this.#machine, time);
+    const { operation, run } = this.#watched;
+    return run.pictureOf(this.#machine, operation);
+  }
+
+  async moment(): Promise<MachinePicture> {
+    if (this.#machine === undefined || this.#watched === undefined)
+      throw new Error('no instant of a program is being watched');
+    const { fromPs, run } = this.#watched;
+    return run.momentOf(this.#machine, fromPs);
   }
 
   /** The line of a host's last call of the library. */
@@ -176,12 +223,16 @@ export class ProgramSession implements LabProgram {
       });
   }
 
-  async #progressOf(machine: Machine): Promise<ProgramProgress> {
-    const { operations, nodes } = await machine.report();
+  /** What is wrong with the program as far as it has run. */
+  async #remarksOf(
+    machine: Machine,
+    nodes: Awaited<ReturnType<Machine['report']>>['nodes'],
+  ): Promise<readonly ProgramRemark[]> {
     const analyses = await machine.analyses();
-    const remarks = [
-      ...this.#findings.filter(isNews).map(remarkOfFinding),
-      ...(this.#failure === undefined ? [] : [this.#failure]),
+    const atEnd = this.#standsAt === undefined;
+    return [
+      ...(atEnd ? this.#findings.filter(isNews).map(remarkOfFinding) : []),
+      ...(this.#failure === undefined || !atEnd ? [] : [this.#failure]),
       ...analyses.flatMap(({ findings }, node) =>
         findings.map(
           ({ severity, text, object, atPs }): ProgramRemark => ({
@@ -201,17 +252,37 @@ export class ProgramSession implements LabProgram {
         ),
       ),
     ];
+  }
+
+  /** Lines that had been logged at the instant at which the machine stands. */
+  async #logOf(machine: Machine): Promise<ProgramProgress['log']> {
+    const stands = this.#standsAt;
+    const isCut = stands !== undefined || !this.#hasEnded;
+    const counts = hosts.map(() => 0);
+    return (await machine.log()).flatMap(({ node, atPs, text }) => {
+      const isOver =
+        node === stands?.node ? counts[node]!++ >= this.#logCount! : isCut && atPs > machine.nowPs;
+      return isOver ? [] : [{ node, atPs: Number(atPs), text }];
+    });
+  }
+
+  async #progressOf(machine: Machine): Promise<ProgramProgress> {
+    const { operations, nodes } = await machine.report();
+    const stands = this.#standsAt;
+    const isStanding = stands !== undefined;
     const ended = (await machine.programs()).map(({ endedPs }) => endedPs);
+    const isOver = !isStanding && ended.every((ps) => ps !== undefined);
+    const results = isStanding ? [] : await machine.results();
     return {
       // The end, and not the turn in which it came.
-      atPs: ended.every((ps) => ps !== undefined) ? Math.max(...ended.map(Number)) : machine.nowPs,
-      hasEnded: this.#hasEnded,
-      log: (await machine.log()).map(({ node, atPs, text }) => ({ node, atPs: Number(atPs), text })),
-      results: (await machine.results()).map((result) =>
+      atPs: isOver ? Math.max(...ended.map(Number)) : (stands?.atPs ?? machine.nowPs),
+      hasEnded: this.#hasEnded && !isStanding,
+      log: await this.#logOf(machine),
+      results: results.map((result) =>
         result === undefined ? undefined : JSON.stringify(result, undefined, 1),
       ),
-      remarks,
-      lines: this.#calls.map(({ line }) => line),
+      remarks: await this.#remarksOf(machine, nodes),
+      lines: hosts.map((node) => this.#lineOf(node, machine.nowPs)),
       hosts: nodes.map(({ cpu, interrupts }) => ({
         systemCalls: cpu.systemCalls.control + cpu.systemCalls.dataPath,
         interrupts: interrupts.reduce((sum, { handled }) => sum + handled, 0),
@@ -219,7 +290,14 @@ export class ProgramSession implements LabProgram {
       operations: Object.fromEntries(
         Object.entries(operations).flatMap(([name, { count }]) => (count === 0 ? [] : [[name, count]])),
       ),
+      arrival: this.#arrivals.firstUntil(machine.nowPs),
     };
+  }
+
+  /** The line that a host's program is at: it may have run ahead of the instant at which the machine stands. */
+  #lineOf(node: number, nowPs: number): number | undefined {
+    const stands = this.#standsAt;
+    return stands?.node === node ? stands.line : this.#calls[node]?.lineAt(nowPs);
   }
 }
 
@@ -232,6 +310,7 @@ const nothingYet: ProgramProgress = {
   lines: [],
   hosts: [],
   operations: {},
+  arrival: undefined,
 };
 
 function raceText({ program, device }: Race, node: number, postedLine: number | undefined): string {

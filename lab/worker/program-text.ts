@@ -4,9 +4,9 @@
  *
  * Lines stay as they were, so a line of a stack is one of the text. The text is evaluated once for each host: two hosts share no variables.
  */
-import { parser } from '@lezer/javascript';
 import { transform } from 'sucrase';
 import type { ProgramFunction } from '../../browser.ts';
+import { typescript, withStops } from '../stop-places.ts';
 
 /** What a text exports. */
 export interface ProgramExports {
@@ -31,10 +31,13 @@ const libraryNames = new Set(['hca-emulator', 'hca-emulator/browser', '../index.
 
 const fileName = 'program.ts';
 
-/** Types away, imports and exports as calls. @throws ProgramTextError with the line of what cannot be read */
+/** Name by which a text calls the function that is notified of the lines that it reaches. */
+const reachedName = 'reachedLineOfProgram';
+
+/** Types away, imports and exports as calls, and a call before each line that can stop. @throws ProgramTextError with the line of what cannot be read */
 export function compiled(text: string): string {
   try {
-    const { code } = transform(withExportsApart(text), {
+    const { code } = transform(withExportsApart(withStops(text, reachedName)), {
       transforms: ['typescript', 'imports'],
       disableESTransforms: true,
       preserveDynamicImport: true,
@@ -50,8 +53,6 @@ export function compiled(text: string): string {
     );
   }
 }
-
-const typescript = parser.configure({ dialect: 'ts' });
 
 /**
  * Exports of variables by a statement of their own at the end: sucrase takes of `export const a = x, b = y` and of patterns the first
@@ -77,9 +78,10 @@ function withExportsApart(text: string): string {
 /**
  * Evaluates what {@link compiled} gave.
  * @param library what its imports get
+ * @param reached is called before each line that can stop
  * @throws ProgramTextError when it imports something else, or throws before anything is run
  */
-export function evaluated(code: string, library: object): ProgramExports {
+export function evaluated(code: string, library: object, reached: (line: number) => void): ProgramExports {
   const exports: Record<string, unknown> = {};
   const required = (name: string): object => {
     if (libraryNames.has(name)) return library;
@@ -91,7 +93,11 @@ export function evaluated(code: string, library: object): ProgramExports {
     .replaceAll('if (import.meta.main) {', 'if (false) async () => {')
     .replaceAll('import.meta.main', '     false      ');
   try {
-    new Function('require', 'exports', `'use strict';${plain}\n//# sourceURL=${fileName}`)(required, exports);
+    new Function('require', 'exports', reachedName, `'use strict';${plain}\n//# sourceURL=${fileName}`)(
+      required,
+      exports,
+      reached,
+    );
   } catch (error) {
     if (error instanceof ProgramTextError) throw error;
     throw new ProgramTextError(String(error), lineIn(error));

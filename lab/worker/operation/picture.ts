@@ -24,6 +24,7 @@ import {
   timelineKinds,
 } from '../../../machine/timeline/index.ts';
 import type {
+  MachinePicture,
   OperationPicture,
   OperationQuestion,
   PictureLevel,
@@ -97,7 +98,19 @@ export class WatchedRun {
       operation,
     );
   }
+
+  /** The machine around an instant, with instants after it. What runs on is drawn as far as the machine has simulated it. */
+  async momentOf(machine: Machine, atPs: number): Promise<MachinePicture> {
+    const [fromPs, toPs] = [Math.max(0, atPs - momentPs), atPs + momentPs];
+    const timeline = this.#recording.timeline(await machine.timeline()).between(fromPs, toPs);
+    const decoder = new Decoder(busEvents(this.#pieces), cablePackets(await machine.capture()), atPs);
+    const { records, tracks } = recordsOf(timeline, new Set(), atPs, decoder);
+    return { fromPs: fromPs - atPs, toPs: toPs - atPs, tracks, records };
+  }
 }
+
+/** A packet over the longest cable is on its way for so long: what begins earlier has arrived. */
+const momentPs = 5_000_000;
 
 /** Shown after the last thing that happens. */
 const marginPs = 50_000;
