@@ -3,7 +3,7 @@
  *
  *     host 0 ═ PCIe ═ device 0 ══ cable ══ device 1 ═ PCIe ═ host 1
  */
-import type { PictureTrack } from '../protocol.ts';
+import type { MachinePicture, PictureTrack } from '../protocol.ts';
 
 export interface Cell {
   readonly process: string;
@@ -65,8 +65,19 @@ function namesOf(process: string, tracks: readonly PictureTrack[]): string[] {
   return [...blocks, ...ofGroup('caches').map((name) => `${name} cache`)];
 }
 
-/** @param isAcross side by side; else one below the other */
-export function layoutOf(tracks: readonly PictureTrack[], isAcross: boolean): DiagramLayout {
+/** Below this many pixels the diagram goes down the page. */
+const acrossPx = 900;
+
+export const hasWidthAcross = (): boolean => document.documentElement.clientWidth >= acrossPx;
+
+/**
+ * Cores that do nothing in the picture are left out.
+ * @param isAcross side by side; else one below the other
+ */
+export function layoutOf({ tracks: all, records }: MachinePicture, isAcross: boolean): DiagramLayout {
+  const tracks = all.filter(
+    ({ group }, track) => group !== 'cores' || records.some((record) => record.track === track),
+  );
   return isAcross ? across(tracks) : down(tracks);
 }
 

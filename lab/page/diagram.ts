@@ -1,7 +1,6 @@
 /** The block diagram at one instant: what each block does, and everything that is on its way. */
-import { html, svg, type TemplateResult } from 'lit-html';
-import { timeText } from '../../explain/text/format.ts';
-import type { OperationPicture, PictureRecord } from '../protocol.ts';
+import { html, nothing, svg, type TemplateResult } from 'lit-html';
+import type { MachinePicture, PictureRecord } from '../protocol.ts';
 import { type Cell, cellHeight, type DiagramLayout, type LinkLane } from './diagram-layout.ts';
 import { cellState, type UnderWay, underWay, waiting } from './moment.ts';
 
@@ -51,15 +50,20 @@ export function colourOf({ kind, values, label }: PictureRecord): number {
   return classColours[String(values.find(([name]) => name === 'trafficClass')?.[1])] ?? 7;
 }
 
+/**
+ * @param when the instant in words
+ * @param actions left out, nothing can be chosen
+ */
 export function diagram(
-  picture: OperationPicture,
+  picture: MachinePicture,
   layout: DiagramLayout,
   atPs: number,
+  when: string,
   marks: DiagramMarks,
-  actions: DiagramActions,
+  actions?: DiagramActions,
 ): TemplateResult {
   const moving = underWay(picture, atPs);
-  const title = `Block diagram ${timeText(atPs)} after the post: ${moving.length} on the way`;
+  const title = `Block diagram ${when}: ${moving.length} on the way`;
   return html`<svg class="diagram" viewBox="0 0 ${layout.width} ${layout.height}" style="max-width:${layout.width > 600 ? 1700 : 640}px" role="group" aria-label=${title}>
     ${layout.zones.map(
       ({
@@ -80,24 +84,24 @@ export function diagram(
 }
 
 function drawnCell(
-  picture: OperationPicture,
+  picture: MachinePicture,
   layout: DiagramLayout,
   { process, name, x, y }: Cell,
   atPs: number,
   { block }: DiagramMarks,
-  actions: DiagramActions,
+  actions: DiagramActions | undefined,
 ): TemplateResult {
   const { state, text } = cellState(picture, process, name, atPs);
   const width = layout.cellWidth(process);
   const isChosen = block === `${process} ${name}`;
-  const choose = (): void => actions.choose(process, name);
+  const choose = (): void => actions?.choose(process, name);
   const press = (event: KeyboardEvent): void => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
     event.preventDefault();
     choose();
   };
   const words = text === '' ? name : `${name}: ${text}`;
-  return svg`<g class="cell ${state} ${isChosen ? 'chosen' : ''}" role="button" tabindex="0" aria-pressed=${isChosen}
+  return svg`<g class="cell ${state} ${isChosen ? 'chosen' : ''}" role=${actions === undefined ? 'img' : 'button'} tabindex=${actions === undefined ? nothing : 0} aria-pressed=${actions === undefined ? nothing : isChosen}
     aria-label="${process} ${words}, ${state}" @click=${choose} @keydown=${press}>
     <title>${process} ${words} (${state})</title>
     <rect x=${x} y=${y} width=${width} height=${cellHeight} rx="4"></rect>
@@ -112,11 +116,11 @@ function cut(text: string, width: number): string {
 }
 
 function drawnWay(
-  { tracks }: OperationPicture,
+  { tracks }: MachinePicture,
   { lanes }: DiagramLayout,
   { record, head, tail }: UnderWay,
   { shown }: DiagramMarks,
-  { show }: DiagramActions,
+  actions: DiagramActions | undefined,
 ): TemplateResult[] {
   const { process, group } = tracks[record.track]!;
   const lane = lanes.find((each) => each.process === process && each.group === group);
@@ -125,7 +129,7 @@ function drawnWay(
   const [x2, y2] = pointOf(lane, head);
   const name = `c${colourOf(record)}`;
   return [
-    svg`<g class="way ${record === shown ? 'shown' : ''}" @click=${() => show(record)}><title>${record.label}</title>
+    svg`<g class="way ${record === shown ? 'shown' : ''}" @click=${() => actions?.show(record)}><title>${record.label}</title>
       <line class="body f${name}" x1=${x1} y1=${y1} x2=${x2} y2=${y2}></line>
       <circle class="f${name}" cx=${x2} cy=${y2} r="7"></circle></g>`,
   ];
@@ -138,11 +142,11 @@ const pointOf = ({ from, to }: LinkLane, part: number): readonly [number, number
 
 /** Writes at a root complex, in its cell. */
 function drawnWaiting(
-  picture: OperationPicture,
+  picture: MachinePicture,
   layout: DiagramLayout,
   atPs: number,
   { shown }: DiagramMarks,
-  { show }: DiagramActions,
+  actions: DiagramActions | undefined,
 ): TemplateResult[] {
   return layout.cells
     .filter(({ name }) => name === 'root complex')
@@ -153,7 +157,7 @@ function drawnWaiting(
         (
           record,
           at,
-        ) => svg`<g class="way ${record === shown ? 'shown' : ''}" @click=${() => show(record)}><title>${record.label}, waits for the memory</title>
+        ) => svg`<g class="way ${record === shown ? 'shown' : ''}" @click=${() => actions?.show(record)}><title>${record.label}, waits for the memory</title>
         <circle class="fc${colourOf(record)}" cx=${right - 9 - 13 * at} cy=${y + cellHeight / 2} r="5"></circle></g>`,
       );
     });

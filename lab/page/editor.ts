@@ -1,4 +1,4 @@
-/** The editor, by CodeMirror: TypeScript, remarks at their lines, the lines that the programs are at. */
+/** The editor, by CodeMirror: TypeScript, remarks at their lines, breakpoints, the lines that the programs are at. */
 import { javascript } from '@codemirror/lang-javascript';
 import { HighlightStyle, syntaxHighlighting } from '@codemirror/language';
 import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint';
@@ -7,6 +7,7 @@ import { Decoration, type DecorationSet, EditorView } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { basicSetup } from 'codemirror';
 import type { ProgramRemark } from '../protocol.ts';
+import { type BreakpointActions, breakpointGutter, breakpointLines, showBreakpoints } from './breakpoints.ts';
 
 /** Lines at which programs are, by host. */
 const linesShown = StateEffect.define<readonly (number | undefined)[]>();
@@ -71,27 +72,36 @@ const colours = HighlightStyle.define([
   { tag: [tags.typeName, tags.className, tags.namespace], color: 'light-dark(#0f5f6a, #7fdbe6)' },
 ]);
 
+/** Between a line that is scrolled to and the edge of the editor. */
+const linesAroundPx = 80;
+
+export interface EditorActions extends BreakpointActions {
+  /** The text has been edited; its breakpoints have moved with it. */
+  edited(text: string, breakpoints: readonly number[]): void;
+}
+
 export class Editor {
-  readonly #onChange: (text: string) => void;
+  readonly #actions: EditorActions;
   #view: EditorView | undefined;
   #scrolledTo = '';
 
-  constructor(onChange: (text: string) => void) {
-    this.#onChange = onChange;
+  constructor(actions: EditorActions) {
+    this.#actions = actions;
   }
 
   get text(): string {
     return this.#view?.state.doc.toString() ?? '';
   }
 
-  /** Puts the editor into its place in the page, and the text into the editor when it is another. */
-  show(place: HTMLElement, text: string): void {
+  /** Puts the editor into its place in the page, and the text into the editor when it is another, with its breakpoints. */
+  show(place: HTMLElement, text: string, breakpoints: readonly number[]): void {
     if (this.#view === undefined) {
-      const onUpdate = EditorView.updateListener.of(({ docChanged }) => {
-        if (docChanged) this.#onChange(this.text);
+      const onUpdate = EditorView.updateListener.of(({ docChanged, state }) => {
+        if (docChanged) this.#actions.edited(this.text, breakpointLines(state));
       });
       const label = EditorView.contentAttributes.of({ 'aria-label': 'Program', tabindex: '0' });
       const extensions = [
+        breakpointGutter(this.#actions),
         basicSetup,
         javascript({ typescript: true }),
         syntaxHighlighting(colours),
@@ -106,6 +116,7 @@ export class Editor {
     if (this.#view.dom.parentElement !== place) place.replaceChildren(this.#view.dom);
     if (this.text !== text)
       this.#view.dispatch({ changes: { from: 0, to: this.#view.state.doc.length, insert: text } });
+    showBreakpoints(this.#view, breakpoints);
   }
 
   showRemarks(remarks: readonly ProgramRemark[], lines: readonly (number | undefined)[]): void {
@@ -126,7 +137,10 @@ export class Editor {
     // Once, and not at each drawing again: the reader may have scrolled.
     if (place !== undefined && shown !== this.#scrolledTo)
       view.dispatch({
-        effects: EditorView.scrollIntoView(place, { y: first === undefined ? 'nearest' : 'center' }),
+        effects: EditorView.scrollIntoView(place, {
+          y: first === undefined ? 'nearest' : 'center',
+          yMargin: linesAroundPx,
+        }),
       });
     this.#scrolledTo = shown;
   }

@@ -1,5 +1,5 @@
 /** What a picture shows at one instant: states of blocks, what is on its way and where, levels; and the instants at which something changes. */
-import type { OperationPicture, PictureLevel, PictureRecord } from '../protocol.ts';
+import type { MachinePicture, PictureLevel, PictureRecord } from '../protocol.ts';
 
 /** Records of a picture by what they are asked for at every instant: gathered once, when it is first drawn. */
 interface Gathered {
@@ -11,9 +11,9 @@ interface Gathered {
   readonly ofCell: Map<string, readonly PictureRecord[]>;
 }
 
-const known = new WeakMap<OperationPicture, Gathered>();
+const known = new WeakMap<MachinePicture, Gathered>();
 
-function gathered(picture: OperationPicture): Gathered {
+function gathered(picture: MachinePicture): Gathered {
   const found = known.get(picture);
   if (found !== undefined) return found;
   const byInstant = new Map<number, PictureRecord[]>();
@@ -47,7 +47,7 @@ export interface UnderWay {
 }
 
 /** Everything that crosses a link at an instant. */
-export function underWay(picture: OperationPicture, atPs: number): UnderWay[] {
+export function underWay(picture: MachinePicture, atPs: number): UnderWay[] {
   return gathered(picture).crossing.flatMap((record) => {
     const { fromPs, toPs, arrivesPs } = record;
     if (atPs < fromPs) return [];
@@ -65,7 +65,7 @@ const crossing: ReadonlySet<string> = new Set(['tlp', 'updateFc', 'packet', 'flo
 const lostPs = 100_000;
 
 /** Writes that have arrived at a root complex and wait for the memory. */
-export const waiting = (picture: OperationPicture, atPs: number): PictureRecord[] =>
+export const waiting = (picture: MachinePicture, atPs: number): PictureRecord[] =>
   gathered(picture).written.filter(
     ({ arrivesPs, inMemoryPs }) =>
       arrivesPs !== undefined && inMemoryPs !== undefined && arrivesPs <= atPs && atPs < inMemoryPs,
@@ -80,7 +80,7 @@ export interface CellState {
 const idle: CellState = { state: 'idle', text: '', record: undefined };
 
 /** State of a cell of the diagram. */
-export function cellState(picture: OperationPicture, process: string, name: string, atPs: number): CellState {
+export function cellState(picture: MachinePicture, process: string, name: string, atPs: number): CellState {
   const record = recordsOfCell(picture, process, name).findLast(({ fromPs, toPs, kind, inMemoryPs }) => {
     const [begin, end] = kind === 'tlp' ? [inMemoryPs!, inMemoryPs!] : [fromPs, toPs];
     return begin <= atPs && atPs < Math.max(end, begin + (end === begin ? flashPs : 0));
@@ -97,7 +97,7 @@ export function cellState(picture: OperationPicture, process: string, name: stri
 
 /** Records that a cell of the diagram tells of. */
 export function recordsOfCell(
-  picture: OperationPicture,
+  picture: MachinePicture,
   process: string,
   name: string,
 ): readonly PictureRecord[] {
@@ -111,7 +111,7 @@ export function recordsOfCell(
 }
 
 function recordsFor(
-  { records, tracks }: OperationPicture,
+  { records, tracks }: MachinePicture,
   process: string,
   name: string,
 ): readonly PictureRecord[] {
@@ -139,7 +139,7 @@ const stepped: ReadonlySet<string> = new Set([
 ]);
 
 /** Instants at which something begins or takes effect, ascending: of everything, or of some records. */
-export function instantsOf(picture: OperationPicture, of?: readonly PictureRecord[]): number[] {
+export function instantsOf(picture: MachinePicture, of?: readonly PictureRecord[]): number[] {
   const records = of ?? picture.records.filter(({ kind }) => stepped.has(kind));
   const isWithin = (ps: number): boolean => ps >= picture.fromPs && ps <= picture.toPs;
   const instants = records.flatMap(({ fromPs, arrivesPs, inMemoryPs }) =>
@@ -149,7 +149,7 @@ export function instantsOf(picture: OperationPicture, of?: readonly PictureRecor
 }
 
 /** Records that begin or take effect at an instant, what says most first. */
-export const happeningAt = (picture: OperationPicture, atPs: number): readonly PictureRecord[] =>
+export const happeningAt = (picture: MachinePicture, atPs: number): readonly PictureRecord[] =>
   (gathered(picture).byInstant.get(atPs) ?? []).toSorted(
     (left, right) => Number(right.decoded.length > 0) - Number(left.decoded.length > 0),
   );

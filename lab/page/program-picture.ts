@@ -1,5 +1,8 @@
-/** The picture of an operation that a program posts: the program runs twice, to find its time, and with that time recorded. */
-import type { OperationName, OperationPicture, ProgramOrder } from '../protocol.ts';
+/**
+ * Pictures of a program's run. The program runs again with everything recorded: around the operation that it posts, whose time a first
+ * run finds, or around an instant.
+ */
+import type { MachinePicture, OperationName, OperationPicture, ProgramOrder } from '../protocol.ts';
 import type { ProgramWorker } from './program-worker.ts';
 
 /** Simulated time of a turn of the worker. */
@@ -28,7 +31,8 @@ export async function programPicture(
     if (found?.latencyPs !== undefined) {
       const { postedPs: fromPs, latencyPs } = found;
       const watched = { node, ordinal, fromPs, toPs: fromPs + latencyPs };
-      return recorded(worker, { ...order, watched }, watched.toPs + afterPs, isWanted);
+      const isRecorded = await recorded(worker, { ...order, watched }, watched.toPs + afterPs, isWanted);
+      return isRecorded ? worker.picture() : undefined;
     }
     if (!hasEnded) continue;
     const count = operations.filter((each) => each.node === node).length;
@@ -40,17 +44,32 @@ export async function programPicture(
   }
 }
 
+/**
+ * @param isWanted whether the reader still waits for it
+ * @returns undefined when it is no longer wanted
+ */
+export async function momentPicture(
+  worker: ProgramWorker,
+  order: ProgramOrder,
+  atPs: number,
+  isWanted: () => boolean,
+): Promise<MachinePicture | undefined> {
+  const isRecorded = await recorded(worker, { ...order, watchedPs: atPs }, atPs + afterPs, isWanted);
+  return isRecorded ? worker.moment() : undefined;
+}
+
+/** Runs a program until an instant. @returns whether it is still wanted */
 async function recorded(
   worker: ProgramWorker,
   order: ProgramOrder,
   untilPs: number,
   isWanted: () => boolean,
-): Promise<OperationPicture | undefined> {
+): Promise<boolean> {
   await worker.load(order);
   for (let ranPs = 0, isOver = false; !isOver; ranPs += turnPs) {
     const { hasEnded } = await worker.runFor(Math.min(turnPs, untilPs - ranPs));
-    if (!isWanted()) return undefined;
+    if (!isWanted()) return false;
     isOver = hasEnded || ranPs + turnPs >= untilPs;
   }
-  return worker.picture();
+  return isWanted();
 }

@@ -5,6 +5,7 @@
 import { type Remote, wrap } from 'comlink';
 import type {
   LabProgram,
+  MachinePicture,
   OperationPicture,
   PostedOperation,
   ProgramOrder,
@@ -46,6 +47,10 @@ export class ProgramWorker {
 
   picture(): Promise<OperationPicture> {
     return this.#within((program) => program.picture());
+  }
+
+  moment(): Promise<MachinePicture> {
+    return this.#within((program) => program.moment());
   }
 
   /** Ends the program, whatever it does. */

@@ -39,6 +39,13 @@ const states: fc.Arbitrary<LabState> = fc.record({
     fc.record({ text: fc.string({ unit: 'grapheme', maxLength: 2000 }) }),
   ),
   fault: fc.constantFrom('', 'packet=corrupted,nth=1,node=1', 'interrupt=lost,nth=3'),
+  breakpoints: fc
+    .uniqueArray(fc.integer({ min: 1, max: 99_999 }), { maxLength: 20 })
+    .map((lines) => lines.toSorted((left, right) => left - right)),
+  reached: fc.option(
+    fc.record({ node: fc.constantFrom(0, 1), ordinal: fc.nat(999_999_999) }, { noNullPrototype: true }),
+    { nil: undefined },
+  ),
   ranPs: fc.nat(1_000_000_000),
   stepPs: fc.integer({ min: 1, max: 1_000_000_000 }),
   side: fc.constantFrom(0, 1),
@@ -67,6 +74,9 @@ describe('the address of a picture', () => {
     ['set=hca.mttCacheLines', 'set=hca.mttCacheLines'],
     ['event=-1', 'event=-1'],
     ['posted=2:0', 'posted=2:0'],
+    ['reached=0:', 'reached=0:'],
+    ['breaks=0', 'breaks=0'],
+    ['breaks=3,,4', 'breaks=3,,4'],
     ['block=<script>', 'block=<script>'],
     ['fault=<script>', 'fault=<script>'],
     ['text=!!!', 'text=!!!…'],

@@ -14,6 +14,7 @@ import {
   type LabVerb,
   labVerbs,
   type OperationName,
+  type ReachedName,
   type ScenarioName,
   scenarioNames,
 } from '../protocol.ts';
@@ -44,6 +45,10 @@ export interface LabState {
   /** A program by its name, or its own text. */
   readonly program: { readonly name: string } | { readonly text: string };
   readonly fault: string;
+  /** Lines of the program that have a breakpoint, ascending. */
+  readonly breakpoints: readonly number[];
+  /** The line at which the program stands; undefined: at an instant alone. */
+  readonly reached: ReachedName | undefined;
   /** How long the program has run, and how far a step of it goes. */
   readonly ranPs: number;
   readonly stepPs: number;
@@ -65,6 +70,8 @@ export const defaultState: LabState = {
   span: 'sockets',
   program: { name: 'ping-pong' },
   fault: '',
+  breakpoints: [],
+  reached: undefined,
   ranPs: 0,
   stepPs: 1_000_000,
   side: 0,
@@ -99,6 +106,8 @@ export async function addressOf(state: LabState): Promise<string> {
   if (state.event !== undefined) query.set('event', String(state.event));
   put('span', state.span, defaultState.span);
   put('fault', state.fault, '');
+  put('breaks', state.breakpoints.join(), '');
+  if (state.reached !== undefined) query.set('reached', `${state.reached.node}:${state.reached.ordinal}`);
   put('ran', state.ranPs, defaultState.ranPs);
   put('step', state.stepPs, defaultState.stepPs);
   if (state.side === 1) query.set('side', 'B');
@@ -133,13 +142,15 @@ export async function stateOf(address: string): Promise<Opened> {
     },
     scenario: fields.word<ScenarioName>('operation', scenarioNames, defaultState.scenario),
     isWarm: fields.word('caches', ['cold', 'warm'], 'cold') === 'warm',
-    posted: fields.posted(),
+    posted: fields.hostAndNumber('posted'),
     atPs: fields.instant('at', defaultState.atPs),
     block: fields.text('block', /^(?:host|hca)\d [\w :.-]{1,60}$/, ''),
     event: fields.integer('event', undefined, 0, eventsMax),
     span: fields.word<ComparePath>('span', comparePaths, defaultState.span),
     program: await fields.program(),
     fault: fields.text('fault', /^[\w=.,:+-]{0,200}$/, ''),
+    breakpoints: fields.lines('breaks'),
+    reached: fields.hostAndNumber('reached'),
     ranPs: fields.integer('ran', defaultState.ranPs, 0, ranPsMax),
     stepPs: fields.integer('step', defaultState.stepPs, 1, ranPsMax),
     side: fields.word('side', ['A', 'B'], 'A') === 'B' ? 1 : 0,
@@ -204,10 +215,17 @@ class Fields {
     return pattern.test(value) ? value : this.#refuse(name, value, without);
   }
 
-  /** Host and number of an operation, as `0:3`. */
-  posted(): OperationName | undefined {
-    const [node, ordinal] = this.text('posted', /^[01]:\d{1,7}$/, '').split(':');
+  /** A host, and the number of an operation or of a line that it has reached, as `0:3`. */
+  hostAndNumber(name: string): OperationName | undefined {
+    const [node, ordinal] = this.text(name, /^[01]:\d{1,9}$/, '').split(':');
     return ordinal === undefined ? undefined : { node: Number(node), ordinal: Number(ordinal) };
+  }
+
+  /** Numbers of lines, as `12,30`, ascending. */
+  lines(name: string): readonly number[] {
+    const text = this.text(name, /^[1-9]\d{0,4}(,[1-9]\d{0,4}){0,99}$/, '');
+    if (text === '') return [];
+    return [...new Set(text.split(',').map(Number))].toSorted((left, right) => left - right);
   }
 
   machine(prefix: string): LabMachine {

@@ -90,7 +90,7 @@ async function press(page: Page, name: string): Promise<void> {
 
 /** What the page says, when nothing is being computed any more. */
 async function settledText(page: Page): Promise<string> {
-  await page.waitForFunction(`!/imulating …|Loading …|running/.test(document.body.innerText)`, {
+  await page.waitForFunction(`!/imulating …|Loading …|Drawing …|running/.test(document.body.innerText)`, {
     timeout: limitMs,
   });
   return textOf(page);
@@ -304,11 +304,99 @@ inBrowser('a program runs as in Node.js, and a mistake stands at its line', asyn
     await press(page, 'Step');
     await untilText(page, /standing at/);
     await page.waitForFunction(`location.hash.includes('ran=1000000&')`, { timeout: limitMs });
-    await press(page, 'Run');
+    await press(page, 'Continue');
     await untilText(page, /ended at/);
     expect(await textOf(page)).toBe(shown);
   });
 });
+
+inBrowser(
+  'a breakpoint stops before its line, in each round, and the diagram shows the instant',
+  async (tree) => {
+    const { text } = labPrograms.find(({ name }) => name === 'write-and-poll')!;
+    const lines = text.split('\n');
+    const line = lines.findIndex((each) => each.includes('postSend(')) + 1;
+    // The device counts the posts of the line by itself.
+    const session = new ProgramSession();
+    await session.load({ text, machine, faults: [] });
+    while (!(await session.runFor(200_000_000)).hasEnded);
+    const posts = (await session.operations()).filter((each) => each.line === line);
+    await atAddress(tree, '#view=program&program=write-and-poll', async (page) => {
+      const gutterOf = (at: number): string =>
+        `[...document.querySelectorAll('.cm-lineNumbers .cm-gutterElement')].find((each) => each.textContent === '${at}')`;
+      const clickGutter = async (at: number): Promise<void> => {
+        await page.waitForFunction(gutterOf(at), { timeout: limitMs });
+        await page.evaluate(`${gutterOf(at)}.scrollIntoView({ block: 'center' })`);
+        const { x, y } = (await page.evaluate(
+          `(() => { const { x, y } = ${gutterOf(at)}.getBoundingClientRect(); return { x, y }; })()`,
+        )) as { x: number; y: number };
+        await page.mouse.click(x + 5, y + 5);
+      };
+      const marked = (): Promise<unknown> =>
+        page.evaluate(
+          `[...document.querySelectorAll('.program-line')].map((each) => [each.textContent, each.dataset.hosts])`,
+        );
+      const breaks = (): Promise<unknown> =>
+        page.evaluate(`[...document.querySelectorAll('.breaks button')].map((each) => each.innerText)`);
+
+      // A line that cannot stop gives its breakpoint to the next that can.
+      await clickGutter(1);
+      await untilText(page, /Line 1 cannot stop by itself: the breakpoint is at line \d+/);
+      await page.click('.breaks button');
+      expect(await breaks()).toEqual([]);
+      await clickGutter(line);
+      expect(await breaks()).toEqual([`line ${line} ✕`]);
+      expect(await page.$$('.cm-gutterElement .breakpoint')).toHaveLength(2);
+
+      let before = 0;
+      for (const { node, postedPs } of posts.slice(0, 3)) {
+        await press(page, before === 0 ? 'Run' : 'Continue');
+        await page.waitForFunction(
+          `!/ran=${before}&/.test(location.hash) && document.querySelector('.moment .diagram') && /before line ${line} of host ${node}/.test(document.body.innerText)`,
+          { timeout: limitMs },
+        );
+        const standsPs = Number(/ran=(\d+)/.exec(page.url())![1]);
+        // The line runs next: its post is still to come, and the one before has been made.
+        expect(standsPs).toBeGreaterThan(before);
+        expect(standsPs).toBeLessThanOrEqual(postedPs);
+        expect(postedPs - standsPs).toBeLessThan(1_000_000);
+        expect(await marked()).toContainEqual([lines[line - 1], expect.stringContaining(`host ${node}`)]);
+        expect(await page.$eval('.moment .diagram', (each) => each.getAttribute('aria-label'))).toContain(
+          `at ${timeText(standsPs)}`,
+        );
+        before = standsPs;
+      }
+      // The editor draws the lines alone that are in sight.
+      const saidOf = (): Promise<unknown> =>
+        page.evaluate(
+          `[...document.querySelectorAll('[role=status], .breaks, .results, .moment')].map((each) => each.innerText)`,
+        );
+      await settledText(page);
+      const said = await saidOf();
+      await textOfReopened(page, /before line/);
+      expect(await saidOf()).toEqual(said);
+
+      // Restart keeps it; an edit above moves it; the key clears it.
+      await press(page, 'Restart');
+      await untilText(page, /not started/);
+      expect(await breaks()).toEqual([`line ${line} ✕`]);
+      await page.focus('.cm-content');
+      await page.keyboard.down('Control');
+      await page.keyboard.press('Home');
+      await page.keyboard.up('Control');
+      await page.keyboard.press('Enter');
+      await page.waitForFunction(
+        `document.querySelector('.breaks button')?.innerText === 'line ${line + 1} ✕'`,
+        { timeout: limitMs },
+      );
+      for (let down = 0; down < line - 1; down++) await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('F9');
+      await page.waitForFunction(`document.querySelector('.breaks button') === null`, { timeout: limitMs });
+      await press(page, 'Run');
+      await untilText(page, /ended at/);
+    });
+  },
+);
 
 inBrowser('the line at which each program waits is marked in the editor, step by step', async (tree) => {
   const { text } = labPrograms.find(({ name }) => name === 'ping-pong')!;
@@ -412,6 +500,7 @@ const views = [
   ['#view=what-if', /million messages a second/],
   ['#view=program&program=rpc', /not started/],
   ['#view=program&program=rpc&ran=9000000000', /Later operations/],
+  ['#view=program&program=write-and-poll&breaks=34,42&ran=3910000000', /block at work/],
   ['#program=ping-pong&posted=1:7', /Milestones/],
 ] as const;
 

@@ -12,7 +12,7 @@ import type {
   ScenarioName,
 } from '../../protocol.ts';
 import { colourKey, colourOf, diagram } from '../diagram.ts';
-import { type DiagramLayout, layoutOf } from '../diagram-layout.ts';
+import { type DiagramLayout, hasWidthAcross, layoutOf } from '../diagram-layout.ts';
 import { Latest } from '../latest.ts';
 import { happeningAt, instantsOf, levelAt, recordsOfCell, underWay } from '../moment.ts';
 import { Player } from '../player.ts';
@@ -26,8 +26,6 @@ import { chosen, frame, fromTheBegin, messageOf, nsText, playerRow, sizeField } 
 import { axisOf } from './operation-axis.ts';
 
 const sizes = [8, 64, 256, 1024, 4096, 16_384, 65_536] as const;
-/** Below this many pixels the diagram goes down the page. */
-const acrossPx = 900;
 /** The whole time of an operation while it plays. */
 const playSeconds = 20;
 /** The reader has come to rest when nothing has moved for so long. */
@@ -196,6 +194,7 @@ export class OperationView implements View {
         picture,
         this.#layoutOf(picture),
         atPs,
+        `${timeText(atPs)} after the post`,
         { block, shown: this.#shown(picture) },
         {
           choose: (process, name) =>
@@ -318,13 +317,10 @@ export class OperationView implements View {
   }
 
   #layoutOf(picture: OperationPicture): DiagramLayout {
-    const isAcross = document.documentElement.clientWidth >= acrossPx;
+    const isAcross = hasWidthAcross();
     const known = this.#layout;
     if (known !== undefined && known.picture === picture && known.isAcross === isAcross) return known.layout;
-    const used = picture.tracks.filter(
-      ({ group }, track) => group !== 'cores' || picture.records.some((record) => record.track === track),
-    );
-    const layout = layoutOf(used, isAcross);
+    const layout = layoutOf(picture, isAcross);
     this.#layout = { layout, picture, isAcross };
     return layout;
   }

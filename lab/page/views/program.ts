@@ -5,9 +5,18 @@
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { createRef, type Ref, ref } from 'lit-html/directives/ref.js';
 import { countText, timeText } from '../../../explain/text/format.ts';
-import type { PostedOperation, ProgramProgress, ProgramRemark } from '../../protocol.ts';
+import type {
+  PostedOperation,
+  ProgramOrder,
+  ProgramProgress,
+  ProgramRemark,
+  ReachedName,
+  StandingPlace,
+} from '../../protocol.ts';
+import { stopLineOf } from '../../stop-places.ts';
 import { Editor } from '../editor.ts';
 import { Latest } from '../latest.ts';
+import { ProgramMoment } from '../program-moment.ts';
 import { ProgramWorker } from '../program-worker.ts';
 import { faultMenu, faultsIn, labPrograms, textOf } from '../programs.ts';
 import type { Lab, View } from '../view.ts';
@@ -26,9 +35,21 @@ const steps = [
 
 type Phase = 'new' | 'standing' | 'running' | 'ended';
 
+const theBegin: StandingPlace = { atPs: 0, reached: undefined };
+
+/** Of an address. */
+const breakpointsMax = 100;
+
+/** What an address says of a program that has not run. */
+const fromTheStart = { ranPs: 0, reached: undefined } as const;
+
+const placeText = (ranPs: number, reached: ReachedName | undefined): string =>
+  JSON.stringify([ranPs, reached]);
+
 export class ProgramView implements View {
   readonly #lab: Lab;
   readonly #worker = new ProgramWorker();
+  readonly #moment: ProgramMoment;
   readonly #latest = new Latest();
   readonly #place: Ref<HTMLElement> = createRef();
   readonly #editor: Editor;
@@ -39,12 +60,27 @@ export class ProgramView implements View {
   /** Index of the first operation shown. */
   #firstShown = 0;
   #shown = '';
-  #askedPs = 0;
+  /** How far the address says that it has run. */
+  #asked = '';
+  /** Where the program stands, or stood when it was run on. */
+  #stood = theBegin;
+  /** Breakpoints of the program that the worker has, when it stands where {@link #stood} says; else undefined. */
+  #loadedBreaks: string | undefined;
+  /** Why a breakpoint is elsewhere than was asked. */
+  #breakNote = '';
 
   constructor(lab: Lab) {
     this.#lab = lab;
-    this.#editor = new Editor((text) => {
-      if (text !== this.#text) this.#lab.change({ program: { text }, ranPs: 0, posted: undefined });
+    this.#moment = new ProgramMoment(() => lab.draw());
+    this.#editor = new Editor({
+      edited: (text, breakpoints) => {
+        if (text !== this.#text)
+          this.#lab.change({ program: { text }, breakpoints, ...fromTheStart, posted: undefined });
+      },
+      toggle: (line) => this.#toggle(line),
+      run: () => {
+        if (this.#phase === 'new' || this.#phase === 'standing') this.#runOn();
+      },
     });
   }
 
@@ -54,13 +90,18 @@ export class ProgramView implements View {
 
   /** Another program, machine or fault: what ran is of the one before. What an address says has run is run. */
   changed(): void {
-    const { machine, fault, ranPs } = this.#lab.state;
+    const { machine, fault, ranPs, reached } = this.#lab.state;
     const shown = JSON.stringify([this.#text, machine, fault]);
-    if (shown === this.#shown && ranPs === this.#askedPs) return;
+    const asked = placeText(ranPs, reached);
+    if (shown === this.#shown && asked === this.#asked) return;
+    this.#asked = asked;
     this.#shown = shown;
-    this.#askedPs = ranPs;
     this.#reset();
-    if (ranPs > 0) void this.#run(turnPs, ranPs);
+    if (ranPs > 0) void this.#doing((isWanted) => this.#goTo({ atPs: ranPs, reached }, isWanted));
+  }
+
+  get #isStanding(): boolean {
+    return this.#phase === 'standing';
   }
 
   /** How long the program has run, as an address says it; what ended at an instant has run until that one is over. */
@@ -72,61 +113,136 @@ export class ProgramView implements View {
   #reset(): void {
     this.#latest.drop();
     this.#worker.stop();
+    this.#moment.drop();
     this.#phase = 'new';
     this.#progress = undefined;
     this.#remarks = [];
     this.#operations = [];
     this.#firstShown = 0;
+    this.#stood = theBegin;
+    this.#loadedBreaks = undefined;
   }
 
-  /** Runs on, so far at a time, until an instant or the end. */
-  async #run(stepPs: number, untilPs: number): Promise<void> {
+  #runOn(): void {
+    void this.#doing((isWanted) => this.#run(turnPs, Number.POSITIVE_INFINITY, isWanted));
+  }
+
+  /** Does something with the program that may take a while; what goes wrong is reported as a finding. */
+  async #doing(work: (isWanted: () => boolean) => Promise<void>): Promise<void> {
     const isWanted = this.#latest.begin();
+    this.#moment.drop();
+    this.#phase = 'running';
+    this.#lab.draw();
     try {
-      if (this.#phase === 'new' && !(await this.#load(isWanted))) return;
-      this.#phase = 'running';
-      this.#lab.draw();
-      while (this.#phase === 'running') {
-        const atPs = this.#progress?.atPs ?? 0;
-        const progress = await this.#worker.runFor(Math.min(stepPs, untilPs - atPs));
-        if (!isWanted()) return;
-        this.#progress = progress;
-        this.#remarks = progress.remarks;
-        this.#phase = progress.hasEnded ? 'ended' : progress.atPs >= untilPs ? 'standing' : 'running';
-        if (this.#phase !== 'running') await this.#list(isWanted);
-        this.#lab.draw();
-      }
+      await work(isWanted);
+      if (isWanted()) await this.#list(isWanted);
     } catch (error) {
       if (!isWanted()) return;
       this.#phase = 'ended';
+      this.#loadedBreaks = undefined;
       this.#remarks = [{ line: undefined, severity: 'error', text: messageOf(error) }];
-    } finally {
-      if (isWanted()) this.#keep();
     }
+    if (!isWanted()) return;
+    if (this.#isStanding) void this.#moment.ask(this.#order, this.#stood.atPs);
+    if (this.#progress?.hosts.length === 0 && this.#lab.state.breakpoints.length > 0)
+      this.#breakNote = 'A program that exports main runs as a whole: it stops at no breakpoint.';
+    this.#keep();
+  }
+
+  /** Runs on, so far at a time, until an instant, a breakpoint or the end. */
+  async #run(stepPs: number, untilPs: number, isWanted: () => boolean): Promise<void> {
+    if (this.#loadedBreaks !== this.#breaks.join()) await this.#goTo(this.#stood, isWanted);
+    if (!isWanted() || this.#phase === 'ended') return;
+    const loaded = this.#loadedBreaks;
+    this.#loadedBreaks = undefined;
+    for (let atPs = this.#stood.atPs; atPs < untilPs; ) {
+      const progress = await this.#worker.runFor(Math.min(stepPs, untilPs - atPs));
+      if (!isWanted()) return;
+      const { arrival } = progress;
+      if (arrival !== undefined && arrival.atPs <= untilPs) {
+        const { node, ordinal } = arrival;
+        await this.#goTo({ atPs: arrival.atPs, reached: { node, ordinal } }, isWanted);
+        return;
+      }
+      atPs = progress.atPs;
+      this.#show(progress, progress.hasEnded ? 'ended' : atPs >= untilPs ? 'standing' : 'running');
+      this.#stood = { atPs, reached: undefined };
+      if (progress.hasEnded) return;
+    }
+    this.#loadedBreaks = loaded;
+  }
+
+  /** Loads the program, and has it run until a place; it stands there, or has ended before. */
+  async #goTo(place: StandingPlace, isWanted: () => boolean): Promise<void> {
+    this.#loadedBreaks = undefined;
+    const breaks = this.#breaks;
+    const wrong = await this.#worker.load({ ...this.#order, breakpoints: breaks, stood: place });
+    if (!isWanted()) return;
+    this.#remarks = wrong;
+    if (wrong.length > 0) this.#phase = 'ended';
+    for (let atPs = 0; this.#phase === 'running' && atPs < place.atPs; ) {
+      const progress = await this.#worker.runFor(Math.min(turnPs, place.atPs - atPs));
+      if (!isWanted()) return;
+      atPs = progress.atPs;
+      if (progress.hasEnded) this.#show(progress, 'ended');
+      else if (atPs >= place.atPs) this.#show(progress, 'standing');
+    }
+    this.#stood = place;
+    this.#loadedBreaks = breaks.join();
+  }
+
+  #show(progress: ProgramProgress, phase: Phase): void {
+    this.#progress = progress;
+    this.#remarks = progress.remarks;
+    this.#phase = phase;
+    this.#lab.draw();
+  }
+
+  get #order(): ProgramOrder {
+    const { machine, fault } = this.#lab.state;
+    return { text: this.#text, machine, faults: faultsIn(fault) };
+  }
+
+  /** Lines at which the breakpoints stop: an edit may have left one at a line that cannot. */
+  get #breaks(): readonly number[] {
+    const text = this.#text;
+    return this.#lab.state.breakpoints.flatMap((line) => stopLineOf(text, line) ?? []);
+  }
+
+  /** Sets or clears the breakpoint of a line; one that cannot stop gives it to the next that can. */
+  #toggle(line: number): void {
+    const { breakpoints } = this.#lab.state;
+    const stops = stopLineOf(this.#text, line);
+    this.#breakNote = '';
+    if (breakpoints.includes(line)) this.#setBreaks(breakpoints.filter((each) => each !== line));
+    else if (stops === undefined)
+      this.#breakNote = `No line from ${line} on can stop: breakpoints belong to lines of functions that run.`;
+    else {
+      if (stops !== line)
+        this.#breakNote = `Line ${line} cannot stop by itself: the breakpoint is at line ${stops}.`;
+      this.#setBreaks([...new Set([...breakpoints, stops])].toSorted((left, right) => left - right));
+    }
+    this.#lab.draw();
+  }
+
+  #setBreaks(breakpoints: readonly number[]): void {
+    this.#lab.change({ breakpoints: breakpoints.slice(0, breakpointsMax) });
   }
 
   /** Asks for what has been posted so far. */
   async #list(isWanted: () => boolean): Promise<void> {
     const operations = await this.#worker.operations();
-    if (isWanted()) this.#operations = operations;
-  }
-
-  /** @returns whether the program can be run */
-  async #load(isWanted: () => boolean): Promise<boolean> {
-    const { machine, fault } = this.#lab.state;
-    this.#phase = 'running';
-    this.#lab.draw();
-    const wrong = await this.#worker.load({ text: this.#text, machine, faults: faultsIn(fault) });
-    if (!isWanted()) return false;
-    this.#remarks = wrong;
-    if (wrong.length > 0) this.#phase = 'ended';
-    return wrong.length === 0;
+    // The program may have run ahead of where it stands.
+    const isOver = ({ postedPs }: PostedOperation): boolean =>
+      this.#phase === 'standing' && postedPs >= this.#stood.atPs;
+    if (isWanted()) this.#operations = operations.filter((each) => !isOver(each));
   }
 
   /** How far it has come belongs into the address. */
   #keep(): void {
-    this.#askedPs = this.#ranPs;
-    this.#lab.change({ ranPs: this.#askedPs });
+    const reached = this.#phase === 'standing' ? this.#stood.reached : undefined;
+    this.#asked = placeText(this.#ranPs, reached);
+    this.#lab.change({ ranPs: this.#ranPs, reached });
   }
 
   /** Stands where it is; a program that does not come back is ended. */
@@ -142,17 +258,17 @@ export class ProgramView implements View {
     const { program, machine, fault, stepPs } = this.#lab.state;
     const phase = this.#phase;
     const isDone = phase === 'running' || phase === 'ended';
-    const run = (): void => void this.#run(turnPs, Number.POSITIVE_INFINITY);
-    const step = (): void => void this.#run(stepPs, (this.#progress?.atPs ?? 0) + stepPs);
+    const step = (): void =>
+      void this.#doing((isWanted) => this.#run(stepPs, this.#stood.atPs + stepPs, isWanted));
     const restart = (): void => {
       this.#reset();
       this.#keep();
     };
     const change = (changes: Partial<Lab['state']>): void =>
-      this.#lab.change({ ...changes, ranPs: 0, posted: undefined });
+      this.#lab.change({ ...changes, ...fromTheStart, posted: undefined });
     return html`<section class="program">
       <div class="row">
-        <label>Program <select @change=${(event: Event) => change({ program: { name: chosen(event) } })}>
+        <label>Program <select @change=${(event: Event) => change({ program: { name: chosen(event) }, breakpoints: [] })}>
           ${'text' in program ? html`<option selected>your own</option>` : nothing}
           ${labPrograms.map(({ name, title }) => html`<option value=${name} ?selected=${'name' in program && program.name === name}>${title}</option>`)}
         </select></label>
@@ -168,7 +284,7 @@ export class ProgramView implements View {
           @change=${(event: Event) => change({ machine: { ...machine, seed: Number(chosen(event)) } })}></label>
       </div>
       <div class="row">
-        <button class="main" ?disabled=${isDone} @click=${run}>Run</button>
+        <button class="main" ?disabled=${isDone} @click=${() => this.#runOn()}>${phase === 'standing' ? 'Continue' : 'Run'}</button>
         <button ?disabled=${isDone} @click=${step}>Step</button>
         <label>of <select @change=${(event: Event) => this.#lab.change({ stepPs: Number(chosen(event)) })}>
           ${[
@@ -181,25 +297,47 @@ export class ProgramView implements View {
         <button ?disabled=${phase === 'new'} @click=${restart}>Restart</button>
         <span role="status">${this.#status()}</span>
       </div>
+      ${this.#breakpointRow()}
       <div class="panes wide">
         <div ${ref(this.#place)}></div>
         <div class="results">${this.#outcome()}</div>
       </div>
+      ${this.#moment.draw()}
     </section>`;
+  }
+
+  /** Each breakpoint with a button that clears it. */
+  #breakpointRow(): TemplateResult {
+    const { breakpoints } = this.#lab.state;
+    const text = this.#text;
+    const words = (line: number): string => {
+      const stops = stopLineOf(text, line);
+      return stops === line ? '' : stops === undefined ? ', cannot stop' : `, stops at ${stops}`;
+    };
+    return html`<div class="row breaks">
+      <span>${breakpoints.length === 0 ? 'No breakpoints: click left of a line, or press F9 in it.' : 'Breakpoints:'}</span>
+      ${breakpoints.map(
+        (line) =>
+          html`<button aria-label="Clear the breakpoint of line ${line}" @click=${() => this.#toggle(line)}>line ${line}${words(line)} ✕</button>`,
+      )}
+      <span role="status">${this.#breakNote}</span></div>`;
   }
 
   drawn(): void {
     const place = this.#place.value;
     if (place === undefined) return;
-    this.#editor.show(place, this.#text);
+    this.#editor.show(place, this.#text, this.#lab.state.breakpoints);
     this.#editor.showRemarks(this.#remarks, this.#phase === 'ended' ? [] : (this.#progress?.lines ?? []));
   }
 
   #status(): string {
     const at = this.#progress === undefined ? '' : ` at ${timeText(this.#progress.atPs)}`;
+    const { reached } = this.#stood;
+    const line = reached === undefined ? undefined : this.#progress?.lines[reached.node];
+    const where = line === undefined ? '' : `, before line ${line} of host ${reached!.node}`;
     const words = {
       new: 'not started',
-      standing: `standing${at}`,
+      standing: `standing${at}${where}`,
       running: `running${at}`,
       ended: `ended${at}`,
     };
