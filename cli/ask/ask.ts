@@ -13,7 +13,7 @@ import {
   runWork,
   workOf,
 } from '../../experiments/sweep/index.ts';
-import type { PageHead } from '../../explain/page/index.ts';
+import { foldedSection, type PageHead } from '../../explain/page/index.ts';
 import { countText } from '../../explain/text/format.ts';
 import { checkWritable, writeFileAtomically } from '../../runtime/output-files.ts';
 import { chartPage } from '../chart/index.ts';
@@ -68,8 +68,8 @@ async function ask(name: string | undefined, choice: AskChoice, command: Command
   const results = await resultsOf(study, out, choice.jobs, screen);
   const answer = answerOf(study, results);
   for (const sentence of answer) screen.print(sentence);
-  const { version, sweep, pointCount, spec } = results.header;
-  const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}. ${JSON.stringify(spec)}`;
+  const { version, sweep, pointCount } = results.header;
+  const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}.`;
   const head = headOf(command, { title: study.question, words: [name], sentences: [...answer, source] });
   writeFileAtomically(html, pageOf(head, study, results));
   if (markdown !== undefined) writeFileAtomically(markdown, studyMarkdown(study, results, answer));
@@ -129,6 +129,9 @@ function pageOf(head: PageHead, study: Study, results: Results): string {
     charts: pages.flatMap(({ charts }) => charts),
     heatMaps: pages.flatMap(({ heatMaps }) => heatMaps),
     tables: pages.flatMap(({ tables }) => tables),
+    sections: [
+      foldedSection('The sweep, as hca sweep reads it', JSON.stringify(results.header.spec, undefined, 1)),
+    ],
     reports: pointReports(results),
   });
 }

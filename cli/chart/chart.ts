@@ -24,7 +24,10 @@ export interface ChartMark {
 export interface Chart {
   readonly title: string;
   readonly xLabel: string;
+  /** Unit of the values. */
   readonly yLabel: string;
+  /** Beside the y axis of a page; left out, the unit alone. */
+  readonly yTitle?: string;
   readonly lines: readonly ChartLine[];
   /** On pages. */
   readonly marks?: readonly ChartMark[];

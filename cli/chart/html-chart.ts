@@ -114,11 +114,11 @@ const opens = ({ lines }: Drawn): boolean =>
 
 /** What the script in the page is given: columns by x, null where a line has no value. */
 function dataOf(chart: Drawn): object {
-  const { title, xLabel, yLabel, marks, xScale, yScale, xWords, isScattered } = chart;
+  const { title, xLabel, yLabel, yTitle = yLabel, marks, xScale, yScale, xWords, isScattered } = chart;
   const { xs, columns } = chart.isScattered === true ? cloudColumns(chart) : lineColumns(chart);
   const data = [xs, ...columns.map((column) => column.map((point) => point?.y ?? null))];
   const reports = opens(chart) ? columns.map((column) => column.map((point) => point?.report ?? null)) : [];
-  const shown = { title, xLabel, yLabel, marks, xScale, yScale, xWords, isScattered };
+  const shown = { title, xLabel, yLabel, yTitle, marks, xScale, yScale, xWords, isScattered };
   return { ...shown, lines: seriesOf(chart), data, reports };
 }
 

@@ -119,7 +119,7 @@ const plots = charts.map((chart, at) => {
   const plot = new uPlot(options, chart.data, (self, ready) => {
     place.append(self.root);
     const drawing = self.root.querySelector('.u-wrap');
-    drawing.before(textBeside('upward', chart.yLabel), marks.strip);
+    drawing.before(textBeside('upward', chart.yTitle), marks.strip);
     drawing.after(textBeside('across', chart.xLabel));
     ready();
   });

@@ -39,8 +39,9 @@ function chartsOf(rows: readonly CompareRow[]): Chart[] {
   const paths = comparePaths.filter((path) => rows.some((row) => row.path === path));
   return figures.map(({ title, unit, of }) => ({
     title,
-    xLabel: 'bytes of a message',
+    xLabel: 'Message size (B)',
     yLabel: unit,
+    yTitle: `${title} (${unit})`,
     lines: paths.map((path) => ({
       name: pathTitles[path],
       points: rows.filter((row) => row.path === path).map((row) => [row.sizeBytes, of(row)] as const),

@@ -88,8 +88,9 @@ function chartOf(sizes: readonly number[], result: CutoffResult): Chart {
   );
   return {
     title: `One way of a message, waiting by ${waiting}`,
-    xLabel: 'bytes',
+    xLabel: 'Message size (B)',
     yLabel: 'µs',
+    yTitle: 'Latency of one way (µs)',
     lines: ways.flatMap((way) => [
       { name: wayNames[way], points: pointsOf(simulatedPs[way]) },
       { name: `${wayNames[way]}, formula`, besides: wayNames[way], points: pointsOf(formulaPs[way]) },

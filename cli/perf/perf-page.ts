@@ -53,7 +53,7 @@ const nameOf = ({ args: { sizeBytes, sizes, isOnDemand } }: Pick<PerfRow, 'args'
 const isLatency = (row: PerfRow): row is PerfRow & { readonly result: LatencyResult } => row.args.isLatency;
 
 function chartsOf(rows: readonly PerfRow[]): Chart[] {
-  const axis = { xLabel: 'bytes of a message' };
+  const axis = { xLabel: 'Message size (B)' };
   const drawn = rows
     .map((row, number) => ({ row, number }))
     .filter(({ row: { args } }) => args.isOnDemand !== true);
@@ -67,6 +67,7 @@ function chartsOf(rows: readonly PerfRow[]): Chart[] {
       {
         title: 'Latency',
         yLabel: 'µs',
+        yTitle: 'Latency (µs)',
         ...axis,
         lines: [
           lineOf('typical', ({ result }) => (result as LatencyResult).typicalPs / 1e6),
@@ -78,12 +79,14 @@ function chartsOf(rows: readonly PerfRow[]): Chart[] {
     {
       title: 'Payload',
       yLabel: 'MiB/s',
+      yTitle: 'Payload rate (MiB/s)',
       ...axis,
       lines: [lineOf('average', ({ result }) => (result as BandwidthRates).averageBytesPerSecond / 2 ** 20)],
     },
     {
       title: 'Messages',
       yLabel: 'M/s',
+      yTitle: 'Message rate (million/s)',
       ...axis,
       lines: [lineOf('average', ({ result }) => (result as BandwidthRates).messagesPerSecond / 1e6)],
     },

@@ -13,8 +13,10 @@ import {
   type SweepRow,
 } from '../../experiments/sweep/index.ts';
 import { countText } from '../../explain/text/format.ts';
+import { axisTitleOf, figureTitleOf } from '../../explain/text/titles.ts';
+import { titled } from '../../explain/text/words.ts';
 import type { Chart, ChartLine, HeatMap, Scale } from '../chart/index.ts';
-import { kneeAtEndText, placeText } from '../sweep/sweep-summary.ts';
+import { kneeAtEndText, placeText, placeWords } from '../sweep/sweep-summary.ts';
 import type { Plot } from './plot-choice.ts';
 
 /** More lines than anyone can tell apart; and more maps than anyone compares. */
@@ -25,6 +27,13 @@ const logarithmicRatio = 8;
 const digits = 5;
 /** Lines that a sentence names. */
 const namesMax = 6;
+
+/** A figure with its unit, as an axis names it. */
+function labelOf(figure: string): string {
+  const { unit } = figureKindOf(figure);
+  const title = titled(figureTitleOf(figure));
+  return unit === '' ? title : `${title} (${unit})`;
+}
 
 export interface PlotPage {
   readonly title: string;
@@ -85,9 +94,10 @@ function linesPage(plot: LinesPlot): PlotPage {
     const lines = linesOf(plot, figure, isNumeric ? undefined : words);
     const ys = lines.flatMap(({ points }) => points.map(([, y]) => y));
     const chart: Chart = {
-      title: `${figure} over ${x}`,
-      xLabel: x,
+      title: `${titled(figureTitleOf(figure))} over ${axisTitleOf(x)}`,
+      xLabel: titled(axisTitleOf(x)),
       yLabel: figureKindOf(figure).unit,
+      yTitle: labelOf(figure),
       digits,
       lines,
       marks: marksOf(lines),
@@ -134,7 +144,7 @@ function linesOf(
 ): Line[] {
   const others = axes.filter((path) => path !== x && axisValuesOf(rows, path).length > 1);
   const sorted = by === undefined ? others : [by, ...others.filter((path) => path !== by)];
-  const groups = [...Map.groupBy(rows, (row) => placeText(row, sorted, ', ')).entries()];
+  const groups = [...Map.groupBy(rows, (row) => placeWords(row, sorted)).entries()];
   if (groups.length > linesMax)
     throw new ConfigurationError(
       'lines',
@@ -155,7 +165,9 @@ function linesOf(
         ],
       );
       const knee = words === undefined ? kneeOf(points, figureKindOf(figure).isMoreBetter) : undefined;
-      return points.length === 0 ? [] : [{ name: place === '' ? figure : place, points, reports, knee }];
+      return points.length === 0
+        ? []
+        : [{ name: place === '' ? figureTitleOf(figure) : place, points, reports, knee }];
     });
 }
 
@@ -188,20 +200,22 @@ function scaleOf(values: readonly number[]): Scale {
 }
 
 function mapPage({ axes, rows, x, y, figure }: MapPlot): PlotPage {
-  const { unit, divisor } = figureKindOf(figure);
+  const { divisor } = figureKindOf(figure);
   const grids = gridsOver(rows, axes, [x, y], figure);
   if (grids.length > mapsMax)
     throw new ConfigurationError('heat maps', grids.length, `at most ${mapsMax}: choose some with --where`);
-  const label = unit === '' ? figure : `${figure} (${unit})`;
   const heatMaps = grids.map(({ fixed, xs, ys, cells, indexes }): HeatMap => {
-    const place = Object.entries(fixed).map(([path, value]) => `${path}=${value ?? '-'}`);
+    const place = Object.entries(fixed).map(([path, value]) => `${axisTitleOf(path)}: ${value ?? '–'}`);
     return {
-      title: place.length === 0 ? `${figure} over ${x} and ${y}` : place.join(', '),
-      xLabel: x,
+      title:
+        place.length === 0
+          ? `${titled(figureTitleOf(figure))} over ${axisTitleOf(x)} and ${axisTitleOf(y)}`
+          : titled(place.join(', ')),
+      xLabel: titled(axisTitleOf(x)),
       xs: xs.map((value) => String(value ?? '-')),
-      yLabel: y,
+      yLabel: titled(axisTitleOf(y)),
       ys: ys.map((value) => String(value ?? '-')),
-      label,
+      label: labelOf(figure),
       cells: cells.map((row) => row.map((value) => (value === undefined ? undefined : value / divisor))),
       reports: indexes,
     };
@@ -235,7 +249,7 @@ function frontPage({ axes, rows, x, y, by }: FrontPlot): PlotPage {
   const groups =
     by === undefined
       ? new Map([['all points', both]])
-      : Map.groupBy(both, (row) => `${by}=${row.axes[by] ?? '-'}`);
+      : Map.groupBy(both, (row) => `${axisTitleOf(by)}: ${row.axes[by] ?? '–'}`);
   if (groups.size > linesMax)
     throw new ConfigurationError('--by', by, `an axis with at most ${linesMax} values`);
   const clouds = [...groups].map(
@@ -251,7 +265,6 @@ function frontPage({ axes, rows, x, y, by }: FrontPlot): PlotPage {
     reports: front.map(({ index }) => index),
   };
   const points = both.map(pointOf);
-  const labelOf = (name: string, unit: string): string => (unit === '' ? name : `${name} (${unit})`);
   const direction = (figure: string): string => `${isMoreBetter(figure) ? 'more' : 'less'} ${figure}`;
   return {
     title: `${y} against ${x}`,
@@ -260,9 +273,9 @@ function frontPage({ axes, rows, x, y, by }: FrontPlot): PlotPage {
     ],
     charts: [
       {
-        title: `${y} against ${x}`,
-        xLabel: labelOf(x, byX.unit),
-        yLabel: labelOf(y, byY.unit),
+        title: `${titled(figureTitleOf(y))} against ${figureTitleOf(x)}`,
+        xLabel: labelOf(x),
+        yLabel: labelOf(y),
         isScattered: true,
         lines: [...clouds, line],
         xScale: scaleOf(points.map(([at]) => at)),
@@ -288,7 +301,7 @@ const pointsTable = (
   axes: readonly string[],
   figures: readonly string[],
 ): { head: readonly string[]; rows: readonly (readonly string[])[]; reports: readonly number[] } => ({
-  head: [...axes, ...figures],
+  head: [...axes.map(axisTitleOf), ...figures.map(figureTitleOf)],
   rows: rows.map((row) => [
     ...axes.map((path) => String(row.axes[path] ?? '-')),
     ...figures.map((figure) => figureText(figure, Number(row.figures[figure]))),

@@ -3,7 +3,9 @@
 import { figureText, type Results, type SweepRow } from '../../experiments/sweep/index.ts';
 import { type PageReports, table } from '../../explain/page/index.ts';
 import { countText } from '../../explain/text/format.ts';
-import { placeText } from '../sweep/sweep-summary.ts';
+import { figureTitleOf } from '../../explain/text/titles.ts';
+import { titled } from '../../explain/text/words.ts';
+import { placeWords } from '../sweep/sweep-summary.ts';
 
 /** More make a page slow; all points are in the results. */
 const pointsShown = 500;
@@ -19,12 +21,17 @@ export function pointReports(
     title: `Reports of ${isAll ? 'all' : `${pointsShown} of ${countText(rows.length)}`} points`,
     reports: shown.map((row) => {
       const figures = Object.entries(row.figures).map(([name, value]) => [
-        name,
+        titled(figureTitleOf(name)),
         typeof value === 'number' ? figureText(name, value) : String(value),
+        name,
       ]);
-      const end = row.status === 'done' ? [] : [[row.status, row.error ?? '']];
-      const title = placeText(row, axes, ', ');
-      const section = table(`Point ${row.index}, ${title}`, ['figure', 'value'], [...end, ...figures]);
+      const end = row.status === 'done' ? [] : [[row.status, row.error ?? '', '']];
+      const title = placeWords(row, axes);
+      const section = table(
+        `Point ${row.index}, ${title}`,
+        ['figure', 'value', 'as hca plot names it'],
+        [...end, ...figures],
+      );
       return { number: row.index, title, section };
     }),
   };

@@ -8,14 +8,20 @@ import {
   type SweepRow,
   summaryOf,
 } from '../../experiments/sweep/index.ts';
-import { type PageHead, type PageTable, textSection } from '../../explain/page/index.ts';
+import {
+  foldedSection,
+  html,
+  type PageHead,
+  type PageTable,
+  tableSection,
+} from '../../explain/page/index.ts';
 import { countText } from '../../explain/text/format.ts';
-import { atAnyWidth } from '../../explain/text/table.ts';
+import { axisTitleOf, figureTitleOf } from '../../explain/text/titles.ts';
 import { type Chart, chartPage } from '../chart/index.ts';
 import { plotOf } from '../plot/plot-choice.ts';
 import { linesMax, plotPage } from '../plot/plot-page.ts';
 import { pointReports } from '../plot/point-reports.ts';
-import { sweepSummary } from './sweep-summary.ts';
+import { bestAndWorstTable, summarySentences } from './sweep-summary.ts';
 
 /** Points that a table shows: all of them are in the results. */
 const pointsShown = 1000;
@@ -24,12 +30,18 @@ export function sweepPage(head: PageHead, results: Results): string {
   const { header, rows } = results;
   const done = rows.filter(({ status }) => status === 'done');
   const varying = summaryOf(done, header.axes).filter(({ best, worst }) => best.value !== worst.value);
-  const summary = atAnyWidth(() => sweepSummary(rows, header.axes, header.pointCount).join('\n'));
+  const extremes = bestAndWorstTable(rows, header.axes);
+  const said = summarySentences(rows, header.axes, header.pointCount);
   return chartPage(head, {
     charts:
       varying.length === 0 ? [] : header.axes.flatMap((axis) => chartsOver(axis, results, done, varying)),
     tables: [pointTable(results)],
-    sections: [textSection('In short', summary)],
+    sections: [
+      html`<h2>In short</h2>`,
+      ...(extremes === undefined ? [] : [tableSection(extremes)]),
+      ...said.map((sentence) => html`<p>${sentence}</p>`),
+      foldedSection('The sweep, as hca sweep reads it', JSON.stringify(header.spec, undefined, 1)),
+    ],
     reports: pointReports(results),
   });
 }
@@ -55,7 +67,7 @@ function pointTable({ header: { axes, pointCount }, rows }: Results): PageTable 
   const shown = rows.slice(0, pointsShown);
   return {
     title: `${countText(shown.length)} of ${countText(pointCount)} points`,
-    head: ['point', ...axes, ...figures, 'status'],
+    head: ['point', ...axes.map(axisTitleOf), ...figures.map(figureTitleOf), 'status'],
     reports: shown.map(({ index }) => index),
     rows: shown.map((row) => [
       row.index,

@@ -1,4 +1,5 @@
 /** What a sweep prints at its end: best and worst of each figure, knees, and how many points there are of each kind. */
+
 import {
   type FigureSummary,
   figureText,
@@ -7,8 +8,11 @@ import {
   type SweepRow,
   summaryOf,
 } from '../../experiments/sweep/index.ts';
+import type { PageTable } from '../../explain/page/index.ts';
 import { countText } from '../../explain/text/format.ts';
 import { tableOf } from '../../explain/text/table.ts';
+import { axisTitleOf, figureTitleOf } from '../../explain/text/titles.ts';
+import { titled } from '../../explain/text/words.ts';
 
 /** @param pointCount of the whole sweep, of which rows may be a part */
 export function sweepSummary(
@@ -16,21 +20,58 @@ export function sweepSummary(
   axes: readonly string[],
   pointCount: number,
 ): string[] {
-  const done = rows.filter(({ status }) => status === 'done');
-  const all = summaryOf(done, axes);
-  const varying = all.filter(({ best, worst }) => best.value !== worst.value);
-  const idle = idleAxesOf(done, axes);
-  const same = all.filter((summary) => !varying.includes(summary));
+  const varying = varyingOf(rows, axes);
   return [
     ...(varying.length === 0
       ? []
       : [
           tableOf(
-            'Best and worst',
-            ['figure', 'best', 'at', 'worst', 'at'],
+            bestAndWorst.title,
+            [...bestAndWorst.head],
             varying.map((each) => cellsOf(each, axes)),
           ),
         ]),
+    ...summarySentences(rows, axes, pointCount),
+  ];
+}
+
+const bestAndWorst = { title: 'Best and worst', head: ['figure', 'best', 'at', 'worst', 'at'] } as const;
+
+/** Figures that are not the same at every point. */
+const varyingOf = (rows: readonly SweepRow[], axes: readonly string[]): FigureSummary[] =>
+  summaryOf(
+    rows.filter(({ status }) => status === 'done'),
+    axes,
+  ).filter(({ best, worst }) => best.value !== worst.value);
+
+/** Best and worst as a table of a page, with figures and axes in words; undefined when no figure changes. */
+export function bestAndWorstTable(rows: readonly SweepRow[], axes: readonly string[]): PageTable | undefined {
+  const varying = varyingOf(rows, axes);
+  if (varying.length === 0) return undefined;
+  return {
+    ...bestAndWorst,
+    rows: varying.map(({ figure, best, worst }) => [
+      titled(figureTitleOf(figure)),
+      figureText(figure, best.value),
+      placeWords(best.row, axes),
+      figureText(figure, worst.value),
+      placeWords(worst.row, axes),
+    ]),
+  };
+}
+
+/** What the summary says in sentences. */
+export function summarySentences(
+  rows: readonly SweepRow[],
+  axes: readonly string[],
+  pointCount: number,
+): string[] {
+  const done = rows.filter(({ status }) => status === 'done');
+  const all = summaryOf(done, axes);
+  const varying = varyingOf(rows, axes);
+  const idle = idleAxesOf(done, axes);
+  const same = all.filter(({ best, worst }) => best.value === worst.value);
+  return [
     ...same.map(({ figure, best }) => `${figure} is ${figureText(figure, best.value)} at every point.`),
     ...varying.flatMap(({ figure, knees }) =>
       knees.filter(({ axis }) => !idle.includes(axis)).map((knee) => kneeText(figure, knee)),
@@ -58,6 +99,11 @@ export function placeText({ axes: values }: SweepRow, axes: readonly string[], s
   const lastNames = axes.map((path) => path.slice(path.lastIndexOf('.') + 1));
   const isApart = new Set(lastNames).size === axes.length;
   return axes.map((path, at) => `${isApart ? lastNames[at] : path}=${values[path] ?? '-'}`).join(separator);
+}
+
+/** The same in words, for a page: an axis by its title, with the unit beside the value. */
+export function placeWords({ axes: values }: SweepRow, axes: readonly string[]): string {
+  return axes.map((path) => `${axisTitleOf(path)}: ${values[path] ?? '–'}`).join(', ');
 }
 
 /** Added to a knee at the last point of a line. */

@@ -14,6 +14,7 @@ import {
   tolerances,
 } from '../../experiments/validate/index.ts';
 import type { PageHead } from '../../explain/page/index.ts';
+import { titled, wordsOf } from '../../explain/text/words.ts';
 import { type Chart, type ChartLine, chartPage } from '../chart/index.ts';
 
 /** Fewer points are no curve. */
@@ -105,7 +106,14 @@ function chartOf({ over, unit, source, names }: Curve): Chart[] {
   });
   return lines.length === 0
     ? []
-    : [{ title: `${source}: ${unit} over ${over}`, xLabel: over, yLabel: unit, lines }];
+    : [
+        {
+          title: `${source}: ${unit} over ${wordsOf(over)}`,
+          xLabel: titled(wordsOf(over)),
+          yLabel: unit,
+          lines,
+        },
+      ];
 }
 
 const groupTable = (groups: readonly GroupResult[]) => ({

@@ -1,4 +1,5 @@
 /** Pieces of a page: text is escaped once, here, and so is a distinct type from what may stand in a page. */
+import { stackedClass } from './stacked.ts';
 
 /** Text that may stand in a page as it is. */
 export class Html {
@@ -30,25 +31,72 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
   );
 }
 
-/** Longer than a figure or a name: read from the left, and over several lines. */
-const isSentence = (cell: string | number | Html | undefined): boolean =>
-  typeof cell === 'string' && cell.length > 40;
+type Cell = string | number | Html;
 
-/** A table with a caption; the first column is the head of its row. It scrolls by itself where the page is narrow. */
-export function table(
-  caption: string,
-  head: readonly string[],
-  rows: readonly (readonly (string | number | Html)[])[],
-): Html {
+/** What a reader sees of a cell. */
+const seen = (cell: Cell | undefined): string =>
+  cell instanceof Html ? cell.text.replace(/<[^>]*>/g, '') : String(cell ?? '');
+
+/** Longer than a figure or a name: read from the left, and over several lines. */
+const isSentence = (cell: Cell | undefined): boolean => typeof cell === 'string' && cell.length > 40;
+
+/**
+ * A table with a caption; the first column is the head of its row. Where its place is narrower than the table, each row becomes a block of
+ * its own, in which the names of the columns stand beside the figures: nothing is cut (`stacked.ts`).
+ */
+export function table(caption: string, head: readonly string[], rows: readonly (readonly Cell[])[]): Html {
   if (rows.length === 0) return html``;
   const saying = head.map((_name, column) => rows.some((row) => isSentence(row[column])));
   const classOf = (column: number): Html => (saying[column] === true ? html` class="said"` : html``);
-  const cells = ([first, ...rest]: readonly (string | number | Html)[]): Html =>
-    html`<tr><th scope="row">${first ?? ''}</th>${rest.map((cell, at) => html`<td${classOf(at + 1)}>${cell}</td>`)}</tr>`;
-  return html`<p class="dim caption">${caption}</p><div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table>
+  const label = (column: number): Html => html` data-label="${head[column] ?? ''}"`;
+  const cells = ([first, ...rest]: readonly Cell[]): Html =>
+    html`<tr><th scope="row">${first ?? ''}</th>${rest.map((cell, at) => html`<td${classOf(at + 1)}${label(at + 1)}>${cell}</td>`)}</tr>`;
+  const stacked = stackedClass(widthOf(head, rows, saying));
+  return html`<p class="dim caption">${caption}</p><div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table${stacked === '' ? html`` : html` class="${stacked}"`}>
 <thead><tr>${head.map((name, column) => html`<th scope="col"${classOf(column)}>${name}</th>`)}</tr></thead>
 <tbody>${rows.map(cells)}</tbody></table></div>
 `;
+}
+
+/** The same, with a column for each row where that makes fewer columns: of few things with many figures each. */
+export function narrowTable(
+  caption: string,
+  head: readonly string[],
+  rows: readonly (readonly Cell[])[],
+): Html {
+  if (rows.length + 1 >= head.length) return table(caption, head, rows);
+  const turned = head.slice(1).map((name, at) => [name, ...rows.map((row) => row[at + 1] ?? '')]);
+  return table(caption, [head[0]!, ...rows.map(([name]) => seen(name))], turned);
+}
+
+/** Pixels of a letter of the widest common fonts, in a head and elsewhere; of what is beside a cell's text; of a column of sentences. */
+const [headLetterPx, letterPx, besidePx, saidPx] = [10.5, 9.6, 23, 224] as const;
+/** A row's name may take several lines, and has at least so many letters in each. */
+const rowNameLetters = 14;
+
+/** The width below which a table would be cut, in pixels: words of its head and names of its rows may stand below each other. */
+function widthOf(
+  head: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  saying: readonly boolean[],
+): number {
+  const longestWord = (text: string): number => Math.max(...text.split(' ').map((word) => word.length));
+  const most = (of: (row: readonly Cell[]) => number): number =>
+    rows.reduce((longest, row) => Math.max(longest, of(row)), 0);
+  return head.reduce((sum, name, column) => {
+    const letters =
+      column === 0
+        ? Math.max(
+            most(([first]) => longestWord(seen(first))),
+            Math.min(
+              rowNameLetters,
+              most(([first]) => seen(first).length),
+            ),
+          )
+        : most((row) => seen(row[column]).length);
+    const ownPx = saying[column] === true ? saidPx : letters * letterPx;
+    return sum + besidePx + Math.max(ownPx, longestWord(name) * headLetterPx);
+  }, 0);
 }
 
 /** One part of a bar. */

@@ -1,6 +1,7 @@
 /** Pages of HTML that need nothing else: see README.md. */
 export { bar, type Html, html, table } from './html.ts';
 export {
+  foldedSection,
   type PageHead,
   type PageTable,
   pageOf,

@@ -5,6 +5,7 @@
 import { timeText } from '../text/format.ts';
 import { type Html, html, pieceOf, table } from './html.ts';
 import { reportLink } from './reports.ts';
+import { stackedStyle } from './stacked.ts';
 import { style } from './style.ts';
 
 /** What stands above every page: what was run, by what, and what it says. */
@@ -45,7 +46,7 @@ export function pageOf(head: PageHead, sections: readonly Html[], needs: PageNee
   const page = html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title>
-${[...styles, style].map((text) => html`<style>${pieceOf(text)}</style>`)}</head>
+${[...styles, style, stackedStyle(sections.map(({ text }) => text).join(''))].map((text) => html`<style>${pieceOf(text)}</style>`)}</head>
 <body>
 <h1>${title}</h1>
 <p><code>${command}</code></p>
@@ -79,6 +80,9 @@ export function tableSection({ title, head, rows, reports = [] }: PageTable): Ht
   return table(title, head, linked);
 }
 
-/** Text as a terminal shows it; it scrolls by itself where the page is narrow. */
-export const textSection = (title: string, text: string): Html =>
-  html`<h2>${title}</h2><div class="scroll" tabindex="0" role="region" aria-label="${title}"><pre>${text}</pre></div>`;
+/** Text as a terminal shows it; lines that are longer than the page is wide go on in the next. */
+export const textSection = (title: string, text: string): Html => html`<h2>${title}</h2><pre>${text}</pre>`;
+
+/** Text that few readers want: folded away. */
+export const foldedSection = (title: string, text: string): Html =>
+  html`<details><summary>${title}</summary><pre>${text}</pre></details>`;

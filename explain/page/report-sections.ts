@@ -6,7 +6,8 @@ import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '.
 import { bytesText, countText, shareText, timeText } from '../text/format.ts';
 import { faultLines } from '../text/render.ts';
 import { stagesShown } from '../text/stages-shown.ts';
-import { bar, type Html, html, type Segment, table } from './html.ts';
+import { wordsOf } from '../text/words.ts';
+import { bar, type Html, html, narrowTable, type Segment, table } from './html.ts';
 
 /** A host: a simulated one has processors, of a guest's nothing is known but its device. */
 interface HostShown {
@@ -52,16 +53,16 @@ function stagesOf({ operations }: ReportShown): Html {
   const segmentsOf = (entry: (typeof done)[number]): Segment[] =>
     stages.map((name, at) => {
       const value = meanPs(entry, name);
-      return { name, value, text: timeText(value), colour: `c${at % COLOUR_COUNT}` };
+      return { name: wordsOf(name), value, text: timeText(value), colour: `c${at % COLOUR_COUNT}` };
     });
   const counted = stages.filter((stage) => done.some((entry) => meanPs(entry, stage) > 0));
   return html`<h2>The life of an operation</h2>
 <p>Where its time went, from the post until the program took the completion: the mean of what was waited for, one after the other.</p>
-<p>${counted.map((stage) => html`<span class="key"><i class="c${stages.indexOf(stage) % COLOUR_COUNT}"></i>${stage}</span>`)}</p>
+<p>${counted.map((stage) => html`<span class="key"><i class="c${stages.indexOf(stage) % COLOUR_COUNT}"></i>${wordsOf(stage)}</span>`)}</p>
 <div class="life">${done.map((entry) => html`<span>${entry[0]}</span>${bar(segmentsOf(entry), longest)}`)}</div>
-${table(
+${narrowTable(
   'Mean of each stage, and how long operations took',
-  ['operation', 'count', 'p50', 'p99', ...counted],
+  ['operation', 'count', 'p50', 'p99', ...counted.map(wordsOf)],
   done.map((entry) => {
     const [name, { count, latencyPs }] = entry;
     const quantile = (which: 'p50' | 'p99'): string =>
@@ -105,7 +106,7 @@ function diagramOf({ nodes, wire }: ReportShown): Html {
   );
   return html`<h2>What each block did</h2>
 <p><span class="key"><i class="busy"></i>busy</span><span class="key"><i class="stalled"></i>stalled</span> Bars are as long as the cycles at
-work and in waiting; the longest of all fills its card, the ${OFF_SCALE}'s aside, which works while drivers set up. The rest of the time a block was idle.</p>
+work and in waiting; the longest of all fills its card, the ${wordsOf(OFF_SCALE)}'s aside, which works while drivers set up. The rest of the time a block was idle.</p>
 <div class="diagram">${nodes.map((node, at) => deviceOf(node, at, longest))}<div>${cables}</div></div>`;
 }
 
@@ -121,12 +122,12 @@ function blockOf(name: string, block: BlockRow, longest: number): Html {
   const reasons = Object.entries(block.stalledCycles)
     .filter(([, cycles]) => cycles > 0)
     .toSorted(([, left], [, right]) => right - left)
-    .map(([reason, cycles]) => `${reason} ${countText(cycles)}`);
+    .map(([reason, cycles]) => `${wordsOf(reason)} ${countText(cycles)}`);
   const segments = [
     { name: 'busy', value: block.busyCycles, text: share(block.busyCycles), colour: 'busy' },
     { name: 'stalled', value: stalled, text: share(stalled), colour: 'stalled' },
   ];
-  return html`<div class="block">${name}: ${countText(block.busyCycles)} busy${
+  return html`<div class="block">${wordsOf(name)}: ${countText(block.busyCycles)} busy${
     stalled === 0
       ? html``
       : html`, ${countText(stalled)} stalled <span class="why">(${reasons.join(', ')})</span>`
@@ -146,9 +147,9 @@ function processorsOf({ nodes }: ReportShown): Html {
   const counted = causes.filter((cause) => cores.some(({ cycles }) => cycles[cause] > 0));
   if (nodes.every(({ cpu }) => cpu === undefined)) return html``;
   return html`<h2>Processors</h2>
-${table(
+${narrowTable(
   'Cycles by cause',
-  ['core', ...counted, 'total', 'context switches'],
+  ['core', ...counted.map(wordsOf), 'total', 'context switches'],
   cores.map(({ name, cycles, contextSwitches }) => [
     name,
     ...counted.map((cause) => countText(cycles[cause])),
@@ -175,9 +176,9 @@ function linksOf({ nodes, elapsedPs }: ReportShown): Html {
   ]);
   const classes = [...new Set(directions.flatMap(([, { classes: each }]) => Object.keys(each)))];
   return html`<h2>PCIe</h2>
-${table(
+${narrowTable(
   'TLPs by what they were for, and how long the lanes were taken',
-  ['direction', ...classes, 'TLPs', 'bytes on the link', 'lanes taken'],
+  ['direction', ...classes.map(wordsOf), 'TLPs', 'bytes on the link', 'lanes taken'],
   directions.map(([name, { classes: each, total, linkBytes, busyPs }]) => [
     name,
     ...classes.map((kind) => countText(each[kind]?.tlps ?? 0)),
@@ -188,19 +189,23 @@ ${table(
 )}`;
 }
 
+/** Contexts have the names of the standard's objects: `qpc`. */
+const cacheNameOf = (name: string): string =>
+  /^[a-z]{3,4}$/.test(name) ? name.toUpperCase() : wordsOf(name);
+
 function cachesOf({ nodes }: ReportShown): Html {
   const rows = nodes.flatMap(({ hca }, node) =>
     Object.entries(hca.caches).flatMap(([name, { hits, misses, evictions, users }]) => {
       if (hits + misses === 0) return [];
       const all = [
-        `hca ${node} ${name}`,
+        `HCA ${node} ${cacheNameOf(name)}`,
         countText(hits),
         countText(misses),
         shareText(hits, hits + misses),
         countText(evictions),
       ];
       const byUser = Object.entries(users).map(([user, use]) => [
-        `hca ${node} ${name}, ${user}`,
+        `HCA ${node} ${cacheNameOf(name)}, ${wordsOf(user)}`,
         countText(use.hits),
         countText(use.misses),
         shareText(use.hits, use.hits + use.misses),

@@ -7,14 +7,14 @@ export const style = `
   --busy: #5dade2; --stalled: #ec7063; --idle: #2f363e;
   --c0: #5dade2; --c1: #f5b041; --c2: #58d68d; --c3: #bb8fce; --c4: #ec7063; --c5: #48c9b0; --c6: #d4c04a; --c7: #aab7b8; --c8: #e59866; --c9: #7fb3d5; } }
 * { box-sizing: border-box; }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 1.5rem auto; max-width: 80rem; padding: 0 1rem; overflow-wrap: anywhere; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 1.5rem auto; max-width: 100rem; padding: 0 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; line-height: 1.2; } h2 { margin: 2.2rem 0 0.4rem; font-size: 1.25rem; } h3 { margin: 0.9rem 0 0.3rem; font-size: 1rem; }
-p { margin: 0.4rem 0; } .dim { color: var(--dim); } code { font-size: 0.92em; }
-.scroll { overflow-x: auto; margin: 0.1rem 0 1.4rem; }
+p { margin: 0.4rem 0; } p, li { max-width: 76rem; } .dim { color: var(--dim); } code { font-size: 0.92em; }
+.scroll { overflow-x: auto; margin: 0.1rem 0 1.4rem; container-type: inline-size; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; } .caption { margin-top: 1rem; }
 td, th { padding: 0.12rem 0.7rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); white-space: nowrap; font-weight: normal; }
 td.said, thead th.said { text-align: left; white-space: pre-line; min-width: 14rem; }
-thead th { font-weight: 600; vertical-align: bottom; } th[scope=row], thead th:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
+thead th { font-weight: 600; vertical-align: bottom; white-space: normal; overflow-wrap: normal; } th[scope=row], thead th:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); } th[scope=row] { white-space: normal; overflow-wrap: normal; min-width: 9rem; }
 .bar { display: flex; height: 0.85rem; width: 100%; background: var(--idle); border-radius: 2px; overflow: hidden; } .bar span { display: block; height: 100%; }
 .busy { background: var(--busy); } .stalled { background: var(--stalled); } .idle { background: var(--idle); }
 ${Array.from({ length: 10 }, (_, index) => `.c${index} { background: var(--c${index}); }`).join(' ')}
@@ -34,6 +34,6 @@ details:target > summary { background: var(--card); } .hint { color: var(--dim);
 .ramp { white-space: nowrap; } .ramp i { display: inline-block; width: 5rem; height: 0.7rem; border-radius: 2px; }
 .map { container-type: inline-size; } .heat thead th, .heat thead td { text-align: center; } .heat th { padding: 0.15em 0.3em; } .heat thead th:first-child, .heat th[scope=row] { white-space: normal; overflow-wrap: normal; }
 .heat tbody td { text-align: center; border: 1px solid var(--paper); padding: 0; position: relative; } .heat td > a, .heat td > span { display: block; padding: 0.15em 0.3em; text-decoration: none; } .heat td > a:is(:hover, :focus-visible) { outline: 2px solid var(--ink); } .heat td.none { color: var(--dim); }
-pre { font-size: 0.86em; line-height: 1.35; margin: 0.4rem 0; } details { margin: 0.8rem 0; } summary { cursor: pointer; font-weight: 600; }
-@media (max-width: 30rem) { body { margin: 1rem auto; padding: 0 0.6rem; } td, th { padding: 0.12rem 0.45rem; } thead th { white-space: normal; overflow-wrap: normal; } }
+pre { font-size: 0.86em; line-height: 1.35; margin: 0.4rem 0; white-space: pre-wrap; } details { margin: 0.8rem 0; } summary { cursor: pointer; font-weight: 600; }
+@media (max-width: 30rem) { body { margin: 1rem auto; padding: 0 0.6rem; } td, th { padding: 0.12rem 0.45rem; } }
 `;
