@@ -108,7 +108,7 @@ describe('what stands above a page', () => {
     const { page } = await pageOf('sweep', ...words, '--out', join(folder, 'sweep.jsonl'));
     const line = commandIn(page).join(' ');
     for (const word of [...vary, '--set=wire.cableMetres=3']) expect(line).toContain(word);
-    expect(page).toContain('messagesPerSecond over hca.sameQpIntervalCycles');
+    expect(page).toContain('Message rate over same QP interval (cycles)');
     expect(textOf(page)).toContain('6 of 6 points');
     expect(textOf(page)).toContain('hca.mttCacheLines changes none of these figures');
   });

@@ -49,6 +49,7 @@ export function movePage(
     title:
       'The same bytes by the traditional path and by RDMA; in "a / b", a is host 0, which has the file, and b is host 1',
     head: compareHead(false),
+    isTurned: true,
     rows: comparison.map((row) => compareCells(row, false)),
   };
   const tables = [compared, movedTable(args, outcome)];

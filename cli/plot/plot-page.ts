@@ -107,7 +107,9 @@ function linesPage(plot: LinesPlot): PlotPage {
     };
     const said = kneeTexts(figure, x, lines);
     const none =
-      isNumeric && said.length === 0 && words.length >= 4 ? [`${figure} has no knee over ${x}.`] : [];
+      isNumeric && said.length === 0 && words.length >= 4
+        ? [`${titled(figureTitleOf(figure))} has no knee over ${axisTitleOf(x)}.`]
+        : [];
     return { chart, text: [...said, ...none] };
   });
   return {
@@ -126,7 +128,8 @@ function kneeTexts(figure: string, x: string, lines: readonly Line[]): string[] 
     const more = group.length - names.length;
     const which = `${names.join('; ')}${more === 0 ? '' : `; and ${more} more`}`;
     const beyond = group.some(({ points }) => points.at(-1)![0] === knee) ? kneeAtEndText : '';
-    return `${figure} has its knee at ${x} ${knee}${beyond}${lines.length === 1 ? '' : `: ${which}`}.`;
+    const of = lines.length === 1 ? '' : `, of ${which}`;
+    return `${titled(figureTitleOf(figure))} has its knee at ${axisTitleOf(x)} ${knee}${beyond}${of}.`;
   });
 }
 

@@ -45,7 +45,7 @@ it('each point has a report, with all its figures or why there are none', () => 
   expect(pointReports(results).title).toBe('Reports of all points');
   const reports = reportsIn(results);
   expect(reports).toHaveLength(results.rows.length);
-  expect(reports[0]).toMatch(/^mttCacheLines=16, generation=3, speed=QDR\n/);
+  expect(reports[0]).toMatch(/^MTT cache lines: 16, PCIe link generation: 3, wire speed: QDR\n/);
   for (const figure of ['messagesPerSecond', 'typicalPs', 'bound']) expect(reports[0]).toContain(figure);
   expect(reports.at(-1)).toContain('failed');
 });
@@ -61,12 +61,14 @@ it('of more points than a page is to hold those that are drawn have theirs first
 describe('lines', () => {
   it('are one for each choice of the other axes, with their knees in words and as marks', () => {
     const { charts, text } = pageOf({});
-    expect(charts.map(({ title }) => title)).toEqual(['messagesPerSecond over hca.mttCacheLines']);
-    expect(charts[0]!.lines.map(({ name }) => name)).toEqual(['speed=QDR', 'speed=FDR']);
+    expect(charts.map(({ title }) => title)).toEqual(['Message rate over MTT cache lines']);
+    expect(charts[0]!.lines.map(({ name }) => name)).toEqual(['wire speed: QDR', 'wire speed: FDR']);
     expect(charts[0]!.lines[0]!.points).toEqual(lines.map((count) => [count, Math.min(count, 64) / 10]));
     expect(charts[0]!.lines[0]!.reports).toEqual([0, 2, 4, 6, 8]);
     expect(charts[0]!.marks).toEqual([{ x: 64, text: 'knee 64', reports: [4, 5] }]);
-    expect(text).toEqual(['messagesPerSecond has its knee at hca.mttCacheLines 64: speed=QDR; speed=FDR.']);
+    expect(text).toEqual([
+      'Message rate has its knee at MTT cache lines 64, of wire speed: QDR; wire speed: FDR.',
+    ]);
     expect([charts[0]!.xScale, charts[0]!.yScale, charts[0]!.yLabel]).toEqual([
       'logarithmic',
       'linear',
@@ -78,7 +80,7 @@ describe('lines', () => {
     const page = pageOf({ y: ['messagesPerSecond', 'typicalPs'], where: ['speed=QDR'] });
     expect(page.charts).toHaveLength(2);
     const html = htmlOf(page);
-    expect(html).toContain('aria-label="messagesPerSecond over hca.mttCacheLines"');
+    expect(html).toContain('aria-label="Message rate over MTT cache lines"');
     expect(html).toMatch(
       /<th scope="row">64<\/th><td><a class="opens" href="#report-4"[^>]*>6\.4<\/a><\/td>/,
     );
@@ -124,7 +126,7 @@ describe('a heat map', () => {
       [1, 3, 5, 7, 9],
     ]);
     const shown = htmlOf(page);
-    const place = 'hca.mttCacheLines=16, wire.speed=QDR: 1.6';
+    const place = 'MTT cache lines=16, Wire speed=QDR: 1.6';
     const cell = `<td style="background:rgb(68 1 84);color:#fff" title="${place}">`;
     expect(shown).toContain(
       `<th scope="row">QDR<wbr></th>${cell}<a class="opens" href="#report-0" title="${place}, opens its report"><span>1.6</span></a></td>`,
@@ -155,8 +157,8 @@ describe('a Pareto front', () => {
   it('is drawn over all points, which are listed', () => {
     const page = pageOf({ x: 'typicalPs', by: 'speed' });
     expect(page.charts[0]!.lines.map(({ name }) => name)).toEqual([
-      'wire.speed=QDR',
-      'wire.speed=FDR',
+      'wire speed: QDR',
+      'wire speed: FDR',
       'Pareto front',
     ]);
     // Beyond 64 lines only the latency falls: of each rate the point with the lowest latency is on the front.

@@ -15,5 +15,7 @@ it('has a line for each of what a source measured at one place, average and medi
   for (const metric of ['average', 'median'])
     for (const of of ['simulated', 'measured']) expect(page).toContain(`DMA read, latency ${metric}, ${of}`);
   // measurements.csv I-008a and I-008b: 256 bytes, 630.6 ns in the mean, 626 in the median.
-  expect(page).toMatch(/<th scope="row">256<\/th><td>500<\/td><td>630.6<\/td><td>500<\/td><td>626<\/td>/);
+  expect(page.replaceAll(/<td [^>]*>/g, '<td>')).toMatch(
+    /<th scope="row">256<\/th><td>500<\/td><td>630.6<\/td><td>500<\/td><td>626<\/td>/,
+  );
 });

@@ -37,8 +37,14 @@ type Cell = string | number | Html;
 const seen = (cell: Cell | undefined): string =>
   cell instanceof Html ? cell.text.replace(/<[^>]*>/g, '') : String(cell ?? '');
 
-/** Longer than a figure or a name: read from the left, and over several lines. */
-const isSentence = (cell: Cell | undefined): boolean => typeof cell === 'string' && cell.length > 40;
+/** How the cells of a column are set: sentences over several lines; words that may go on in the next line; figures in one. */
+type Setting = 'said' | 'worded' | 'figures';
+
+function settingOf(column: number, rows: readonly (readonly Cell[])[]): Setting {
+  const texts = rows.flatMap((row) => (typeof row[column] === 'string' ? [row[column]] : []));
+  if (texts.some((text) => text.length > 40)) return 'said';
+  return texts.some((text) => text.length > 16 && /[a-z]{3}.* [a-z]{3}/i.test(text)) ? 'worded' : 'figures';
+}
 
 /**
  * A table with a caption; the first column is the head of its row. Where its place is narrower than the table, each row becomes a block of
@@ -46,12 +52,14 @@ const isSentence = (cell: Cell | undefined): boolean => typeof cell === 'string'
  */
 export function table(caption: string, head: readonly string[], rows: readonly (readonly Cell[])[]): Html {
   if (rows.length === 0) return html``;
-  const saying = head.map((_name, column) => rows.some((row) => isSentence(row[column])));
-  const classOf = (column: number): Html => (saying[column] === true ? html` class="said"` : html``);
-  const label = (column: number): Html => html` data-label="${head[column] ?? ''}"`;
+  const settings = head.map((_name, column) => settingOf(column, rows));
+  const classOf = (column: number): Html =>
+    settings[column] === 'figures' ? html`` : html` class="${settings[column]!}"`;
+  const stacked = stackedClass(widthOf(head, rows, settings));
+  const label = (column: number): Html =>
+    stacked === '' ? html`` : html` data-label="${head[column] ?? ''}"`;
   const cells = ([first, ...rest]: readonly Cell[]): Html =>
     html`<tr><th scope="row">${first ?? ''}</th>${rest.map((cell, at) => html`<td${classOf(at + 1)}${label(at + 1)}>${cell}</td>`)}</tr>`;
-  const stacked = stackedClass(widthOf(head, rows, saying));
   return html`<p class="dim caption">${caption}</p><div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table${stacked === '' ? html`` : html` class="${stacked}"`}>
 <thead><tr>${head.map((name, column) => html`<th scope="col"${classOf(column)}>${name}</th>`)}</tr></thead>
 <tbody>${rows.map(cells)}</tbody></table></div>
@@ -69,8 +77,8 @@ export function narrowTable(
   return table(caption, [head[0]!, ...rows.map(([name]) => seen(name))], turned);
 }
 
-/** Pixels of a letter of the widest common fonts, in a head and elsewhere; of what is beside a cell's text; of a column of sentences. */
-const [headLetterPx, letterPx, besidePx, saidPx] = [10.5, 9.6, 23, 224] as const;
+/** Pixels of a letter of the widest common fonts, in a head and elsewhere; of what is beside a cell's text; of columns of sentences and of words. */
+const [headLetterPx, letterPx, besidePx, saidPx, wordedPx] = [10.5, 9.6, 23, 224, 144] as const;
 /** A row's name may take several lines, and has at least so many letters in each. */
 const rowNameLetters = 14;
 
@@ -78,7 +86,7 @@ const rowNameLetters = 14;
 function widthOf(
   head: readonly string[],
   rows: readonly (readonly Cell[])[],
-  saying: readonly boolean[],
+  settings: readonly Setting[],
 ): number {
   const longestWord = (text: string): number => Math.max(...text.split(' ').map((word) => word.length));
   const most = (of: (row: readonly Cell[]) => number): number =>
@@ -94,7 +102,8 @@ function widthOf(
             ),
           )
         : most((row) => seen(row[column]).length);
-    const ownPx = saying[column] === true ? saidPx : letters * letterPx;
+    const textPx = letters * letterPx;
+    const ownPx = { said: saidPx, worded: Math.min(wordedPx, textPx), figures: textPx }[settings[column]!];
     return sum + besidePx + Math.max(ownPx, longestWord(name) * headLetterPx);
   }, 0);
 }

@@ -56,11 +56,20 @@ describe('the page of a report', () => {
     const text = textOf(reportPage(head, report));
     const { WRITE } = report.operations;
     expect(text).toContain(
-      `WRITE ${countText(20)} ${timeText(WRITE!.latencyPs!.p50)} ${timeText(WRITE!.latencyPs!.p99)}`,
+      `operation WRITE count ${countText(20)} p50 ${timeText(WRITE!.latencyPs!.p50)} p99 ${timeText(WRITE!.latencyPs!.p99)}`,
     );
     for (const [node, { hca, interrupts }] of report.nodes.entries()) {
-      for (const [name, { busyCycles }] of Object.entries(hca.blocks))
-        expect(text).toContain(`${name}: ${countText(busyCycles)} busy`);
+      // Names are in words: `dmaRead` is said as people say it.
+      const said = {
+        dmaRead: 'DMA read',
+        wqeFetch: 'WQE fetch',
+        pcieIngress: 'PCIe ingress',
+        requester: 'requester',
+      };
+      for (const [name, words] of Object.entries(said))
+        expect(text).toContain(`${words}: ${countText(hca.blocks[name]!.busyCycles)} busy`);
+      for (const { busyCycles } of Object.values(hca.blocks))
+        expect(text).toContain(`: ${countText(busyCycles)} busy`);
       for (const { vector, delivered, handled } of interrupts)
         if (delivered > 0)
           expect(text).toMatch(new RegExp(`host ${node} vector ${vector} .*${delivered} ${handled}`));

@@ -3,7 +3,7 @@
  * reader's system is, and fits from 400 pixels on.
  */
 import { timeText } from '../text/format.ts';
-import { type Html, html, pieceOf, table } from './html.ts';
+import { type Html, html, narrowTable, pieceOf, table } from './html.ts';
 import { reportLink } from './reports.ts';
 import { stackedStyle } from './stacked.ts';
 import { style } from './style.ts';
@@ -27,6 +27,8 @@ export interface PageTable {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly (string | number)[])[];
+  /** Of few things with many figures each: a column for each thing. */
+  readonly isTurned?: true;
   /** Of each row the number of the report that its head opens; undefined where there is none. */
   readonly reports?: readonly (number | undefined)[];
 }
@@ -72,12 +74,12 @@ function originText({ version, configHash, elapsedPs }: PageHead): string {
   ].join(', ');
 }
 
-export function tableSection({ title, head, rows, reports = [] }: PageTable): Html {
+export function tableSection({ title, head, rows, isTurned, reports = [] }: PageTable): Html {
   const linked = rows.map(([first = '', ...rest], at) => {
     const number = reports[at];
     return [number === undefined ? first : reportLink(number, html`${first}`), ...rest];
   });
-  return table(title, head, linked);
+  return isTurned === true ? narrowTable(title, head, linked) : table(title, head, linked);
 }
 
 /** Text as a terminal shows it; lines that are longer than the page is wide go on in the next. */

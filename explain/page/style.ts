@@ -13,7 +13,7 @@ p { margin: 0.4rem 0; } p, li { max-width: 76rem; } .dim { color: var(--dim); } 
 .scroll { overflow-x: auto; margin: 0.1rem 0 1.4rem; container-type: inline-size; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; } .caption { margin-top: 1rem; }
 td, th { padding: 0.12rem 0.7rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); white-space: nowrap; font-weight: normal; }
-td.said, thead th.said { text-align: left; white-space: pre-line; min-width: 14rem; }
+td:is(.said, .worded), thead th:is(.said, .worded) { text-align: left; white-space: pre-line; min-width: 14rem; } :is(td, thead th).worded { min-width: 9rem; overflow-wrap: normal; }
 thead th { font-weight: 600; vertical-align: bottom; white-space: normal; overflow-wrap: normal; } th[scope=row], thead th:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); } th[scope=row] { white-space: normal; overflow-wrap: normal; min-width: 9rem; }
 .bar { display: flex; height: 0.85rem; width: 100%; background: var(--idle); border-radius: 2px; overflow: hidden; } .bar span { display: block; height: 100%; }
 .busy { background: var(--busy); } .stalled { background: var(--stalled); } .idle { background: var(--idle); }
@@ -30,9 +30,9 @@ ${Array.from({ length: 10 }, (_, index) => `.c${index} { background: var(--c${in
 .tip[hidden] { display: none; } .tip > :first-child { color: var(--dim); }
 a.opens { color: inherit; text-decoration: underline dotted 1px; text-underline-offset: 3px; } a.opens:hover { text-decoration-style: solid; }
 details:target > summary { background: var(--card); } .hint { color: var(--dim); font-size: 13px; margin: 0 0 1rem; }
-.u-legend { font-size: 14px; } .u-legend .u-value { display: inline-block; min-width: 4.5em; text-align: left; }
+.u-legend { font-size: 14px; } .u-legend :is(th, td) { white-space: normal; overflow-wrap: normal; } .u-legend .u-value { display: inline-block; min-width: 4.5em; text-align: left; }
 .ramp { white-space: nowrap; } .ramp i { display: inline-block; width: 5rem; height: 0.7rem; border-radius: 2px; }
-.map { container-type: inline-size; } .heat thead th, .heat thead td { text-align: center; } .heat th { padding: 0.15em 0.3em; } .heat thead th:first-child, .heat th[scope=row] { white-space: normal; overflow-wrap: normal; }
+.map { container-type: inline-size; } .heat thead th, .heat thead td { text-align: center; } .heat th { padding: 0.15em 0.3em; } .heat thead th:first-child, .heat th[scope=row] { white-space: normal; overflow-wrap: normal; min-width: 0; }
 .heat tbody td { text-align: center; border: 1px solid var(--paper); padding: 0; position: relative; } .heat td > a, .heat td > span { display: block; padding: 0.15em 0.3em; text-decoration: none; } .heat td > a:is(:hover, :focus-visible) { outline: 2px solid var(--ink); } .heat td.none { color: var(--dim); }
 pre { font-size: 0.86em; line-height: 1.35; margin: 0.4rem 0; white-space: pre-wrap; } details { margin: 0.8rem 0; } summary { cursor: pointer; font-weight: 600; }
 @media (max-width: 30rem) { body { margin: 1rem auto; padding: 0 0.6rem; } td, th { padding: 0.12rem 0.45rem; } }

@@ -53,7 +53,8 @@ const quantities: Readonly<Record<string, string>> = {
 };
 
 /** A unit at the end of a name. */
-const unitEnd = /(?<=[a-z\d])(?:Ps|Ns|Us|Ms|MHz|Mhz|Bytes|Kib|Mib|Metres|Cycles|Percent|MegabytesPerSecond)$/;
+const unitEnd =
+  /(?<=[a-z\d])(?:Ps|Ns|Us|Ms|MHz|Mhz|Bytes|Kib|Mib|Metres|Cycles|Percent)$|\.megabytesPerSecond$/;
 
 /** The title of an axis: a field of a workload, or the path of a parameter, with its unit. */
 export function axisTitleOf(path: string): string {

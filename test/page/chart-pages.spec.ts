@@ -18,7 +18,7 @@ import { inBrowser } from './browser.ts';
 import { drivenBrowser } from './chromium.ts';
 import { complaintsOf, looksOf, recordCanvasText } from './looks.ts';
 
-const widths = [400, 1280];
+const widths = [400, 700, 1000, 2500];
 const schemes = ['light', 'dark'];
 
 interface Row {
@@ -287,7 +287,7 @@ describe('a point of a chart says what it is and opens its report', () => {
           const [atX, rate] = [Number(axes[x] ?? figures[x]) / divisor, figures['messagesPerSecond']! / 1e6];
           const at = await placeOf(page, atX, rate);
           await page.mouse.move(at.x, at.y);
-          const where = `mttCacheLines=${axes['hca.mttCacheLines']}, generation=${axes['pcie.link.generation']}, speed=${axes['wire.speed']}`;
+          const where = `MTT cache lines: ${axes['hca.mttCacheLines']}, PCIe link generation: ${axes['pcie.link.generation']}, wire speed: ${axes['wire.speed']}`;
           const { text, cursor, isInside } = await tipOf(page);
           expect(text).toContain(where);
           expect(text).toContain('Click for its report');

@@ -24,6 +24,8 @@ interface TextGroup {
 export interface Looks {
   /** By how many pixels the page is wider than its window. */
   readonly excess: number;
+  /** Tables and texts that are wider than their place, also of what is folded away. */
+  readonly cut: readonly string[];
   /** Colour that is behind all text. */
   readonly ground: string;
   readonly groups: readonly TextGroup[];
@@ -70,9 +72,13 @@ const looksScript = `(() => {
   });
   for (const map of document.querySelectorAll('.map'))
     groups.push({ place: map.id, bounds: plain(map.getBoundingClientRect()), texts: textsOf(map.querySelectorAll('th, td > span, td > a > span, td.none')) });
+  const folded = [...document.querySelectorAll('details:not([open])')];
+  for (const details of folded) details.open = true;
+  const cut = [...document.querySelectorAll('.scroll, pre')].filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.ariaLabel ?? part.textContent.slice(0, 60));
+  for (const details of folded) details.open = false;
   const window = { left: 0, top: 0, right: root.clientWidth, bottom: root.scrollHeight };
   groups.push({ place: 'page', bounds: window, texts: textsOf(document.querySelectorAll('h1, h2, body > p, li, summary')) });
-  return { excess: root.scrollWidth - root.clientWidth, ground: getComputedStyle(document.body).backgroundColor, groups };
+  return { excess: root.scrollWidth - root.clientWidth, cut, ground: getComputedStyle(document.body).backgroundColor, groups };
 })()`;
 
 export const looksOf = async (page: Page): Promise<Looks> => (await page.evaluate(looksScript)) as Looks;
@@ -81,9 +87,10 @@ export const looksOf = async (page: Page): Promise<Looks> => (await page.evaluat
 const tolerance = 0.75;
 
 /** What a reader would complain of. */
-export function complaintsOf({ excess, ground, groups }: Looks): string[] {
+export function complaintsOf({ excess, cut, ground, groups }: Looks): string[] {
   return [
     ...(excess === 0 ? [] : [`the page is ${excess} pixels wider than its window`]),
+    ...cut.map((what) => `${what} is wider than its place`),
     ...groups.flatMap(({ place, bounds, texts }) => [
       ...texts
         .filter((text) => !isWithin(text, bounds))

@@ -13,7 +13,7 @@ import { inBrowser } from './browser.ts';
 import { drivenBrowser, showPage } from './chromium.ts';
 
 const limitMs = 60_000;
-const widths = [400, 800, 2500];
+const widths = [400, 560, 800, 1000, 1400, 2500];
 
 /** Shows each page in frames of several widths, and returns how wide their content is. */
 const measuring = (
@@ -27,16 +27,21 @@ for (const name of ${JSON.stringify(names)}) for (const width of ${JSON.stringif
   document.body.append(frame);
   await new Promise((resolve) => { frame.onload = resolve; });
   const { documentElement: root, body } = frame.contentDocument;
+  // What is folded away is measured too.
+  for (const details of frame.contentDocument.querySelectorAll('details')) details.open = true;
+  const cut = [...frame.contentDocument.querySelectorAll('.scroll, pre')].filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.ariaLabel ?? part.textContent.slice(0, 60));
   const bars = [...frame.contentDocument.querySelectorAll('.life .bar')].map((bar) => bar.getBoundingClientRect().width);
-  measured.push({ name, width, excess: root.scrollWidth - root.clientWidth, bars: Math.min(...bars), height: body.scrollHeight > 500 });
+  measured.push({ name, width, cut, excess: root.scrollWidth - root.clientWidth, bars: Math.min(...bars), height: body.scrollHeight > 500 });
 }
 fetch('/outcome', { method: 'POST', body: JSON.stringify(measured) });
 </script>`;
 
-/** What is said of a page in a frame: how much wider its content is, its thinnest bar, and whether there is much of it. */
+/** What is said of a page in a frame: what of it is cut, how much wider its content is, its thinnest bar, and whether there is much of it. */
 interface Measured {
   readonly name: string;
   readonly width: number;
+  /** Tables and texts that are wider than their place. */
+  readonly cut: readonly string[];
   readonly excess: number;
   readonly bars: number;
   readonly height: boolean;
@@ -99,7 +104,7 @@ async function guestPageOf(): Promise<string> {
 }
 
 inBrowser(
-  'the page of a command is nowhere wider than its window, and the bars of hca move are seen',
+  'the page of a command is nowhere wider than its window, nothing of it is cut, and the bars of hca move are seen',
   async (tree) => {
     const shown = await pages();
     const names = [...shown.keys()];
@@ -112,7 +117,8 @@ inBrowser(
     expect(measured.map(({ name, width }) => [name, width])).toEqual(
       names.flatMap((name) => widths.map((width) => [name, width])),
     );
-    for (const { name, width, excess, bars, height } of measured) {
+    for (const { name, width, cut, excess, bars, height } of measured) {
+      expect(cut, `${name} at ${width}`).toEqual([]);
       expect(excess, `${name} at ${width}`).toBe(0);
       expect(height, name).toBe(true);
       if (name === 'move') expect(bars).toBeGreaterThan(100);
