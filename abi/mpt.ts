@@ -22,7 +22,12 @@ export const mpt = layout(
   {
     status: named(bits32(0x00, 31, 28), MptStatus),
     noSnoop: notModelled(bits32(0x00, 19, 19)),
-    isOnDemand: bits32(0x00, 18, 18, 'ours: absent pages are asked for by event, see docs/deviations.md'),
+    isOnDemand: bits32(
+      0x00,
+      18,
+      18,
+      'ours: absent pages are asked for by event, see docs/reference/deviations.md',
+    ),
     mio: notModelled(bits32(0x00, 17, 17, 'Linux sets it on every region')),
     atcRequest: notModelled(bits32(0x00, 16, 16)),
     bindEnabled: bits32(0x00, 15, 15, 'windows may be bound'),

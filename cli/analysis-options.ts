@@ -60,7 +60,12 @@ function parsedEnds(text: string): CaptureEnd[] {
 export function addAnalysisOptions(command: Command): Command {
   return command
     .option('--trace <categories>', `log what crosses the bus: all, or some of ${traceCategories.join(',')}`)
-    .option('--trace-filter <name=value>', 'log only this: see docs/trace.md; may be repeated', collected, [])
+    .option(
+      '--trace-filter <name=value>',
+      'log only this: see docs/how-to/trace.md; may be repeated',
+      collected,
+      [],
+    )
     .option('--trace-file <file>', `where the log goes (default ${traceDefaults.file}), a file for each host`)
     .addOption(new Option('--trace-format <format>', 'text, or JSON lines').choices([...traceFormats]))
     .option(
@@ -69,7 +74,10 @@ export function addAnalysisOptions(command: Command): Command {
       mebibytes,
     )
     .option('--lint', 'hold the driver against the rules of the interface')
-    .option('--pcap <file>', 'write the packets of the cable as pcapng, with simulated times: docs/wire.md')
+    .option(
+      '--pcap <file>',
+      'write the packets of the cable as pcapng, with simulated times: docs/how-to/wire.md',
+    )
     .option(
       '--pcap-at <ends>',
       'where: hca0 (default), hca1, or hca0,hca1; only what arrives or leaves: hca1:in, hca0:out',

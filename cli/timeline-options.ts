@@ -86,7 +86,7 @@ function parsedCategoryList(text: string): TimelineCategory[] {
 /** Adds --timeline, --vcd, --timeline-window, --timeline-operations, --timeline-only and --timeline-records. */
 export function addTimelineOptions(command: Command): Command {
   return command
-    .option('--timeline <file>', 'write what happened when as a Perfetto trace: see docs/timeline.md')
+    .option('--timeline <file>', 'write what happened when as a Perfetto trace: see docs/how-to/timeline.md')
     .option('--vcd <file>', 'write states, levels, registers and clocks as a value change dump')
     .option('--timeline-window <from..to>', 'only this simulated time, as in 1ms..1500us', parsedWindow)
     .option(

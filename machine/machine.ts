@@ -75,7 +75,7 @@ export interface MachineOptions {
   readonly seed?: number;
   /** Number of hosts: `machine.nodeCount`. */
   readonly nodes?: number;
-  /** Faults to inject; docs/faults.md lists them. */
+  /** Faults to inject; docs/how-to/faults.md lists them. */
   readonly faults?: FaultPlan;
   /** Reorders what one instant leaves unordered under this seed: the report must not change. */
   readonly shuffleSeed?: number;

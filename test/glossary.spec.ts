@@ -1,4 +1,4 @@
-/** Identifiers of the sources contain no word that docs/glossary.md says differently. */
+/** Identifiers of the sources contain no word that docs/reference/glossary.md says differently. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -43,7 +43,7 @@ function rulesOf(page: string): ReadonlyMap<string, Rule> {
   );
 }
 
-const rules = rulesOf(readFileSync(`${root}docs/glossary.md`, 'utf8'));
+const rules = rulesOf(readFileSync(`${root}docs/reference/glossary.md`, 'utf8'));
 
 /** Names in a source, without those in comments and strings. */
 function identifiersIn(source: string): ReadonlySet<string> {

@@ -1,4 +1,4 @@
-/** The table of mechanisms in docs/architecture.md: a reader of the specifications finds each by folder and file. */
+/** The table of mechanisms in docs/explanation/architecture.md: a reader of the specifications finds each by folder and file. */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const textOf = (path: string): string => readFileSync(`${root}${path}`, 'utf8');
 const quoted = (cell: string): readonly string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, text]) => text!);
 
-const [, section = ''] = textOf('docs/architecture.md').split('## Where to find a mechanism\n');
+const [, section = ''] = textOf('docs/explanation/architecture.md').split('## Where to find a mechanism\n');
 const rows = section
   .split('\n## ')[0]!
   .split('\n')

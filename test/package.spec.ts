@@ -199,7 +199,12 @@ describe('the package', () => {
     }
     expect(names.size).toBeGreaterThan(200);
     expect(missing).toEqual([]);
-    const inPages = ['messaging.md', 'memory.md', 'faults.md', 'traditional.md'].flatMap((page) =>
+    const inPages = [
+      'explanation/messaging.md',
+      'explanation/memory.md',
+      'how-to/faults.md',
+      'explanation/traditional.md',
+    ].flatMap((page) =>
       [
         ...readFileSync(join(installed, 'docs', page), 'utf8').matchAll(
           /`(?:open|create|connect|render)[A-Z]\w*`/g,

@@ -1,9 +1,9 @@
-/** docs/verbs.md and the library agree: what the page has is exported, what it refuses is not, and no verb is left out. */
+/** docs/reference/verbs.md and the library agree: what the page has is exported, what it refuses is not, and no verb is left out. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import * as library from '../userlib/index.ts';
 
-const page = readFileSync(new URL('../docs/verbs.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../docs/reference/verbs.md', import.meta.url), 'utf8');
 const [, supported = '', refused = ''] = /## Supported([\s\S]*?)## Refused([\s\S]*?)## One port/.exec(page)!;
 const rowsOf = (text: string): string[][] =>
   [...text.matchAll(/^\| (`ibv_.*) \|$/gm)].map(([, row]) => row!.split(' | '));

@@ -7,7 +7,7 @@ import type { Report } from '../machine/index.ts';
 import { isOnEthernet, mayDropFrames } from './ethernet-cable.ts';
 import type { Story } from './story.ts';
 
-/** Fields that name packets otherwise than by number: without a number, such a fault concerns all that they name (docs/faults.md). */
+/** Fields that name packets otherwise than by number: without a number, such a fault concerns all that they name (docs/how-to/faults.md). */
 const rules = ['qpn', 'psn', 'opcode', 'only', 'chance', 'shots'];
 
 /** Packets that a fault concerns at most. */

@@ -1,5 +1,5 @@
 /**
- * Faults that name packets by their headers, by chance and by number of shots (docs/faults.md), beside those by number that a story
+ * Faults that name packets by their headers, by chance and by number of shots (docs/how-to/faults.md), beside those by number that a story
  * has. Each has a number of shots: when they are used up, the cable is good. Added to a finished story from random numbers of its
  * own, so that the rest of it stays as it was.
  */

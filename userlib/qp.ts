@@ -67,7 +67,7 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
       throw new VerbsError(
         'ibv_create_qp',
         'EOPNOTSUPP',
-        `sendOpsFlags is ${init.sendOpsFlags}, expected 0: requests are posted by postSend (docs/verbs.md)`,
+        `sendOpsFlags is ${init.sendOpsFlags}, expected 0: requests are posted by postSend (docs/reference/verbs.md)`,
       );
     const hasSrq = init.srq !== undefined && init.srq !== null;
     const { qpType, hasMaskedAtomics } = init;

@@ -3,7 +3,7 @@
  * widths.
  *
  * Sources: IEEE 802.3, 3.1.1 and 802.1Q, 9.6; RFC 791, 3.1; RFC 8200, 3; RFC 768; IBTA vol 1: LRH 7.7, GRH 8.3, BTH 9.2, extended headers
- * 9.3 and annexes A14 (XRC) and A17 (CNP). Masked atomics: docs/wire.md.
+ * 9.3 and annexes A14 (XRC) and A17 (CNP). Masked atomics: docs/how-to/wire.md.
  */
 
 type FieldList = readonly (readonly [name: string, bits: number])[];

@@ -1,6 +1,6 @@
 /**
  * Headers that follow a BTH, by its opcode: IBTA vol 1, 9.2, table of opcodes; annexes A14 (XRC) and A17.9.3 (CNP). The upper three bits are the
- * service, the lower five the operation. Masked atomics have numbers of this card alone (docs/wire.md).
+ * service, the lower five the operation. Masked atomics have numbers of this card alone (docs/how-to/wire.md).
  */
 import type { HeaderName } from './fields.ts';
 

@@ -1,5 +1,5 @@
 /**
- * The tables of docs/timing.md that set the model beside a real card: what `hca perf TEST -m 2048` measures by default beside
+ * The tables of docs/reference/timing.md that set the model beside a real card: what `hca perf TEST -m 2048` measures by default beside
  * group A of reference/measurements.csv. `npm run docs` measures and writes them between the marks of that page; a spec
  * measures some of the rows again.
  */
@@ -22,7 +22,7 @@ const latencyIterations = 100;
 
 const start = '<!-- card -->';
 const end = '<!-- /card -->';
-const page = new URL('../../docs/timing.md', import.meta.url);
+const page = new URL('../../docs/reference/timing.md', import.meta.url);
 const measurements = new URL('../../reference/measurements.csv', import.meta.url);
 
 interface Measured {

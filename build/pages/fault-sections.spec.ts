@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { commandsOf, faultListing } from '../../machine/faults/listing.ts';
 import { faultSections, pageWith, readPage } from './fault-sections.ts';
 
-describe('docs/faults.md', () => {
+describe('docs/how-to/faults.md', () => {
   it('says what is declared (else: npm run docs)', () => {
     expect(readPage()).toBe(pageWith(faultSections(), readPage()));
   });

@@ -1,5 +1,5 @@
 /**
- * The faults there are, as docs/faults.md holds them between its marks. `npm run docs` writes the page; a spec holds it to the
+ * The faults there are, as docs/how-to/faults.md holds them between its marks. `npm run docs` writes the page; a spec holds it to the
  * declaration.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { commandsOf, faultListing } from '../../machine/faults/index.ts';
 
 const start = '<!-- faults -->';
 const end = '<!-- /faults -->';
-const page = new URL('../../docs/faults.md', import.meta.url);
+const page = new URL('../../docs/how-to/faults.md', import.meta.url);
 
 /** Markdown: a section for each kind. */
 export function faultSections(): string {

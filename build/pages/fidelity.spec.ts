@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { casesOf, isRun, parsedMeasurements } from '../../experiments/validate/index.ts';
 import { figuresOf, keptFigures, measurementsText, pageOfKept, pageText } from './fidelity.ts';
 
-describe('docs/fidelity.md (else: npm run docs)', () => {
+describe('docs/reference/fidelity.md (else: npm run docs)', () => {
   it('says what the kept figures and the measurements say', () => {
     expect(pageText()).toBe(pageOfKept());
   });

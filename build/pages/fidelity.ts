@@ -1,5 +1,5 @@
 /**
- * docs/fidelity.md, made of docs/fidelity.json and reference/measurements.csv. With the file that `hca validate --json` wrote as
+ * docs/reference/fidelity.md, made of docs/reference/fidelity.json and reference/measurements.csv. With the file that `hca validate --json` wrote as
  * its argument, the figures are taken out of that first.
  */
 import '../../runtime/node.ts';
@@ -12,8 +12,8 @@ import {
   type SimulatedFigures,
 } from '../../experiments/validate/index.ts';
 
-const page = new URL('../../docs/fidelity.md', import.meta.url);
-const kept = new URL('../../docs/fidelity.json', import.meta.url);
+const page = new URL('../../docs/reference/fidelity.md', import.meta.url);
+const kept = new URL('../../docs/reference/fidelity.json', import.meta.url);
 const measurements = new URL('../../reference/measurements.csv', import.meta.url);
 const schema = 'hca-fidelity/1';
 /** More digits say nothing beside any of the tolerances. */

@@ -11,7 +11,7 @@ const step = (command: string, count = 1): SequenceStep => ({
   count,
 });
 
-describe('docs/probe-sequence.md', () => {
+describe('docs/reference/probe-sequence.md', () => {
   it('shows the commands of our driver as it posts them today (else: npm run docs)', async () => {
     const ours = await ourSequence();
     expect(ours[0]?.command).toBe('QUERY_FW');

@@ -1,5 +1,5 @@
 /**
- * docs/probe-sequence.md: the commands of this project's driver from probe to removal beside those of the stock Linux
+ * docs/reference/probe-sequence.md: the commands of this project's driver from probe to removal beside those of the stock Linux
  * driver, and why they differ. Our half is traced on the simulated machine whenever the page is made; Linux's half is a
  * trace of served guests, kept in linux-sequence.json. `npm run docs` writes the page; a spec holds it.
  */
@@ -20,7 +20,7 @@ import recorded from './linux-sequence.json' with { type: 'json' };
 
 const start = '<!-- sequence -->';
 const end = '<!-- /sequence -->';
-const page = new URL('../../docs/probe-sequence.md', import.meta.url);
+const page = new URL('../../docs/reference/probe-sequence.md', import.meta.url);
 
 interface LinuxSequence {
   readonly kernels: readonly string[];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { pageWith, readPage, rulesTable } from './rules-table.ts';
 
-describe('docs/trace.md', () => {
+describe('docs/how-to/trace.md', () => {
   it('lists every rule, as the rule table declares it (else: npm run docs)', () => {
     expect(readPage()).toBe(pageWith(rulesTable(), readPage()));
   });

@@ -1,5 +1,5 @@
 /**
- * The table of rules in docs/trace.md. `npm run docs` writes it between the marks of that page; a spec holds the page to
+ * The table of rules in docs/how-to/trace.md. `npm run docs` writes it between the marks of that page; a spec holds the page to
  * it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { rules } from '../../analyser/index.ts';
 
 const start = '<!-- rules -->';
 const end = '<!-- /rules -->';
-const page = new URL('../../docs/trace.md', import.meta.url);
+const page = new URL('../../docs/how-to/trace.md', import.meta.url);
 
 /** Markdown rows `rule | severity | sheet | demand`. */
 export function rulesTable(): string {

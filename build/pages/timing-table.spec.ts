@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { profileListing } from '../../machine/profile/listing.ts';
 import { pageWith, readPage, timingTable } from './timing-table.ts';
 
-describe('docs/timing.md', () => {
+describe('docs/reference/timing.md', () => {
   it('lists every latency with its default and source, as the parameter tables declare them (else: npm run docs)', () => {
     expect(readPage()).toBe(pageWith(timingTable(), readPage()));
   });

@@ -1,5 +1,5 @@
 /**
- * The table of docs/timing.md: every parameter that is a time, a rate or a number of cycles, with its default and source.
+ * The table of docs/reference/timing.md: every parameter that is a time, a rate or a number of cycles, with its default and source.
  * `npm run docs` writes it between the marks of that page; a spec holds the page to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { profileListing } from '../../machine/profile/index.ts';
 const timeUnits = /^(ps|ns|us|ms|cycles|cycles.*|MHz|bytes\/cycle|ns\/m|cm|m|metres)$/;
 const start = '<!-- parameters -->';
 const end = '<!-- /parameters -->';
-const page = new URL('../../docs/timing.md', import.meta.url);
+const page = new URL('../../docs/reference/timing.md', import.meta.url);
 
 /** Markdown rows `path | default | unit | source | meaning`. */
 export function timingTable(): string {

@@ -1,5 +1,5 @@
 /*
- * Mistakes of verbs programs in C, to be diagnosed by `hca guest --why` from the device alone (docs/why.md).
+ * Mistakes of verbs programs in C, to be diagnosed by `hca guest --why` from the device alone (docs/how-to/why.md).
  *
  *     gcc -O2 -Wall -o verbs-mistakes verbs-mistakes.c -libverbs
  *     verbs-mistakes none | wrong-rkey | few-receives | unsignalled | never-polled

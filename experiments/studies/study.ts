@@ -19,7 +19,7 @@ export interface Study {
   /** What it is asked for by: `hca ask inline`. */
   readonly name: string;
   readonly question: string;
-  /** A specification of a sweep (docs/sweeps.md). */
+  /** A specification of a sweep (docs/how-to/sweeps.md). */
   readonly spec: {
     readonly workload: string;
     readonly machine?: object;

@@ -1,5 +1,5 @@
 /**
- * docs/fidelity.md: what holds, what is missed by how much, and which mechanism is suspected. Made of the measurements and of
+ * docs/reference/fidelity.md: what holds, what is missed by how much, and which mechanism is suspected. Made of the measurements and of
  * the figures that a run gave, so that the page cannot say anything else.
  */
 import { isRun, notRunKinds } from './family.ts';
@@ -50,14 +50,14 @@ const staleText = (ids: readonly string[]): string[] =>
 
 const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResult): string => `# Fidelity
 
-How far the model can be trusted: what others measured on real hardware ([the measurements](../reference/measurements.md)) beside what it
+How far the model can be trusted: what others measured on real hardware ([the measurements](../../reference/measurements.md)) beside what it
 gives for the same workload. Of ${rows} rows ${holds + misses + failed} are run, and **${shareText(share)} of these are within tolerance** (${holds}); ${misses + failed} are missed, ${notRun}
 are not run. Tolerances are those of the measurements' page: ${Object.values(tolerances)
   .map(({ name }) => name)
   .join(', ')}.
 
 \`npx hca validate\` runs all rows, \`npx hca validate --rows D-030,C-074..C-083\` some, \`npx hca validate --list\` says what is run how. This page
-is made by \`npm run docs\` of the figures in \`docs/fidelity.json\`, which runs of all rows gave (\`npx hca validate --json validate.json\`, then
+is made by \`npm run docs\` of the figures in \`docs/reference/fidelity.json\`, which runs of all rows gave (\`npx hca validate --json validate.json\`, then
 \`npx node build/pages/fidelity.ts validate.json\`).
 
 Profiles: group A, F and I \`connectx3-qdr-fitted\`, C to E \`connectx3-fdr-fitted\`, H \`connectx2-gen2\` and, by RoCE, \`connectx2-10gbe\`, J \`connectx5-100gbe\`. The fitted ones

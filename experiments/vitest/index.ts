@@ -1,5 +1,5 @@
 /**
- * Budgets of operations in vitest (docs/budgets.md):
+ * Budgets of operations in vitest (docs/how-to/budgets.md):
  *
  *     import { expect, test } from 'hca-emulator/vitest';
  *

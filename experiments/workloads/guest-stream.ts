@@ -1,5 +1,5 @@
 /**
- * A TCP connection of a program with the real guest beside which its host runs (docs/guest.md, "A program of yours at the other
+ * A TCP connection of a program with the real guest beside which its host runs (docs/how-to/guest.md, "A program of yours at the other
  * end"): for what stock programs tell each other before RDMA begins. It is carried over the exchange by guests/serve/peer-relay.ts.
  *
  *     const stream = await acceptGuest(program);             the guest connects to its peer

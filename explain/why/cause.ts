@@ -4,7 +4,7 @@
 export type Weight = 'fault' | 'note';
 
 export interface Cause {
-  /** Name of the cause: docs/why.md lists them. */
+  /** Name of the cause: docs/how-to/why.md lists them. */
   readonly cause: string;
   readonly weight: Weight;
   /** Host that suffers. */

@@ -1,7 +1,7 @@
 /**
  * How a guest reaches the simulated host beside it: by an Ethernet that carries TCP to its program, and by IP over InfiniBand, of
  * which that host has no more than its addresses. So its entry in the guest's neighbour table is put there by hand, as every
- * simulated host has the table of all (docs/connections.md): nobody there would answer ARP. Where ports are of Ethernet it answers by
+ * simulated host has the table of all (docs/how-to/connections.md): nobody there would answer ARP. Where ports are of Ethernet it answers by
  * itself, and with a NIC the adapter's interface is all there is.
  */
 import { portGuidOf } from '../../hw/hca/index.ts';

@@ -79,7 +79,7 @@ export interface ServeOrder {
 
 /**
  * What is served unless the user chooses: the card of the default profile, on a host that takes payloads of 512 bytes. No
- * host is measured here, and fewer TLPs for the same bytes are less to compute: why, docs/serve.md.
+ * host is measured here, and fewer TLPs for the same bytes are less to compute: why, docs/how-to/serve.md.
  */
 export const servedProfile = 'connectx3-mps512';
 

@@ -45,7 +45,7 @@ export interface AnalysisOptions {
   readonly lint?: boolean;
   /** Whether the packets of the PCIe links are kept, to be asked for after a run. */
   readonly packets?: boolean;
-  /** Records of what happens when, in every part: docs/timeline.md. Left out: none, and nothing is spent on it. */
+  /** Records of what happens when, in every part: docs/how-to/timeline.md. Left out: none, and nothing is spent on it. */
   readonly timeline?: TimelineOptions;
   /** Evidence of why requests fail, for {@link Machine.evidence}. Left out: none, and nothing is spent on it. */
   readonly evidence?: EvidenceOptions;

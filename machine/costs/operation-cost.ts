@@ -16,7 +16,7 @@ export interface DeviceCost {
   /** Memory write TLPs, messages of interrupts left out. */
   readonly dmaWrites: number;
   readonly interrupts: number;
-  /** Memory reads and writes by accounting class (docs/budgets.md); classes without are left out. */
+  /** Memory reads and writes by accounting class (docs/how-to/budgets.md); classes without are left out. */
   readonly readTlps: Readonly<Record<string, number>>;
   readonly writeTlps: Readonly<Record<string, number>>;
 }

@@ -1,6 +1,6 @@
 /**
  * The faults there are, each declared once: its fields, what happens, what software sees of it, and an option to try.
- * The first field carries the kind's own name. docs/faults.md and `hca faults` are made from this.
+ * The first field carries the kind's own name. docs/how-to/faults.md and `hca faults` are made from this.
  */
 import { psPerSecond } from '../../base/index.ts';
 import { FAULT_DELAY_PS_MAX } from '../../wire/index.ts';

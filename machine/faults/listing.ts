@@ -1,4 +1,4 @@
-/** The faults there are, as a listing: what `hca faults` prints and what docs/faults.md holds. */
+/** The faults there are, as a listing: what `hca faults` prints and what docs/how-to/faults.md holds. */
 import type { Field } from './fields.ts';
 import { type FaultKind, faultKinds, type Kind } from './kinds.ts';
 

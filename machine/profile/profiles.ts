@@ -35,7 +35,7 @@ export const profiles: readonly Profile[] = [
   },
   {
     name: 'connectx3-qdr-fitted',
-    doc: 'The same card with what published measurements show of it: costs of READs, of WQE lines and of payload, gaps between messages (docs/fidelity.md).',
+    doc: 'The same card with what published measurements show of it: costs of READs, of WQE lines and of payload, gaps between messages (docs/reference/fidelity.md).',
     values: fittedConnectx3,
   },
   {

@@ -1,4 +1,4 @@
-/** Interface of this room: see docs/timeline.md. */
+/** Interface of this room: see docs/how-to/timeline.md. */
 export { around } from './around.ts';
 export { hcaStream, hostStream, nicStream, slotStream } from './attach.ts';
 export * from './kinds.ts';

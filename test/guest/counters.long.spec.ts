@@ -19,7 +19,7 @@ const faults: FaultPlan = [
   { packet: 'duplicated', opcode: 'RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE', nth: 1 },
 ];
 
-/** Files of ports/1/counters (drivers/infiniband/core/sysfs.c); those that count nothing here are 0 by docs/guest.md. */
+/** Files of ports/1/counters (drivers/infiniband/core/sysfs.c); those that count nothing here are 0 by docs/how-to/guest.md. */
 const counted = [
   'port_rcv_data',
   'port_rcv_errors',

@@ -133,7 +133,7 @@ describe('what hosts on Ethernet send, read by tshark', () => {
       if (comment.includes('lost')) lostCount++;
       expect([at, otherFieldsOf(compared, packet, rows[at]!)]).toEqual([at, []]);
     });
-    // The numbers of masked atomics are this model's own (docs/deviations.md).
+    // The numbers of masked atomics are this model's own (docs/reference/deviations.md).
     const meant = opcodeTable.filter(
       ({ service, name: opcode }) => service === transport.toUpperCase() && !opcode.includes('MASKED'),
     );

@@ -122,7 +122,7 @@ describe('the packets of a machine, read by tshark', () => {
 
   it('are of every opcode of RC that tshark knows but those with invalidation, and some were lost, damaged and sent again', () => {
     const sent = new Set(packets.map(({ packet }) => opcodeRow(packet.bth.opcode)!.name));
-    // The numbers of masked atomics are this model's own (docs/deviations.md).
+    // The numbers of masked atomics are this model's own (docs/reference/deviations.md).
     const meant = opcodeTable.filter(
       ({ service, headers, name }) =>
         service === 'RC' && !headers.includes('IETH') && !name.includes('MASKED'),

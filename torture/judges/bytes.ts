@@ -368,7 +368,7 @@ class Shadow {
 
 /**
  * How long a peer's WRITE may still end in pages that were given back: the device forgets them with a doorbell, and the
- * call does not wait for it (docs/memory.md).
+ * call does not wait for it (docs/explanation/memory.md).
  */
 const forgettingPs = 200 * psPerUs;
 

@@ -63,7 +63,7 @@ const isExplained = (refusal: string, climate: Climate, observations: Observatio
 const hasFailed = (observations: Observations | null): boolean =>
   observations?.completions.some(({ status }) => status !== IBV_WC_SUCCESS) === true;
 
-/** A read of the device that is answered wrongly while its driver probes it: the driver gives up (docs/faults.md). */
+/** A read of the device that is answered wrongly while its driver probes it: the driver gives up (docs/how-to/faults.md). */
 const isLawfulBoot = ({ climate, faults }: Story, { message }: Error): boolean =>
   climate === 'broken' &&
   message.startsWith('program boot failed') &&

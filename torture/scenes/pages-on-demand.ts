@@ -1,7 +1,7 @@
 /**
  * Memory that is registered on demand changes under its device: pages are discarded, unmapped and mapped anew, moved, protected
  * and taken by reclaim while the peer reads and writes. What a request finds after a change has returned is what is there
- * then, and frames that went to others are not touched (docs/memory.md; madvise(2), munmap(2), mremap(2)).
+ * then, and frames that went to others are not touched (docs/explanation/memory.md; madvise(2), munmap(2), mremap(2)).
  *
  *     region:  pages that the owner writes and the peer reads ("told") | pages that the peer writes ("sink")
  *

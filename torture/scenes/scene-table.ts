@@ -1,10 +1,10 @@
-/** The scenes there are, as docs/torture.md holds them between its marks. `npm run docs` writes the page; a spec holds it to the list. */
+/** The scenes there are, as docs/how-to/torture.md holds them between its marks. `npm run docs` writes the page; a spec holds it to the list. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { scenes } from './index.ts';
 
 const start = '<!-- scenes -->';
 const end = '<!-- /scenes -->';
-const page = new URL('../../docs/torture.md', import.meta.url);
+const page = new URL('../../docs/how-to/torture.md', import.meta.url);
 
 /** Markdown rows `scene | what happens`. */
 export function sceneTable(): string {

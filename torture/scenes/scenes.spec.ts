@@ -52,7 +52,7 @@ describe('scenes', () => {
     expect(() => sceneOf({ name: 'of-nobody' })).toThrow(ConfigurationError);
   });
 
-  it('stand in docs/torture.md (npm run docs)', () => {
+  it('stand in docs/how-to/torture.md (npm run docs)', () => {
     expect(pageWith(sceneTable(), readPage())).toBe(readPage());
   });
 

@@ -1,7 +1,7 @@
 /**
  * Traffic of all kinds in both directions, some packets lost, is played twice: as it is, and in epochs so short that clocks are
  * set back in the middle of everything, or with the hosts in threads of their own. Both times programs see the same at the
- * same instants, and the report is the same (docs/architecture.md); all that was asked for has come.
+ * same instants, and the report is the same (docs/explanation/architecture.md); all that was asked for has come.
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import { barrier } from '../../experiments/workloads/index.ts';

@@ -1,7 +1,7 @@
 /**
  * Several QPs share a slow link: READs that are answered meet WRITEs of the same side, and long messages of one QP short ones
  * of another. No direction and no QP starves, and what the parameters say of turns is kept: so many responses, then a request
- * (`hca.responseBurstPackets`), and so many packets of one message in a row (`hca.burstPackets`; docs/timing.md).
+ * (`hca.responseBurstPackets`), and so many packets of one message in a row (`hca.burstPackets`; docs/reference/timing.md).
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import { barrier } from '../../experiments/workloads/index.ts';

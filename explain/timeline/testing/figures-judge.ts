@@ -29,7 +29,7 @@ export function figureFailures(recorded: RecordedRun): string[] {
 
 /**
  * Misses are counted where a read is waited for, once. A hit is counted by the report where what was found is used, and recorded at each
- * look-up: there are at least as many (docs/timeline.md).
+ * look-up: there are at least as many (docs/how-to/timeline.md).
  */
 export function cacheFailures(
   records: readonly TimelineRecord[],

@@ -16,7 +16,7 @@ function demand(listing: string, wanted: Readonly<Record<string, RegExp>>): void
   }
 }
 
-/** How often Linux posts each command, by docs/probe-sequence.md. */
+/** How often Linux posts each command, by docs/reference/probe-sequence.md. */
 function knownCommands(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { command, count } of linuxSequence().steps)
@@ -95,7 +95,7 @@ const steps: readonly Step[] = [
   },
   { title: 'ibv_devinfo -v shows an active port', run: portState },
   {
-    title: 'from probe to removal the drivers post the commands of docs/probe-sequence.md',
+    title: 'from probe to removal the drivers post the commands of docs/reference/probe-sequence.md',
     async run(stage) {
       await unload(stage);
       const { nodes } = await stage.session.machine.report();
@@ -108,7 +108,7 @@ const steps: readonly Step[] = [
         const isSame = name === 'MAD_IFC' ? expected > 0 && found > 0 : expected === found;
         if (!isSame)
           throw new ScenarioFailure(
-            `${name}: ${found} times, expected ${expected} by docs/probe-sequence.md`,
+            `${name}: ${found} times, expected ${expected} by docs/reference/probe-sequence.md`,
           );
       }
       await loadWithoutWarning(stage);

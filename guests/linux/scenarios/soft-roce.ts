@@ -9,7 +9,7 @@
  * Rates are wall-clock figures of the computer that runs guest and emulator, so they are reported and never asserted. A ratio
  * is of medians over rounds in which the two take turns, because a computer is not equally busy for long. Processor time,
  * of guest and emulator, depends less on what else the computer does: what a long run takes beyond a short one, by message.
- * It holds what a processor spends polling. What the figures mean: docs/serve.md.
+ * It holds what a processor spends polling. What the figures mean: docs/how-to/serve.md.
  */
 import { tableOf } from '../../../explain/text/table.ts';
 import type { Scenario, Step } from './scenario.ts';

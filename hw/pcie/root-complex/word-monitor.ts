@@ -9,7 +9,7 @@
  * A card that waits for software to change a dword of memory, such as the doorbell record of a QP in error, reads it periodically.
  * Reads that return what the one before has returned tell it nothing, but keep a simulation from ever being idle. So the device reads
  * once, asks for a report, and reads again when a report has arrived. No such wire exists on a card: it carries no data, takes no time on
- * the lanes and is in no account; the latency of the link is its only time (docs/deviations.md).
+ * the lanes and is in no account; the latency of the link is its only time (docs/reference/deviations.md).
  *
  * Where the processor's writes are seen, a page is compared at the edge that follows a write to it, or a change of its mapping by an
  * IOMMU; each comparison reads memory without a trace. A guest writes to its own memory

@@ -1,4 +1,4 @@
-/** The bus analyser's log of a host as events: its text (docs/trace.md) read back into a summary and its sections. */
+/** The bus analyser's log of a host as events: its text (docs/how-to/trace.md) read back into a summary and its sections. */
 import type { DecodedSection } from '../../protocol.ts';
 
 export interface BusEvent {

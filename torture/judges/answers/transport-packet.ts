@@ -42,7 +42,7 @@ const { readRequest, readFirst, readMiddle, atomicAcknowledge } = operations;
 
 export const isAnswer = (operation: number): boolean =>
   operation >= readFirst && operation <= atomicAcknowledge;
-/** FETCH_ADD, COMPARE_SWAP, and the card's own masked ones (docs/wire.md). */
+/** FETCH_ADD, COMPARE_SWAP, and the card's own masked ones (docs/how-to/wire.md). */
 export const isAtomic = (operation: number): boolean =>
   operation === 19 || operation === 20 || operation === 24 || operation === 25;
 /** LAST and ONLY of SENDs and WRITEs, with or without more, and what is one packet. */
