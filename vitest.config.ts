@@ -65,6 +65,7 @@ const ofCommands = [
 /** What stands around the machine, and leaves nothing behind: pages, tables, sweeps, the server, a guest's parts. */
 const tools = [
   'build/{local-names,plain-fields,wide-fields}.spec.ts',
+  'build/site/*.spec.ts',
   'guests/**/*.spec.ts',
   'lab/page/*.spec.ts',
   'lab/worker/!(program-session).spec.ts',

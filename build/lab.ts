@@ -13,22 +13,11 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
+import { headersFile } from './lab-headers.ts';
 import { rewritten } from './rewritten.ts';
 import { withWideFields } from './wide-fields.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-
-/**
- * Headers of every file of the lab. The first two give a page shared memory; the policy keeps everything in the page, and programs that
- * a reader writes from fetching.
- */
-const labHeaders = {
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Embedder-Policy': 'require-corp',
-  'Content-Security-Policy':
-    "default-src 'none'; script-src 'self' 'unsafe-eval'; worker-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'",
-  'X-Content-Type-Options': 'nosniff',
-} as const;
 
 const rewriting: Plugin = {
   name: 'rewriting',
@@ -143,6 +132,5 @@ export async function labInto(folder: string): Promise<void> {
     join(folder, 'style.css'),
     styles.map((file) => readFileSync(join(root, file), 'utf8')).join('\n'),
   );
-  const lines = Object.entries(labHeaders).map(([name, value]) => `  ${name}: ${value}`);
-  writeFileSync(join(folder, '_headers'), `/*\n${lines.join('\n')}\n`);
+  writeFileSync(join(folder, '_headers'), headersFile('/*'));
 }

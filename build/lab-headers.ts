@@ -1,0 +1,17 @@
+/**
+ * Headers of every file of the lab. The first two give a page shared memory; the policy keeps everything in the page, and programs that
+ * a reader writes from fetching.
+ */
+export const labHeaders = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; worker-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'",
+  'X-Content-Type-Options': 'nosniff',
+} as const;
+
+/** The headers as static hosts read them from a file `_headers`: a path, then a line for each. */
+export function headersFile(path: string): string {
+  const lines = Object.entries(labHeaders).map(([name, value]) => `  ${name}: ${value}`);
+  return `${path}\n${lines.join('\n')}\n`;
+}
