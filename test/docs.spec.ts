@@ -1,8 +1,9 @@
 /** README and pages name only commands, options, files and pages that there are. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { hca, hcaWithin } from '../cli/testing/in-process.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -62,7 +63,11 @@ function missingFilesIn(text: string, folder: string): string[] {
   const files = [...text.matchAll(/`(\w[\w./-]*\.ts)`/g)].map(([, file]) => file!);
   return [
     ...links.filter((target) => !existsSync(join(root, folder, target))),
-    ...files.filter((file) => !tree.some((path) => path === file || path.endsWith(`/${file}`))),
+    ...files.filter(
+      (file) =>
+        !text.includes(`Save this as \`${file}\``) &&
+        !tree.some((path) => path === file || path.endsWith(`/${file}`)),
+    ),
   ];
 }
 
@@ -104,39 +109,171 @@ describe('every page', () => {
   });
 });
 
-describe('the README shows', () => {
-  const readme = textOf('README.md');
-  const linesOf = async (words: readonly string[]): Promise<string[]> =>
-    (await hcaWithin({ cwd: root, columns: 120 }, words)).out.split('\n');
-  /** The lines below a command, up to an empty one or the end of the block. */
-  const shownBelow = (command: string): string[] => {
-    const [, block = ''] = readme.split(`$ ${command}\n`);
-    return block.split(/\n\n|\n```/)[0]!.split('\n');
-  };
+/** A command with the lines that a page shows below it. */
+interface Shown {
+  readonly page: string;
+  readonly words: readonly string[];
+  /** TypeScript of the page's last block above the command: the program that the command runs. */
+  readonly program: string | undefined;
+  readonly lines: readonly string[];
+}
 
-  it('what npm start prints on a terminal of 120 columns, line by line, but for wall time and hash', async () => {
-    const printed = await linesOf(['move', 'LICENSE', '--html', 'dist/start.html']);
-    const shown = shownBelow('npm start -- LICENSE').filter((line) => !line.startsWith('…'));
-    expect(shown.length).toBeGreaterThan(20);
-    for (const line of shown) {
-      const pattern = line
-        .replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
-        .replaceAll('…', '.*')
-        .replace(/(?<=(?:in|after) )\d+\\\.\d+ s/g, String.raw`\d+\.\d+ s`)
-        .replace(/Node v.*/, String.raw`Node v[\d.]+ Configuration [\da-f]{12}\.`);
-      const at = printed.findIndex((text) => new RegExp(`^${pattern}$`).test(text));
-      expect(at, line).toBeGreaterThanOrEqual(0);
-      printed.splice(0, at + 1);
-    }
+/** Words of a command line, quotes removed. */
+const wordsOf = (line: string): string[] =>
+  (line.match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((word) => word.replace(/^(['"])(.*)\1$/, '$2'));
+
+/** Every `$ npx …` and `$ npm start` of a page's blocks, each with the lines up to the next command or an empty line. */
+function shownIn(page: string, text: string): Shown[] {
+  const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)];
+  return blocks.flatMap(([, language, block], at) => {
+    if (language !== '') return [];
+    const before = blocks.slice(0, at).findLast(([, kind]) => kind === 'ts')?.[2];
+    return block!
+      .replace(/^\$ npm start -- (.*)/gm, '$ npx hca move $1 --html dist/start.html')
+      .split(/^\$ np[mx] /m)
+      .slice(1)
+      .map((command) => {
+        const [line, ...lines] = command.split(/\n\n|\n$/)[0]!.split('\n');
+        return {
+          page,
+          words: wordsOf(line!),
+          program: before,
+          lines: lines.filter((each) => !each.startsWith('…')),
+        };
+      });
+  });
+}
+
+const folder = mkdtempSync(join(root, 'dist', 'docs-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A word of a command; files that it writes, or that an earlier command wrote, are in a folder of their own. */
+const wordHere = (word: string): string =>
+  /^[\w-]+\.(?:json|jsonl|html|pcapng)$/.test(word) && !existsSync(join(root, word))
+    ? join(folder, word)
+    : word;
+
+/** What a command prints: on a terminal of 120 columns, or in a pipe where a line of the page is longer. */
+async function printedBy({ words: [command, ...words], program, lines }: Shown): Promise<string[]> {
+  if (command === 'hca') {
+    const columns = lines.some((line) => line.length > 120) ? {} : { columns: 120 };
+    const { out, err } = await hcaWithin({ cwd: root, ...columns }, words.map(wordHere));
+    return `${out}\n${err}`.replaceAll(`${folder}/`, '').split('\n');
+  }
+  expect(command).toBe('node');
+  const file = join(folder, words[0]!);
+  writeFileSync(file, program!.replace("'./index.ts'", "'../../index.ts'"));
+  return execFileSync(process.execPath, [file], { encoding: 'utf8' }).split('\n');
+}
+
+/** A line with single spaces: pages have no tabs. */
+const spaced = (line: string): string =>
+  line
+    .trimEnd()
+    .replace(/(?<=\S)\s+/g, ' ')
+    .replace(/^\s+/, ' ');
+
+/** A line of a page as a pattern: `…` is anything; wall time, version and hash are what they are. */
+const patternOf = (line: string): RegExp =>
+  new RegExp(
+    `^${spaced(line)
+      .replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
+      .replace(/ ?… ?/g, '.*')
+      .replace(/(?<=(?:in|after) )\d+\\\.\d+ s/g, String.raw`\d+\.\d+ s`)
+      .replace(/Node v.*/, String.raw`Node v[\d.]+ Configuration [\da-f]{12}\.`)}$`,
+  );
+
+/** Lines that are not among the printed ones, in this order. A page may name a file of the repository by its path there. */
+function missingLines(lines: readonly string[], printed: readonly string[]): string[] {
+  let from = 0;
+  return lines.filter((line) => {
+    const pattern = patternOf(line);
+    const isShown = (text: string): boolean => pattern.test(text) || pattern.test(text.replaceAll(root, ''));
+    const at = printed.findIndex((text, index) => index >= from && isShown(spaced(text)));
+    if (at >= 0) from = at + 1;
+    return at < 0;
+  });
+}
+
+/** `npm test` prints what this run is part of. */
+const allShown = pages
+  .flatMap((page) => shownIn(page, textOf(page)))
+  .filter(({ words }) => words[0] !== 'test' && !words.includes('--all'));
+
+describe('every page shows what its command prints', () => {
+  it.each(allShown.map((shown) => [`${shown.page}: ${shown.words.join(' ')}`, shown] as const))(
+    '%s',
+    async (_, shown) => {
+      const printed = await printedBy(shown);
+      expect(missingLines(shown.lines, printed), printed.join('\n')).toEqual([]);
+    },
+  );
+
+  it('in the tutorial under each command, and in most pages for users', () => {
+    const tutorial = allShown.filter(({ page }) => page.startsWith('docs/tutorial/'));
+    expect(tutorial.length).toBeGreaterThan(4);
+    for (const { words, lines } of tutorial) expect(lines, words.join(' ')).not.toEqual([]);
+    expect(allShown.length).toBeGreaterThan(20);
   });
 
-  it('what hca perf measures', async () => {
-    const rows = shownBelow('npx hca perf write-lat --all -m 2048 --iters 60').slice(1);
+  it('line by line, in order', () => {
+    expect(missingLines(['a …', 'in 0.10 s'], ['a b', 'x', 'in 7.25 s'])).toEqual([]);
+    expect(missingLines(['b', 'a', 'c.'], ['a', 'b', 'cd'])).toEqual(['a', 'c.']);
+  });
+});
+
+describe('the README shows', () => {
+  it('what it is on a first screen: a picture, both commands and what they print within 40 lines', () => {
+    const screen = textOf('README.md').split('\n').slice(0, 40).join('\n');
+    expect(screen.match(/^!\[/gm)).toHaveLength(1);
+    for (const command of [
+      'npm ci && npm start',
+      'npm ci && npm test',
+      '$ npm start -- LICENSE',
+      '$ npm test',
+    ])
+      expect(screen).toContain(command);
+    const shown = (page: string): readonly string[] =>
+      allShown.find((each) => each.page === page && each.words[1] === 'move')?.lines ?? [];
+    expect(shown('README.md').length).toBeGreaterThan(3);
+    expect(shown('docs/how-to/move.md').length).toBeGreaterThan(20);
+  });
+});
+
+describe('the page of commands shows', () => {
+  it('what hca perf measures at three of all sizes', async () => {
+    const command = '$ npx hca perf write-lat --all -m 2048 --iters 60\n';
+    const [, block = ''] = textOf('docs/how-to/commands.md').split(command);
+    const rows = block.split('\n```')[0]!.split('\n').slice(1);
     expect(rows).toHaveLength(3);
     for (const row of rows) {
-      const figures = row.trim().split(/\s+/).slice(0, 5);
-      const args = ['perf', 'write-lat', '-m', '2048', '--iters', '60', '--size', figures[0]!];
-      expect((await linesOf(args))[1]!.trim().split(/\s+/).slice(0, 5)).toEqual(figures);
+      const [size] = row.trim().split(/\s+/);
+      const args = ['perf', 'write-lat', '-m', '2048', '--iters', '60', '--size', size!];
+      const { out } = await hcaWithin({ cwd: root, columns: 120 }, args);
+      expect(missingLines([row], out.split('\n'))).toEqual([]);
     }
+  });
+});
+
+describe('lines of pages', () => {
+  /** Tables, blocks of code, parts that a program wrote, and lines of one link or one piece of code may be longer. */
+  const proseOf = (text: string): string[] =>
+    text
+      .replace(/^```[\s\S]*?^```$/gm, '')
+      .replace(/^<!-- (\w+) -->$[\s\S]*?^<!-- \/\1 -->$/gm, '')
+      .replace(/(?<=\n\n)(?: {4}.*\n)+/g, '')
+      .split('\n')
+      .filter((line) => !/^\s*(?:\||(?:[-*] )?\S*(?:`[^`]*`|\[[^\]]*\]\([^)]*\))\S*$)/.test(line));
+
+  it('have at most 120 characters, but for tables and code', () => {
+    const long = pages.flatMap((page) =>
+      proseOf(textOf(page))
+        .filter((line) => line.length > 120)
+        .map((line) => `${page}: ${line.slice(0, 60)}…`),
+    );
+    expect(long).toEqual([]);
+    expect(
+      proseOf(`| ${'x'.repeat(130)} |\n\`\`\`\n${'x'.repeat(130)}\n\`\`\`\n${'x '.repeat(65)}`),
+    ).toContain('x '.repeat(65));
   });
 });

@@ -1,4 +1,6 @@
 /** A study as a page of docs/studies: the question, its command, the answer, and every figure that is drawn. */
+
+import { paragraph } from '../../explain/text/paragraph.ts';
 import { figureText, type Results, type SweepRow } from '../sweep/index.ts';
 import type { Study } from './study.ts';
 
@@ -18,10 +20,11 @@ export function studyMarkdown(study: Study, { header, rows }: Results, answer: r
     '```',
     `npx hca ask ${study.name}`,
     '```',
-    ...answer.map((sentence) => `- ${sentence}`),
+    ...answer.map((sentence) => paragraph(sentence, '- ')),
     '',
-    `\`${study.spec.workload}\` on \`${JSON.stringify(study.spec.machine ?? {})}\`; written by \`npm run studies\`, held to the model by`,
-    '`npx vitest run experiments/studies`.',
+    paragraph(
+      `\`${study.spec.workload}\` on \`${JSON.stringify(study.spec.machine ?? {})}\`; written by \`npm run studies\`, held to the model by \`npx vitest run experiments/studies\`.`,
+    ),
     '',
     line(head),
     line(head.map(() => '---')),

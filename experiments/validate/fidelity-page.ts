@@ -2,6 +2,7 @@
  * docs/reference/fidelity.md: what holds, what is missed by how much, and which mechanism is suspected. Made of the measurements and of
  * the figures that a run gave, so that the page cannot say anything else.
  */
+import { paragraph } from '../../explain/text/paragraph.ts';
 import { isRun, notRunKinds } from './family.ts';
 import { fittedParameters } from './fitted.ts';
 import type { Measurement } from './measurements.ts';
@@ -44,30 +45,34 @@ const staleText = (ids: readonly string[]): string[] =>
   ids.length === 0
     ? []
     : [
-        `Of ${ids.length} rows there is no figure of these profiles yet, and they count as missed: ${rangesText(ids)}.`,
+        paragraph(
+          `${ids.length} rows have no figure of these profiles yet and count as missed: ${rangesText(ids)}.`,
+        ),
         '',
       ];
 
-const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResult): string => `# Fidelity
-
-How far the model can be trusted: what others measured on real hardware ([the measurements](../../reference/measurements.md)) beside what it
-gives for the same workload. Of ${rows} rows ${holds + misses + failed} are run, and **${shareText(share)} of these are within tolerance** (${holds}); ${misses + failed} are missed, ${notRun}
-are not run. Tolerances are those of the measurements' page: ${Object.values(tolerances)
-  .map(({ name }) => name)
-  .join(', ')}.
-
-\`npx hca validate\` runs all rows, \`npx hca validate --rows D-030,C-074..C-083\` some, \`npx hca validate --list\` says what is run how. This page
-is made by \`npm run docs\` of the figures in \`docs/reference/fidelity.json\`, which runs of all rows gave (\`npx hca validate --json validate.json\`, then
-\`npx node build/pages/fidelity.ts validate.json\`).
-
-Profiles: group A, F and I \`connectx3-qdr-fitted\`, C to E \`connectx3-fdr-fitted\`, H \`connectx2-gen2\` and, by RoCE, \`connectx2-10gbe\`, J \`connectx5-100gbe\`. The fitted ones
-are one set of card parameters; the default \`connectx3-qdr\` is the same card without them. Of a source's own are: the switch and the core clock of
-the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128
-bytes together (D-073); the times of group I's measuring device. Where many machines ask one, a machine stands for them that has a faster slot and a
-requester without intervals of its own. No parameter is set for a row, but the number of cores, the size of memory
-and, of H-264, frames that hold packets of the MTU that it names. By RoCE there are these five rows: of a ConnectX-3 on Ethernet none is known, so that rates and latencies
-of \`connectx3-pro-40gbe\` rest on the card's InfiniBand rows and on the bytes of frames.
-`;
+const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResult): string => {
+  const toleranceNames = Object.values(tolerances).map(({ name }) => name);
+  return [
+    '# Fidelity',
+    paragraph(
+      `How far the model can be trusted: [measurements of real hardware](../../reference/measurements.md) next to the model's figures for the same workload. Of ${rows} rows ${holds + misses + failed} are run, and **${shareText(share)} of these are within tolerance** (${holds}); ${misses + failed} are missed, ${notRun} are not run. The tolerances are those of the measurements' page: ${toleranceNames.join(', ')}.`,
+    ),
+    paragraph(
+      '`npx hca validate` runs all rows, `npx hca validate --rows D-030,C-074..C-083` some of them, and `npx hca validate --list` lists how each is run. `npm run docs` makes this page of the figures in `docs/reference/fidelity.json`. They come from a run of all rows (`npx hca validate --json validate.json`, then `npx node build/pages/fidelity.ts validate.json`).',
+    ),
+    paragraph(
+      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, C to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them.',
+    ),
+    paragraph(
+      "Some parameters belong to a source: the switch and the core clock of the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128 bytes together (D-073); the times of group I's measuring device. If many machines send to one, a single machine represents them, with a faster slot and a requester without intervals of its own. No parameter is set for a row, except the number of cores, the size of memory and, for H-264, frames that hold packets of the MTU that it names.",
+    ),
+    paragraph(
+      'Only five rows are by RoCE. No measurement of a ConnectX-3 on Ethernet is known, so the rates and latencies of `connectx3-pro-40gbe` rest on the rows of the card on InfiniBand and on the bytes of frames.',
+    ),
+    '',
+  ].join('\n\n');
+};
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
@@ -84,8 +89,9 @@ function signatureTable(rows: readonly Measurement[], figures: SimulatedFigures)
 
 function fittedText(): string {
   const fitted = fittedParameters();
-  const head = `${fitted.length} parameters, each of a mechanism; the rest of the rows is predicted. Everything else is a standard's, a source's own statement
-(post_send, system calls and registration among them) or an estimate that no row was used for (\`npx hca profiles\`).`;
+  const head = paragraph(
+    `${fitted.length} parameters are fitted, each of one mechanism; the other rows are predictions. Every other parameter comes from a standard, from a statement of a source (post_send, system calls and registration among them) or is an estimate for which no row was used (\`npx hca profiles\`).`,
+  );
   const rows = fitted.map(({ of, name, value, rows: from }) => [of, `\`${name}\``, value, from]);
   return `${head}\n\n${table(['of', 'parameter', 'value', 'fitted to'], rows)}`;
 }
