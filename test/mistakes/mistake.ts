@@ -1,6 +1,6 @@
 /** A defect put into the model on purpose, to see whether the stories of `hca torture` find it. */
 export interface Mistake {
-  /** Short and unique: names the mistake on the command line and in the table of docs/how-to/torture.md. */
+  /** Short and unique: names the mistake on the command line and in the table of bench/notes/torture.md. */
   readonly name: string;
   /** What is wrong then, in one sentence. */
   readonly what: string;

@@ -1,6 +1,6 @@
 /**
  * `npm run mistakes`: tests the tester. Each seeded mistake is put into a copy of the source, alone, and `hca torture` has
- * to find it. Prints one line for each, and at the end the table for docs/how-to/torture.md.
+ * to find it. Prints one line for each, and at the end the table for bench/notes/torture.md.
  */
 import { writeFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
