@@ -1,9 +1,18 @@
 /** README and pages name only commands, options, files and pages that there are. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import { anchorOf } from '../build/site/anchor.ts';
 import { hca, hcaWithin } from '../cli/testing/in-process.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -71,6 +80,22 @@ function missingFilesIn(text: string, folder: string): string[] {
   ];
 }
 
+/** Anchors of a page's headings, blocks of code left out. */
+const anchorsIn = (text: string): ReadonlySet<string> =>
+  new Set(
+    [...text.replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+      anchorOf(heading!),
+    ),
+  );
+
+function missingSectionsIn(text: string, page: string): string[] {
+  const links = [...text.matchAll(/\]\(([^)#:\s]*\.md)?#([^)]+)\)/g)];
+  return links.flatMap(([, target, anchor]) => {
+    const known = anchorsIn(target === undefined ? text : textOf(join(dirname(page), target)));
+    return known.has(anchor!) ? [] : [`${target ?? ''}#${anchor}`];
+  });
+}
+
 function missingTestsIn(text: string): string[] {
   const named = [...text.matchAll(/vitest run ([^`\n]*)/g)].flatMap(([, rest]) =>
     rest!.split(' -')[0]!.split(/\s+/),
@@ -98,6 +123,16 @@ describe('every page', () => {
     expect(missingFilesIn('[a](nowhere.md) [b](../README.md) `nothing.ts` `machine.ts`', 'docs')).toEqual([
       'nowhere.md',
       'nothing.ts',
+    ]);
+  });
+
+  it('links to sections that exist', () => {
+    const missing = pages.flatMap((page) =>
+      missingSectionsIn(textOf(page), page).map((link) => `${page}: ${link}`),
+    );
+    expect(missing).toEqual([]);
+    expect(missingSectionsIn('[a](#first) [b](#b) [c](README.md#as-a-library)\n## First', 'x.md')).toEqual([
+      '#b',
     ]);
   });
 
@@ -144,6 +179,7 @@ function shownIn(page: string, text: string): Shown[] {
   });
 }
 
+mkdirSync(join(root, 'dist'), { recursive: true });
 const folder = mkdtempSync(join(root, 'dist', 'docs-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
