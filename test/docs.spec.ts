@@ -136,6 +136,13 @@ describe('every page', () => {
     ]);
   });
 
+  it('of docs/ is in the list of docs/README.md, by its kind', () => {
+    const list = textOf('docs/README.md');
+    const listed = pages.filter((page) => /^docs\/(?:tutorial|how-to|reference|explanation)\//.test(page));
+    expect(listed.length).toBeGreaterThan(25);
+    expect(listed.filter((page) => !list.includes(`](${page.slice('docs/'.length)})`))).toEqual([]);
+  });
+
   it('names tests that there are', () => {
     expect(pages.flatMap((page) => missingTestsIn(textOf(page)).map((what) => `${page}: ${what}`))).toEqual(
       [],

@@ -24,14 +24,28 @@ function titleOf(page: string): string {
 const linkOf = (page: string): string =>
   `/${page.replace(/(^|\/)README\.md$/, '$1').replace(/\.md$/, '.html')}`;
 
+/** The sections of docs/README.md, each with the pages that it lists, in its order and by its names. */
+function documentationGroups(): DefaultTheme.SidebarItem[] {
+  const [, ...sections] = readFileSync(join(root, 'docs/README.md'), 'utf8').split(/^## /m);
+  return sections.map((section) => {
+    const [, text = ''] = /^([^:\n]*)/.exec(section)!;
+    const items = [...section.matchAll(/^- \[([^\]]*)\]\(([^)]*)\)/gm)];
+    return {
+      text,
+      collapsed: false,
+      items: items.map(([, name, page]) => ({ text: name!, link: linkOf(`docs/${page}`) })),
+    };
+  });
+}
+
 /** The pages of a folder, the folder's own README first. */
-function groupOf(text: string, folder: string, collapsed: boolean): DefaultTheme.SidebarItem {
+function groupOf(text: string, folder: string): DefaultTheme.SidebarItem {
   const below = pages.filter((page) => page.startsWith(`${folder}/`));
   const readmeFirst = (a: string, b: string): number =>
     Number(b.endsWith('/README.md')) - Number(a.endsWith('/README.md')) || a.localeCompare(b);
   return {
     text,
-    collapsed,
+    collapsed: true,
     items: below.toSorted(readmeFirst).map((page) => ({ text: titleOf(page), link: linkOf(page) })),
   };
 }
@@ -67,14 +81,11 @@ export const siteConfig = defineConfig({
       { text: 'Lab', link: `${labAddress}index.html`, target: '_self' },
     ],
     sidebar: [
-      groupOf('Tutorial', 'docs/tutorial', false),
-      groupOf('How to', 'docs/how-to', false),
-      groupOf('Reference', 'docs/reference', false),
-      groupOf('Explanation', 'docs/explanation', false),
-      groupOf('Questions of an architect', 'docs/studies', true),
-      groupOf('Decisions', 'docs/decisions', true),
-      groupOf('Sources of figures and formats', 'reference', true),
-      groupOf('Measured speed', 'bench/notes', true),
+      ...documentationGroups(),
+      groupOf('Questions of an architect', 'docs/studies'),
+      groupOf('Decisions', 'docs/decisions'),
+      groupOf('Sources of figures and formats', 'reference'),
+      groupOf('Measurements and attempts', 'bench/notes'),
       roomsGroup(),
     ],
     outline: [2, 3],
