@@ -68,14 +68,14 @@ export interface WireResult {
 /** @param isTroubleOnly leaves out lines of packets that passed as they should */
 export function wireResultOf(file: string, reading: CaptureReading, isTroubleOnly: boolean): WireResult {
   const { stream, feed, isWhole } = reading;
-  const told = reading.conversations();
-  const began = told.map(({ beganPs }) => beganPs);
+  const conversations = reading.conversations();
+  const began = conversations.map(({ beganPs }) => beganPs);
   const originPs = began.length === 0 ? undefined : began.reduce((least, at) => (at < least ? at : least));
   return {
     file,
     isWhole,
     ...(originPs === undefined ? {} : { beganPs: exact(originPs) }),
-    conversations: told.map((each) => conversationOf(each, originPs ?? 0n, isTroubleOnly)),
+    conversations: conversations.map((each) => conversationOf(each, originPs ?? 0n, isTroubleOnly)),
     frames: {
       count: stream.frameCount,
       repeated: feed.repeatedCount,
