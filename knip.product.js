@@ -5,7 +5,7 @@
 import whole from './knip.json' with { type: 'json' };
 
 const helpers = ['test/**/*.ts', '**/testing/**/*.ts', '**/testing*.ts', '**/*-bench.ts', '**/toy-*.ts'];
-const runners = ['build/*.{ts,js}', 'build/pages/*.ts', 'build/site/*.ts'];
+const runners = ['build/*.{ts,js}', 'build/pages/*.ts', 'build/site/**/*.ts'];
 
 export default {
   entry: [...whole.entry, ...runners, ...helpers],
