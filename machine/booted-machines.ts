@@ -12,7 +12,8 @@
 import { type ObjectImage, seesPrivateFields } from '../base/index.ts';
 import { RunError } from '../sim/index.ts';
 import { Machine, type MachineOptions } from './machine.ts';
-import { canonicalJson, configurationOf, type MachineConfig } from './profile/index.ts';
+import { configuredOf } from './machine-hash.ts';
+import { canonicalJson, type MachineConfig } from './profile/index.ts';
 import type { ProgramOptions } from './program.ts';
 
 /** A machine with its programs loaded, for one run. Disposing of it gives it back. */
@@ -122,7 +123,7 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
   ): Promise<Kind> {
     const machineKey = canonicalJson(options);
     const known = [...this.#kinds.values()].find(({ key }) => key.startsWith(`${machineKey}\n`));
-    const config = known?.config ?? configurationOf(configured(options));
+    const config = known?.config ?? configuredOf(options).config;
     const slots = programsOf(config).map(({ node, name, core, process }) => ({ node, name, core, process }));
     const key = `${machineKey}\n${canonicalJson(slots)}`;
     const kind = this.#kinds.get(key) ?? {
@@ -221,17 +222,3 @@ const canBeImaged = (options: MachineOptions): boolean =>
   seesPrivateFields() &&
   (options.partition ?? 'single') === 'single' &&
   Object.entries(options).every(([name, value]) => value === undefined || imaged.has(name));
-
-const configured = ({
-  profile,
-  set,
-  seed,
-  nodes,
-}: MachineOptions): Parameters<typeof configurationOf>[0] => ({
-  ...(profile === undefined ? {} : { profile }),
-  set: {
-    ...set,
-    ...(seed === undefined ? {} : { 'machine.seed': seed }),
-    ...(nodes === undefined ? {} : { 'machine.nodeCount': nodes }),
-  },
-});

@@ -1,22 +1,50 @@
 /** What the options of a machine that is not made yet come to, and its hash: equal exactly when parameters, seed and faults are. */
+import { ConfigurationError } from '../base/index.ts';
 import { checkedFaults, faultText } from './faults/index.ts';
 import type { MachineOptions } from './machine.ts';
-import { configHashOf, configurationOf, type MachineConfig } from './profile/index.ts';
+import { configHashOf, configurationOf, type MachineConfig, type ParameterValue } from './profile/index.ts';
+import { checkedTopology, declaredOf, pairsOf, type Topology } from './topology/index.ts';
 
-/** Every parameter, the seed among them, and each fault as the option that says it. */
-export function effectiveOf({ profile, set = {}, seed, faults = [] }: MachineOptions): {
+/** The machine that options describe: every parameter, and what joins the hosts. */
+export interface ConfiguredMachine {
   readonly config: MachineConfig;
-  readonly faults: readonly string[];
-} {
-  const config = configurationOf({
-    ...(profile === undefined ? {} : { profile }),
-    set: { ...set, ...(seed === undefined ? {} : { 'machine.seed': seed }) },
-  });
-  return { config, faults: checkedFaults(faults, config.machine.nodeCount).map(faultText) };
+  readonly topology: Topology;
 }
 
-/** Hash of the effective configuration of these options: parameters, seed, and faults. */
+/**
+ * Every parameter, the seed and the number of hosts among them, and the topology: the default one where the options declare none.
+ * @throws ConfigurationError naming what is wrong with them
+ */
+export function configuredOf({ profile, set, seed, nodes, topology }: MachineOptions): ConfiguredMachine {
+  const declared = topology === undefined ? undefined : checkedTopology(topology);
+  const values: Record<string, ParameterValue> = { ...set };
+  if (seed !== undefined) values['machine.seed'] = seed;
+  if (nodes !== undefined) values['machine.nodeCount'] = nodes;
+  if (declared !== undefined)
+    values['machine.nodeCount'] = hostCountOf(declared, values['machine.nodeCount']);
+  const config = configurationOf({ ...(profile === undefined ? {} : { profile }), set: values });
+  return { config, topology: declared ?? pairsOf(config.machine.nodeCount) };
+}
+
+/** @throws ConfigurationError if a number of hosts was given that the topology contradicts */
+function hostCountOf({ nodes }: Topology, given: ParameterValue | undefined): number {
+  if (given === undefined || given === nodes.length) return nodes.length;
+  throw new ConfigurationError('machine.nodeCount', given, `${nodes.length}, the hosts of the topology`);
+}
+
+/** Every parameter, the seed among them, each fault as the option that says it, and the topology if it is not the default. */
+export function effectiveOf(options: MachineOptions): {
+  readonly config: MachineConfig;
+  readonly faults: readonly string[];
+  readonly topology: Topology | undefined;
+} {
+  const { config, topology } = configuredOf(options);
+  const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount).map(faultText);
+  return { config, faults, topology: declaredOf(topology) };
+}
+
+/** Hash of the effective configuration of these options: parameters, seed, faults, and topology. */
 export function machineHashOf(options: MachineOptions): string {
-  const { config, faults } = effectiveOf(options);
-  return configHashOf(config, faults);
+  const { config, faults, topology } = effectiveOf(options);
+  return configHashOf(config, faults, topology);
 }

@@ -34,6 +34,7 @@ import type { Evidence } from './evidence/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
 import { checkOptions, type OptionKind, optionKinds } from './known-options.ts';
+import { configuredOf } from './machine-hash.ts';
 import type { Held } from './node/held.ts';
 import { jsonCopy } from './node/json-value.ts';
 import type { LinkPackets } from './node/packet-log.ts';
@@ -46,7 +47,7 @@ import { checkedPartition, type Partition } from './partition/placement.ts';
 import { loadProgram } from './partition/program-module.ts';
 import { WorkerParts } from './partition/workers.ts';
 import { adapterName, hostName, type MachinePlan, planMachine, type Watch, watches } from './plan.ts';
-import { configHashOf, configurationOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
+import { configHashOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
 import {
   addressOf,
   type JsonValue,
@@ -63,6 +64,7 @@ import type { Report } from './report/schema.ts';
 import { type RunFacts, runFactsOf } from './run-facts.ts';
 import { type RunSignal, underSignal } from './run-signal.ts';
 import { type DroppedRecords, mergedTimeline, type Timeline } from './timeline/index.ts';
+import { declaredOf, type Topology, type TopologyEntry } from './topology/index.ts';
 
 export interface MachineOptions {
   /** Name of a profile or a JSON file; default `connectx3-qdr`. */
@@ -75,6 +77,8 @@ export interface MachineOptions {
   readonly seed?: number;
   /** Number of hosts: `machine.nodeCount`. */
   readonly nodes?: number;
+  /** Hosts and the cables between them; default pairs: host 0 is cabled to host 1, 2 to 3. */
+  readonly topology?: TopologyEntry;
   /** Faults to inject; docs/how-to/faults.md lists them. */
   readonly faults?: FaultPlan;
   /** Reorders what one instant leaves unordered under this seed: the report must not change. */
@@ -142,6 +146,7 @@ const machineOptions: Readonly<Record<keyof MachineOptions, OptionKind>> = {
   partition: text,
   seed: whole,
   nodes: whole,
+  topology: object,
   faults: list,
   shuffleSeed: natural,
   shortcuts: flag,
@@ -186,6 +191,8 @@ function checkAttribution({ watch }: MachineOptions, { machine }: MachineConfig)
 
 export class Machine implements AsyncDisposable {
   readonly config: MachineConfig;
+  /** Hosts, and the cables between their adapters. */
+  readonly topology: Topology;
   readonly configHash: string;
   readonly partition: Partition;
   readonly #plan: MachinePlan;
@@ -206,7 +213,8 @@ export class Machine implements AsyncDisposable {
   ) {
     this.#plan = plan;
     this.config = plan.config;
-    this.configHash = configHashOf(plan.config, plan.faults.map(faultText));
+    this.topology = plan.topology;
+    this.configHash = configHashOf(plan.config, plan.faults.map(faultText), declaredOf(plan.topology));
     this.partition = partition;
     if (plan.control === undefined) {
       this.#local = new MachinePart(plan, 0);
@@ -226,11 +234,7 @@ export class Machine implements AsyncDisposable {
    */
   static async create(options: MachineOptions = {}): Promise<Machine> {
     checkOptions('machine', options, machineOptions);
-    const set: Record<string, number | string | boolean> = { ...options.set };
-    if (options.seed !== undefined) set['machine.seed'] = options.seed;
-    if (options.nodes !== undefined) set['machine.nodeCount'] = options.nodes;
-    const profile = options.profile === undefined ? {} : { profile: options.profile };
-    const config = configurationOf({ ...profile, set });
+    const { config, topology } = configuredOf(options);
     const partition = checkedPartition(options.partition ?? 'single');
     if (options.watch !== undefined && !watches.includes(options.watch))
       throw new ConfigurationError('watch', options.watch, `one of ${watches.join(', ')}`);
@@ -240,6 +244,7 @@ export class Machine implements AsyncDisposable {
     const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
     const plan = planMachine({
       config,
+      topology,
       faults,
       partition,
       shuffleSeed: options.shuffleSeed,
@@ -548,7 +553,7 @@ export class Machine implements AsyncDisposable {
         const device = devices.find(([of]) => of === node)?.[1];
         return device === undefined ? [] : [{ node, processor, device }];
       });
-    return joinCosts(nodes);
+    return joinCosts(nodes, this.topology);
   }
 
   /** What the blocks of each node hold now, by name: as much as when the machine was built, once all software is gone. */
@@ -594,7 +599,8 @@ export class Machine implements AsyncDisposable {
   /** What was recorded of all parts so far, by time, then process; empty unless the analysis asks for a timeline. */
   async timeline(): Promise<Timeline> {
     this.#checkIdle('read the timeline');
-    return mergedTimeline((await Promise.all(this.#ports.map((port) => port.observations()))).flat());
+    const parts = await Promise.all(this.#ports.map((port) => port.observations()));
+    return mergedTimeline(parts.flat(), this.topology);
   }
 
   /** Evidence of why requests failed or never ended so far; empty unless the analysis asks for it. */
@@ -604,6 +610,7 @@ export class Machine implements AsyncDisposable {
     const byNode = (left: { readonly node: number }, right: { readonly node: number }): number =>
       left.node - right.node;
     return {
+      topology: this.topology,
       devices: parts.flatMap(({ devices }) => devices).toSorted(byNode),
       hosts: parts.flatMap(({ hosts }) => hosts).toSorted(byNode),
     };

@@ -1,6 +1,7 @@
 /**
  * The plan of a machine: plain data (and shared memory) from which every thread builds the logical processes that are
- * placed in it. Whatever the placement, the parts and their channels are the same.
+ * placed in it. Whatever the placement, the parts and their channels are the same. The topology has the hosts and the cables
+ * between their adapters; the default is pairs:
  *
  *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1      (or nic0, nic1: `machine.adapter`)
  *       └────────────── exchange ──────────────────┘
@@ -14,6 +15,7 @@ import type { Fault } from './faults/index.ts';
 import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
+import { pairsOf, peersOf, type Topology } from './topology/index.ts';
 
 /** `races`: programs that touch buffers which are the device's; `accesses`: the device where nothing was given to it. */
 export const watches = ['races', 'accesses'] as const;
@@ -21,6 +23,8 @@ export type Watch = (typeof watches)[number];
 
 export interface MachinePlan {
   readonly config: MachineConfig;
+  /** Hosts, and the cables between their adapters. */
+  readonly topology: Topology;
   readonly faults: readonly Fault[];
   /** Names of the logical processes of each thread. */
   readonly placement: readonly (readonly string[])[];
@@ -52,7 +56,10 @@ export interface MachinePlan {
 }
 
 /** What an HCA is built from: the slice of a plan that is the same whatever its host is. */
-export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'> & {
+export type HcaPlan = Pick<
+  MachinePlan,
+  'config' | 'topology' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'
+> & {
   /** Left out where no host notes when it posted. */
   readonly operationTimes?: readonly OperationTimesMemory[];
   /** Left out: false. */
@@ -76,13 +83,12 @@ export const nicName = (node: number): string => `nic${node}`;
 /** Name of the logical process of what is in a host's slot. */
 export const adapterName = ({ machine }: MachineConfig, node: number): string => `${machine.adapter}${node}`;
 
-/** The node at the other end of the cable. */
-export const peerOf = (node: number): number => node ^ 1;
-
 export const channelKey = (from: string, to: string): string => `${from}>${to}`;
 
 export interface PlanChoice {
   readonly config: MachineConfig;
+  /** Left out: the default one of the configuration's hosts. */
+  readonly topology?: Topology | undefined;
   readonly faults: readonly Fault[];
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
@@ -102,7 +108,8 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   checkLinkLayer(choice.config);
   const { config, faults, partition, shuffleSeed, analysis, watch } = choice;
   const { nodeCount } = config.machine;
-  const placement = placementOf(partition, nodeCount, config.machine.adapter);
+  const topology = choice.topology ?? pairsOf(nodeCount);
+  const placement = placementOf(partition, topology, config.machine.adapter);
   const channels: Record<string, SharedArrayBuffer> = {};
   const add = (from: string, to: string, bytes: number): void => {
     channels[channelKey(from, to)] = new SharedArrayBuffer(bytes);
@@ -111,7 +118,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     const adapter = adapterName(config, node);
     add(hostName(node), adapter, bytesToDevice(config));
     add(adapter, hostName(node), bytesToHost(config));
-    add(adapter, adapterName(config, peerOf(node)), cableBytes(config));
+    for (const peer of peersOf(topology, node)) add(adapter, adapterName(config, peer), cableBytes(config));
     for (let other = 0; other < nodeCount; other++)
       if (other !== node) add(hostName(node), hostName(other), exchangeBytes(config));
   }
@@ -120,6 +127,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   const operationTimes = Array.from({ length: nodeCount }, operationTimesMemory);
   return {
     config,
+    topology,
     faults,
     placement,
     channels,

@@ -23,6 +23,8 @@ export interface ProgramContext {
   readonly name: string;
   /** Number of the host, from 0. */
   readonly node: number;
+  /** Hosts at the other ends of this host's cables, ascending. */
+  readonly peers: readonly number[];
   readonly host: Host;
   /** Every parameter of the machine. */
   readonly configuration: MachineConfig;

@@ -120,7 +120,7 @@ export async function explanationOf(
       `a request with at most ${dropped[0]!.kept} events on a side`,
     );
   // Operations that began before this one are known for others.
-  const whole = mergedTimeline([...known.parts, ...meanwhile.parts]);
+  const whole = mergedTimeline([...known.parts, ...meanwhile.parts], known.topology);
   return { ...explained(whole, operationOf(whole, ordinal)!)!, report };
 }
 

@@ -166,11 +166,11 @@ class FrameLine {
 
   /** Puts a frame to the beginning of the packet buffer, which is free: one frame is under way at a time. */
   async #sendFrame({ kind, number, lengthBytes }: Header, address = 0): Promise<void> {
-    const { node, nic } = this.#program;
+    const { node, peers, nic } = this.#program;
     const header = new Uint8Array(headerBytes);
     header.set(
       ethernetHeader.encode({
-        destination: Uint8Array.from(macAddressOf(node ^ 1)),
+        destination: Uint8Array.from(macAddressOf(peers[0]!)),
         source: Uint8Array.from(macAddressOf(node)),
         type: etherType,
       }),

@@ -22,15 +22,15 @@ export async function socketSide(program: ProgramContext): Promise<CompareSide> 
   };
 }
 
-/** Host 1 listens, host 0 connects. Messages leave at once, however small (TCP_NODELAY). */
+/** Host 0 connects, its peer listens. Messages leave at once, however small (TCP_NODELAY). */
 async function connected(program: ProgramContext): Promise<number> {
-  const { cpu, node } = program;
+  const { cpu, node, peers } = program;
   const sockets = program.sockets!;
   const fd = await sockets.socket(cpu);
   await sockets.setsockopt(cpu, fd, 'TCP_NODELAY', 1);
   if (node === 0) {
     await barrier(program, 'listening');
-    await sockets.connect(cpu, fd, { address: addressOf(1), port });
+    await sockets.connect(cpu, fd, { address: addressOf(peers[0]!), port });
     return fd;
   }
   await sockets.bind(cpu, fd, { address: 0, port });

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { programUrl } from '../../experiments/runs/program-url.ts';
 import { Machine } from '../../machine/machine.ts';
 import { Timeline, type TimelineRecord, timelineKinds } from '../../machine/timeline/index.ts';
+import { pairsOf } from '../../machine/topology/index.ts';
 import { operationFlows } from './flows.ts';
 import { perfettoChunks } from './perfetto/export.ts';
 import { vcdOf } from './vcd.ts';
@@ -290,7 +291,7 @@ describe('a value change dump', () => {
   });
 
   it('of nothing has no signal', () => {
-    const { signalCount, changeCount } = vcdOf(new Timeline([]), clocks);
+    const { signalCount, changeCount } = vcdOf(new Timeline([], pairsOf(2)), clocks);
     expect([signalCount, changeCount]).toEqual([0, 0]);
   });
 });

@@ -4,6 +4,7 @@
  */
 
 import { flushedTrack, type Timeline, type TimelineRecord } from '../../machine/timeline/index.ts';
+import { directionsOf } from '../../machine/topology/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
 
 /** One operation of a node, as far as the timeline has it. */
@@ -99,7 +100,7 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
 /**
  * Requests go to the QP that the operation names; responses come back with its PSNs. What was begun last of what fits is meant: an
  * unreliable request is over when it leaves, and a packet may come once more when its request has ended. QPs of several hosts have the
- * same numbers, and no packet says where it comes from: a request is rather of the other host of a pair than of a third, and of the own
+ * same numbers, and no packet says where it comes from: a request is rather of a host at the other end of a link than of a third, and of the own
  * port last.
  */
 function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
@@ -109,6 +110,9 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     readonly firstPsn: number;
     readonly psnCount: number;
   }
+  const links = directionsOf(timeline.topology);
+  const isPeer = (here: number, sender: number): boolean =>
+    sender !== here && links.some(({ from, to }) => from.node === sender && to.node === here);
   const spans = new Map<string, Span[]>();
   const add = (key: string, span: Span): void => void listIn(spans, key).push(span);
   for (const flow of flows)
@@ -133,7 +137,7 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
       ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
     );
     const best =
-      found.find(({ flow }) => flow.node === (here ^ 1)) ??
+      found.find(({ flow }) => isPeer(here, flow.node)) ??
       found.find(({ flow }) => flow.node !== here) ??
       found[0];
     best?.flow.records.push(index);

@@ -17,6 +17,7 @@ import {
   type TimelineRecord,
   translationsOf,
 } from '../../machine/timeline/index.ts';
+import { peersOf, type Topology } from '../../machine/topology/index.ts';
 import { frameProtocols, opcodeRow } from '../../wire/index.ts';
 
 /** A step on the way back from a completion to its cause. */
@@ -92,18 +93,36 @@ const qpRightNames = ['remote read', 'remote write', 'atomic'];
 const qpRightsText = (rights: number): string =>
   qpRightNames.filter((_, bit) => ((rights >> bit) & 1) === 1).join(', ') || 'none';
 
+/** All records of a run, and the hosts and cables that it ran on. */
+interface Run {
+  readonly records: readonly TimelineRecord[];
+  readonly topology: Topology;
+}
+
+const runOf = (timeline: Timeline): Run => ({
+  records: [...timeline.records()],
+  topology: timeline.topology,
+});
+
 /** The records ahead of one, looked through backwards: a failure's cause is near, and runs have many of both. */
 class Earlier {
   readonly records: readonly TimelineRecord[];
+  readonly #run: Run;
   readonly #end: number;
 
-  constructor(records: readonly TimelineRecord[], end: number) {
-    this.records = records;
+  constructor(run: Run, end: number) {
+    this.records = run.records;
+    this.#run = run;
     this.#end = end;
   }
 
   until(end: number): Earlier {
-    return new Earlier(this.records, end);
+    return new Earlier(this.#run, end);
+  }
+
+  /** Whether a host receives what another one sends over a cable. */
+  arePeers(node: number, other: number): boolean {
+    return node !== other && peersOf(this.#run.topology, node).includes(other);
   }
 
   findLastIndex(isIt: (record: TimelineRecord) => boolean): number {
@@ -123,17 +142,17 @@ class Earlier {
 
 /** All failures of a run, in the order of time. @param timeline with the categories operations, packets and checks */
 export function failuresOf(timeline: Timeline, postedAt: PostedAt): readonly Failure[] {
-  const records = [...timeline.records()];
-  return records.flatMap((record, place) =>
-    record.kind === 'errorCompletion' ? [failureOf(records, place, postedAt)] : [],
+  const run = runOf(timeline);
+  return run.records.flatMap((record, place) =>
+    record.kind === 'errorCompletion' ? [failureOf(run, place, postedAt)] : [],
   );
 }
 
-function failureOf(records: readonly TimelineRecord[], place: number, postedAt: PostedAt): Failure {
-  const record = records[place]!;
+function failureOf(run: Run, place: number, postedAt: PostedAt): Failure {
+  const record = run.records[place]!;
   const [qpn = 0, wqeCounter = 0, syndrome = 0, isSend = 0] = record.values;
   const node = nodeOf(record);
-  const posted = isSend === 1 ? postOf(records, place, node, qpn, wqeCounter) : undefined;
+  const posted = isSend === 1 ? postOf(run, place, node, qpn, wqeCounter) : undefined;
   const line = posted === undefined ? undefined : postedAt(node, posted.values[3]!);
   return {
     node,
@@ -149,19 +168,19 @@ function failureOf(records: readonly TimelineRecord[], place: number, postedAt: 
           ...(posted.values[3]! < 0 ? {} : { ordinal: posted.values[3]! }),
         }),
     ...(line === undefined ? {} : { postedAt: line }),
-    reasons: reasonsOf(records, place, posted),
+    reasons: reasonsOf(run, place, posted),
   };
 }
 
 /** The last post of this WQE ahead of its completion. */
 function postOf(
-  records: readonly TimelineRecord[],
+  run: Run,
   place: number,
   node: number,
   qpn: number,
   wqeCounter: number,
 ): TimelineRecord | undefined {
-  return new Earlier(records, place).findLast(
+  return new Earlier(run, place).findLast(
     (record) =>
       record.kind === 'posted' &&
       nodeOf(record) === node &&
@@ -170,15 +189,11 @@ function postOf(
   );
 }
 
-function reasonsOf(
-  records: readonly TimelineRecord[],
-  place: number,
-  posted: TimelineRecord | undefined,
-): readonly Reason[] {
-  const record = records[place]!;
+function reasonsOf(run: Run, place: number, posted: TimelineRecord | undefined): readonly Reason[] {
+  const record = run.records[place]!;
   const [qpn = 0, , syndrome = 0, isSend = 0] = record.values;
   const node = nodeOf(record);
-  const before = new Earlier(records, place);
+  const before = new Earlier(run, place);
   if (syndrome === CqeSyndrome.WR_FLUSH_ERR) return flushReasons(before, record);
   if (syndrome === CqeSyndrome.LOCAL_PROT_ERR) return accessReasons(before, node, qpn);
   if (syndrome === CqeSyndrome.LOCAL_LENGTH_ERR && isSend === 0)
@@ -289,7 +304,8 @@ function refusalOf(before: Earlier, node: number, qpn: number): number {
     if (at < 0) return -1;
     const refused = before.records[at]!;
     const isAnswered = lastNak > at && before.records[lastNak]!.values[2] === refused.values[3];
-    if (nodeOf(refused) === node ? lastNak < at : isAnswered) return at;
+    if (nodeOf(refused) === node && lastNak < at) return at;
+    if (before.arePeers(node, nodeOf(refused)) && isAnswered) return at;
     end = before.until(at);
   }
 }
@@ -444,7 +460,7 @@ function sentBy(
   node: number,
   qpn: number,
 ): { readonly out: readonly TimelineRecord[]; readonly whose: string } {
-  const out = packets.filter((packet) => packet.kind === 'packet' && nodeOf(packet) === (node ^ 1));
+  const out = packets.filter((packet) => packet.kind === 'packet' && before.arePeers(node, nodeOf(packet)));
   const peerQpn = peerQpnOf(before, out, node, qpn);
   return peerQpn === undefined
     ? { out, whose: ' of all its QPs' }
@@ -458,11 +474,13 @@ function peerQpnOf(
   node: number,
   qpn: number,
 ): number | undefined {
-  const ended = (at: number, place: number): TimelineRecord | undefined =>
+  const ended = (place: number, isAt: (host: number) => boolean): TimelineRecord | undefined =>
     before.findLast(
-      (record) => record.kind === 'operation' && nodeOf(record) === at && record.values[place] === qpn,
+      (record) => record.kind === 'operation' && record.values[place] === qpn && isAt(nodeOf(record)),
     );
-  const named = ended(node, 0)?.values[7] ?? ended(node ^ 1, 7)?.values[0];
+  const ownRequest = ended(0, (host) => host === node);
+  const farRequest = ended(7, (host) => before.arePeers(node, host));
+  const named = ownRequest?.values[7] ?? farRequest?.values[0];
   if (named !== undefined) return named;
   const [first, ...others] = new Set(out.map(({ values }) => values[1]!));
   return others.length === 0 ? first : undefined;
@@ -504,7 +522,8 @@ function whatOf({ kind, values }: TimelineRecord): string {
 
 /** Signalled requests without a completion at the end of a run, with what is known of each. */
 export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly Unfinished[] {
-  const records = [...timeline.records()];
+  const run = runOf(timeline);
+  const { records } = run;
   const keyOf = (record: TimelineRecord): string =>
     `${nodeOf(record)} ${record.values[0]} ${record.values[1]}`;
   // A life begins at the instant of its post, and may stand ahead of it: so ends are counted first. Requests of one WQE end in order.
@@ -518,19 +537,20 @@ export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly U
     // Frames of the kernel are nothing that a program waits for.
     if (record.kind !== 'posted' || record.values[2] === frameOperation) return [];
     const left = ends.get(keyOf(record)) ?? 0;
-    if (left === 0) return [unfinished(records, place, postedAt)];
+    if (left === 0) return [unfinished(run, place, postedAt)];
     ends.set(keyOf(record), left - 1);
     return [];
   });
 }
 
-function unfinished(records: readonly TimelineRecord[], place: number, postedAt: PostedAt): Unfinished {
+function unfinished(run: Run, place: number, postedAt: PostedAt): Unfinished {
+  const { records } = run;
   const record = records[place]!;
   const since = records.slice(place);
   const [qpn = 0, wqeCounter = 0, opcode = 0, ordinal = 0] = record.values;
   const node = nodeOf(record);
   const line = postedAt(node, ordinal);
-  const { out, whose } = sentBy(new Earlier(records, records.length), since, node, qpn);
+  const { out, whose } = sentBy(new Earlier(run, records.length), since, node, qpn);
   const back = since.filter(
     (packet) => packet.kind === 'packet' && nodeOf(packet) === node && packet.values[1] === qpn,
   );

@@ -137,14 +137,14 @@ const wrongQpn: Rule<NoAnswer> = (symptom) => {
   const drop = scene.drops(target.node, ['packetUnknownQp'], (one) => one.destinationQpn === qp.remoteQpn);
   const count = drop?.count ?? 0;
   const startedPs = symptom.post?.atPs ?? qp.createdPs;
+  const meant = scene.intended(node, qp);
+  const isOwnAddress = target.node === node && meant !== undefined && meant.node !== node;
   if (peer === undefined)
     return {
-      cause:
-        target.node === node && scene.intended(node, qp)?.node === (node ^ 1) ? 'own-address' : 'wrong-qpn',
-      sentence:
-        target.node === node && scene.intended(node, qp)?.node === (node ^ 1)
-          ? `${qpName(node, qp.qpn)} sends to the address of its own port, where no QP ${hex(qp.remoteQpn)} exists: the port dropped ${counted(count, 'packet')} (packetUnknownQp)`
-          : `${qpName(node, qp.qpn)} sends to QP ${hex(qp.remoteQpn)}, which host ${target.node} does not have: its device dropped ${counted(count, 'packet')} (packetUnknownQp) and answered none`,
+      cause: isOwnAddress ? 'own-address' : 'wrong-qpn',
+      sentence: isOwnAddress
+        ? `${qpName(node, qp.qpn)} sends to the address of its own port, where no QP ${hex(qp.remoteQpn)} exists: the port dropped ${counted(count, 'packet')} (packetUnknownQp)`
+        : `${qpName(node, qp.qpn)} sends to QP ${hex(qp.remoteQpn)}, which host ${target.node} does not have: its device dropped ${counted(count, 'packet')} (packetUnknownQp) and answered none`,
       evidence: { destQpn: qp.remoteQpn, packetUnknownQp: count, timeouts: qp.timeouts },
       mendLine: connectLine(symptom),
       advice: meantText(symptom),

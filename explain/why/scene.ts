@@ -12,6 +12,7 @@ import type {
   QpStateName,
   RegionEvidence,
 } from '../../machine/evidence/index.ts';
+import { peersOf, type Topology } from '../../machine/topology/index.ts';
 
 /** A QP with its host. */
 export interface OnNode<T> {
@@ -29,10 +30,12 @@ export class Scene {
   readonly devices: readonly DeviceEvidence[];
   readonly hosts: readonly HostEvidence[];
   readonly faults: readonly FiredFault[];
+  readonly #topology: Topology;
 
-  constructor({ devices, hosts }: Evidence, faults: readonly FiredFault[] = []) {
+  constructor({ devices, hosts, topology }: Evidence, faults: readonly FiredFault[] = []) {
     this.devices = devices;
     this.hosts = hosts;
+    this.#topology = topology;
     this.faults = faults.filter(({ fired }) => fired > 0);
   }
 
@@ -44,9 +47,26 @@ export class Scene {
     return this.hosts.find((host) => host.node === node);
   }
 
+  /** Hosts at the other ends of a host's cables. */
+  peers(node: number): number[] {
+    return peersOf(this.#topology, node).filter((peer) => peer !== node);
+  }
+
+  /** The host at the other end of a host's cable; undefined where its port is open or has a loopback plug. */
+  farNode(node: number): number | undefined {
+    return this.peers(node)[0];
+  }
+
+  /** The host at the other end of the cable, if its software is simulated. */
+  farHost(node: number): HostEvidence | undefined {
+    const far = this.farNode(node);
+    return far === undefined ? undefined : this.host(far);
+  }
+
   /** The device at the other end of the cable. */
   farDevice(node: number): DeviceEvidence | undefined {
-    return this.device(node ^ 1);
+    const far = this.farNode(node);
+    return far === undefined ? undefined : this.device(far);
   }
 
   /** The life of a QP at an instant; the last one that began before it. */
@@ -64,7 +84,7 @@ export class Scene {
 
   /** The device that a connection's path leads to: that which has the address, over the cable or back to its own port. */
   target(node: number, { path }: QpEvidence): DeviceEvidence | undefined {
-    const near = [this.device(node), this.farDevice(node)];
+    const near = [node, ...this.peers(node)].map((each) => this.device(each));
     return near.find((device) => {
       if (device === undefined) return false;
       if (device.isEthernet) return path.gid !== undefined && device.port.gids.includes(path.gid);
@@ -83,7 +103,7 @@ export class Scene {
 
   /** QPs of either end of the cable that send to this one. */
   senders(node: number, qp: QpEvidence): OnNode<QpEvidence>[] {
-    return [node ^ 1, node].flatMap((from) =>
+    return [...this.peers(node), node].flatMap((from) =>
       (this.device(from)?.qps ?? []).flatMap((of) =>
         of !== qp && of.remoteQpn === qp.qpn && of.service === qp.service && of.service !== 'UD'
           ? [{ node: from, of }]

@@ -11,10 +11,9 @@ const isUnreliableConnection = ({ opcode }: DropEvidence): boolean => opcode >>>
 /** IBTA vol 1, 10.5.1: multicast packets name this QP. */
 const toGroup = ({ destinationQpn }: DropEvidence): boolean => destinationQpn === 0xff_ffff;
 
-/** The host of a datagram's sender: that at the other end of the cable, if it has such a QP. */
-function senderNode(scene: Scene, node: number, { sourceQpn }: DropEvidence): number {
-  return scene.qp(node ^ 1, sourceQpn) === undefined ? node : node ^ 1;
-}
+/** The host of a datagram's sender: one at the other end of a cable, if it has such a QP. */
+const senderNode = (scene: Scene, node: number, { sourceQpn }: DropEvidence): number =>
+  scene.peers(node).find((peer) => scene.qp(peer, sourceQpn) !== undefined) ?? node;
 
 const senderText = (scene: Scene, node: number, drop: DropEvidence): string =>
   drop.sourceQpn < 0 ? '' : ` of ${qpName(senderNode(scene, node, drop), drop.sourceQpn)}`;
@@ -133,14 +132,15 @@ export function datagramsLost(
 function tooLong(scene: Scene, node: number, qps: readonly QpEvidence[]): Explanation | undefined {
   const { port } = scene.device(node)!;
   const limit = Math.min(port.mtuBytes, scene.farDevice(node)?.port.mtuBytes ?? port.mtuBytes);
-  const posts = (scene.host(node ^ 1)?.posts ?? []).filter(
+  const far = scene.farHost(node);
+  const posts = (far?.posts ?? []).filter(
     ({ remoteQpn, bytes }) => qps.some(({ qpn }) => qpn === remoteQpn) && bytes > limit,
   );
   const [post] = posts;
-  if (post === undefined) return undefined;
+  if (far === undefined || post === undefined) return undefined;
   return {
     cause: 'ud-too-long',
-    sentence: `${counted(posts.length, 'datagram')} of ${qpName(node ^ 1, post.qpn)} had ${post.bytes} bytes, the ports carry ${limit}: a datagram is one packet`,
+    sentence: `${counted(posts.length, 'datagram')} of ${qpName(far.node, post.qpn)} had ${post.bytes} bytes, the ports carry ${limit}: a datagram is one packet`,
     evidence: { bytes: post.bytes, portMtu: limit, datagrams: posts.length },
     mendLine: post.line,
     advice: 'Send at most active_mtu bytes in a datagram (ibv_query_port).',
@@ -149,14 +149,15 @@ function tooLong(scene: Scene, node: number, qps: readonly QpEvidence[]): Explan
 
 /** The datagrams arrived at another QP. */
 function elsewhere(scene: Scene, node: number, qps: readonly QpEvidence[]): Explanation | undefined {
-  const posts = (scene.host(node ^ 1)?.posts ?? []).filter(
+  const far = scene.farHost(node);
+  const posts = (far?.posts ?? []).filter(
     ({ remoteQpn }) => remoteQpn !== undefined && !qps.some(({ qpn }) => qpn === remoteQpn),
   );
   const [post] = posts;
-  if (post === undefined || qps.some(({ received }) => received > 0)) return undefined;
+  if (far === undefined || post === undefined || qps.some(({ received }) => received > 0)) return undefined;
   return {
     cause: 'ud-qpn',
-    sentence: `${counted(posts.length, 'datagram')} of ${qpName(node ^ 1, post.qpn)} went to QP ${hex(post.remoteQpn!)}; the QP of host ${node} that waits is ${hex(qps[0]!.qpn)}`,
+    sentence: `${counted(posts.length, 'datagram')} of ${qpName(far.node, post.qpn)} went to QP ${hex(post.remoteQpn!)}; the QP of host ${node} that waits is ${hex(qps[0]!.qpn)}`,
     evidence: { remoteQpn: post.remoteQpn!, datagrams: posts.length },
     mendLine: post.line,
     advice: `Set wr.ud.remote_qpn to ${hex(qps[0]!.qpn)}.`,
@@ -223,5 +224,6 @@ export function refusedInSilence(
   const what = `A WRITE to ${qpName(node, qpn)}, which a UC QP drops without an answer,`;
   if (refusal.check === 'qpRight') return qpRightMissing(scene, node, refusal, what);
   const access = scene.device(node)?.accesses.findLast((one) => one.qpn === qpn && one.atPs <= atPs);
-  return access && accessExplained({ scene, node, access, what, askingNode: node ^ 1, side: 'remote' });
+  const askingNode = scene.farNode(node) ?? node;
+  return access && accessExplained({ scene, node, access, what, askingNode, side: 'remote' });
 }

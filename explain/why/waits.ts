@@ -352,15 +352,16 @@ const asyncEvents: Rule<Waiting> = (waiting) => {
 
 /** The waits of the programs of the other host. */
 function farText({ scene, node }: Waiting): string {
-  const waits = scene.host(node ^ 1)?.waits;
-  if (waits === undefined) return 'nothing more comes';
-  if (waits.length === 0) return `all programs of host ${node ^ 1} have ended`;
-  return waits.map((wait) => `host ${node ^ 1} waits in ${wait.text}`).join(', ');
+  const far = scene.farHost(node);
+  if (far === undefined) return 'nothing more comes';
+  if (far.waits.length === 0) return `all programs of host ${far.node} have ended`;
+  return far.waits.map((wait) => `host ${far.node} waits in ${wait.text}`).join(', ');
 }
 
 function nothingComes(waiting: Waiting): Explanation {
   const { scene, node, wait, cqns } = waiting;
-  const isMutual = (scene.host(node ^ 1)?.waits.length ?? 0) > 0;
+  const farWaits = scene.farHost(node)?.waits ?? [];
+  const isMutual = farWaits.length > 0;
   const qps = livingQps(waiting, (qp) => cqns.includes(qp.receiveCqn) || cqns.includes(qp.sendCqn));
   const received = qps.reduce((sum, qp) => sum + qp.received, 0);
   const evidence = { received, requestsUnderWay: 0 };
@@ -369,7 +370,7 @@ function nothingComes(waiting: Waiting): Explanation {
       cause: isMutual ? 'deadlock' : 'no-more-messages',
       sentence: `${waiter(waiting)}, and no request that could complete there is under way: ${counted(received, 'receive')} completed, ${farText(waiting)}`,
       evidence,
-      mendLine: isMutual ? scene.host(node ^ 1)?.waits[0]?.line : undefined,
+      mendLine: farWaits[0]?.line,
       advice: isMutual
         ? 'Both sides wait: one of them must send first.'
         : 'Fewer messages were sent than are expected: count both, or send an end mark.',

@@ -268,6 +268,7 @@ export class Emulation {
     );
     const host = peer?.host;
     return {
+      topology: this.plan.topology,
       devices: journals.map((journal) => journal.collect()),
       hosts: host?.journal === undefined ? [] : [host.journal.collect(host.host)],
     };

@@ -46,11 +46,12 @@ import {
   wireOf,
 } from '../../machine/index.ts';
 import { configHashOf, type MachineConfig } from '../../machine/profile/index.ts';
+import { directionsOf, type LinkDirectionEnds } from '../../machine/topology/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 import type { FrameSocketCounters } from '../slot/index.ts';
 import type { Defect } from './defect.ts';
 import type { PeerState } from './peer-host.ts';
-import { type Cabling, strangerNode } from './served-plan.ts';
+import { type Cabling, servedTopology, strangerNode } from './served-plan.ts';
 import type { NotModelled, SlotAccesses, SlotLedger } from './slot-ledger.ts';
 import type { StrangerPaceCounters } from './stranger-pace.ts';
 
@@ -250,10 +251,10 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
   const { defects, analyses, run } = parts;
   const peers = peer === undefined ? [] : [peer];
   const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
-  const far = (node: number): HcaLedger => hcas[cabling === 'cable' ? node ^ 1 : node]!;
+  const topology = servedTopology(cabling, slots.length);
+  // A port whose cable leads out of the machine has no HCA to compare with.
+  const links = peer?.nic === undefined ? directionsOf(topology) : [];
   const exact = new ExactFigures();
-  // A port without a plug has no peer to compare with.
-  const cabled = cabling === 'open' || stranger !== undefined || peer?.nic !== undefined ? [] : hcas;
   const ends = endsOf(slots[0]!.hca, farEndOf(peer, stranger));
   return {
     schema: serveReportSchema,
@@ -274,7 +275,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     ...(peer === undefined ? {} : { peer: peerOf(peer, exact) }),
     ...(stranger === undefined ? {} : { stranger: strangerOf(stranger) }),
     wire: [
-      ...cabled.map((hca) => wireOf(hca, far(hca.node))),
+      ...links.map(({ from, to }) => wireOf(hcas[from.node]!, hcas[to.node]!)),
       ...ends.map(([sender, receiver]) =>
         ethernetOf({ node: sender.node, ...sender.ethernet }, { node: receiver.node, ...receiver.ethernet }),
       ),
@@ -285,7 +286,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
       exact,
     ),
     // After a defect the cable's end is another than that which the socket has counted for.
-    checks: checksOf(slots, peer, cabled, far, ends, defects.length === 0 ? stranger : undefined),
+    checks: checksOf(slots, peer, links, ends, defects.length === 0 ? stranger : undefined),
     defects,
     analyses,
     run,
@@ -392,13 +393,17 @@ function interruptsOf({ hca, vectors }: SlotLedger): ServedInterruptRow[] {
 function checksOf(
   slots: readonly SlotLedger[],
   peer: PeerParts | undefined,
-  cabled: readonly HcaLedger[],
-  far: (node: number) => HcaLedger,
+  links: readonly LinkDirectionEnds[],
   ends: readonly (readonly [sender: CableEnd, receiver: CableEnd])[],
   stranger: StrangerParts | undefined,
 ): ServeChecks {
-  const host = peer && peerFailures(peer, far);
   const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
+  const host =
+    peer &&
+    peerFailures(
+      peer,
+      links.filter(({ from }) => from.node === peer.host.node).map(({ to }) => hcas[to.node]!),
+    );
   const checks = {
     ...(host === undefined ? {} : { cpu: checkOf(host.cpu) }),
     blocks: checkOf([...hcas.flatMap(blockFailures), ...(host?.blocks ?? [])]),
@@ -408,7 +413,7 @@ function checksOf(
     ]),
     interrupts: checkOf([...slots.flatMap(interruptFailures), ...(host?.interrupts ?? [])]),
     wire: checkOf([
-      ...cabled.flatMap((hca) => wireFailures(hca, far(hca.node))),
+      ...links.flatMap(({ from, to }) => wireFailures(hcas[from.node]!, hcas[to.node]!)),
       ...ends.flatMap(([sender, receiver]) => frameCableFailures(sender, receiver)),
       ...(stranger === undefined ? [] : socketFailures(stranger)),
       ...(peer?.nic === undefined ? [] : macFailures(peer.nic)),
@@ -422,8 +427,8 @@ function checksOf(
 }
 
 /** What does not balance in the simulated host; of an HCA, its blocks are among those of all. */
-function peerFailures({ host, hca, nic }: PeerParts, far: (node: number) => HcaLedger) {
-  if (hca !== undefined) return { ...hostFailures(host, hca, far(hca.node)), blocks: [] };
+function peerFailures({ host, hca, nic }: PeerParts, peers: readonly HcaLedger[]) {
+  if (hca !== undefined) return { ...hostFailures(host, hca, peers), blocks: [] };
   return nicHostFailures(host, nic!);
 }
 

@@ -19,6 +19,7 @@ import { peerNetworkLine, qemuOptionLines } from './qemu-options.ts';
 import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';
 import { type ServeOptions, serveOrderOf } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
+import { servedTopology } from './served-plan.ts';
 
 /** This module's own ending: workers are `.ts` in the repository and compiled in the package. */
 const workerUrl = new URL(
@@ -82,7 +83,7 @@ export class ServedMachine implements AsyncDisposable {
   readonly #hasEnded = Promise.withResolvers<ServeReport>();
   #observations: readonly ProcessObservations[] = [];
   #captureDrops: readonly DroppedRecords[] = [];
-  #evidence: Evidence = { devices: [], hosts: [] };
+  #evidence: Evidence;
   readonly #reports = new Map<number, PromiseWithResolvers<ServeReport>>();
   #ticketCount = 0;
   #wakeDescriptor = -1;
@@ -91,6 +92,8 @@ export class ServedMachine implements AsyncDisposable {
   constructor(sockets: readonly string[], start: ServeStart, listeners: ServeListeners) {
     this.sockets = sockets;
     this.#listeners = listeners;
+    const topology = servedTopology(start.order.cabling, start.order.sockets.length);
+    this.#evidence = { topology, devices: [], hosts: [] };
     this.#requests = new Int32Array(start.requestCount);
     this.ready = this.#isReady.promise;
     this.ended = this.#hasEnded.promise;
@@ -182,7 +185,7 @@ export class ServedMachine implements AsyncDisposable {
   /** What was recorded of all parts, once serving has ended; empty unless the analysis asks for a timeline. */
   async timeline(): Promise<Timeline> {
     await this.ended;
-    return mergedTimeline(this.#observations);
+    return mergedTimeline(this.#observations, this.#evidence.topology);
   }
 
   /** Evidence of why requests failed, once serving has ended; empty unless the analysis asks for it. */

@@ -25,6 +25,14 @@ import {
   planMachine,
 } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
+import {
+  hostsWith,
+  linkBetween,
+  pairsOf,
+  peerOf,
+  subnetOf,
+  type Topology,
+} from '../../machine/topology/index.ts';
 import { peerNode } from './peer-host.ts';
 
 /** What is in port 1 of each HCA. */
@@ -71,7 +79,8 @@ export function planServed(choice: ServedChoice): ServedPlan {
   const how = { shuffleSeed: undefined, shortcuts };
   const peer = hasPeer ? planPeer({ config, faults, ...how }) : undefined;
   const channels: Record<string, SharedArrayBuffer> = { ...peer?.channels };
-  const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, peer, ...how };
+  const topology = servedTopology(cabling, hcaCount);
+  const plan: ServedPlan = { config, topology, hcaCount, cabling, faults, channels, peer, ...how };
   const add = (from: string, to: string, bytes: number): void => {
     channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);
   };
@@ -141,14 +150,27 @@ export const exchangeChannelsOf = ({ channels }: ServedPlan) => ({
   outbound: channels[channelKey(hostName(0), hostName(peerNode))]!,
 });
 
+/**
+ * The links of the served HCAs: a cable joins two nodes, the second of which may be a simulated host; a loopback plug joins a port to
+ * itself. An open port, and one whose cable leads to a socket, has no link in this machine.
+ */
+export function servedTopology(cabling: Cabling, hcaCount: number): Topology {
+  if (cabling === 'cable') return pairsOf(2);
+  const own = Array.from({ length: hcaCount }, (_, node) => linkBetween(node, node));
+  return hostsWith(hcaCount, cabling === 'loopback' ? own : []);
+}
+
 /** The peers at the other ends of an HCA's links. */
 export function servedNeighboursOf(
-  { cabling, peer }: Pick<ServedPlan, 'cabling' | 'peer'>,
+  { topology, peer }: Pick<ServedPlan, 'topology' | 'peer'>,
   node: number,
 ): HcaNeighbours {
-  const end = openEndName(node);
-  const cable = peer?.nicFarEnd === undefined ? hcaName(node ^ 1) : nicName(peerNode);
-  const wirePeers = { cable, loopback: hcaName(node), open: end, socket: end } as const;
-  const subnetNodes = cabling === 'cable' ? [0, 1] : [node];
-  return { host: guestName(node), wirePeer: wirePeers[cabling], subnetNodes };
+  const far = peerOf(topology, node);
+  const adapterOf = (other: number): string =>
+    peer?.nicFarEnd !== undefined && other === peerNode ? nicName(other) : hcaName(other);
+  return {
+    host: guestName(node),
+    wirePeer: far === undefined ? openEndName(node) : adapterOf(far),
+    subnetNodes: subnetOf(topology, node),
+  };
 }

@@ -7,7 +7,7 @@ import type { CpuCause, ProcessorCost } from '../../host/index.ts';
 import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { CostLedger, CostRow } from '../../hw/hca/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
-import { peerOf } from '../plan.ts';
+import { cabledPeerOf, type Topology } from '../topology/index.ts';
 
 /** What a device did on its PCIe link. */
 export interface DeviceCost {
@@ -108,7 +108,10 @@ const deviceCostOf = ({ reads, writes, interrupts }: CostRow): DeviceCost => ({
 const keyOf = (node: number, operation: number): string => `${node}:${operation}`;
 
 /** Joins the tables of all nodes. @throws CostsOverflowError when a device had no more room */
-export function joinCosts(nodes: readonly NodeCosts[]): {
+export function joinCosts(
+  nodes: readonly NodeCosts[],
+  topology: Topology,
+): {
   operations: OperationCost[];
   others: OtherCost[];
 } {
@@ -121,7 +124,7 @@ export function joinCosts(nodes: readonly NodeCosts[]): {
     addTo(sumIn(unmarked, `${node}`), device.unmarked);
     for (const row of device.operations) addTo(sumIn(own, keyOf(node, row.operation)), row);
     for (const packet of device.packets) {
-      const from = packet.isLoopback ? node : peerOf(node);
+      const from = packet.isLoopback ? node : cabledPeerOf(topology, node);
       const operation = messages.operationOf(from, packet);
       addTo(
         operation === undefined ? sumIn(unmarked, `${node}`) : sumIn(peers, keyOf(from, operation)),

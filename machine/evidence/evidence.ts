@@ -5,6 +5,8 @@
  * Bounded: objects that were destroyed, refusals and drops are kept up to the limits of `limits`; what does not fit is counted in `omitted`.
  */
 
+import type { Topology } from '../topology/index.ts';
+
 export const limits = { objects: 4096, records: 1024, postsPerQueue: 256, calls: 256 } as const;
 
 /** An instant in picoseconds since power-on. */
@@ -390,7 +392,13 @@ export interface HostEvidence {
 }
 
 /** Everything of a run, by node. */
-export interface Evidence {
+export interface Evidence extends PartEvidence {
+  /** Hosts, and the cables between their adapters. */
+  readonly topology: Topology;
+}
+
+/** The share of one part of a machine. */
+export interface PartEvidence {
   readonly devices: readonly DeviceEvidence[];
   /** Simulated hosts only. */
   readonly hosts: readonly HostEvidence[];

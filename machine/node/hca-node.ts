@@ -7,9 +7,10 @@ import { Hca, type HcaSetup } from '../../hw/hca/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { DeviceJournal } from '../evidence/index.ts';
 import { FaultLog, injectHcaFaults } from '../faults/index.ts';
-import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
+import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { hcaStream, type Stream } from '../timeline/index.ts';
+import { cabledPeerOf, subnetOf, type Topology } from '../topology/index.ts';
 import { OperationTimes } from './operation-times.ts';
 import { linkReader } from './packet-log.ts';
 import { attachWireLog, type WireLog } from './wire-log.ts';
@@ -33,7 +34,7 @@ export class HcaNode {
   constructor(
     plan: HcaPlan,
     node: number,
-    neighbours: HcaNeighbours = neighboursOf(node),
+    neighbours: HcaNeighbours = neighboursOf(plan.topology, node),
     shared?: HcaSetup['shared'],
   ) {
     const { config, shuffleSeed, channels } = plan;
@@ -90,8 +91,8 @@ export class HcaNode {
 }
 
 /** In a machine of simulated hosts. */
-const neighboursOf = (node: number): HcaNeighbours => ({
+const neighboursOf = (topology: Topology, node: number): HcaNeighbours => ({
   host: hostName(node),
-  wirePeer: hcaName(peerOf(node)),
-  subnetNodes: [Math.min(node, peerOf(node)), Math.max(node, peerOf(node))],
+  wirePeer: hcaName(cabledPeerOf(topology, node)),
+  subnetNodes: subnetOf(topology, node),
 });

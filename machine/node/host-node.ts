@@ -53,6 +53,7 @@ import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts'
 import type { MachineConfig } from '../profile/index.ts';
 import type { LogLine } from '../program.ts';
 import { hostStream, type Stream } from '../timeline/index.ts';
+import { hostsOf, peersOf } from '../topology/index.ts';
 import { AccessWatch, type FrameOwnership } from './access-watch.ts';
 import { DmaController } from './dma-controller.ts';
 import { ExchangePort } from './exchange.ts';
@@ -74,6 +75,8 @@ const { register } = TrafficClass;
 
 export class HostNode implements BusMap {
   readonly node: number;
+  /** Hosts at the other ends of this host's cables, ascending. */
+  readonly peers: readonly number[];
   readonly lp: LogicalProcess;
   readonly config: MachineConfig;
   readonly host: Host;
@@ -142,6 +145,7 @@ export class HostNode implements BusMap {
   constructor(plan: MachinePlan, node: number, device?: SharedDevice) {
     const { config, shuffleSeed } = plan;
     this.node = node;
+    this.peers = peersOf(plan.topology, node);
     this.config = config;
     const name = hostName(node);
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
@@ -290,10 +294,10 @@ export class HostNode implements BusMap {
     });
   }
 
-  #makeExchange({ channels, config }: MachinePlan): ExchangePort {
-    const others = Array.from({ length: config.machine.nodeCount }, (_, node) => hostName(node)).filter(
-      (name) => name !== this.lp.name,
-    );
+  #makeExchange({ channels, config, topology }: MachinePlan): ExchangePort {
+    const others = hostsOf(topology)
+      .map(hostName)
+      .filter((name) => name !== this.lp.name);
     const inbound = others.map((other) => channels[channelKey(other, this.lp.name)]!);
     const outbound = others.map((other) => channels[channelKey(this.lp.name, other)]!);
     return new ExchangePort(this.lp, this.host, config, inbound, outbound);
@@ -348,7 +352,16 @@ export class HostNode implements BusMap {
 
   async #bootNic(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
     const { host, config, node, systemDma } = this;
-    this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel, this.#resolvesNeighbours);
+    this.nic = new NicSoftware(
+      host,
+      config,
+      node,
+      found,
+      systemDma!,
+      this.#kernel,
+      this.peers,
+      this.#resolvesNeighbours,
+    );
     await this.nic.probe(cpu);
   }
 }

@@ -7,9 +7,10 @@ import { macAddressOf, Nic } from '../../hw/nic/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { withTag } from '../../wire/index.ts';
 import { FaultLog, injectNicFaults } from '../faults/index.ts';
-import { channelKey, hostName, type MachinePlan, nicEthernetOf, nicName, peerOf } from '../plan.ts';
+import { channelKey, hostName, type MachinePlan, nicEthernetOf, nicName } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { nicStream, type Stream } from '../timeline/index.ts';
+import { cabledPeerOf } from '../topology/index.ts';
 import { linkReader } from './packet-log.ts';
 import { attachWireLog, type WireLog } from './wire-log.ts';
 
@@ -28,7 +29,8 @@ export class NicNode {
 
   constructor(plan: MachinePlan, node: number) {
     const { config, shuffleSeed, channels } = plan;
-    const [name, host, peer] = [nicName(node), hostName(node), plan.nicFarEnd ?? nicName(peerOf(node))];
+    const farEnd = plan.nicFarEnd ?? nicName(cabledPeerOf(plan.topology, node));
+    const [name, host, peer] = [nicName(node), hostName(node), farEnd];
     this.node = node;
     this.config = config;
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);

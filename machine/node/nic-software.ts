@@ -12,7 +12,6 @@ import { type CoreThread, driverPlatformOf, type Host, type Process } from '../.
 import { macAddressOf } from '../../hw/nic/index.ts';
 import type { EnumeratedFunction } from '../../hw/pcie/index.ts';
 import { type InterfaceSetup, ipv6Of, linkLocalOf, Network, type SocketCalls } from '../../net/index.ts';
-import { peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { DmaController } from './dma-controller.ts';
 
@@ -75,6 +74,7 @@ export class NicSoftware {
     found: EnumeratedFunction,
     systemDma: DmaController,
     kernel: NicKernel,
+    peers: readonly number[],
     resolvesNeighbours: boolean,
   ) {
     const functionId = config.pcie.rootComplex.deviceBus << 8;
@@ -91,7 +91,8 @@ export class NicSoftware {
       log: (text: string) => kernel.log(text),
     };
     const { ipv6: hasIpv6, vlanId, vlanPriority: priority } = config.net.stack;
-    const setupOf = (vlan: number): InterfaceSetup => interfaceSetup(node, vlan, hasIpv6, resolvesNeighbours);
+    const setupOf = (vlan: number): InterfaceSetup =>
+      interfaceSetup(node, resolvesNeighbours ? [] : peers, vlan, hasIpv6);
     this.network = new Network(platform, config.net, {
       ...setupOf(0),
       vlans: vlanId === 0 ? [] : [{ ...setupOf(vlanId), vlan: vlanId, priority }],
@@ -116,28 +117,30 @@ export class NicSoftware {
   }
 }
 
-/** An interface's addresses, and those of the other host unless it is to be looked for. @param vlan 0: without a tag */
+/**
+ * An interface's addresses, and those of its neighbours.
+ * @param known hosts of the link whose MACs are configuration; without any, neighbours are found by ARP
+ * @param vlan 0: without a tag
+ */
 function interfaceSetup(
   node: number,
+  known: readonly number[],
   vlan: number,
   hasIpv6: boolean,
-  resolvesNeighbours: boolean,
 ): InterfaceSetup {
-  const peer = peerOf(node);
-  const mac = Uint8Array.from(macAddressOf(peer));
-  const known = resolvesNeighbours ? [] : [mac];
+  const macs = known.map((peer) => [peer, Uint8Array.from(macAddressOf(peer))] as const);
   return {
     address: addressOf(node, vlan),
-    neighbours: new Map(known.map((its) => [addressOf(peer, vlan), its])),
-    ...(resolvesNeighbours ? { linkPrefixBits } : {}),
+    neighbours: new Map(macs.map(([peer, mac]) => [addressOf(peer, vlan), mac])),
+    ...(known.length === 0 ? { linkPrefixBits } : {}),
     ...(hasIpv6
       ? {
           ipv6: {
             addresses: [ipv6Of(ipv6AddressOf(node, vlan))!],
             prefixBits: ipv6PrefixBits,
-            neighbours: known.flatMap((its) =>
-              [ipv6Of(ipv6AddressOf(peer, vlan))!, linkLocalOf(its)].map(
-                (address) => [address, its] as const,
+            neighbours: macs.flatMap(([peer, mac]) =>
+              [ipv6Of(ipv6AddressOf(peer, vlan))!, linkLocalOf(mac)].map(
+                (address) => [address, mac] as const,
               ),
             ),
           },

@@ -107,6 +107,7 @@ export class ProgramRunner {
     return {
       name: order.name,
       node: this.#host.node,
+      peers: this.#host.peers,
       host,
       configuration: this.#host.config,
       process,

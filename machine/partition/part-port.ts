@@ -1,7 +1,7 @@
 /** What the machine asks of a part, wherever it runs. Arguments and answers are plain data and shared memory. */
 import type { ProcessObservations, RunOutcome } from '../../sim/index.ts';
 import type { Analysis, NodeConnections } from '../analysis/index.ts';
-import type { Evidence } from '../evidence/index.ts';
+import type { PartEvidence } from '../evidence/index.ts';
 import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { WireCapture } from '../node/wire-log.ts';
@@ -38,7 +38,7 @@ export interface PartPort {
   packets(): Promise<LinkPackets[]>;
   observations(): Promise<ProcessObservations[]>;
   captures(): Promise<WireCapture[]>;
-  evidence(): Promise<Evidence>;
+  evidence(): Promise<PartEvidence>;
   progress(): Promise<number>;
   effort(): Promise<PartEffort>;
   memoryOf(node: number): Promise<SharedArrayBuffer>;

@@ -18,7 +18,7 @@ import {
   WorkerRunner,
 } from '../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf, type NodeConnections } from '../analysis/index.ts';
-import type { Evidence } from '../evidence/index.ts';
+import type { PartEvidence } from '../evidence/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { type Held, heldByHca, heldByHost } from '../node/held.ts';
 import { HostNode } from '../node/host-node.ts';
@@ -32,6 +32,7 @@ import type { JsonValue, LogLine, ProgramFunction, ProgramState } from '../progr
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
 import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
 import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
+import { hostsOf } from '../topology/index.ts';
 import { LoopTurns } from './loop-turns.ts';
 import { type PartActivity, PartMonitor } from './part-activity.ts';
 import { loadProgram } from './program-module.ts';
@@ -84,7 +85,7 @@ export class MachinePart {
   constructor(plan: MachinePlan, thread: number) {
     const names = plan.placement[thread]!;
     this.#analysis = plan.analysis;
-    const nodes = Array.from({ length: plan.config.machine.nodeCount }, (_, node) => node);
+    const nodes = hostsOf(plan.topology);
     // Where an HCA and its host are both here, they share what makes the simulation faster.
     const sharedOf = (node: number): HcaSetup['shared'] =>
       plan.shortcuts && names.includes(hostName(node)) ? { earlyPlacement: true, zeroCopy: true } : undefined;
@@ -276,7 +277,7 @@ export class MachinePart {
   }
 
   /** Evidence of why requests fail, of the nodes in this thread. */
-  evidence(): Evidence {
+  evidence(): PartEvidence {
     return {
       devices: this.hcas.flatMap(({ journal }) => (journal === undefined ? [] : [journal.collect()])),
       hosts: this.hosts.flatMap(({ journal, host }) =>

@@ -1,8 +1,9 @@
 /** Which logical processes share a thread. The machine is the same in every partition, and so is its report. */
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../profile/index.ts';
+import { hostsOf, type Topology } from '../topology/index.ts';
 
-/** `single`: one thread; `per-node`: one for each node, cut at the cable; `per-device`: one for each, cut at PCIe too. */
+/** `single`: one thread; `per-node`: one for each node, cut at the links of the topology; `per-device`: one for each, cut at PCIe too. */
 export const partitions = ['single', 'per-node', 'per-device'] as const;
 export type Partition = (typeof partitions)[number];
 
@@ -17,10 +18,10 @@ export function checkedPartition(name: string): Partition {
 /** Names of the logical processes of each thread. */
 export function placementOf(
   partition: Partition,
-  nodeCount: number,
+  topology: Topology,
   adapter: 'hca' | 'nic' = 'hca',
 ): string[][] {
-  const nodes = Array.from({ length: nodeCount }, (_, node) => [`host${node}`, `${adapter}${node}`]);
+  const nodes = hostsOf(topology).map((node) => [`host${node}`, `${adapter}${node}`]);
   if (partition === 'single') return [nodes.flat()];
   return partition === 'per-node' ? nodes : nodes.flat().map((name) => [name]);
 }

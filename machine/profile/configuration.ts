@@ -20,6 +20,7 @@ import {
   checkWindows,
 } from '../../hw/pcie/index.ts';
 import { checkWireConfig } from '../../wire/index.ts';
+import type { Topology } from '../topology/index.ts';
 import { canonicalJson } from './canonical-json.ts';
 import {
   isParameter,
@@ -56,8 +57,16 @@ export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig
   return config;
 }
 
-/** SHA-256 of the configuration's canonical JSON, in hexadecimal: equal exactly when all parameters are. */
-export function configHashOf(config: MachineConfig, faults: readonly string[] = []): string {
+/**
+ * SHA-256 of the configuration's canonical JSON, in hexadecimal: equal exactly when all parameters are.
+ * @param topology left out: the default one of the configuration's hosts
+ */
+export function configHashOf(
+  config: MachineConfig,
+  faults: readonly string[] = [],
+  topology?: Topology,
+): string {
+  if (topology !== undefined) return sha256Hex(canonicalJson({ config, faults, topology }));
   const effective = faults.length === 0 ? config : { config, faults };
   return sha256Hex(canonicalJson(effective));
 }

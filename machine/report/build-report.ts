@@ -2,6 +2,7 @@
 import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import { declaredOf, directionsOf, type LinkDirectionEnds, type Topology } from '../topology/index.ts';
 import { blocksOf, nonZero } from './block-rows.ts';
 import { checksOf } from './checks.ts';
 import { ExactFigures } from './exact-figures.ts';
@@ -24,9 +25,16 @@ import {
   type WireReport,
 } from './schema.ts';
 
+/** The machine that a report is of. */
+export interface ReportedMachine {
+  readonly config: MachineConfig;
+  readonly configHash: string;
+  readonly topology: Topology;
+}
+
 /** @param hosts and their adapters in any order: an HCA, or a NIC, for every node */
 export function buildReport(
-  { config, configHash }: { readonly config: MachineConfig; readonly configHash: string },
+  { config, configHash, topology }: ReportedMachine,
   elapsedPs: ExactPs,
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
@@ -36,22 +44,32 @@ export function buildReport(
   const byNode = <Ledger extends { readonly node: number }>(ledgers: readonly Ledger[]): Ledger[] =>
     ledgers.toSorted((left, right) => left.node - right.node);
   const exact = new ExactFigures();
+  const declared = declaredOf(topology);
+  const directions = directionsOf(topology);
   const [hostByNode, hcaByNode, nicByNode] = [byNode(hosts), byNode(hcas), byNode(nics)];
   return {
     schema: reportSchema,
     configHash,
     config,
+    ...(declared === undefined ? {} : { topology: declared }),
     ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
     nodes: hostByNode.map((host, node) => nodeReportOf(host, hcaByNode[node], nicByNode[node])),
-    wire: [
-      ...hcaByNode.map((hca) => wireOf(hca, hcaByNode[hca.node ^ 1]!)),
-      ...nicByNode.map((nic) => ethernetOf(nic, nicByNode[nic.node ^ 1]!)),
-    ],
+    wire: [...alongLinks(directions, hcaByNode, wireOf), ...alongLinks(directions, nicByNode, ethernetOf)],
     operations: operationsOf(hostByNode, hcaByNode, exact),
-    checks: checksOf(hostByNode, hcaByNode, nicByNode),
+    checks: checksOf(topology, hostByNode, hcaByNode, nicByNode),
     ...exact.field,
   };
+}
+
+/** A row for each direction of each link, in order; empty where the nodes have other adapters. */
+function alongLinks<Ledger, Row>(
+  directions: readonly LinkDirectionEnds[],
+  byNode: readonly Ledger[],
+  rowOf: (sender: Ledger, receiver: Ledger) => Row,
+): Row[] {
+  if (byNode.length === 0) return [];
+  return directions.map(({ from, to }) => rowOf(byNode[from.node]!, byNode[to.node]!));
 }
 
 /** Every fault of a plan, and how often it has happened in all parts together; nothing when there are none. */

@@ -3,6 +3,7 @@ import type { PerfArgs } from '../../experiments/workloads/perf-plan.ts';
 import { renderReport } from '../../explain/text/render.ts';
 import { Machine } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
+import { pairsOf } from '../topology/index.ts';
 import { checksOf } from './checks.ts';
 import type { HcaLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
@@ -50,7 +51,7 @@ const checksAfter = (corrupt: (ledgers: Ledgers) => void): ChecksReport => {
   corrupt(copy);
   copy.hosts.sort((left, right) => left.node - right.node);
   copy.hcas.sort((left, right) => left.node - right.node);
-  return checksOf(copy.hosts, copy.hcas);
+  return checksOf(pairsOf(2), copy.hosts, copy.hcas);
 };
 
 const firstOf = <T>(record: Record<string, T>): T => Object.values(record)[0]!;

@@ -16,6 +16,7 @@
  * lead. For machines with NICs the same names stand for what nic-checks.ts says.
  */
 import { exactSumOf } from '../../sim/index.ts';
+import { directionsOf, peersOf, type Topology } from '../topology/index.ts';
 import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
 import { frameCableFailures, framesGone } from './frame-ledger.ts';
 import type { HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
@@ -28,70 +29,96 @@ import type { ChecksReport } from './schema.ts';
 
 /** @param hosts and their adapters by node: HCAs or NICs */
 export function checksOf(
+  topology: Topology,
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
   nics: readonly NicLedger[] = [],
 ): ChecksReport {
-  const checks = nics.length > 0 ? nicChecksOf(hosts, nics) : hcaChecksOf(hosts, hcas);
+  const checks = nics.length > 0 ? nicChecksOf(topology, hosts, nics) : hcaChecksOf(topology, hosts, hcas);
   return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
 }
 
 function hcaChecksOf(
+  topology: Topology,
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
 ): Omit<ChecksReport, 'balanced'> {
-  const each = hosts.map((host, node) => hostFailures(host, hcas[node]!, hcas[node ^ 1]!));
+  const each = hosts.map((host, node) =>
+    hostFailures(
+      host,
+      hcas[node]!,
+      peersOf(topology, node).map((peer) => hcas[peer]!),
+    ),
+  );
   return {
     cpu: checkOf(each.flatMap(({ cpu }) => cpu)),
     blocks: checkOf(hcas.flatMap(blockFailures)),
     pcie: checkOf(each.flatMap(({ pcie }) => pcie)),
     interrupts: checkOf(each.flatMap(({ interrupts }) => interrupts)),
-    wire: checkOf(hcas.flatMap((hca) => wireFailures(hca, hcas[hca.node ^ 1]!))),
+    wire: checkOf(linkFailuresOf(topology, hcas, wireFailures)),
     operations: checkOf(each.flatMap(({ operations }) => operations)),
   };
 }
 
-/** What does not balance between a host and its HCA, in words, by the name of the balance. */
+/** Failures of every link of the topology, each direction by itself: the ends of different links are never compared. */
+const linkFailuresOf = <Ledger>(
+  topology: Topology,
+  byNode: readonly Ledger[],
+  failuresOf: (sender: Ledger, receiver: Ledger) => string[],
+): string[] =>
+  directionsOf(topology).flatMap(({ from, to }) => failuresOf(byNode[from.node]!, byNode[to.node]!));
+
+/**
+ * What does not balance between a host and its HCA, in words, by the name of the balance.
+ * @param peers the HCAs that answer its requests
+ */
 export function hostFailures(
   host: HostLedger,
   hca: HcaLedger,
-  far: HcaLedger,
+  peers: readonly HcaLedger[],
 ): Readonly<Record<'cpu' | 'pcie' | 'interrupts' | 'operations', string[]>> {
   return {
     cpu: cpuFailures(host),
     pcie: pcieFailures(host, hca),
     interrupts: interruptFailures(host, hca),
-    operations: [...operationFailures(host, hca), ...requestFailures(host, hca, far)],
+    operations: [...operationFailures(host, hca), ...requestFailures(host, hca, peers)],
   };
 }
 
 function nicChecksOf(
+  topology: Topology,
   hosts: readonly HostLedger[],
   nics: readonly NicLedger[],
 ): Omit<ChecksReport, 'balanced'> {
-  const each = hosts.map((host, node) => nicHostFailures(host, nics[node]!, hosts[node ^ 1]!));
+  const each = hosts.map((host, node) =>
+    nicHostFailures(
+      host,
+      nics[node]!,
+      peersOf(topology, node).map((peer) => hosts[peer]!),
+    ),
+  );
   return {
     cpu: checkOf(each.flatMap(({ cpu }) => cpu)),
     blocks: checkOf(each.flatMap(({ blocks }) => blocks)),
     pcie: checkOf(each.flatMap(({ pcie }) => pcie)),
     interrupts: checkOf(each.flatMap(({ interrupts }) => interrupts)),
-    wire: checkOf(nics.flatMap((nic) => ethernetFailures(nic, nics[nic.node ^ 1]!))),
+    wire: checkOf(linkFailuresOf(topology, nics, ethernetFailures)),
     operations: checkOf(each.flatMap(({ operations }) => operations)),
   };
 }
 
-/** What does not balance between a host and its NIC, but for the cable. @param peer the host at its other end, where it is simulated */
+/** What does not balance between a host and its NIC, but for the cable. @param peers simulated hosts at the other ends of its cables */
 export function nicHostFailures(
   host: HostLedger,
   nic: NicLedger,
-  peer?: HostLedger,
+  peers: readonly HostLedger[] = [],
 ): Readonly<Record<'cpu' | 'blocks' | 'pcie' | 'interrupts' | 'operations', string[]>> {
   return {
     cpu: cpuFailures(host),
     blocks: nicBlockFailures(nic),
     pcie: pcieFailures(host, nic),
     interrupts: [...nicCauseFailures(nic), ...messageFailures(host, nic)],
-    operations: frameFailures(host, nic, peer),
+    operations: frameFailures(host, nic, peers),
   };
 }
 
@@ -364,7 +391,7 @@ const discardedOf = ({ wire, ethernet }: HcaLedger): number =>
  * so each such packet may stand for one that is missing among the first transmissions. So may a READ response whose payload
  * could not be read.
  */
-function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): string[] {
+function requestFailures(host: HostLedger, hca: HcaLedger, peers: readonly HcaLedger[]): string[] {
   const what = `node ${hca.node}`;
   const rows = hca.operations;
   const completed = sumOf(rows.map(({ count, failed }) => count + failed));
@@ -383,11 +410,11 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
   const sent = (pattern: RegExp): PacketLedger =>
     totalOf(...firsts.map((byOpcode) => named(byOpcode, pattern)));
   const answers = totalOf(
-    ...[...firstPacketsOf(peer), hca.loopback.transmitted].map((byOpcode) =>
+    ...[...peers.flatMap(firstPacketsOf), hca.loopback.transmitted].map((byOpcode) =>
       named(byOpcode, /READ_RESPONSE/),
     ),
   );
-  const unreadable = sumOf([hca, peer].map(({ transport }) => transport['unreadableResponse'] ?? 0));
+  const unreadable = sumOf([hca, ...peers].map(({ transport }) => transport['unreadableResponse'] ?? 0));
   const of = (pattern: RegExp, pick: (row: HcaOperationLedger) => number): number =>
     sumOf(rows.filter(({ name }) => pattern.test(name)).map(pick));
   const pushes = sent(/^RC_(SEND|RDMA_WRITE)/);
@@ -428,9 +455,12 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
             answers.packets + unreadable,
             isComplete &&
               unreadable === 0 &&
-              peer.wire.isQuiet &&
-              discardedOf(peer) === 0 &&
-              peer.operations.every(({ failed }) => failed === 0),
+              peers.every(
+                (peer) =>
+                  peer.wire.isQuiet &&
+                  discardedOf(peer) === 0 &&
+                  peer.operations.every(({ failed }) => failed === 0),
+              ),
           ),
         ]
       : []),

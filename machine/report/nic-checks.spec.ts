@@ -3,6 +3,7 @@ import type { CompareArgs } from '../../experiments/workloads/compare-plan.ts';
 import { renderReport } from '../../explain/text/render.ts';
 import { Machine } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
+import { pairsOf } from '../topology/index.ts';
 import { checksOf } from './checks.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { NicLedger } from './nic-ledger.ts';
@@ -50,7 +51,7 @@ beforeAll(async () => {
 function checksAfter(path: 'sockets' | 'dma', corrupt: (ledgers: Ledgers) => void): ChecksReport {
   const copy = structuredClone(ledgers[path]!);
   corrupt(copy);
-  return checksOf(copy.hosts, [], copy.nics);
+  return checksOf(pairsOf(2), copy.hosts, [], copy.nics);
 }
 
 /** Counts one more under this name. */

@@ -93,8 +93,8 @@ export const nicEndOf = (nic: NicLedger): CableEnd & { readonly ethernet: FrameL
   },
 });
 
-/** @param peer the host at the other end of the cable, where it is simulated */
-export function frameFailures(host: HostLedger, nic: NicLedger, peer?: HostLedger): string[] {
+/** @param peers simulated hosts at the other ends of its cables */
+export function frameFailures(host: HostLedger, nic: NicLedger, peers: readonly HostLedger[]): string[] {
   const isQuiet = nic.isQuiet && host.pcie.isQuiet && nic.pcie.isQuiet;
   const count = (name: string): number => nic.counters[name] ?? 0;
   const kernel = host.net?.kernel ?? {};
@@ -122,12 +122,12 @@ export function frameFailures(host: HostLedger, nic: NicLedger, peer?: HostLedge
       false,
     ),
     ...behind(`${what}, frames by hand`, programmed['framesReceived'] ?? 0, count('released'), false),
-    ...(peer === undefined
+    ...(peers.length === 0
       ? []
       : behind(
           `${what}, bytes to programs`,
           kernel['copiedOutBytes'] ?? 0,
-          peer.net?.kernel['copiedInBytes'] ?? 0,
+          sumOf(peers.map(({ net }) => net?.kernel['copiedInBytes'] ?? 0)),
           false,
         )),
     ...wordFailures(host, nic, isQuiet),

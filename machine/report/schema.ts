@@ -9,6 +9,7 @@ import type { CpuCause, MemoryStatistics } from '../../host/index.ts';
 import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import type { Topology } from '../topology/index.ts';
 import type { ExactDigits } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
 import type { CacheLedger, InlineReceiveLedger, LoopbackLedger, PageFaultLedger } from './hca-ledger.ts';
@@ -203,6 +204,8 @@ export interface Report {
   /** Of the configuration and, where there are any, the faults. */
   readonly configHash: string;
   readonly config: MachineConfig;
+  /** Hosts and the cables between them; left out for the default, which is pairs. */
+  readonly topology?: Topology;
   /** Faults that were asked for; left out when there were none. */
   readonly faults?: readonly FaultReport[];
   readonly elapsedPs: number;

@@ -9,6 +9,7 @@ import {
   type ObservationTrack,
   type ProcessObservations,
 } from '../../sim/index.ts';
+import type { Topology } from '../topology/index.ts';
 import { type TimelineKindName, timelineKindNames } from './kinds.ts';
 
 /** A track of the machine: its process's, with its process. */
@@ -40,6 +41,8 @@ export class Timeline {
   /** Per process. */
   readonly dropped: readonly DroppedRecords[];
   readonly count: number;
+  /** Hosts, and the cables between their adapters. */
+  readonly topology: Topology;
   /** As each process has recorded it. */
   readonly parts: readonly ProcessObservations[];
   readonly #firstTrack: readonly number[];
@@ -48,8 +51,9 @@ export class Timeline {
   readonly #place: Uint32Array;
 
   /** @param parts in the order of their names */
-  constructor(parts: readonly ProcessObservations[]) {
+  constructor(parts: readonly ProcessObservations[], topology: Topology) {
     this.parts = parts;
+    this.topology = topology;
     this.processes = parts.map(({ process }) => process);
     this.dropped = parts.map(({ process, columns, droppedCount }) => ({
       process,
@@ -104,7 +108,10 @@ export class Timeline {
         atPs < toPs && (typeof atPs === 'bigint' ? atPs + BigInt(durationPs) : atPs + durationPs) >= fromPs
       );
     };
-    return new Timeline(this.parts.map((part) => selected(part, isWithin)));
+    return new Timeline(
+      this.parts.map((part) => selected(part, isWithin)),
+      this.topology,
+    );
   }
 
   /** All records in order. */
@@ -171,5 +178,8 @@ function orderOf({ count, us, ps }: ProcessObservations['columns']): Uint32Array
 }
 
 /** One timeline of what several processes have recorded. */
-export const mergedTimeline = (parts: readonly ProcessObservations[]): Timeline =>
-  new Timeline(parts.toSorted((left, right) => (left.process < right.process ? -1 : 1)));
+export const mergedTimeline = (parts: readonly ProcessObservations[], topology: Topology): Timeline =>
+  new Timeline(
+    parts.toSorted((left, right) => (left.process < right.process ? -1 : 1)),
+    topology,
+  );

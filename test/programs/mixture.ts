@@ -143,8 +143,8 @@ function checkAll(outcomes: readonly Outcome[], mistakes: string[]): void {
 }
 
 function checkRound(side: Side, pair: Pair, index: number, round: number, mistakes: string[]): void {
-  const { memory, node } = side.program;
-  const peer = sourceOf(1 - node, index);
+  const { memory, peers } = side.program;
+  const peer = sourceOf(peers[0]!, index);
   if (!areEqual(side.read(pair.buffer, readBytes, readAt), peer.subarray(0, readBytes)))
     mistakes.push(`QP ${index} round ${round}: other bytes read`);
   const added = memory.readUint64(pair.buffer.address + resultsAt);
@@ -155,7 +155,7 @@ function checkRound(side: Side, pair: Pair, index: number, round: number, mistak
 
 /** What the peer wrote, and what it sent last. */
 function checkTarget(side: Side, pair: Pair, index: number, mistakes: string[]): void {
-  const peer = sourceOf(1 - side.program.node, index);
+  const peer = sourceOf(side.program.peers[0]!, index);
   if (!areEqual(side.read(pair.buffer, writeBytes, targetAt), peer.subarray(0, writeBytes)))
     mistakes.push(`QP ${index}: other bytes written`);
   for (const set of [0, 1]) {

@@ -144,10 +144,10 @@ class Party {
 
   /** What the peer's READs bring is there before anything begins, and receives are posted. */
   prepare(): void {
-    const { node } = this.#side.program;
+    const { peers } = this.#side.program;
     this.in.forEach((work, index) => {
       const offset = targetAt(this.#args, index);
-      const pattern = patternOf(seedOf(this.#args, this.#number, 1 - node, index), work.size);
+      const pattern = patternOf(seedOf(this.#args, this.#number, peers[0]!, index), work.size);
       if (work.kind === 'READ') this.#side.write(this.pair.buffer, pattern, offset);
       if (takesReceive(work)) postRecv(this.pair.qp, receiveOf(cutUp(this.pair.buffer, offset, work), index));
     });
@@ -217,7 +217,7 @@ class Party {
 
   /** Compares every slot with what the requests must have left there. */
   check(): string[] {
-    const { node } = this.#side.program;
+    const { node, peers } = this.#side.program;
     const wrong: string[] = [];
     const expect = (what: string, offset: number, bytes: Uint8Array): void => {
       if (!areEqual(this.#side.read(this.pair.buffer, bytes.length, offset), bytes))
@@ -229,7 +229,7 @@ class Party {
       else expect(`${work.kind} ${index}: own bytes`, sourceAt(index), pattern);
     });
     this.in.forEach((work, index) => {
-      const pattern = patternOf(seedOf(this.#args, this.#number, 1 - node, index), work.size);
+      const pattern = patternOf(seedOf(this.#args, this.#number, peers[0]!, index), work.size);
       const counter = Uint8Array.from([work.kind === 'FETCH_ADD' ? 77 : 78, 0, 0, 0, 0, 0, 0, 0]);
       expect(
         `${work.kind} ${index}: bytes at the target`,

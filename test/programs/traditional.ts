@@ -45,7 +45,7 @@ async function sendStream(program: ProgramContext, args: StreamArgs): Promise<st
   memory.write(address, bytes);
   const fd = await sockets.socket(cpu);
   await barrier(program, `listening ${args.port}`);
-  await sockets.connect(cpu, fd, { address: addressOf(program.node ^ 1), port: args.port });
+  await sockets.connect(cpu, fd, { address: addressOf(program.peers[0]!), port: args.port });
   for (let done = 0; done < args.bytes; )
     done += await sockets.send(cpu, fd, address + done, Math.min(args.callBytes, args.bytes - done));
   await sockets.close(cpu, fd);
@@ -83,7 +83,7 @@ async function accepted(program: ProgramContext, port: number): Promise<number> 
 async function connected(program: ProgramContext, port: number): Promise<number> {
   const fd = await program.sockets!.socket(program.cpu);
   await barrier(program, `listening ${port}`);
-  await program.sockets!.connect(program.cpu, fd, { address: addressOf(program.node ^ 1), port });
+  await program.sockets!.connect(program.cpu, fd, { address: addressOf(program.peers[0]!), port });
   return fd;
 }
 

@@ -30,7 +30,10 @@ export class Recording {
 
   /** @param rest the machine's own timeline, asked for at the end: what has begun and not ended */
   timeline(rest: Timeline): Timeline {
-    return mergedTimeline(rest.parts.map((part) => joined(this.#kept.get(part.process), part)));
+    return mergedTimeline(
+      rest.parts.map((part) => joined(this.#kept.get(part.process), part)),
+      rest.topology,
+    );
   }
 
   #take(batch: ProcessObservations): void {

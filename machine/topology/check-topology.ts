@@ -1,0 +1,152 @@
+/**
+ * A topology as a user writes it, read and checked: of a file, of an option of the library, or of a command's JSON.
+ *
+ *     { "nodes": [{ "kind": "host" }, { "kind": "host" }], "links": [{ "ends": [{ "node": 0 }, { "node": 1 }] }] }
+ */
+import { ConfigurationError, codeOf, runtime, shortJson } from '../../base/index.ts';
+import { hintFor } from '../profile/index.ts';
+import {
+  cabledPort,
+  type Link,
+  type NodePort,
+  nodeKinds,
+  ordered,
+  type Topology,
+  type TopologyNode,
+} from './topology.ts';
+
+/** A topology as a user writes it: a port left out is port 1. */
+export interface TopologyEntry {
+  /** The hosts, numbered from 0: at least 2, at most 8. */
+  readonly nodes: readonly TopologyNode[];
+  readonly links: readonly LinkEntry[];
+}
+
+export interface LinkEntry {
+  readonly ends: readonly [NodePortEntry, NodePortEntry];
+}
+
+export interface NodePortEntry {
+  readonly node: number;
+  readonly port?: number;
+}
+
+/** Most hosts of a machine: the range of `machine.nodeCount`. */
+const [nodesMin, nodesMax] = [2, 8];
+
+/**
+ * Checks a topology that may come from anywhere.
+ * @throws ConfigurationError naming field, value and range
+ */
+export function checkedTopology(entry: unknown): Topology {
+  const { nodes, links } = fieldsOf(entry, 'topology', ['nodes', 'links']);
+  if (!Array.isArray(nodes) || nodes.length < nodesMin || nodes.length > nodesMax)
+    throw new ConfigurationError(
+      'topology, field nodes,',
+      Array.isArray(nodes) ? `${nodes.length} nodes` : shortJson(nodes),
+      `a list of ${nodesMin} to ${nodesMax} nodes`,
+    );
+  if (!Array.isArray(links))
+    throw new ConfigurationError('topology, field links,', shortJson(links), 'a list of links');
+  const topology: Topology = {
+    nodes: nodes.map(checkedNode),
+    links: (links as unknown[]).map((link, at) => checkedLink(link, `topology, links[${at}]`, nodes.length)),
+  };
+  checkPorts(topology);
+  return ordered(topology);
+}
+
+/** Reads a file. @throws ConfigurationError naming the file, or what is wrong in it */
+export function readTopology(path: string): Topology {
+  let text: string;
+  try {
+    text = runtime().readText(path);
+  } catch (error) {
+    throw new ConfigurationError('topology file', path, `a readable file (${codeOf(error)})`);
+  }
+  let entry: unknown;
+  try {
+    entry = JSON.parse(text);
+  } catch {
+    throw new ConfigurationError('topology file', path, 'a file of valid JSON');
+  }
+  return checkedTopology(entry);
+}
+
+function checkedNode(entry: unknown, at: number): TopologyNode {
+  const { kind } = fieldsOf(entry, `topology, nodes[${at}]`, ['kind']);
+  const known = nodeKinds.find((candidate) => candidate === kind);
+  if (known !== undefined) return { kind: known };
+  throw new ConfigurationError(
+    `topology, nodes[${at}], field kind,`,
+    typeof kind === 'string' ? kind : shortJson(kind),
+    nodeKinds.join(' or '),
+  );
+}
+
+function checkedLink(entry: unknown, place: string, nodeCount: number): Link {
+  const { ends } = fieldsOf(entry, place, ['ends']);
+  if (!Array.isArray(ends) || ends.length !== 2)
+    throw new ConfigurationError(`${place}, field ends,`, shortJson(ends), 'a list of two ports');
+  const [left, right] = (ends as unknown[]).map((end, at) =>
+    checkedPort(end, `${place}, ends[${at}]`, nodeCount),
+  ) as [NodePort, NodePort];
+  if (left.node === right.node)
+    throw new ConfigurationError(`${place}, ends[1], field node,`, right.node, 'another node than ends[0]');
+  return { ends: [left, right] };
+}
+
+function checkedPort(entry: unknown, place: string, nodeCount: number): NodePort {
+  const { node, port = cabledPort } = fieldsOf(entry, place, ['node', 'port']);
+  if (typeof node !== 'number' || !Number.isInteger(node) || node < 0 || node >= nodeCount)
+    throw new ConfigurationError(
+      `${place}, field node,`,
+      shortJson(node),
+      `an integer from 0 to ${nodeCount - 1}`,
+    );
+  if (port !== cabledPort)
+    throw new ConfigurationError(
+      `${place}, field port,`,
+      shortJson(port),
+      `${cabledPort}: adapters have a data path for port ${cabledPort} only`,
+    );
+  return { node, port };
+}
+
+/** @throws ConfigurationError for a port with two links, and for a host without one */
+function checkPorts({ nodes, links }: Topology): void {
+  const linkOf = new Map<string, number>();
+  for (const [at, { ends }] of links.entries())
+    for (const [place, { node, port }] of ends.entries()) {
+      const key = `node ${node}, port ${port}`;
+      const other = linkOf.get(key);
+      if (other !== undefined)
+        throw new ConfigurationError(
+          `topology, links[${at}], ends[${place}],`,
+          key,
+          `a port without a link: links[${other}] is plugged into it`,
+        );
+      linkOf.set(key, at);
+    }
+  const open = nodes.findIndex((_, node) => !linkOf.has(`node ${node}, port ${cabledPort}`));
+  if (open >= 0)
+    throw new ConfigurationError(`topology, nodes[${open}]`, 'without a link', 'one link for each host');
+}
+
+/** The fields of an object, of which each is known. */
+function fieldsOf<Name extends string>(
+  entry: unknown,
+  place: string,
+  known: readonly Name[],
+): Readonly<Partial<Record<Name, unknown>>> {
+  if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
+    throw new ConfigurationError(place, shortJson(entry), `an object with ${known.join(' and ')}`);
+  const surplus = Object.keys(entry).find((name) => !known.some((one) => one === name));
+  if (surplus !== undefined)
+    throw new ConfigurationError(
+      `field of ${place}`,
+      surplus,
+      `one of ${known.join(', ')}${hintFor(surplus, known)}`,
+    );
+  return Object.fromEntries(Object.entries(entry)) as Partial<Record<Name, unknown>>;
+}

@@ -1,0 +1,17 @@
+export { checkedTopology, readTopology, type TopologyEntry } from './check-topology.ts';
+export {
+  cabledPeerOf,
+  declaredOf,
+  directionsOf,
+  hostsOf,
+  hostsWith,
+  type Link,
+  type LinkDirectionEnds,
+  linkBetween,
+  type NodePort,
+  pairsOf,
+  peerOf,
+  peersOf,
+  subnetOf,
+  type Topology,
+} from './topology.ts';
