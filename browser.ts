@@ -156,6 +156,8 @@ export type {
   TimelineRecord,
   TimelineTrack,
 } from './machine/timeline/index.ts';
+export type * from './machine/topology/check-topology.ts';
+export type { Link, NodeKind, NodePort, Topology, TopologyNode } from './machine/topology/topology.ts';
 export type { SocketCalls } from './net/socket/index.ts';
 export {
   type BlockState,

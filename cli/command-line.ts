@@ -24,6 +24,7 @@ import {
   addFaultOptions,
   addMachineOptions,
   addPartitionOption,
+  addTopologyOption,
   addWatchOption,
   integer,
 } from './options.ts';
@@ -118,7 +119,7 @@ function programOf(): Command {
     .option(...jsonOption)
     .option(...htmlOption)
     .action(perf);
-  addMachineOptions(addPerfOptions(perfCommand));
+  addTopologyOption(addMachineOptions(addPerfOptions(perfCommand)));
   addTimelineOptions(addWatchOption(addAnalysisOptions(addFaultOptions(perfCommand))));
   addPartitionOption(perfCommand, 'single');
 

@@ -3,7 +3,7 @@
  *
  *     hca perf write-bw --profile mine.json --size 64 --partition per-node --json out.json
  *       arguments  write-bw --size 64           what the command itself was asked
- *       machine    parameters, seed, faults     whatever they came from
+ *       machine    parameters, seed, faults, topology     whatever they came from
  *       left out   --partition --json           how it was computed, where it went
  *
  * So it is the same on every machine and for every partition, and holds after the profile's file has changed.
@@ -19,6 +19,7 @@ import {
   defaultProfileName,
   type ParameterValues,
 } from '../machine/profile/index.ts';
+import { topologyText } from '../machine/topology/index.ts';
 import { packageNameAndVersion } from '../runtime/package-folder.ts';
 import { effectiveOf } from './options.ts';
 
@@ -39,7 +40,9 @@ interface InvocationMachine {
   readonly seed: number;
   /** Each as the option --fault says it. */
   readonly faults: readonly string[];
-  /** Of parameters, seed and faults, as in reports. */
+  /** As the option --topology says it; left out for the default, which is pairs. */
+  readonly topology?: string;
+  /** Of parameters, seed, faults and topology, as in reports. */
   readonly configHash: string;
 }
 
@@ -61,7 +64,7 @@ const leftOut: ReadonlySet<string> = new Set([
   ...['--trace-format', '--trace-size', '--pcap', '--pcap-at', '--pcap-size', '--timeline', '--vcd'],
   ...['--timeline-window', '--timeline-operations', '--timeline-only', '--timeline-records'],
   ...['--partition', '--jobs'],
-  ...['--story', '--profile', '--set', '--fault', '--faults'],
+  ...['--story', '--profile', '--set', '--fault', '--faults', '--topology'],
 ]);
 
 /** Whether a command's machine is chosen by options; of others --seed is their own. */
@@ -116,14 +119,15 @@ export function invocationOf(
 }
 
 function machineOf(options: MachineOptions): InvocationMachine {
-  const { config, faults } = effectiveOf(options);
+  const { config, faults, topology } = effectiveOf(options);
   const { 'machine.seed': _seed, ...set } = changesOf(config);
   return {
     profile: options.profile === undefined ? defaultProfileName : basename(options.profile),
     set,
     seed: config.machine.seed,
     faults,
-    configHash: configHashOf(config, faults),
+    ...(topology === undefined ? {} : { topology: topologyText(topology) }),
+    configHash: configHashOf(config, faults, topology),
   };
 }
 
@@ -174,10 +178,13 @@ const isInput = (value: unknown): boolean =>
   (value['file'] === undefined || typeof value['file'] === 'string') &&
   typeof value['bytes'] === 'number' &&
   typeof value['sha256'] === 'string';
+/** Links alone: an output from elsewhere must not have a file read. */
+const isLinks = (value: unknown): boolean => typeof value === 'string' && /^[-\d,]+$/.test(value);
 const isMachine = (value: unknown): boolean =>
   isObject(value) &&
   typeof value['seed'] === 'number' &&
   isWords(value['faults']) &&
+  (value['topology'] === undefined || isLinks(value['topology'])) &&
   isObject(value['set']) &&
   Object.values(value['set']).every((one) => ['number', 'string', 'boolean'].includes(typeof one));
 
@@ -203,5 +210,6 @@ export function commandLineOf(invocation: Invocation, input: string | undefined)
   const changes = Object.entries(machine?.set ?? {}).map(([path, value]) => `--set=${path}=${value}`);
   const seed = machine === undefined ? [] : [`--seed=${machine.seed}`];
   const faults = (machine?.faults ?? []).map((text) => `--fault=${text}`);
-  return [command, ...words, ...changes, ...seed, ...faults, ...files];
+  const links = machine?.topology === undefined ? [] : [`--topology=${machine.topology}`];
+  return [command, ...words, ...changes, ...seed, ...links, ...faults, ...files];
 }

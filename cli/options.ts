@@ -8,8 +8,9 @@ import {
   parsedFault,
   readFaults,
 } from '../machine/faults/index.ts';
-import { type MachineOptions, partitions } from '../machine/index.ts';
-import { configurationOf, type ParameterValue, parsedAssignment } from '../machine/profile/index.ts';
+import { configuredOf, type MachineOptions, partitions } from '../machine/index.ts';
+import { type ParameterValue, parsedAssignment } from '../machine/profile/index.ts';
+import { parsedTopology, type Topology } from '../machine/topology/index.ts';
 
 export { effectiveOf, machineHashOf } from '../machine/index.ts';
 
@@ -20,6 +21,10 @@ export interface MachineChoice {
   readonly watch?: 'races';
   /** False when `--no-shortcuts` was given. */
   readonly shortcuts?: boolean;
+}
+
+export interface TopologyChoice {
+  readonly topology?: Topology;
 }
 
 export interface FaultChoice {
@@ -56,6 +61,14 @@ export function addShortcutsOption(command: Command): Command {
     'simulate without running ahead, early placement and zero-copy: slower, every report the same',
   );
 }
+
+/** Adds --topology: for commands whose programs run on two of the machine's hosts. */
+export const addTopologyOption = (command: Command): Command =>
+  command.option(
+    '--topology <file|links>',
+    'hosts and cables: a JSON file, or links such as 0-2,1-3; the server runs on the host cabled to host 0',
+    parsedTopology,
+  );
 
 /** Adds --watch: for commands that run programs on simulated hosts. */
 export function addWatchOption(command: Command): Command {
@@ -95,8 +108,9 @@ export function machineOptionsOf({
   seed,
   watch,
   shortcuts = true,
+  topology,
   ...choice
-}: MachineChoice & FaultChoice): MachineOptions {
+}: MachineChoice & FaultChoice & TopologyChoice): MachineOptions {
   const values: Record<string, ParameterValue> = {};
   for (const text of set) {
     const [path, value] = parsedAssignment(text);
@@ -112,6 +126,7 @@ export function machineOptionsOf({
     ...(profile === undefined ? {} : { profile }),
     ...(seed === undefined ? {} : { seed }),
     ...(watch === undefined ? {} : { watch }),
+    ...(topology === undefined ? {} : { topology }),
   };
 }
 
@@ -119,9 +134,9 @@ export function machineOptionsOf({
  * The same for a command whose programs speak verbs.
  * @throws ConfigurationError for a machine without HCAs, and for bad faults before anything has run
  */
-export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice): MachineOptions {
+export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice & TopologyChoice): MachineOptions {
   const options = machineOptionsOf(choice);
-  const { adapter, nodeCount } = configurationOf(options).machine;
+  const { adapter, nodeCount } = configuredOf(options).config.machine;
   checkedFaults(options.faults ?? [], nodeCount);
   if (adapter === 'hca') return options;
   throw new ConfigurationError(

@@ -1,7 +1,7 @@
 export type { NodeConnections } from './analysis/index.ts';
 export { BootedMachines, freshMachines, type MachineSource } from './booted-machines.ts';
 export { Machine, type MachineOptions, type RunLimits } from './machine.ts';
-export { effectiveOf, machineHashOf } from './machine-hash.ts';
+export { configuredOf, effectiveOf, machineHashOf } from './machine-hash.ts';
 export type { UnownedAccess } from './node/access-watch.ts';
 export { checkValue, ExchangeEnd, type ValueTaken } from './node/exchange.ts';
 export { HcaNode } from './node/hca-node.ts';

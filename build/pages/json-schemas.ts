@@ -20,6 +20,7 @@ import {
 import type { Parameter } from '../../base/index.ts';
 import { faultKinds } from '../../machine/faults/index.ts';
 import { isParameter, type ParameterGroup, parameterTree } from '../../machine/profile/index.ts';
+import { hostCountMax, hostCountMin } from '../../machine/topology/index.ts';
 import { workloadSchemaText } from './workload-schema.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -65,7 +66,23 @@ export function schemaTexts(): ReadonlyMap<string, string> {
   const parser = createParser(program, config, (chain) => chain.addNodeParser(declaredTypes));
   const generator = new SchemaGenerator(program, parser, createFormatter(config), config);
   const outputs = outputTypes().map((type) => outputOf(generator, type));
-  return new Map([...outputs, ['hca-workload-1.schema.json', workloadSchemaText()]]);
+  return new Map([
+    ...outputs,
+    ['hca-topology-1.schema.json', topologySchemaText(generator)],
+    ['hca-workload-1.schema.json', workloadSchemaText()],
+  ]);
+}
+
+/** The file that `--topology` reads: ranges that types do not have stand here. */
+function topologySchemaText(generator: SchemaGenerator): string {
+  const { $ref = '', definitions = {}, $schema, ...alias } = generator.createSchema('TopologyEntry');
+  const { [nameOf($ref)]: entry = alias, ...parts } = definitions as Record<string, Schema>;
+  const end = parts['NodePortEntry']!.properties!;
+  Object.assign(end['node']!, { type: 'integer', minimum: 0, maximum: hostCountMax - 1 });
+  Object.assign(end['port']!, { type: 'integer', const: 1 });
+  Object.assign(entry.properties!['nodes']!, { minItems: hostCountMin, maxItems: hostCountMax });
+  const text = JSON.stringify({ $schema, title: 'hca-topology/1', ...entry, definitions: parts }, null, 1);
+  return `${text}\n`;
 }
 
 /** The types of `JsonOutput`: one by one, since two of them may have parts of one name. */

@@ -32,17 +32,19 @@ import {
   addFaultOptions,
   addMachineOptions,
   addPartitionOption,
+  addTopologyOption,
   type FaultChoice,
   hcaMachineOptionsOf,
   integer,
   type MachineChoice,
   machineHashOf,
+  type TopologyChoice,
 } from '../options.ts';
 import { Screen, writeJson } from '../output.ts';
 import { addPerfOptions, optionOf, type PerfChoice, workloadsOf } from '../perf/perf-options.ts';
 import { explainPage } from './explain-page.ts';
 
-interface ExplainOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
+interface ExplainOptions extends PerfChoice, MachineChoice, TopologyChoice, FaultChoice, HtmlChoice {
   readonly op: number;
   readonly partition: Partition;
   readonly json?: string;
@@ -58,7 +60,7 @@ export function addExplainCommand(program: Command): void {
     .option('--json <file>', 'write it as JSON; - is standard output')
     .option(...htmlOption)
     .action(explain);
-  addFaultOptions(addMachineOptions(addPerfOptions(command)));
+  addFaultOptions(addTopologyOption(addMachineOptions(addPerfOptions(command))));
   addPartitionOption(command, 'single');
 }
 

@@ -29,7 +29,13 @@ import { checkWritable } from '../../runtime/output-files.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
 import { type HtmlChoice, headOf, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
-import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from '../options.ts';
+import {
+  type FaultChoice,
+  hcaMachineOptionsOf,
+  type MachineChoice,
+  machineHashOf,
+  type TopologyChoice,
+} from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import { CountBar } from '../progress-bar.ts';
 import {
@@ -47,6 +53,7 @@ export interface PerfOptions
     TimelineChoice,
     PerfChoice,
     MachineChoice,
+    TopologyChoice,
     FaultChoice,
     HtmlChoice {
   readonly partition: Partition;

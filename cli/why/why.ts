@@ -36,10 +36,12 @@ import { argumentsOf, invocationOf } from '../invocation.ts';
 import {
   addFaultOptions,
   addMachineOptions,
+  addTopologyOption,
   type FaultChoice,
   hcaMachineOptionsOf,
   type MachineChoice,
   machineHashOf,
+  type TopologyChoice,
 } from '../options.ts';
 import { Screen, writeJson } from '../output.ts';
 import {
@@ -50,7 +52,7 @@ import {
   workloadsOf,
 } from '../perf/perf-options.ts';
 
-interface WhyOptions extends PerfChoice, MachineChoice, FaultChoice, HtmlChoice {
+interface WhyOptions extends PerfChoice, MachineChoice, TopologyChoice, FaultChoice, HtmlChoice {
   readonly json?: string;
 }
 
@@ -83,7 +85,7 @@ export function addWhyCommand(program: Command): void {
     .option('--json <file>', 'write it as JSON; - is standard output')
     .option(...htmlOption)
     .action(why);
-  addFaultOptions(addMachineOptions(addPerfOptions(command)));
+  addFaultOptions(addTopologyOption(addMachineOptions(addPerfOptions(command))));
 }
 
 async function why(name: string, options: WhyOptions, command: Command): Promise<void> {

@@ -22,6 +22,9 @@ function completionsOf({ hca }: NodeReport): number {
   return used === undefined ? 0 : used.hits + used.misses;
 }
 
+/** Hosts of a test are numbered by side: the client's is 0, the server's is 1. */
+const otherSide = (node: number): number => (node === 0 ? 1 : 0);
+
 const isSender = ({ isBidirectional, isEchoed, kv }: PerfArgs, node: number): boolean =>
   node === 0 || isBidirectional === true || isEchoed === true || kv !== undefined;
 
@@ -56,7 +59,8 @@ function postsOf(measured: Measured, node: number): readonly Posts[] {
 /** Receives that a side posts. */
 function receivesOf(measured: Measured, node: number): number {
   const { args } = measured;
-  const isReceiver = args.kv === undefined ? args.verb === 'send' && isSender(args, 1 - node) : node === 0;
+  const isReceiver =
+    args.kv === undefined ? args.verb === 'send' && isSender(args, otherSide(node)) : node === 0;
   return isReceiver ? sentBy(measured) : 0;
 }
 

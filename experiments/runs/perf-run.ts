@@ -15,6 +15,7 @@ import {
   type ReportFigures,
 } from '../../machine/index.ts';
 import { type MachineConfig, parametersByPath } from '../../machine/profile/index.ts';
+import { cabledPeerOf, checkedTopology, type Topology } from '../../machine/topology/index.ts';
 import {
   type Bottleneck,
   bottleneckOf,
@@ -141,7 +142,8 @@ export default async function runPerf(
   await using lease = await machines.take(chosen, (config) => {
     args = fittedToHost(asked, config.host);
     checkPort(args, config);
-    return programsOf(args);
+    const programs = programsOf(args);
+    return options.topology === undefined ? programs : placed(programs, checkedTopology(options.topology));
   });
   const { machine } = lease;
   const measuredFigures = await keepingCapture(machine, options.analysis, async () => {
@@ -152,7 +154,7 @@ export default async function runPerf(
   const sides = (await machine.results()) as unknown as (LatencyResult | PerfSide | null)[];
   const report = await machine.report();
   const { checks, faults } = report;
-  const figures = measuredFigures ?? report;
+  const figures = figuresBySide(measuredFigures ?? report, machine.topology);
   const onDemand = figures.nodes.flatMap((node) => node.onDemand ?? []);
   const races = figures.nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
   const lostRaces = figures.nodes.map((node) => node.lostRaces ?? 0);
@@ -170,7 +172,12 @@ export default async function runPerf(
       : {}),
     ...(args.isLatency || load?.isOverload === false
       ? {}
-      : { bottleneck: bottleneckIn({ config, args, figures, mttLines: mttLinesOf(report) }, measured) }),
+      : {
+          bottleneck: bottleneckIn(
+            { config, args, figures, mttLines: mttLinesOf(figuresBySide(report, machine.topology)) },
+            measured,
+          ),
+        }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
     ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),
@@ -247,9 +254,39 @@ function remedyOf(bytes: number): string {
 const kibibyte = 1024;
 const mebibyte = 1024 ** 2;
 
-/** Of each thread a client at host 0 and a server at host 1. */
+/** Of each thread a client at host 0 and a server at its peer. */
 export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {
-  for (const program of programsOf(args)) await machine.load(program);
+  for (const program of placed(programsOf(args), machine.topology)) await machine.load(program);
+}
+
+/** Sides of a test: the client's is 0, the server's is 1. In the default topology these are the numbers of their hosts. */
+const [clientSide, serverSide] = [0, 1];
+
+/** The host of each side: host 0, and the host at the other end of its cable. */
+const hostsOfSides = (topology: Topology): readonly [client: number, server: number] => [
+  clientSide,
+  cabledPeerOf(topology, clientSide),
+];
+
+/** The programs of the sides at their hosts. */
+function placed(programs: readonly ProgramOptions[], topology: Topology): ProgramOptions[] {
+  const hosts = hostsOfSides(topology);
+  return programs.map((program) => ({ ...program, node: hosts[program.node]! }));
+}
+
+/** Figures with the hosts of the two sides first, as if they were hosts 0 and 1; the others follow in their order. */
+function figuresBySide({ nodes, wire }: ReportFigures, topology: Topology): ReportFigures {
+  const sides = hostsOfSides(topology);
+  const order = [...new Set([...sides, ...nodes.keys()])];
+  const cables = wire.map((cable) => ({
+    ...cable,
+    from: order.indexOf(cable.from),
+    to: order.indexOf(cable.to),
+  }));
+  return {
+    nodes: order.map((node) => nodes[node]!),
+    wire: cables.toSorted((left, right) => left.from - right.from),
+  };
 }
 
 function programsOf(args: PerfArgs): ProgramOptions[] {
@@ -270,15 +307,15 @@ function programsOf(args: PerfArgs): ProgramOptions[] {
   return programs;
 }
 
-/** The host of each program. */
+/** The side of each program. */
 const nodesOf = (args: PerfArgs): number[] => programsOf(args).map(({ node }) => node);
 
-/** Clients at host 0, each a process of its own; threads of one server at host 1. */
+/** Clients, each a process of its own, and the threads of one server. */
 function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
   const of = (node: number, role: string, thread: number): ProgramOptions => ({
     node,
     name: thread === 0 ? role : `${role}.${thread}`,
-    ...(node === 1 ? { process: role } : {}),
+    ...(node === serverSide ? { process: role } : {}),
     run: {
       url: programUrl(node === 0 ? 'kv-client' : 'kv-server'),
       exportName: node === 0 ? 'kvClient' : 'kvServer',

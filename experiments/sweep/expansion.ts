@@ -135,10 +135,10 @@ function machineAt({ seed, ...base }: SweepMachine, values: ReadonlyMap<string, 
 
 /** The hash of a machine whose programs can speak verbs. */
 function hcaHashOf(machine: SweepMachine): string {
-  const { config, faults } = effectiveOf(machine);
+  const { config, faults, topology } = effectiveOf(machine);
   const { adapter } = config.machine;
   if (adapter !== 'hca') throw new ConfigurationError('machine.adapter', adapter, 'hca for a sweep');
-  return configHashOf(config, faults);
+  return configHashOf(config, faults, topology);
 }
 
 /** What the results of these points begin with. */

@@ -5,6 +5,7 @@ import type { PerfArgs } from '../../experiments/workloads/perf-plan.ts';
 import { parsedFault } from '../../machine/faults/index.ts';
 import { Machine } from '../../machine/machine.ts';
 import type { Timeline } from '../../machine/timeline/index.ts';
+import { hostsWith, linkBetween, type Topology } from '../../machine/topology/index.ts';
 import { Opcode } from '../../wire/index.ts';
 import { operationFlows } from './flows.ts';
 
@@ -89,13 +90,14 @@ describe('an operation step by step', () => {
 describe('the packets of an operation', () => {
   /** Records of an operation and of packets, as hosts and devices have them. */
   const flowsOf = (
+    topology: Topology,
     ...rows: readonly (readonly [process: string, kind: string, values: readonly number[]])[]
   ) => {
     const records = rows.map(([process, kind, values]) => ({
       ...{ kind, values, atPs: 100, durationPs: 1000 },
       track: { process, name: '' },
     }));
-    const timeline = { count: records.length, record: (index: number) => records[index]! };
+    const timeline = { topology, count: records.length, record: (index: number) => records[index]! };
     return operationFlows(timeline as unknown as Timeline).map(({ node, records: places }) => ({
       node,
       places,
@@ -109,6 +111,7 @@ describe('the packets of an operation', () => {
     const own = [0x300, 0, 0, 64, 0, 7, 1, 0x208] as const;
     expect(
       flowsOf(
+        hostsWith(3, [linkBetween(0, 1), linkBetween(0, 2)]),
         ['hca2', 'operation', write],
         ['hca0', 'packet', [RC_RDMA_WRITE_ONLY, 0x300, 7]],
         ['hca2', 'packet', [RC_ACKNOWLEDGE, 0x208, 7]],
@@ -123,8 +126,9 @@ describe('the packets of an operation', () => {
   });
 
   it('are those of the own port where its cable leads back to it', () => {
-    expect(flowsOf(['hca0', 'operation', write], ['hca0', 'packet', [RC_RDMA_WRITE_ONLY, 0x300, 7]])).toEqual(
-      [{ node: 0, places: [0, 1] }],
-    );
+    const plug = hostsWith(1, [linkBetween(0, 0)]);
+    expect(
+      flowsOf(plug, ['hca0', 'operation', write], ['hca0', 'packet', [RC_RDMA_WRITE_ONLY, 0x300, 7]]),
+    ).toEqual([{ node: 0, places: [0, 1] }]);
   });
 });

@@ -100,8 +100,8 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
 /**
  * Requests go to the QP that the operation names; responses come back with its PSNs. What was begun last of what fits is meant: an
  * unreliable request is over when it leaves, and a packet may come once more when its request has ended. QPs of several hosts have the
- * same numbers, and no packet says where it comes from: a request is rather of a host at the other end of a link than of a third, and of the own
- * port last.
+ * same numbers, and no packet says where it comes from: a request is rather of a host at the other end of a link than of
+ * the own port.
  */
 function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
   interface Span {
@@ -137,9 +137,7 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
       ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
     );
     const best =
-      found.find(({ flow }) => isPeer(here, flow.node)) ??
-      found.find(({ flow }) => flow.node !== here) ??
-      found[0];
+      found.find(({ flow }) => isPeer(here, flow.node)) ?? found.find(({ flow }) => flow.node === here);
     best?.flow.records.push(index);
   }
 }

@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/index.ts';
 import type { Timeline, TimelineKindName, TimelineRecord } from '../../machine/timeline/index.ts';
+import { pairsOf } from '../../machine/topology/index.ts';
 import { Opcode } from '../../wire/index.ts';
 import { failuresOf } from './why.ts';
 
@@ -22,7 +23,7 @@ const failed = (node: number): TimelineRecord =>
 
 /** Which responder the first failure of host 0 is led to. */
 function responderOf(...records: TimelineRecord[]): string | undefined {
-  const timeline = { records: () => records.values() } as unknown as Timeline;
+  const timeline = { topology: pairsOf(2), records: () => records.values() } as unknown as Timeline;
   const [failure] = failuresOf(timeline, () => undefined).filter(({ node }) => node === 0);
   return failure!.reasons[0]?.where;
 }

@@ -65,12 +65,14 @@ export async function transfer({ machine, path, sizeBytes }: TransferQuestion): 
   const { startPs } = sender.stream;
   const endPs = (receiver.stream.isActive ? receiver : sender).stream.endPs;
   // The ledgers are read when a host has ended and has heard that the other one has.
-  const readPs = sides.map(({ endPs: ownPs }, node) =>
-    Math.max(ownPs, sides[1 - node]!.endPs + sender.exchangePs),
-  );
+  const [sentPs, receivedPs] = [sender.stream.endPs, receiver.stream.endPs];
+  const readPs = [
+    Math.max(sentPs, receivedPs + sender.exchangePs),
+    Math.max(receivedPs, sentPs + sender.exchangePs),
+  ] as const;
   const timeline = (await simulated.timeline()).between(startPs, Math.max(...readPs) + aheadPs);
   const corePs = 1e6 / simulated.config.host.core.clockMHz;
-  const spanOf = (node: 0 | 1): Span => ({ fromPs: startPs, toPs: readPs[node]!, corePs });
+  const spanOf = (node: 0 | 1): Span => ({ fromPs: startPs, toPs: readPs[node], corePs });
   return {
     path,
     title: pathTitles[path],

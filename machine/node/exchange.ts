@@ -2,7 +2,7 @@
  * The out-of-band exchange: how programs of different hosts tell each other addresses and keys before RDMA can begin,
  * as real ones do over a TCP socket. Small JSON values under a name, one mailbox per name at each receiving host.
  *
- *     put(name, value) ── latency ──► mailbox of `name` at every other host ──► take(name)
+ *     put(name, value) ── latency ──► mailbox of `name` at each peer in the topology ──► take(name)
  *
  * Values travel over channels between hosts, so that they arrive at the same simulated instant in every partition.
  * The simulated time of both ends is the latency; no cycles are charged.
@@ -28,8 +28,12 @@ const VALUE = 1;
 export interface Exchange {
   /** From {@link put} to the mailbox. */
   readonly latencyPs: number;
-  /** Sends a value to the mailbox `name` of every other host. */
-  put(name: string, value: JsonValue): Promise<void>;
+  /**
+   * Sends a value to the mailbox `name` of other hosts.
+   * @param to their numbers; left out: the hosts at the other ends of this host's cables
+   * @throws ConfigurationError for a number that no other host has
+   */
+  put(name: string, value: JsonValue, to?: readonly number[]): Promise<void>;
   /** Takes the oldest value of the own mailbox `name`, waiting for one if there is none. */
   take(name: string): Promise<JsonValue>;
   /** Takes the oldest value of the own mailbox `name` if there is one: for programs that do something else meanwhile. */
@@ -48,29 +52,33 @@ export class ExchangePort {
   readonly #lp: LogicalProcess;
   readonly #host: Host;
   readonly #latencyPs: number;
-  readonly #writers: readonly ChannelWriter[];
+  readonly #peers: readonly number[];
+  /** By the number of the receiving host. */
+  readonly #writers: ReadonlyMap<number, ChannelWriter>;
   readonly #mailboxes = new Map<string, Mailbox>();
 
   constructor(
     lp: LogicalProcess,
     host: Host,
     config: MachineConfig,
+    peers: readonly number[],
     inbound: readonly SharedArrayBuffer[],
-    outbound: readonly SharedArrayBuffer[],
+    outbound: ReadonlyMap<number, SharedArrayBuffer>,
   ) {
     this.#lp = lp;
     this.#host = host;
+    this.#peers = peers;
     this.#latencyPs = nsToPs(config.machine.exchangeLatencyNs);
     for (const buffer of inbound) this.#connect(new ChannelReader(buffer));
-    this.#writers = outbound.map((buffer) => new ChannelWriter(buffer));
-    for (const writer of this.#writers) lp.addOutbound(writer);
+    this.#writers = new Map([...outbound].map(([node, buffer]) => [node, new ChannelWriter(buffer)]));
+    for (const writer of this.#writers.values()) lp.addOutbound(writer);
   }
 
   /** The exchange of the program that runs on `cpu`. */
   of(cpu: CoreThread): Exchange {
     return {
       latencyPs: this.#latencyPs,
-      put: (name, value) => this.#put(cpu, name, value),
+      put: (name, value, to) => this.#put(cpu, name, value, to ?? this.#peers),
       take: (name) => this.#take(cpu, name),
       poll: async (name) => {
         await cpu.settle();
@@ -79,10 +87,18 @@ export class ExchangePort {
     };
   }
 
-  async #put(cpu: CoreThread, name: string, value: JsonValue): Promise<void> {
+  async #put(cpu: CoreThread, name: string, value: JsonValue, to: readonly number[]): Promise<void> {
     await cpu.settle();
     const bytes = bytesOf(name, value);
-    for (const writer of this.#writers) appendValue(writer, this.#lp.nowPs + this.#latencyPs, bytes);
+    const writers = to.map((node) => this.#writerTo(name, node));
+    for (const writer of writers) appendValue(writer, this.#lp.nowPs + this.#latencyPs, bytes);
+  }
+
+  #writerTo(name: string, node: number): ChannelWriter {
+    const writer = this.#writers.get(node);
+    if (writer !== undefined) return writer;
+    const others = [...this.#writers.keys()].join(', ');
+    throw new ConfigurationError(`receiver of exchange ${name}`, node, `another host: ${others}`);
   }
 
   async #take(cpu: CoreThread, name: string): Promise<JsonValue> {

@@ -295,12 +295,11 @@ export class HostNode implements BusMap {
   }
 
   #makeExchange({ channels, config, topology }: MachinePlan): ExchangePort {
-    const others = hostsOf(topology)
-      .map(hostName)
-      .filter((name) => name !== this.lp.name);
-    const inbound = others.map((other) => channels[channelKey(other, this.lp.name)]!);
-    const outbound = others.map((other) => channels[channelKey(this.lp.name, other)]!);
-    return new ExchangePort(this.lp, this.host, config, inbound, outbound);
+    const own = this.lp.name;
+    const others = hostsOf(topology).filter((node) => node !== this.node);
+    const inbound = others.map((other) => channels[channelKey(hostName(other), own)]!);
+    const outbound = others.map((other) => [other, channels[channelKey(own, hostName(other))]!] as const);
+    return new ExchangePort(this.lp, this.host, config, this.peers, inbound, new Map(outbound));
   }
 
   /** Accounting class of a core's store: by where in the device's BARs it goes. */

@@ -7,7 +7,7 @@ export const machineParameters = {
     'nodes',
     [2, 8],
     'choice',
-    'Hosts, each with one adapter; even: node 0 is cabled to node 1, 2 to 3.',
+    'Hosts, each with one adapter; even: node 0 is cabled to node 1, 2 to 3, unless a topology says otherwise.',
   ),
   adapter: choice(
     'hca',

@@ -3,10 +3,11 @@
  *
  *     { "nodes": [{ "kind": "host" }, { "kind": "host" }], "links": [{ "ends": [{ "node": 0 }, { "node": 1 }] }] }
  */
-import { ConfigurationError, codeOf, runtime, shortJson } from '../../base/index.ts';
+import { ConfigurationError, codeOf, runtime } from '../../base/index.ts';
 import { hintFor } from '../profile/index.ts';
 import {
   cabledPort,
+  hostsWith,
   type Link,
   type NodePort,
   nodeKinds,
@@ -31,8 +32,9 @@ export interface NodePortEntry {
   readonly port?: number;
 }
 
-/** Most hosts of a machine: the range of `machine.nodeCount`. */
-const [nodesMin, nodesMax] = [2, 8];
+/** Hosts of a machine: the range of `machine.nodeCount`. */
+export const hostCountMin = 2;
+export const hostCountMax = 8;
 
 /**
  * Checks a topology that may come from anywhere.
@@ -40,14 +42,13 @@ const [nodesMin, nodesMax] = [2, 8];
  */
 export function checkedTopology(entry: unknown): Topology {
   const { nodes, links } = fieldsOf(entry, 'topology', ['nodes', 'links']);
-  if (!Array.isArray(nodes) || nodes.length < nodesMin || nodes.length > nodesMax)
+  if (!Array.isArray(nodes) || nodes.length < hostCountMin || nodes.length > hostCountMax)
     throw new ConfigurationError(
       'topology, field nodes,',
-      Array.isArray(nodes) ? `${nodes.length} nodes` : shortJson(nodes),
-      `a list of ${nodesMin} to ${nodesMax} nodes`,
+      Array.isArray(nodes) ? nodes.length : nodes,
+      `a list of ${hostCountMin} to ${hostCountMax} nodes`,
     );
-  if (!Array.isArray(links))
-    throw new ConfigurationError('topology, field links,', shortJson(links), 'a list of links');
+  if (!Array.isArray(links)) throw new ConfigurationError('topology, field links,', links, 'a list of links');
   const topology: Topology = {
     nodes: nodes.map(checkedNode),
     links: (links as unknown[]).map((link, at) => checkedLink(link, `topology, links[${at}]`, nodes.length)),
@@ -56,8 +57,33 @@ export function checkedTopology(entry: unknown): Topology {
   return ordered(topology);
 }
 
+/**
+ * Reads an option: a JSON file, whose name has a slash or ends in `.json`, or links as pairs of node numbers, such as `0-2,1-3`.
+ * @throws ConfigurationError
+ */
+export function parsedTopology(text: string): Topology {
+  if (text.includes('/') || text.endsWith('.json')) return readTopology(text);
+  const pairs = text.split(',').map((pair) => /^(\d+)-(\d+)$/.exec(pair.trim()));
+  if (!pairs.every((pair) => pair !== null))
+    throw new ConfigurationError('topology', text, 'a JSON file, or links such as 0-2,1-3');
+  const links = pairs.map(
+    ([, left, right]): LinkEntry => ({
+      ends: [{ node: Number(left) }, { node: Number(right) }],
+    }),
+  );
+  const hostCount = Math.min(
+    hostCountMax,
+    1 + Math.max(...links.flatMap(({ ends }) => ends.map(({ node }) => node))),
+  );
+  return checkedTopology({ nodes: hostsWith(hostCount, []).nodes, links });
+}
+
+/** The option that says the same. */
+export const topologyText = ({ links }: Topology): string =>
+  links.map(({ ends }) => ends.map(({ node }) => node).join('-')).join(',');
+
 /** Reads a file. @throws ConfigurationError naming the file, or what is wrong in it */
-export function readTopology(path: string): Topology {
+function readTopology(path: string): Topology {
   let text: string;
   try {
     text = runtime().readText(path);
@@ -77,17 +103,13 @@ function checkedNode(entry: unknown, at: number): TopologyNode {
   const { kind } = fieldsOf(entry, `topology, nodes[${at}]`, ['kind']);
   const known = nodeKinds.find((candidate) => candidate === kind);
   if (known !== undefined) return { kind: known };
-  throw new ConfigurationError(
-    `topology, nodes[${at}], field kind,`,
-    typeof kind === 'string' ? kind : shortJson(kind),
-    nodeKinds.join(' or '),
-  );
+  throw new ConfigurationError(`topology, nodes[${at}], field kind,`, kind, nodeKinds.join(' or '));
 }
 
 function checkedLink(entry: unknown, place: string, nodeCount: number): Link {
   const { ends } = fieldsOf(entry, place, ['ends']);
   if (!Array.isArray(ends) || ends.length !== 2)
-    throw new ConfigurationError(`${place}, field ends,`, shortJson(ends), 'a list of two ports');
+    throw new ConfigurationError(`${place}, field ends,`, ends, 'a list of two ports');
   const [left, right] = (ends as unknown[]).map((end, at) =>
     checkedPort(end, `${place}, ends[${at}]`, nodeCount),
   ) as [NodePort, NodePort];
@@ -99,15 +121,11 @@ function checkedLink(entry: unknown, place: string, nodeCount: number): Link {
 function checkedPort(entry: unknown, place: string, nodeCount: number): NodePort {
   const { node, port = cabledPort } = fieldsOf(entry, place, ['node', 'port']);
   if (typeof node !== 'number' || !Number.isInteger(node) || node < 0 || node >= nodeCount)
-    throw new ConfigurationError(
-      `${place}, field node,`,
-      shortJson(node),
-      `an integer from 0 to ${nodeCount - 1}`,
-    );
+    throw new ConfigurationError(`${place}, field node,`, node, `an integer from 0 to ${nodeCount - 1}`);
   if (port !== cabledPort)
     throw new ConfigurationError(
       `${place}, field port,`,
-      shortJson(port),
+      port,
       `${cabledPort}: adapters have a data path for port ${cabledPort} only`,
     );
   return { node, port };
@@ -140,7 +158,7 @@ function fieldsOf<Name extends string>(
   known: readonly Name[],
 ): Readonly<Partial<Record<Name, unknown>>> {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
-    throw new ConfigurationError(place, shortJson(entry), `an object with ${known.join(' and ')}`);
+    throw new ConfigurationError(place, entry, `an object with ${known.join(' and ')}`);
   const surplus = Object.keys(entry).find((name) => !known.some((one) => one === name));
   if (surplus !== undefined)
     throw new ConfigurationError(

@@ -1,4 +1,11 @@
-export { checkedTopology, readTopology, type TopologyEntry } from './check-topology.ts';
+export {
+  checkedTopology,
+  hostCountMax,
+  hostCountMin,
+  parsedTopology,
+  type TopologyEntry,
+  topologyText,
+} from './check-topology.ts';
 export {
   cabledPeerOf,
   declaredOf,

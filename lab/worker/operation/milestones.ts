@@ -16,6 +16,8 @@ export interface Milestones {
 export interface PicturedOperation {
   /** Host that posted it. */
   readonly node: number;
+  /** Host at the other end of its cable. */
+  readonly far: number;
   readonly qpn: number;
   readonly wqeCounter: number;
   /** Name, as `WRITE`. */
@@ -29,12 +31,11 @@ const dmaMaxPs = 2_000_000;
 const atomicBytes = 8;
 
 export function milestonesOf(
-  { node, qpn, wqeCounter, name, records: own }: PicturedOperation,
+  { node: near, far, qpn, wqeCounter, name, records: own }: PicturedOperation,
   records: readonly PictureRecord[],
   tracks: readonly PictureTrack[],
   decoded: readonly DecodedEvent[],
 ): Milestones {
-  const [near, far] = [node, 1 - node];
   const milestones: Milestone[] = [];
   const add = (atPs: number | undefined, text: string): void => {
     if (atPs !== undefined) milestones.push({ atPs, text });

@@ -23,6 +23,7 @@ import {
   type TimelineRecord,
   timelineKinds,
 } from '../../../machine/timeline/index.ts';
+import { cabledPeerOf } from '../../../machine/topology/index.ts';
 import type {
   MachinePicture,
   OperationPicture,
@@ -140,7 +141,7 @@ function pictureOf(watched: Watched, operation: WatchedOperation): OperationPict
   const shown = records.filter((record) => record.fromPs <= span.toPs);
   const levels = levelsOf(timeline, postedPs, span);
   const { milestones, cqePs, lastBytesPs } = milestonesOf(
-    { ...flow, name: explanation.operation, records: own },
+    { ...flow, far: cabledPeerOf(timeline.topology, node), name: explanation.operation, records: own },
     shown,
     tracks,
     decoder.events,
