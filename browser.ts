@@ -100,6 +100,7 @@ export {
   type FrameLedger,
   type Held,
   type HostSpent,
+  type JsonLike,
   type JsonValue,
   type LinkPacket,
   type LinkPackets,

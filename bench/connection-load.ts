@@ -67,15 +67,20 @@ async function connected(program: ProgramContext, { qps: count, inFlight }: Conn
   const note = { address: buffer.address, rkey: buffer.region.rkey };
   let remote = { remoteAddr: 0, rkey: 0 };
   for (let at = 0; at < count; at += qpsAtOnce) {
-    const peer = await connectRc(endpoint, qps.slice(at, at + qpsAtOnce), `connections from ${at}`, note);
-    const { address, rkey } = peer.note as unknown as typeof note;
+    const peer = await connectRc<typeof note>(
+      endpoint,
+      qps.slice(at, at + qpsAtOnce),
+      `connections from ${at}`,
+      note,
+    );
+    const { address, rkey } = peer.note;
     remote = { remoteAddr: address, rkey };
   }
   return { qps, cq, buffer, remote };
 }
 
-export async function client(program: ProgramContext): Promise<JsonValue> {
-  const load = program.args as unknown as ConnectionLoad;
+export async function client(program: ProgramContext<ConnectionLoad>): Promise<JsonValue> {
+  const load = program.args;
   const side = await connected(program, load);
   const warmUps = Math.max(load.writes, load.qps);
   await writeOverAll(side, 0, { ...load, writes: warmUps });
@@ -94,8 +99,8 @@ export async function client(program: ProgramContext): Promise<JsonValue> {
   };
 }
 
-export async function server(program: ProgramContext): Promise<JsonValue> {
-  await connected(program, program.args as unknown as ConnectionLoad);
+export async function server(program: ProgramContext<ConnectionLoad>): Promise<JsonValue> {
+  await connected(program, program.args);
   await barrier(program, 'over');
   return null;
 }

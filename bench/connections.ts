@@ -3,7 +3,7 @@
  * what one WRITE over them costs it. `npm run bench` measures each number in a process of its own, whose memory has no past.
  */
 import '../runtime/node.ts';
-import { type JsonValue, Machine } from '../machine/index.ts';
+import { Machine } from '../machine/index.ts';
 import type { ConnectionFigures, ConnectionLoad } from './connection-load.ts';
 
 /** Physical memory of each host: 8 KiB for a connection and what else there is. */
@@ -20,14 +20,14 @@ export interface ConnectionCosts extends ConnectionFigures {
 async function figuresOf(qps: number): Promise<ConnectionCosts> {
   const url = new URL(`./connection-load${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
   const load: ConnectionLoad = { qps, writes, inFlight };
-  const args = load as unknown as JsonValue;
+  const args = load;
   const begun = process.cpuUsage();
   await using machine = await Machine.create({ set: { 'host.memory.sizeMib': memoryMibOf(qps) } });
   await machine.load({ node: 0, run: { url, exportName: 'client' }, args });
   await machine.load({ node: 1, run: { url, exportName: 'server' }, args });
   await machine.run();
   const { user, system } = process.cpuUsage(begun);
-  const [figures] = (await machine.results()) as unknown as [ConnectionFigures];
+  const [figures] = await machine.results<[ConnectionFigures]>();
   const setUpSeconds = (user + system - writes * figures.cpuUsPerWrite) / 1e6;
   return { qps, ...figures, setUpSeconds };
 }

@@ -27,7 +27,7 @@ async function run(program: ProgramContext): Promise<null> {
   const cap = { maxSendWr: 16, maxSendSge: 1, maxRecvWr: 0, maxRecvSge: 0 };
   const qps = await createRcQps(endpoint, 1, { send: cq, receive: cq }, cap);
   if (isClient) end('CQ, memory region, QP');
-  const peer = await connectRc(endpoint, qps, 'first doorbell', {
+  const peer = await connectRc<{ remoteAddr: number; rkey: number }>(endpoint, qps, 'first doorbell', {
     remoteAddr: buffer.address,
     rkey: buffer.region.rkey,
   });
@@ -39,7 +39,7 @@ async function run(program: ProgramContext): Promise<null> {
     numSge: 1,
     opcode: IBV_WR_RDMA_WRITE,
     sendFlags: IBV_SEND_SIGNALED,
-    wr: { rdma: peer.note as unknown as { remoteAddr: number; rkey: number } },
+    wr: { rdma: peer.note },
   });
   end('posting');
   await spinCq(cq, 1, [new IbvWc()]);

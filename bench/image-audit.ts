@@ -8,13 +8,14 @@ import { Session } from 'node:inspector';
 import {
   bandwidthClient,
   bandwidthServer,
+  type PerfArgs,
   parsedWorkload,
   perfArgsOf,
 } from '../experiments/workloads/index.ts';
-import { type JsonValue, Machine, type MachineOptions, type ProgramOptions } from '../machine/index.ts';
+import { Machine, type MachineOptions, type ProgramOptions } from '../machine/index.ts';
 
-const args = perfArgsOf(parsedWorkload('write-bw,size=64,iters=100,qps=3')) as unknown as JsonValue;
-const programs: readonly ProgramOptions[] = [bandwidthClient, bandwidthServer].map((run, node) => ({
+const args = perfArgsOf(parsedWorkload('write-bw,size=64,iters=100,qps=3'));
+const programs: readonly ProgramOptions<PerfArgs>[] = [bandwidthClient, bandwidthServer].map((run, node) => ({
   node,
   args,
   run: (context) => run(context),

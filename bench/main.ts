@@ -18,7 +18,7 @@ import '../runtime/node.ts';
 import { Command } from 'commander';
 import { jsonText, writeOutput } from '../cli/output.ts';
 import { tableOf } from '../explain/text/table.ts';
-import { type JsonValue, Machine, type Partition } from '../machine/index.ts';
+import { Machine, type Partition } from '../machine/index.ts';
 import { calibration, type Figure, textOf } from './figure.ts';
 import { qpCostsOf, qpTableOf } from './qp-costs.ts';
 import { figureOfShortPoints } from './short-points.ts';
@@ -84,7 +84,7 @@ async function measure(load: Load, partition: Partition): Promise<Measured> {
 
 async function runOnce(load: Load, partition: Partition): Promise<{ wallSeconds: number; events: number }> {
   await using machine = await Machine.create({ partition });
-  const args = perfArgsOf(load) as unknown as JsonValue;
+  const args = perfArgsOf(load);
   await machine.load({ node: 0, run: { url: moduleUrl, exportName: 'client' }, args });
   await machine.load({ node: 1, run: { url: moduleUrl, exportName: 'server' }, args });
   await machine.run();

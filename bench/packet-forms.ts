@@ -5,7 +5,7 @@
  */
 import '../runtime/node.ts';
 import { tableOf } from '../explain/text/table.ts';
-import { type JsonValue, Machine, type MachineOptions } from '../machine/index.ts';
+import { Machine, type MachineOptions } from '../machine/index.ts';
 import { medianOf } from './figure.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 
@@ -32,7 +32,7 @@ const names = Object.keys(forms);
 /** Processor time of a run, setting up left out; microseconds. */
 async function cpuUsOf(load: Load, options: MachineOptions): Promise<number> {
   await using machine = await Machine.create({ partition: 'single', ...options });
-  const args = perfArgsOf(load) as unknown as JsonValue;
+  const args = perfArgsOf(load);
   await machine.load({ node: 0, run: { url: moduleUrl, exportName: 'client' }, args });
   await machine.load({ node: 1, run: { url: moduleUrl, exportName: 'server' }, args });
   const begun = process.cpuUsage();

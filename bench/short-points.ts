@@ -1,5 +1,5 @@
 /** Many short simulations in one process, as a sweep over a parameter is: what one of them takes, and for what. */
-import { type JsonValue, Machine } from '../machine/index.ts';
+import { Machine } from '../machine/index.ts';
 import { calibration, type Figure } from './figure.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 
@@ -37,7 +37,7 @@ export async function figureOfShortPoints(): Promise<Figure> {
 }
 
 async function runOn(machine: Machine): Promise<void> {
-  const args = perfArgsOf(load) as unknown as JsonValue;
+  const args = perfArgsOf(load);
   await machine.load({ node: 0, run: { url: moduleUrl, exportName: 'client' }, args });
   await machine.load({ node: 1, run: { url: moduleUrl, exportName: 'server' }, args });
   await machine.run();

@@ -7,9 +7,10 @@ import {
   bandwidthClient,
   bandwidthServer,
   type PerfArgs,
+  type PerfSide,
   type PerfVerb,
 } from '../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../machine/index.ts';
+import type { ProgramContext } from '../machine/index.ts';
 
 export interface Load {
   readonly verb: PerfVerb;
@@ -37,5 +38,5 @@ export function perfArgsOf({ verb, sizeBytes, qpCount, messagesPerQp, outstandin
   };
 }
 
-export const client = (program: ProgramContext): Promise<JsonValue> => bandwidthClient(program);
-export const server = (program: ProgramContext): Promise<JsonValue> => bandwidthServer(program);
+export const client = (program: ProgramContext<PerfArgs>): Promise<PerfSide> => bandwidthClient(program);
+export const server = (program: ProgramContext<PerfArgs>): Promise<PerfSide> => bandwidthServer(program);

@@ -119,7 +119,8 @@ export async function main(): Promise<Lookups> {
   await machine.load({ node: 0, run: server });
   await machine.load({ node: 1, run: client });
   await machine.run();
-  return (await machine.results())[1] as unknown as Lookups;
+  const [, lookups] = await machine.results<[undefined, Lookups]>();
+  return lookups;
 }
 
 if (import.meta.main) {

@@ -87,7 +87,7 @@ async function pingpong({
   const { gid, gidIndex } = (await ibv.queryGidTable(context, 1)).at(-1)!;
   const psn = random.below(1 << 24);
   await exchange.put('destination', { lid, gid: [...gid], qpn: qp.qpNum, psn });
-  await connect(qp, psn, (await exchange.take('destination')) as unknown as Destination, gidIndex);
+  await connect(qp, psn, await exchange.take<Destination>('destination'), gidIndex);
   await exchange.put('ready', true);
   await exchange.take('ready');
 

@@ -36,12 +36,12 @@ async function moved(bytes: number, chunkBytes: number, options: MachineOptions)
   const args: MoveArgs = { file: fileOf(bytes), fileBytes: bytes, chunkBytes, window: 4, atomicCount: 5 };
   const load = (node: number, module: string, exportName: string) => {
     const url = new URL(`../experiments/workloads/${module}.ts`, import.meta.url);
-    return machine.load({ node, run: { url, exportName }, args: args as unknown as JsonValue });
+    return machine.load({ node, run: { url, exportName }, args });
   };
   await load(0, 'move-sender', 'send');
   await load(1, 'move-receiver', 'receive');
   await machine.run();
-  const [sender, receiver] = (await machine.results()) as unknown as [MoveSenderResult, MoveReceiverResult];
+  const [sender, receiver] = await machine.results<[MoveSenderResult, MoveReceiverResult]>();
   return { sender, receiver, report: await machine.report() };
 }
 

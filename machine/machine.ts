@@ -286,7 +286,7 @@ export class Machine implements AsyncDisposable {
    * @returns its number, for {@link programs} and {@link results}
    * @throws ConfigurationError for a function in a worker partition, a module that does not load, no free core
    */
-  async load(options: ProgramOptions): Promise<number> {
+  async load<Args>(options: ProgramOptions<Args>): Promise<number> {
     this.#checkIdle('load a program');
     checkOptions('program', options, programOptions);
     const { node, run, core, process } = options;
@@ -320,9 +320,13 @@ export class Machine implements AsyncDisposable {
     return states.toSorted((left, right) => left.number - right.number);
   }
 
-  /** What the programs returned, in the order they were loaded; undefined of those that run or returned nothing. */
-  async results(): Promise<(JsonValue | undefined)[]> {
-    return (await this.programs()).map(({ result }) => result);
+  /**
+   * What the programs returned, in the order they were loaded; undefined of those that run or returned nothing.
+   * @typeParam Results their types
+   */
+  async results<Results extends readonly unknown[] = (JsonValue | undefined)[]>(): Promise<Results> {
+    const results: readonly unknown[] = (await this.programs()).map(({ result }) => result);
+    return results as Results;
   }
 
   /** Lines that programs have logged, by simulated time, then node. */

@@ -16,10 +16,10 @@ import type { Verbs } from './node/verbs.ts';
 import type { MachineConfig } from './profile/index.ts';
 
 export type { Exchange } from './node/exchange.ts';
-export type { JsonValue } from './node/json-value.ts';
+export type { JsonLike, JsonValue } from './node/json-value.ts';
 
-/** Context of a program. */
-export interface ProgramContext {
+/** Context of a program. @typeParam Args the type of its arguments */
+export interface ProgramContext<Args = unknown> {
   readonly name: string;
   /** Number of the host, from 0. */
   readonly node: number;
@@ -41,7 +41,8 @@ export interface ProgramContext {
   readonly nic: NicSoftware | undefined;
   /** What this host has spent, looked at without spending anything. */
   readonly meter: TransferMeter;
-  readonly args: JsonValue;
+  /** A copy of the arguments that it was loaded with, null without. */
+  readonly args: Args;
   readonly exchange: Exchange;
   /**
    * Forks the process (fork(2)): the child runs `run`, a function, on the first free core, with what it inherits of this
@@ -49,7 +50,7 @@ export interface ProgramContext {
    * @returns the child, or ENOMEM
    * @throws ConfigurationError when no core is free
    */
-  fork(name: string, run: ProgramFunction): Process | 'ENOMEM';
+  fork(name: string, run: ProgramFunction<Args>): Process | 'ENOMEM';
   /**
    * Runs a stretch of this program as one operation, whose cost {@link Machine.operationCosts} gives. It changes no time.
    * @throws ConfigurationError inside of another one, and unless the machine was made with `attributesCosts`
@@ -67,9 +68,10 @@ export interface ProgramContext {
  * What a program returns is its result: anything JSON can carry, or nothing. It is copied. Anything else (bigint, NaN, a Map, a typed array, an
  * object that contains itself) ends the run with a ProgramFailedError that names the place.
  */
-export type ProgramFunction =
-  | ((context: ProgramContext) => Promise<JsonValue | undefined>)
-  | ((context: ProgramContext) => Promise<void>);
+export type ProgramFunction<Args = unknown> = {
+  // A method, so that a program whose arguments have a type is also one of any arguments.
+  call(context: ProgramContext<Args>): Promise<unknown>;
+}['call'];
 
 /** A function of a module: what can run in any partition. A URL is an address: its `href` is taken. */
 export interface ProgramModule {
@@ -82,16 +84,17 @@ export interface ProgramModule {
 /** The address of a module as text. */
 export const addressOf = ({ url }: ProgramModule): string => (typeof url === 'string' ? url : url.href);
 
-export interface ProgramOptions {
+export interface ProgramOptions<Args = unknown> {
   readonly node: number;
-  readonly run: ProgramFunction | ProgramModule;
+  readonly run: ProgramFunction<Args> | ProgramModule;
   /** Default `program<n>`. */
   readonly name?: string;
   /** Core to run on; the first that has no program when left out. */
   readonly core?: number;
   /** Programs of a host with the same process name share its memory; by default each has its own. */
   readonly process?: string;
-  readonly args?: JsonValue;
+  /** Anything that JSON carries. */
+  readonly args?: Args;
 }
 
 /** A program that was loaded, as it can be asked for after a run. */

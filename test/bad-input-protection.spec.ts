@@ -99,7 +99,7 @@ describe.each(eachPartition)('in partition %s', (partition) => {
   });
 
   it.each(endings)('%s', (name, { send, receives, events, responderState }) => {
-    const [requester, responder] = outcome.results as unknown as Record<string, Requester>[];
+    const [requester, responder] = outcome.results as Record<string, Requester>[];
     expect(requester![name]).toEqual({
       sends: [send, 'WR_FLUSH_ERR'],
       ids: [11, 12],

@@ -124,7 +124,7 @@ describe('queues', () => {
   });
 
   it.each(Object.keys(expected))('%s', (name) => {
-    const [provoker, partner] = outcome.results as unknown as [Record<string, Told>, Record<string, unknown>];
+    const [provoker, partner] = outcome.results as [Record<string, Told>, Record<string, unknown>];
     const [own, other] = expected[name]!;
     expect(provoker[name]).toEqual({ told: own, companionIsRight: true, bystanderWentOn: true });
     expect(partner[name]).toEqual(other);

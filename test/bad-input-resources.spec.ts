@@ -26,9 +26,9 @@ function run(names: string[], set: Record<string, number | string>) {
 }
 
 const toldOf = ({ results }: Outcome, name: string): Told & Record<string, unknown> =>
-  (results[0] as unknown as Record<string, Told & Record<string, unknown>>)[name]!;
+  (results[0] as Record<string, Told & Record<string, unknown>>)[name]!;
 const partnerOf = ({ results }: Outcome, name: string): unknown =>
-  (results[1] as unknown as Record<string, unknown>)[name];
+  (results[1] as Record<string, unknown>)[name];
 const undisturbed = { companionIsRight: true, bystanderWentOn: true };
 
 describe('resources', () => {
@@ -74,7 +74,7 @@ describe('resources', () => {
 
   it('a process that ends with work in flight leaves nothing; its peer runs out of retries', () => {
     expect(toldOf(outcome, 'processEnded')).toEqual({ told: { isGivenBack: true }, ...undisturbed });
-    const [leaver, peer] = outcome.results.slice(2, 4) as unknown as [{ pinnedBytes: number }, unknown];
+    const [leaver, peer] = outcome.results.slice(2, 4) as [{ pinnedBytes: number }, unknown];
     expect(leaver.pinnedBytes).toBeGreaterThan(262_144);
     expect(peer).toEqual({
       statuses: ['SUCCESS', 'RETRY_EXC_ERR', 'WR_FLUSH_ERR'],

@@ -13,7 +13,6 @@ import {
 } from '../experiments/workloads/compare-plan.ts';
 import type { Machine, MachineOptions } from '../machine/machine.ts';
 import { profileListing } from '../machine/profile/index.ts';
-import type { JsonValue } from '../machine/program.ts';
 import { smallMachine, smallMemory } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -125,7 +124,7 @@ async function loaded(path: ComparePath, options: MachineOptions): Promise<Machi
   const machine = await smallMachine({ ...options, set: { ...options.set, ...machineOf(path) } });
   for (const [node, exportName] of ['compareSender', 'compareReceiver'].entries()) {
     const run = { url: new URL('../experiments/workloads/compare-sides.ts', import.meta.url), exportName };
-    await machine.load({ node, name: exportName, run, args: argsOf(path) as unknown as JsonValue });
+    await machine.load({ node, name: exportName, run, args: argsOf(path) });
   }
   return machine;
 }
@@ -153,7 +152,7 @@ describe('the passive side of a machine', () => {
       {
         await using machine = await loaded(path, { partition });
         await machine.run();
-        const results = (await machine.results()) as unknown as SideResult[];
+        const results = await machine.results<SideResult[]>();
         const active = results[1 - passive]!.stream;
         expect(results[passive]!.stream).toMatchObject({
           isActive: false,

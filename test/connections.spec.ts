@@ -95,7 +95,7 @@ describe('rdma_cm', () => {
       programOf('connecting', 'attributesOfActive', 0),
       programOf('connecting', 'attributesOfPassive', 1),
     ]);
-    const [active, passive] = results as unknown as Record<string, number>[];
+    const [active, passive] = results as Record<string, number>[];
     // rdma_connect asked for retries 5 and 4, resources 4, depth 2; rdma_accept for resources 2, depth 4. Time-out: 18 + 1.
     expect(active).toMatchObject({
       retryCnt: 5,

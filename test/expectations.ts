@@ -6,7 +6,7 @@ import type { BystanderResult } from './programs/bystander.ts';
 
 /** The bystanders made rounds and found no mistake; and the ledgers balance. */
 export function expectUntouched({ results, report }: Outcome): void {
-  const [client, server] = results.slice(-2) as unknown as BystanderResult[];
+  const [client, server] = results.slice(-2) as BystanderResult[];
   expect(client!.rounds).toBeGreaterThan(3);
   expect(client!.mistakes).toEqual([]);
   expect(server).toEqual(client);

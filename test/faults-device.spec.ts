@@ -18,7 +18,7 @@ async function survive(faults: FaultPlan, args: SurvivorArgs = {}, options: Mach
   const program = programOf('survivor', 'survivor', 0, { args: { ...args } });
   const outcome = await runPrograms([program], { ...options, faults });
   expectBalanced(outcome.report);
-  return { ...outcome, lives: outcome.results[0] as unknown as readonly SurvivorResult[] };
+  return { ...outcome, lives: outcome.results[0] as readonly SurvivorResult[] };
 }
 
 const well = { done: 5, ended: 'ok' };

@@ -78,7 +78,7 @@ beforeAll(async () => {
 async function runTraffic(faults: FaultPlan, args: Record<string, number> = {}) {
   const outcome = await runPrograms(traffic(args), { faults });
   expectBalanced(outcome.report);
-  const [sender, receiver] = outcome.results as unknown as [SenderResult, ReceiverResult];
+  const [sender, receiver] = outcome.results as [SenderResult, ReceiverResult];
   return { outcome, sender, receiver };
 }
 
@@ -178,7 +178,7 @@ describe('faults of PCIe', () => {
         expect(error.message).toMatch(/EIO|INTERNAL_ERR/);
         endings.add('command');
       } else {
-        const [sender, receiver] = (await machine.results()) as unknown as [SenderResult, ReceiverResult];
+        const [sender, receiver] = await machine.results<[SenderResult, ReceiverResult]>();
         expectLocalEnding(sender, receiver);
         if (sender.state === 'ERR') endings.add('work');
       }

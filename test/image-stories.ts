@@ -12,7 +12,7 @@ import {
   type MachineSource,
 } from '../machine/booted-machines.ts';
 import type { Machine, MachineOptions } from '../machine/machine.ts';
-import type { JsonValue, ProgramOptions } from '../machine/program.ts';
+import type { ProgramOptions } from '../machine/program.ts';
 import { Random } from '../sim/index.ts';
 import { drawHardware } from '../torture/draw-hardware.ts';
 
@@ -124,7 +124,7 @@ export function perfPrograms(text: string): ProgramOptions[] {
     node,
     name: role.toLowerCase(),
     run: { url, exportName: `${kind}${role}` },
-    args: args as unknown as JsonValue,
+    args,
   }));
 }
 

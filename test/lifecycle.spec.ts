@@ -28,7 +28,7 @@ describe.each(eachPartition)('in partition %s', (partition) => {
 
     for (const program of programsOf('lifecycle', 'probe')) await machine.load(program);
     await machine.run();
-    const probed = (await machine.results()).slice(-2) as unknown as {
+    const probed = (await machine.results<unknown[]>()).slice(-2) as {
       name: string;
       taken: typeof nothing;
     }[];
@@ -56,7 +56,7 @@ it('a process that is killed while it opens the device leaves nothing open', asy
   await using machine = await smallMachine();
   await machine.load(programOf('lifecycle', 'killer', 0, { args: { killNs } }));
   await machine.run();
-  const [left] = (await machine.results()) as unknown as [Record<string, number>[]];
+  const [left] = await machine.results<[Record<string, number>[]]>();
   expect(left).toHaveLength(killNs.length);
   expect(new Set(left.map((taken) => JSON.stringify(taken))).size).toBe(1);
   await machine.removeDrivers();
@@ -96,7 +96,7 @@ describe.each(['none', 'software', 'functionLevel'])(
         // A device that was reset answers no command: each one is waited for so long.
         { set: { 'driver.commandLimitUs': 5000, 'driver.commandGoLimitUs': 5000 } },
       );
-      const [resetter, survivor] = results as unknown as Record<string, unknown>[];
+      const [resetter, survivor] = results as Record<string, unknown>[];
       expect(resetter).toMatchObject({ before: true, taken: nothing, afterRemoval: 'EBADF', after: true });
       expect(survivor).toMatchObject({
         statuses: ['SUCCESS', 'RETRY_EXC_ERR'],

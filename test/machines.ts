@@ -1,7 +1,7 @@
 /** Machines of the system tests: small, so that a test takes a moment, and closed whatever happens. */
 import { Machine, type MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
-import type { JsonValue, ProgramOptions } from '../machine/program.ts';
+import type { JsonLike, ProgramOptions } from '../machine/program.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { rowsOf } from './extent.ts';
 
@@ -25,12 +25,12 @@ export function programOf(
 }
 
 /** The same program at both hosts. */
-export const programsOf = (file: string, exportName: string, args: JsonValue = null): ProgramOptions[] =>
+export const programsOf = (file: string, exportName: string, args: JsonLike = null): ProgramOptions[] =>
   [0, 1].map((node) => programOf(file, exportName, node, { args }));
 
 export interface Outcome {
   readonly machine: Machine;
-  readonly results: readonly (JsonValue | undefined)[];
+  readonly results: readonly unknown[];
   readonly report: Report;
 }
 

@@ -45,7 +45,7 @@ describe('cached registrations', () => {
       const { results } = await run(['changer', 'follower'], { config }, { partition });
       expect(results[1]).toEqual([true, true, true, true, true, true, true]);
       expect(results[0]).toMatchObject({ hits: expect.any(Number), failure: 'VerbsError EFAULT' });
-      const { hits, misses, invalidations } = results[0] as unknown as Record<string, number>;
+      const { hits, misses, invalidations } = results[0] as Record<string, number>;
       expect(hits! + misses!).toBe(6);
       // Replaced three times; moved, or only grown in place.
       expect(invalidations).toBeGreaterThanOrEqual(3);
@@ -69,7 +69,7 @@ describe('cached registrations', () => {
       { config: { ...config, eagerBytes: 1024 } },
       { set: limit },
     );
-    const { evictions, failure } = results[0] as unknown as Record<string, JsonValue>;
+    const { evictions, failure } = results[0] as Record<string, JsonValue>;
     expect(failure).toBe('VerbsError ENOMEM');
     expect(evictions).toBeGreaterThanOrEqual(3);
     expect(results[1]).toEqual([true, true, true, true, true, true, true]);

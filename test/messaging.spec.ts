@@ -140,7 +140,7 @@ describe('a channel', () => {
   });
 
   it('is the same in every partition', async () => {
-    const args = { config: { cutoffBytes }, lengths: borders } as unknown as JsonValue;
+    const args = { config: { cutoffBytes }, lengths: borders };
     const reports = [];
     for (const partition of bothPartitions) {
       const programs = ['sender', 'receiver'].map((name, node) =>
@@ -161,7 +161,7 @@ describe('the registration cache', () => {
   it('registers each buffer once, keeps what its limit allows and gives all of it back', async () => {
     const lengths = [20_000, 30_000, 40_000];
     const { results } = await run(['cachedSender', 'cachedReceiver'], { lengths });
-    const [sent, wrong] = results as unknown as [CachedTold, number];
+    const [sent, wrong] = results as [CachedTold, number];
     expect(wrong).toBe(0);
     // Three rounds of three buffers: registered in the first, found in the other two.
     expect(sent).toMatchObject({ misses: 3, hits: 6, evictions: 0 });

@@ -4,7 +4,6 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import type { JsonValue } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { programsOf, runPrograms } from './machines.ts';
 import type { StormArgs } from './programs/on-demand-storm.ts';
@@ -15,7 +14,7 @@ type Hardware = Readonly<Record<string, number>>;
 
 /** Runs a storm and holds it to its end: nothing wrong, and ledgers that balance. */
 async function expectCalm(args: StormArgs, set: Hardware): Promise<void> {
-  const programs = programsOf('on-demand-storm', 'storm', args as unknown as JsonValue);
+  const programs = programsOf('on-demand-storm', 'storm', args);
   const { results, report } = await runPrograms(programs, { set });
   expect(results).toEqual([{ wrong: [] }, { wrong: [] }]);
   expectBalanced(report);

@@ -34,7 +34,7 @@ describe('on-demand regions', () => {
     const [, sender, receiver, partition] = how;
     const programs = programsOf('on-demand', 'everyOperation', { sender, receiver });
     const { results, report } = await runPrograms(programs, { partition });
-    const [client, server] = results as unknown as [Operated, unknown];
+    const [client, server] = results as [Operated, unknown];
     expect(client.wrong).toEqual([]);
     expect(client).toMatchObject({ isGivenBack: true, isPinned: !sender });
     const right = {
@@ -93,7 +93,7 @@ describe('on-demand regions', () => {
     async (what, ...expected) => {
       const [statuses, received, events] = expected;
       const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', what));
-      const [client, server] = results as unknown as Record<string, unknown>[];
+      const [client, server] = results as Record<string, unknown>[];
       expect(client).toMatchObject({ statuses, again: ['SUCCESS'], isRight: true });
       expect(server).toMatchObject({ received, isRight: true, events });
       expectBalanced(report);
@@ -120,7 +120,7 @@ describe('on-demand regions', () => {
     'refuse what cannot be paged in, with the status of pinned memory: %s',
     async (partition) => {
       const { results, report } = await runPrograms(programsOf('on-demand', 'refused'), { partition });
-      const [client, server] = results as unknown as { statuses: string[]; events: string[] }[];
+      const [client, server] = results as { statuses: string[]; events: string[] }[];
       expect(client!.statuses).toEqual(['REM_ACCESS_ERR', 'LOC_PROT_ERR', 'REM_ACCESS_ERR', 'REM_OP_ERR']);
       expect(server).toEqual({ statuses: ['LOC_PROT_ERR'], events: ['QP_ACCESS_ERR', 'QP_ACCESS_ERR'] });
       expectBalanced(report);

@@ -55,7 +55,7 @@ describe.each<[string, ParameterValues]>([
       [programOf('operations', 'provoker', 0), programOf('operations', 'partner', 1)],
       { set },
     );
-    [own, peer] = outcome.results as unknown as [Record<string, unknown>, Record<string, unknown>];
+    [own, peer] = outcome.results as [Record<string, unknown>, Record<string, unknown>];
   });
 
   it('WRITE, READ and SEND of 0, 1, MTU − 1, MTU, MTU + 1 and more bytes, over 4 KiB pages', () => {

@@ -8,7 +8,6 @@ import { perfArgsOf } from '../bench/write-load.ts';
 import type { ProgramFailedError } from '../host/host-error.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import { type Partition, partitions } from '../machine/partition/placement.ts';
-import type { JsonValue } from '../machine/program.ts';
 import { DeadlockError, WorkerLostError } from '../sim/index.ts';
 import {
   bothPartitions,
@@ -35,7 +34,7 @@ function runMixture(options: MachineOptions): Promise<Outcome> {
 function runLongWrites(shortcuts: boolean): Promise<Outcome> {
   const url = new URL('../bench/write-load.ts', import.meta.url);
   const load = { verb: 'write', sizeBytes: 1 << 20, qpCount: 1, messagesPerQp: 8, outstanding: 4 } as const;
-  const args = perfArgsOf(load) as unknown as JsonValue;
+  const args = perfArgsOf(load);
   const programs = ['client', 'server'].map((exportName, node) => ({ node, run: { url, exportName }, args }));
   return runPrograms(programs, { shortcuts });
 }

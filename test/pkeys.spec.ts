@@ -26,7 +26,7 @@ describe('P_Key tables', () => {
     for (const program of programsOf('partitions', 'members', pairs as never)) await machine.load(program);
     await machine.run();
     expectBalanced(await machine.report());
-    const [near, far] = (await machine.results()) as unknown as [string, number, number, string[]][][];
+    const [near, far] = await machine.results<[string, number, number, string[]][][]>();
     let violations = 0;
     rows.forEach(([own, other, isOne], at) => {
       // The request and one retry.

@@ -26,7 +26,7 @@ async function rowsWith(set: Readonly<Record<string, string>>): Promise<readonly
     set,
   });
   expectBalanced(outcome.report);
-  return outcome.results[0] as unknown as readonly RegistrationRow[];
+  return outcome.results[0] as readonly RegistrationRow[];
 }
 
 describe.each(['contiguous', 'scattered'])('in %s frames', (framePlacement) => {

@@ -77,7 +77,7 @@ describe.each(Object.entries(cases))(
       await machine.load(programOf('counting', 'counter', 0));
       await machine.load(programOf('counting', 'counted', 1));
       await machine.run();
-      const [counter, counted] = (await machine.results()) as unknown as [CounterResult, CountedResult];
+      const [counter, counted] = await machine.results<[CounterResult, CountedResult]>();
       expect(counter).toEqual({
         statuses: Array.from({ length: countings }, () => 'SUCCESS'),
         found: Array.from({ length: countings }, (_, index) => index),

@@ -35,7 +35,7 @@ async function writes(version: Version, set: MachineOptions['set'] = {}, lengthB
   await using machine = await smallMachine(roce(version, { set, analysis }));
   for (const program of programsOf('roce', 'oneByOne', lengthBytes)) await machine.load(program);
   await machine.run();
-  const [near, far] = (await machine.results()) as unknown as readonly [Said, Said];
+  const [near, far] = await machine.results<readonly [Said, Said]>();
   const { frames } = readCapture((await machine.capture())!);
   const records = [...(await machine.timeline()).records()];
   return { near, far, frames, records, report: await machine.report() };

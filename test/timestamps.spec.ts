@@ -66,7 +66,7 @@ async function timesOf(set: ParameterValues): Promise<Times> {
       },
     });
   await machine.run();
-  const [times] = (await machine.results()) as unknown as [Times];
+  const [times] = await machine.results<[Times]>();
   return times;
 }
 

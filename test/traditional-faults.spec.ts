@@ -6,7 +6,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type CompareArgs, machineOf } from '../experiments/workloads/compare-plan.ts';
 import type { FaultPlan } from '../machine/faults/index.ts';
-import type { JsonValue, ProgramOptions } from '../machine/program.ts';
+import type { ProgramOptions } from '../machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { type Outcome, programOf, runPrograms, smallMachine } from './machines.ts';
 import type { StreamArgs } from './programs/traditional.ts';
@@ -36,7 +36,7 @@ interface Streamed {
 /** A stream under these faults: whole, and with ledgers in balance. */
 async function streamUnder(faults: FaultPlan): Promise<Outcome & { readonly endedPs: number }> {
   const outcome = await runPrograms(streamOf(small), { set: quick, faults });
-  const [sent, received] = outcome.results as unknown as readonly [Streamed, Streamed];
+  const [sent, received] = outcome.results as readonly [Streamed, Streamed];
   expect(received.hash).toBe(sent.hash);
   expectBalanced(outcome.report);
   return { ...outcome, endedPs: received.endedPs };
@@ -190,7 +190,7 @@ describe('a system DMA controller at work', () => {
       node,
       name: exportName,
       run: { url: new URL('../experiments/workloads/compare-sides.ts', import.meta.url), exportName },
-      args: args as unknown as JsonValue,
+      args,
     }));
     const works = programOf('traditional', 'works', 0, { core: 1, args: { rounds: 3_000 } });
     const { results, report } = await runPrograms([...sides, works], { set: machineOf('dma') });

@@ -88,7 +88,7 @@ describe('why a request failed', () => {
       const qps = await createRcQps(endpoint, 2, { send: cq, receive: cq }, cap);
       const own = { address: buffer.address, rkey: buffer.region.rkey };
       const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, 0) };
-      const { note } = await connectQps(endpoint, qps, 'pairs', own, {
+      const { note } = await connectQps<typeof own>(endpoint, qps, 'pairs', own, {
         init: (qp) => toInit(qp),
         beforeReady: () => {},
         ready: async (qp, address, firstPsn) => {
@@ -96,7 +96,7 @@ describe('why a request failed', () => {
           await toRts(qp, firstPsn, attributes);
         },
       });
-      return { buffer, cq, qps, far: note as unknown as typeof own };
+      return { buffer, cq, qps, far: note };
     };
     let key = 0;
     const requester = async (program: ProgramContext): Promise<void> => {

@@ -127,7 +127,7 @@ it('prints what ibv_devinfo -v prints in a guest, line by line', async () => {
   const run = { url: programUrl('device-query'), exportName: 'queryFirstDevice' };
   await machine.load({ node: 0, name: 'devinfo', run });
   await machine.run();
-  const [query] = (await machine.results()) as unknown as [DeviceQuery];
+  const [query] = await machine.results<[DeviceQuery]>();
   expect(devinfoText(query).replaceAll('\t', '→').split('\n')).toEqual(stock.trim().split('\n'));
 });
 
@@ -138,7 +138,7 @@ it('prints the GIDs of a port of Ethernet as ibv_devinfo does: those of version 
   const run = { url: programUrl('device-query'), exportName: 'queryFirstDevice' };
   await machine.load({ node: 0, name: 'devinfo', run });
   await machine.run();
-  const [query] = (await machine.results()) as unknown as [DeviceQuery];
+  const [query] = await machine.results<[DeviceQuery]>();
   const lines = devinfoText(query).split('\n');
   expect(lines).toContain('\t\t\tlink_layer:\t\tEthernet');
   // print_formated_gid of rdma-core 44; RFC 5952 for the compressed form.

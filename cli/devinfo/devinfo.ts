@@ -26,7 +26,7 @@ export async function devinfo(options: DevinfoOptions, command: Command): Promis
     run: { url: programUrl('device-query'), exportName: 'queryFirstDevice' },
   });
   await machine.run();
-  const [query] = (await machine.results()) as unknown as [DeviceQuery];
+  const [query] = await machine.results<[DeviceQuery]>();
   if (options.json !== undefined) {
     const invocation = invocationOf(command, argumentsOf(command), machineOptions);
     writeJson(options.json, { schema: 'hca-devinfo/1', invocation, ...query });

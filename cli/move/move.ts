@@ -11,7 +11,7 @@ import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from '../../exper
 import { timeText } from '../../explain/text/format.ts';
 import { renderReport } from '../../explain/text/render.ts';
 import { tableOf } from '../../explain/text/table.ts';
-import { type JsonValue, Machine, type Partition, type Report } from '../../machine/index.ts';
+import { Machine, type Partition, type Report } from '../../machine/index.ts';
 import { checkWritable, writeFileAtomically } from '../../runtime/output-files.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
@@ -94,7 +94,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   });
   const load = (node: number, name: string, module: string, exportName: string): Promise<number> => {
     const run = { url: programUrl(module), exportName };
-    return machine.load({ node, name, run, args: args as unknown as JsonValue });
+    return machine.load({ node, name, run, args });
   };
   await load(0, 'sender', 'move-sender', 'send');
   await load(1, 'receiver', 'move-receiver', 'receive');
@@ -105,7 +105,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
     clearInterval(watch);
     bar.stop();
   }
-  const [sender, receiver] = (await machine.results()) as unknown as [MoveSenderResult, MoveReceiverResult];
+  const [sender, receiver] = await machine.results<[MoveSenderResult, MoveReceiverResult]>();
   const report = await machine.report();
   const facts = await machine.runFacts();
   const outcome = outcomeOf(args, sender, receiver, report);

@@ -3,7 +3,6 @@
 import {
   type FaultReport,
   type HostSpent,
-  type JsonValue,
   Machine,
   type MachineOptions,
   type Report,
@@ -65,10 +64,10 @@ export default async function runCompare({
   });
   for (const [node, role] of ['Sender', 'Receiver'].entries()) {
     const run = { url: programUrl('compare-sides'), exportName: `compare${role}` };
-    await machine.load({ node, name: role.toLowerCase(), run, args: args as unknown as JsonValue });
+    await machine.load({ node, name: role.toLowerCase(), run, args });
   }
   await runMachine(machine);
-  const [sender, receiver] = (await machine.results()) as unknown as [SideResult, SideResult];
+  const [sender, receiver] = await machine.results<[SideResult, SideResult]>();
   const { checks, faults } = await machine.report();
   const durationPs = durationOf(sender.stream, receiver.stream);
   const latencies = sender.latencies.map((transfer, round) =>

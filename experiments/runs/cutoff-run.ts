@@ -3,7 +3,7 @@
  * plain data.
  */
 
-import { BootedMachines, type JsonValue, type MachineOptions } from '../../machine/index.ts';
+import { BootedMachines, type MachineOptions } from '../../machine/index.ts';
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
 import type { WaitingBy, Way } from '../model/index.ts';
 import type { MessagePingpongPlan, MessagePingpongRow } from '../workloads/index.ts';
@@ -46,13 +46,13 @@ export default async function runCutoff(order: CutoffOrder): Promise<CutoffLine>
   const rounds = config.bufferCount + 1 + 2 * config.rendezvousCount;
   const plan: MessagePingpongPlan = { config, waiting, sizes, rounds, warmUpRounds };
   const run = { url: programUrl('message-pingpong'), exportName: 'messagePingpong' };
-  const args = plan as unknown as JsonValue;
+  const args = plan;
   await using lease = await machines.take(order.machine, () =>
     [0, 1].map((node) => ({ node, name: `pingpong${node}`, run, args })),
   );
   const { machine } = lease;
   await runMachine(machine);
-  const tables = (await machine.results()) as unknown as [MessagePingpongRow[], MessagePingpongRow[]];
+  const tables = await machine.results<[MessagePingpongRow[], MessagePingpongRow[]]>();
   const { checks } = await machine.report();
   return {
     latencyPs: tables[0].map(({ latencyPs }) => latencyPs),

@@ -5,7 +5,6 @@ import {
   type FaultReport,
   figuresSince,
   freshMachines,
-  type JsonValue,
   type Machine,
   type MachineOptions,
   type MachineSource,
@@ -151,7 +150,7 @@ export default async function runPerf(
     await runMachine(machine);
     return figures;
   });
-  const sides = (await machine.results()) as unknown as (LatencyResult | PerfSide | null)[];
+  const sides = await machine.results<(LatencyResult | PerfSide | null)[]>();
   const report = await machine.report();
   const { checks, faults } = report;
   const figures = figuresBySide(measuredFigures ?? report, machine.topology);
@@ -301,7 +300,7 @@ function programsOf(args: PerfArgs): ProgramOptions[] {
     for (const [node, role] of ['Client', 'Server'].entries()) {
       const run = { url: programUrl(module), exportName: `${kind}${role}` };
       const name = thread === 0 ? role.toLowerCase() : `${role.toLowerCase()}.${thread}`;
-      programs.push({ node, name, run, args: ownArgs as unknown as JsonValue });
+      programs.push({ node, name, run, args: ownArgs });
     }
   }
   return programs;
@@ -320,7 +319,7 @@ function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
       url: programUrl(node === 0 ? 'kv-client' : 'kv-server'),
       exportName: node === 0 ? 'kvClient' : 'kvServer',
     },
-    args: { ...args, thread } as unknown as JsonValue,
+    args: { ...args, thread },
   });
   return [
     ...Array.from({ length: args.threads ?? 1 }, (_, thread) => of(0, 'client', thread)),

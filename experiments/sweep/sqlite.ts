@@ -105,9 +105,9 @@ export function readSqlite(file: string): Results {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
     const notes = database.prepare('SELECT key, value FROM sweep').all() as { key: string; value: string }[];
-    const { figures, ...header } = Object.fromEntries(
-      notes.map(({ key, value }) => [key, JSON.parse(value) as unknown]),
-    ) as unknown as SweepHeader & { readonly figures: readonly string[] };
+    const entries = notes.map(({ key, value }) => [key, JSON.parse(value) as unknown] as const);
+    const read: object = Object.fromEntries(entries);
+    const { figures, ...header } = read as SweepHeader & { readonly figures: readonly string[] };
     const names = [...header.axes, ...figures];
     const columns = names.map((name, at) => columnNameOf(name, at, names));
     const records = database.prepare('SELECT * FROM points ORDER BY "index"').all();

@@ -1,6 +1,6 @@
 /** Runs a point that perf has no words for: a machine, the programs of this room, and the figures of their results. */
 
-import { type JsonValue, Machine, type MachineOptions, type Report } from '../../machine/index.ts';
+import { type JsonLike, Machine, type MachineOptions, type Report } from '../../machine/index.ts';
 import { configurationOf } from '../../machine/profile/index.ts';
 import type { DeviceQuery } from '../workloads/index.ts';
 import { constantFigures } from './constants.ts';
@@ -35,19 +35,19 @@ export async function measure(
       const { results } = await runOn(options, [
         { node: 0, url: programs.device, exportName: 'queryFirstDevice' },
       ]);
-      const { device } = results[0] as unknown as DeviceQuery;
+      const { device } = results[0] as DeviceQuery;
       return { readsPerQp: device.maxQpRdAtom };
     }
     case 'registration': {
-      const args = workload as unknown as JsonValue;
+      const args = workload;
       const { results } = await runOn(options, [
         { node: 0, url: programs.registration, exportName: 'registrar', args },
       ]);
-      const { registerPs, deregisterPs } = results[0] as unknown as RegistrationResult;
+      const { registerPs, deregisterPs } = results[0] as RegistrationResult;
       return { registerUs: registerPs / 1e6, deregisterUs: deregisterPs / 1e6 };
     }
     case 'timer': {
-      const args = workload as unknown as JsonValue;
+      const args = workload;
       const { results } = await runOn(
         options,
         ['timerRequester', 'timerResponder'].map((exportName, node) => ({
@@ -57,7 +57,7 @@ export async function measure(
           args,
         })),
       );
-      return { elapsedUs: (results[0] as unknown as TimerResult).elapsedPs / 1e6 };
+      return { elapsedUs: (results[0] as TimerResult).elapsedPs / 1e6 };
     }
   }
 }
@@ -71,14 +71,14 @@ async function streamOf(plan: StreamPlan, options: MachineOptions): Promise<Figu
       node: at & 1,
       url: programs.stream,
       exportName: 'streamThread',
-      args: args as unknown as JsonValue,
+      args,
     };
   });
   const { results, report } = await runOn({ ...options, set }, orders);
   const ofNode = (node: number): StreamResult[] =>
     results.filter(
       (result, at) => (at & 1) === node && result !== null && result !== undefined,
-    ) as unknown as StreamResult[];
+    ) as StreamResult[];
   return streamFigures(plan, [ofNode(0), ofNode(1)], report);
 }
 
@@ -86,13 +86,13 @@ interface Order {
   readonly node: number;
   readonly url: URL;
   readonly exportName: string;
-  readonly args?: JsonValue;
+  readonly args?: JsonLike;
 }
 
 async function runOn(
   options: MachineOptions,
   orders: readonly Order[],
-): Promise<{ readonly results: readonly (JsonValue | undefined)[]; readonly report: Report }> {
+): Promise<{ readonly results: readonly unknown[]; readonly report: Report }> {
   await using machine = await Machine.create(options);
   for (const [at, { node, url, exportName, args = null }] of orders.entries())
     await machine.load({ node, name: `${exportName}${at}`, run: { url, exportName }, args });

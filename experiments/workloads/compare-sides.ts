@@ -2,22 +2,24 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { InvariantError } from '../../base/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
-import type { CompareArgs, Message } from './compare-plan.ts';
+import type { ProgramContext } from '../../machine/index.ts';
+import type { CompareArgs, Message, SideResult } from './compare-plan.ts';
 import { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
 
 /** The side of host 0: has the bytes. */
-export const compareSender = (program: ProgramContext): Promise<JsonValue> => compare(program, 0);
+export const compareSender = (program: ProgramContext<CompareArgs>): Promise<SideResult> =>
+  compare(program, 0);
 /** The side of host 1: gets them. */
-export const compareReceiver = (program: ProgramContext): Promise<JsonValue> => compare(program, 1);
+export const compareReceiver = (program: ProgramContext<CompareArgs>): Promise<SideResult> =>
+  compare(program, 1);
 
-async function compare(program: ProgramContext, node: 0 | 1): Promise<JsonValue> {
-  return (await comparedSide(program, node, ofFile)) as unknown as JsonValue;
+async function compare(program: ProgramContext<CompareArgs>, node: 0 | 1): Promise<SideResult> {
+  return comparedSide(program, node, ofFile);
 }
 
 const ofFile: CompareBytes = {
   fill(program, messages) {
-    const { file } = program.args as unknown as CompareArgs;
+    const { file } = program.args;
     if (file === null) fillRandomly(program, messages);
     else fillFromFile(program, messages, file);
   },

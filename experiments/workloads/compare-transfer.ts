@@ -29,7 +29,7 @@ import { socketSide } from './traditional-sockets.ts';
 /** Where the bytes of a comparison come from, and by what both sides compare them. */
 export interface CompareBytes {
   /** Puts them where the messages are, in the memory of the program of host 0. */
-  fill(program: ProgramContext, messages: readonly Message[]): void;
+  fill(program: ProgramContext<CompareArgs>, messages: readonly Message[]): void;
   /** Equal for equal bytes, piece by piece. */
   digest(pieces: readonly Uint8Array[]): string;
 }
@@ -56,11 +56,11 @@ const connectors: Readonly<
  * @param node the host that it runs on: 0 has the bytes, 1 gets them
  */
 export async function comparedSide(
-  program: ProgramContext,
+  program: ProgramContext<CompareArgs>,
   node: 0 | 1,
   bytes: CompareBytes,
 ): Promise<SideResult> {
-  const args = program.args as unknown as CompareArgs;
+  const args = program.args;
   const { memory } = program;
   const lengthBytes = Math.max(1, messageCountOf(args)) * strideOf(args);
   const buffer = { address: memory.map(lengthBytes), lengthBytes };

@@ -129,7 +129,7 @@ async function connect(program: ProgramContext, buffer: CompareBuffer): Promise<
     { maxSendWr: sendDepth, maxRecvWr: receiveDepth, maxSendSge: 1, maxRecvSge: 1, maxInlineData: 0 },
   );
   const note = { address: buffer.address, rkey: region.rkey };
-  const { note: peer } = await connectRc(endpoint, [qp!], 'compare', note);
+  const { note: peer } = await connectRc<Link['peer']>(endpoint, [qp!], 'compare', note);
   return {
     program,
     qp: qp!,
@@ -137,6 +137,6 @@ async function connect(program: ProgramContext, buffer: CompareBuffer): Promise<
     receives: new CompletionPoller(receiveCq),
     buffer,
     lkey: region.lkey,
-    peer: peer as unknown as Link['peer'],
+    peer,
   };
 }

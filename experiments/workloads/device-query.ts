@@ -1,6 +1,6 @@
 /** The program behind `hca devinfo`: everything the query verbs say of the first device, as plain data. */
 
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import {
   closeDevice,
   type DeviceAttr,
@@ -36,7 +36,7 @@ export interface DeviceQuery {
   }[];
 }
 
-export async function queryFirstDevice({ verbs }: ProgramContext): Promise<JsonValue> {
+export async function queryFirstDevice({ verbs }: ProgramContext): Promise<DeviceQuery | null> {
   const [device] = getDeviceList(verbs);
   if (device === undefined) return null;
   const context = await openDevice(device);
@@ -65,7 +65,7 @@ export async function queryFirstDevice({ verbs }: ProgramContext): Promise<JsonV
     ports,
   };
   await closeDevice(context);
-  return query as unknown as JsonValue;
+  return query;
 }
 
 const hexText = (value: bigint, digits = 0): string => `0x${value.toString(16).padStart(digits, '0')}`;

@@ -19,20 +19,20 @@ export type CounterpartOutcome =
   | { readonly error: string };
 
 /** Plays the other side of `rping` once, as its args say. */
-export async function rping(program: ProgramContext): Promise<JsonValue> {
-  return { ...(await guestRping(program, program.args as unknown as GuestRpingArgs)) };
+export async function rping(program: ProgramContext<GuestRpingArgs>): Promise<JsonValue> {
+  return { ...(await guestRping(program, program.args)) };
 }
 
 /** Plays the other side of `ibv_rc_pingpong` once, as its args say. */
-export async function pingpong(program: ProgramContext): Promise<JsonValue> {
-  return { ...(await guestPingpong(program, program.args as unknown as GuestPingpongArgs)) };
+export async function pingpong(program: ProgramContext<GuestPingpongArgs>): Promise<JsonValue> {
+  return { ...(await guestPingpong(program, program.args)) };
 }
 
 /** @returns how many tasks it was given */
 export async function guestCounterpart(program: ProgramContext): Promise<number> {
   const { exchange, log } = program;
   for (let count = 0; ; count++) {
-    const task = (await exchange.take('task')) as unknown as CounterpartTask | null;
+    const task = await exchange.take<CounterpartTask | null>('task');
     if (task === null) return count;
     let outcome: CounterpartOutcome;
     try {

@@ -34,7 +34,7 @@ export type SocketTask =
 export async function guestSockets(program: ProgramContext): Promise<number> {
   const { exchange, log } = program;
   for (let count = 0; ; count++) {
-    const task = (await exchange.take('task')) as unknown as SocketTask | null;
+    const task = await exchange.take<SocketTask | null>('task');
     if (task === null) return count;
     let outcome: CounterpartOutcome;
     try {

@@ -3,7 +3,7 @@
  * value of its key, of its own PUTs the last one.
  */
 import { InvariantError } from '../../base/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import {
   createCq,
   createQp,
@@ -46,8 +46,8 @@ import { connectUd, initUd } from './unreliable-states.ts';
 /** Fewer entries make the device ask how far its consumer is. */
 const cqEntriesLeast = 128;
 
-export async function kvClient(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as KvArgs;
+export async function kvClient(program: ProgramContext<KvArgs>): Promise<PerfSide> {
+  const args = program.args;
   const client = await Client.open(program, args);
   if (args.warmupIterations !== undefined) await client.ask(args.warmupIterations);
   await clientBegins(program);
@@ -58,7 +58,7 @@ export async function kvClient(program: ProgramContext): Promise<JsonValue> {
     ...hostWorkOf(program),
   };
   await announceEnd(program);
-  return side as unknown as JsonValue;
+  return side;
 }
 
 /** The request region at the server. */
@@ -275,8 +275,7 @@ async function openParts(endpoint: RcEndpoint, args: KvArgs): Promise<ClientPart
   const cap = { maxSendWr: txDepth, maxRecvWr: 1, maxSendSge: 1, maxRecvSge: 1, maxInlineData };
   const qp = await createQp(pd, { sendCq, recvCq: answerCq, qpType: IBV_QPT_UC, cap });
   const steps = { ...ucSteps(endpoint, mtuBytes), beforeReady: () => {} };
-  const { note } = await connectQps(endpoint, [qp], `kv.${thread}`, null, steps);
-  const region = note as unknown as Region;
+  const { note: region } = await connectQps<Region>(endpoint, [qp], `kv.${thread}`, null, steps);
   if (thread === 0)
     for (let server = 1; server < kv.servers; server++)
       await program.exchange.put(`kv.region.${server}`, region.address);
@@ -294,7 +293,7 @@ async function openParts(endpoint: RcEndpoint, args: KvArgs): Promise<ClientPart
   await connectUd(answerQp, program.random.below(1 << 24));
   const announced: AnswerQp = { client: thread, ...announcedOf(endpoint.own), qpNum: answerQp.qpNum };
   for (let server = 0; server < kv.servers; server++)
-    await program.exchange.put(`kv.answers.${server}`, announced as unknown as JsonValue);
+    await program.exchange.put(`kv.answers.${server}`, announced);
   const requests = new SparselySignalled(qp, new CompletionPoller(sendCq), txDepth, cqModeration);
   const servers = Array.from({ length: kv.servers }, (_, number) => askedServer(args, number));
   return { requests, answers: new CompletionPoller(answerCq), answerQp, receives, servers, region, buffer };

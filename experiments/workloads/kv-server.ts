@@ -3,7 +3,7 @@
  * datagrams. No completion and no receive belongs to a request.
  */
 
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import {
   createCq,
   createQp,
@@ -47,14 +47,14 @@ export interface AnswerQp extends PortAddress {
   readonly qpNum: number;
 }
 
-export async function kvServer(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as KvArgs;
+export async function kvServer(program: ProgramContext<KvArgs>): Promise<PerfSide> {
+  const args = program.args;
   const endpoint = await openPerfEndpoint(program, args);
   const { thread = 0 } = args;
   const region =
     thread === 0
       ? await openRegion(endpoint, args)
-      : ((await program.exchange.take(`kv.region.${thread}`)) as number);
+      : await program.exchange.take<number>(`kv.region.${thread}`);
   const server = new Server(endpoint, args, region, await openAnswers(endpoint, args));
   if (args.warmupIterations !== undefined) await server.serve();
   if (args.warmupIterations !== undefined) await clientsEnd(program, args);
@@ -65,7 +65,7 @@ export async function kvServer(program: ProgramContext): Promise<JsonValue> {
   await clientsEnd(program, args);
   const side: PerfSide = { cycles, requests, ...hostWorkOf(program) };
   await announceEnd(program);
-  return side as unknown as JsonValue;
+  return side;
 }
 
 /** Under an offered load every client says when its last answer has come; the first thread hears it. */
@@ -121,8 +121,8 @@ async function openAnswers(endpoint: RcEndpoint, args: KvArgs): Promise<Answers>
   await connectUd(qp, program.random.below(1 << 24));
   const wrs: IbvSendWr[] = [];
   for (let count = 0; count < clients; count++) {
-    const value = await program.exchange.take(`kv.answers.${thread}`);
-    const { client, qpNum, ...there } = value as unknown as AnswerQp;
+    const value = await program.exchange.take<AnswerQp>(`kv.answers.${thread}`);
+    const { client, qpNum, ...there } = value;
     const ah = await handleTo(pd, peerFrom(endpoint.own, there));
     wrs[client] = {
       wrId: client,

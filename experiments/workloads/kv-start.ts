@@ -12,12 +12,12 @@ import type { KvArgs } from './kv-plan.ts';
 import { announceStart, startLeadPs } from './perf-start.ts';
 
 /** Of a client. Waits for the instant at which all begin. */
-export async function clientBegins(program: ProgramContext): Promise<void> {
+export async function clientBegins(program: ProgramContext<KvArgs>): Promise<void> {
   const { exchange, args } = program;
-  const { kv, thread = 0 } = args as unknown as KvArgs;
+  const { kv, thread = 0 } = args;
   if (thread === 0) for (let server = 1; server < kv.servers; server++) await exchange.take('kv.served');
   await exchange.put('kv.up', true);
-  const startPs = (await exchange.take(`kv.go.${thread}`)) as number;
+  const startPs = await exchange.take<number>(`kv.go.${thread}`);
   if (thread === 0)
     for (let server = 1; server < kv.servers; server++) await exchange.put(`kv.serve.${server}`, startPs);
   meterFrom(program, startPs);
@@ -25,12 +25,12 @@ export async function clientBegins(program: ProgramContext): Promise<void> {
 }
 
 /** Of a thread of the server. */
-export async function serverBegins(program: ProgramContext): Promise<void> {
+export async function serverBegins(program: ProgramContext<KvArgs>): Promise<void> {
   const { exchange, cpu, args } = program;
-  const { threads = 1, thread = 0 } = args as unknown as KvArgs;
+  const { threads = 1, thread = 0 } = args;
   if (thread > 0) {
     await exchange.put('kv.served', true);
-    await sleepUntil(program, (await exchange.take(`kv.serve.${thread}`)) as number);
+    await sleepUntil(program, await exchange.take<number>(`kv.serve.${thread}`));
     return;
   }
   for (let client = 0; client < threads; client++) await exchange.take('kv.up');
@@ -42,8 +42,8 @@ export async function serverBegins(program: ProgramContext): Promise<void> {
   await sleepUntil(program, startPs);
 }
 
-function meterFrom({ args, meter }: ProgramContext, startPs: number): void {
-  if ((args as unknown as KvArgs).load !== undefined) meter.beginAt(startPs);
+function meterFrom({ args, meter }: ProgramContext<KvArgs>, startPs: number): void {
+  if (args.load !== undefined) meter.beginAt(startPs);
 }
 
 const sleepUntil = ({ cpu }: ProgramContext, startPs: number): Promise<void> =>

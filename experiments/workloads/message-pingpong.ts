@@ -3,7 +3,7 @@
  * checked where the clock does not see it.
  */
 
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import { MessageChannel, type MessagingConfig, type Waiting } from '../../userlib/messaging/index.ts';
 import { messagingConfigOf } from '../model/index.ts';
 import { barrier, connectRc, openEndpoint } from './rc-endpoint.ts';
@@ -54,8 +54,10 @@ const patternOf = (round: number, lengthBytes: number): Uint8Array<ArrayBuffer> 
   Uint8Array.from({ length: lengthBytes }, (_, at) => patternByte(round, at));
 
 /** Runs at both hosts; node 0 begins each round trip. */
-export async function messagePingpong(program: ProgramContext): Promise<JsonValue> {
-  const plan = program.args as unknown as MessagePingpongPlan;
+export async function messagePingpong(
+  program: ProgramContext<MessagePingpongPlan>,
+): Promise<MessagePingpongRow[]> {
+  const plan = program.args;
   const channel = await openMessageChannel(program, 'pingpong', plan.config, plan.waiting);
   const largest = Math.max(1, ...plan.sizes);
   const outgoing = program.memory.map(largest);
@@ -66,7 +68,7 @@ export async function messagePingpong(program: ProgramContext): Promise<JsonValu
   await channel.flush();
   await barrier(program, 'done');
   await channel.close();
-  return rows as unknown as JsonValue;
+  return rows;
 }
 
 async function series(

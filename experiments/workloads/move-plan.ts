@@ -1,5 +1,4 @@
 /** What the sender and the receiver of `move` agree on, and what each returns. */
-import type { JsonValue } from '../../machine/index.ts';
 
 /** Ways to move the file, in the order they are run. */
 export const moveMethods = ['SEND', 'WRITE', 'READ'] as const;
@@ -51,8 +50,6 @@ export interface RingNote {
   readonly wordsAddress: number;
   readonly wordsKey: number;
 }
-
-export const noteOf = (note: RingNote): JsonValue => ({ ...note });
 
 /** Offsets in the page of words that each side exposes. */
 export const wordOffsets = {

@@ -8,7 +8,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import { copyCyclesOf } from '../../host/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import { IBV_SEND_SIGNALED, IBV_WR_RDMA_READ, postRecv } from '../../userlib/index.ts';
 import { WorkFailedError } from './completions.ts';
 import {
@@ -24,8 +24,8 @@ import {
 import { MoveRing } from './move-ring.ts';
 import { barrier } from './rc-endpoint.ts';
 
-export async function receive(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as MoveArgs;
+export async function receive(program: ProgramContext<MoveArgs>): Promise<MoveReceiverResult> {
+  const args = program.args;
   const ring = await MoveRing.connect(program, args);
   const legs: MoveLeg[] = [];
   for (const method of moveMethods) {
@@ -42,7 +42,7 @@ export async function receive(program: ProgramContext): Promise<JsonValue> {
     fetchAddTotal: Number(memory.readUint64(ring.words.address + wordOffsets.fetchAdd)),
     compareSwapTotal: Number(memory.readUint64(ring.words.address + wordOffsets.compareSwap)),
   };
-  return result as unknown as JsonValue;
+  return result;
 }
 
 async function takeBy(method: MoveMethod, ring: MoveRing): Promise<MoveLeg> {

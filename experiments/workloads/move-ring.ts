@@ -18,7 +18,7 @@ import {
   postSend,
 } from '../../userlib/index.ts';
 import { CompletionPoller, WorkFailedError } from './completions.ts';
-import { type MoveArgs, noteOf, type RingNote, wordOffsets, wordsBytes } from './move-plan.ts';
+import { type MoveArgs, type RingNote, wordOffsets, wordsBytes } from './move-plan.ts';
 import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
 
 const wordBytes = 8;
@@ -78,18 +78,18 @@ export class MoveRing {
         maxInlineData: 64,
       },
     );
-    const note = noteOf({
+    const note: RingNote = {
       ringAddress: ring.address,
       ringKey: ring.region.rkey,
       wordsAddress: words.address,
       wordsKey: words.region.rkey,
-    });
-    const { note: peer } = await connectRc(endpoint, [qp!], 'move', note);
+    };
+    const { note: peer } = await connectRc<RingNote>(endpoint, [qp!], 'move', note);
     return new MoveRing(program, args, {
       qp: qp!,
       ring,
       words,
-      peer: peer as unknown as RingNote,
+      peer,
       sends: new CompletionPoller(sendCq),
       receives: new CompletionPoller(receiveCq),
     });

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { copyCyclesOf } from '../../host/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import {
   IBV_SEND_SIGNALED,
   IBV_WR_ATOMIC_CMP_AND_SWP,
@@ -27,8 +27,8 @@ import {
 import { MoveRing } from './move-ring.ts';
 import { barrier } from './rc-endpoint.ts';
 
-export async function send(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as MoveArgs;
+export async function send(program: ProgramContext<MoveArgs>): Promise<MoveSenderResult | null> {
+  const args = program.args;
   const ring = await MoveRing.connect(program, args);
   const file = openSync(args.file, 'r');
   try {
@@ -42,7 +42,7 @@ export async function send(program: ProgramContext): Promise<JsonValue> {
     const atomics = await countByAtomics(ring);
     await barrier(program, 'counted');
     const result: MoveSenderResult = { legs, atomics };
-    return result as unknown as JsonValue;
+    return result;
   } finally {
     closeSync(file);
   }

@@ -3,7 +3,7 @@
  * every `cqModeration` of a QP; the client measures from its first post to its last completion.
  */
 import { psPerMs } from '../../base/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import type { IbvWc } from '../../userlib/index.ts';
 import { countCycles } from './core-cycles.ts';
 import { awaitPeerEnd, hostWorkOf } from './host-work.ts';
@@ -16,10 +16,12 @@ import { announceEnd, labelOf, startsTogether, startTogether } from './perf-star
 import type { PerfStream } from './perf-stream.ts';
 import { barrier } from './rc-endpoint.ts';
 
-export const bandwidthClient = (program: ProgramContext): Promise<JsonValue> => runSide(program, true);
-export const bandwidthServer = (program: ProgramContext): Promise<JsonValue> => runSide(program, false);
+export const bandwidthClient = (program: ProgramContext<PerfArgs>): Promise<PerfSide> =>
+  runSide(program, true);
+export const bandwidthServer = (program: ProgramContext<PerfArgs>): Promise<PerfSide> =>
+  runSide(program, false);
 
-async function runSide(program: ProgramContext, isClient: boolean): Promise<JsonValue> {
+async function runSide(program: ProgramContext<PerfArgs>, isClient: boolean): Promise<PerfSide> {
   const link = await openPerfLink(program, isClient);
   const { args, streams } = link;
   if (args.warmupIterations !== undefined) {
@@ -32,7 +34,7 @@ async function runSide(program: ProgramContext, isClient: boolean): Promise<Json
   const side: PerfSide = { ...done, cycles: done.cycles ?? cyclesSpent() };
   await announceEnd(program);
   await barrier(program, labelOf('done', args));
-  return side as unknown as JsonValue;
+  return side;
 }
 
 /** So many messages of each QP, in the direction or directions of the test; under an offered load with the work of the host. */

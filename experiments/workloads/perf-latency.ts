@@ -5,16 +5,16 @@
  *     SEND    the same with receives; half a round trip
  *     READ, atomic   client alone; a whole round trip
  */
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import { openPerfLink, type PerfLink } from './perf-link.ts';
-import type { LatencyResult } from './perf-plan.ts';
+import type { LatencyResult, PerfArgs } from './perf-plan.ts';
 import { announceEnd, startTogether } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
 
 /** A SEND ping-pong asks for a completion so often at least, and as often as its queue would be full: then it is given back. */
 const sendSignalIntervalMax = 16;
 
-export async function latencyClient(program: ProgramContext): Promise<JsonValue> {
+export async function latencyClient(program: ProgramContext<PerfArgs>): Promise<LatencyResult> {
   const link = await openPerfLink(program, true);
   await warmUp(link, true);
   const startsPs = await runPingPong(link, true, link.args.iterations);
@@ -22,10 +22,10 @@ export async function latencyClient(program: ProgramContext): Promise<JsonValue>
   await barrier(program, 'done');
   const { verb } = link.args;
   const result = resultOf(startsPs, verb === 'write' || verb === 'send' ? 2 : 1);
-  return { ...result, registrationPs: link.registrationPs } as unknown as JsonValue;
+  return { ...result, registrationPs: link.registrationPs };
 }
 
-export async function latencyServer(program: ProgramContext): Promise<undefined> {
+export async function latencyServer(program: ProgramContext<PerfArgs>): Promise<undefined> {
   const link = await openPerfLink(program, false);
   await warmUp(link, false);
   await runPingPong(link, false, link.args.iterations);

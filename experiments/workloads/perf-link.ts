@@ -3,7 +3,7 @@
  * into, and the connection.
  */
 import { ConfigurationError } from '../../base/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import {
   createCompChannel,
   createCq,
@@ -34,7 +34,7 @@ import { Places } from './perf-places.ts';
 import type { PerfArgs, PerfVerb } from './perf-plan.ts';
 import { announceReady, labelOf } from './perf-start.ts';
 import { PerfStream, type TakePlace } from './perf-stream.ts';
-import { createExtendedQps, extendedSteps, inOrder, srqNumberOf } from './perf-xrc.ts';
+import { createExtendedQps, type ExtendedQp, extendedSteps, inOrder, srqNumberOf } from './perf-xrc.ts';
 import { handleTo, peerFrom } from './port-address.ts';
 import {
   connectQps,
@@ -60,7 +60,7 @@ type PlainConnection = keyof typeof qpTypeOf;
 const unreliableAccess = allAccess & 3;
 
 export interface PerfLink {
-  readonly program: ProgramContext;
+  readonly program: ProgramContext<PerfArgs>;
   readonly args: PerfArgs;
   /** The sending side of each QP, or of each pair of an XRC initiator and a target. */
   readonly streams: readonly PerfStream[];
@@ -76,8 +76,8 @@ export interface PerfLink {
   readonly registrationPs: number;
 }
 
-export async function openPerfLink(program: ProgramContext, isClient: boolean): Promise<PerfLink> {
-  const args = program.args as unknown as PerfArgs;
+export async function openPerfLink(program: ProgramContext<PerfArgs>, isClient: boolean): Promise<PerfLink> {
+  const args = program.args;
   const endpoint = await openPerfEndpoint(program, args);
   checkDatagram(args, endpoint.port.activeMtu);
   const receiveDepth = args.verb === 'send' ? Math.max(1, args.rxDepth) : 1;
@@ -117,7 +117,7 @@ type Addressing = Pick<IbvSendWr, 'qpType'> & { readonly ud?: NonNullable<IbvSen
 
 /** The QPs of a side, connected, with their receives posted. */
 interface PerfEnds {
-  readonly peer: RcPeer;
+  readonly peer: RcPeer<HalfNote>;
   /** Each QP that sends, the number of that on which its peer's messages come, and where requests go. */
   readonly senders: readonly { readonly qp: IbvQp; readonly receivesAt: number; readonly to: Addressing }[];
   readonly repost: PerfLink['repost'];
@@ -164,7 +164,7 @@ async function plainEnds(
     for (const { qpNum } of queues) for (let at = 0; at < cap.maxRecvWr; at++) repost(qpNum);
   };
   const steps = { beforeReady: postAll, afterReady, ...stepsOf(endpoint, connection, args.mtuBytes) };
-  const peer = await connectQps(endpoint, qps, labelOf('perf', args), noteOf(buffer), steps);
+  const peer = await connectQps<HalfNote>(endpoint, qps, labelOf('perf', args), noteOf(buffer), steps);
   const ah = await addressOf(endpoint, args, peer);
   const addressingOf = (index: number): Addressing =>
     ah === undefined ? {} : { ud: { ah, remoteQpn: peer.qpNumbers[index]!, remoteQkey: qkey } };
@@ -193,8 +193,14 @@ async function extendedEnds(
   const note = { ...noteOf(buffer), srqNumber: srqNumberOf(own) };
   const steps = { beforeReady, afterReady, ...extendedSteps(endpoint, args.mtuBytes) };
   const label = labelOf('perf', args);
-  const peer = await connectQps(endpoint, inOrder(own, isClient), label, note, steps);
-  const { srqNumber } = peer.note as unknown as typeof note;
+  const peer = await connectQps<typeof note, ExtendedQp>(
+    endpoint,
+    inOrder(own, isClient),
+    label,
+    note,
+    steps,
+  );
+  const { srqNumber } = peer.note;
   const to = { qpType: { xrc: { remoteSrqn: srqNumber } } };
   return {
     peer,
@@ -282,16 +288,15 @@ const noteOf = ({ receive: { address, keys } }: PerfBuffer) => ({
 async function takeHalf(
   { exchange }: ProgramContext,
   args: PerfArgs,
-  note: JsonValue,
+  { address, keys }: HalfNote,
   { receive }: PerfBuffer,
 ): Promise<HalfNote> {
-  const { address, keys } = note as unknown as HalfNote;
   const label = labelOf('perf.keys', args);
   const all = [...keys];
   // Both sides have the same number of keys: one value each way at a time, so that none fills the channel.
   for (let at = announcedKeys; at < receive.keys.length; at += announcedKeys) {
     await exchange.put(label, receive.keys.slice(at, at + announcedKeys));
-    all.push(...((await exchange.take(label)) as number[]));
+    all.push(...(await exchange.take<number[]>(label)));
   }
   return { address, keys: all };
 }
@@ -299,7 +304,7 @@ async function takeHalf(
 async function addressOf(
   { pd, own }: RcEndpoint,
   { connection }: PerfArgs,
-  peer: RcPeer,
+  peer: RcPeer<HalfNote>,
 ): Promise<IbvAh | undefined> {
   return connection === 'UD' ? handleTo(pd, peerFrom(own, peer)) : undefined;
 }

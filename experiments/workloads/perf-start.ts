@@ -26,8 +26,8 @@ export const startsTogether = ({ threads = 1, isBidirectional, load, ...args }: 
   threads > 1 || isBidirectional === true || load !== undefined || (args.warmupIterations ?? 0) > 0;
 
 /** Waits for the instant at which all programs of the test begin. */
-export async function startTogether(program: ProgramContext, isClient: boolean): Promise<void> {
-  const args = program.args as unknown as PerfArgs;
+export async function startTogether(program: ProgramContext<PerfArgs>, isClient: boolean): Promise<void> {
+  const args = program.args;
   const startPs = isClient ? await clientStart(program, args) : await serverStart(program, args);
   if (args.load !== undefined) program.meter.beginAt(startPs);
   await program.cpu.sleep(startPs - Number(program.cpu.instantPs));
@@ -44,13 +44,13 @@ async function clientStart(program: ProgramContext, args: PerfArgs): Promise<num
     announceStart(program, startPs);
     for (let count = 0; count < threads; count++) await exchange.put('perf.start', startPs);
   }
-  return (await exchange.take(labelOf('perf.go', args))) as number;
+  return await exchange.take<number>(labelOf('perf.go', args));
 }
 
 async function serverStart({ exchange }: ProgramContext, args: PerfArgs): Promise<number> {
   await exchange.take(labelOf('perf.warm', args));
   await exchange.put('perf.up', true);
-  const startPs = (await exchange.take('perf.start')) as number;
+  const startPs = await exchange.take<number>('perf.start');
   await exchange.put(labelOf('perf.go', args), startPs);
   return startPs;
 }

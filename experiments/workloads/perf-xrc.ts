@@ -24,7 +24,7 @@ import { pathMtuOf, type QpSteps, type RcEndpoint, rcDefaults } from './rc-endpo
 import { toInit } from './rc-states.ts';
 import { initiatorReady, targetReady } from './xrc-states.ts';
 
-type ExtendedQp = IbvQp | IbvTargetQp;
+export type ExtendedQp = IbvQp | IbvTargetQp;
 
 export interface ExtendedQps {
   readonly initiators: readonly IbvQp[];

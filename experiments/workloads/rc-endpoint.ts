@@ -6,7 +6,7 @@
  */
 import { ConfigurationError, InvariantError, psPerMs } from '../../base/index.ts';
 import { PortStateVerb } from '../../driver/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { JsonLike, JsonValue, ProgramContext } from '../../machine/index.ts';
 import {
   allocPd,
   createQp,
@@ -58,12 +58,12 @@ export interface RcBuffer {
   readonly region: IbvMr;
 }
 
-/** What the other side says of itself. */
-export interface RcPeer extends PortAddress {
+/** What the other side says of itself. @typeParam Note the type of the note that its program gives */
+export interface RcPeer<Note = JsonValue> extends PortAddress {
   readonly qpNumbers: readonly number[];
   readonly firstPsns: readonly number[];
   /** What the programs agreed on. */
-  readonly note: JsonValue;
+  readonly note: Note;
 }
 
 /** Opens the first device of the host. */
@@ -119,14 +119,14 @@ export async function createRcQps(
  * Connects QPs to the same number of QPs of the program at the other host that calls this with the same label. Between
  * `beforeReady` receives can be posted: it runs in INIT, before anything can arrive.
  */
-export async function connectRc(
+export async function connectRc<Note = JsonValue>(
   endpoint: RcEndpoint,
   qps: readonly IbvQp[],
   label: string,
-  note: JsonValue = null,
+  note: JsonLike = null,
   beforeReady: () => void = () => {},
   pathMtuBytes = 0,
-): Promise<RcPeer> {
+): Promise<RcPeer<Note>> {
   return connectQps(endpoint, qps, label, note, { beforeReady, ...rcSteps(endpoint, pathMtuBytes) });
 }
 
@@ -154,21 +154,21 @@ export interface QpSteps<Q = IbvQp> {
 }
 
 /** {@link connectRc} for QPs of any service. */
-export async function connectQps<Q extends Pick<IbvQp, 'qpNum'>>(
+export async function connectQps<Note = JsonValue, Q extends Pick<IbvQp, 'qpNum'> = IbvQp>(
   endpoint: RcEndpoint,
   qps: readonly Q[],
   label: string,
-  note: JsonValue,
+  note: JsonLike,
   steps: QpSteps<Q>,
-): Promise<RcPeer> {
+): Promise<RcPeer<Note>> {
   const { program } = endpoint;
   const firstPsns = qps.map(() => program.random.below(1 << 24));
   for (const qp of qps) await steps.init(qp);
   steps.beforeReady();
   const qpNumbers = qps.map(({ qpNum }) => qpNum);
-  const own: RcPeer = { ...announcedOf(endpoint.own), qpNumbers, firstPsns, note };
+  const own: RcPeer<JsonLike> = { ...announcedOf(endpoint.own), qpNumbers, firstPsns, note };
   await putPeer(program, label, own);
-  const peer = await takePeer(program, label, qps.length);
+  const peer = await takePeer<Note>(program, label, qps.length);
   for (const [index, qp] of qps.entries()) {
     const there = peerFrom(endpoint.own, peer);
     const address = { ...there, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
@@ -196,7 +196,7 @@ export function pathMtuOf({ port }: RcEndpoint, pathMtuBytes: number): PortAttr[
 const announcedQps = 256;
 
 /** One value for each 256 QPs; the first carries the note. */
-async function putPeer({ exchange }: ProgramContext, label: string, peer: RcPeer): Promise<void> {
+async function putPeer({ exchange }: ProgramContext, label: string, peer: RcPeer<JsonLike>): Promise<void> {
   const { qpNumbers, firstPsns, note, ...address } = peer;
   for (let at = 0; at === 0 || at < qpNumbers.length; at += announcedQps) {
     const qpns = qpNumbers.slice(at, at + announcedQps);
@@ -205,12 +205,16 @@ async function putPeer({ exchange }: ProgramContext, label: string, peer: RcPeer
   }
 }
 
-async function takePeer({ exchange }: ProgramContext, label: string, count: number): Promise<RcPeer> {
-  const first = (await exchange.take(label)) as unknown as RcPeer;
+async function takePeer<Note>(
+  { exchange }: ProgramContext,
+  label: string,
+  count: number,
+): Promise<RcPeer<Note>> {
+  const first = await exchange.take<RcPeer<Note>>(label);
   const qpNumbers = [...first.qpNumbers];
   const firstPsns = [...first.firstPsns];
   while (qpNumbers.length < count) {
-    const next = (await exchange.take(label)) as unknown as RcPeer;
+    const next = await exchange.take<RcPeer>(label);
     qpNumbers.push(...next.qpNumbers);
     firstPsns.push(...next.firstPsns);
   }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PerfArgs } from '../../experiments/workloads/perf-plan.ts';
 import { Machine } from '../../machine/machine.ts';
-import type { JsonValue } from '../../machine/program.ts';
 import type { Report } from '../../machine/report/schema.ts';
 import { countText, timeText } from '../text/format.ts';
 import { type PageHead, type PageTable, pageOf, reportSections, tableSection } from './index.ts';
@@ -28,7 +27,7 @@ async function reportOf(faults: readonly string[] = []): Promise<Report> {
     await machine.load({
       node,
       run: { url, exportName: `bandwidth${role}` },
-      args: args as unknown as JsonValue,
+      args,
     });
   }
   await machine.run();

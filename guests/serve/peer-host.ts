@@ -136,7 +136,7 @@ export class PeerHost {
   /** What the program throws ends the program, and not the host: the kernel takes back what it had. */
   async #watch(run: () => ReturnType<ProgramFunction>): Promise<void> {
     try {
-      const result = structuredClone((await run()) ?? undefined);
+      const result = structuredClone((await run()) ?? undefined) as JsonValue | undefined;
       this.#state = { outcome: 'ended', ...(result === undefined ? {} : { result }) };
     } catch (thrown) {
       const stack = thrown instanceof Error ? (thrown.stack ?? '') : '';

@@ -30,7 +30,7 @@ async function open(program: ProgramContext) {
 
 export async function host0(program: ProgramContext): Promise<number> {
   const { buffer, cq, qp } = await open(program);
-  const far = (await program.exchange.take('region')) as { address: number; rkey: number };
+  const far = await program.exchange.take<{ address: number; rkey: number }>('region');
   postSend(qp, {
     wrId: 1,
     sgList: [{ addr: buffer.address, length: 4096, lkey: buffer.region.lkey }],

@@ -39,7 +39,7 @@ async function open(program: ProgramContext) {
   await modifyQp(qp, { qpState: IBV_QPS_RTR }, IBV_QP_STATE);
   await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: 0 }, IBV_QP_STATE | IBV_QP_SQ_PSN);
   await program.exchange.put('mistake', { lid: endpoint.port.lid, qpn: qp.qpNum });
-  const far = (await program.exchange.take('mistake')) as { lid: number; qpn: number };
+  const far = await program.exchange.take<{ lid: number; qpn: number }>('mistake');
   return { endpoint, buffer, cq, qp, far };
 }
 

@@ -49,7 +49,7 @@ async function open(program: ProgramContext, mistake: QpAttr) {
     rkey: buffer.region.rkey,
   };
   await program.exchange.put('mistake', own);
-  const far = (await program.exchange.take('mistake')) as unknown as typeof own;
+  const far = await program.exchange.take<typeof own>('mistake');
   const ahAttr = { dlid: far.lid, isGlobal: 0, portNum: 1 };
   const init = { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qpAccessFlags: IBV_ACCESS_REMOTE_WRITE };
   const [toRtr, toRts] = [

@@ -1,5 +1,5 @@
 /** "The other way": one message by sockets, by programmed I/O, by the system's DMA controller or by RDMA, and what each core did for it. */
-import { type JsonValue, Machine, type ProgramContext } from '../../browser.ts';
+import { Machine, type ProgramContext } from '../../browser.ts';
 import {
   type CompareArgs,
   type CompareBytes,
@@ -34,9 +34,9 @@ interface Side extends SideResult {
 
 const side =
   (node: 0 | 1) =>
-  async (program: ProgramContext): Promise<JsonValue> => {
+  async (program: ProgramContext<CompareArgs>): Promise<Side> => {
     const result: SideResult = await comparedSide(program, node, plainBytes);
-    return { ...result, exchangePs: program.exchange.latencyPs } as unknown as JsonValue;
+    return { ...result, exchangePs: program.exchange.latencyPs };
   };
 
 /** @throws ConfigurationError naming what is wrong with the machine */
@@ -55,11 +55,10 @@ export async function transfer({ machine, path, sizeBytes }: TransferQuestion): 
     latencyRounds: roundsBefore,
     file: null,
   };
-  const plain = args as unknown as JsonValue;
-  await simulated.load({ node: 0, name: 'sender', run: side(0), args: plain });
-  await simulated.load({ node: 1, name: 'receiver', run: side(1), args: plain });
+  await simulated.load({ node: 0, name: 'sender', run: side(0), args });
+  await simulated.load({ node: 1, name: 'receiver', run: side(1), args });
   await simulated.run();
-  const [sender, receiver] = (await simulated.results()) as unknown as [Side, Side];
+  const [sender, receiver] = await simulated.results<[Side, Side]>();
   const { checks } = await simulated.report();
   const sides = [sender.stream, receiver.stream] as const;
   const { startPs } = sender.stream;

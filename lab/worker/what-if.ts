@@ -10,7 +10,7 @@ import {
   type PerfArgs,
   type PerfSide,
 } from '../../experiments/workloads/index.ts';
-import { BootedMachines, type JsonValue, type ProgramOptions } from '../../machine/index.ts';
+import { BootedMachines, type ProgramOptions } from '../../machine/index.ts';
 import type { LabMachine, LabMessage, SimulatedLatency, SimulatedRate } from '../protocol.ts';
 
 /** Points of one configuration boot once; those of A and of B each. */
@@ -25,7 +25,7 @@ export async function latency(machine: LabMachine, message: LabMessage): Promise
   await using lease = await machines.take(optionsOf(machine), () => programsOf(args));
   const { machine: simulated } = lease;
   await simulated.run();
-  const [result] = (await simulated.results()) as unknown as [LatencyResult];
+  const [result] = await simulated.results<[LatencyResult]>();
   const { operations, checks, configHash } = await simulated.report();
   const { averagePs, firstPs, iterations } = result;
   const stages = Object.values(operations).flatMap(({ count, milestonesPs }) =>
@@ -51,7 +51,7 @@ export async function rate(
   await using lease = await machines.take(optionsOf(machine), () => programsOf(args));
   const { machine: simulated } = lease;
   await simulated.run();
-  const sides = (await simulated.results()) as unknown as readonly [PerfSide, PerfSide];
+  const sides = await simulated.results<readonly [PerfSide, PerfSide]>();
   const { durationPs, messagesPerSecond, averageBytesPerSecond } = sides[0].result as BandwidthResult;
   const { config } = simulated;
   const report = await simulated.report();
@@ -80,10 +80,9 @@ function programsOf(args: PerfArgs): readonly ProgramOptions[] {
   const [client, server] = args.isLatency
     ? [latencyClient, latencyServer]
     : [bandwidthClient, bandwidthServer];
-  const plain = args as unknown as JsonValue;
   return [
-    { node: 0, name: 'client', run: client, args: plain },
-    { node: 1, name: 'server', run: server, args: plain },
+    { node: 0, name: 'client', run: client, args },
+    { node: 1, name: 'server', run: server, args },
   ];
 }
 

@@ -17,7 +17,7 @@ import {
   RECORD_WORDS,
 } from '../../sim/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
-import { type JsonValue, jsonCopy } from './json-value.ts';
+import { type JsonLike, type JsonValue, jsonCopy } from './json-value.ts';
 
 /** Longest name and value together, as UTF-8 JSON. */
 const exchangeValueBytesMax = 8192;
@@ -33,11 +33,11 @@ export interface Exchange {
    * @param to their numbers; left out: the hosts at the other ends of this host's cables
    * @throws ConfigurationError for a number that no other host has
    */
-  put(name: string, value: JsonValue, to?: readonly number[]): Promise<void>;
-  /** Takes the oldest value of the own mailbox `name`, waiting for one if there is none. */
-  take(name: string): Promise<JsonValue>;
+  put(name: string, value: JsonLike, to?: readonly number[]): Promise<void>;
+  /** Takes the oldest value of the own mailbox `name`, waiting for one if there is none. Its type is that of the program which put it. */
+  take<Value = JsonValue>(name: string): Promise<Value>;
   /** Takes the oldest value of the own mailbox `name` if there is one: for programs that do something else meanwhile. */
-  poll(name: string): Promise<JsonValue | undefined>;
+  poll<Value = JsonValue>(name: string): Promise<Value | undefined>;
 }
 
 interface Mailbox {
@@ -79,15 +79,15 @@ export class ExchangePort {
     return {
       latencyPs: this.#latencyPs,
       put: (name, value, to) => this.#put(cpu, name, value, to ?? this.#peers),
-      take: (name) => this.#take(cpu, name),
-      poll: async (name) => {
+      take: <Value>(name: string) => this.#take(cpu, name) as Promise<Value>,
+      poll: async <Value>(name: string) => {
         await cpu.settle();
-        return this.#mailbox(name).values.shift();
+        return this.#mailbox(name).values.shift() as Value | undefined;
       },
     };
   }
 
-  async #put(cpu: CoreThread, name: string, value: JsonValue, to: readonly number[]): Promise<void> {
+  async #put(cpu: CoreThread, name: string, value: JsonLike, to: readonly number[]): Promise<void> {
     await cpu.settle();
     const bytes = bytesOf(name, value);
     const writers = to.map((node) => this.#writerTo(name, node));
@@ -175,7 +175,7 @@ export function checkValue(name: string, value: JsonValue): void {
 }
 
 /** @throws ConfigurationError when JSON does not carry the value, or they are too long */
-function bytesOf(name: string, value: JsonValue): Uint8Array {
+function bytesOf(name: string, value: JsonLike): Uint8Array {
   if (typeof name !== 'string') throw new ConfigurationError('name of an exchanged value', name, 'a text');
   const bytes = new TextEncoder().encode(JSON.stringify([name, jsonCopy(`exchange ${name}`, value)]));
   if (bytes.length <= exchangeValueBytesMax) return bytes;

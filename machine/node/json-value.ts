@@ -10,6 +10,12 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [name: string]: JsonValue };
 
+/**
+ * A value that is to be carried as JSON: besides {@link JsonValue}, objects of an interface or a class. {@link jsonCopy} checks it when it is
+ * copied.
+ */
+export type JsonLike = JsonValue | object;
+
 const carried = 'a value that JSON carries: null, boolean, finite number, string, array or plain object';
 /** JSON.stringify and structured clone both fail at a few thousand levels. */
 const depthMax = 500;

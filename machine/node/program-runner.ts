@@ -137,9 +137,9 @@ export class ProgramRunner {
     if (journal === undefined) return exchange;
     return {
       ...exchange,
-      take: (name) => {
+      take: <Value>(name: string) => {
         journal.waits(cpu, 'exchange', name);
-        return exchange.take(name);
+        return exchange.take<Value>(name);
       },
     };
   }

@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { PerfArgs } from '../../experiments/workloads/perf-plan.ts';
 import { renderReport } from '../../explain/text/render.ts';
 import { Machine } from '../machine.ts';
-import type { JsonValue } from '../program.ts';
 import { pairsOf } from '../topology/index.ts';
 import { checksOf } from './checks.ts';
 import type { HcaLedger } from './hca-ledger.ts';
@@ -39,7 +38,7 @@ beforeAll(async () => {
   };
   for (const [node, exportName] of ['bandwidthClient', 'bandwidthServer'].entries()) {
     const url = new URL('../../experiments/workloads/perf-bandwidth.ts', import.meta.url);
-    await machine.load({ node, run: { url, exportName }, args: args as unknown as JsonValue });
+    await machine.load({ node, run: { url, exportName }, args });
   }
   await machine.run();
   ledgers = (await machine.ledgers()) as unknown as Ledgers;

@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CompareArgs } from '../../experiments/workloads/compare-plan.ts';
 import { renderReport } from '../../explain/text/render.ts';
 import { Machine } from '../machine.ts';
-import type { JsonValue } from '../program.ts';
 import { pairsOf } from '../topology/index.ts';
 import { checksOf } from './checks.ts';
 import type { HostLedger } from './host-ledger.ts';
@@ -31,7 +30,7 @@ async function machineOf(path: 'sockets' | 'dma'): Promise<Machine> {
   const args: CompareArgs = { path, sizeBytes: 3_000, totalBytes: 30_000, latencyRounds: 0, file: null };
   for (const [node, exportName] of ['compareSender', 'compareReceiver'].entries()) {
     const url = new URL('../../experiments/workloads/compare-sides.ts', import.meta.url);
-    await machine.load({ node, run: { url, exportName }, args: args as unknown as JsonValue });
+    await machine.load({ node, run: { url, exportName }, args });
   }
   return machine;
 }

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../../analyser/capture/index.ts';
-import type { JsonValue } from '../../machine/program.ts';
 import { decodeEthernet, opcodeRow, opcodeTable } from '../../wire/index.ts';
 import { programsOf, smallMachine } from '../machines.ts';
 import type { LinuxScenario } from '../programs/linux-scenario.ts';
@@ -104,7 +103,7 @@ async function capture({ version, sgidIndex }: Way, transport: Transport): Promi
     faults: transport === 'ud' ? [] : [{ packet: 'lost', opcode, nth: 1 }],
     analysis: { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 24 } },
   });
-  const args = scenarioOf(transport, sgidIndex) as unknown as JsonValue;
+  const args = scenarioOf(transport, sgidIndex);
   for (const program of programsOf('linux-scenario', 'linux', args)) await machine.load(program);
   await machine.run();
   return (await machine.capture())!;

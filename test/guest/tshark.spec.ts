@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCapture, readFrame } from '../../analyser/capture/index.ts';
 import { errorsOf, readLinkPacket } from '../../analyser/independent/index.ts';
-import type { JsonValue } from '../../machine/program.ts';
 import { opcodeRow, opcodeTable, type WirePacket } from '../../wire/index.ts';
 import { programOf, programsOf, smallMachine } from '../machines.ts';
 import type { LinuxScenario } from '../programs/linux-scenario.ts';
@@ -62,7 +61,7 @@ describe.each(['uc', 'ud'] as const)('the packets of service %s, read by tshark'
       ...{ timeoutCode: 5, retryCount: 7, rnrRetryCount: 7, rnrTimerCode: 1 },
       steps: unreliable[transport].split(' ').map(stepOf),
     };
-    const args = scenario as unknown as JsonValue;
+    const args = scenario;
     for (const program of programsOf('linux-scenario', 'linux', args)) await machine.load(program);
     await machine.run();
     const bytes = await machine.capture();

@@ -10,7 +10,7 @@ import { bandwidthClient, bandwidthServer } from '../../experiments/workloads/pe
 import type { PerfArgs } from '../../experiments/workloads/perf-plan.ts';
 import { traceDefaults } from '../../machine/analysis/options.ts';
 import { Machine, type MachineOptions } from '../../machine/machine.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { ProgramContext } from '../../machine/program.ts';
 
 const writes: PerfArgs = {
   verb: 'write',
@@ -28,9 +28,8 @@ const writes: PerfArgs = {
 
 async function run(args: PerfArgs, options: MachineOptions): Promise<string> {
   await using machine = await Machine.create(options);
-  const plain = args as unknown as JsonValue;
-  await machine.load({ node: 0, name: 'client', run: bandwidthClient, args: plain });
-  await machine.load({ node: 1, name: 'server', run: bandwidthServer, args: plain });
+  await machine.load({ node: 0, name: 'client', run: bandwidthClient, args });
+  await machine.load({ node: 1, name: 'server', run: bandwidthServer, args });
   await machine.run();
   return JSON.stringify({ results: await machine.results(), report: await machine.report() }, null, 1);
 }
@@ -59,9 +58,9 @@ async function traditionalRun(path: ComparePath): Promise<string> {
   const args: CompareArgs = { path, sizeBytes: 4096, totalBytes: 4096, latencyRounds: 1, file: null };
   const bytes: CompareBytes = { fill: fillRandomly, digest: (pieces) => pieces.map(String).join() };
   for (const node of [0, 1] as const) {
-    const run = async (program: ProgramContext): Promise<JsonValue> =>
-      (await comparedSide(program, node, bytes)) as unknown as JsonValue;
-    await machine.load({ node, name: `side${node}`, run, args: args as unknown as JsonValue });
+    const run = async (program: ProgramContext<CompareArgs>): Promise<object> =>
+      await comparedSide(program, node, bytes);
+    await machine.load({ node, name: `side${node}`, run, args });
   }
   await machine.run();
   return JSON.stringify({ results: await machine.results(), report: await machine.report() }, null, 1);

@@ -6,7 +6,7 @@
  * rounds went on while it did harm, and ends them.
  */
 import type { Host } from '../../host/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { ProgramContext } from '../../machine/program.ts';
 import { IBV_WR_SEND_WITH_IMM, type IbvQp, postRecv, postSend } from '../../userlib/index.ts';
 import { statusesOf, take } from './outcomes.ts';
 import {
@@ -56,7 +56,7 @@ export async function roundsMore({ host, cpu }: ProgramContext, count: number): 
   while (progress.rounds < goal) await cpu.sleep(waitPs);
 }
 
-export async function client(program: ProgramContext): Promise<JsonValue> {
+export async function client(program: ProgramContext): Promise<BystanderResult> {
   const side = await Side.open(program);
   const pair = await side.pair('bystander', { bufferBytes: 8192 });
   const progress = progressOf(program.host);
@@ -69,7 +69,7 @@ export async function client(program: ProgramContext): Promise<JsonValue> {
   await oneRound(side, pair, progress.rounds, stop, mistakes);
   const result: BystanderResult = { rounds: progress.rounds, mistakes: mistakes.slice(0, 8) };
   await side.barrier('bystander over');
-  return result as unknown as JsonValue;
+  return result;
 }
 
 /** Local: 0 pattern, 1024 what came back, 2048 counter. Remote: 0 pattern, 1024 counter, 2048 received. */
@@ -97,7 +97,7 @@ async function oneRound(
   if (counter !== BigInt(round)) mistakes.push(`round ${round}: counter ${counter}`);
 }
 
-export async function server(program: ProgramContext): Promise<JsonValue> {
+export async function server(program: ProgramContext): Promise<BystanderResult> {
   const side = await Side.open(program);
   const pair = await side.pair('bystander', {
     bufferBytes: 8192,
@@ -121,7 +121,7 @@ export async function server(program: ProgramContext): Promise<JsonValue> {
   }
   const result: BystanderResult = { rounds: rounds - 1, mistakes: mistakes.slice(0, 8) };
   await side.barrier('bystander over');
-  return result as unknown as JsonValue;
+  return result;
 }
 
 const slotOffset = (slot: number): number => 2048 + slot * 256;

@@ -60,7 +60,7 @@ export async function reader(program: ProgramContext): Promise<JsonValue> {
   const pair = await side.pair('reads', { bufferBytes });
   const seeds: number[] = [];
   for (let round = 0; round < 4; round++) {
-    const from = (await side.hear('offer')) as unknown as Offer;
+    const from = await side.hear<Offer>('offer');
     postSend(pair.qp, readOf([segment(pair.buffer, 0, bufferBytes)], from));
     await take(pair.sendCq, 1);
     const bytes = side.read(pair.buffer, bufferBytes);

@@ -33,11 +33,11 @@ export function companionBegins(side: Side, pair: Pair, seed: number): () => Pro
 }
 
 /** The side at the bystander client's host. */
-export async function provoke(program: ProgramContext, acts: Acts): Promise<JsonValue> {
+export async function provoke(program: ProgramContext, acts: Acts): Promise<Record<string, Told>> {
   const side = await Side.open(program);
   const companion = await side.pair('companion');
   await roundsMore(program, 2);
-  const results: Record<string, JsonValue> = {};
+  const results: Record<string, Told> = {};
   for (const [name, act] of chosen(program, acts)) {
     const { rounds } = progressOf(program.host);
     const check = companionBegins(side, companion, Object.keys(results).length);
@@ -46,7 +46,7 @@ export async function provoke(program: ProgramContext, acts: Acts): Promise<Json
     await side.barrier(`${name} is over`);
     await roundsMore(program, 1);
     const bystanderWentOn = progressOf(program.host).rounds > rounds;
-    results[name] = { told, companionIsRight, bystanderWentOn } satisfies Told as unknown as JsonValue;
+    results[name] = { told, companionIsRight, bystanderWentOn } satisfies Told;
   }
   progressOf(program.host).isStopping = true;
   return results;

@@ -72,17 +72,16 @@ export async function refusing(context: ProgramContext): Promise<void> {
   await ibv.rdmaReject(id, new TextEncoder().encode('no'));
 }
 
-async function attributesOf(id: ibv.RdmaCmId, { exchange }: ProgramContext): Promise<JsonValue> {
+async function attributesOf(id: ibv.RdmaCmId, { exchange }: ProgramContext): Promise<object> {
   const { retryCnt, rnrRetry, maxRdAtomic, maxDestRdAtomic, timeout, sqPsn, rqPsn } = await ibv.queryQp(
     id.qp!,
   );
   await exchange.put('done', true);
   await exchange.take('done');
-  const same = { retryCnt, rnrRetry, maxRdAtomic, maxDestRdAtomic, timeout, sqPsn, rqPsn };
-  return same as unknown as JsonValue;
+  return { retryCnt, rnrRetry, maxRdAtomic, maxDestRdAtomic, timeout, sqPsn, rqPsn };
 }
 
-export async function attributesOfActive(context: ProgramContext): Promise<JsonValue> {
+export async function attributesOfActive(context: ProgramContext): Promise<object> {
   await context.exchange.take('listening');
   const channel = await ibv.rdmaCreateEventChannel(context.verbs);
   const id = await resolved(channel, dst);
@@ -92,7 +91,7 @@ export async function attributesOfActive(context: ProgramContext): Promise<JsonV
   return attributesOf(id, context);
 }
 
-export async function attributesOfPassive(context: ProgramContext): Promise<JsonValue> {
+export async function attributesOfPassive(context: ProgramContext): Promise<object> {
   const channel = await listening(context);
   const { id } = await next(channel);
   await withQp(id);
@@ -207,9 +206,9 @@ async function talkOver(id: ibv.RdmaCmId, { memory }: ProgramContext): Promise<T
 const segmentsOf = ({ addr, lkey }: Talk) => ({ sgList: [{ addr, length: 8, lkey }], numSge: 1 });
 
 /** Connects, sends the number of the round, and has a device reset, again and again. @returns what it was told in each round */
-export async function reconnects(context: ProgramContext): Promise<JsonValue> {
+export async function reconnects(context: ProgramContext<ResetArgs>): Promise<JsonValue> {
   const { verbs, exchange, memory, args } = context;
-  const { rounds, resets } = args as unknown as ResetArgs;
+  const { rounds, resets } = args;
   const told: string[][] = [];
   await exchange.take('listening');
   let channel = await ibv.rdmaCreateEventChannel(verbs);
@@ -247,9 +246,9 @@ export async function reconnects(context: ProgramContext): Promise<JsonValue> {
 }
 
 /** Takes connections by one listener at any address, however often a device is reset. @returns first bytes received, and events */
-export async function staysListening(context: ProgramContext): Promise<JsonValue> {
+export async function staysListening(context: ProgramContext<ResetArgs>): Promise<JsonValue> {
   const { exchange, memory, args } = context;
-  const { rounds, resets } = args as unknown as ResetArgs;
+  const { rounds, resets } = args;
   const channel = await listening(context);
   const told: JsonValue[] = [];
   const talks = new Map<ibv.RdmaCmId, Talk>();

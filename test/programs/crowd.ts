@@ -39,8 +39,8 @@ interface Member {
   received: number;
 }
 
-export async function member(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as CrowdArgs;
+export async function member(program: ProgramContext<CrowdArgs>): Promise<JsonValue> {
+  const args = program.args;
   const { label, qps, requests, window, bytes, verbs, nodes } = args;
   const side = await Side.open(program);
   const cqEntries = Math.max(64, qps * window);

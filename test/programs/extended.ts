@@ -85,7 +85,7 @@ async function openReceiver(side: Side, xrcd: IbvXrcd): Promise<Receiver> {
   const area = await side.area(areaBytes);
   for (let at = 0; at < 4; at++) postSrqRecv(srq, receiveOf([segment(area, at * 1024, 1024)], at));
   const queue: Queue = { srqn: getSrqNum(srq), address: area.address, rkey: area.mr.rkey };
-  await program.exchange.put('queue', queue as unknown as JsonValue);
+  await program.exchange.put('queue', queue);
   return { side, xrcd, cq, srq, area };
 }
 
@@ -121,8 +121,8 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
   const absent = await codeOf(openXrcd(context, { fd: 99, oflags: 0 }));
   const target = await createQpEx(context, { qpType: IBV_QPT_XRC_RECV, xrcd: receiver.xrcd });
   const own: Address = { ...announcedOf(side.own), qpNum: target.qpNum, psn: 0 };
-  await program.exchange.put('target', own as unknown as JsonValue);
-  const initiator = (await program.exchange.take('initiator')) as unknown as Address;
+  await program.exchange.put('target', own);
+  const initiator = await program.exchange.take<Address>('initiator');
   await connectTarget(target, { ...initiator, ...peerFrom(side.own, initiator) }, attributes);
   await program.exchange.put('ready', true);
   const told = await received(receiver);
@@ -151,7 +151,7 @@ export async function guest(program: ProgramContext): Promise<JsonValue> {
   const { context } = side;
   const xrcd = await sharedDomain(side);
   const receiver = await openReceiver(side, xrcd);
-  const qpNum = (await program.exchange.take('number')) as number;
+  const qpNum = await program.exchange.take<number>('number');
   const qpType = IBV_QPT_XRC_RECV;
   const target = await openQp(context, { qpNum, xrcd, qpType });
   const opened = (await queryQp(target)).qpState!;
@@ -178,13 +178,10 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
   const qp = await createQpEx(context, { pd, sendCq: cq, qpType: IBV_QPT_XRC_SEND, cap: { ...cap } });
   const area = await side.area(areaBytes);
   side.write(area, patternOf(3, areaBytes));
-  const queues = [
-    (await program.exchange.take('queue')) as unknown as Queue,
-    (await program.exchange.take('queue')) as unknown as Queue,
-  ];
-  const target = (await program.exchange.take('target')) as unknown as Address;
+  const queues = [await program.exchange.take<Queue>('queue'), await program.exchange.take<Queue>('queue')];
+  const target = await program.exchange.take<Address>('target');
   const own: Address = { ...announcedOf(side.own), qpNum: qp.qpNum, psn: 0x123 };
-  await program.exchange.put('initiator', own as unknown as JsonValue);
+  await program.exchange.put('initiator', own);
   await connectInitiator(qp, { ...target, ...peerFrom(side.own, target) }, own.psn, attributes);
   await program.exchange.take('ready');
   await program.exchange.put('number', target.qpNum);

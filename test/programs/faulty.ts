@@ -45,9 +45,9 @@ const firstAt = 4096;
 const secondAt = 8192;
 const readAt = 12_288;
 
-export async function sender(program: ProgramContext): Promise<JsonValue> {
+export async function sender(program: ProgramContext<FaultyArgs | null>): Promise<JsonValue> {
   const { cpu, args } = program;
-  const { lingerUs = 0, ...options } = (args ?? {}) as unknown as FaultyArgs;
+  const { lingerUs = 0, ...options } = args ?? {};
   const side = await Side.open(program);
   const pair = await side.pair('faulty', { timeoutCode: 6, bufferBytes, ...options } satisfies PairOptions);
   const { buffer, qp } = pair;

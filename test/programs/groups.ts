@@ -53,8 +53,8 @@ async function sendTo(side: Side, { qp, area }: Member, { gid, lid }: GroupArgs)
 }
 
 /** Members at each host: plain, plain, one that is not attached, and at host 0 the sender, which blocks its own. @returns datagrams received */
-export async function members(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as GroupArgs;
+export async function members(program: ProgramContext<GroupArgs>): Promise<JsonValue> {
+  const args = program.args;
   const gid = Uint8Array.from(args.gid);
   const side = await Side.open(program);
   const all = [await memberOf(side), await memberOf(side), await memberOf(side)];
@@ -82,8 +82,8 @@ export async function members(program: ProgramContext): Promise<JsonValue> {
 }
 
 /** What attaching and detaching refuses. */
-export async function refusals(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as GroupArgs;
+export async function refusals(program: ProgramContext<GroupArgs>): Promise<JsonValue> {
+  const args = program.args;
   const gid = Uint8Array.from(args.gid);
   const side = await Side.open(program);
   const { qp } = await memberOf(side);
@@ -105,8 +105,8 @@ export async function refusals(program: ProgramContext): Promise<JsonValue> {
 }
 
 /** Many groups, of which every third is left again; then each is sent to once by host 0. @returns which of them host 1 has received */
-export async function many(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as GroupArgs;
+export async function many(program: ProgramContext<GroupArgs>): Promise<JsonValue> {
+  const args = program.args;
   const count = args.groups ?? 0;
   const groups = Array.from({ length: count }, (_, at) =>
     Uint8Array.from([...args.gid.slice(0, 14), at >> 8, at & 0xff]),
@@ -135,11 +135,11 @@ export async function many(program: ProgramContext): Promise<JsonValue> {
 }
 
 /** Host 0 sends a datagram to host 1, which answers it by the address that the completion gives. @returns what each has received */
-export async function answers(program: ProgramContext): Promise<JsonValue> {
+export async function answers(program: ProgramContext): Promise<object> {
   const side = await Side.open(program);
   const member = await memberOf(side);
   await side.tell('there', { ...announcedOf(side.own), qpNum: member.qp.qpNum });
-  const there = (await side.hear('there')) as unknown as { lid: number; qpNum: number };
+  const there = await side.hear<{ lid: number; qpNum: number }>('there');
   const isGlobal = program.args === true;
   const send = async (ah: ibv.IbvAh, remoteQpn: number): Promise<void> => {
     ibv.postSend(member.qp, {
@@ -185,11 +185,11 @@ export async function answers(program: ProgramContext): Promise<JsonValue> {
     local,
     route: route === undefined ? null : { ...route, dgid: [...route.dgid] },
     stranger,
-  } as unknown as JsonValue;
+  };
 }
 
 /** On InfiniBand hosts tell each other their GIDs. */
 async function exchangedGid(side: Side, own: Uint8Array): Promise<number[]> {
   await side.tell('gid', [...own]);
-  return (await side.hear('gid')) as number[];
+  return await side.hear<number[]>('gid');
 }

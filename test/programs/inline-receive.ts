@@ -48,8 +48,8 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
   return null;
 }
 
-export async function receiver(program: ProgramContext): Promise<JsonValue> {
-  const { inlRecvSz } = program.args as unknown as { inlRecvSz: number };
+export async function receiver(program: ProgramContext<{ inlRecvSz: number }>): Promise<JsonValue> {
+  const { inlRecvSz } = program.args;
   const { endpoint, cq, qp, area } = await open(program, inlRecvSz);
   await connectRc(endpoint, [qp], 'inline');
   const wc = [new IbvWc()];

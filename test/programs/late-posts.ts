@@ -26,8 +26,10 @@ async function statusOf(cq: IbvCq, kind: string): Promise<string> {
 }
 
 /** As ib_drain_rq and ib_drain_sq: 2ERR, a request of each queue, its completion; each time after a long while. */
-export async function drains(program: ProgramContext): Promise<JsonValue> {
-  const { rounds, waitPs } = program.args as unknown as { readonly rounds: number; readonly waitPs: number };
+export async function drains(
+  program: ProgramContext<{ readonly rounds: number; readonly waitPs: number }>,
+): Promise<JsonValue> {
+  const { rounds, waitPs } = program.args;
   const side = await Side.open(program);
   const pair = await side.pair('drained');
   const statuses: string[][] = [];

@@ -61,7 +61,7 @@ class End {
       for (let at = 0; at < received; at++)
         ibv.postRecv(this.#qp, { wrId: at, sgList: [this.#part(bufferBytes)], numSge: 1 });
     await exchange.put(name, { addr, rkey });
-    const peer = (await exchange.take(name)) as { addr: number; rkey: number };
+    const peer = await exchange.take<{ addr: number; rkey: number }>(name);
     if (node === poster) {
       for (const [at, work] of works.entries()) ibv.postSend(this.#qp, this.#requestOf(work, at, peer));
       await takeWithin(this.#qp.sendCq, works.length, limitUs);
@@ -89,12 +89,12 @@ class End {
 
 /** Plays all steps, and ends the connection. @returns the events that this end had behind that of its connection */
 async function use(
-  program: ProgramContext,
+  program: ProgramContext<LinuxConnection>,
   channel: ibv.RdmaEventChannel,
   id: ibv.RdmaCmId,
   end: End,
 ): Promise<JsonValue> {
-  const { steps, endsAt } = program.args as unknown as LinuxConnection;
+  const { steps, endsAt } = program.args;
   for (const [at, step] of steps.entries()) await end.play(step, `step ${at}`);
   if (program.node === endsAt) await ibv.rdmaDisconnect(id);
   const { event } = await next(channel);
@@ -102,8 +102,8 @@ async function use(
   return ibv.rdmaEventStr(event);
 }
 
-export async function passive(program: ProgramContext): Promise<JsonValue> {
-  const { address, port, accept, isListening } = program.args as unknown as LinuxConnection;
+export async function passive(program: ProgramContext<LinuxConnection>): Promise<JsonValue> {
+  const { address, port, accept, isListening } = program.args;
   const channel = await ibv.rdmaCreateEventChannel(program.verbs);
   const listener = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
   const sinAddr = address.includes(':') ? '::' : '0.0.0.0';
@@ -120,8 +120,8 @@ export async function passive(program: ProgramContext): Promise<JsonValue> {
   return use(program, channel, id, end);
 }
 
-export async function active(program: ProgramContext): Promise<JsonValue> {
-  const { address, port, connect } = program.args as unknown as LinuxConnection;
+export async function active(program: ProgramContext<LinuxConnection>): Promise<JsonValue> {
+  const { address, port, connect } = program.args;
   await program.exchange.take('ready');
   const channel = await ibv.rdmaCreateEventChannel(program.verbs);
   const id = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);

@@ -180,7 +180,7 @@ class End {
       gid: [...gid],
       lid: this.#side.port.lid,
     });
-    this.#peer = (await this.#side.hear('end')) as unknown as Told;
+    this.#peer = await this.#side.hear<Told>('end');
     const { readsMax, hopLimit, trafficClass, flowLabel } = more;
     const dgid = Uint8Array.from(this.#peer.gid);
     const grh = { dgid, flowLabel, sgidIndex, hopLimit, trafficClass };
@@ -276,7 +276,7 @@ class End {
 
   /** The passive end binds a window, whose key it tells. */
   async #windowKey(isPoster: boolean, name: string): Promise<number> {
-    if (isPoster) return (await this.#side.hear(name)) as number;
+    if (isPoster) return await this.#side.hear<number>(name);
     const { mr, address: addr } = this.#buffer;
     const mw = this.#window!;
     const rkey = incRkey(mw.rkey);
@@ -324,8 +324,8 @@ const statusesUpTo = (outcomes: readonly { readonly status: string }[], count: n
   Array.from({ length: count }, (_, at) => outcomes[at]?.status ?? 'none');
 
 /** @returns the statuses of each step, and where this end's buffer is, with its key and QP number */
-export async function linux(program: ProgramContext): Promise<JsonValue> {
-  const scenario = program.args as unknown as LinuxScenario;
+export async function linux(program: ProgramContext<LinuxScenario>): Promise<JsonValue> {
+  const scenario = program.args;
   const side = await Side.open(program);
   const end = await End.open(side, scenario);
   const told: string[][] = [];

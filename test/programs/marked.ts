@@ -56,15 +56,21 @@ async function connected(program: ProgramContext, hasChannel: boolean) {
   const [qp] = await createRcQps(endpoint, 1, { send: cq, receive: cq }, cap);
   const { address, region } = buffer;
   const list = [{ addr: address, length: bufferBytes, lkey: region.lkey }];
-  const peer = await connectRc(endpoint, [qp!], 'marked', { address, rkey: region.rkey }, () => {
-    for (let index = 0; index < receives; index++) postRecv(qp!, { wrId: index, sgList: list, numSge: 1 });
-  });
+  const peer = await connectRc<Ready['remote']>(
+    endpoint,
+    [qp!],
+    'marked',
+    { address, rkey: region.rkey },
+    () => {
+      for (let index = 0; index < receives; index++) postRecv(qp!, { wrId: index, sgList: list, numSge: 1 });
+    },
+  );
   const ready: Ready = {
     qp: qp!,
     cq,
     address,
     lkey: region.lkey,
-    remote: peer.note as unknown as Ready['remote'],
+    remote: peer.note,
   };
   return { endpoint, channel, ready };
 }

@@ -73,9 +73,9 @@ export async function unchosen(program: ProgramContext): Promise<JsonValue> {
 }
 
 /** Sends messages of the lengths asked for, one after the other. */
-export async function sender(program: ProgramContext): Promise<JsonValue> {
+export async function sender(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const { lengths = [] } = program.args;
   for (const [seed, length] of lengths.entries()) await side.channel.send(side.filled(seed, length), length);
   const { eager, rendezvous } = side.channel.counts;
   await side.leave();
@@ -83,8 +83,8 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
 }
 
 /** Receives them into buffers of just their length. @returns for each whether it is right */
-async function receiveAll(side: MessageSide, program: ProgramContext): Promise<boolean[]> {
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
+async function receiveAll(side: MessageSide, program: ProgramContext<MessagesArgs>): Promise<boolean[]> {
+  const { lengths = [] } = program.args;
   const right: boolean[] = [];
   for (const [seed, length] of lengths.entries()) {
     const buffer = side.buffer(length);
@@ -95,21 +95,21 @@ async function receiveAll(side: MessageSide, program: ProgramContext): Promise<b
 }
 
 /** Receives them as they come. */
-export async function receiver(program: ProgramContext): Promise<JsonValue> {
+export async function receiver(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   return receiveAll(await MessageSide.open(program), program);
 }
 
 /** Receives only after a long sleep: the sender must wait for credits, and nothing may be lost. */
-export async function lateReceiver(program: ProgramContext): Promise<JsonValue> {
+export async function lateReceiver(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   await program.cpu.sleep(2e9);
   return receiveAll(side, program);
 }
 
 /** Both sides start several sends before they receive anything. */
-export async function exchanger(program: ProgramContext): Promise<JsonValue> {
+export async function exchanger(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const { lengths = [] } = program.args;
   const sends = [];
   const receives = [];
   for (const length of lengths) receives.push(await side.channel.startReceive(side.buffer(length), length));
@@ -126,9 +126,9 @@ export async function exchanger(program: ProgramContext): Promise<JsonValue> {
 }
 
 /** Too little room for an eager message and for a rendezvous; the next ones arrive all the same. */
-export async function narrowReceiver(program: ProgramContext): Promise<JsonValue> {
+export async function narrowReceiver(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const { lengths = [] } = program.args;
   const told: JsonValue[] = [];
   for (const [seed, length] of lengths.entries()) {
     const buffer = side.buffer(length);
@@ -149,9 +149,9 @@ function unmapped({ memory }: ProgramContext): number {
 }
 
 /** Tries to send from memory that is not there, more often than there are buffers, before each message of the lengths asked for. */
-export async function carelessSender(program: ProgramContext): Promise<JsonValue> {
+export async function carelessSender(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const { lengths = [] } = program.args;
   const nowhere = unmapped(program);
   const told = new Set<string>();
   for (const [seed, length] of lengths.entries()) {
@@ -164,9 +164,9 @@ export async function carelessSender(program: ProgramContext): Promise<JsonValue
 }
 
 /** Receives every other message of the lengths asked for into memory that is not there. */
-export async function carelessReceiver(program: ProgramContext): Promise<JsonValue> {
+export async function carelessReceiver(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const { lengths = [] } = program.args;
   const nowhere = unmapped(program);
   const told: JsonValue[] = [];
   for (const [seed, length] of lengths.entries()) {
@@ -197,9 +197,9 @@ export async function abandoned(program: ProgramContext): Promise<JsonValue> {
 }
 
 /** Sends more than one buffer of a size by rendezvous, time and again, from fewer buffers than the cache keeps or more. */
-export async function cachedSender(program: ProgramContext): Promise<JsonValue> {
+export async function cachedSender(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const { lengths = [] } = program.args;
   const buffers = lengths.map((length, seed) => side.filled(seed, length));
   for (let round = 0; round < 3; round++)
     for (const [seed, length] of lengths.entries()) await side.channel.send(buffers[seed]!, length);
@@ -208,9 +208,9 @@ export async function cachedSender(program: ProgramContext): Promise<JsonValue> 
   return { ...told, pinnedAfterwards: program.process.memory.space.pinnedBytes };
 }
 
-export async function cachedReceiver(program: ProgramContext): Promise<JsonValue> {
+export async function cachedReceiver(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const { lengths = [] } = program.args;
   let wrong = 0;
   for (let round = 0; round < 3; round++)
     for (const [seed, length] of lengths.entries()) {

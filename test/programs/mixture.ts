@@ -69,8 +69,8 @@ const bufferBytes = slotsAt + 2 * receivesPerRound * slotBytes;
 
 const sourceOf = (node: number, index: number): Uint8Array => patternOf(node * 1000 + index, 8192);
 
-export async function polling(program: ProgramContext): Promise<JsonValue> {
-  const { qps, rounds } = program.args as unknown as MixtureArgs;
+export async function polling(program: ProgramContext<MixtureArgs>): Promise<JsonValue> {
+  const { qps, rounds } = program.args;
   const side = await Side.open(program);
   const shared = { sendCq: await createCq(side.context, 256), recvCq: await createCq(side.context, 256) };
   const pairs: Pair[] = [];
@@ -170,8 +170,8 @@ function checkTarget(side: Side, pair: Pair, index: number, mistakes: string[]):
 const sharedSlots = 8;
 const sharedBytes = 2048;
 
-export async function sleeping(program: ProgramContext): Promise<JsonValue> {
-  const { qps, rounds } = program.args as unknown as MixtureArgs;
+export async function sleeping(program: ProgramContext<MixtureArgs>): Promise<JsonValue> {
+  const { qps, rounds } = program.args;
   const side = await Side.open(program);
   const channel = await createCompChannel(side.context);
   const recvCq = await createCq(side.context, 64, null, channel, 1);
@@ -206,7 +206,7 @@ export async function sleeping(program: ProgramContext): Promise<JsonValue> {
 }
 
 function checkShared(side: Side, slots: Area, { wrId, immData, byteLen }: IbvWc, mistakes: string[]): void {
-  const peer = sourceOf(1 - side.program.node, Math.floor(immData / 1000));
+  const peer = sourceOf(side.program.peers[0]!, Math.floor(immData / 1000));
   const bytes = side.read(slots, 1500, wrId * sharedBytes);
   if (byteLen !== 1500 || !areEqual(bytes, peer.subarray(0, 1500)))
     mistakes.push(`message ${immData}: other bytes received`);

@@ -129,7 +129,7 @@ class Party {
     this.#number = number;
     this.pair = pair;
     this.out = planOf(args, number, side.program.node);
-    this.in = planOf(args, number, 1 - side.program.node);
+    this.in = planOf(args, number, side.program.peers[0]!);
     this.expectedReceives = this.in.filter(takesReceive).length;
   }
 
@@ -242,8 +242,8 @@ class Party {
 }
 
 /** What was wrong: statuses that are not SUCCESS, completions out of order, bytes that are not what was sent. */
-export async function storm(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as StormArgs;
+export async function storm(program: ProgramContext<StormArgs>): Promise<JsonValue> {
+  const args = program.args;
   const side = await Side.open(program);
   const isOnDemand = isOnDemandAt(args, program.node);
   const options: PairOptions = {

@@ -253,7 +253,7 @@ export async function refused(program: ProgramContext): Promise<JsonValue> {
     if (isBad && what !== 'readOnly') program.memory.unmap(address, 2 * pageBytes);
     if (program.node === 1) postRecv(pair.qp, receiveOf([segment(area, 0, 64)]));
     await side.tell('area', { address, rkey: mr.rkey });
-    const remote = (await side.hear('area')) as { address: number; rkey: number };
+    const remote = await side.hear<{ address: number; rkey: number }>('area');
     const from = [segment(area, 0, 64)];
     if (program.node === 0) {
       const [status] = await timed(side, pair, what === 'receive' ? sendOf(from) : writeOf(from, remote));

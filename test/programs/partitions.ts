@@ -12,12 +12,12 @@ import { attributesOf, type Remote, Side } from './side.ts';
 export type PkeyPairs = readonly (readonly [number, number])[];
 
 /** Host 0 writes to host 1 over a new connection for each pair of P_Keys. @returns statuses, and host 1's P_Key violations after each */
-export async function members(program: ProgramContext): Promise<JsonValue> {
+export async function members(program: ProgramContext<PkeyPairs>): Promise<JsonValue> {
   const side = await Side.open(program);
   const { context } = side;
   const told: JsonValue[] = [];
   const options = attributesOf({ timeoutCode: 4, retryCount: 1 });
-  for (const [at, pair] of (program.args as unknown as PkeyPairs).entries()) {
+  for (const [at, pair] of program.args.entries()) {
     await ibv.smSetPkeys(context, 1, 1, [pair[program.node]!]);
     const events = await side.events();
     const end = await side.unconnected(`pair ${at}`);
@@ -25,7 +25,7 @@ export async function members(program: ProgramContext): Promise<JsonValue> {
     const { address, mr } = end.buffer;
     const own = { ...announcedOf(side.own), qpNum: end.qp.qpNum, psn: 1, address, rkey: mr.rkey, note: null };
     await side.tell(`pair ${at}`, own);
-    const remote = (await side.hear(`pair ${at}`)) as unknown as Remote;
+    const remote = await side.hear<Remote>(`pair ${at}`);
     await toRtr(end.qp, { ...remote, ...peerFrom(side.own, remote) }, options);
     await toRts(end.qp, 1, options);
     await side.barrier(`ready ${at}`);

@@ -160,7 +160,7 @@ export async function requester(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const ground = await groundOf(side);
   await side.tell('places', null);
-  const places = (await side.hear('places')) as unknown as Places;
+  const places = await side.hear<Places>('places');
   const companion = await side.pair('companion');
   await roundsMore(program, 2);
   const results: Record<string, JsonValue> = {};

@@ -39,7 +39,7 @@ import { codeOf, statusesOf, take, takeAll } from './outcomes.ts';
 import { fetchAddOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';
 import { attributesOf, type Pair, type PairOptions, type Side } from './side.ts';
 
-export const provoker = (program: ProgramContext): Promise<JsonValue> => provoke(program, provokerActs);
+export const provoker = (program: ProgramContext): Promise<object> => provoke(program, provokerActs);
 export const partner = (program: ProgramContext): Promise<JsonValue> => accompany(program, partnerActs);
 
 const pairOnly =

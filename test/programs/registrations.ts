@@ -1,7 +1,7 @@
 /** What registering and deregistering cost a program, by its own clock, over sizes. */
 
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { ProgramContext } from '../../machine/program.ts';
 import { deregMr, regMr } from '../../userlib/index.ts';
 import { Side } from './side.ts';
 
@@ -17,7 +17,7 @@ export interface RegistrationRow {
  * Registers buffers of so many pages, which are present, one after the other. A small region lives meanwhile, and each size is
  * registered once before it is timed: the tables of translations are mapped then.
  */
-export async function registrar(program: ProgramContext): Promise<JsonValue> {
+export async function registrar(program: ProgramContext): Promise<RegistrationRow[]> {
   const { cpu, memory, args } = program;
   const { pages: sizes } = args as { readonly pages: readonly number[] };
   const side = await Side.open(program);
@@ -39,5 +39,5 @@ export async function registrar(program: ProgramContext): Promise<JsonValue> {
     rows.push(await time());
   }
   await deregMr(kept);
-  return rows as unknown as JsonValue;
+  return rows;
 }

@@ -19,7 +19,7 @@ export async function writer(program: ProgramContext): Promise<JsonValue> {
   const statuses: string[] = [];
   for (const step of steps) {
     const pair = await side.pair(step, { bufferBytes: 4096 });
-    const target = (await side.hear(`region ${step}`)) as unknown as { address: number; rkey: number };
+    const target = await side.hear<{ address: number; rkey: number }>(`region ${step}`);
     side.write(pair.buffer, patternOf(steps.indexOf(step) + 1, bytes));
     ibv.postSend(pair.qp, writeOf([segment(pair.buffer, 0, bytes)], target));
     statuses.push((await take(pair.sendCq, 1))[0]!.status);

@@ -30,7 +30,7 @@ import { codeOf, statusesOf, take } from './outcomes.ts';
 import { digestOf, remoteAt, segment, writeOf } from './requests.ts';
 import type { Side } from './side.ts';
 
-export const provoker = (program: ProgramContext): Promise<JsonValue> => provoke(program, provokerActs);
+export const provoker = (program: ProgramContext): Promise<object> => provoke(program, provokerActs);
 export const partner = (program: ProgramContext): Promise<JsonValue> => accompany(program, partnerActs);
 
 const bufferBytes = 65_536;

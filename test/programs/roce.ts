@@ -29,7 +29,7 @@ import { attributesOf, Side } from './side.ts';
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
 /** What the verbs say of the port; host 0 then writes so many bytes three times, one after the other, and host 1 tells what it has. */
-export async function oneByOne(program: ProgramContext): Promise<JsonValue> {
+export async function oneByOne(program: ProgramContext<number>): Promise<object | string | null> {
   const side = await Side.open(program);
   const { context, port } = side;
   const gids = (await queryGidTable(context, 1)).map(({ gid, gidIndex, gidType }) => [
@@ -37,7 +37,7 @@ export async function oneByOne(program: ProgramContext): Promise<JsonValue> {
     gidType,
     hex(gid),
   ]);
-  const lengthBytes = program.args as number;
+  const lengthBytes = program.args;
   const pair = await side.pair('write', { mtu: port.activeMtu, bufferBytes: 3 * lengthBytes });
   const { ahAttr } = await queryQp(pair.qp);
   const bytes = patternOf(5, lengthBytes);
@@ -59,7 +59,7 @@ export async function oneByOne(program: ProgramContext): Promise<JsonValue> {
     isRight: [0, 1, 2].every((at) =>
       areEqual(program.memory.read(pair.buffer.address + lengthBytes * at, lengthBytes), bytes),
     ),
-  } as unknown as JsonValue;
+  };
 }
 
 const datagramBytes = 500;
@@ -83,7 +83,7 @@ export async function datagram(program: ProgramContext): Promise<JsonValue> {
   const post = (at: number): number =>
     postRecv(qp, receiveOf([segment(area, at, headerBytes + datagramBytes)], at));
   await side.tell('there', { lid: side.own.lid, gid: [...(side.own.gid ?? [])], qpNum: qp.qpNum });
-  const there = (await side.hear('there')) as unknown as { lid: number; gid: number[]; qpNum: number };
+  const there = await side.hear<{ lid: number; gid: number[]; qpNum: number }>('there');
   post(0);
   post(1024);
   await side.barrier('posted');

@@ -12,7 +12,7 @@ import {
   peerFrom,
 } from '../../experiments/workloads/port-address.ts';
 import { allAccess, type RcAttributes, toInit, toRtr, toRts } from '../../experiments/workloads/rc-states.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { JsonLike, JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   allocPd,
   createCq,
@@ -171,7 +171,7 @@ export class Side {
       rkey: pair.buffer.mr.rkey,
       note: options.note ?? null,
     });
-    const remote = (await this.hear(label)) as unknown as Remote;
+    const remote = await this.hear<Remote>(label);
     pair.remote = { ...remote, ...peerFrom(this.own, remote) };
     await toRtr(pair.qp, pair.remote, attributesOf(options));
     await toRts(pair.qp, psn, attributesOf(options));
@@ -188,11 +188,11 @@ export class Side {
     this.program.memory.unmap(pair.buffer.address, pair.buffer.lengthBytes);
   }
 
-  tell(name: string, value: JsonValue): Promise<void> {
+  tell(name: string, value: JsonLike): Promise<void> {
     return this.program.exchange.put(name, value);
   }
 
-  hear(name: string): Promise<JsonValue> {
+  hear<Value = JsonValue>(name: string): Promise<Value> {
     return this.program.exchange.take(name);
   }
 

@@ -4,7 +4,7 @@
  */
 
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
-import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { ProgramContext } from '../../machine/program.ts';
 import {
   ackCqEvents,
   allocPd,
@@ -69,13 +69,13 @@ export interface Work {
   readonly ended: string;
 }
 
-export async function survivor(program: ProgramContext): Promise<JsonValue> {
+export async function survivor(program: ProgramContext): Promise<SurvivorResult[]> {
   const { lives = 1 } = (program.args ?? {}) as SurvivorArgs;
   const results: SurvivorResult[] = [];
   const address = program.memory.map(4096);
   const [device] = getDeviceList(program.verbs);
   for (let life = 0; life < lives; life++) results.push(await live(program, device!, address));
-  return results as unknown as JsonValue;
+  return results;
 }
 
 async function live(

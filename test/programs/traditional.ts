@@ -30,8 +30,8 @@ export function bytesOfStream({ bytes, port }: Pick<StreamArgs, 'bytes' | 'port'
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 /** One side of a stream. @returns the hash of what was sent or received, and when */
-export async function stream(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as StreamArgs;
+export async function stream(program: ProgramContext<StreamArgs>): Promise<JsonValue> {
+  const args = program.args;
   const hash =
     program.node === args.from ? await sendStream(program, args) : await receiveStream(program, args);
   return { hash, endedPs: program.cpu.localPs };

@@ -43,7 +43,7 @@ export async function user(program: ProgramContext): Promise<JsonValue> {
     const pair = await side.pair(`attempt ${attempt}`, { timeoutCode: 8 });
     side.write(pair.buffer, patternOf(attempt, 100));
     for (;;) {
-      const order = (await side.hear(`order ${attempt}`)) as { do: string; address: number; rkey: number };
+      const order = await side.hear<{ do: string; address: number; rkey: number }>(`order ${attempt}`);
       if (order.do === 'end') return statuses;
       if (order.do === 'close') break;
       const to = { address: order.address, rkey: order.rkey };

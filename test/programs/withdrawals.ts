@@ -71,8 +71,8 @@ export interface WithdrawalArgs {
 }
 
 /** Bytes that may not be there: at host 0 what the device wrote later, at host 1 what it read later. */
-export async function withdraw(program: ProgramContext): Promise<JsonValue> {
-  const { traffic, by, delayUs } = program.args as unknown as WithdrawalArgs;
+export async function withdraw(program: ProgramContext<WithdrawalArgs>): Promise<JsonValue> {
+  const { traffic, by, delayUs } = program.args;
   const { node, post, hasReceives } = traffics[traffic]!;
   const side = await Side.open(program);
   const pair = await side.pair('withdrawal', { bufferBytes, timeoutCode: 14, mtu: IBV_MTU_4096 });

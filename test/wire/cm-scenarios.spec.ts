@@ -5,7 +5,6 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { cmMessages, ipCmHeader, mad } from '../../abi/index.ts';
-import type { JsonValue } from '../../machine/program.ts';
 import { opcodeRow } from '../../wire/index.ts';
 import { programOf, smallMachine } from '../machines.ts';
 import type { LinuxConnection } from '../programs/linux-connection.ts';
@@ -58,7 +57,7 @@ const faults = { 'cm-drop-rep-ipv4.pcapng': [{ packet: 'lost', node: 1, opcode: 
 async function played(name: string): Promise<SentPacket[]> {
   const { steps, ...more } = scenarios[name]!;
   const address = name.includes('ipv6') ? 'fe80::202:c9ff:fe00:11' : '10.0.0.2';
-  const args = { ...more, address, steps: steps.map(stepOf) } as unknown as JsonValue;
+  const args = { ...more, address, steps: steps.map(stepOf) };
   const ends = [0, 1].map((node) => ({ node, direction: 'outbound' as const }));
   await using machine = await smallMachine({
     set: linuxMachines,

@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../../analyser/capture/index.ts';
 import { errorsOf, headerOf, type PacketForm, readCaptured } from '../../analyser/independent/index.ts';
 import type { Machine } from '../../machine/machine.ts';
-import type { JsonValue, ProgramOptions } from '../../machine/program.ts';
+import type { ProgramOptions } from '../../machine/program.ts';
 import { opcodeTable } from '../../wire/index.ts';
 import { programOf, programsOf, smallMachine } from '../machines.ts';
 import type { LinuxScenario } from '../programs/linux-scenario.ts';
@@ -32,7 +32,7 @@ function scenarioOf(transport: Transport, sgidIndex: number): ProgramOptions[] {
     ...{ timeoutCode: 5, retryCount: 7, rnrRetryCount: 7, rnrTimerCode: 1 },
     steps: steps[transport].split(' ').map(stepOf),
   };
-  return programsOf('linux-scenario', 'linux', scenario as unknown as JsonValue);
+  return programsOf('linux-scenario', 'linux', scenario);
 }
 
 interface Way {

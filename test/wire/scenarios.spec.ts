@@ -4,7 +4,6 @@
  * headers and payload. Addresses, keys and QP numbers are their own. Where Linux' Soft-RoCE departs from the standard it is named.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { JsonValue } from '../../machine/program.ts';
 import { AethKind, NakCode, Opcode, opcodeRow, syndromeKind, syndromeValue } from '../../wire/index.ts';
 import { programsOf, smallMachine } from '../machines.ts';
 import type { LinuxScenario } from '../programs/linux-scenario.ts';
@@ -34,12 +33,12 @@ async function play(
     ...{ set: linuxMachines, faults },
     analysis: { capture: { ends, sizeBytes: 2 ** 24 } },
   });
-  const args = scenario as unknown as JsonValue;
+  const args = scenario;
   for (const program of programsOf('linux-scenario', 'linux', args)) await machine.load(program);
   await machine.run();
   return {
     sent: packetsOf((await machine.capture())!, (_, at) => at),
-    told: (await machine.results()) as unknown as Outcome['told'],
+    told: await machine.results<Outcome['told']>(),
   };
 }
 

@@ -1,6 +1,6 @@
 /** What registering and deregistering one buffer cost a program, by its own clock. */
 
-import type { JsonValue, ProgramContext } from '../../../machine/index.ts';
+import type { ProgramContext } from '../../../machine/index.ts';
 import { deregMr, regMr } from '../../../userlib/index.ts';
 import { allAccess, createBuffer, openEndpoint } from '../../workloads/index.ts';
 import type { RegistrationPoint } from '../points.ts';
@@ -13,9 +13,9 @@ export interface RegistrationResult {
 }
 
 /** A region lives meanwhile and the buffer is registered once before it is timed, so that nothing happens for the first time. */
-export async function registrar(program: ProgramContext): Promise<JsonValue> {
+export async function registrar(program: ProgramContext<RegistrationPoint>): Promise<RegistrationResult> {
   const { cpu, memory, args } = program;
-  const { pages } = args as unknown as RegistrationPoint;
+  const { pages } = args;
   const endpoint = await openEndpoint(program);
   const kept = await createBuffer(endpoint, pageBytes);
   const lengthBytes = pages * pageBytes;
@@ -32,5 +32,5 @@ export async function registrar(program: ProgramContext): Promise<JsonValue> {
   await time();
   const result = await time();
   await deregMr(kept.region);
-  return result as unknown as JsonValue;
+  return result;
 }

@@ -8,7 +8,7 @@
  * What was done between two instants, at which all threads are at work, makes the rate.
  */
 
-import type { JsonValue, ProgramContext } from '../../../machine/index.ts';
+import type { ProgramContext } from '../../../machine/index.ts';
 import {
   createAh,
   createCq,
@@ -99,14 +99,14 @@ interface Peer extends PortAddress {
 }
 
 /** What both hosts run. */
-export async function streamThread(program: ProgramContext): Promise<JsonValue> {
-  const { plan, thread } = program.args as unknown as StreamArgs;
+export async function streamThread(program: ProgramContext<StreamArgs>): Promise<StreamResult | null> {
+  const { plan, thread } = program.args;
   const sender = await connected(program, plan, thread);
   await begin(program, plan.threads, thread);
   const isActive = program.node === 0 || plan.isBothWays;
   const result = isActive ? await sender.sendAll() : null;
   await barrier(program, `done.${thread}`);
-  return result as unknown as JsonValue;
+  return result;
 }
 
 /** Lets all threads go at once, when the last is connected. */
@@ -154,7 +154,7 @@ async function connected(program: ProgramContext, plan: StreamPlan, thread: numb
     address: shared.address,
     rkey: shared.region.rkey,
   });
-  const peer = (await program.exchange.take(`stream.${thread}`)) as unknown as Peer;
+  const peer = await program.exchange.take<Peer>(`stream.${thread}`);
   const there = peerFrom(endpoint.own, peer);
   for (const [at, qp] of qps.entries()) {
     const address = { ...there, qpNum: peer.qpns[at]!, psn: peer.psns[at]! };

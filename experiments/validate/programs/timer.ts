@@ -34,7 +34,7 @@ const leadPs = 100 * psPerUs;
 /** The receive is posted so long after: behind the first RNR NAK, and before the shortest timer ends. */
 const lateByPs = 8 * psPerUs;
 
-export async function timerRequester(program: ProgramContext): Promise<JsonValue> {
+export async function timerRequester(program: ProgramContext<TimerPoint>): Promise<JsonValue> {
   const { qp, sends, buffer } = await connected(program);
   const { cpu, exchange } = program;
   await exchange.put('at', cpu.localPs + leadPs);
@@ -55,10 +55,10 @@ export async function timerRequester(program: ProgramContext): Promise<JsonValue
   return { elapsedPs };
 }
 
-export async function timerResponder(program: ProgramContext): Promise<undefined> {
+export async function timerResponder(program: ProgramContext<TimerPoint>): Promise<undefined> {
   const { qp, plan, buffer } = await connected(program);
   const { cpu, exchange } = program;
-  const atPs = (await exchange.take('at')) as number;
+  const atPs = await exchange.take<number>('at');
   if (plan.waits === 'receive') {
     await cpu.sleep(atPs + lateByPs - cpu.localPs);
     const segment = { addr: buffer.address, length: messageBytes, lkey: buffer.region.lkey };
@@ -74,8 +74,8 @@ interface Connected {
   readonly sends: CompletionPoller;
 }
 
-async function connected(program: ProgramContext): Promise<Connected> {
-  const plan = program.args as unknown as TimerPoint;
+async function connected(program: ProgramContext<TimerPoint>): Promise<Connected> {
+  const plan = program.args;
   const { exchange, node } = program;
   const endpoint = await openEndpoint(program);
   const { context, port } = endpoint;
@@ -88,7 +88,7 @@ async function connected(program: ProgramContext): Promise<Connected> {
   });
   const buffer = await createBuffer(endpoint, messageBytes);
   await exchange.put('qp', { ...announcedOf(endpoint.own), qpNum: qp!.qpNum });
-  const peer = (await exchange.take('qp')) as unknown as PortAddress & { readonly qpNum: number };
+  const peer = await exchange.take<PortAddress & { readonly qpNum: number }>('qp');
   const attributes = {
     pathMtu: port.activeMtu,
     readAtomicMax: 1,

@@ -229,7 +229,7 @@ export async function open(program: ProgramContext, options: SideOptions = {}): 
   const psn = 0x100 + program.node * 0x1000;
   const own = { qpn: qp.qpNum, psn, lid: port.lid, gid: [...entry.gid], address: buffer, rkey: mr.rkey };
   await program.exchange.put('address', { ...(options.announced?.(own) ?? own) });
-  const peer = (await program.exchange.take('address')) as unknown as Address;
+  const peer = await program.exchange.take<Address>('address');
   const isEthernet = port.linkLayer === IBV_LINK_LAYER_ETHERNET;
   const { gid, gidIndex } = entry;
   const { lid } = port;

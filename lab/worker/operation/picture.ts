@@ -6,7 +6,7 @@
  *     bus analyser ──► WQE, CQE, contexts ──┼─► picture, instants after the post
  *     capture ──► packet headers ───────────┘
  */
-import { type AnalysisOptions, type JsonValue, Machine } from '../../../browser.ts';
+import { type AnalysisOptions, Machine } from '../../../browser.ts';
 import {
   argumentsOf,
   type Explanation,
@@ -209,16 +209,15 @@ export async function operation({
     faults: faultsOf(scenario, warmUpCount),
     analysis: run.analysis,
   });
-  const plain = args as unknown as JsonValue;
   await simulated.load({
     node: 0,
     name: 'client',
     run: (program) => watchedClient(program, () => run.keep()),
-    args: plain,
+    args,
   });
-  await simulated.load({ node: 1, name: 'server', run: watchedServer, args: plain });
+  await simulated.load({ node: 1, name: 'server', run: watchedServer, args });
   await simulated.run();
-  const [{ fromPs, toPs }] = (await simulated.results()) as unknown as [WatchResult];
+  const [{ fromPs, toPs }] = await simulated.results<[WatchResult]>();
   const ordinal = warmUpCount * (scenario.listed ?? 1);
   return await run.pictureOf(simulated, { node: 0, ordinal, fromPs, toPs });
 }

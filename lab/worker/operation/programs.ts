@@ -23,7 +23,6 @@ import {
   type IbvQp,
   type IbvSendWr,
   IbvWc,
-  type JsonValue,
   openEndpoint,
   type ProgramContext,
   postRecv,
@@ -197,8 +196,11 @@ async function completion({ cq, channel }: Side): Promise<IbvWc> {
  * Host 0: has the bytes, and posts.
  * @param begins called when the operation that is watched comes next
  */
-export async function watchedClient(program: ProgramContext, begins: () => void): Promise<JsonValue> {
-  const args = program.args as unknown as WatchArgs;
+export async function watchedClient(
+  program: ProgramContext<WatchArgs>,
+  begins: () => void,
+): Promise<WatchResult> {
+  const args = program.args;
   const { scenario, sizeBytes, warmUpCount } = args;
   const { cpu, exchange } = program;
   const side = await open(program, args);
@@ -217,12 +219,12 @@ export async function watchedClient(program: ProgramContext, begins: () => void)
   await cpu.sleep(afterglowPs);
   await exchange.put('done', true);
   const result: WatchResult = { fromPs, toPs, status };
-  return result as unknown as JsonValue;
+  return result;
 }
 
 /** Host 1: is written to and read from, or receives. */
-export async function watchedServer(program: ProgramContext): Promise<void> {
-  const args = program.args as unknown as WatchArgs;
+export async function watchedServer(program: ProgramContext<WatchArgs>): Promise<void> {
+  const args = program.args;
   const { scenario, warmUpCount } = args;
   const { cpu, exchange } = program;
   const side = await open(program, args);
