@@ -32,7 +32,7 @@ async function devicesOf(name: string, set: Readonly<Record<string, string>> = {
   await machine.load({ node: 0, name: 'host0', run: host0 });
   await machine.load({ node: 1, name: 'host1', run: host1 });
   await diagnosedRun(machine);
-  return { devices: (await machine.evidence()).devices, hosts: [] };
+  return { ...(await machine.evidence()), hosts: [] };
 }
 
 type Changed = { -readonly [Key in keyof DeviceEvidence]: DeviceEvidence[Key] };
@@ -43,9 +43,9 @@ function causesAfter(
   change: (near: Changed, far: Changed) => void,
   isAlone = false,
 ): readonly Cause[] {
-  const { devices } = structuredClone(evidence);
+  const { devices, topology } = structuredClone(evidence);
   change(devices[0]! as Changed, devices[1]! as Changed);
-  return diagnosedGuests({ devices: isAlone ? devices.slice(0, 1) : devices, hosts: [] });
+  return diagnosedGuests({ devices: isAlone ? devices.slice(0, 1) : devices, hosts: [], topology });
 }
 
 const faultsOf = (causes: readonly Cause[]): string[] =>
