@@ -1,21 +1,25 @@
 /**
- * WRITEs of any alignment, each with a READ of the very same bytes right behind it, both ways, over PCIe links whose ends have few
- * credits, short fifos, and slow or shuffled answers. What comes back is what was written, and what was written stays.
+ * WRITEs of any alignment, each with a READ of the very same bytes right after it, both ways, over PCIe links whose ends have few credits,
+ * short fifos, and slow or shuffled answers. What comes back is what was written, and what was written stays.
  *
  *     own source ── WRITE ──► peer's target ── READ ──► own echo          both sides at once, on several QPs
  */
-
-import { barrier } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, type PortAttr } from '../../userlib/index.ts';
-import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import {
+  connect,
+  type Draft,
+  oneOf,
+  patternOf,
+  READ,
+  type Stage,
+  scene,
+  times,
+  WRITE,
+} from './language/index.ts';
 
 interface Args {
   readonly qpCount: number;
-  /** IBV_MTU_256 is 1, IBV_MTU_4096 is 5. */
   readonly pathMtu: number;
   /** Length and offset in its slot of each WRITE. */
   readonly writes: readonly (readonly [lengthBytes: number, offset: number])[];
@@ -24,125 +28,97 @@ interface Args {
 /** Room of one WRITE, on any of the three parts of the area. */
 const slotBytes = 16 * 1024;
 
-const one = <T>(random: Random, ...choices: readonly T[]): T => choices[random.below(choices.length)]!;
-
 /** A link with some ends as small as the standard allows, or a little larger, and the rest of it as in the default machine. */
 export function drawLink(random: Random): ParameterValues {
-  const maxPayloadBytes = one(random, 128, 256, 256, 512);
+  const maxPayloadBytes = oneOf(random, [128, 256, 256, 512]);
   // The largest TLP, at any alignment: its dwords, four to a credit.
   const largest = Math.ceil((maxPayloadBytes / 4 + 1) / 4);
   const data = (): number => largest + random.below(1 + random.below(2 * largest));
   const headers = (): number => (random.chance(0.3) ? 1 : 1 + random.below(20));
   const writeLatencyPs = random.chance(0.5) ? 80_000 : random.below(3_000_000);
-  const scarceShare = one(random, 0.15, 0.4, 1);
-  const scarce = (values: () => ParameterValues): ParameterValues =>
-    random.chance(scarceShare) ? values() : {};
+  const scarceShare = oneOf(random, [0.15, 0.4, 1]);
+  const enumerated = oneOf(random, [128, maxPayloadBytes, maxPayloadBytes]);
+  const readLatencyPs = writeLatencyPs + random.below(1_000_000);
+  /** Parameters that are scarce together or not at all. */
+  const scarce: readonly Readonly<Record<string, () => number | string>>[] = [
+    {
+      'pcie.link.generation': () => 1 + random.below(5),
+      'pcie.link.lanes': () => oneOf(random, [1, 2, 4, 8]),
+    },
+    { 'pcie.enumeration.maxReadRequestBytes': () => oneOf(random, [128, 256, 512, 1024, 4096]) },
+    { 'pcie.link.updateFcPercent': () => oneOf(random, [0, 50, 75, 90, 100, 100]) },
+    { 'pcie.rootPort.postedHeaders': headers },
+    { 'pcie.rootPort.postedData': data },
+    { 'pcie.rootPort.nonPostedHeaders': headers },
+    { 'pcie.endpointPort.postedHeaders': headers },
+    { 'pcie.endpointPort.postedData': data },
+    { 'pcie.endpointPort.completionHeaders': headers, 'pcie.endpointPort.completionData': data },
+    { 'pcie.endpointPort.postedFifoTlps': () => oneOf(random, [1, 2, 4]) },
+    { 'pcie.endpointPort.transmitBufferTlps': () => oneOf(random, [1, 2, 64]) },
+    { 'pcie.rootPort.completionFifoTlps': () => oneOf(random, [1, 2, 4]) },
+    { 'pcie.rootComplex.outstandingReadCount': () => 1 + random.below(8) },
+    { 'pcie.rootComplex.completionOrder': () => 'shuffled' },
+    { 'dma.tagCount': () => oneOf(random, [1, 2, 8, 64]) },
+    { 'wire.speed': () => 'SDR', 'wire.lanes': () => oneOf(random, ['1', '4']) },
+  ];
+  const drawn = scarce.flatMap((together) =>
+    random.chance(scarceShare)
+      ? Object.entries(together).map(([path, value]) => [path, value()] as const)
+      : [],
+  );
   return {
     'pcie.link.maxPayloadBytes': maxPayloadBytes,
-    'pcie.enumeration.maxPayloadBytes': one(random, 128, maxPayloadBytes, maxPayloadBytes),
+    'pcie.enumeration.maxPayloadBytes': enumerated,
     'pcie.rootComplex.writeLatencyPs': writeLatencyPs,
-    'pcie.rootComplex.readLatencyPs': writeLatencyPs + random.below(1_000_000),
-    ...scarce(() => ({
-      'pcie.link.generation': 1 + random.below(5),
-      'pcie.link.lanes': one(random, 1, 2, 4, 8),
-    })),
-    ...scarce(() => ({ 'pcie.enumeration.maxReadRequestBytes': one(random, 128, 256, 512, 1024, 4096) })),
-    ...scarce(() => ({ 'pcie.link.updateFcPercent': one(random, 0, 50, 75, 90, 100, 100) })),
-    ...scarce(() => ({ 'pcie.rootPort.postedHeaders': headers() })),
-    ...scarce(() => ({ 'pcie.rootPort.postedData': data() })),
-    ...scarce(() => ({ 'pcie.rootPort.nonPostedHeaders': headers() })),
-    ...scarce(() => ({ 'pcie.endpointPort.postedHeaders': headers() })),
-    ...scarce(() => ({ 'pcie.endpointPort.postedData': data() })),
-    ...scarce(() => ({
-      'pcie.endpointPort.completionHeaders': headers(),
-      'pcie.endpointPort.completionData': data(),
-    })),
-    ...scarce(() => ({ 'pcie.endpointPort.postedFifoTlps': one(random, 1, 2, 4) })),
-    ...scarce(() => ({ 'pcie.endpointPort.transmitBufferTlps': one(random, 1, 2, 64) })),
-    ...scarce(() => ({ 'pcie.rootPort.completionFifoTlps': one(random, 1, 2, 4) })),
-    ...scarce(() => ({ 'pcie.rootComplex.outstandingReadCount': 1 + random.below(8) })),
-    ...scarce(() => ({ 'pcie.rootComplex.completionOrder': 'shuffled' })),
-    ...scarce(() => ({ 'dma.tagCount': one(random, 1, 2, 8, 64) })),
-    ...scarce(() => ({ 'wire.speed': 'SDR', 'wire.lanes': one(random, '1', '4') })),
+    'pcie.rootComplex.readLatencyPs': readLatencyPs,
+    ...Object.fromEntries(drawn),
   };
 }
 
-function draw(random: Random): SceneDraft {
-  const writeCount = 2 + random.below(9);
-  const args: Args = {
+function draw(random: Random): Draft<Args> {
+  const count = 2 + random.below(9);
+  const args = {
     qpCount: 1 + random.below(3),
-    pathMtu: one(random, 1, 1, 3, 5),
-    writes: Array.from({ length: writeCount }, () => {
+    pathMtu: oneOf(random, [1, 1, 3, 5]),
+    writes: times(count, () => {
       const lengthBytes = 1 + random.below(random.chance(0.3) ? 300 : slotBytes - 4096);
       return [lengthBytes, random.chance(0.4) ? 64 * random.below(64) : random.below(4096)] as const;
     }),
   };
-  return {
-    args: args as unknown as JsonValue,
-    set: { 'host.memory.sizeMib': 64, ...drawLink(random) },
-    hasDrawnHardware: false,
-  };
+  return { args, set: { 'host.memory.sizeMib': 64, ...drawLink(random) } };
 }
 
-/** What a side writes in its WRITE of this number: no two neighbours, writes or sides are alike. */
-const byteAt = (node: number, write: number, index: number): number =>
-  (1 + 101 * node + 37 * write + 7 * index + (index >> 8)) & 0xff;
-
-export async function side(program: ProgramContext): Promise<JsonValue> {
-  const { qpCount, pathMtu, writes } = program.args as unknown as Args;
-  const { memory, node } = program;
+/** Both do the same to each other. */
+async function player(stage: Stage<Args>): Promise<void> {
+  const { node } = stage;
+  const { qpCount, pathMtu, writes } = stage.args;
   const partBytes = writes.length * slotBytes;
-  const found = await connectWithPeer(program, {
-    areaBytes: 3 * partBytes,
-    qpCount,
-    cqEntries: 63,
-    attributes: { pathMtu: pathMtu as PortAttr['activeMtu'] },
-  });
-  const { area, qps } = found;
-  const placeOf = (write: number): number => write * slotBytes + writes[write]![1];
-  const bytesOf = (from: number, write: number): Uint8Array =>
-    Uint8Array.from({ length: writes[write]![0] }, (_, index) => byteAt(from, write, index));
-  for (const write of writes.keys()) memory.write(area.address + placeOf(write), bytesOf(node, write));
-  await barrier(program, 'filled');
-  for (const [write, [lengthBytes]] of writes.entries()) {
-    const qp = qps[write % qpCount]!;
-    const offset = placeOf(write);
-    const remoteOffset = partBytes + offset;
-    post(qp, requestOf(found, 2 * write, IBV_WR_RDMA_WRITE, { offset, lengthBytes, remoteOffset }));
-    const echo = { offset: 2 * partBytes + offset, lengthBytes, remoteOffset };
-    post(qp, requestOf(found, 2 * write + 1, IBV_WR_RDMA_READ, echo));
-  }
-  const ended = await completionsOf(found, 2 * writes.length);
-  const wrong = failuresOf(ended);
-  if (ended.length < 2 * writes.length)
-    wrong.push(`${ended.length} of ${2 * writes.length} completions came`);
-  const compare = (what: string, part: number, from: number): void => {
-    for (const write of writes.keys()) {
-      const expected = bytesOf(from, write);
-      const there = memory.read(area.address + part * partBytes + placeOf(write), expected.length);
-      const at = there.findIndex((byte, index) => byte !== expected[index]);
-      if (at >= 0)
-        wrong.push(
-          `${what} of WRITE ${write}: byte ${at} of ${expected.length} is ${there[at]}, and not ${expected[at]}`,
-        );
-    }
+  const side = await connect(stage, { areaBytes: 3 * partBytes, qpCount, cqEntries: 63, mtuCode: pathMtu });
+  const placeOf = (part: number, write: number): number =>
+    part * partBytes + write * slotBytes + writes[write]![1];
+  const bytesOf = (from: number, write: number) => patternOf(2 * write + from, writes[write]![0]);
+  const expect = (what: string, part: number, from: number): void => {
+    for (const write of writes.keys())
+      side.expect(`${what} of WRITE ${write}`, placeOf(part, write), bytesOf(from, write));
   };
-  compare('what came back', 2, node);
-  await barrier(program, 'over');
-  compare('what the peer left', 1, 1 - node);
-  await leave(found);
-  return wrong;
+  for (const write of writes.keys()) side.fill(bytesOf(node, write), placeOf(0, write));
+  await stage.meet('filled');
+  for (const [write, [lengthBytes]] of writes.entries()) {
+    const there = { qp: write % qpCount, lengthBytes, remoteOffset: placeOf(1, write) };
+    side.post(2 * write, WRITE, { ...there, offset: placeOf(0, write) });
+    side.post(2 * write + 1, READ, { ...there, offset: placeOf(2, write) });
+  }
+  await side.expectWell(2 * writes.length);
+  expect('what came back', 2, node);
+  await stage.meet('over');
+  expect('what the peer left', 1, 1 - node);
 }
 
-export const fewCredits: Scene = {
+export const fewCredits = scene({
   name: 'few-credits',
   about: 'WRITEs and READs of the same bytes right behind them, over PCIe links with few credits',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'side' },
-    { node: 1, exportName: 'side' },
-  ],
   draw,
-  judge: ({ results }) =>
-    results.flatMap((wrong, node) => (wrong as string[]).map((what) => `program ${node}: ${what}`)),
-};
+  programs: [player, player],
+});
+export const [program0] = fewCredits.run;

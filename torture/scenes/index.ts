@@ -21,6 +21,7 @@ import { highAddresses } from './high-addresses.ts';
 import { inlineReceives } from './inline-receives.ts';
 import { interruptsInService } from './interrupts-in-service.ts';
 import { joinedGroups } from './joined-groups.ts';
+import type { Scene, ScenePlan } from './language/index.ts';
 import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
 import { leftBehind } from './left-behind.ts';
@@ -33,9 +34,7 @@ import { measuredLatencies } from './measured-latencies.ts';
 import { moderatedEvents } from './moderated-events.ts';
 import { namedQueues } from './named-queues.ts';
 import { nextQueue } from './next-queue.ts';
-import { oneMessage } from './one-message.ts';
-import { oneMessageInFrames } from './one-message-in-frames.ts';
-
+import { oneMessage, oneMessageInFrames } from './one-message.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { pagesTakenBack } from './pages-taken-back.ts';
 import { partitions } from './partitions.ts';
@@ -49,7 +48,6 @@ import { registeredAgain } from './registered-again.ts';
 import { requestLists } from './request-lists.ts';
 import { resetInTraffic } from './reset-in-traffic.ts';
 import { resizedInTraffic } from './resized-in-traffic.ts';
-import type { Scene, ScenePlan } from './scene.ts';
 import { sharedDatagrams } from './shared-datagrams.ts';
 import { sharedReceives } from './shared-receives.ts';
 import { shortEpochs } from './short-epochs.ts';
@@ -143,4 +141,4 @@ export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
   if (scene === undefined) throw new ConfigurationError('scene', name, `one of ${sceneNames.join(', ')}`);
   return scene;
 }
-export type { Scene, ScenePlan } from './scene.ts';
+export type { Scene, ScenePlan } from './language/index.ts';

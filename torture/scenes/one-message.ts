@@ -1,16 +1,14 @@
 /**
- * One message alone on a quiet machine: a small one takes the ports and the cable there and back, and little else; a long one
- * takes the bytes of its packets at the data rate of the link (IBTA volume 2, chapters 5 and 6: 8 bits in 10 up to QDR, 64 in 66
- * above), whatever a port may take ahead and however slowly packets are formed meanwhile.
+ * One message alone on a quiet machine: a small one takes the ports and the cable there and back, and little else; a long one takes the
+ * bytes of its packets at the data rate of the link (IBTA volume 2, chapters 5 and 6: 8 bits in 10 up to QDR, 64 in 66 above; IEEE 802.3-2018,
+ * clauses 3 and 4, and IBTA vol 1, annexes A16 and A17), whatever a port may take ahead and however slowly packets are formed meanwhile.
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
-import { barrier } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { Report } from '../../machine/index.ts';
+import type { ParameterValues } from '../../machine/profile/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { IBV_WC_SUCCESS, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, type PortAttr } from '../../userlib/index.ts';
-import { watchCompletions } from './observing.ts';
-import { askerAndAnswerer, connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
-import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
+import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import { connect, isWell, mtuOf, oneOf, READ, scene, statusesOf, WRITE } from './language/index.ts';
 
 interface Args {
   readonly opcode: number;
@@ -18,7 +16,7 @@ interface Args {
   readonly mtuCode: number;
 }
 
-export interface Told {
+interface Told {
   readonly postedPs: number;
   readonly ended: readonly Ended[];
 }
@@ -33,134 +31,198 @@ const laneMbps: Readonly<Record<string, number>> = {
   EDR: 25_000,
 };
 
-function draw(random: Random): SceneDraft {
+const drawOpcode = (random: Random): number => (random.chance(0.7) ? WRITE : READ);
+
+const drawPortLatencyNs = (random: Random, isLong: boolean): number =>
+  isLong ? 40 : 1 + random.below(random.chance(0.5) ? 100_000 : 5000);
+
+function drawOnInfiniband(random: Random): Draft<Args> {
   const isLong = random.chance(0.75);
   const mtuCode = 1 + random.below(5);
-  const args: Args = {
-    opcode: random.chance(0.7) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
-    lengthBytes: isLong
-      ? (256 << mtuCode) * (150 + random.below(mtuCode < 4 ? 450 : 100))
-      : 1 + random.below(64),
-    mtuCode,
-  };
-  const speeds = Object.keys(laneMbps);
+  const opcode = drawOpcode(random);
+  const longest = (): number => mtuOf(mtuCode + 1) * (150 + random.below(mtuCode < 4 ? 450 : 100));
+  const lengthBytes = isLong ? longest() : 1 + random.below(64);
   // Slower than everything else, with bytes that take no whole number of picoseconds; or any.
   const isUneven = random.chance(0.4);
   const isFdr = random.chance(0.5);
-  const speed = isUneven ? (isFdr ? 'FDR' : 'SDR') : speeds[random.below(speeds.length)]!;
-  const lanes = isUneven ? (isFdr ? '1' : '12') : ['1', '4', '8', '12'][random.below(4)]!;
-  return {
-    args: { ...args },
-    set: {
-      'wire.speed': speed,
-      'wire.lanes': lanes,
-      'wire.cableMetres': random.below(40),
-      'wire.portLatencyNs': isLong ? 40 : 1 + random.below(random.chance(0.5) ? 100_000 : 5000),
-      'wire.transmitAheadBytes': random.chance(0.5) ? 2560 : random.below(2560),
-      'wire.framingBytes': random.chance(0.5) ? 2 : random.below(17),
-    },
-    hasDrawnHardware: false,
+  const set: ParameterValues = {
+    'wire.speed': isUneven ? (isFdr ? 'FDR' : 'SDR') : oneOf(random, Object.keys(laneMbps)),
+    'wire.lanes': isUneven ? (isFdr ? '1' : '12') : oneOf(random, ['1', '4', '8', '12']),
+    'wire.cableMetres': random.below(40),
+    'wire.portLatencyNs': drawPortLatencyNs(random, isLong),
+    'wire.transmitAheadBytes': random.chance(0.5) ? 2560 : random.below(2560),
+    'wire.framingBytes': random.chance(0.5) ? 2 : random.below(17),
   };
+  return { args: { opcode, lengthBytes, mtuCode }, set };
+}
+
+function drawOnEthernet(random: Random): Draft<Args> {
+  const isLong = random.chance(0.75);
+  const mtuCode = 1 + random.below(5);
+  const mtu = mtuOf(mtuCode);
+  const opcode = drawOpcode(random);
+  const lengthBytes = isLong ? mtu * (40 + random.below(200)) - random.below(100) : 1 + random.below(64);
+  const set: ParameterValues = {
+    'hca.capability.linkLayer': 'ethernet',
+    'hca.capability.roce': random.chance(0.4) ? 'v1' : 'v2',
+    'ethernet.mtuBytes': mtu + 96 + random.below(200),
+    'ethernet.gigabitsPerSecond': oneOf(random, [1, 10, 20, 25, 40, 40, 50, 56, 100]),
+    'ethernet.cableMetres': random.below(8),
+    'ethernet.portLatencyNs': drawPortLatencyNs(random, isLong),
+    'ethernet.transmitAheadBytes': random.chance(0.5) ? 128 : random.below(4096),
+    'ethernet.interFrameGapBytes': random.chance(0.7) ? 12 : random.below(200),
+  };
+  return { args: { opcode, lengthBytes, mtuCode }, set };
 }
 
 /** Posts one request that warms everything, and the measured one. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { opcode, lengthBytes, mtuCode } = program.args as unknown as Args;
-  const side = await connectWithPeer(program, {
-    areaBytes: lengthBytes,
-    attributes: { pathMtu: mtuCode as PortAttr['activeMtu'] },
-  });
+async function asker(stage: Stage<Args>): Promise<Told> {
+  const { opcode, lengthBytes, mtuCode } = stage.args;
+  const side = await connect(stage, { areaBytes: lengthBytes, mtuCode });
   const patience = { napPs: 100 * psPerNs, patiencePs: 1_000_000 * psPerUs };
-  const request = (id: number) =>
-    requestOf(side, id, opcode, { offset: 0, lengthBytes: id === 0 ? 1 : lengthBytes });
-  post(side.qps[0]!, request(0));
-  const first = await watchCompletions(side, 1, patience);
-  await program.cpu.sleep(10 * psPerUs);
-  const postedPs = nowPs(program);
-  post(side.qps[0]!, request(1));
-  const ended = await watchCompletions(side, 1, patience);
-  await barrier(program, 'over');
-  await leave(side);
-  return { postedPs, ended: [...first, ...ended] } as unknown as JsonValue;
+  side.post(0, opcode, { lengthBytes: 1 });
+  const first = await side.watch(1, patience);
+  await stage.sleepUs(10);
+  const postedPs = stage.nowPs;
+  side.post(1, opcode, { lengthBytes });
+  const ended = await side.watch(1, patience);
+  await stage.meet('over');
+  return { postedPs, ended: [...first, ...ended] };
 }
 
 /** Has the memory. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const { lengthBytes, mtuCode } = program.args as unknown as Args;
-  const side = await connectWithPeer(program, {
-    areaBytes: lengthBytes,
-    attributes: { pathMtu: mtuCode as PortAttr['activeMtu'] },
-  });
-  await barrier(program, 'over');
-  await leave(side);
-  return {};
+async function answerer(stage: Stage<Args>): Promise<void> {
+  await connect(stage, { areaBytes: stage.args.lengthBytes, mtuCode: stage.args.mtuCode });
+  await stage.meet('over');
 }
+
+/** What the link needs for the measured message. */
+interface Link {
+  readonly bytePs: number;
+  /** Of all packets, with gaps, headers and padding. */
+  readonly bytes: number;
+  /** Ports and cable, one way. */
+  readonly cablePs: number;
+  /** Room for what the model of other stages leaves out: a part of them. */
+  readonly slack: number;
+  /** What may pass besides. */
+  readonly restPs: number;
+}
+
+/** Bytes of the headers of a message beside those of each packet: RETHs or AETHs (IBTA 9.2). */
+const headersOf = (opcode: number, packets: number): number =>
+  opcode === READ ? 4 * Math.min(2, packets) : rdmaBytes;
+const rdmaBytes = 16;
+const padded = (lengthBytes: number): number => (lengthBytes + 3) & ~3;
+const packetsOf = ({ lengthBytes, mtuCode }: Args): number => Math.ceil(lengthBytes / mtuOf(mtuCode));
 
 /** Of each packet: LRH, BTH, ICRC and VCRC (IBTA 7.7, 9.2, 7.8). */
-const frameBytes = 8 + 12 + 4 + 2;
-const rdmaBytes = 16;
-const ackBytes = 4;
+const packetBytes = 8 + 12 + 4 + 2;
 
-function judge({ args, results, report }: ScenePlayed): string[] {
-  const { opcode, lengthBytes, mtuCode } = args as unknown as Args;
-  const { postedPs, ended } = results[0] as unknown as Told;
-  if (ended.length !== 2 || ended.some(({ status }) => status !== IBV_WC_SUCCESS))
-    return [`the requests ended as ${ended.map(({ status }) => status)}`];
-  const { wire, pcie } = report.config;
-  const found: string[] = [];
-  const tookPs = ended[1]!.atPs - postedPs;
-  const bytePs = 8e6 / (laneMbps[wire.speed]! * Number(wire.lanes));
-  const mtu = 128 << mtuCode;
-  const packets = Math.ceil(lengthBytes / mtu);
-  const isRead = opcode === IBV_WR_RDMA_READ;
-  const headers = isRead ? ackBytes * Math.min(2, packets) : rdmaBytes;
-  const linkBytes = packets * (frameBytes + wire.framingBytes) + headers + ((lengthBytes + 3) & ~3);
-  const cablePs = 2 * wire.portLatencyNs * psPerNs + wire.cableMetres * wire.cablePsPerMetre;
-  const leastPs = 2 * cablePs + linkBytes * bytePs;
-  // At the other side of the HCA: what the slot carries of a long message, in packets of `maxPayload` with 26 bytes around each.
-  const slotPs = slotPsPerByte(pcie.link.generation, pcie.link.lanes) * (lengthBytes * (1 + 26 / 128) + 4096);
-  const mostPs =
-    2 * cablePs +
-    1.06 * Math.max(linkBytes * bytePs, slotPs, lengthBytes * hcaPsPerByte(mtu)) +
-    quiescentUntilPs;
-  if (tookPs < leastPs)
-    found.push(`${lengthBytes} bytes took ${tookPs} ps, ports, cable and link take ${leastPs}`);
-  if (tookPs > mostPs)
-    found.push(`${lengthBytes} bytes took ${tookPs} ps, ports, cable and link take ${mostPs}`);
-  for (const { from, to, busyPs, linkBytes: bytes, packets: count, flowControlPackets } of report.wire) {
-    // An idle link begins at a whole picosecond again: as often as packets come one by one, and not within a long message
-    // whose next packet is ready before the one in front of it has left.
-    const isAhead = wire.transmitAheadBytes >= Math.min(2560, mtu + frameBytes);
-    const isLoaded =
-      (from === 0) !== isRead &&
-      isAhead &&
-      linkBytes * bytePs > 1.2 * Math.max(slotPs, lengthBytes * hcaPsPerByte(mtu));
-    const rests = isLoaded ? 30 + count / 40 + flowControlPackets : count + flowControlPackets;
-    const duePs = bytes * bytePs;
-    if (busyPs > duePs + 1 || busyPs < duePs - rests)
-      found.push(
-        `the link from ${from} to ${to} was busy for ${busyPs} ps, its ${bytes} bytes take ${duePs}`,
-      );
-  }
-  return found;
+function infinibandOf(args: Args, { wire }: Report['config']): Link {
+  const packets = packetsOf(args);
+  const around = packets * (packetBytes + wire.framingBytes);
+  return {
+    bytePs: 8e6 / (laneMbps[wire.speed]! * Number(wire.lanes)),
+    bytes: around + headersOf(args.opcode, packets) + padded(args.lengthBytes),
+    cablePs: 2 * wire.portLatencyNs * psPerNs + wire.cableMetres * wire.cablePsPerMetre,
+    slack: 1.06,
+    restPs: quiescentUntilPs,
+  };
 }
 
-/** 8 bits in 10 for the first two generations, 128 in 130 after. */
-export const slotPsPerByte = (generation: number, lanes: number): number =>
-  8000 / (([2.5, 5, 8, 16, 32][generation - 1] ?? 32) * (generation < 3 ? 0.8 : 128 / 130)) / lanes;
+/** Of each frame, beside preamble, gap and network header: MACs and type, BTH, ICRC, FCS. */
+const frameBytes = 14 + 12 + 4 + 4;
+/** GRH; IPv4 and UDP. */
+const networkBytes = { v1: 40, v2: 20 + 8 } as const;
+
+function ethernetOf(args: Args, { ethernet, hca }: Report['config']): Link {
+  const packets = packetsOf(args);
+  const bytePs = 8000 / ethernet.gigabitsPerSecond;
+  const around =
+    ethernet.preambleBytes + frameBytes + networkBytes[hca.capability.roce === 'v1' ? 'v1' : 'v2'];
+  const gaps = (packets - 1) * ethernet.interFrameGapBytes;
+  return {
+    bytePs,
+    bytes: packets * around + gaps + headersOf(args.opcode, packets) + padded(args.lengthBytes),
+    cablePs: 2 * ethernet.portLatencyNs * psPerNs + ethernet.cableMetres * ethernet.cablePsPerMetre,
+    slack: 1.04,
+    // The request of a READ or the acknowledgement of a WRITE, and what the processor needs to see it.
+    restPs: quiescentUntilPs + Math.ceil((around + rdmaBytes) * bytePs) + psPerUs,
+  };
+}
+
+function judge({ args, told: [{ postedPs, ended }], report }: Judged, link: Link): string[] {
+  if (ended.length !== 2 || !ended.every(isWell)) return [`the requests ended as ${statusesOf(ended)}`];
+  const { lengthBytes } = args;
+  const tookPs = ended[1]!.atPs - postedPs;
+  const linkPs = link.bytes * link.bytePs;
+  const stagesPs = Math.max(linkPs, slotPsOf(args, report), hcaPsOf(args));
+  const [leastPs, mostPs] = [
+    2 * link.cablePs + linkPs,
+    2 * link.cablePs + link.slack * stagesPs + link.restPs,
+  ];
+  const isRight = tookPs >= leastPs && tookPs <= mostPs;
+  const due = `ports, cable and link take ${leastPs} to ${mostPs}`;
+  return isRight ? [] : [`${lengthBytes} bytes took ${tookPs} ps, ${due}`];
+}
+
+type Judged = Played<Args, readonly [Told, unknown]>;
+
+function judgeBusy({ args, report }: Judged, link: Link): string[] {
+  const { wire } = report.config;
+  const { mtuCode, opcode } = args;
+  return report.wire.flatMap(({ from, to, busyPs, linkBytes, packets, flowControlPackets }) => {
+    // An idle link begins at a whole picosecond again: as often as packets come one by one, and not within a long message whose next
+    // packet is ready before the one in front of it has left.
+    const isAhead = wire.transmitAheadBytes >= Math.min(2560, mtuOf(mtuCode) + packetBytes);
+    const isLast = link.bytes * link.bytePs > 1.2 * Math.max(slotPsOf(args, report), hcaPsOf(args));
+    const isLoaded = (from === 0) !== (opcode === READ) && isAhead && isLast;
+    const rests = isLoaded ? 30 + packets / 40 + flowControlPackets : packets + flowControlPackets;
+    const duePs = linkBytes * link.bytePs;
+    const isRight = busyPs <= duePs + 1 && busyPs >= duePs - rests;
+    return isRight
+      ? []
+      : [`the link from ${from} to ${to} was busy for ${busyPs} ps, its bytes take ${duePs}`];
+  });
+}
+
+/** What the slot carries of a long message, in packets of `maxPayload` with 26 bytes around each. */
+function slotPsOf({ lengthBytes }: Args, { config }: Report): number {
+  const { generation, lanes } = config.pcie.link;
+  // 8 bits in 10 for the first two generations, 128 in 130 after.
+  const gigabits = ([2.5, 5, 8, 16, 32][generation - 1] ?? 32) * (generation < 3 ? 0.8 : 128 / 130);
+  return (8000 / gigabits / lanes) * (lengthBytes * (1 + 26 / 128) + 4096);
+}
 
 /** The HCA's own stages: 16 bytes a cycle of 427 MHz, and some ten cycles for a packet. */
-export const hcaPsPerByte = (mtu: number): number => 2342 * (1 / 16 + 16 / mtu);
+const hcaPsOf = ({ lengthBytes, mtuCode }: Args): number =>
+  lengthBytes * 2342 * (1 / 16 + 16 / mtuOf(mtuCode));
 
 /** All but cable, link and slot: doorbell, WQE, gathering, forming, placing, answering and looking. */
-export const quiescentUntilPs: number = 5 * psPerUs;
+const quiescentUntilPs = 5 * psPerUs;
 
-export const oneMessage: Scene = {
+export const oneMessage = scene({
   name: 'one-message',
   about: 'one message, small or long, alone on a quiet machine with another cable',
   module: import.meta.url,
   cable: 'infiniband',
-  programs: askerAndAnswerer,
-  draw,
-  judge,
-};
+  draw: drawOnInfiniband,
+  programs: [asker, answerer],
+  judge: (played) => {
+    const link = infinibandOf(played.args, played.report.config);
+    return [...judge(played, link), ...judgeBusy(played, link)];
+  },
+});
+
+export const oneMessageInFrames = scene({
+  name: 'one-message-in-frames',
+  about: 'one message, small or long, alone on a quiet machine with ports of Ethernet',
+  module: import.meta.url,
+  cable: 'ethernet',
+  draw: drawOnEthernet,
+  programs: [asker, answerer],
+  judge: (played) => judge(played, ethernetOf(played.args, played.report.config)),
+});
+
+export const [program0, program1] = oneMessage.run;

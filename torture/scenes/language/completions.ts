@@ -1,0 +1,40 @@
+/** Completions as programs of scenes see them, with statuses by name. */
+import { IBV_WC_RECV, type IbvCq, IbvWc, pollCq, wcStatusStr } from '../../../userlib/index.ts';
+
+/** What a program saw of a completion. */
+export interface Ended {
+  readonly id: number;
+  /** Name of the status without its prefix: SUCCESS, RETRY_EXC_ERR and so on (IBTA 11.6.2). */
+  readonly status: string;
+  readonly byteLen: number;
+  /** The core's own time after the poll that took it. */
+  readonly atPs: number;
+  readonly qpNum: number;
+}
+
+/** A completion of a receive or of a send, with all that receives say. */
+export interface Taken extends Ended {
+  readonly isReceive: boolean;
+  readonly srcQp: number;
+  readonly immData: number;
+  readonly wcFlags: number;
+}
+
+/** Takes up to `count` completions by one poll. */
+export async function takenFrom(cq: IbvCq, count: number, nowPs: () => number): Promise<Taken[]> {
+  const wcs = Array.from({ length: count }, () => new IbvWc());
+  const taken = await pollCq(cq, count, wcs);
+  const atPs = nowPs();
+  return wcs.slice(0, taken).map(({ wrId, status, byteLen, qpNum, opcode, srcQp, immData, wcFlags }) => ({
+    ...{ id: wrId, status: wcStatusStr(status), byteLen, atPs, qpNum },
+    ...{ isReceive: (opcode & IBV_WC_RECV) !== 0, srcQp, immData, wcFlags },
+  }));
+}
+
+export const statusesOf = (ended: readonly Ended[]): string[] => ended.map(({ status }) => status);
+
+export const isWell = ({ status }: Ended): boolean => status === 'SUCCESS';
+
+/** Words for completions that are no successes. */
+export const failuresOf = (ended: readonly Ended[]): string[] =>
+  ended.flatMap((one) => (isWell(one) ? [] : [`request ${one.id} ended in ${one.status}`]));

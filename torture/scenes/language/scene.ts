@@ -1,0 +1,170 @@
+/**
+ * A scene is a story made on purpose: programs of its own around one situation that hardly ever arises by chance, drawn with other numbers and
+ * on other hardware each time, and judged by what it expects to see itself.
+ *
+ *     seed ─► draw: arguments, hardware, faults ─► its programs on a machine ─► what they accuse, what they return ─► judge
+ *
+ * Stories of players (draw-story.ts) find what no author thought of; scenes vary one known situation in every way.
+ */
+import type { FaultEntry } from '../../../machine/faults/index.ts';
+import type { JsonValue, ProgramContext, Report } from '../../../machine/index.ts';
+import type { ParameterValues } from '../../../machine/profile/index.ts';
+import type { Random } from '../../../sim/index.ts';
+import type { Again, Climate } from '../../story.ts';
+import { Stage } from './stage.ts';
+import { plainOf, typed } from './typed.ts';
+
+/** How a story says which scene it is: plain data, like all of a story. */
+export interface ScenePlan {
+  readonly name: string;
+  /** Given to each of its programs. */
+  readonly args: JsonValue;
+  /** Simulated time that it may take beyond that of other stories. */
+  readonly sleepsSeconds?: number;
+}
+
+/** What a scene draws. */
+export interface Draft<Args = JsonValue> {
+  readonly args: Args;
+  /** Parameters that the scene needs; they win over those of the drawn hardware. */
+  readonly set?: ParameterValues;
+  /** Whether the rest of the hardware is drawn as for other stories; left out: it is the default machine's. */
+  readonly hasDrawnHardware?: boolean;
+  readonly faults?: readonly FaultEntry[];
+  /** Left out: calm. What `broken` may leave behind is not held against it. */
+  readonly climate?: Climate;
+  /** Simulated time that its programs sleep, where that is minutes and more. */
+  readonly sleepsSeconds?: number;
+  /** How it is played once more, with the same report; left out: some are, in any way. */
+  readonly again?: Again;
+}
+
+/** What a scene's judge sees. */
+export interface Played<Args, Told> {
+  readonly args: Args;
+  /** What each program returned. */
+  readonly told: Told;
+  readonly set: ParameterValues;
+  readonly faults: readonly FaultEntry[];
+  readonly report: Report;
+}
+
+/** What a scene needs, and what judges of any story do not hold against it. */
+interface Traits {
+  /** Words with hyphens; names the scene in stories and tables. */
+  readonly name: string;
+  /** What happens, in one sentence. */
+  readonly about: string;
+  /** `import.meta.url` of the module that exports its programs. */
+  readonly module: string;
+  /** A play takes seconds: few seeds draw this scene. */
+  readonly isSlow?: true;
+  /** It is about this cable, or counts commands or packets as drivers of this one need them; left out: hosts may be on either. */
+  readonly cable?: 'infiniband' | 'ethernet';
+  /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
+  readonly breaksRules?: readonly string[];
+  /** Reads that the device has abandoned wait at the host, and may be carried out when their memory has another owner. */
+  readonly hasLateReads?: true;
+  /** Its programs take memory away from under the device, whose reads are refused. */
+  readonly hasRefusedReads?: true;
+  /** Its datagrams to groups leave by the cable and return to the port: both ledgers have them. */
+  readonly sendsToGroups?: true;
+  /** A device is reset while it has requests under way. */
+  readonly hasResets?: true;
+}
+
+/** A program of a scene. What it returns is for the judge. */
+type Play<Args, Told> = (stage: Stage<Args>) => Promise<Told>;
+
+/** A program, and the host that it runs on. */
+interface Placed<Args, Told> {
+  readonly node: number;
+  readonly play: Play<Args, Told>;
+}
+
+/** As an author writes a scene. */
+interface Specification<Args, Told extends readonly unknown[]> extends Traits {
+  draw(random: Random): Draft<Args>;
+  /** The first at host 0 and the second at host 1, where {@link on} does not say otherwise. */
+  readonly programs: { readonly [P in keyof Told]: Play<Args, Told[P]> | Placed<Args, Told[P]> };
+  /** @returns the contradictions beyond what the programs have accused; empty when all is well */
+  judge?(played: Played<Args, Told>): readonly string[];
+}
+
+/** As a story plays a scene. */
+export interface Scene extends Traits {
+  readonly programs: readonly { readonly node: number; readonly exportName: string }[];
+  draw(random: Random): Draft;
+  judge(played: {
+    readonly args: JsonValue;
+    readonly results: readonly (JsonValue | null)[];
+    readonly set: ParameterValues;
+    readonly faults: readonly FaultEntry[];
+    readonly report: Report;
+  }): string[];
+}
+
+type Run = (context: ProgramContext) => Promise<JsonValue>;
+
+/** A scene, and its programs to be exported as `program0`, `program1` and so on. */
+export interface Playable<Told> extends Scene {
+  readonly run: { readonly [P in keyof Told]: Run };
+}
+
+/** Result of each program. */
+interface Result {
+  readonly wrong: readonly string[];
+  readonly told: unknown;
+}
+
+/** Findings of one program that a scene reports. */
+const wrongMax = 5;
+
+/** Places a program at a host. */
+export const on = <Args, Told>(node: number, play: Play<Args, Told>): Placed<Args, Told> => ({ node, play });
+
+/**
+ * Makes a scene of its specification. Its module exports the programs, so that any partition finds them:
+ *
+ *     export const lostFrames = scene({ name: 'lost-frames', …, draw, programs: [player, player], judge });
+ *     export const [program0, program1] = lostFrames.run;
+ */
+export function scene<Args, const Told extends readonly unknown[] | []>({
+  draw,
+  programs,
+  judge = () => [],
+  ...traits
+}: Specification<Args, Told>): Playable<Told> {
+  const cast = (programs as readonly (Play<Args, unknown> | Placed<Args, unknown>)[]).map((program, at) =>
+    typeof program === 'function' ? { node: at, play: program } : program,
+  );
+  const runs = cast.map(
+    ({ play }): Run =>
+      async (context) => {
+        const stage = new Stage<Args>(context);
+        const told = (await play(stage)) ?? null;
+        await stage.close();
+        return plainOf({ wrong: stage.wrong, told });
+      },
+  );
+  return {
+    ...traits,
+    programs: cast.map(({ node, play }) => ({
+      node,
+      exportName: `program${cast.findIndex((other) => other.play === play)}`,
+    })),
+    run: typed<Playable<Told>['run']>(runs),
+    draw: (random) => {
+      const { args, ...draft } = draw(random);
+      return { ...draft, args: plainOf(args) };
+    },
+    judge: ({ args, results, ...played }) => {
+      const each = typed<readonly Result[]>(results);
+      const wrong = each.flatMap((one, at) =>
+        one.wrong.slice(0, wrongMax).map((what) => `program ${at}: ${what}`),
+      );
+      const told = typed<Told>(each.map((one) => one.told));
+      return [...wrong, ...judge({ ...played, args: typed<Args>(args), told })];
+    },
+  };
+}
