@@ -1,52 +1,16 @@
 /**
- * Many CQs raise their events by few event queues that are small: the queues begin anew again and again, and events come in every
- * distance from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon; no other CQ
- * has one, and a new CQ has none of the CQ that had its number earlier.
+ * Many CQs raise their events by few event queues that are small: the queues begin anew again and again, and events come in every distance
+ * from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon; no other CQ has one, and a new CQ
+ * has none of the CQ that had its number earlier.
  */
-import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import {
-  barrier,
-  connectRc,
-  createBuffer,
-  createRcQps,
-  openEndpoint,
-  type RcBuffer,
-  type RcEndpoint,
-} from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { psPerMs, psPerUs } from '../../base/index.ts';
+import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
-import {
-  ackCqEvents,
-  closeDevice,
-  createCompChannel,
-  createCq,
-  deallocPd,
-  deregMr,
-  destroyCompChannel,
-  destroyCq,
-  destroyQp,
-  getCqEvent,
-  IBV_SEND_SIGNALED,
-  IBV_WC_SUCCESS,
-  IBV_WR_RDMA_WRITE,
-  type IbvCompChannel,
-  type IbvCq,
-  type IbvQp,
-  IbvWc,
-  pollCq,
-  reqNotifyCq,
-} from '../../userlib/index.ts';
-import { askerAndAnswerer, post, someOrder } from './pair.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import * as ibv from '../../userlib/index.ts';
+import type { ArgsOf, Device, Draft, Reach, Stage } from './language/index.ts';
+import { isWell, oneOf, scene, someOrder, times, typed, WRITE } from './language/index.ts';
 
-interface Args {
-  readonly cqCount: number;
-  /** Each CQ armed and written for, in this order, so long after the one before. */
-  readonly rounds: readonly (readonly Step[])[];
-  /** CQs that go when they have been written for, in this time, and are followed by others. */
-  readonly replacedAfterNs: readonly number[];
-}
-
+/** A CQ is armed and written for, so long after the one before. */
 export interface Step {
   readonly cq: number;
   readonly afterNs: number;
@@ -56,181 +20,168 @@ export interface Step {
 const patiencePs = 100 * psPerMs;
 const lateUs = 300;
 
-function draw(random: Random): SceneDraft {
+function draw(random: Random) {
   const cqCount = 1 + random.below(random.chance(0.5) ? 6 : 24);
   const eventCount = random.chance(0.7) ? 260 + random.below(100) : 20 + random.below(100);
-  const gapNs = [300, 2000, 6000][random.below(3)]!;
+  const gapNs = oneOf(random, [300, 2000, 6000]);
   const rounds: Step[][] = [];
-  for (let events = 0; events < eventCount; ) {
+  for (let events = 0; events < eventCount; events += rounds.at(-1)!.length) {
     const cqs = someOrder(random, cqCount);
-    const round = cqs.slice(0, 1 + random.below(cqCount)).map((cq) => ({ cq, afterNs: random.below(gapNs) }));
-    rounds.push(round);
-    events += round.length;
+    rounds.push(cqs.slice(0, 1 + random.below(cqCount)).map((cq) => ({ cq, afterNs: random.below(gapNs) })));
   }
-  const args: Args = {
-    cqCount,
-    rounds,
-    replacedAfterNs: Array.from({ length: 1 + random.below(4) }, () => random.below(20_000)),
-  };
+  // CQs that go when they have been written for, in this time, and are followed by others.
+  const replacedAfterNs = times(1 + random.below(4), () => random.below(20_000));
   const isLate = random.chance(0.5);
-  return {
-    args: args as unknown as JsonValue,
-    set: {
-      // One page for the queue before it: then its own two pages are no single large one.
-      'driver.completionEqEntries': random.chance(0.85) ? 256 : 128,
-      'driver.asyncEqEntries': random.chance(0.85) ? 128 : 256,
-      'driver.completionVectorsMax': random.chance(0.85) ? 1 : 1 + random.below(4),
-    },
-    hasDrawnHardware: random.chance(0.5),
-    faults: isLate
-      ? [
-          {
-            interrupt: 'late',
-            vector: 1,
-            nth: 'every',
-            delay: `${lateUs / 5 + random.below((4 * lateUs) / 5)}us`,
-            node: 0,
-          },
-        ]
-      : [],
+  const set = {
+    // One page for the queue before it: then its own two pages are no single large one.
+    'driver.completionEqEntries': random.chance(0.85) ? 256 : 128,
+    'driver.asyncEqEntries': random.chance(0.85) ? 128 : 256,
+    'driver.completionVectorsMax': random.chance(0.85) ? 1 : 1 + random.below(4),
   };
+  const hasDrawnHardware = random.chance(0.5);
+  const delay = (): string => `${lateUs / 5 + random.below((4 * lateUs) / 5)}us`;
+  const faults = isLate
+    ? [{ interrupt: 'late', vector: 1, nth: 'every', delay: delay(), node: 0 } as const]
+    : [];
+  return {
+    args: { cqCount, rounds, replacedAfterNs },
+    set,
+    hasDrawnHardware,
+    faults,
+  } satisfies Draft<unknown>;
 }
 
-interface Crowd {
-  readonly endpoint: RcEndpoint;
-  readonly channel: IbvCompChannel;
-  readonly cqs: IbvCq[];
-  readonly qps: IbvQp[];
-  readonly area: RcBuffer;
-  readonly remote: { readonly address: number; readonly rkey: number };
+type Args = ArgsOf<typeof draw>;
+
+/** CQs of one channel, with a QP each to the peer's. */
+export class Crowd {
+  readonly stage: Stage<unknown>;
+  readonly device: Device;
+  readonly channel: ibv.IbvCompChannel;
+  readonly cqs: readonly ibv.IbvCq[];
+  readonly qps: readonly ibv.IbvQp[];
+  readonly #area: RcBuffer;
+  readonly #there: Reach;
+
+  private constructor(
+    parts: Pick<Crowd, 'stage' | 'device' | 'channel' | 'cqs' | 'qps'>,
+    area: RcBuffer,
+    there: Reach,
+  ) {
+    this.stage = parts.stage;
+    this.device = parts.device;
+    this.channel = parts.channel;
+    this.cqs = parts.cqs;
+    this.qps = parts.qps;
+    this.#area = area;
+    this.#there = there;
+  }
+
+  static async gather(stage: Stage<unknown>, count: number, spares = 0): Promise<Crowd> {
+    const device = await stage.open();
+    const channel = await device.channel();
+    const cqs: ibv.IbvCq[] = [];
+    const qps: ibv.IbvQp[] = [];
+    for (let number = 0; number < count + spares; number++) {
+      // Those that are replaced use the vector whose interrupts may be late.
+      const cq = await device.cq(3, channel, number < count ? number % device.context.numCompVectors : 0);
+      cqs.push(cq);
+      qps.push(...(await device.rcQps(1, cq, { maxSendWr: 4 })));
+    }
+    const area = await device.buffer(4096);
+    const own = { address: area.address, rkey: area.region.rkey };
+    const { note } = await connectRc(device.endpoint, qps, 'crowd', own);
+    return new Crowd({ stage, device, channel, cqs, qps }, area, typed<Reach>(note));
+  }
+
+  /** Arms a CQ, and has it get a completion. */
+  write(number: number): void {
+    ibv.reqNotifyCq(this.cqs[number]!, 0);
+    const { address, region } = this.#area;
+    const { address: there, rkey } = this.#there;
+    ibv.postSend(this.qps[number]!, {
+      wrId: number,
+      sgList: [{ addr: address, length: 8, lkey: region.lkey }],
+      numSge: 1,
+      opcode: WRITE,
+      sendFlags: ibv.IBV_SEND_SIGNALED,
+      wr: { rdma: { remoteAddr: there + 8 * number, rkey } },
+    });
+  }
+
+  /** Accuses of what cannot be. @param posted awaited when all is posted, before the first event is waited for */
+  async playRound(
+    what: string,
+    round: readonly Step[],
+    posted: () => Promise<void> = async () => {},
+  ): Promise<void> {
+    const { stage, cqs } = this;
+    for (const { cq, afterNs } of round) {
+      if (afterNs > 0) await stage.sleepNs(afterNs);
+      this.write(cq);
+    }
+    await posted();
+    const awaited = new Set(round.map(({ cq }) => cq));
+    while (awaited.size > 0) {
+      const event = await ibv.getCqEvent(this.channel, patiencePs);
+      if (event === undefined) {
+        stage.accuse(`${what}: no event of CQs ${[...awaited]}`);
+        for (const cq of awaited) await stage.poll(cqs[cq]!, 2);
+        return;
+      }
+      ibv.ackCqEvents(event, 1);
+      const number = cqs.indexOf(event);
+      if (!awaited.delete(number)) stage.accuse(`${what}: an event of CQ ${number}, which was not armed`);
+      const taken = await stage.poll(event, 2);
+      if (taken.length !== 1) stage.accuse(`${what}: ${taken.length} completions in CQ ${number}`);
+      for (const one of taken)
+        if (!isWell(one) || one.id !== number || one.qpNum !== this.qps[number]!.qpNum)
+          stage.accuse(`${what}: CQ ${number} has request ${one.id} of QP ${one.qpNum} in ${one.status}`);
+    }
+  }
 }
 
 /** Writes, and is notified by events. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { rounds, replacedAfterNs } = program.args as unknown as Args;
-  const crowd = await gather(program, replacedAfterNs.length);
-  const found: string[] = [];
+async function asker(stage: Stage<Args>): Promise<void> {
+  const { cqCount, rounds, replacedAfterNs } = stage.args;
+  const crowd = await Crowd.gather(stage, cqCount, replacedAfterNs.length);
   for (const [at, round] of rounds.entries()) {
     // One that is missing may never come.
-    if (found.length > 0) break;
-    found.push(...(await playRound(program, crowd, round)).map((what) => `round ${at}: ${what}`));
+    if (stage.wrong.length > 0) break;
+    await crowd.playRound(`round ${at}`, round);
   }
-  for (const delayNs of replacedAfterNs) found.push(...(await replace(program, crowd, delayNs)));
-  await barrier(program, 'over');
-  await disperse(crowd);
-  return found;
+  for (const [at, delayNs] of replacedAfterNs.entries())
+    await replace(crowd, cqCount + replacedAfterNs.length - 1 - at, delayNs);
+  await stage.meet('over');
 }
 
 /** Is written to. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const { replacedAfterNs } = program.args as unknown as Args;
-  const crowd = await gather(program, replacedAfterNs.length);
-  await barrier(program, 'over');
-  await disperse(crowd);
-  return [];
+async function answerer(stage: Stage<Args>): Promise<void> {
+  await Crowd.gather(stage, stage.args.cqCount, stage.args.replacedAfterNs.length);
+  await stage.meet('over');
 }
 
-/** As many CQs as the arguments say, and some more, with a QP each to the peer's. */
-export async function gather(program: ProgramContext, spareCount: number): Promise<Crowd> {
-  const { cqCount } = program.args as unknown as Pick<Args, 'cqCount'>;
-  const endpoint = await openEndpoint(program);
-  const { context } = endpoint;
-  const channel = await createCompChannel(context);
-  const cqs: IbvCq[] = [];
-  const qps: IbvQp[] = [];
-  for (let number = 0; number < cqCount + spareCount; number++) {
-    // Those that are replaced use the vector whose interrupts may be late.
-    const vector = number < cqCount ? number % context.numCompVectors : 0;
-    const cq = await createCq(context, 3, null, channel, vector);
-    cqs.push(cq);
-    qps.push(...(await createRcQps(endpoint, 1, { send: cq, receive: cq }, { maxSendWr: 4 })));
+/** A CQ goes with an event on its way, and its number is another's at once. */
+async function replace(crowd: Crowd, number: number, delayNs: number): Promise<void> {
+  const { stage, device, channel, cqs, qps } = crowd;
+  crowd.write(number);
+  await stage.sleepNs(delayNs);
+  await device.destroyQp(qps[number]!);
+  await device.destroyCq(cqs[number]!);
+  const next = await device.cq(3, channel);
+  const event = await ibv.getCqEvent(channel, 2 * lateUs * psPerUs);
+  if (event !== undefined) {
+    ibv.ackCqEvents(event, 1);
+    stage.accuse('a CQ that was never armed has an event');
   }
-  const area = await createBuffer(endpoint, 4096);
-  const { note } = await connectRc(endpoint, qps, 'crowd', { address: area.address, rkey: area.region.rkey });
-  return { endpoint, channel, cqs, qps, area, remote: note as unknown as Crowd['remote'] };
+  await device.destroyCq(next);
 }
 
-export async function disperse({ endpoint, channel, cqs, qps, area }: Crowd): Promise<void> {
-  for (const qp of qps) await destroyQp(qp);
-  for (const cq of cqs) await destroyCq(cq);
-  await destroyCompChannel(channel);
-  await deregMr(area.region);
-  await deallocPd(endpoint.pd);
-  await closeDevice(endpoint.context);
-}
-
-/**
- * @param posted awaited when all is posted, before the first event is waited for
- * @returns what cannot be
- */
-export async function playRound(
-  { cpu }: ProgramContext,
-  crowd: Crowd,
-  round: readonly Step[],
-  posted: () => Promise<void> = async () => {},
-): Promise<string[]> {
-  const { channel, cqs, qps } = crowd;
-  for (const { cq, afterNs } of round) {
-    if (afterNs > 0) await cpu.sleep(afterNs * psPerNs);
-    reqNotifyCq(cqs[cq]!, 0);
-    write(crowd, cq);
-  }
-  await posted();
-  const awaited = new Set(round.map(({ cq }) => cq));
-  const wcs = [new IbvWc(), new IbvWc()];
-  const found: string[] = [];
-  while (awaited.size > 0) {
-    const event = await getCqEvent(channel, patiencePs);
-    if (event === undefined) {
-      found.push(`no event of CQs ${[...awaited]}`);
-      for (const cq of awaited) await pollCq(cqs[cq]!, 2, wcs);
-      return found;
-    }
-    ackCqEvents(event, 1);
-    const number = cqs.indexOf(event);
-    if (!awaited.delete(number)) found.push(`an event of CQ ${number}, which was not armed`);
-    const taken = await pollCq(event, 2, wcs);
-    if (taken !== 1) found.push(`${taken} completions in CQ ${number}`);
-    for (const { qpNum, status, wrId } of wcs.slice(0, taken))
-      if (status !== IBV_WC_SUCCESS || wrId !== number || qpNum !== qps[number]!.qpNum)
-        found.push(`CQ ${number} has request ${wrId} of QP ${qpNum} in status ${status}`);
-  }
-  return found;
-}
-
-/** The last CQ goes with an event on its way, and its number is another's at once. */
-async function replace({ cpu }: ProgramContext, crowd: Crowd, delayNs: number): Promise<string[]> {
-  const { endpoint, channel, cqs, qps } = crowd;
-  const cq = cqs.at(-1)!;
-  reqNotifyCq(cq, 0);
-  write(crowd, cqs.length - 1);
-  await cpu.sleep(delayNs * psPerNs);
-  await destroyQp(qps.pop()!);
-  await destroyCq(cqs.pop()!);
-  const next = await createCq(endpoint.context, 3, null, channel);
-  const event = await getCqEvent(channel, 2 * lateUs * psPerUs);
-  if (event !== undefined) ackCqEvents(event, 1);
-  await destroyCq(next);
-  return event === undefined ? [] : ['a CQ that was never armed has an event'];
-}
-
-function write({ qps, area, remote }: Crowd, number: number): void {
-  const { address, region } = area;
-  post(qps[number]!, {
-    wrId: number,
-    sgList: [{ addr: address, length: 8, lkey: region.lkey }],
-    numSge: 1,
-    opcode: IBV_WR_RDMA_WRITE,
-    sendFlags: IBV_SEND_SIGNALED,
-    wr: { rdma: { remoteAddr: remote.address + 8 * number, rkey: remote.rkey } },
-  });
-}
-
-export const crowdedEventQueues: Scene = {
+export const crowdedEventQueues = scene({
   name: 'crowded-event-queues',
   about: 'many CQs raise events by small event queues, and some are replaced by others with their numbers',
   module: import.meta.url,
-  programs: askerAndAnswerer,
   draw,
-  judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
-};
+  programs: [asker, answerer],
+});
+export const [program0, program1] = crowdedEventQueues.run;

@@ -1,147 +1,89 @@
 /**
- * Connections of two protection domains use one region by turns: those of its domain may, the others may not, whatever was
- * looked up just before, and of theirs nothing is written or read (IBTA 10.2.3, 10.6.3.1).
+ * Connections of two protection domains use one region by turns: those of its domain may, the others may not, whatever was looked up just
+ * before, and of theirs nothing is written or read (IBTA 10.2.3, 10.6.3.1).
  */
-
-import { barrier, connectRc, createRcQps } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { connectRc } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
-import {
-  allocPd,
-  deallocPd,
-  destroyQp,
-  IBV_WC_LOC_PROT_ERR,
-  IBV_WC_REM_ACCESS_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  type IbvPd,
-} from '../../userlib/index.ts';
-import {
-  askerAndAnswerer,
-  completionsOf,
-  connectWithPeer,
-  lastBytesIn,
-  leave,
-  post,
-  requestOf,
-} from './pair.ts';
-import { differencesOf, patternOf, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import { postSend } from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Stage } from './language/index.ts';
+import { connect, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
-interface Args {
-  /** Whose QPs are of another domain than the area: the answerer's (its area is kept), or the asker's own. */
-  readonly strangeAt: 'answerer' | 'asker';
-  readonly opcode: number;
-  readonly lengthBytes: number;
-  /** Requests in the order of posting: over the QPs of the area's domain, or the next one of the other domain. */
-  readonly isStrange: readonly boolean[];
-  /** All post at once, or each waits for the one before. */
-  readonly isAtOnce: boolean;
-}
-
-function draw(random: Random): SceneDraft {
-  const args: Args = {
+function draw(random: Random) {
+  const args = {
+    // Host whose QPs are of another domain than the area, which is the answerer's, or the asker's own.
     strangeAt: random.chance(0.6) ? 'answerer' : 'asker',
-    opcode: random.chance(0.5) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+    opcode: random.chance(0.5) ? WRITE : READ,
     lengthBytes: random.chance(0.5) ? 1 + random.below(64) : 1 + random.below(5000),
-    isStrange: Array.from({ length: 2 + random.below(9) }, () => random.chance(0.5)),
+    // Requests in the order of posting: over the QPs of the area's domain, or the next one of the other domain.
+    isStrange: times(2 + random.below(9), () => random.chance(0.5)),
+    // All post at once, or each waits for the one before.
     isAtOnce: random.chance(0.5),
   };
-  return { args: args as never, hasDrawnHardware: random.chance(0.5), climate: 'flawed' };
+  return { args, hasDrawnHardware: random.chance(0.5), climate: 'flawed' } satisfies Draft<unknown>;
 }
 
-const [ofAnswerer, ofAsker] = [10, 1000];
+type Args = ArgsOf<typeof draw>;
 
-const strangersOf = ({ isStrange }: Args): number => isStrange.filter((one) => one).length;
+/** Number of the bytes of a host. */
+const ofHost = [1000, 10] as const;
 
-/** A side with QPs of its domain, and one QP for each strange request in the domain `pd`. */
-async function begin(program: ProgramContext, args: Args, isStrangeHere: boolean) {
-  const { lengthBytes, isStrange } = args;
-  const side = await connectWithPeer(program, { areaBytes: lengthBytes * isStrange.length });
-  const { endpoint, cq } = side;
-  const pd: IbvPd = isStrangeHere ? await allocPd(endpoint.context) : endpoint.pd;
-  const strangers = await createRcQps({ ...endpoint, pd }, strangersOf(args), { send: cq, receive: cq }, {});
-  await connectRc(endpoint, strangers, 'strangers');
-  return { side, pd, strangers };
+/** Fills the area; what it holds in the end is as it was, or the peer's where requests that may have moved it. */
+async function begin(stage: Stage<Args>) {
+  const { node } = stage;
+  const { lengthBytes, isStrange, opcode, strangeAt } = stage.args;
+  const side = await connect(stage, { areaBytes: lengthBytes * isStrange.length });
+  const isStrangeHere = strangeAt === (node === 0 ? 'asker' : 'answerer');
+  const pd = isStrangeHere ? await side.device.domain() : side.device.pd;
+  const count = isStrange.filter((one) => one).length;
+  const strangers = await side.device.rcQps(count, side.cq, {}, { pd });
+  await connectRc(side.device.endpoint, strangers, 'strangers');
+  const [before, moved] = [node, 1 - node].map((host) => patternOf(ofHost[host]!, side.area.lengthBytes));
+  side.fill(before!);
+  await stage.meet('filled');
+  const judgeBytes = (): void => {
+    for (const [id, strange] of isStrange.entries()) {
+      const isMoved = !strange && (opcode === READ) === (node === 0);
+      const due = (isMoved ? moved! : before!).subarray(id * lengthBytes, (id + 1) * lengthBytes);
+      side.expect(`bytes of request ${id}`, id * lengthBytes, due);
+    }
+  };
+  return { side, strangers, judgeBytes };
 }
 
 /** Posts requests over all of them. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { lengthBytes, isStrange, opcode, isAtOnce, strangeAt } = args;
-  const { side, pd, strangers } = await begin(program, args, strangeAt === 'asker');
-  const { area } = side;
-  const before = patternOf(ofAsker, area.lengthBytes);
-  program.memory.write(area.address, before);
-  await barrier(program, 'filled');
-  const rest = [...strangers];
-  const ended: { readonly id: number; readonly status: number }[] = [];
+async function asker(stage: Stage<Args>): Promise<void> {
+  const { lengthBytes, isStrange, opcode, isAtOnce, strangeAt } = stage.args;
+  const { side, strangers, judgeBytes } = await begin(stage);
+  const refusal = strangeAt === 'asker' ? 'LOC_PROT_ERR' : 'REM_ACCESS_ERR';
+  const ended = [];
   for (const [id, strange] of isStrange.entries()) {
-    const qp = strange ? rest.shift()! : side.qps[0]!;
-    post(qp, requestOf(side, id, opcode, { offset: id * lengthBytes, lengthBytes }));
-    if (!isAtOnce) ended.push(...(await completionsOf(side, 1)));
+    const request = side.request(id, opcode, { offset: id * lengthBytes, lengthBytes });
+    postSend(strange ? strangers.shift()! : side.qp, request);
+    if (!isAtOnce) ended.push(...(await side.completions(1)));
   }
-  if (isAtOnce) ended.push(...(await completionsOf(side, isStrange.length)));
-  const refusal = strangeAt === 'asker' ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_ACCESS_ERR;
-  const wrong = isStrange.flatMap((strange, id) => {
+  if (isAtOnce) ended.push(...(await side.completions(isStrange.length)));
+  for (const [id, strange] of isStrange.entries()) {
     const statuses = ended.filter((one) => one.id === id).map(({ status }) => status);
-    const expected = strange ? refusal : IBV_WC_SUCCESS;
-    return statuses.length === 1 && statuses[0] === expected
-      ? []
-      : [`request ${id} ended in ${statuses.join()} instead of ${expected}`];
-  });
-  await barrier(program, 'over');
-  const moved = patternOf(ofAnswerer, area.lengthBytes);
-  for (const [id, strange] of isStrange.entries()) {
-    const from = id * lengthBytes;
-    const isMoved = opcode === IBV_WR_RDMA_READ && !strange;
-    wrong.push(
-      ...differencesOf(
-        `own bytes of request ${id}`,
-        program.memory.read(area.address + from, lengthBytes),
-        (isMoved ? moved : before).subarray(from, from + lengthBytes),
-      ),
-    );
+    const due = strange ? refusal : 'SUCCESS';
+    if (`${statuses}` !== due) stage.accuse(`request ${id} ended in ${statuses} instead of ${due}`);
   }
-  for (const qp of strangers) await destroyQp(qp);
-  if (pd !== side.endpoint.pd) await deallocPd(pd);
-  await leave(side);
-  return { wrong };
+  await stage.meet('over');
+  judgeBytes();
 }
 
 /** Answers. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { lengthBytes, isStrange, opcode, strangeAt } = args;
-  const { side, pd, strangers } = await begin(program, args, strangeAt === 'answerer');
-  const { area } = side;
-  const before = patternOf(ofAnswerer, area.lengthBytes);
-  program.memory.write(area.address, before);
-  await barrier(program, 'filled');
-  await barrier(program, 'over');
-  await lastBytesIn(program);
-  const moved = patternOf(ofAsker, area.lengthBytes);
-  const wrong = isStrange.flatMap((strange, id) => {
-    const from = id * lengthBytes;
-    const isMoved = opcode === IBV_WR_RDMA_WRITE && !strange;
-    return differencesOf(
-      `bytes that request ${id} reaches`,
-      program.memory.read(area.address + from, lengthBytes),
-      (isMoved ? moved : before).subarray(from, from + lengthBytes),
-    );
-  });
-  for (const qp of strangers) await destroyQp(qp);
-  if (pd !== side.endpoint.pd) await deallocPd(pd);
-  await leave(side);
-  return { wrong };
+async function answerer(stage: Stage<Args>): Promise<void> {
+  const { judgeBytes } = await begin(stage);
+  await stage.meet('over');
+  await stage.lastBytesIn();
+  judgeBytes();
 }
 
-export const wrongDomain: Scene = {
+export const wrongDomain = scene({
   name: 'wrong-domain',
   about: 'connections of the right and of a wrong protection domain use one region by turns',
   module: import.meta.url,
-  programs: askerAndAnswerer,
   draw,
-  judge: ({ results }) => wrongOf(results),
-};
+  programs: [asker, answerer],
+});
+export const [program0, program1] = wrongDomain.run;

@@ -3,7 +3,8 @@ export { type Ended, failuresOf, isWell, statusesOf, type Taken } from './comple
 export type { Device } from './device.ts';
 export { maybe, oneOf, someOrder, sumOf, times } from './draws.ts';
 export { ADD, READ, SEND, WRITE } from './opcodes.ts';
-export { type Draft, on, type Played, type Scene, type ScenePlan, scene } from './scene.ts';
+export { type ArgsOf, type Draft, on, type Played, type Scene, type ScenePlan, scene } from './scene.ts';
 export { connect, mtuOf, type Reach, type Side, timeOutPsOf, usual } from './side.ts';
 export { codeOf, orCode, type Stage } from './stage.ts';
-export { topic } from './typed.ts';
+export { type Request, requestsOf, Traffic } from './traffic.ts';
+export { topic, typed } from './typed.ts';

@@ -39,6 +39,9 @@ export interface Draft<Args = JsonValue> {
   readonly again?: Again;
 }
 
+/** Arguments that a function draws: its literals are their declaration. */
+export type ArgsOf<D extends (random: Random) => Draft<unknown>> = ReturnType<D>['args'];
+
 /** What a scene's judge sees. */
 export interface Played<Args, Told> {
   readonly args: Args;

@@ -17,12 +17,24 @@ export interface Patience {
 export class Stage<Args> {
   readonly context: ProgramContext;
   readonly args: Args;
-  readonly wrong: string[] = [];
-  readonly #devices: Device[] = [];
+  readonly wrong: string[];
+  readonly #devices: Device[];
 
-  constructor(context: ProgramContext) {
+  constructor(
+    context: ProgramContext,
+    args = typed<Args>(context.args),
+    wrong: string[] = [],
+    devices: Device[] = [],
+  ) {
     this.context = context;
-    this.args = typed<Args>(context.args);
+    this.args = args;
+    this.wrong = wrong;
+    this.#devices = devices;
+  }
+
+  /** The same stage, with arguments as programs of another scene expect them. */
+  withArgs<Other>(args: Other): Stage<Other> {
+    return new Stage(this.context, args, this.wrong, this.#devices);
   }
 
   get node(): number {
