@@ -308,7 +308,7 @@ export function programsOf(story: Story, marks = false): ProgramOptions[] {
     return programs.map(({ node, exportName }, program) => ({
       node,
       run: { url: module, exportName },
-      name: `${exportName}${program}`,
+      name: `program${program}`,
       args,
     }));
   }

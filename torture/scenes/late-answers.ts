@@ -1,23 +1,26 @@
 /**
- * Answers that come when their requests are just being retransmitted, with a packet half gathered: what has completed is not sent
- * further, and what comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
+ * Answers that come when their requests are just being retransmitted, with a packet half gathered: what has completed is not sent further, and
+ * what comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
-import { barrier } from '../../experiments/workloads/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
+import * as ibv from '../../userlib/index.ts';
+import type { Draft, Ended, Played, Stage } from './language/index.ts';
 import {
-  IBV_WC_RETRY_EXC_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  type PortAttr,
-} from '../../userlib/index.ts';
-import { patternOf, watchCompletions } from './observing.ts';
-import { askerAndAnswerer, connectWithPeer, type Ended, leave, post, requestOf } from './pair.ts';
-import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
+  connect,
+  isWell,
+  maybe,
+  mtuOf,
+  oneOf,
+  patternOf,
+  READ,
+  scene,
+  statusesOf,
+  timeOutPsOf,
+  times,
+  WRITE,
+} from './language/index.ts';
 
 interface Args {
   readonly requests: readonly { readonly opcode: number; readonly lengthBytes: number }[];
@@ -30,226 +33,180 @@ interface Args {
 
 /** No line of translations covers two pieces of a request. */
 const pieceStrideBytes = 65_536;
-
 const slotBytes = ({ requests }: Args): number => Math.max(...requests.map(({ lengthBytes }) => lengthBytes));
-const attributesOf = ({ mtuCode, timeoutCode }: Args) => ({
-  pathMtu: mtuCode as PortAttr['activeMtu'],
-  timeoutCode,
-  retryCount: 7,
-});
+const oneLine = { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 };
+const narrow = { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 };
 
 /** Gathering takes microseconds, from several places. */
 const slow = [
-  { 'pcie.link.generation': 1, 'pcie.link.lanes': 1, 'dma.tagCount': 2 },
-  { 'pcie.link.generation': 1, 'pcie.link.lanes': 1, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { ...narrow, 'dma.tagCount': 2 },
+  { ...narrow, ...oneLine },
   { 'dma.tagCount': 1 },
-  { 'dma.tagCount': 2, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'dma.tagCount': 2, ...oneLine },
   { 'pcie.rootComplex.readLatencyPs': 3_000_000, 'dma.tagCount': 2 },
-  { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
-  { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1, 'pcie.rootComplex.readLatencyPs': 1_500_000 },
+  narrow,
+  { ...oneLine, 'pcie.rootComplex.readLatencyPs': 1_500_000 },
 ];
 
+const late = (nth: number, delayNs: number): FaultEntry => {
+  return { packet: 'late', nth, delay: `${Math.round(delayNs)}ns`, node: 1 };
+};
+
 /**
- * Each piece of a request is looked up anew, so that a packet is half gathered at nearly every instant; and all answers come as
- * much later as the time-out takes, and a part of the gathering.
+ * Each piece of a request is looked up anew, so that a packet is half gathered at nearly every instant; and all answers come as much later as
+ * the time-out takes, and a part of the gathering.
  */
-function drawScattered(random: Random): SceneDraft {
+function drawScattered(random: Random): Draft<Args> {
   const pieceCount = 2 + random.below(3);
   const readLatencyPs = 800_000 + random.below(2_000_000);
   const lengthBytes = 600 + random.below(3000);
-  // None is shorter than the one before it: what goes on where that one stopped is within it.
-  const requests = Array.from({ length: 4 + random.below(5) }, (_, id) => ({
-    opcode: random.chance(0.9) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+  // None is shorter than the one before it: what continues where that one stopped is within it.
+  const requests = times(4 + random.below(5), (id) => ({
+    opcode: random.chance(0.9) ? WRITE : READ,
     lengthBytes: lengthBytes + 40 * id + random.below(40),
   }));
   const timeoutCode = 1 + random.below(2);
   const mtuCode = 1 + random.below(3);
-  const args: Args = { requests, qpCount: random.chance(0.7) ? 1 : 2, mtuCode, timeoutCode, pieceCount };
-  const lookups = pieceCount + Math.ceil(lengthBytes / (128 << mtuCode));
+  const args = { requests, qpCount: random.chance(0.7) ? 1 : 2, mtuCode, timeoutCode, pieceCount };
+  const lookups = pieceCount + Math.ceil(lengthBytes / mtuOf(mtuCode));
   const gatheringNs = (lookups * readLatencyPs) / psPerNs;
-  const faults = Array.from(
-    { length: 4 + random.below(8) },
-    (_, index): FaultEntry => ({
-      packet: 'late',
-      nth: 1 + index,
-      delay: `${Math.round(Math.max(500, timeOutNsOf(timeoutCode) + gatheringNs * (random.unit() - 0.5)))}ns`,
-      node: 1,
-    }),
+  const timeOutNs = timeOutPsOf(timeoutCode) / psPerNs;
+  const faults = times(4 + random.below(8), (at) =>
+    late(1 + at, Math.max(500, timeOutNs + gatheringNs * (random.unit() - 0.5))),
   );
-  return {
-    args: { ...args },
-    set: {
-      'pcie.rootComplex.readLatencyPs': readLatencyPs,
-      'hca.mttCacheLines': 1,
-      'hca.mttCacheWays': 1,
-      'hca.outstandingWqes': 4,
-      'hca.outstandingWqesPerQp': 1 + random.below(3),
-    },
-    hasDrawnHardware: false,
-    faults,
-    climate: 'lossy',
+  const set = {
+    ...{ 'pcie.rootComplex.readLatencyPs': readLatencyPs, ...oneLine },
+    'hca.outstandingWqes': 4,
+    'hca.outstandingWqesPerQp': 1 + random.below(3),
   };
+  return { args, set, faults, climate: 'lossy' };
 }
 
-const timeOutNsOf = (timeoutCode: number): number => 4096 * 2 ** timeoutCode;
-
-function draw(random: Random): SceneDraft {
+function draw(random: Random): Draft<Args> {
   if (random.chance(0.6)) return drawScattered(random);
   const timeoutCode = 1 + random.below(3);
-  const mostBytes = [300, 4096, 12_000, 12_000][random.below(4)]!;
-  const requests = Array.from({ length: 2 + random.below(10) }, () => ({
-    opcode: random.chance(0.85) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+  const mostBytes = oneOf(random, [300, 4096, 12_000, 12_000]);
+  const requests = times(2 + random.below(10), () => ({
+    opcode: random.chance(0.85) ? WRITE : READ,
     lengthBytes: 1 + random.below(mostBytes),
   }));
-  const args: Args = {
-    requests,
-    qpCount: 1 + random.below(2),
-    mtuCode: 1 + random.below(5),
-    timeoutCode,
-    pieceCount: 1,
-  };
+  const qpCount = 1 + random.below(2);
+  const args = { requests, qpCount, mtuCode: 1 + random.below(5), timeoutCode, pieceCount: 1 };
   // Around the time-out, so that the answer crosses the repeated request.
-  const timeOutNs = timeOutNsOf(timeoutCode);
-  const faults = Array.from(
-    { length: 1 + random.below(6) },
-    (_, index): FaultEntry => ({
-      packet: 'late',
-      nth: 1 + index + random.below(2),
-      delay: `${Math.round(timeOutNs * (0.7 + random.unit() * 1.2))}ns`,
-      node: 1,
-    }),
+  const timeOutNs = timeOutPsOf(timeoutCode) / psPerNs;
+  const faults = times(1 + random.below(6), (at) =>
+    late(1 + at + random.below(2), timeOutNs * (0.7 + random.unit() * 1.2)),
   );
   const few = { 'hca.outstandingWqes': 4, 'hca.outstandingWqesPerQp': 1 + random.below(4) };
   return {
-    args: { ...args },
-    set: { ...slow[random.below(slow.length)]!, ...(random.chance(0.85) ? few : {}) },
-    hasDrawnHardware: false,
+    args,
+    set: { ...oneOf(random, slow), ...maybe(random, 0.85, () => few) },
     faults,
     climate: 'lossy',
   };
 }
 
-interface Piece {
-  /** In the asker's area. */
-  readonly at: number;
-  /** In the message. */
-  readonly from: number;
-  readonly bytes: number;
-}
-
-/** Where a request gathers from, or scatters to. */
-function piecesOf(args: Args, id: number): Piece[] {
+/** Where a request gathers from, or scatters to: in the asker's area, and in the message. */
+function piecesOf(args: Args, id: number): { at: number; from: number; bytes: number }[] {
   const { requests, pieceCount } = args;
   const { lengthBytes } = requests[id]!;
   const pieceBytes = Math.ceil(lengthBytes / pieceCount);
-  return Array.from({ length: pieceCount }, (_, index) => ({
+  return times(pieceCount, (index) => ({
     at: id * slotBytes(args) + index * pieceStrideBytes,
     from: index * pieceBytes,
     bytes: Math.min(pieceBytes, lengthBytes - index * pieceBytes),
   })).filter(({ bytes }) => bytes > 0);
 }
 
+const optionsOf = (args: Args, areaBytes: number) => ({
+  ...{ areaBytes: areaBytes + args.requests.length * slotBytes(args), qpCount: args.qpCount },
+  ...{ mtuCode: args.mtuCode, attributes: { timeoutCode: args.timeoutCode, retryCount: 7 } },
+});
+
+/** Bytes of each request that are missing, and such as are neither its own nor what was there before. */
+type Foreign = readonly (readonly [missing: number, foreign: number])[];
+
 /** Posts all at once. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
+async function asker(stage: Stage<Args>): Promise<{ ended: readonly Ended[]; foreign: Foreign }> {
+  const { args } = stage;
   const { requests, qpCount, pieceCount } = args;
-  const side = await connectWithPeer(program, {
-    areaBytes: (pieceCount - 1) * pieceStrideBytes + requests.length * slotBytes(args),
-    qpCount,
+  const options = optionsOf(args, (pieceCount - 1) * pieceStrideBytes);
+  const side = await connect(stage, {
+    ...options,
     cap: { maxSendWr: requests.length, maxSendSge: pieceCount },
-    attributes: attributesOf(args),
   });
-  const { address, region } = side.area;
   for (const [id, { opcode, lengthBytes }] of requests.entries())
-    if (opcode === IBV_WR_RDMA_WRITE)
-      for (const { at, from, bytes } of piecesOf(args, id))
-        program.memory.write(address + at, patternOf(id, lengthBytes).subarray(from, from + bytes));
-  await barrier(program, 'filled');
+    for (const { at, from, bytes } of opcode === WRITE ? piecesOf(args, id) : [])
+      side.fill(patternOf(id, lengthBytes).subarray(from, from + bytes), at);
+  await stage.meet('filled');
   for (const [id, { opcode, lengthBytes }] of requests.entries()) {
-    const pieces = piecesOf(args, id);
-    post(side.qps[id % qpCount]!, {
-      ...requestOf(side, id, opcode, { offset: id * slotBytes(args), lengthBytes }),
-      sgList: pieces.map(({ at, bytes }) => ({ addr: address + at, length: bytes, lkey: region.lkey })),
-      numSge: pieces.length,
-    });
+    const sgList = piecesOf(args, id).map(({ at, bytes }) => side.sge({ offset: at, lengthBytes: bytes }));
+    const request = side.request(id, opcode, { offset: id * slotBytes(args), lengthBytes });
+    ibv.postSend(side.qps[id % qpCount]!, { ...request, sgList, numSge: sgList.length });
   }
-  const patience = { napPs: 500 * psPerNs, patiencePs: 20_000 * psPerUs };
-  const ended = await watchCompletions(side, requests.length, patience);
-  await barrier(program, 'over');
-  const foreign = foreignIn(args, IBV_WR_RDMA_READ, (id) => {
+  const ended = await side.watch(requests.length, { napPs: 500 * psPerNs, patiencePs: 20_000 * psPerUs });
+  await stage.meet('over');
+  const foreign = foreignIn(args, READ, (id) => {
     const came = new Uint8Array(requests[id]!.lengthBytes);
-    for (const { at, from, bytes } of piecesOf(args, id))
-      came.set(program.memory.read(address + at, bytes), from);
+    for (const { at, from, bytes } of piecesOf(args, id)) came.set(side.bytes(at, bytes), from);
     return came;
   });
-  await leave(side);
-  return { ended, foreign } as unknown as JsonValue;
+  return { ended, foreign };
 }
 
 /** Has the memory, and looks at what has come. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { requests, qpCount } = args;
-  const side = await connectWithPeer(program, {
-    areaBytes: requests.length * slotBytes(args),
-    qpCount,
-    attributes: attributesOf(args),
-  });
-  const placeOf = (id: number): number => side.area.address + id * slotBytes(args);
-  for (const [id, { opcode, lengthBytes }] of requests.entries())
-    if (opcode === IBV_WR_RDMA_READ) program.memory.write(placeOf(id), patternOf(id, lengthBytes));
-  await barrier(program, 'filled');
-  await barrier(program, 'over');
-  await program.cpu.sleep(200 * psPerUs);
-  const foreign = foreignIn(args, IBV_WR_RDMA_WRITE, (id) =>
-    program.memory.read(placeOf(id), slotBytes(args)),
-  );
-  await leave(side);
-  return { foreign };
+async function answerer(stage: Stage<Args>): Promise<Foreign> {
+  const slot = slotBytes(stage.args);
+  const side = await connect(stage, optionsOf(stage.args, 0));
+  for (const [id, { opcode, lengthBytes }] of stage.args.requests.entries())
+    if (opcode === READ) side.fill(patternOf(id, lengthBytes), id * slot);
+  await stage.meet('filled');
+  await stage.meet('over');
+  await stage.sleepUs(200);
+  return foreignIn(stage.args, WRITE, (id) => side.bytes(id * slot, slot));
 }
 
-/** Of each request of this kind: bytes that are missing, and bytes that are neither its own nor what was there before. */
-function foreignIn({ requests }: Args, kind: number, bytesOf: (id: number) => Uint8Array): number[][] {
-  return requests.map(({ opcode, lengthBytes }, id) => {
-    if (opcode !== kind) return [0, 0];
+const foreignIn = ({ requests }: Args, kind: number, bytesOf: (id: number) => Uint8Array): Foreign =>
+  requests.map(({ opcode, lengthBytes }, id) => {
     const due = patternOf(id, lengthBytes);
-    let [missing, foreign] = [0, 0];
-    for (const [at, byte] of bytesOf(id).entries()) {
-      if (byte === (due[at] ?? 0)) continue;
-      if (byte === 0) missing++;
-      else foreign++;
-    }
-    return [missing, foreign];
+    const wrong = opcode === kind ? bytesOf(id).filter((byte, at) => byte !== (due[at] ?? 0)) : [];
+    const missing = [...wrong].filter((byte) => byte === 0).length;
+    return [missing, wrong.length - missing];
   });
+
+const lawful = ['SUCCESS', 'RETRY_EXC_ERR', 'WR_FLUSH_ERR'];
+
+type Both = readonly [{ readonly ended: readonly Ended[]; readonly foreign: Foreign }, Foreign];
+
+function judge({
+  args: { requests },
+  told: [{ ended, foreign: read }, written],
+}: Played<Args, Both>): string[] {
+  const found: string[] = [];
+  const byId = new Map(ended.map((one) => [one.id, one]));
+  if (ended.length !== requests.length || byId.size !== requests.length)
+    found.push(`${ended.length} completions of ${requests.length} requests`);
+  if (ended.some(({ status }) => !lawful.includes(status)))
+    found.push(`requests ended in ${statusesOf(ended)}`);
+  for (const id of requests.keys()) {
+    const [missing, foreign] = [0, 1].map((kind) => read[id]![kind]! + written[id]![kind]!) as [
+      number,
+      number,
+    ];
+    const end = byId.get(id);
+    if (foreign > 0) found.push(`${foreign} bytes of request ${id} are of another`);
+    if (missing > 0 && end !== undefined && isWell(end))
+      found.push(`${missing} bytes of request ${id} have not come`);
+  }
+  return found;
 }
 
-const lawful: readonly number[] = [IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR];
-
-export const lateAnswers: Scene = {
+export const lateAnswers = scene({
   name: 'late-answers',
   about: 'answers come while their requests are gathered again, slowly',
   module: import.meta.url,
-  programs: askerAndAnswerer,
   draw,
-  judge({ args, results }: ScenePlayed): string[] {
-    const { requests } = args as unknown as Args;
-    const [{ ended, foreign: read }, { foreign: written }] = results as unknown as [
-      { ended: Ended[]; foreign: number[][] },
-      { foreign: number[][] },
-    ];
-    const found: string[] = [];
-    const statuses = new Map(ended.map(({ id, status }) => [id, status]));
-    if (ended.length !== requests.length || statuses.size !== requests.length)
-      found.push(`${ended.length} completions of ${requests.length} requests`);
-    if (ended.some(({ status }) => !lawful.includes(status)))
-      found.push(`requests ended in ${[...statuses.values()]}`);
-    for (const id of requests.keys()) {
-      const missing = read[id]![0]! + written[id]![0]!;
-      const foreign = read[id]![1]! + written[id]![1]!;
-      if (foreign > 0) found.push(`${foreign} bytes of request ${id} are of another`);
-      if (missing > 0 && statuses.get(id) === IBV_WC_SUCCESS)
-        found.push(`${missing} bytes of request ${id} have not come`);
-    }
-    return found;
-  },
-};
+  programs: [asker, answerer],
+  judge,
+});
+export const [program0, program1] = lateAnswers.run;

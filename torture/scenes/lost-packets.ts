@@ -1,41 +1,30 @@
 /**
- * A reliable connection that loses some packets, often one, near the wrap of the PSNs: every byte comes where it belongs, atomics
- * are carried out once and in order, a loss that a later packet reveals costs no time-out, and without retries it ends the
- * connection (IBTA 9.7.5.1, 9.7.5.2, 9.9.2.1; the rest of a READ: 9.7.3.2).
+ * A reliable connection that loses some packets, often one, near the wrap of the PSNs: every byte comes where it belongs, atomics are carried
+ * out once and in order, a loss that a later packet reveals costs no time-out, and without retries it ends the connection (IBTA 9.7.5.1,
+ * 9.7.5.2, 9.9.2.1; the rest of a READ: 9.7.3.2).
  */
 import { psPerMs } from '../../base/index.ts';
-import { barrier } from '../../experiments/workloads/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
+import type { Draft, Ended, Played, Request, Stage } from './language/index.ts';
 import {
-  IBV_SEND_SIGNALED,
-  IBV_WC_RETRY_EXC_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_ATOMIC_FETCH_AND_ADD,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_SEND,
-  type IbvSendWr,
-  type PortAttr,
-  postRecv,
-} from '../../userlib/index.ts';
-import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import {
-  askerAndAnswerer,
-  connectWithPeer,
-  type Ended,
-  lastBytesIn,
-  leave,
-  post,
-  requestOf,
-  type Side,
-} from './pair.ts';
-import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
+  ADD,
+  connect,
+  isWell,
+  mtuOf,
+  oneOf,
+  READ,
+  SEND,
+  scene,
+  statusesOf,
+  sumOf,
+  Traffic,
+  times,
+  WRITE,
+} from './language/index.ts';
 
 interface Args {
-  readonly requests: readonly { readonly opcode: number; readonly lengthBytes: number }[];
+  readonly requests: readonly Request[];
   readonly mtuCode: number;
   readonly firstPsn: number;
   readonly retryCount: number;
@@ -44,78 +33,54 @@ interface Args {
   readonly due: readonly [requests: number, answers: number | null];
 }
 
-const mtuBytes = ({ mtuCode }: Pick<Args, 'mtuCode'>): number => 128 << mtuCode;
 const wordBytes = 8;
-const isAtomic = (opcode: number): boolean => opcode === IBV_WR_ATOMIC_FETCH_AND_ADD;
-const isRead = (opcode: number): boolean => opcode === IBV_WR_RDMA_READ;
-
-/** Each request has a slot of the areas, the word of all atomics lies behind them. */
-const slotBytes = ({ requests }: Pick<Args, 'requests'>): number =>
-  Math.max(wordBytes, ...requests.map(({ lengthBytes }) => (lengthBytes + 7) & ~7));
-const wordOffset = (args: Args): number => args.requests.length * slotBytes(args);
 /** What the n-th request adds, if it adds. */
 const addOf = (id: number): bigint => BigInt(id + 1) << BigInt(2 * id);
 
-const mixes: readonly (readonly number[])[] = [
-  [IBV_WR_RDMA_READ],
-  [IBV_WR_RDMA_READ],
-  [IBV_WR_ATOMIC_FETCH_AND_ADD],
-  [IBV_WR_RDMA_WRITE],
-  [IBV_WR_SEND],
-  [IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD],
-  [IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE],
-];
-
-type Request = Args['requests'][number];
+const mixes = [[READ], [READ], [ADD], [WRITE], [SEND], [WRITE, SEND, READ, ADD], [READ, WRITE]] as const;
 
 function drawRequests(random: Random, mtu: number): Request[] {
   const of = (opcode: number, packetsMost: number): Request => {
-    const lengthBytes = isAtomic(opcode) ? wordBytes : 1 + random.below(mtu * packetsMost);
+    const lengthBytes = opcode === ADD ? wordBytes : 1 + random.below(mtu * packetsMost);
     return { opcode, lengthBytes };
   };
   const many = (count: number, opcode: number, packetsMost: number): Request[] =>
-    Array.from({ length: count }, () => of(opcode, packetsMost));
-  switch (random.below(4)) {
-    case 0:
-      // A READ that is still being answered when the rest of it is asked for again.
-      return many(1 + random.below(2), IBV_WR_RDMA_READ, 100);
-    case 1:
-      return many(2 + random.below(14), IBV_WR_ATOMIC_FETCH_AND_ADD, 1);
-    case 2:
-      return [
-        ...many(3, IBV_WR_RDMA_WRITE, 1),
-        ...many(2 + random.below(3), IBV_WR_RDMA_READ, 64),
-        ...many(2 + random.below(6), IBV_WR_RDMA_WRITE, 2),
-      ];
-    default: {
-      const mix = mixes[random.below(mixes.length)]!;
-      const packetsMost = random.chance(0.5) ? 3 : 24;
-      const count = 1 + random.below(random.chance(0.5) ? 3 : 14);
-      return Array.from({ length: count }, () => of(mix[random.below(mix.length)]!, packetsMost));
-    }
-  }
+    times(count, () => of(opcode, packetsMost));
+  const kind = random.below(4);
+  // A READ that is still being answered when the rest of it is asked for again.
+  if (kind === 0) return many(1 + random.below(2), READ, 100);
+  if (kind === 1) return many(2 + random.below(14), ADD, 1);
+  if (kind === 2)
+    return [
+      ...many(3, WRITE, 1),
+      ...many(2 + random.below(3), READ, 64),
+      ...many(2 + random.below(6), WRITE, 2),
+    ];
+  const mix = oneOf<readonly number[]>(random, mixes);
+  const packetsMost = random.chance(0.5) ? 3 : 24;
+  return times(1 + random.below(random.chance(0.5) ? 3 : 14), () => of(oneOf(random, mix), packetsMost));
 }
 
 const drawLongReads = (random: Random, mtu: number): Request[] =>
-  Array.from({ length: 1 + random.below(2) }, () => ({
-    opcode: IBV_WR_RDMA_READ,
+  times(1 + random.below(2), () => ({
+    opcode: READ,
     lengthBytes: mtu * (24 + random.below(60)) + random.below(mtu),
   }));
 
-function draw(random: Random): SceneDraft {
+function draw(random: Random): Draft<Args> {
   const mtuCode = 1 + random.below(3);
-  const mtu = mtuBytes({ mtuCode });
+  const mtu = mtuOf(mtuCode);
   // READs whose answers take long: the rest is asked for again while it is being answered.
   const isLong = random.chance(0.15);
   const requests = isLong ? drawLongReads(random, mtu) : drawRequests(random, mtu);
+  const is = (opcode: number) => (request: Request) => request.opcode === opcode;
   const packets = requests.map(({ lengthBytes }) => Math.ceil(lengthBytes / mtu));
-  const sum = (counts: readonly number[]): number => counts.reduce((all, count) => all + count, 0);
-  const asked = sum(packets.map((count, id) => (isRead(requests[id]!.opcode) ? 1 : count)));
-  const hasOwnAnswers = requests.every(({ opcode }) => isRead(opcode) || isAtomic(opcode));
-  const due = [asked, hasOwnAnswers ? sum(packets) : null] as const;
+  const asked = sumOf(packets.map((count, id) => (is(READ)(requests[id]!) ? 1 : count)));
+  const hasOwnAnswers = requests.every(({ opcode }) => opcode === READ || opcode === ADD);
+  const due = [asked, hasOwnAnswers ? sumOf(packets) : null] as const;
   const isSingle = isLong || random.chance(0.6);
   const count = isSingle ? 1 : 1 + random.below(4);
-  const faults = Array.from({ length: count }, (): FaultEntry => {
+  const faults = times(count, (): FaultEntry => {
     const node = isLong || random.chance(hasOwnAnswers ? 0.8 : 0.3) ? 1 : 0;
     // At an early loss, what comes after it is still in flight.
     const most = isLong || random.chance(0.4) ? 8 : Number.POSITIVE_INFINITY;
@@ -125,148 +90,74 @@ function draw(random: Random): SceneDraft {
     return { packet, nth: isRange ? `${nth}-${nth + random.below(6)}` : nth, node };
   });
   // Of the last answers none comes: results are to be kept for all that may be outstanding.
-  const isTail = requests.every(({ opcode }) => isAtomic(opcode)) && random.chance(0.6);
+  const isTail = requests.every(is(ADD)) && random.chance(0.6);
   if (isTail) {
     const first = Math.max(1, requests.length - random.below(6));
     faults.splice(0, count, { packet: 'lost', nth: `${first}-${requests.length}`, node: 1 });
   }
   // Copies of early requests come while a refusal of a later one waits for answers in between.
-  const firstRead = requests.findIndex(({ opcode }) => isRead(opcode));
-  const behind = requests.findLastIndex(({ opcode }) => isRead(opcode)) + 1;
+  const firstRead = requests.findIndex(is(READ));
+  const behind = requests.findLastIndex(is(READ)) + 1;
   const isBehind = firstRead > 0 && asked > behind + 1 && random.chance(0.7);
   if (isBehind) {
-    const before = sum(packets.slice(0, firstRead)) + behind - firstRead;
+    const before = sumOf(packets.slice(0, firstRead)) + behind - firstRead;
     const nth = before + 1 + random.below(Math.max(1, asked - before - 1));
     faults.splice(0, count, { packet: 'lost', nth, node: 0 });
   }
-  if (isBehind || (!isTail && !isLong && random.chance(0.3)))
-    faults.push({
-      packet: 'duplicated',
-      nth: `1-${1 + random.below(3)}`,
-      delay: `${1 + random.below(random.chance(0.7) ? 8000 : 40_000)}ns`,
-      node: 0,
-    });
-  const total = sum(packets);
-  const args: Args = {
-    requests,
-    mtuCode,
-    firstPsn: random.chance(0.7) ? 2 ** 24 - 1 - random.below(total + 1) : random.below(2 ** 24),
-    retryCount:
-      isTail || isBehind || (isLong && random.chance(0.5))
-        ? 7
-        : isLong
-          ? 0
-          : random.chance(hasOwnAnswers ? 0.5 : 0.25)
-            ? 0
-            : random.chance(0.3)
-              ? 1 + random.below(3)
-              : 7,
-    timeoutCode: 13,
-    due,
-  };
-  const fewResults = { 'hca.responderAtomicResults': random.chance(0.7) ? 1 : 4 };
-  return {
-    args: { ...args },
-    set: {
-      ...(random.chance(0.8) ? fewResults : {}),
-      ...(isLong ? { 'wire.speed': 'SDR', 'wire.lanes': random.chance(0.5) ? '1' : '4' } : {}),
-    },
-    hasDrawnHardware: !isLong && random.chance(0.3),
-    faults,
-    climate: 'lossy',
-  };
-}
-
-const attributesOf = ({ mtuCode, retryCount, timeoutCode }: Args) => ({
-  pathMtu: mtuCode as PortAttr['activeMtu'],
-  retryCount,
-  timeoutCode,
-});
-
-/** Posts all requests at once. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { requests, firstPsn } = args;
-  const bytes = slotBytes(args);
-  const side = await connectWithPeer(program, {
-    areaBytes: wordOffset(args) + wordBytes,
-    cap: { maxSendWr: requests.length, maxRecvWr: requests.length },
-    attributes: attributesOf(args),
-    firstPsn,
-  });
-  const { memory } = program;
-  for (const [id, { opcode, lengthBytes }] of requests.entries())
-    if (!isRead(opcode) && !isAtomic(opcode))
-      memory.write(side.area.address + id * bytes, patternOf(id, lengthBytes));
-  await barrier(program, 'filled');
-  for (const [id, { opcode, lengthBytes }] of requests.entries()) {
-    const request = requestOf(side, id, opcode, { offset: id * bytes, lengthBytes });
-    post(side.qps[0]!, isAtomic(opcode) ? atomic(side, request, wordOffset(args)) : request);
+  if (isBehind || (!isTail && !isLong && random.chance(0.3))) {
+    const nth = `1-${1 + random.below(3)}`;
+    const delay = `${1 + random.below(random.chance(0.7) ? 8000 : 40_000)}ns`;
+    faults.push({ packet: 'duplicated', nth, delay, node: 0 });
   }
-  const ended = await watchCompletions(side, requests.length, {
-    napPs: psPerMs / 20,
-    patiencePs: 1000 * psPerMs * 10,
-  });
-  const differences = requests.map(({ opcode, lengthBytes }, id) => {
-    const here = memory.read(side.area.address + id * bytes, lengthBytes);
-    if (isRead(opcode)) return firstDifference(here, patternOf(id, lengthBytes));
-    return isAtomic(opcode) ? `${new DataView(here.buffer, here.byteOffset).getBigUint64(0, true)}` : -1;
-  });
-  await barrier(program, 'over');
-  await leave(side);
-  return { ended, differences } as unknown as JsonValue;
-}
-
-function atomic({ peer }: Side, request: IbvSendWr, offset: number): IbvSendWr {
-  const { wrId, sgList } = request;
-  return {
-    wrId,
-    sgList,
-    numSge: 1,
-    opcode: IBV_WR_ATOMIC_FETCH_AND_ADD,
-    sendFlags: IBV_SEND_SIGNALED,
-    wr: { atomic: { remoteAddr: peer.address + offset, compareAdd: addOf(wrId), swap: 0n, rkey: peer.rkey } },
+  const isNearWrap = random.chance(0.7);
+  const firstPsn = isNearWrap ? 2 ** 24 - 1 - random.below(sumOf(packets) + 1) : random.below(2 ** 24);
+  const drawRetries = (): number => {
+    if (isTail || isBehind || (isLong && random.chance(0.5))) return 7;
+    if (isLong || random.chance(hasOwnAnswers ? 0.5 : 0.25)) return 0;
+    return random.chance(0.3) ? 1 + random.below(3) : 7;
   };
+  const args = { requests, mtuCode, firstPsn, retryCount: drawRetries(), timeoutCode: 13, due };
+  const fewResults = { 'hca.responderAtomicResults': random.chance(0.7) ? 1 : 4 };
+  const set = {
+    ...(random.chance(0.8) ? fewResults : {}),
+    ...(isLong ? { 'wire.speed': 'SDR', 'wire.lanes': random.chance(0.5) ? '1' : '4' } : {}),
+  };
+  return { args, set, hasDrawnHardware: !isLong && random.chance(0.3), faults, climate: 'lossy' };
 }
 
-/** Owns what is read, and posts receives for what is sent. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { requests, firstPsn } = args;
-  const bytes = slotBytes(args);
-  const side = await connectWithPeer(program, {
-    areaBytes: wordOffset(args) + wordBytes,
+/** What a program of either side saw; the word that atomics add to lies behind the traffic. */
+interface Told {
+  readonly ended: readonly Ended[];
+  /** Of the requests of the asker: whose bytes are not where they belong. */
+  readonly wrong: readonly number[];
+  /** What atomics brought, by request; of the answerer, the word. */
+  readonly words: readonly string[];
+}
+
+/** The first posts all requests at once; the second owns what is read, and posts receives for what is sent. */
+async function player(stage: Stage<Args>): Promise<Told> {
+  const { requests, firstPsn, mtuCode, retryCount, timeoutCode } = stage.args;
+  const isAsker = stage.node === 0;
+  const traffic = new Traffic(stage.node, [requests, []]);
+  const side = await connect(stage, {
+    ...{ areaBytes: traffic.areaBytes + wordBytes, firstPsn, mtuCode },
     cap: { maxSendWr: requests.length, maxRecvWr: requests.length },
-    attributes: attributesOf(args),
-    firstPsn,
-    beforeReady: ({ qps, area }) => {
-      for (const [id, { opcode, lengthBytes }] of requests.entries())
-        if (opcode === IBV_WR_SEND)
-          postRecv(
-            qps[0]!,
-            {
-              wrId: id,
-              sgList: [{ addr: area.address + id * bytes, length: lengthBytes, lkey: area.region.lkey }],
-              numSge: 1,
-            },
-            { wr: null, index: 0 },
-          );
-    },
+    attributes: { retryCount, timeoutCode },
+    beforeReady: (early) => traffic.receiveAll(early),
   });
-  const { memory } = program;
-  for (const [id, { opcode, lengthBytes }] of requests.entries())
-    if (isRead(opcode)) memory.write(side.area.address + id * bytes, patternOf(id, lengthBytes));
-  await barrier(program, 'filled');
-  await barrier(program, 'over');
-  await lastBytesIn(program);
-  const differences = requests.map(({ opcode, lengthBytes }, id) =>
-    isRead(opcode) || isAtomic(opcode)
-      ? -1
-      : firstDifference(memory.read(side.area.address + id * bytes, lengthBytes), patternOf(id, lengthBytes)),
-  );
-  const word = memory.read(side.area.address + wordOffset(args), wordBytes);
-  await leave(side);
-  return { differences, word: `${new DataView(word.buffer, word.byteOffset).getBigUint64(0, true)}` };
+  const wordAt = (offset: number): string => `${stage.memory.readUint64(side.area.address + offset)}`;
+  traffic.fill(side);
+  await stage.meet('filled');
+  for (const [id, { opcode }] of traffic.own.entries())
+    traffic.post(side, id, opcode === ADD ? { addend: addOf(id), remoteOffset: traffic.areaBytes } : {});
+  const ended = await side.watch(traffic.own.length, { napPs: psPerMs / 20, patiencePs: 10_000 * psPerMs });
+  await stage.meet('over');
+  if (!isAsker) await stage.lastBytesIn();
+  return {
+    ended,
+    wrong: isAsker ? traffic.misread(side) : traffic.missing(side),
+    words: isAsker ? requests.map((_, id) => wordAt(traffic.place(2, id))) : [wordAt(traffic.areaBytes)],
+  };
 }
 
 /** First and last packet that a fault concerns. */
@@ -275,134 +166,111 @@ function rangeOf({ nth }: FaultEntry): readonly [number, number] {
   return [first!, last ?? first!];
 }
 
-function judge(played: ScenePlayed): string[] {
-  const args = played.args as unknown as Args;
+const isCopy = (fault: FaultEntry): boolean => fault['packet'] === 'duplicated';
+const lawful = ['SUCCESS', 'RETRY_EXC_ERR', 'WR_FLUSH_ERR'];
+
+type All = Played<Args, readonly [Told, Told]>;
+
+function judge(played: All): string[] {
+  const { args, told } = played;
   const { requests, retryCount } = args;
-  const [own, other] = played.results as unknown as [
-    { ended: Ended[]; differences: (number | string)[] },
-    { differences: number[]; word: string },
-  ];
-  const statuses = new Map(own.ended.map(({ id, status }) => [id, status]));
+  const [{ ended, words }, { words: last }] = told;
+  const byId = new Map(ended.map((one) => [one.id, one]));
   const found: string[] = [];
-  if (statuses.size !== requests.length || own.ended.length !== requests.length)
-    found.push(`${own.ended.length} completions of ${requests.length} requests`);
+  if (byId.size !== requests.length || ended.length !== requests.length)
+    found.push(`${ended.length} completions of ${requests.length} requests`);
   const costs = costOf(played);
-  const isFailed = own.ended.some(({ status }) => status !== IBV_WC_SUCCESS);
+  const isFailed = !ended.every(isWell);
   if (isFailed && costs.most <= retryCount)
-    found.push(`requests ended in ${[...statuses.values()]}, ${costs.most} losses are within the retries`);
+    found.push(`requests ended in ${statusesOf(ended)}, ${costs.most} losses are within the retries`);
   if (!isFailed && retryCount === 0 && costs.least > 0)
     found.push('a packet that was needed was lost, and all ended well without retries');
-  if (own.ended.some(({ status }) => !lawful.includes(status)))
-    found.push(`requests ended in ${[...statuses.values()]}`);
+  if (ended.some(({ status }) => !lawful.includes(status)))
+    found.push(`requests ended in ${statusesOf(ended)}`);
   let sum = 0n;
   for (const [id, { opcode }] of requests.entries()) {
-    if (statuses.get(id) !== IBV_WC_SUCCESS) continue;
-    if (isAtomic(opcode)) {
-      if (own.differences[id] !== `${sum}`)
-        found.push(`atomic ${id} brought ${own.differences[id]}, before it the word was ${sum}`);
-      sum += addOf(id);
-    } else {
-      const at = isRead(opcode) ? own.differences[id]! : other.differences[id]!;
-      if (at !== -1) found.push(`byte ${at} of request ${id} is wrong`);
-    }
+    const end = byId.get(id);
+    if (end === undefined || !isWell(end)) continue;
+    if (told.some(({ wrong }) => wrong.includes(id))) found.push(`the bytes of request ${id} are wrong`);
+    if (opcode !== ADD) continue;
+    if (words[id] !== `${sum}`)
+      found.push(`atomic ${id} brought ${words[id]}, before it the word was ${sum}`);
+    sum += addOf(id);
   }
-  if (!isFailed && other.word !== `${sum}`) found.push(`the word is ${other.word}, the atomics add ${sum}`);
-  return [...found, ...judgeReport(played, isFailed), ...judgeSingle(played)];
+  if (!isFailed && last[0] !== `${sum}`) found.push(`the word is ${last[0]}, the atomics add ${sum}`);
+  return [...found, ...(isFailed ? [] : judgeReport(played)), ...judgeSingle(played)];
 }
 
-const lawful: readonly number[] = [IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR];
-
 /** Retries that the faults cost at least and at most. */
-function costOf({ args, faults }: ScenePlayed): { least: number; most: number } {
-  const { due } = args as unknown as Args;
-  const hasCopies = faults.some(({ packet }) => packet === 'duplicated');
-  let [least, most] = [0, 0];
-  for (const fault of faults) {
-    const [first, last] = rangeOf(fault);
-    most += last - first + 1;
-    // A copy of a request or of its answer may make up for what was lost.
-    if (fault['packet'] === 'duplicated' || hasCopies) continue;
-    // Whether packets beyond those that are due, and acknowledgements, are needed cannot be known.
-    if (first <= (due[Number(fault['node'])] ?? 0)) least++;
-  }
-  return { least, most };
+function costOf({ args: { due }, faults }: All): { least: number; most: number } {
+  const hasCopies = faults.some(isCopy);
+  const most = sumOf(faults.map(rangeOf).map(([first, last]) => last - first + 1));
+  // A copy of a request or of its answer may make up for what was lost. Whether packets beyond those that are due, and acknowledgements, are
+  // needed cannot be known.
+  const needed = faults.filter((fault) => rangeOf(fault)[0] <= (due[Number(fault['node'])] ?? 0));
+  return { least: hasCopies ? 0 : needed.length, most };
 }
 
 /** What the faults did, by the report. */
-function judgeReport({ report, faults }: ScenePlayed, isFailed: boolean): string[] {
+function judgeReport({ report, faults }: All): string[] {
   const found: string[] = [];
-  for (const node of [0, 1]) {
-    const wire = report.wire.find(({ from }) => from === node)!;
-    for (const kind of ['lost', 'corrupted'] as const) {
-      const ranges = faults
-        .filter((fault) => fault['node'] === node && fault['packet'] === kind)
-        .map(rangeOf);
-      const others = faults
-        .filter(
-          (fault) => fault['node'] === node && fault['packet'] !== kind && fault['packet'] !== 'duplicated',
-        )
-        .map(rangeOf);
-      const isIn = (all: readonly (readonly [number, number])[], packet: number): boolean =>
-        all.some(([first, last]) => packet >= first && packet <= last);
-      let [least, most] = [0, 0];
-      for (let packet = 1; packet <= wire.packets; packet++) {
-        if (!isIn(ranges, packet)) continue;
-        most++;
-        if (!isIn(others, packet)) least++;
-      }
-      const told = wire[kind] ?? 0;
-      if (told < least || told > most)
-        found.push(`${told} packets of node ${node} were ${kind} by the report, by the faults ${most}`);
-    }
+  const wireOf = (node: unknown) => report.wire.find(({ from }) => from === node)!;
+  for (const [node, kind] of [0, 1].flatMap((one) =>
+    (['lost', 'corrupted'] as const).map((two) => [one, two] as const),
+  )) {
+    const wire = wireOf(node);
+    const here = faults.filter((fault) => fault['node'] === node && !isCopy(fault));
+    const isIn = (packet: number, isKind: boolean): boolean =>
+      here.some((fault) => {
+        const [first, last] = rangeOf(fault);
+        return (fault['packet'] === kind) === isKind && packet >= first && packet <= last;
+      });
+    const all = times(wire.packets, (at) => at + 1).filter((packet) => isIn(packet, true));
+    const least = all.filter((packet) => !isIn(packet, false)).length;
+    const told = wire[kind] ?? 0;
+    if (told < least || told > all.length)
+      found.push(`${told} packets of node ${node} were ${kind} by the report, by the faults ${all.length}`);
   }
-  for (const [index, { fault, fired }] of (report.faults ?? []).entries()) {
-    const entry = faults[index]!;
-    const [first, last] = rangeOf(entry);
-    const sent = report.wire.find(({ from }) => from === entry['node'])!.packets;
-    const due = Math.max(0, Math.min(last, sent) - first + 1);
-    const isRight = entry['packet'] === 'duplicated' ? fired <= due : fired === due;
-    if (!isRight) found.push(`${fault} has happened ${fired} times by the report, ${due} packets were there`);
-  }
-  return isFailed ? [] : found;
-}
-
-/** One loss that a later packet of the same kind reveals: no time-out, and what was lost is requested once. */
-function judgeSingle({ args, faults, report, set }: ScenePlayed): string[] {
-  const { due, requests, retryCount } = args as unknown as Args;
-  const losses = faults.filter((fault) => fault['packet'] !== 'duplicated');
-  const [first, last] = rangeOf(losses[0]!);
-  const node = Number(losses[0]!['node']);
-  const dueThere = due[node];
-  if (losses.length !== 1 || first !== last || retryCount === 0 || dueThere === null) return [];
-  if (dueThere === undefined || first >= dueThere) return [];
-  const found: string[] = [];
-  const { transport } = report.nodes[0]!.hca;
-  // Where not all requests may be in flight, what would reveal a loss may wait for the lost one.
-  const under = Math.min(
-    ...['hca.outstandingWqesPerQp', 'hca.outstandingWqes'].map((path) =>
-      Number(set[path] ?? requests.length),
-    ),
-  );
-  if (under >= requests.length && (transport['ackTimeout'] ?? 0) > 0)
-    found.push(`${transport['ackTimeout']} time-outs, and what came after the lost packet showed the loss`);
-  // A copy of a READ's request has it answered from its begin again, between the answers to others.
-  const hasCopies = losses.length < faults.length;
-  if (node === 1 && !hasCopies && requests.every(({ opcode }) => isRead(opcode))) {
-    const repeated = report.wire.find(({ from }) => from === 0)!.retransmitted['RC_RDMA_READ_REQUEST'];
-    if ((transport['missingResponse'] ?? 0) > 1)
-      found.push(`a response was found missing ${transport['missingResponse']} times, one was lost`);
-    if ((repeated?.packets ?? 0) > requests.length)
-      found.push(`${repeated?.packets} of ${requests.length} READs were asked for again`);
+  for (const [at, { fault, fired }] of (report.faults ?? []).entries()) {
+    const [first, last] = rangeOf(faults[at]!);
+    const due = Math.max(0, Math.min(last, wireOf(faults[at]!['node']).packets) - first + 1);
+    if (isCopy(faults[at]!) ? fired > due : fired !== due)
+      found.push(`${fault} has happened ${fired} times by the report, ${due} packets were there`);
   }
   return found;
 }
 
-export const lostPackets: Scene = {
+/** One loss that a later packet of the same kind reveals: no time-out, and what was lost is requested once. */
+function judgeSingle({ args: { due, requests, retryCount }, faults, report, set }: All): string[] {
+  const losses = faults.filter((fault) => !isCopy(fault));
+  const [first, last] = rangeOf(losses[0]!);
+  const node = Number(losses[0]!['node']);
+  if (losses.length !== 1 || first !== last || retryCount === 0 || first >= (due[node] ?? 0)) return [];
+  const found: string[] = [];
+  const { ackTimeout = 0, missingResponse = 0 } = report.nodes[0]!.hca.transport;
+  // Where not all requests may be in flight, what would reveal a loss may wait for the lost one.
+  const limits = ['hca.outstandingWqesPerQp', 'hca.outstandingWqes'].map((path) =>
+    Number(set[path] ?? requests.length),
+  );
+  if (Math.min(...limits) >= requests.length && ackTimeout > 0)
+    found.push(`${ackTimeout} time-outs, and what came after the lost packet showed the loss`);
+  // A copy of a READ's request has it answered from its begin again, between the answers to others.
+  const hasCopies = losses.length < faults.length;
+  if (node === 0 || hasCopies || requests.some(({ opcode }) => opcode !== READ)) return found;
+  const { retransmitted } = report.wire.find(({ from }) => from === 0)!;
+  const repeated = retransmitted['RC_RDMA_READ_REQUEST']?.packets ?? 0;
+  if (missingResponse > 1) found.push(`a response was found missing ${missingResponse} times, one was lost`);
+  if (repeated > requests.length) found.push(`${repeated} of ${requests.length} READs were asked for again`);
+  return found;
+}
+
+export const lostPackets = scene({
   name: 'lost-packets',
   about: 'packets are lost near the wrap of the PSNs, often one whose loss a later one shows',
   module: import.meta.url,
   cable: 'infiniband',
-  programs: askerAndAnswerer,
   draw,
+  programs: [player, player],
   judge,
-};
+});
+export const [program0] = lostPackets.run;
