@@ -1,194 +1,129 @@
 /**
- * QPs are destroyed with unanswered requests, again and again, on hardware that can keep few requests at a time, and the next
- * ones take their numbers and places at once: the QP beside them continues undisturbed (IBTA 10.2.4.4, 11.2.4.4: outstanding work
- * of a destroyed QP is gone, and its resources are free again).
+ * QPs are destroyed with unanswered requests, again and again, on hardware that can keep few requests at a time, and the next ones take their
+ * numbers and places at once: the QP beside them continues undisturbed (IBTA 10.2.4.4, 11.2.4.4: outstanding work of a destroyed QP is gone,
+ * and its resources are free again).
  *
  *     round:  new QPs, connected ─► requests on all of them ─► destroyed, at either side first ─► the QP that stays: WRITEs, READs
  */
-import { psPerMs, psPerNs } from '../../base/index.ts';
-import { barrier, connectRc, createRcQps } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { psPerMs } from '../../base/index.ts';
+import { connectRc } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
-import {
-  destroyQp,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_SEND,
-  type IbvQp,
-  postRecv,
-} from '../../userlib/index.ts';
-import { firstDifference, patternOf } from './observing.ts';
-import {
-  askerAndAnswerer,
-  completionsOf,
-  connectWithPeer,
-  failuresOf,
-  leave,
-  post,
-  requestOf,
-  type Side,
-} from './pair.ts';
-import { wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
-
-interface Round {
-  readonly qpCount: number;
-  /** On each QP. */
-  readonly requestCount: number;
-  readonly opcode: number;
-  readonly lengthBytes: number;
-  /**
-   * From the last post to the end of the QPs, by side; the other side's requests stay unanswered from then on.
-   */
-  readonly delaysNs: readonly [asker: number, answerer: number];
-  /** The answerer's QPs are destroyed before anything is requested. */
-  readonly isUnanswered: boolean;
-}
-
-interface Args {
-  readonly rounds: readonly Round[];
-  /** Of each WRITE and READ on the QP that stays. */
-  readonly lengthBytes: number;
-  readonly stayingCount: number;
-}
+import { type IbvQp, postRecv, postSend } from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import { connect, maybe, oneOf, patternOf, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 const slotBytes = 8192;
 /** Requests of one round at most, all QPs together. */
 const slots = 16;
 
-function drawRound(random: Random): Round {
+function drawRound(random: Random) {
   const qpCount = 1 + random.below(4);
+  // The answerer's QPs are destroyed before anything is requested.
   const isUnanswered = random.chance(0.5);
   const reach = random.chance(0.65) ? 3000 : 30_000;
   return {
     qpCount,
+    // On each QP.
     requestCount: 1 + random.below(slots / qpCount),
-    opcode: [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND][random.below(3)]!,
+    opcode: oneOf(random, [WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(random.chance(0.4) ? 300 : slotBytes),
+    // From the last post to the end of the QPs, by side; the other side's requests stay unanswered from then on.
     delaysNs: [random.below(reach), random.below(reach)],
     isUnanswered,
   };
 }
 
-function draw(random: Random): SceneDraft {
-  const args: Args = {
-    rounds: Array.from({ length: 2 + random.below(6) }, () => drawRound(random)),
-    lengthBytes: 1 + random.below(8000),
-    stayingCount: 1 + random.below(4),
+type Round = ReturnType<typeof drawRound>;
+
+function draw(random: Random) {
+  const rounds = times(2 + random.below(6), () => drawRound(random));
+  // Of each WRITE and READ on the QP that stays.
+  const args = { rounds, lengthBytes: 1 + random.below(8000), stayingCount: 1 + random.below(4) };
+  const set = {
+    'hca.outstandingWqes': 4 + random.below(random.chance(0.7) ? 4 : 40),
+    ...maybe(random, 0.4, () => ({ 'wire.speed': 'SDR', 'wire.lanes': '1' })),
+    ...maybe(random, 0.3, () => ({ 'dma.tagCount': 1 + random.below(2) })),
+    ...maybe(random, 0.65, () => ({ 'pcie.rootComplex.readLatencyPs': 4_000_000 + random.below(8_000_000) })),
+    ...maybe(random, 0.25, () => ({ 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1 })),
+    ...maybe(random, 0.3, () => ({ 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 })),
   };
-  return {
-    args: args as unknown as JsonValue,
-    set: {
-      'hca.outstandingWqes': 4 + random.below(random.chance(0.7) ? 4 : 40),
-      ...(random.chance(0.4) ? { 'wire.speed': 'SDR', 'wire.lanes': '1' } : {}),
-      ...(random.chance(0.3) ? { 'dma.tagCount': 1 + random.below(2) } : {}),
-      ...(random.chance(0.65)
-        ? { 'pcie.rootComplex.readLatencyPs': 4_000_000 + random.below(8_000_000) }
-        : {}),
-      ...(random.chance(0.25) ? { 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1 } : {}),
-      ...(random.chance(0.3) ? { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 } : {}),
-    },
-    hasDrawnHardware: random.chance(0.3),
-  };
+  return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
 }
 
-interface Met {
-  readonly side: Side;
-  readonly place: (part: number, slot: number) => number;
-}
+type Args = ArgsOf<typeof draw>;
 
 /** Four parts: what the QPs that go write and read, and the same of the one that stays; each at the side that it comes to. */
-async function connectSides(program: ProgramContext): Promise<Met> {
-  const place = (part: number, slot: number): number => (part * slots + slot) * slotBytes;
-  const side = await connectWithPeer(program, { areaBytes: place(4, 0), cap: { maxSendWr: 16 } });
-  return { side, place };
-}
+const place = (part: number, slot: number): number => (part * slots + slot) * slotBytes;
 
 /** QPs of this round, connected to those of the other program, with a receive for whatever is sent. */
 async function goingQps(
-  { side, place }: Met,
+  side: Side,
   { qpCount, requestCount, opcode }: Round,
   number: number,
 ): Promise<IbvQp[]> {
-  const { endpoint, cq, area } = side;
-  const cap = { maxSendWr: slots, maxRecvWr: slots };
-  const qps = await createRcQps(endpoint, qpCount, { send: cq, receive: cq }, cap);
-  await connectRc(endpoint, qps, `round ${number}`, null, () => {
-    if (opcode !== IBV_WR_SEND) return;
-    for (const [index, qp] of qps.entries())
+  const qps = await side.device.rcQps(qpCount, side.cq, { maxSendWr: slots, maxRecvWr: slots });
+  await connectRc(side.device.endpoint, qps, `round ${number}`, null, () => {
+    for (const [at, qp] of opcode === SEND ? qps.entries() : [])
       for (let request = 0; request < requestCount; request++) {
-        const addr = area.address + place(0, index * requestCount + request);
-        postRecv(qp, { wrId: 0, sgList: [{ addr, length: slotBytes, lkey: area.region.lkey }], numSge: 1 });
+        const sge = side.sge({ offset: place(0, at * requestCount + request), lengthBytes: slotBytes });
+        postRecv(qp, { wrId: 0, sgList: [sge], numSge: 1 });
       }
   });
   return qps;
 }
 
 /** Posts requests, and destroys its QPs; their completions on its CQ go with them. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { rounds, lengthBytes, stayingCount } = program.args as unknown as Args;
-  const met = await connectSides(program);
-  const { side, place } = met;
-  const { memory } = program;
-  const wrong: string[] = [];
+async function asker(stage: Stage<Args>): Promise<void> {
+  const { rounds, lengthBytes, stayingCount } = stage.args;
+  const side = await connect(stage, { areaBytes: place(4, 0), cap: { maxSendWr: 16 } });
   for (const [number, round] of rounds.entries()) {
-    const qps = await goingQps(met, round, number);
-    await barrier(program, `ready ${number}`);
-    for (let request = 0; request < round.requestCount; request++)
-      for (const [index, qp] of qps.entries()) {
-        const offset = place(1, index * round.requestCount + request);
-        const remoteOffset = place(0, index * round.requestCount + request);
-        post(qp, requestOf(side, 0, round.opcode, { offset, lengthBytes: round.lengthBytes, remoteOffset }));
+    const { requestCount, opcode, delaysNs } = round;
+    const qps = await goingQps(side, round, number);
+    await stage.meet('ready');
+    for (let request = 0; request < requestCount; request++)
+      for (const [at, qp] of qps.entries()) {
+        const slot = at * requestCount + request;
+        const span = { offset: place(1, slot), remoteOffset: place(0, slot), lengthBytes: round.lengthBytes };
+        postSend(qp, side.request(0, opcode, span));
       }
-    await program.cpu.sleep(round.delaysNs[0] * psPerNs);
-    for (const qp of qps) await destroyQp(qp);
+    await stage.sleepNs(delaysNs[0]!);
+    for (const qp of qps) await side.device.destroyQp(qp);
+    const bytesOf = (slot: number) => patternOf(number * stayingCount + slot, lengthBytes);
     for (let slot = 0; slot < stayingCount; slot++) {
-      const bytes = patternOf(number * stayingCount + slot, lengthBytes);
-      memory.write(side.area.address + place(2, slot), bytes);
-      memory.write(side.area.address + place(3, slot), new Uint8Array(lengthBytes));
-      const there = { offset: place(2, slot), lengthBytes, remoteOffset: place(2, slot) };
-      post(side.qps[0]!, requestOf(side, 2 * slot, IBV_WR_RDMA_WRITE, there));
-      const back = { offset: place(3, slot), lengthBytes, remoteOffset: place(2, slot) };
-      post(side.qps[0]!, requestOf(side, 2 * slot + 1, IBV_WR_RDMA_READ, back));
+      side.fill(bytesOf(slot), place(2, slot));
+      side.fill(new Uint8Array(lengthBytes), place(3, slot));
+      const there = { lengthBytes, remoteOffset: place(2, slot) };
+      side.post(2 * slot, WRITE, { ...there, offset: place(2, slot) });
+      side.post(2 * slot + 1, READ, { ...there, offset: place(3, slot) });
     }
-    const ended = await completionsOf(side, 2 * stayingCount, 500 * psPerMs);
-    wrong.push(...failuresOf(ended).map((what) => `round ${number}: ${what}`));
-    if (ended.length < 2 * stayingCount)
-      wrong.push(
-        `round ${number}: ${ended.length} of ${2 * stayingCount} requests of the QP that stays ended`,
-      );
-    for (let slot = 0; slot < stayingCount && wrong.length === 0; slot++) {
-      const came = memory.read(side.area.address + place(3, slot), lengthBytes);
-      const at = firstDifference(came, patternOf(number * stayingCount + slot, lengthBytes));
-      if (at !== -1) wrong.push(`round ${number}: byte ${at} of what came back is ${came[at]}`);
-    }
-    await barrier(program, `gone ${number}`);
+    await side.expectWell(2 * stayingCount, 500 * psPerMs);
+    for (let slot = 0; slot < stayingCount && stage.wrong.length === 0; slot++)
+      side.expect(`what came back in round ${number}`, place(3, slot), bytesOf(slot));
+    await stage.meet('gone');
   }
-  await leave(side);
-  return { wrong };
 }
 
 /** Answers while its QPs exist; posts no requests itself. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const { rounds } = program.args as unknown as Args;
-  const met = await connectSides(program);
-  for (const [number, round] of rounds.entries()) {
-    const qps = await goingQps(met, round, number);
-    if (round.isUnanswered) for (const qp of qps) await destroyQp(qp);
-    await barrier(program, `ready ${number}`);
-    await program.cpu.sleep(round.delaysNs[1] * psPerNs);
-    if (!round.isUnanswered) for (const qp of qps) await destroyQp(qp);
-    await barrier(program, `gone ${number}`);
+async function answerer(stage: Stage<Args>): Promise<void> {
+  const side = await connect(stage, { areaBytes: place(4, 0), cap: { maxSendWr: 16 } });
+  for (const [number, round] of stage.args.rounds.entries()) {
+    const qps = await goingQps(side, round, number);
+    const destroy = async (): Promise<void> => {
+      for (const qp of qps) await side.device.destroyQp(qp);
+    };
+    if (round.isUnanswered) await destroy();
+    await stage.meet('ready');
+    await stage.sleepNs(round.delaysNs[1]!);
+    if (!round.isUnanswered) await destroy();
+    await stage.meet('gone');
   }
-  await leave(met.side);
-  return { wrong: [] };
 }
 
-export const abandonedQueues: Scene = {
+export const abandonedQueues = scene({
   name: 'abandoned-queues',
   about: 'QPs are destroyed with requests under way, again and again, beside one that stays',
   module: import.meta.url,
-  programs: askerAndAnswerer,
   draw,
-  judge: ({ results }) => wrongOf(results),
-};
+  programs: [asker, answerer],
+});
+export const [program0, program1] = abandonedQueues.run;

@@ -1,27 +1,25 @@
 /**
- * Connections with attributes at the ends of their ranges: ACK time-out codes up to 31 (nearly three hours) and 0 (for ever), all
- * RNR delays, ends whose path MTUs differ, first PSNs at the wrap. What one lost packet costs, what a receive that never comes
- * costs, and which messages two unlike ends can exchange is as the standard says (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
+ * Connections with attributes at the ends of their ranges: ACK time-out codes up to 31 (nearly three hours) and 0 (none), all RNR delays, ends
+ * whose path MTUs differ, first PSNs at the wrap. What one lost packet costs, what a receive that never comes costs, and which messages two
+ * unlike ends can exchange is as the standard says (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
  */
-import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../base/index.ts';
-import { barrier } from '../../experiments/workloads/index.ts';
+import { psPerMs, psPerSecond, psPerUs } from '../../base/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
+import type { Draft, Ended, Played, Stage } from './language/index.ts';
 import {
-  IBV_WC_REM_INV_REQ_ERR,
-  IBV_WC_RNR_RETRY_EXC_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_SEND,
-  type PortAttr,
-  postRecv,
-} from '../../userlib/index.ts';
-import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { askerAndAnswerer, connectWithPeer, type Ended, leave, nowPs, post, requestOf } from './pair.ts';
-import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
+  connect,
+  isSame,
+  mtuOf,
+  oneOf,
+  patternOf,
+  READ,
+  SEND,
+  scene,
+  timeOutPsOf,
+  topic,
+  WRITE,
+} from './language/index.ts';
 
 interface Args {
   readonly about: 'timeOut' | 'rnr' | 'mtu';
@@ -38,196 +36,156 @@ interface Args {
   readonly lostCount: number;
 }
 
-interface Told {
-  readonly postedPs: number;
-  readonly ended: readonly Ended[];
-  readonly isRight: boolean;
-}
-
 /** RNR delays by code, in µs (table 45). */
 const rnrDelaysUs = [
   655_360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920, 2560, 3840, 5120, 7680,
   10_240, 15_360, 20_480, 30_720, 40_960, 61_440, 81_920, 122_880, 163_840, 245_760, 327_680, 491_520,
 ] as const;
-
-const timeOutPs = ({ timeoutCode }: Args): number => 4096 * psPerNs * 2 ** timeoutCode;
 const rnrDelayPs = ({ rnrTimerCode }: Args): number => rnrDelaysUs[rnrTimerCode]! * psPerUs;
-const mtuBytes = (code: number): number => 128 << code;
-/** A request that waits for ever is watched so long. */
+/** A request that waits indefinitely is watched so long. */
 const foreverPs = psPerSecond;
 /** What hardware and program take besides the reported times. */
 const marginPs = 100 * psPerUs;
 
-function draw(random: Random): SceneDraft {
-  const about = (['timeOut', 'rnr', 'mtu'] as const)[random.below(3)]!;
+function draw(random: Random): Draft<Args> {
+  const about = oneOf(random, ['timeOut', 'rnr', 'mtu'] as const);
   const psns = [0, 1, 0xff_fffd, 0xff_fffe, 0xff_ffff, 0x7f_ffff, 0x80_0000];
   const retryCount = 1 + random.below(7);
   const usual: Args = {
     about,
-    opcode: [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND][random.below(3)]!,
+    opcode: oneOf(random, [WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(256),
     timeoutCode: 14,
     retryCount,
     rnrRetryCount: 7,
     rnrTimerCode: 1,
     mtuCodes: [5, 5],
-    firstPsn: random.chance(0.5) ? psns[random.below(psns.length)]! : random.below(1 << 24),
+    firstPsn: random.chance(0.5) ? oneOf(random, psns) : random.below(1 << 24),
     lostCount: 0,
   };
-  switch (about) {
-    case 'timeOut': {
-      const codes = [0, 30, 31, 4 + random.below(28), 4 + random.below(28)];
-      const timeoutCode = codes[random.below(codes.length)]!;
-      const lostCount = timeoutCode === 0 ? 1 : 1 + random.below(Math.min(3, retryCount));
-      const args = { ...usual, timeoutCode, lostCount };
-      const packet = random.chance(0.5) ? 'lost' : 'corrupted';
-      const faults: FaultEntry[] = [{ packet, nth: `2-${1 + lostCount}`, node: random.below(2) }];
-      return drafted(args, faults, 2 + (4 * lostCount * timeOutPs(args)) / psPerSecond);
-    }
-    case 'rnr': {
-      const rnrTimerCode = random.chance(0.2) ? 0 : random.below(32);
-      const args = { ...usual, opcode: IBV_WR_SEND, rnrTimerCode, rnrRetryCount: random.below(7) };
-      return drafted(args, [], 10);
-    }
-    case 'mtu': {
-      const mtuCodes = [1 + random.below(5), 1 + random.below(5)] as const;
-      const edge = mtuBytes(mtuCodes[random.below(2)]!) * (1 + random.below(2));
-      const lengthBytes = Math.max(
-        1,
-        random.chance(0.6) ? edge - 1 + random.below(3) : 1 + random.below(2 * edge),
-      );
-      return drafted({ ...usual, timeoutCode: 8, mtuCodes, lengthBytes });
-    }
+  if (about === 'timeOut') {
+    const timeoutCode = oneOf(random, [0, 30, 31, 4 + random.below(28), 4 + random.below(28)]);
+    const lostCount = timeoutCode === 0 ? 1 : 1 + random.below(Math.min(3, retryCount));
+    const packet = random.chance(0.5) ? 'lost' : 'corrupted';
+    const faults: FaultEntry[] = [{ packet, nth: `2-${1 + lostCount}`, node: random.below(2) }];
+    const sleepsSeconds = 2 + (4 * lostCount * timeOutPsOf(timeoutCode)) / psPerSecond;
+    return drafted({ ...usual, timeoutCode, lostCount }, sleepsSeconds, faults);
   }
+  if (about === 'rnr') {
+    const rnrTimerCode = random.chance(0.2) ? 0 : random.below(32);
+    return drafted({ ...usual, opcode: SEND, rnrTimerCode, rnrRetryCount: random.below(7) }, 10);
+  }
+  const mtuCodes = [1 + random.below(5), 1 + random.below(5)] as const;
+  const edge = mtuOf(oneOf(random, mtuCodes)) * (1 + random.below(2));
+  const lengthBytes = random.chance(0.6) ? edge - 1 + random.below(3) : 1 + random.below(2 * edge);
+  return drafted({ ...usual, timeoutCode: 8, mtuCodes, lengthBytes: Math.max(1, lengthBytes) }, 0);
 }
 
-const drafted = (args: Args, faults: readonly FaultEntry[] = [], sleepsSeconds = 0): SceneDraft => ({
-  args: { ...args } as unknown as JsonValue,
-  hasDrawnHardware: false,
-  faults,
-  climate: 'flawed',
+const drafted = (args: Args, sleepsSeconds: number, faults: readonly FaultEntry[] = []): Draft<Args> => ({
+  ...{ args, faults, climate: 'flawed' },
   ...(sleepsSeconds > 2 ? { sleepsSeconds: Math.ceil(sleepsSeconds) } : {}),
 });
 
-/** One request without faults, except where a receive is to be missing; then the measured one. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { about, opcode, lengthBytes, mtuCodes } = args;
-  const side = await connectWithPeer(program, {
-    areaBytes: 2 * lengthBytes,
-    attributes: { ...args, pathMtu: mtuCodes[0] as PortAttr['activeMtu'] },
-    firstPsn: args.firstPsn,
-  });
-  program.memory.write(side.area.address, patternOf(program.node, 2 * lengthBytes));
-  await barrier(program, 'filled');
-  const request = (id: number) => requestOf(side, id, opcode, { offset: id * lengthBytes, lengthBytes });
-  const ended: Ended[] = [];
-  const patience = { napPs: psPerUs, patiencePs: 100 * psPerMs };
-  if (about === 'timeOut') {
-    post(side.qps[0]!, request(0));
-    ended.push(...(await watchCompletions(side, 1, patience)));
-  }
-  const postedPs = nowPs(program);
-  post(side.qps[0]!, request(1));
-  const waitPs = longestPs(args);
-  ended.push(
-    ...(await watchCompletions(side, 1, { napPs: psPerUs + Math.ceil(waitPs / 200), patiencePs: waitPs })),
-  );
-  await barrier(program, 'over');
-  await program.exchange.take('looked');
-  const came = program.memory.read(side.area.address + lengthBytes, lengthBytes);
-  const isRight = firstDifference(came, patternOf(1, 2 * lengthBytes).subarray(lengthBytes)) === -1;
-  await leave(side);
-  return { postedPs, ended, isRight } as unknown as JsonValue;
+const looked = topic<true>('looked');
+
+interface Told {
+  /** Of the asker. */
+  readonly postedPs: number;
+  readonly ended: readonly Ended[];
+  /** Whether the bytes of the measured request are here. */
+  readonly isRight: boolean;
 }
 
-/** Owns what is requested, and posts receives except where they are to be missing. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { about, lengthBytes, mtuCodes } = args;
-  const side = await connectWithPeer(program, {
-    areaBytes: 2 * lengthBytes,
-    cap: { maxRecvWr: 2 },
-    attributes: { ...args, pathMtu: mtuCodes[1] as PortAttr['activeMtu'] },
-    firstPsn: args.firstPsn,
-    beforeReady: ({ qps, area: { address, region } }) => {
+/** The first posts one request without faults, except where a receive is to be missing; then the measured one. The second owns what is requested. */
+async function player(stage: Stage<Args>): Promise<Told> {
+  const { args, node } = stage;
+  const { about, opcode, lengthBytes, mtuCodes, firstPsn } = args;
+  const isAsker = node === 0;
+  const span = (id: number) => ({ offset: id * lengthBytes, lengthBytes });
+  const side = await connect(stage, {
+    ...{ areaBytes: 2 * lengthBytes, mtuCode: mtuCodes[isAsker ? 0 : 1], firstPsn, attributes: args },
+    cap: isAsker ? {} : { maxRecvWr: 2 },
+    beforeReady: (early) => {
       const from = about === 'timeOut' ? 0 : 1;
-      for (let id = from; id < 2 && about !== 'rnr'; id++) {
-        const sgList = [{ addr: address + id * lengthBytes, length: lengthBytes, lkey: region.lkey }];
-        postRecv(qps[0]!, { wrId: id, sgList, numSge: 1 }, { wr: null, index: 0 });
-      }
+      for (let id = from; id < 2 && about !== 'rnr' && !isAsker; id++) early.receive(id, span(id));
     },
   });
-  program.memory.write(side.area.address, patternOf(program.node, 2 * lengthBytes));
-  await barrier(program, 'filled');
-  await barrier(program, 'over');
+  side.fill(patternOf(node, 2 * lengthBytes));
+  await stage.meet('filled');
+  const ended: Ended[] = [];
+  if (isAsker && about === 'timeOut') {
+    side.post(0, opcode, span(0));
+    ended.push(...(await side.watch(1, { napPs: psPerUs, patiencePs: 100 * psPerMs })));
+  }
+  const postedPs = stage.nowPs;
+  if (isAsker) {
+    side.post(1, opcode, span(1));
+    const waitPs = longestPs(args);
+    ended.push(...(await side.watch(1, { napPs: psPerUs + Math.ceil(waitPs / 200), patiencePs: waitPs })));
+  }
+  await stage.meet('over');
   // What was acknowledged may still be on its way to memory.
-  await program.cpu.sleep(psPerMs);
-  const came = program.memory.read(side.area.address + lengthBytes, lengthBytes);
-  const isRight = firstDifference(came, patternOf(0, 2 * lengthBytes).subarray(lengthBytes)) === -1;
-  await program.exchange.put('looked', true);
-  await leave(side);
-  return { isRight };
+  if (isAsker) await stage.take(looked);
+  else await stage.sleepMs(1);
+  const due = patternOf(1 - node, 2 * lengthBytes).subarray(lengthBytes);
+  const isRight = isSame(side.bytes(lengthBytes, lengthBytes), due);
+  if (!isAsker) await stage.put(looked, true);
+  return { postedPs, ended, isRight };
 }
 
 /** Time by which the request has ended, or is watched. */
 function longestPs(args: Args): number {
-  if (args.about === 'rnr') return 2 * args.rnrRetryCount * rnrDelayPs(args) + 10 * psPerMs;
-  if (args.about === 'timeOut' && args.timeoutCode === 0) return foreverPs;
-  const timeOuts = args.about === 'mtu' ? args.retryCount + 1 : args.lostCount;
-  return 5 * timeOuts * timeOutPs(args) + 10 * psPerMs;
+  const { about, timeoutCode, rnrRetryCount, retryCount, lostCount } = args;
+  if (about === 'rnr') return 2 * rnrRetryCount * rnrDelayPs(args) + 10 * psPerMs;
+  if (about === 'timeOut' && timeoutCode === 0) return foreverPs;
+  return 5 * (about === 'mtu' ? retryCount + 1 : lostCount) * timeOutPsOf(timeoutCode) + 10 * psPerMs;
 }
 
-function judge({ args: given, results }: ScenePlayed): string[] {
-  const args = given as unknown as Args;
+function judge({ args, told: [asked, answered] }: Played<Args, readonly [Told, Told]>): string[] {
   const { about, opcode, lengthBytes, timeoutCode, rnrRetryCount, mtuCodes, lostCount } = args;
-  const [{ postedPs, ended, isRight: hasRead }, { isRight: isWritten }] = results as unknown as [Told, Told];
-  const one = ended[about === 'timeOut' ? 1 : 0];
-  const tookPs = one === undefined ? 0 : one.atPs - postedPs;
+  const [before, one] = about === 'timeOut' ? asked.ended : [undefined, asked.ended[0]];
   const found: string[] = [];
   const within = (leastPs: number, mostPs: number): void => {
+    const tookPs = one === undefined ? 0 : one.atPs - asked.postedPs;
     if (tookPs < leastPs || tookPs > mostPs + mostPs / 20 + marginPs)
       found.push(`the request took ${tookPs} ps, and has to take ${leastPs} to ${mostPs}`);
   };
-  const isStatus = (status: number): void => {
-    if (one?.status !== status)
-      found.push(`the request ended in status ${one?.status}, and not in ${status}`);
+  const isStatus = (status: string): void => {
+    if (one?.status !== status) found.push(`the request ended in ${one?.status}, and not in ${status}`);
   };
-  if (about === 'timeOut' && ended[0]?.status !== IBV_WC_SUCCESS)
-    found.push(`the request before ended in status ${ended[0]?.status}`);
+  if (about === 'timeOut' && before?.status !== 'SUCCESS')
+    found.push(`the request before ended in ${before?.status}`);
   if (about === 'timeOut' && timeoutCode === 0) {
     // Nothing is ever retransmitted, and nothing is missing.
-    if (one !== undefined)
-      found.push(`a request whose packet or answer is lost ended in status ${one.status}`);
+    if (one !== undefined) found.push(`a request whose packet or answer is lost ended in ${one.status}`);
     return found;
   }
   if (about === 'rnr') {
-    isStatus(IBV_WC_RNR_RETRY_EXC_ERR);
+    isStatus('RNR_RETRY_EXC_ERR');
     within(rnrRetryCount * rnrDelayPs(args), 2 * rnrRetryCount * rnrDelayPs(args));
     return found;
   }
   // No time-out is longer than four times what its code says.
-  if (about === 'timeOut') within(lostCount * timeOutPs(args), 4 * lostCount * timeOutPs(args));
+  const timeOutsPs = lostCount * timeOutPsOf(timeoutCode);
+  if (about === 'timeOut') within(timeOutsPs, 4 * timeOutsPs);
   const [ours, theirs] = mtuCodes;
-  if (ours === theirs || lengthBytes <= mtuBytes(Math.min(ours, theirs))) {
-    isStatus(IBV_WC_SUCCESS);
-    const isRight = opcode === IBV_WR_RDMA_READ ? hasRead : isWritten;
-    if (!isRight) found.push('other bytes have come');
-  } else if (opcode === IBV_WR_RDMA_READ) {
-    // Responses of other lengths than expected: which error that is depends on what is looked at first.
-    const { status } = one ?? { status: IBV_WC_SUCCESS };
-    if (status === IBV_WC_SUCCESS || status === IBV_WC_WR_FLUSH_ERR)
-      found.push(`a READ over unlike path MTUs ended in status ${one?.status}`);
-  } else isStatus(IBV_WC_REM_INV_REQ_ERR);
+  if (ours === theirs || lengthBytes <= mtuOf(Math.min(ours, theirs))) {
+    isStatus('SUCCESS');
+    if (!(opcode === READ ? asked : answered).isRight) found.push('other bytes have come');
+  } else if (opcode !== READ) isStatus('REM_INV_REQ_ERR');
+  // Responses of other lengths than expected: which error that is depends on what is looked at first.
+  else if (['SUCCESS', 'WR_FLUSH_ERR'].includes(one?.status ?? 'SUCCESS'))
+    found.push(`a READ over unlike path MTUs ended in ${one?.status}`);
   return found;
 }
 
-export const extremeAttributes: Scene = {
+export const extremeAttributes = scene({
   name: 'extreme-attributes',
   about: 'time-outs of hours or none, all RNR delays, unlike path MTUs, PSNs at the wrap',
   module: import.meta.url,
   cable: 'infiniband',
-  programs: askerAndAnswerer,
   draw,
+  programs: [player, player],
   judge,
-};
+});
+export const [program0] = extremeAttributes.run;
