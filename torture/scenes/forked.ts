@@ -1,207 +1,134 @@
 /**
- * A process forks while its device works in pinned memory: the device stays in the parent's frames, the child has what was there
- * at the fork and nothing that comes later, and no other process sees what the child writes (fork(2); madvise(2), MADV_DONTFORK;
- * Linux 5.12: copy_page_range copies pages that may be pinned).
+ * A process forks while its device works in pinned memory: the device stays in the parent's frames, the child has what was there at the fork and
+ * nothing that comes later, and no other process sees what the child writes (fork(2); madvise(2), MADV_DONTFORK; Linux 5.12: copy_page_range
+ * copies pages that may be pinned).
  *
  *     area of the parent:  source (the peer gets it) | sink (the peer writes it) | quiet
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
-import { barrier, createBuffer, openEndpoint } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { psPerNs } from '../../base/index.ts';
+import { createBuffer, openEndpoint } from '../../experiments/workloads/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE } from '../../userlib/index.ts';
-import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf, type Side } from './pair.ts';
-import { differencesOf, patternOf, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
-
-interface Args {
-  /** Of each third of the area. */
-  readonly partBytes: number;
-  /** Rounds of the peer, some before and some after the fork. */
-  readonly rounds: number;
-  readonly forkNs: number;
-  readonly childNs: number;
-  /** The area is kept from the child. */
-  readonly isDontFork: boolean;
-  /** The child registers memory at a device that it opens itself. */
-  readonly opensDevice: boolean;
-  readonly isKilled: boolean;
-}
+import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import { connect, differencesOf, maybe, patternOf, READ, scene, WRITE } from './language/index.ts';
 
 /** Numbers of patterns. */
-const [atFork, ofParent, ofChild, ofPeer, lastOfPeer, ordinary] = [1, 2, 3, 4, 100, 200];
+const [atFork, ofParent, ofChild, ofPeer, lastOfPeer, ordinary] = [1, 2, 3, 4, 100, 200] as const;
 
-function draw(random: Random): SceneDraft {
-  const args: Args = {
+function draw(random: Random) {
+  const args = {
+    // Of each third of the area.
     partBytes: 1 + random.below(5 * 4096),
+    // Rounds of the peer, some before and some after the fork.
     rounds: random.below(6),
     forkNs: random.below(40_000),
     childNs: random.below(400_000),
+    // The area is kept from the child.
     isDontFork: random.chance(0.2),
+    // The child registers memory at a device that it opens itself.
     opensDevice: random.chance(0.3),
     isKilled: random.chance(0.2),
   };
-  return {
-    args: { ...args },
-    set: random.chance(0.3) ? { 'host.memory.framePlacement': 'scattered' } : {},
-    hasDrawnHardware: random.chance(0.4),
-  };
+  const set = maybe(random, 0.3, () => ({ 'host.memory.framePlacement': 'scattered' }));
+  return { args, set, hasDrawnHardware: random.chance(0.4) } satisfies Draft<unknown>;
 }
 
-/** Of three parts of an area. */
-const offsetOf = ({ partBytes }: Args, part: number): number => part * partBytes;
+type Args = ArgsOf<typeof draw>;
 
-/** Forks, and goes on with its device. */
-export async function parent(program: ProgramContext): Promise<JsonValue> {
-  const { memory, cpu } = program;
-  const args = program.args as unknown as Args;
-  const { partBytes } = args;
-  const side = await connectWithPeer(program, { areaBytes: 3 * partBytes });
-  const { area } = side;
-  memory.write(area.address, patternOf(atFork, 3 * partBytes));
+/** Forks, and continues with its device. */
+async function parent(stage: Stage<Args>): Promise<void> {
+  const { memory, cpu, args } = stage;
+  const { partBytes, isDontFork, forkNs, isKilled } = args;
+  const areaBytes = 3 * partBytes;
+  const side = await connect(stage, { areaBytes });
+  const { address } = side.area;
+  const before = patternOf(atFork, areaBytes);
+  side.fill(before);
   const plain = memory.map(2 * partBytes);
   memory.write(plain, patternOf(ordinary, partBytes));
-  if (args.isDontFork) memory.advise(area.address, Math.ceil((3 * partBytes) / 4096) * 4096, 'dontFork');
-  await barrier(program, 'filled');
-  await cpu.sleep(args.forkNs * psPerNs);
-  const inChild: string[] = [];
-  const forked = program.fork(`child of ${program.node}`, (context) =>
-    childOf(context, args, { area: area.address, plain }, inChild),
+  if (isDontFork) memory.advise(address, Math.ceil(areaBytes / 4096) * 4096, 'dontFork');
+  await stage.meet('filled');
+  await stage.sleepNs(forkNs);
+  const child = stage.context.fork(`child of ${stage.node}`, (context) =>
+    live(context, args, { area: address, plain }, stage.wrong),
   );
-  if (forked === 'ENOMEM') return { wrong: ['fork: ENOMEM'] };
+  if (child === 'ENOMEM') return stage.accuse('fork: ENOMEM');
   await cpu.settle();
-  memory.write(area.address, patternOf(ofParent, partBytes));
+  side.fill(patternOf(ofParent, partBytes));
   memory.write(plain, patternOf(ofParent, 2 * partBytes));
-  const wrong: string[] = [];
-  const transfer = { offset: 0, lengthBytes: partBytes };
-  post(side.qps[0]!, requestOf(side, 0, IBV_WR_RDMA_WRITE, transfer));
+  side.post(0, WRITE, { lengthBytes: partBytes });
   // The ACK does not wait for the last bytes to be in memory; a READ after them does.
-  post(side.qps[0]!, requestOf(side, 1, IBV_WR_RDMA_READ, { offset: 0, lengthBytes: 1 }));
-  wrong.push(...failuresOf(await completionsOf(side, 2)));
-  await barrier(program, 'forked');
-  await barrier(program, 'written');
-  if (args.isKilled) forked.kill('no longer wanted');
-  while (!forked.isEnded) await cpu.sleep(10 * psPerUs);
-  const seen = (part: number): Uint8Array => memory.read(area.address + offsetOf(args, part), partBytes);
-  const before = patternOf(atFork, 3 * partBytes);
-  wrong.push(
-    ...differencesOf('source of the parent', seen(0), patternOf(ofParent, partBytes)),
-    ...differencesOf('sink of the parent', seen(1), patternOf(lastOfPeer, partBytes)),
-    ...differencesOf('quiet part of the parent', seen(2), before.subarray(2 * partBytes)),
-    ...differencesOf(
-      'unpinned memory of the parent',
-      memory.read(plain, 2 * partBytes),
-      patternOf(ofParent, 2 * partBytes),
-    ),
-    ...inChild,
-  );
-  await leave(side);
-  return { wrong };
+  side.post(1, READ, { lengthBytes: 1 });
+  await side.expectWell(2);
+  await stage.meet('forked');
+  await stage.meet('written');
+  if (isKilled) child.kill('no longer wanted');
+  while (!child.isEnded) await stage.sleepUs(10);
+  side.expect('source of the parent', 0, patternOf(ofParent, partBytes));
+  side.expect('sink of the parent', partBytes, patternOf(lastOfPeer, partBytes));
+  side.expect('quiet part of the parent', 2 * partBytes, before.subarray(2 * partBytes));
+  stage.expectAt('unpinned memory of the parent', plain, patternOf(ofParent, 2 * partBytes));
 }
 
-async function childOf(
+/** The child. */
+async function live(
   program: ProgramContext,
-  args: Args,
+  { partBytes, childNs, isDontFork, opensDevice }: Args,
   at: { readonly area: number; readonly plain: number },
   wrong: string[],
 ): Promise<void> {
   const { memory, cpu } = program;
-  const { partBytes } = args;
-  await cpu.sleep(args.childNs * psPerNs);
-  const before = patternOf(atFork, 3 * partBytes);
-  const lookAndWrite = (what: string, address: number, expected: Uint8Array, number: number): void => {
-    const isZero = expected.length === 0;
-    const lengthBytes = isZero ? partBytes : expected.length;
-    const wanted = isZero ? new Uint8Array(lengthBytes) : expected;
-    wrong.push(...differencesOf(`${what} of the child`, memory.read(address, lengthBytes), wanted));
-    memory.write(address, patternOf(number, lengthBytes));
-    wrong.push(
-      ...differencesOf(
-        `${what} that the child wrote`,
-        memory.read(address, lengthBytes),
-        patternOf(number, lengthBytes),
-      ),
-    );
+  await cpu.sleep(childNs * psPerNs);
+  const lookAndWrite = (what: string, address: number, due: Uint8Array): void => {
+    wrong.push(...differencesOf(`${what} of the child`, memory.read(address, due.length), due));
+    const own = patternOf(ofChild, due.length);
+    memory.write(address, own);
+    wrong.push(...differencesOf(`${what} that the child wrote`, memory.read(address, due.length), own));
   };
-  lookAndWrite('unpinned memory', at.plain, patternOf(ordinary, partBytes), ofChild);
-  lookAndWrite('untouched memory', at.plain + partBytes, new Uint8Array(0), ofChild);
-  if (args.isDontFork) {
-    if (isReadable(program, at.area)) wrong.push('the child has memory that was advised MADV_DONTFORK');
-  } else {
-    lookAndWrite('source', at.area, before.subarray(0, partBytes), ofChild);
-    lookAndWrite('quiet part', at.area + offsetOf(args, 2), before.subarray(2 * partBytes), ofChild);
+  const before = patternOf(atFork, 3 * partBytes);
+  lookAndWrite('unpinned memory', at.plain, patternOf(ordinary, partBytes));
+  lookAndWrite('untouched memory', at.plain + partBytes, new Uint8Array(partBytes));
+  if (!isDontFork) {
+    lookAndWrite('source', at.area, before.subarray(0, partBytes));
+    lookAndWrite('quiet part', at.area + 2 * partBytes, before.subarray(2 * partBytes));
     // The peer was writing there at the fork: anything may have been copied.
-    memory.write(at.area + offsetOf(args, 1), patternOf(ofChild, partBytes));
-  }
-  if (args.opensDevice) {
-    const endpoint = await openEndpoint(program);
-    await createBuffer(endpoint, partBytes);
-  }
-  await cpu.sleep(args.childNs * psPerNs);
-}
-
-function isReadable({ memory }: ProgramContext, address: number): boolean {
-  return memory.process.space.isMapped(address, 1);
+    memory.write(at.area + partBytes, patternOf(ofChild, partBytes));
+  } else if (memory.process.space.isMapped(at.area, 1))
+    wrong.push('the child has memory that was advised MADV_DONTFORK');
+  if (opensDevice) await createBuffer(await openEndpoint(program), partBytes);
+  await cpu.sleep(childNs * psPerNs);
 }
 
 /** Writes to the sink and reads from the quiet part, all the time. */
-export async function peer(program: ProgramContext): Promise<JsonValue> {
-  const { memory } = program;
-  const args = program.args as unknown as Args;
-  const { partBytes, rounds } = args;
-  const side = await connectWithPeer(program, { areaBytes: 3 * partBytes });
-  await barrier(program, 'filled');
-  const wrong: string[] = [];
-  for (let round = 0; round < rounds; round++) wrong.push(...(await exchange(side, args, ofPeer + round)));
-  await barrier(program, 'forked');
-  wrong.push(
-    ...differencesOf(
-      'what the parent wrote after the fork',
-      memory.read(side.area.address, partBytes),
-      patternOf(ofParent, partBytes),
-    ),
-  );
-  post(side.qps[0]!, requestOf(side, 0, IBV_WR_RDMA_READ, { offset: 0, lengthBytes: partBytes }));
-  wrong.push(...failuresOf(await completionsOf(side, 1)));
-  wrong.push(
-    ...differencesOf(
-      'what was read of the parent after the fork',
-      memory.read(side.area.address, partBytes),
-      patternOf(ofParent, partBytes),
-    ),
-    ...(await exchange(side, args, lastOfPeer)),
-  );
-  await barrier(program, 'written');
-  await leave(side);
-  return { wrong };
+async function peer(stage: Stage<Args>): Promise<void> {
+  const { partBytes, rounds } = stage.args;
+  const side = await connect(stage, { areaBytes: 3 * partBytes });
+  await stage.meet('filled');
+  for (let round = 0; round < rounds; round++) await writeAndRead(side, partBytes, ofPeer + round);
+  await stage.meet('forked');
+  const due = patternOf(ofParent, partBytes);
+  side.expect('what the parent wrote after the fork', 0, due);
+  side.post(0, READ, { lengthBytes: partBytes });
+  await side.expectWell(1);
+  side.expect('what was read of the parent after the fork', 0, due);
+  await writeAndRead(side, partBytes, lastOfPeer);
+  await stage.meet('written');
 }
 
-async function exchange(side: Side, args: Args, number: number): Promise<string[]> {
-  const { memory } = side.endpoint.program;
-  const { partBytes } = args;
-  const at = (part: number) => ({ offset: offsetOf(args, part), lengthBytes: partBytes });
-  memory.write(side.area.address + offsetOf(args, 1), patternOf(number, partBytes));
-  post(side.qps[0]!, requestOf(side, 1, IBV_WR_RDMA_WRITE, at(1)));
-  post(side.qps[0]!, requestOf(side, 2, IBV_WR_RDMA_READ, at(2)));
-  const failures = failuresOf(await completionsOf(side, 2));
-  return [
-    ...failures,
-    ...differencesOf(
-      'quiet part as read',
-      memory.read(side.area.address + offsetOf(args, 2), partBytes),
-      patternOf(atFork, 3 * partBytes).subarray(2 * partBytes),
-    ),
-  ];
+async function writeAndRead(side: Side, partBytes: number, number: number): Promise<void> {
+  side.fill(patternOf(number, partBytes), partBytes);
+  side.post(1, WRITE, { offset: partBytes, lengthBytes: partBytes });
+  side.post(2, READ, { offset: 2 * partBytes, lengthBytes: partBytes });
+  await side.expectWell(2);
+  const before = patternOf(atFork, 3 * partBytes);
+  side.expect('quiet part as read', 2 * partBytes, before.subarray(2 * partBytes));
 }
 
-export const forked: Scene = {
+export const forked = scene({
   name: 'forked',
   about: 'a process forks while its device works in pinned memory, and both write',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'parent' },
-    { node: 1, exportName: 'peer' },
-  ],
   draw,
-  judge: ({ results }) => wrongOf(results),
-};
+  programs: [parent, peer],
+});
+export const [program0, program1] = forked.run;
