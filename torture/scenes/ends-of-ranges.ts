@@ -79,10 +79,9 @@ async function player(stage: Stage<object>): Promise<void> {
   ] as const) {
     const what = `a QP of ${JSON.stringify(change)}`;
     const asked: ibv.QpCap = { ...usualCap, ...change };
-    const granted = { ...asked };
-    const init = { sendCq: side.cq, recvCq: side.cq, qpType: ibv.IBV_QPT_RC, cap: granted, sqSigAll: 0 };
+    const init = { sendCq: side.cq, recvCq: side.cq, qpType: ibv.IBV_QPT_RC, cap: { ...asked }, sqSigAll: 0 };
     const qp = await madeOrRefused(stage, what, isDue, ibv.createQp(pd, init));
-    if (isDue) await fill(side, what, qp, { asked, granted });
+    if (isDue) await fill(side, what, qp, { asked, granted: init.cap });
   }
   await stage.meet('over');
 }

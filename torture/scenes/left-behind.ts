@@ -1,207 +1,138 @@
 /**
- * A process ends, or is killed, with everything open and in mid-traffic, while its parent goes on talking to another peer: its
- * requests end, its partner's time out, nothing of it stays, and no other process notices (exit_group(2); ib_uverbs_close).
+ * A process ends, or is killed, with everything open and in mid-traffic, while its parent keeps talking to another peer: its requests end, its
+ * partner's time out, nothing of it stays, and no other process notices (exit_group(2); ib_uverbs_close).
  *
  *     keeper ── forks ─► leaver ⇄ stayer      one host ⇄ the other
  *     keeper ─────────────────── ⇄ friend
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
-import { createBuffer } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
-import {
-  createCq,
-  createSrq,
-  IBV_WC_RETRY_EXC_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  postRecv,
-} from '../../userlib/index.ts';
-import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf } from './pair.ts';
-import { differencesOf, patternOf, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import { postRecv } from '../../userlib/index.ts';
+import type { ArgsOf, Draft } from './language/index.ts';
+import { connect, maybe, on, patternOf, READ, Stage, scene, topic, WRITE } from './language/index.ts';
 
-interface Args {
-  readonly isKilled: boolean;
-  /** From when both are connected until the end, or the killing. */
-  readonly lifeNs: number;
-  readonly qpCount: number;
-  readonly requests: number;
-  readonly lengthBytes: number;
-  /** Of the keeper and its friend. */
-  readonly rounds: number;
-}
-
-function draw(random: Random): SceneDraft {
-  const args: Args = {
+function draw(random: Random) {
+  const args = {
     isKilled: random.chance(0.6),
+    // From when both are connected until the end, or the killing.
     lifeNs: random.below(200_000),
     qpCount: 1 + random.below(3),
     requests: 1 + random.below(8),
     lengthBytes: 64 << random.below(10),
+    // Of the keeper and its friend.
     rounds: 4 + random.below(12),
   };
-  return {
-    args: { ...args },
-    set: random.chance(0.3) ? { 'pcie.iommu.isEnabled': true } : {},
-    hasDrawnHardware: random.chance(0.4),
-    climate: 'flawed',
-  };
+  const set = maybe(random, 0.3, () => ({ 'pcie.iommu.isEnabled': true }));
+  return { args, set, hasDrawnHardware: random.chance(0.4), climate: 'flawed' } satisfies Draft<unknown>;
 }
 
-/** The same program; its values for the other host have names of their own. */
-const labelled = (program: ProgramContext, label: string): ProgramContext => ({
-  ...program,
-  exchange: {
-    put: (name, value) => program.exchange.put(`${label}.${name}`, value),
-    take: (name) => program.exchange.take(`${label}.${name}`),
-    poll: (name) => program.exchange.poll(`${label}.${name}`),
-    latencyPs: program.exchange.latencyPs,
-  },
-});
+type Args = ArgsOf<typeof draw>;
 
 /** Short time-outs: a partner that is gone is noticed after some milliseconds. */
 const attributes = { timeoutCode: 8, retryCount: 2 };
+const connected = topic<true>('connected');
+const gone = topic<true>('gone');
+const missed = topic<true>('missed');
+const over = topic<true>('over');
 
 /** Uses every kind of object, and ends with them open. */
-async function leaver(context: ProgramContext, { qpCount, requests, lengthBytes, lifeNs, isKilled }: Args) {
-  const program = labelled(context, 'leaving');
-  const side = await connectWithPeer(program, {
-    areaBytes: requests * lengthBytes,
-    qpCount,
-    hasChannel: true,
-    attributes,
-  });
-  const { endpoint, qps } = side;
-  await createCq(endpoint.context, 8, null, side.cq.channel);
-  await createSrq(endpoint.pd, { attr: { maxWr: 8, maxSge: 1 } });
-  await createBuffer(endpoint, 3 * lengthBytes);
-  for (const [at, qp] of qps.entries())
+async function leave(
+  stage: Stage<unknown>,
+  { qpCount, requests, lengthBytes, lifeNs, isKilled }: Args,
+): Promise<void> {
+  const areaBytes = requests * lengthBytes;
+  const side = await connect(stage, { areaBytes, qpCount, hasChannel: true, attributes, label: 'leaving ' });
+  await side.device.cq(8, side.cq.channel);
+  await side.device.srq({ maxWr: 8, maxSge: 1 });
+  await side.device.buffer(3 * lengthBytes);
+  for (const [qp, one] of side.qps.entries())
     for (let id = 0; id < requests; id++) {
-      const opcode = (at + id) % 2 === 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-      post(qp, requestOf(side, id, opcode, { offset: id * lengthBytes, lengthBytes }));
-      postRecv(qp, { wrId: id, sgList: [], numSge: 0 });
+      side.post(id, (qp + id) % 2 === 0 ? WRITE : READ, { qp, offset: id * lengthBytes, lengthBytes });
+      postRecv(one, { wrId: id, sgList: [], numSge: 0 });
     }
   // One that is to be killed ends by that alone.
-  await program.cpu.sleep(isKilled ? 1000 * 1000 * psPerUs : lifeNs * psPerNs);
+  await stage.cpu.sleep(isKilled ? 1000 * 1000 * psPerUs : lifeNs * psPerNs);
 }
 
-/** Forks the leaver, waits for its end, and goes on with its friend. */
-export async function keeper(program: ProgramContext): Promise<JsonValue> {
-  const { memory, cpu } = program;
-  const args = program.args as unknown as Args;
+/** Forks the leaver, waits for its end, and continues with its friend. */
+async function keeper(stage: Stage<Args>): Promise<void> {
+  const { memory, args } = stage;
   const { lengthBytes, lifeNs, isKilled, rounds } = args;
-  const side = await connectWithPeer(labelled(program, 'staying'), { areaBytes: 2 * lengthBytes });
-  const child = program.fork('leaver', (context) => leaver(context, args));
-  if (child === 'ENOMEM') return { wrong: ['fork: ENOMEM'] };
-  await cpu.settle();
-  await program.exchange.take('connected');
-  const wrong: string[] = [];
-  const victims: { readonly address: number; readonly number: number }[] = [];
+  const side = await connect(stage, { areaBytes: 2 * lengthBytes, label: 'staying ' });
+  const child = stage.context.fork('leaver', (context) => leave(new Stage(context), args));
+  if (child === 'ENOMEM') return stage.accuse('fork: ENOMEM');
+  await stage.cpu.settle();
+  await stage.take(connected);
+  const victims: { readonly address: number; readonly bytes: Uint8Array }[] = [];
   const victimBytes = 16 * 4096;
   for (let round = 0; round < rounds; round++) {
     if (round === 1) {
-      await cpu.sleep(lifeNs * psPerNs);
+      await stage.sleepNs(lifeNs);
       if (isKilled) child.kill('in mid-traffic');
     }
-    memory.write(side.area.address, patternOf(round, lengthBytes));
-    for (const [id, opcode] of [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ].entries())
-      post(
-        side.qps[0]!,
-        requestOf(side, id, opcode, { offset: id * lengthBytes, lengthBytes, remoteOffset: 0 }),
-      );
-    const ended = await completionsOf(side, 2);
-    wrong.push(...failuresOf(ended));
-    if (ended.length < 2) wrong.push(`round ${round}: ${ended.length} of 2 requests ended`);
-    wrong.push(
-      ...differencesOf(
-        `what came back in round ${round}`,
-        memory.read(side.area.address + lengthBytes, lengthBytes),
-        patternOf(round, lengthBytes),
-      ),
-    );
+    side.fill(patternOf(round, lengthBytes));
+    side.post(0, WRITE, { lengthBytes });
+    side.post(1, READ, { offset: lengthBytes, remoteOffset: 0, lengthBytes });
+    await side.expectWell(2);
+    side.expect(`what came back in round ${round}`, lengthBytes, patternOf(round, lengthBytes));
     if (!child.isEnded) continue;
     // Its frames must be free again.
-    const address = memory.map(victimBytes);
-    wrong.push(
-      ...differencesOf('new memory', memory.read(address, victimBytes), new Uint8Array(victimBytes)),
-    );
-    memory.write(address, patternOf(round, victimBytes));
-    victims.push({ address, number: round });
+    const victim = { address: memory.map(victimBytes), bytes: patternOf(round, victimBytes) };
+    stage.expectAt('new memory', victim.address, new Uint8Array(victimBytes));
+    memory.write(victim.address, victim.bytes);
+    victims.push(victim);
   }
   for (let waited = 0; !child.isEnded || child.memory.space.mappedBytes > 0; waited++) {
-    if (waited === 10_000)
-      return { wrong: [...wrong, 'the process that left is still there after a second'] };
-    await cpu.sleep(100 * psPerUs);
+    if (waited === 10_000) return stage.accuse('the process that left is still there after a second');
+    await stage.sleepUs(100);
   }
-  await program.exchange.put('gone', true);
-  await program.exchange.take('missed');
-  for (const { address, number } of victims)
-    wrong.push(
-      ...differencesOf(
-        `memory of round ${number}`,
-        memory.read(address, victimBytes),
-        patternOf(number, victimBytes),
-      ),
-    );
-  await program.exchange.put('over', true);
-  await leave(side);
-  return { wrong };
+  await stage.put(gone, true);
+  await stage.take(missed);
+  for (const [at, { address, bytes }] of victims.entries())
+    stage.expectAt(`new memory ${at}`, address, bytes);
+  await stage.put(over, true);
 }
 
 /** Answers the keeper. */
-export async function friend(program: ProgramContext): Promise<JsonValue> {
-  const { lengthBytes } = program.args as unknown as Args;
-  const side = await connectWithPeer(labelled(program, 'staying'), { areaBytes: 2 * lengthBytes });
-  await program.exchange.take('over');
-  await leave(side);
-  return { wrong: [] };
+async function friend(stage: Stage<Args>): Promise<void> {
+  await connect(stage, { areaBytes: 2 * stage.args.lengthBytes, label: 'staying ' });
+  await stage.take(over);
 }
 
 /** Talks to the process that leaves until no answer comes. */
-export async function stayer(program: ProgramContext): Promise<JsonValue> {
-  const { qpCount, requests, lengthBytes } = program.args as unknown as Args;
-  const side = await connectWithPeer(labelled(program, 'leaving'), {
+async function stayer(stage: Stage<Args>): Promise<void> {
+  const { qpCount, requests, lengthBytes } = stage.args;
+  const side = await connect(stage, {
     areaBytes: requests * lengthBytes,
     qpCount,
     attributes,
+    label: 'leaving ',
   });
-  await program.exchange.put('connected', true);
-  const statuses: number[] = [];
-  const qp = side.qps[0]!;
+  await stage.put(connected, true);
+  const statuses: string[] = [];
   const talk = async (): Promise<void> => {
-    for (let id = 0; id < 2; id++)
-      post(qp, requestOf(side, id, IBV_WR_RDMA_WRITE, { offset: 0, lengthBytes }));
-    statuses.push(...(await completionsOf(side, 2)).map(({ status }) => status));
+    for (let id = 0; id < 2; id++) side.post(id, WRITE, { lengthBytes });
+    statuses.push(...(await side.completions(2)).map(({ status }) => status));
   };
-  for (let round = 0; round < 2000 && (statuses.at(-1) ?? 0) === IBV_WC_SUCCESS; round++) {
+  const isWell = (): boolean => statuses.every((status) => status === 'SUCCESS');
+  for (let round = 0; round < 2000 && isWell(); round++) {
     await talk();
-    await program.cpu.sleep(50 * psPerUs);
+    await stage.sleepUs(50);
   }
-  await program.exchange.take('gone');
-  if (statuses.at(-1) === IBV_WC_SUCCESS) await talk();
-  await program.exchange.put('missed', true);
-  const broken = statuses.findIndex((status) => status !== IBV_WC_SUCCESS);
-  const wrong = broken < 0 ? ['requests to a process that is gone go on to succeed'] : [];
-  if (broken >= 0 && statuses[broken] !== IBV_WC_RETRY_EXC_ERR)
-    wrong.push(`the first request that failed ended in ${statuses[broken]}`);
-  if (broken >= 0 && statuses.slice(broken + 1).some((status) => status !== IBV_WC_WR_FLUSH_ERR))
-    wrong.push(`statuses ${statuses.slice(broken).join()}`);
-  await leave(side);
-  return { wrong };
+  await stage.take(gone);
+  if (isWell()) await talk();
+  await stage.put(missed, true);
+  const broken = statuses.slice(statuses.findIndex((status) => status !== 'SUCCESS'));
+  if (isWell()) stage.accuse('requests to a process that is gone continue to succeed');
+  else if (broken.some((status, at) => status !== (at === 0 ? 'RETRY_EXC_ERR' : 'WR_FLUSH_ERR')))
+    stage.accuse(`statuses ${broken}`);
 }
 
-export const leftBehind: Scene = {
+export const leftBehind = scene({
   name: 'left-behind',
   about: 'a process ends or is killed with everything open and in mid-traffic while others go on',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'keeper' },
-    { node: 1, exportName: 'friend' },
-    { node: 1, exportName: 'stayer' },
-  ],
   draw,
-  judge: ({ results }) => wrongOf(results),
-};
+  programs: [keeper, friend, on(1, stayer)],
+});
+export const [program0, program1, program2] = leftBehind.run;

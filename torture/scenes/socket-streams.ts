@@ -1,64 +1,42 @@
 /**
- * The traditional path: connections of sockets over the NIC, by either version of IP, on cables that lose and damage frames. Each
- * carries streams of its own in both directions, in calls of all lengths, half closed by either side first; what arrives is what was
- * sent, once and in order, and then the end (RFC 9293, 3.10.4). A port without a listener refuses (3.10.7.1).
+ * The traditional path: connections of sockets over the NIC, by either version of IP, on cables that lose and damage frames. Each carries
+ * streams of its own in both directions, in calls of all lengths, half closed by either side first; what arrives is what was sent, once and in
+ * order, and then the end (RFC 9293, 3.10.4). A port without a listener refuses (3.10.7.1).
  */
-import { psPerUs } from '../../base/index.ts';
-import {
-  acceptFrom,
-  barrier,
-  connectTo,
-  listenAt,
-  type SocketStream,
-  socketsOf,
-} from '../../experiments/workloads/index.ts';
-import { addressOf, type JsonValue, type ProgramContext } from '../../machine/index.ts';
+import * as sockets from '../../experiments/workloads/index.ts';
+import { addressOf } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { askerAndAnswerer } from './pair.ts';
-import { differencesOf, patternOf, type Wrong, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
-
-/** One direction of a connection. */
-interface Stream {
-  /** Bytes of each call of send(2). */
-  readonly writes: readonly number[];
-  /** Bytes that each call of recv(2) asks for. */
-  readonly readBytes: number;
-  readonly restUs: number;
-}
-
-interface Args {
-  /** From the asker, and from the answerer, which may answer before it has read all. */
-  readonly connections: readonly (readonly [Stream, Stream])[];
-  readonly readsFirst: boolean;
-  /** Messages that each connection begins with: the next is sent when the one before has come back. */
-  readonly echoes: readonly number[];
-}
+import type { ArgsOf, Draft, Stage } from './language/index.ts';
+import { oneOf, patternOf, scene, sumOf, times } from './language/index.ts';
 
 const port = 7000;
 const closedPort = 7999;
 
-function draw(random: Random): SceneDraft {
-  const mtu = [576, 1500, 1500, 9000][random.below(4)]!;
+function draw(random: Random) {
+  const mtu = oneOf(random, [576, 1500, 1500, 9000]);
   const perMillion = (): number => (random.chance(0.5) ? 0 : Math.round(100 * 300 ** random.unit()));
-  const stream = (): Stream => {
-    const most = [3, 200, 3000, 60_000][random.below(4)]!;
+  const stream = () => {
+    const most = oneOf(random, [3, 200, 3000, 60_000]);
     return {
-      writes: Array.from({ length: random.below(8) }, () => 1 + random.below(most)),
+      // Bytes of each call of send(2).
+      writes: times(random.below(8), () => 1 + random.below(most)),
+      // Bytes that each call of recv(2) asks for.
       readBytes: random.chance(0.5) ? 131_072 : 1 + random.below(2 * most),
       restUs: random.chance(0.7) ? 0 : random.below(300),
     };
   };
-  const args: Args = {
-    connections: Array.from({ length: 1 + random.below(4) }, () => [stream(), stream()] as const),
+  const args = {
+    // From the asker, and from the answerer, which may answer before it has read all.
+    connections: times(1 + random.below(4), () => [stream(), stream()] as const),
     readsFirst: random.chance(0.5),
-    echoes: Array.from({ length: random.below(5) }, () => 1 + random.below(random.chance(0.5) ? 10 : 3000)),
+    // Messages that each connection begins with: the next is sent when the one before has come back.
+    echoes: times(random.below(5), () => 1 + random.below(random.chance(0.5) ? 10 : 3000)),
   };
   const set = {
     'machine.adapter': 'nic',
     'ethernet.mtuBytes': mtu,
     'net.driver.mtu': mtu,
-    'ethernet.gigabitsPerSecond': [1, 10, 40][random.below(3)]!,
+    'ethernet.gigabitsPerSecond': oneOf(random, [1, 10, 40]),
     'ethernet.lossPerMillion': perMillion(),
     'ethernet.corruptionPerMillion': perMillion(),
     'ethernet.receiveFifoFrames': 4 + random.below(60),
@@ -75,31 +53,31 @@ function draw(random: Random): SceneDraft {
     // Few: what adds up over a connection is soon too much, and so many losses in a row are none of chance.
     'net.stack.dataRetries': 5,
   };
-  return { args: args as unknown as JsonValue, set, hasDrawnHardware: false, climate: 'lossy' };
+  return { args, set, climate: 'lossy' } satisfies Draft<unknown>;
 }
 
+type Args = ArgsOf<typeof draw>;
+type Stream = Args['connections'][number][number];
+
 const bytesOf = (connection: number, direction: number, { writes }: Stream): Uint8Array =>
-  patternOf(
-    2 * connection + direction,
-    writes.reduce((sum, bytes) => sum + bytes, 0),
-  );
+  patternOf(2 * connection + direction, sumOf(writes));
 
 async function write(
-  program: ProgramContext,
-  to: SocketStream,
+  stage: Stage<Args>,
+  to: sockets.SocketStream,
   bytes: Uint8Array,
-  { writes, restUs }: Stream,
+  plan: Stream,
 ): Promise<void> {
   let at = 0;
-  for (const length of writes) {
+  for (const length of plan.writes) {
     await to.write(bytes.subarray(at, at + length));
     at += length;
-    if (restUs > 0) await program.cpu.sleep(restUs * psPerUs);
+    if (plan.restUs > 0) await stage.sleepUs(plan.restUs);
   }
   await to.end();
 }
 
-async function readToEnd(from: SocketStream, { readBytes }: Stream): Promise<Uint8Array> {
+async function readToEnd(from: sockets.SocketStream, { readBytes }: Stream): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   for (;;) {
     const piece = await from.read(readBytes);
@@ -109,57 +87,51 @@ async function readToEnd(from: SocketStream, { readBytes }: Stream): Promise<Uin
 }
 
 /** Connects, and sends before it reads. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { connections, echoes } = program.args as unknown as Args;
-  const wrong: string[] = [];
-  const vlan = program.configuration.net.stack.vlanId;
-  await barrier(program, 'listening');
+async function asker(stage: Stage<Args>): Promise<void> {
+  const { connections, echoes } = stage.args;
+  const there = addressOf(1, stage.context.configuration.net.stack.vlanId);
+  await stage.meet('listening');
   for (const [number, [own, other]] of connections.entries()) {
-    const stream = await connectTo(program, addressOf(1, vlan), port);
+    const stream = await sockets.connectTo(stage.context, there, port);
     for (const length of echoes) {
       await stream.write(patternOf(length, length));
-      wrong.push(...differencesOf(`an echo`, await stream.readAll(length), patternOf(length, length)));
+      stage.expectBytes('an echo', await stream.readAll(length), patternOf(length, length));
     }
-    await write(program, stream, bytesOf(number, 0, own), own);
-    const came = await readToEnd(stream, other);
-    wrong.push(...differencesOf(`connection ${number}`, came, bytesOf(number, 1, other)));
+    await write(stage, stream, bytesOf(number, 0, own), own);
+    stage.expectBytes(`connection ${number}`, await readToEnd(stream, other), bytesOf(number, 1, other));
     await stream.close();
   }
-  const refused = await connectTo(program, addressOf(1, vlan), closedPort).catch(String);
-  if (typeof refused !== 'string' || !refused.includes('ECONNREFUSED'))
-    wrong.push(`a port without a listener: ${typeof refused === 'string' ? refused : 'connected'}`);
-  return { wrong };
+  const refused = await sockets.connectTo(stage.context, there, closedPort).catch(String);
+  const what = typeof refused === 'string' ? refused : 'connected';
+  if (!what.includes('ECONNREFUSED')) stage.accuse(`a port without a listener: ${what}`);
 }
 
 /** Listens; answers before or after it has read. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const { connections, readsFirst, echoes } = program.args as unknown as Args;
-  const wrong: string[] = [];
-  const listening = await listenAt(program, port);
-  await barrier(program, 'listening');
+async function answerer(stage: Stage<Args>): Promise<void> {
+  const { connections, readsFirst, echoes } = stage.args;
+  const listening = await sockets.listenAt(stage.context, port);
+  await stage.meet('listening');
   for (const [number, [other, own]] of connections.entries()) {
-    const stream = await acceptFrom(program, listening);
+    const stream = await sockets.acceptFrom(stage.context, listening);
     for (const length of echoes) await stream.write(await stream.readAll(length));
     const bytes = bytesOf(number, 1, own);
     // Before it reads it sends no more than buffers hold: the asker does not read yet.
     const isEarly = !readsFirst && bytes.length < 16_384;
-    if (isEarly) await write(program, stream, bytes, own);
-    const came = await readToEnd(stream, other);
-    wrong.push(...differencesOf(`connection ${number}`, came, bytesOf(number, 0, other)));
-    if (!isEarly) await write(program, stream, bytes, own);
+    if (isEarly) await write(stage, stream, bytes, own);
+    stage.expectBytes(`connection ${number}`, await readToEnd(stream, other), bytesOf(number, 0, other));
+    if (!isEarly) await write(stage, stream, bytes, own);
     await stream.close();
   }
-  await socketsOf(program).close(program.cpu, listening);
-  return { wrong };
+  await sockets.socketsOf(stage.context).close(stage.cpu, listening);
 }
 
-export const socketStreams: Scene = {
+export const socketStreams = scene({
   name: 'socket-streams',
   about:
     'connections of sockets over the NIC carry streams of all lengths, on cables that lose and damage frames',
   module: import.meta.url,
   cable: 'ethernet',
-  programs: askerAndAnswerer,
   draw,
-  judge: ({ results }: ScenePlayed) => wrongOf(results as unknown as readonly Wrong[]),
-};
+  programs: [asker, answerer],
+});
+export const [program0, program1] = socketStreams.run;

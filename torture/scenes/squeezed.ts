@@ -1,193 +1,201 @@
 /**
- * More memory is wanted than there is, while devices work in pinned memory: pages go to swap and come back with their bytes,
- * pinned ones stay where they are, and what a device or a program wrote into pages that had been swapped before is not
- * lost when they are swapped again (mlock(2); pin_user_pages; swap).
+ * More memory is wanted than there is, while devices work in pinned memory: pages go to swap and come back with their bytes, pinned ones stay
+ * where they are, and what a device or a program wrote into pages that had been swapped before is not lost when they are swapped again
+ * (mlock(2); pin_user_pages; swap).
  *
  *     fill all ─► change some, have the peer write some, read some ─► over and over ─► every byte
  */
-import { psPerUs } from '../../base/index.ts';
-import { allAccess, barrier } from '../../experiments/workloads/index.ts';
+import { allAccess } from '../../experiments/workloads/index.ts';
 import type { Process } from '../../host/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import { Random } from '../../sim/index.ts';
-import { deregMr, IBV_WR_RDMA_WRITE, regMr } from '../../userlib/index.ts';
-import { completionsOf, connectWithPeer, failuresOf, leave, type PeerSide, post, requestOf } from './pair.ts';
-import { differencesOf, patternOf, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import type { IbvMr } from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Played, Reach, Stage } from './language/index.ts';
+import { connect, oneOf, patternOf, scene, times, topic, WRITE } from './language/index.ts';
 
 const kinds = ['write', 'write', 'read', 'peer', 'peer', 'peerKept', 'fork'] as const;
-
-interface Round {
-  readonly kind: (typeof kinds)[number];
-  /** Chunk that is written to, read, or registered for the peer. */
-  readonly chunk: number;
-  /** Chunks that are looked at afterwards, which pushes others out. */
-  readonly looks: number;
-}
-
-interface Args {
-  readonly seed: number;
-  readonly chunks: number;
-  readonly chunkPages: number;
-  readonly rounds: readonly Round[];
-}
-
 const pageBytes = 4096;
 const sizeMib = 64;
 const reservedMib = 48;
 /** Frames that the driver gives to its device, at least. */
 const donatedPages = 2185;
 
-function draw(random: Random): SceneDraft {
+function draw(random: Random) {
   const chunkPages = 16 + random.below(48);
   const framesMax = (sizeMib - reservedMib) * 256 - donatedPages;
   const chunks = Math.ceil((framesMax + random.below(500)) / chunkPages);
-  const args: Args = {
+  const args = {
     seed: random.below(1 << 30),
     chunks,
     chunkPages,
-    rounds: Array.from({ length: 3 + random.below(5) }, () => ({
-      kind: kinds[random.below(kinds.length)]!,
+    rounds: times(3 + random.below(5), () => ({
+      kind: oneOf(random, kinds),
+      // It is written to, read, or registered for the peer.
       chunk: random.below(chunks),
+      // Chunks that are looked at afterwards, which pushes others out.
       looks: random.chance(0.6) ? 0 : random.below(Math.ceil(chunks / 4)),
     })),
   };
-  return {
-    args: args as never,
-    set: {
-      'host.memory.sizeMib': sizeMib,
-      'host.memory.reservedKib': reservedMib * 1024,
-      'host.swap.sizeMib': 64,
-      'host.swap.readLatencyNs': 2000,
-      'host.swap.writeLatencyNs': random.chance(0.5) ? 1000 : 60_000,
-      'host.swap.megabytesPerSecond': 4000,
-      'host.memory.framePlacement': random.chance(0.3) ? 'scattered' : 'contiguous',
-    },
-    // Others may need more frames for the device than there are.
-    hasDrawnHardware: false,
+  const set = {
+    'host.memory.sizeMib': sizeMib,
+    'host.memory.reservedKib': reservedMib * 1024,
+    'host.swap.sizeMib': 64,
+    'host.swap.readLatencyNs': 2000,
+    'host.swap.writeLatencyNs': random.chance(0.5) ? 1000 : 60_000,
+    'host.swap.megabytesPerSecond': 4000,
+    'host.memory.framePlacement': random.chance(0.3) ? 'scattered' : 'contiguous',
   };
+  // Other hardware may need more frames for the device than there are.
+  return { args, set } satisfies Draft<unknown>;
 }
 
+type Args = ArgsOf<typeof draw>;
+
 /** A page says which it is and how often it was written; its bytes are cheap to make and to compare. */
-function fill(bytes: Uint8Array, page: number, version: number): Uint8Array {
+function pageOf(bytes: Uint8Array, page: number, version: number): Uint8Array {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
   words.fill(Math.imul(page + 1, 0x9e37_79b1) ^ version);
   return bytes;
 }
 
-const peerPattern = (round: number): number => 7000 + round;
+/** What chunks hold: versions of pages, and rounds in which the peer wrote a whole chunk last; -1 when the program did. */
+interface Contents {
+  readonly versions: Uint32Array;
+  readonly byPeer: Int32Array;
+}
 
-/** Has more memory than there is. */
-export async function hoarder(program: ProgramContext): Promise<JsonValue> {
-  const { memory, exchange } = program;
-  const { seed, chunks, chunkPages, rounds } = program.args as unknown as Args;
-  const random = new Random(seed, 'hoarder');
-  const side = await connectWithPeer(program, { areaBytes: 8 });
-  const chunkBytes = chunkPages * pageBytes;
-  const base = memory.map(chunks * chunkBytes);
-  const versions = new Uint32Array(chunks * chunkPages);
-  /** Rounds in which the peer wrote a whole chunk last; -1 when the program did. */
-  const byPeer = new Int32Array(chunks).fill(-1);
-  const wrong: string[] = [];
-  const buffer = new Uint8Array(pageBytes);
-  const write = async (chunk: number): Promise<void> => {
-    byPeer[chunk] = -1;
-    for (let page = chunk * chunkPages; page < (chunk + 1) * chunkPages; page++) {
-      versions[page]!++;
-      await memory.store(base + page * pageBytes, fill(buffer, page, versions[page]!));
+/** Pages and their contents. */
+class Hoard {
+  readonly chunkBytes: number;
+  readonly #stage: Stage<Args>;
+  readonly #base: number;
+  readonly #now: Contents;
+
+  constructor(stage: Stage<Args>) {
+    const { chunks, chunkPages } = stage.args;
+    this.#stage = stage;
+    this.chunkBytes = chunkPages * pageBytes;
+    this.#base = stage.memory.map(chunks * this.chunkBytes);
+    this.#now = { versions: new Uint32Array(chunks * chunkPages), byPeer: new Int32Array(chunks).fill(-1) };
+  }
+
+  copyContents(): Contents {
+    return { versions: this.#now.versions.slice(), byPeer: this.#now.byPeer.slice() };
+  }
+
+  addressOf(chunk: number): number {
+    return this.#base + chunk * this.chunkBytes;
+  }
+
+  async write(chunk: number): Promise<void> {
+    const bytes = new Uint8Array(pageBytes);
+    this.#now.byPeer[chunk] = -1;
+    for (const page of this.#pagesOf(chunk)) {
+      const version = ++this.#now.versions[page]!;
+      await this.#stage.memory.store(this.#base + page * pageBytes, pageOf(bytes, page, version));
     }
-  };
-  const lookAs = async (
-    here: ProgramContext['memory'],
-    then: { readonly versions: Uint32Array; readonly byPeer: Int32Array },
+  }
+
+  takenByPeer(chunk: number, round: number): void {
+    this.#now.byPeer[chunk] = round;
+  }
+
+  /** Accuses of what a chunk does not hold. */
+  async look(
     chunk: number,
     when: string,
-  ): Promise<void> => {
+    memory: ProgramContext['memory'] = this.#stage.memory,
+    { versions, byPeer }: Contents = this.#now,
+  ): Promise<void> {
     const [seen, own] = [new Uint8Array(pageBytes), new Uint8Array(pageBytes)];
-    const writer = then.byPeer[chunk]!;
-    const whole = writer < 0 ? undefined : patternOf(peerPattern(writer), chunkBytes);
-    for (let page = chunk * chunkPages; page < (chunk + 1) * chunkPages; page++) {
-      await here.load(base + page * pageBytes, seen);
-      const at = (page - chunk * chunkPages) * pageBytes;
-      const expected = whole?.subarray(at, at + pageBytes) ?? fill(own, page, then.versions[page]!);
-      wrong.push(...differencesOf(`page ${page} ${when}`, seen, expected));
+    const writer = byPeer[chunk]!;
+    const whole = writer < 0 ? undefined : peerBytes(writer, this.chunkBytes);
+    for (const [at, page] of this.#pagesOf(chunk).entries()) {
+      await memory.load(this.#base + page * pageBytes, seen);
+      const due = whole?.subarray(at * pageBytes, (at + 1) * pageBytes) ?? pageOf(own, page, versions[page]!);
+      this.#stage.expectBytes(`page ${page} ${when}`, seen, due);
     }
-  };
-  const look = (chunk: number, when: string): Promise<void> =>
-    lookAs(memory, { versions, byPeer }, chunk, when);
+  }
+
+  #pagesOf(chunk: number): number[] {
+    const { chunkPages } = this.#stage.args;
+    return times(chunkPages, (at) => chunk * chunkPages + at);
+  }
+}
+
+const peerBytes = (round: number, lengthBytes: number): Uint8Array => patternOf(7000 + round, lengthBytes);
+
+/** Where the peer is to write; a round of -1 ends its work. */
+const orders = topic<Reach & { readonly round: number }>('written');
+const done = topic<boolean>('written');
+
+/** Has more memory than there is. @returns pages that were swapped out */
+async function hoarder(stage: Stage<Args>): Promise<number> {
+  const { seed, chunks, rounds } = stage.args;
+  const random = new Random(seed, 'hoarder');
+  const { device } = await connect(stage, { areaBytes: 8 });
+  const hoard = new Hoard(stage);
   const children: Process[] = [];
-  /** A child that looks at some of what was there when it began, while the parent goes on. */
+  /** A child that looks at some of what was there when it began, while the parent continues. */
   const fork = (number: number, chunk: number): void => {
     if (children.length > 0 && !children.at(-1)!.isEnded) return;
-    const then = { versions: versions.slice(), byPeer: byPeer.slice() };
-    const child = program.fork(`child ${number}`, async (context) => {
+    const then = hoard.copyContents();
+    const child = stage.context.fork(`child ${number}`, async ({ memory }) => {
       for (let at = 0; at < 8; at++)
-        await lookAs(context.memory, then, (chunk + at * 5) % chunks, `in the child of round ${number}`);
+        await hoard.look((chunk + at * 5) % chunks, `in the child of round ${number}`, memory, then);
     });
     if (child !== 'ENOMEM') children.push(child);
   };
-  for (let chunk = 0; chunk < chunks; chunk++) await write(chunk);
-  const keptRegions: Awaited<ReturnType<typeof regMr>>[] = [];
+  for (let chunk = 0; chunk < chunks; chunk++) await hoard.write(chunk);
+  const kept: IbvMr[] = [];
   for (const [number, { kind, chunk, looks }] of rounds.entries()) {
-    if (wrong.length > 0) break;
-    if (kind === 'write') await write(chunk);
+    if (stage.wrong.length > 0) break;
+    if (kind === 'write') await hoard.write(chunk);
     else if (kind === 'fork') fork(number, chunk);
-    else if (kind === 'read') await look(chunk, `in round ${number}`);
+    else if (kind === 'read') await hoard.look(chunk, `in round ${number}`);
     else {
-      const mr = await regMr(side.endpoint.pd, base + chunk * chunkBytes, chunkBytes, allAccess);
-      await exchange.put('written', { address: base + chunk * chunkBytes, rkey: mr.rkey, round: number });
-      byPeer[chunk] = number;
+      const address = hoard.addressOf(chunk);
+      const mr = await device.region(address, hoard.chunkBytes, allAccess);
+      await stage.put(orders, { address, rkey: mr.rkey, round: number });
+      hoard.takenByPeer(chunk, number);
       // While the peer writes, others are pushed out.
-      await look((chunk + 1 + random.below(chunks - 1)) % chunks, `beside round ${number}`);
-      await exchange.take('written');
-      if (kind === 'peer' || keptRegions.length > 3) await deregMr(mr);
-      else keptRegions.push(mr);
+      await hoard.look((chunk + 1 + random.below(chunks - 1)) % chunks, `beside round ${number}`);
+      await stage.take(done);
+      if (kind === 'peer' || kept.length > 3) await device.deregister(mr);
+      else kept.push(mr);
     }
-    for (let at = 0; at < looks; at++) await look(random.below(chunks), `after round ${number}`);
+    for (let at = 0; at < looks; at++) await hoard.look(random.below(chunks), `after round ${number}`);
   }
-  await exchange.put('written', { address: 0, rkey: 0, round: -1 });
-  for (let chunk = 0; chunk < chunks && wrong.length === 0; chunk++) await look(chunk, 'at the end');
-  for (const child of children) while (!child.isEnded) await program.cpu.sleep(100 * psPerUs);
-  await barrier(program, 'over');
-  for (const mr of keptRegions) await deregMr(mr);
-  await leave(side);
-  return { wrong, swapped: program.host.mm.counts.swappedOutPages };
+  await stage.put(orders, { address: 0, rkey: 0, round: -1 });
+  for (let chunk = 0; chunk < chunks && stage.wrong.length === 0; chunk++)
+    await hoard.look(chunk, 'at the end');
+  for (const child of children) while (!child.isEnded) await stage.sleepUs(100);
+  await stage.meet('over');
+  return stage.context.host.mm.counts.swappedOutPages;
 }
 
-/** Writes to the places of its plan. */
-export async function peer(program: ProgramContext): Promise<JsonValue> {
-  const { memory, exchange } = program;
-  const { chunkPages } = program.args as unknown as Args;
-  const chunkBytes = chunkPages * pageBytes;
-  const side = await connectWithPeer(program, { areaBytes: chunkBytes });
-  const wrong: string[] = [];
-  for (;;) {
-    const order = (await exchange.take('written')) as unknown as PeerSide & { round: number };
-    if (order.round < 0) break;
-    memory.write(side.area.address, patternOf(peerPattern(order.round), chunkBytes));
-    const to = { ...side, peer: order };
-    post(side.qps[0]!, requestOf(to, 0, IBV_WR_RDMA_WRITE, { offset: 0, lengthBytes: chunkBytes }));
-    wrong.push(...failuresOf(await completionsOf(side, 1)));
-    await exchange.put('written', true);
+/** Writes to the places of its orders. */
+async function peer(stage: Stage<Args>): Promise<void> {
+  const lengthBytes = stage.args.chunkPages * pageBytes;
+  const side = await connect(stage, { areaBytes: lengthBytes });
+  for (let order = await stage.take(orders); order.round >= 0; order = await stage.take(orders)) {
+    side.fill(peerBytes(order.round, lengthBytes));
+    side.with({ peer: order }).post(0, WRITE, { lengthBytes });
+    await side.expectWell(1);
+    await stage.put(done, true);
   }
-  await barrier(program, 'over');
-  await leave(side);
-  return { wrong, swapped: 1 };
+  await stage.meet('over');
 }
 
-export const squeezed: Scene = {
+export const squeezed = scene({
   name: 'squeezed',
   about: 'a program has more memory than there is, parts of which its peer writes',
   module: import.meta.url,
   // Rings for long frames would take nearly all of the memory.
   cable: 'infiniband',
-  programs: [
-    { node: 0, exportName: 'hoarder' },
-    { node: 1, exportName: 'peer' },
-  ],
   draw,
-  judge({ results }) {
-    const [{ swapped }] = results as unknown as [{ swapped: number }];
-    return swapped > 0 ? wrongOf(results) : [...wrongOf(results), 'nothing was swapped'];
-  },
-};
+  programs: [hoarder, peer],
+  judge: ({ told: [swapped] }: Played<Args, readonly [number, unknown]>) =>
+    swapped > 0 ? [] : ['nothing was swapped'],
+});
+export const [program0, program1] = squeezed.run;
