@@ -8,137 +8,102 @@
  * Each page of the first kind carries its number and a version, so that a reader can tell how old it is.
  */
 import { psPerNs } from '../../base/index.ts';
-import { allAccess, barrier } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess } from '../../experiments/workloads/index.ts';
 import { Random } from '../../sim/index.ts';
-import {
-  deregMr,
-  IBV_ACCESS_ON_DEMAND,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  regMr,
-} from '../../userlib/index.ts';
-import {
-  completionsOf,
-  connectWithPeer,
-  failuresOf,
-  leave,
-  nowPs,
-  type PeerSide,
-  post,
-  requestOf,
-} from './pair.ts';
-import { differencesOf, patternOf, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Played, Reach, Stage } from './language/index.ts';
+import { connect, filled, oneOf, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const kinds = ['discard', 'discard', 'discard', 'remap', 'protect', 'fork', 'write', 'populate'] as const;
-
-interface Change {
-  readonly kind: (typeof kinds)[number];
-  readonly page: number;
-  readonly pages: number;
-  readonly isSink: boolean;
-  readonly pauseNs: number;
-}
-
-interface Args {
-  readonly seed: number;
-  readonly toldPages: number;
-  readonly sinkPages: number;
-  readonly changes: readonly Change[];
-  /** Requests of the peer under way at a time. */
-  readonly window: number;
-  readonly requestPagesMax: number;
-  /** Between rounds of the peer. */
-  readonly restNs: number;
-  /** Frames that are given back go to others at once; else they stay free. */
-  readonly hasVictims: boolean;
-}
-
 const pageBytes = 4096;
-
 /** Requests that find a page absent come again after 10 µs. */
-const shortRnr = { rnrTimerCode: 1 };
+const attributes = { rnrTimerCode: 1 };
 
+const oneLine = { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 };
 const slow = [
   {},
   { 'dma.tagCount': 1 },
-  { 'dma.tagCount': 2, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'dma.tagCount': 2, ...oneLine },
   { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
-  { 'pcie.rootComplex.readLatencyPs': 5_000_000, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'pcie.rootComplex.readLatencyPs': 5_000_000, ...oneLine },
   { 'pcie.rootComplex.readLatencyPs': 5_000_000, 'pcie.rootComplex.outstandingReadCount': 1 },
   { 'pcie.rootComplex.readLatencyPs': 10_000_000 },
-  { 'pcie.rootComplex.readLatencyPs': 10_000_000, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'pcie.rootComplex.readLatencyPs': 10_000_000, ...oneLine },
 ];
 
-function draw(random: Random): SceneDraft {
+function draw(random: Random) {
   const toldPages = 1 + random.below(30);
   const sinkPages = 1 + random.below(12);
-  const args: Args = {
+  const args = {
     seed: random.below(1 << 30),
     toldPages,
     sinkPages,
-    changes: Array.from({ length: 3 + random.below(25) }, (): Change => {
+    changes: times(3 + random.below(25), () => {
       const isSink = random.chance(0.25);
       const page = random.below(isSink ? sinkPages : toldPages);
       const left = (isSink ? sinkPages : toldPages) - page;
       return {
-        kind: kinds[random.below(kinds.length)]!,
+        kind: oneOf(random, kinds),
         page,
         pages: random.chance(0.5) ? left : 1 + random.below(left),
         isSink,
         pauseNs: random.below(random.chance(0.5) ? 3000 : 100_000),
       };
     }),
+    // Requests of the peer under way at a time, and its rest between rounds.
     window: 1 + random.below(8),
     requestPagesMax: 1 + random.below(8),
     restNs: random.chance(0.5) ? 0 : random.below(20_000),
+    // Frames that are given back go to others at once; else they stay free.
     hasVictims: random.chance(0.5),
   };
-  return {
-    args: args as never,
-    set: {
-      ...slow[random.below(slow.length)],
-      'host.memory.framePlacement': random.chance(0.5) ? 'scattered' : 'contiguous',
-    },
-    hasDrawnHardware: random.chance(0.3),
+  const set = {
+    ...oneOf(random, slow),
+    'host.memory.framePlacement': random.chance(0.5) ? 'scattered' : 'contiguous',
   };
+  return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
 }
+
+type Args = ArgsOf<typeof draw>;
 
 /** A version of a told page: its reader finds both numbers in every pair of bytes. */
 function toldPage(page: number, version: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(pageBytes).fill(1 + page);
+  const bytes = filled(pageBytes, 1 + page);
   for (let at = 0; at < pageBytes; at += 2) bytes[at] = version;
   return bytes;
 }
 
-/** When the owner had written a version, by page: [page, version, atPs]. */
-type Told = readonly [number, number, number];
+/** When the owner had written a version, by page. */
+type Told = readonly [page: number, version: number, atPs: number];
+/** What a READ found of a page; version 0 is memory that was just mapped. */
+type Found = readonly [page: number, least: number, greatest: number, postedPs: number, endedPs: number];
+
+const regionTopic = topic<Reach>('region');
+const lastBytes = (sinkPages: number) => patternOf(4242, sinkPages * pageBytes);
 
 /** Owns the region, and changes its memory. */
-export async function owner(program: ProgramContext): Promise<JsonValue> {
-  const { memory, cpu } = program;
-  const { toldPages, sinkPages, changes, hasVictims } = program.args as unknown as Args;
-  const side = await connectWithPeer(program, { areaBytes: 8, attributes: shortRnr });
+async function owner(stage: Stage<Args>): Promise<Told[]> {
+  const { memory, cpu, context } = stage;
+  const { toldPages, sinkPages, changes, hasVictims } = stage.args;
+  const { device } = await connect(stage, { areaBytes: 8, attributes });
   const lengthBytes = (toldPages + sinkPages) * pageBytes;
   const address = memory.map(lengthBytes);
   const versions = new Uint8Array(toldPages);
   const told: Told[] = [];
   const tell = async (first: number, count: number): Promise<void> => {
     for (let page = first; page < first + count; page++) {
-      versions[page]!++;
-      await memory.store(address + page * pageBytes, toldPage(page, versions[page]!));
+      const version = ++versions[page]!;
+      await memory.store(address + page * pageBytes, toldPage(page, version));
       await cpu.settle();
-      told.push([page, versions[page]!, nowPs(program)]);
+      told.push([page, version, stage.nowPs]);
     }
   };
   await tell(0, toldPages);
-  const mr = await regMr(side.endpoint.pd, address, lengthBytes, allAccess | IBV_ACCESS_ON_DEMAND);
-  await program.exchange.put('region', { address, rkey: mr.rkey });
-  const victims: { readonly address: number; readonly pages: number; readonly number: number }[] = [];
-  const wrong: string[] = [];
+  const { rkey } = await device.region(address, lengthBytes, allAccess | IBV_ACCESS_ON_DEMAND);
+  await stage.put(regionTopic, { address, rkey });
+  const victims: { readonly address: number; readonly bytes: Uint8Array }[] = [];
   for (const [number, { kind, page, pages, isSink, pauseNs }] of changes.entries()) {
-    await cpu.sleep(pauseNs * psPerNs);
+    await stage.sleepNs(pauseNs);
     const from = address + (isSink ? toldPages + page : page) * pageBytes;
     const bytes = pages * pageBytes;
     if (kind === 'discard') memory.advise(from, bytes, 'dontNeed');
@@ -148,149 +113,107 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
       memory.protect(from, bytes, 'read');
       memory.protect(from, bytes, 'readWrite');
     }
-    if (kind === 'fork')
-      program.fork(`child ${number}`, async (context) => context.cpu.sleep(pauseNs * psPerNs));
+    if (kind === 'fork') context.fork(`child ${number}`, async (child) => child.cpu.sleep(pauseNs * psPerNs));
     if (hasVictims && (kind === 'discard' || kind === 'remap')) {
       // The frames get another owner at once.
-      const victim = { address: memory.map(bytes), pages, number };
-      memory.write(victim.address, patternOf(number, bytes));
+      const victim = { address: memory.map(bytes), bytes: patternOf(number, bytes) };
+      memory.write(victim.address, victim.bytes);
       victims.push(victim);
     }
     await cpu.settle();
     if (!isSink) await tell(page, pages);
     // A child needs a core, and there are four.
-    if (kind === 'fork') await cpu.sleep(4 * pauseNs * psPerNs + 300_000 * psPerNs);
+    if (kind === 'fork') await stage.sleepNs(4 * pauseNs + 300_000);
   }
-  await barrier(program, 'changed');
-  await barrier(program, 'written');
-  wrong.push(
-    ...differencesOf(
-      'what the peer wrote last',
-      memory.read(address + toldPages * pageBytes, sinkPages * pageBytes),
-      patternOf(lastPattern, sinkPages * pageBytes),
-    ),
-  );
-  for (const victim of victims)
-    wrong.push(
-      ...differencesOf(
-        `memory mapped after change ${victim.number}`,
-        memory.read(victim.address, victim.pages * pageBytes),
-        patternOf(victim.number, victim.pages * pageBytes),
-      ),
-    );
-  await deregMr(mr);
-  await leave(side);
-  return { wrong, told: told as unknown as JsonValue };
+  await stage.meet('changed');
+  await stage.meet('written');
+  stage.expectAt('what the peer wrote last', address + toldPages * pageBytes, lastBytes(sinkPages));
+  for (const [at, victim] of victims.entries())
+    stage.expectAt(`memory ${at} that was mapped after a change`, victim.address, victim.bytes);
+  return told;
 }
 
-const lastPattern = 4242;
-
-/** What a READ found of a page: [page, least version, greatest version, posted, ended]; 0 is memory that was just mapped. */
-type Found = readonly [number, number, number, number, number];
-
 /** Reads told pages and writes sink pages until the owner has done. */
-export async function peer(program: ProgramContext): Promise<JsonValue> {
-  const { memory, cpu, exchange } = program;
-  const args = program.args as unknown as Args;
-  const { seed, toldPages, sinkPages, changes, window, requestPagesMax, restNs } = args;
+async function peer(stage: Stage<Args>): Promise<Found[]> {
+  const { seed, toldPages, sinkPages, changes, window, requestPagesMax, restNs } = stage.args;
   const random = new Random(seed, 'peer');
   const slotBytes = requestPagesMax * pageBytes;
   const areaBytes = Math.max(window * slotBytes, sinkPages * pageBytes);
-  const side = await connectWithPeer(program, { areaBytes, cap: { maxSendWr: 16 }, attributes: shortRnr });
-  const region = (await exchange.take('region')) as unknown as PeerSide;
-  const there = { ...side, peer: region };
-  const wrong: string[] = [];
+  const side = await connect(stage, { areaBytes, cap: { maxSendWr: 16 }, attributes });
+  const there = side.with({ peer: await stage.take(regionTopic) });
   const found: Found[] = [];
-  const roundCount = 3 * changes.length;
-  for (let round = 0; round < roundCount; round++) {
+  for (let round = 0; round < 3 * changes.length && stage.wrong.length === 0; round++) {
     const reads: { readonly page: number; readonly pages: number; readonly slot: number }[] = [];
-    const postedPs = nowPs(program);
+    const postedPs = stage.nowPs;
     for (let slot = 0; slot < window; slot++) {
       const isWrite = random.chance(0.3);
       const most = isWrite ? sinkPages : toldPages;
       const page = random.below(most);
       const pages = Math.min(most - page, 1 + random.below(requestPagesMax));
       const remoteOffset = (isWrite ? toldPages + page : page) * pageBytes;
-      const opcode = isWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-      const lengthBytes = pages * pageBytes;
-      post(
-        side.qps[0]!,
-        requestOf(there, slot, opcode, { offset: slot * slotBytes, lengthBytes, remoteOffset }),
-      );
+      const span = { offset: slot * slotBytes, lengthBytes: pages * pageBytes, remoteOffset };
+      there.post(slot, isWrite ? WRITE : READ, span);
       if (!isWrite) reads.push({ page, pages, slot });
     }
-    wrong.push(...failuresOf(await completionsOf(side, window)));
-    if (wrong.length > 0) break;
-    const endedPs = nowPs(program);
-    for (const { page, pages, slot } of reads) {
-      const bytes = memory.read(side.area.address + slot * slotBytes, pages * pageBytes);
-      for (let at = 0; at < pages; at++)
-        found.push([page + at, ...versionsIn(bytes, at, page + at, wrong), postedPs, endedPs]);
-    }
-    if (restNs > 0) await cpu.sleep(random.below(restNs) * psPerNs);
+    await side.expectWell(window);
+    if (stage.wrong.length > 0) break;
+    const endedPs = stage.nowPs;
+    for (const { page, pages, slot } of reads)
+      for (let at = 0; at < pages; at++) {
+        const bytes = side.bytes(slot * slotBytes + at * pageBytes, pageBytes);
+        found.push([page + at, ...versionsIn(stage, bytes, page + at), postedPs, endedPs]);
+      }
+    if (restNs > 0) await stage.sleepNs(random.below(restNs));
   }
-  await barrier(program, 'changed');
-  memory.write(side.area.address, patternOf(lastPattern, sinkPages * pageBytes));
-  post(
-    side.qps[0]!,
-    requestOf(there, 0, IBV_WR_RDMA_WRITE, {
-      offset: 0,
-      lengthBytes: sinkPages * pageBytes,
-      remoteOffset: toldPages * pageBytes,
-    }),
-  );
+  await stage.meet('changed');
+  side.fill(lastBytes(sinkPages));
+  const sink = { offset: 0, remoteOffset: toldPages * pageBytes };
+  there.post(0, WRITE, { ...sink, lengthBytes: sinkPages * pageBytes });
   // The ACK does not wait for the last bytes to be in memory; a READ after them does.
-  const last = { offset: 0, lengthBytes: 1, remoteOffset: toldPages * pageBytes };
-  post(side.qps[0]!, requestOf(there, 1, IBV_WR_RDMA_READ, last));
-  wrong.push(...failuresOf(await completionsOf(side, 2)));
-  await barrier(program, 'written');
-  await leave(side);
-  return { wrong, found: found as unknown as JsonValue };
+  there.post(1, READ, { ...sink, lengthBytes: 1 });
+  await side.expectWell(2);
+  await stage.meet('written');
+  return found;
 }
 
 /** The least and the greatest version in a page that was read. */
-function versionsIn(bytes: Uint8Array, at: number, page: number, wrong: string[]): [number, number] {
-  let [least, greatest] = [255, 0];
-  let isStrange = false;
-  for (let byte = at * pageBytes; byte < (at + 1) * pageBytes; byte += 2) {
-    const version = bytes[byte]!;
-    if (version < least) least = version;
-    if (version > greatest) greatest = version;
-    const number = bytes[byte + 1]!;
-    if (number !== 0 && number !== page + 1) isStrange = true;
-  }
-  if (isStrange) wrong.push(`page ${page} was read with bytes of another page`);
-  return [least, greatest];
+function versionsIn(stage: Stage<Args>, bytes: Uint8Array, page: number): [number, number] {
+  const versions = bytes.filter((_, at) => at % 2 === 0);
+  if (bytes.some((number, at) => at % 2 === 1 && number !== 0 && number !== page + 1))
+    stage.accuse(`page ${page} was read with bytes of another page`);
+  return [
+    versions.reduce((least, one) => Math.min(least, one)),
+    versions.reduce((most, one) => Math.max(most, one)),
+  ];
 }
 
-export const pagesOnDemand: Scene = {
+function judge({
+  args: { changes },
+  told: [told, found],
+}: Played<Args, readonly [Told[], Found[]]>): string[] {
+  // Without any change that takes a page away, none may look new.
+  const isTaken = changes.some(({ kind, isSink }) => !isSink && (kind === 'discard' || kind === 'remap'));
+  const wrong = found.flatMap(([page, least, greatest, postedPs, endedPs]) => {
+    const ofPage = told.filter((one) => one[0] === page);
+    const before = ofPage.findLast(([, , atPs]) => atPs <= postedPs)![1];
+    const next = ofPage.find(([, , atPs]) => atPs > endedPs)?.[1] ?? 255;
+    // Since it was posted the page may have been taken and written again, and may be being written now.
+    const isChanging = ofPage.some(([, , atPs]) => atPs > postedPs);
+    const isOld = least < before && !(least === 0 && isTaken && isChanging);
+    if (!isOld && greatest <= next) return [];
+    const when = `read from ${postedPs} to ${endedPs} ps`;
+    return [`page ${page}, ${when}, has versions ${least} to ${greatest}: ${before} to ${next} were there`];
+  });
+  return wrong.slice(0, 5);
+}
+
+export const pagesOnDemand = scene({
   name: 'pages-on-demand',
   about:
     'pages of a region on demand are discarded, mapped anew and protected while the peer reads and writes',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'owner' },
-    { node: 1, exportName: 'peer' },
-  ],
   draw,
-  judge({ args, results }) {
-    const { changes } = args as unknown as Args;
-    const [{ told }, { found }] = results as unknown as [{ told: Told[] }, { found: Found[] }];
-    // Without any change that takes a page away, none may look new.
-    const isTaken = changes.some(({ kind, isSink }) => !isSink && (kind === 'discard' || kind === 'remap'));
-    const wrong = wrongOf(results);
-    for (const [page, least, greatest, postedPs, endedPs] of found) {
-      const ofPage = told.filter((one) => one[0] === page);
-      const before = ofPage.findLast(([, , atPs]) => atPs <= postedPs)![1];
-      const next = ofPage.find(([, , atPs]) => atPs > endedPs)?.[1] ?? 255;
-      // Since it was posted the page may have been taken and written again, and may be being written now.
-      const isChanging = ofPage.some(([, , atPs]) => atPs > postedPs);
-      const isOld = least < before && !(least === 0 && isTaken && isChanging);
-      if (isOld || greatest > next)
-        wrong.push(
-          `page ${page}, read from ${postedPs} to ${endedPs} ps, has versions ${least} to ${greatest}: ${before} to ${next} were there`,
-        );
-    }
-    return wrong.slice(0, 5);
-  },
-};
+  programs: [owner, peer],
+  judge,
+});
+export const [program0, program1] = pagesOnDemand.run;

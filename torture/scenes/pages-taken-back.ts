@@ -1,74 +1,58 @@
 /**
- * The kernel changes under the IOMMU what a device may do with pages of a region: takes one from it, makes one read-only, gives
- * one back. What the device has cached of the page does not matter: from the call's return on it keeps to the tables.
+ * The kernel changes under the IOMMU what a device may do with pages of a region: takes one from it, makes one read-only, gives one back. What
+ * the device has cached of the page does not matter: from the call's return on it keeps to the tables.
  *
  *     asker: WRITE to every page ─► owner: unmap, or read-only, or map again ─► asker: WRITE again ─► owner: which bytes are new?
  */
 import { psPerUs } from '../../base/index.ts';
-import { barrier } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE } from '../../userlib/index.ts';
-import { completionsOf, connectWithPeer, failuresOf, leave, post, requestOf, type Side } from './pair.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import { connect, filled, maybe, oneOf, READ, scene, times, WRITE } from './language/index.ts';
 
 /** What the device may do with a page. */
-type Rights = 'write' | 'read' | 'none';
-
-interface Args {
-  readonly pageCount: number;
-  /** Each round changes the rights of some pages, and the asker writes to all of them. */
-  readonly rounds: readonly (readonly (readonly [page: number, rights: Rights])[])[];
-  readonly lengthBytes: number;
-}
+const rightsOfPages = ['write', 'read', 'none'] as const;
+type Rights = (typeof rightsOfPages)[number];
 
 const pageBytes = 4096;
-const settlingPs = 200 * psPerUs;
 
-function draw(random: Random): SceneDraft {
+function draw(random: Random) {
   const pageCount = 1 + random.below(6);
-  const all: readonly Rights[] = ['write', 'read', 'none'];
-  const args: Args = {
-    pageCount,
-    rounds: Array.from({ length: 1 + random.below(4) }, () =>
-      Array.from(
-        { length: 1 + random.below(3) },
-        () => [random.below(pageCount), all[random.below(3)]!] as const,
-      ),
-    ),
-    lengthBytes: 1 + random.below(pageBytes),
+  // Each round changes the rights of some pages, and the asker writes to all of them.
+  const rounds = times(1 + random.below(4), () =>
+    times(1 + random.below(3), () => [random.below(pageCount), oneOf(random, rightsOfPages)] as const),
+  );
+  const args = { pageCount, rounds, lengthBytes: 1 + random.below(pageBytes) };
+  const set = {
+    'pcie.iommu.isEnabled': true,
+    'pcie.iommu.iotlbEntries': 2 ** (2 + random.below(8)),
+    'pcie.iommu.iotlbWays': 2 ** random.below(3),
+    ...maybe(random, 0.3, () => ({ 'pcie.iommu.walkLevelNs': random.below(2000) })),
+    ...maybe(random, 0.3, () => ({ 'pcie.rootComplex.writeLatencyPs': 0 })),
   };
-  const entries = 2 ** (2 + random.below(8));
+  const hasDrawnHardware = random.chance(0.2);
+  // The linter reports refused accesses, with their instants.
+  const again = random.chance(0.4) && {
+    partition: 'single' as const,
+    shuffleSeed: undefined,
+    epochPs: Math.round((10 + 200 * random.unit()) * psPerUs),
+  };
   return {
-    args: args as unknown as JsonValue,
-    set: {
-      'pcie.iommu.isEnabled': true,
-      'pcie.iommu.iotlbEntries': entries,
-      'pcie.iommu.iotlbWays': 2 ** random.below(3),
-      ...(random.chance(0.3) ? { 'pcie.iommu.walkLevelNs': random.below(2000) } : {}),
-      ...(random.chance(0.3) ? { 'pcie.rootComplex.writeLatencyPs': 0 } : {}),
-    },
-    hasDrawnHardware: random.chance(0.2),
+    args,
+    set,
+    hasDrawnHardware,
     climate: 'flawed',
-    // The linter reports refused accesses, with their instants.
-    ...(random.chance(0.4)
-      ? {
-          again: {
-            partition: 'single' as const,
-            shuffleSeed: undefined,
-            epochPs: Math.round((10 + 200 * random.unit()) * psPerUs),
-          },
-        }
-      : {}),
-  };
+    ...(again ? { again } : {}),
+  } satisfies Draft<unknown>;
 }
 
-const connectSides = (program: ProgramContext, { pageCount }: Args): Promise<Side> =>
-  connectWithPeer(program, { areaBytes: pageCount * pageBytes });
+type Args = ArgsOf<typeof draw>;
+
+const open = (stage: Stage<Args>): Promise<Side> =>
+  connect(stage, { areaBytes: stage.args.pageCount * pageBytes });
 
 /** Rights of all pages after each round, the first before any. */
 function rightsByRound({ pageCount, rounds }: Args): Rights[][] {
-  const byRound: Rights[][] = [Array.from({ length: pageCount }, () => 'write')];
+  const byRound = [times(pageCount, (): Rights => 'write')];
   for (const changes of rounds) {
     const rights = [...byRound.at(-1)!];
     for (const [page, right] of changes) rights[page] = right;
@@ -80,100 +64,73 @@ function rightsByRound({ pageCount, rounds }: Args): Rights[][] {
 /** Byte with which the asker fills all pages in a round. */
 const byteOf = (round: number): number => 0x10 + round;
 
-/** Writes to all pages in each round, and reads one that it may not read at the end. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const side = await connectSides(program, args);
-  const byRound = rightsByRound(args);
-  const wrong: string[] = [];
+/** Writes to all pages in each round, and reads up to one that it may not read at the end. */
+async function asker(stage: Stage<Args>): Promise<void> {
+  const { pageCount, lengthBytes } = stage.args;
+  const side = await open(stage);
+  const byRound = rightsByRound(stage.args);
   for (const round of byRound.keys()) {
-    await barrier(program, `changed ${round}`);
-    program.memory.write(side.area.address, new Uint8Array(side.area.lengthBytes).fill(byteOf(round)));
-    for (let page = 0; page < args.pageCount; page++)
-      post(
-        side.qps[0]!,
-        requestOf(side, page, IBV_WR_RDMA_WRITE, {
-          offset: page * pageBytes,
-          lengthBytes: args.lengthBytes,
-        }),
-      );
+    await stage.meet('changed');
+    side.fill(filled(side.area.lengthBytes, byteOf(round)));
+    for (let page = 0; page < pageCount; page++)
+      side.post(page, WRITE, { offset: page * pageBytes, lengthBytes });
     // The device is not notified of a write that is refused on the way to memory.
-    wrong.push(...failuresOf(await completionsOf(side, args.pageCount)));
-    await barrier(program, `written ${round}`);
+    await side.expectWell(pageCount);
+    await stage.meet('written');
   }
-  for (const page of byRound.at(-1)!.keys()) {
-    const isReadable = byRound.at(-1)![page] !== 'none';
-    const range = { offset: page * pageBytes, lengthBytes: args.lengthBytes };
-    post(side.qps[0]!, requestOf(side, page, IBV_WR_RDMA_READ, range));
-    const [ended] = await completionsOf(side, 1);
-    if (ended === undefined) wrong.push(`the READ of page ${page} did not end`);
-    else if (ended.status === 0 && !isReadable) wrong.push(`page ${page} was read without the right to it`);
-    else if (ended.status !== 0 && isReadable)
-      wrong.push(`page ${page} could not be read: status ${ended.status}`);
-    if (!isReadable) break;
+  for (const [page, right] of byRound.at(-1)!.entries()) {
+    side.post(page, READ, { offset: page * pageBytes, lengthBytes });
+    const status = (await side.next())?.status;
+    if ((status === 'SUCCESS') !== (right !== 'none') || status === undefined)
+      stage.accuse(`the READ of page ${page}, with the right to ${right}, ended in ${status}`);
+    if (right === 'none') break;
   }
-  await barrier(program, 'over');
-  await leave(side);
-  return wrong;
+  await stage.meet('over');
 }
 
 /** Has the kernel change rights, and looks at what was written. */
-export async function owner(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { host, memory, process, cpu } = program;
-  const side = await connectSides(program, args);
+async function owner(stage: Stage<Args>): Promise<void> {
+  const { context, memory, cpu, args } = stage;
+  const side = await open(stage);
   const byRound = rightsByRound(args);
-  const domain = host.iommu!;
-  const wrong: string[] = [];
-  const physicalOf = (page: number): number =>
-    process.memory.space.translate(side.area.address + page * pageBytes);
-  const change = (page: number, before: Rights, after: Rights): void => {
-    const physical = physicalOf(page);
-    // Granted again before the old right is withdrawn, as a kernel does when it changes rights.
-    if (after !== 'none') domain.map(physical, after === 'write');
-    if (before !== 'none') domain.unmap([physical], before === 'write');
-  };
-  const expected = Array.from({ length: args.pageCount }, () => 0);
+  const domain = context.host.iommu!;
   let rights = byRound[0]!;
   const become = (next: readonly Rights[]): void => {
-    for (const [page, right] of next.entries())
-      if (right !== rights[page]) change(page, rights[page]!, right);
+    for (const [page, right] of next.entries()) {
+      const before = rights[page]!;
+      if (right === before) continue;
+      const physical = memory.process.space.translate(side.area.address + page * pageBytes);
+      // Granted again before the old right is withdrawn, as a kernel does when it changes rights.
+      if (right !== 'none') domain.map(physical, right === 'write');
+      if (before !== 'none') domain.unmap([physical], before === 'write');
+    }
     rights = [...next];
   };
+  const held = rights.map(() => 0);
   for (const [round, next] of byRound.entries()) {
     become(next);
     await cpu.settle();
-    await barrier(program, `changed ${round}`);
-    await barrier(program, `written ${round}`);
-    await cpu.sleep(settlingPs);
+    await stage.meet('changed');
+    await stage.meet('written');
+    await stage.sleepUs(200);
     for (const [page, right] of rights.entries()) {
-      if (right === 'write') expected[page] = byteOf(round);
-      const bytes = memory.read(side.area.address + page * pageBytes, args.lengthBytes);
-      const at = bytes.findIndex((byte) => byte !== expected[page]);
-      if (at >= 0)
-        wrong.push(
-          `round ${round}: byte ${at} of page ${page}, which the device may ${right}, is ${bytes[at]}, and not ${expected[page]}`,
-        );
+      if (right === 'write') held[page] = byteOf(round);
+      const what = `round ${round}: page ${page}, which the device may ${right}`;
+      side.expect(what, page * pageBytes, filled(args.lengthBytes, held[page]!));
     }
   }
-  await barrier(program, 'over');
+  await stage.meet('over');
   become(byRound[0]!);
   await cpu.settle();
-  await leave(side);
-  return wrong;
 }
 
-export const pagesTakenBack: Scene = {
+export const pagesTakenBack = scene({
   name: 'pages-taken-back',
   about: 'the kernel takes pages from a device under the IOMMU, or makes them read-only, and gives them back',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'owner' },
-  ],
-  draw,
   breaksRules: ['dma-outside'],
   hasRefusedReads: true,
-  judge: ({ results }) =>
-    results.flatMap((wrong, number) => (wrong as string[]).map((what) => `program ${number}: ${what}`)),
-};
+  draw,
+  programs: [asker, owner],
+});
+export const [program0, program1] = pagesTakenBack.run;

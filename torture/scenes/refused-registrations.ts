@@ -1,196 +1,167 @@
 /**
- * Registrations that fail: behind their first pages there is a hole, or memory that may not be written, or they are more than a
- * process may pin. They leave nothing behind, those that succeed give back exactly what they took, and memory that is new is
- * zero, whatever owned its frames earlier (ibv_reg_mr; RLIMIT_MEMLOCK; mmap(2): anonymous memory is zero-filled).
+ * Registrations that fail: after their first pages there is a hole, or memory that may not be written, or they are more than a process may pin.
+ * They leave nothing behind, those that succeed give back exactly what they took, and memory that is new is zero, whatever owned its frames
+ * earlier (ibv_reg_mr; RLIMIT_MEMLOCK; mmap(2): anonymous memory is zero-filled).
  *
  *     how much may be pinned is found once ─► steps ─► after each: what is left may be pinned, a page more may not
  */
-
-import { allAccess, openEndpoint, type RcEndpoint } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { allAccess, openEndpoint } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { deregMr, type IbvMr, regMr, VerbsError } from '../../userlib/index.ts';
-import { differencesOf, patternOf, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import { deregMr, type IbvMr, type IbvPd, regMr } from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Stage } from './language/index.ts';
+import { oneOf, orCode, patternOf, scene, sumOf, times } from './language/index.ts';
 
 const kinds = ['register', 'register', 'deregister', 'hole', 'readOnly', 'unmapped'] as const;
-
-interface Step {
-  readonly kind: (typeof kinds)[number];
-  readonly pages: number;
-  /** Of the first byte in its page, and of the end before that of the last page. */
-  readonly offset: number;
-  readonly short: number;
-  /** Page of the hole, or first page that may not be written. */
-  readonly badPage: number;
-  /** The program touches the pages before it registers them. */
-  readonly isTouched: boolean;
-}
-
-interface Args {
-  readonly steps: readonly Step[];
-}
-
 const pageBytes = 4096;
 
-function draw(random: Random): SceneDraft {
-  const args: Args = {
-    steps: Array.from({ length: 6 + random.below(20) }, (): Step => {
-      const pages = 2 + random.below(24);
-      return {
-        kind: kinds[random.below(kinds.length)]!,
-        pages,
-        offset: random.below(pageBytes),
-        short: random.below(pageBytes),
-        badPage: 1 + random.below(pages - 1),
-        isTouched: random.chance(0.5),
-      };
-    }),
+function draw(random: Random) {
+  const steps = times(6 + random.below(20), () => {
+    const pages = 2 + random.below(24);
+    return {
+      kind: oneOf(random, kinds),
+      pages,
+      // Of the first byte in its page, and of the end before that of the last page.
+      offset: random.below(pageBytes),
+      short: random.below(pageBytes),
+      // Page of the hole, or first page that may not be written.
+      badPage: 1 + random.below(pages - 1),
+      // The program touches the pages before it registers them.
+      isTouched: random.chance(0.5),
+    };
+  });
+  const set = {
+    'host.memory.memlockLimitKib': 1024 + 4 * random.below(256),
+    'host.memory.reservedKib': 44 * 1024,
+    'host.memory.framePlacement': random.chance(0.7) ? 'scattered' : 'contiguous',
   };
-  return {
-    args: args as never,
-    set: {
-      'host.memory.memlockLimitKib': 1024 + 4 * random.below(256),
-      'host.memory.reservedKib': 44 * 1024,
-      'host.memory.framePlacement': random.chance(0.7) ? 'scattered' : 'contiguous',
-    },
-    hasDrawnHardware: random.chance(0.3),
-  };
+  return { args: { steps }, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
 }
+
+type Args = ArgsOf<typeof draw>;
+type Step = Args['steps'][number];
 
 /** Memory with a region, as the program keeps it. */
 interface Kept {
   readonly mr: IbvMr;
   readonly mapped: number;
+  /** Pages that are pinned. */
   readonly pages: number;
   readonly number: number;
 }
 
-const rangeOf = ({ pages, offset, short }: Step): readonly [number, number] => [
-  offset,
-  Math.max(1, pages * pageBytes - offset - short),
-];
-const pinnedBy = (offset: number, lengthBytes: number): number =>
-  Math.ceil((offset + lengthBytes) / pageBytes);
+const lengthOf = ({ pages, offset, short }: Step): number => Math.max(1, pages * pageBytes - offset - short);
+const pinnedBy = (step: Step): number => Math.ceil((step.offset + lengthOf(step)) / pageBytes);
 
-async function codeOf(endpoint: RcEndpoint, address: number, lengthBytes: number): Promise<IbvMr | string> {
-  try {
-    return await regMr(endpoint.pd, address, lengthBytes, allAccess);
-  } catch (error) {
-    if (error instanceof VerbsError) return error.code;
-    throw error;
-  }
-}
-
-/** @returns the errno with which pages of memory of their own could not be registered; empty when they could */
-async function tryPages(endpoint: RcEndpoint, pages: number): Promise<string> {
-  if (pages === 0) return '';
-  const { memory } = endpoint.program;
-  const address = memory.map(pages * pageBytes);
-  const made = await codeOf(endpoint, address, pages * pageBytes);
-  if (typeof made !== 'string') await deregMr(made);
-  memory.unmap(address, pages * pageBytes);
-  return typeof made === 'string' ? made : '';
-}
-
-/** How many pages can be registered now, by halves. */
-async function freePages(endpoint: RcEndpoint, most: number): Promise<number> {
-  let [good, bad] = [0, most + 1];
-  while (bad - good > 1) {
-    const middle = Math.floor((good + bad) / 2);
-    if ((await tryPages(endpoint, middle)) === '') good = middle;
-    else bad = middle;
-  }
-  return good;
-}
-
-/** Registers, deregisters, and tries what cannot be. */
-export async function registrar(program: ProgramContext): Promise<JsonValue> {
-  const { steps } = program.args as unknown as Args;
-  const { memory } = program;
-  const endpoint = await openEndpoint(program);
-  const limitPages = program.configuration.host.memory.memlockLimitKib / 4;
-  const free = await freePages(endpoint, limitPages);
-  const wrong: string[] = [];
-  const kept: Kept[] = [];
-  const held = (): number => kept.reduce((sum, { pages }) => sum + pages, 0);
-  for (const [number, step] of steps.entries()) {
-    const { kind, pages, badPage, isTouched } = step;
-    const [offset, lengthBytes] = rangeOf(step);
-    if (kind === 'deregister') {
-      const oldest = kept.shift();
-      if (oldest !== undefined) wrong.push(...(await letGo(program, oldest)));
-    } else {
-      const mapped = memory.map(pages * pageBytes);
-      if (isTouched) wrong.push(...filled(program, mapped, pages, number));
-      const expected = refusalsOf(step, pinnedBy(offset, lengthBytes) > free - held());
-      const bad = mapped + badPage * pageBytes;
-      if (kind === 'hole') memory.unmap(bad, pageBytes);
-      if (kind === 'unmapped') memory.unmap(mapped, pages * pageBytes);
-      if (kind === 'readOnly') memory.protect(bad, (pages - badPage) * pageBytes, 'read');
-      const made = await codeOf(endpoint, mapped + offset, lengthBytes);
-      const code = typeof made === 'string' ? made : '';
-      if (!expected.includes(code))
-        wrong.push(
-          `step ${number}, ${kind} of ${lengthBytes} bytes: '${code}' instead of '${expected.join()}'`,
-        );
-      if (typeof made === 'string') memory.unmap(mapped, pages * pageBytes);
-      else {
-        if (!isTouched) wrong.push(...filled(program, mapped, pages, number));
-        kept.push({ mr: made, mapped, pages: pinnedBy(offset, lengthBytes), number });
-      }
-    }
-    const left = free - held();
-    const [enough, tooMany] = [await tryPages(endpoint, left), await tryPages(endpoint, left + 1)];
-    if (enough !== '' || tooMany !== 'ENOMEM')
-      wrong.push(`step ${number}: ${left} pages may be pinned: '${enough}', and one more: '${tooMany}'`);
-  }
-  for (const one of kept) wrong.push(...(await letGo(program, one)));
-  const atEnd = await freePages(endpoint, limitPages);
-  if (atEnd !== free) wrong.push(`${atEnd} pages may be pinned at the end instead of ${free}`);
-  return { wrong };
-}
-
-/** What a registration may end in; where two things are wrong, either. */
-function refusalsOf(step: Step, isOverLimit: boolean): string[] {
+/** What a registration may end in, SUCCESS as an empty word; where two things are wrong, either. */
+function endsOf(step: Step, isOverLimit: boolean): string[] {
   const { kind, badPage } = step;
-  const isBad = kind === 'unmapped' || (kind !== 'register' && badPage < pinnedBy(...rangeOf(step)));
+  const isBad = kind === 'unmapped' || (kind !== 'register' && badPage < pinnedBy(step));
   const refusals = [...(isBad ? ['EFAULT'] : []), ...(isOverLimit ? ['ENOMEM'] : [])];
   return refusals.length === 0 ? [''] : refusals;
 }
 
-/** New memory is zero; then it holds what no later owner may see. */
-function filled({ memory }: ProgramContext, address: number, pages: number, number: number): string[] {
-  const lengthBytes = pages * pageBytes;
-  const wrong = differencesOf(
-    `new memory of step ${number}`,
-    memory.read(address, lengthBytes),
-    new Uint8Array(lengthBytes),
-  );
-  memory.write(address, patternOf(number, lengthBytes));
-  return wrong;
+/** Registers, deregisters, and tries what cannot be. */
+class Registrar {
+  readonly #stage: Stage<Args>;
+  readonly #pd: IbvPd;
+  readonly #kept: Kept[] = [];
+  /** Pages that may be pinned with none of its own. */
+  #free = 0;
+
+  constructor(stage: Stage<Args>, pd: IbvPd) {
+    this.#stage = stage;
+    this.#pd = pd;
+  }
+
+  async play(): Promise<void> {
+    this.#free = await this.#freePages();
+    for (const [number, step] of this.#stage.args.steps.entries()) {
+      if (step.kind === 'deregister') await this.#deregister(this.#kept.shift());
+      else await this.#register(number, step);
+      const left = this.#free - this.#held();
+      const [enough, tooMany] = [await this.#tryPages(left), await this.#tryPages(left + 1)];
+      if (enough !== '' || tooMany !== 'ENOMEM')
+        this.#stage.accuse(
+          `step ${number}: ${left} pages may be pinned: '${enough}', and one more: '${tooMany}'`,
+        );
+    }
+    for (const one of this.#kept.splice(0)) await this.#deregister(one);
+    const atEnd = await this.#freePages();
+    if (atEnd !== this.#free)
+      this.#stage.accuse(`${atEnd} pages may be pinned at the end instead of ${this.#free}`);
+  }
+
+  #held(): number {
+    return sumOf(this.#kept.map(({ pages }) => pages));
+  }
+
+  async #register(number: number, step: Step): Promise<void> {
+    const { kind, pages, offset, badPage, isTouched } = step;
+    const { memory } = this.#stage;
+    const mapped = memory.map(pages * pageBytes);
+    if (isTouched) this.#fill(mapped, pages, number);
+    const ends = endsOf(step, pinnedBy(step) > this.#free - this.#held());
+    const bad = mapped + badPage * pageBytes;
+    if (kind === 'hole') memory.unmap(bad, pageBytes);
+    if (kind === 'unmapped') memory.unmap(mapped, pages * pageBytes);
+    if (kind === 'readOnly') memory.protect(bad, (pages - badPage) * pageBytes, 'read');
+    const mr = await orCode(regMr(this.#pd, mapped + offset, lengthOf(step), allAccess));
+    const code = typeof mr === 'string' ? mr : '';
+    if (!ends.includes(code)) this.#stage.accuse(`step ${number}, ${kind}: '${code}' instead of '${ends}'`);
+    if (typeof mr === 'string') return memory.unmap(mapped, pages * pageBytes);
+    if (!isTouched) this.#fill(mapped, pages, number);
+    this.#kept.push({ mr, mapped, pages: pinnedBy(step), number });
+  }
+
+  async #deregister(kept: Kept | undefined): Promise<void> {
+    if (kept === undefined) return;
+    const { mr, mapped, number } = kept;
+    await deregMr(mr);
+    const lengthBytes = Math.ceil((mr.addr + mr.length - mapped) / pageBytes) * pageBytes;
+    this.#stage.expectAt(`memory of step ${number}`, mapped, patternOf(number, lengthBytes));
+    this.#stage.memory.unmap(mapped, lengthBytes);
+  }
+
+  /** New memory is zero; then it holds what no later owner may see. */
+  #fill(address: number, pages: number, number: number): void {
+    this.#stage.expectAt(`new memory of step ${number}`, address, new Uint8Array(pages * pageBytes));
+    this.#stage.memory.write(address, patternOf(number, pages * pageBytes));
+  }
+
+  /** @returns the errno with which pages of memory of their own could not be registered; empty when they could */
+  async #tryPages(pages: number): Promise<string> {
+    if (pages === 0) return '';
+    const { memory } = this.#stage;
+    const address = memory.map(pages * pageBytes);
+    const mr = await orCode(regMr(this.#pd, address, pages * pageBytes, allAccess));
+    if (typeof mr !== 'string') await deregMr(mr);
+    memory.unmap(address, pages * pageBytes);
+    return typeof mr === 'string' ? mr : '';
+  }
+
+  /** How many pages can be registered now, by halves. */
+  async #freePages(): Promise<number> {
+    let [good, bad] = [0, this.#stage.context.configuration.host.memory.memlockLimitKib / 4 + 1];
+    while (bad - good > 1) {
+      const middle = Math.floor((good + bad) / 2);
+      if ((await this.#tryPages(middle)) === '') good = middle;
+      else bad = middle;
+    }
+    return good;
+  }
 }
 
-async function letGo({ memory }: ProgramContext, { mr, mapped, number }: Kept): Promise<string[]> {
-  await deregMr(mr);
-  const lengthBytes = Math.ceil((mr.addr + mr.length - mapped) / pageBytes) * pageBytes;
-  const wrong = differencesOf(
-    `memory of step ${number}`,
-    memory.read(mapped, lengthBytes),
-    patternOf(number, lengthBytes),
-  );
-  memory.unmap(mapped, lengthBytes);
-  return wrong;
+/** Leaves its device open: the kernel closes it. */
+async function registrar(stage: Stage<Args>): Promise<void> {
+  const { pd } = await openEndpoint(stage.context);
+  await new Registrar(stage, pd).play();
 }
 
-export const refusedRegistrations: Scene = {
+export const refusedRegistrations = scene({
   name: 'refused-registrations',
   about: 'registrations over holes, over memory not to be written and over the limit, among good ones',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'registrar' },
-    { node: 1, exportName: 'registrar' },
-  ],
   draw,
-  judge: ({ results }) => wrongOf(results),
-};
+  programs: [registrar, registrar],
+});
+export const [program0] = refusedRegistrations.run;
