@@ -1,74 +1,51 @@
 /**
- * Connections by rdma_cm, several of them at once or one after another, some of whose messages are lost, copied or late: each that
- * both programs want is established, carries a message both ways and ends at both sides; one that is refused, for which nobody
- * listens or that its program gives up ends so; and nothing of any of them stays (IBTA volume 1, 12.9; rdma_cm(7)).
+ * Connections by rdma_cm, several of them at once or one after another, some of whose messages are lost, copied or late: each that both programs
+ * want is established, carries a message both ways and ends at both sides; one that is refused, that has no listener or that its program gives
+ * up ends so; and nothing of any of them stays (IBTA volume 1, 12.9; rdma_cm(7)).
  *
  *     client: address ─ route ─ connect ─► server: accept, refuse or let go ─► message, echo ─► either side ends it
  */
-import { psPerMs, psPerUs } from '../../base/index.ts';
+import { psPerMs } from '../../base/index.ts';
 import type { Driver } from '../../driver/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { nowPs } from './pair.ts';
-import { differencesOf, patternOf, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import { CmConnection, cmPort, cmServer, nameOf } from './cm-connection.ts';
+import type { ArgsOf, Draft, Stage } from './language/index.ts';
+import { maybe, oneOf, patternOf, scene, times, topic } from './language/index.ts';
 
 /**
- * What becomes of a connection: it carries a message and is ended by one of the programs, or by the end of the client's
- * process; the server refuses it, or destroys its ID; its port has no listener; the client gives it up at once.
+ * What becomes of a connection: it carries a message and is ended by one of the programs, or by the end of the client's process; the server
+ * refuses it, or destroys its ID; its port has no listener; the client gives it up at once.
  */
-const fates = [
-  'client-ends',
-  'server-ends',
-  'left-open',
-  'refused',
-  'let-go',
-  'no-listener',
-  'given-up',
-] as const;
-type Fate = (typeof fates)[number];
-
-interface Plan {
-  readonly fate: Fate;
-  readonly lengthBytes: number;
-  /** Beyond the number that says which one it is. */
-  readonly privateBytes: number;
-}
-
-interface Args {
-  readonly plans: readonly Plan[];
-  /** The client begins all before it waits for any. */
-  readonly isAtOnce: boolean;
-  readonly backlog: number;
-}
+const talkingFates = ['client-ends', 'server-ends', 'left-open'] as const;
+const fates = [...talkingFates, 'refused', 'let-go', 'no-listener', 'given-up'] as const;
 
 const maxBytes = 8192;
 const privateMax = 55;
 const refusalBytes = 12;
 
-function draw(random: Random): SceneDraft {
+function draw(random: Random) {
   const isLossy = random.chance(0.6);
-  // A process that ends sends each peer one message, and nobody is there to repeat it.
+  // A process that ends sends each peer one message, and no program is there to repeat it.
   const drawn = fates.filter((fate) => !isLossy || fate !== 'left-open');
-  const args: Args = {
-    plans: Array.from({ length: 1 + random.below(random.chance(0.2) ? 20 : 6) }, () => ({
+  const args = {
+    plans: times(1 + random.below(random.chance(0.2) ? 20 : 6), () => ({
       fate: drawn[random.below(random.chance(0.5) ? 2 : drawn.length)]!,
       lengthBytes: 1 + random.below(maxBytes),
+      // Beyond the number that says which one it is.
       privateBytes: random.below(privateMax + 1),
     })),
+    // The client begins all before it waits for any.
     isAtOnce: random.chance(0.6),
     backlog: 1 + random.below(random.chance(0.5) ? 3 : 16),
   };
-  return {
-    args: args as unknown as JsonValue,
-    hasDrawnHardware: random.chance(0.3),
-    climate: isLossy ? 'lossy' : 'calm',
-    faults: isLossy ? Array.from({ length: 1 + random.below(3) }, () => drawFault(random)) : [],
-    // Messages are repeated after some four seconds, sixteen times; what has ended waits for its last packets.
-    sleepsSeconds: 2000,
-  };
+  const hasDrawnHardware = random.chance(0.3);
+  const faults = isLossy ? times(1 + random.below(3), () => drawFault(random)) : [];
+  // Messages are repeated after some four seconds, sixteen times; what has ended waits for its last packets.
+  const sleepsSeconds = 2000;
+  const climate = isLossy ? 'lossy' : 'calm';
+  return { args, hasDrawnHardware, climate, faults, sleepsSeconds } satisfies Draft<unknown>;
 }
 
 /** Of the messages of the CM, mostly. Connections have seven retries, and messages fifteen. */
@@ -82,299 +59,246 @@ function drawFault(random: Random): FaultEntry {
     { packet: 'reordered', by: 1 + random.below(4), delay },
   ];
   return {
-    ...effects[random.below(effects.length)]!,
-    ...(random.chance(0.8) ? { only: 'datagrams' } : {}),
-    nth: `${1 + random.below(20)}-`,
-    shots: 1 + random.below(4),
-    node: random.below(2),
+    ...oneOf(random, effects),
+    ...maybe(random, 0.8, () => ({ only: 'datagrams' })),
+    ...{ nth: `${1 + random.below(20)}-`, shots: 1 + random.below(4), node: random.below(2) },
   };
 }
 
-const sinPort = 7471;
-const unheardPort = 7472;
+type Args = ArgsOf<typeof draw>;
+type Plan = Args['plans'][number];
+
+const unheardPort = cmPort + 1;
 const timeoutMs = 2000;
-/** Reasons of REJ: nobody listens, and the program's own (IBTA volume 1, 12.6.7.2). */
+/** Reasons of REJ: no listener, and the program's own (IBTA volume 1, 12.6.7.2). */
 const reasonNoListener = 8;
 const reasonConsumer = 28;
-const napPs = 50 * psPerMs;
-const echoCompletions = 2;
-/** Of the client's receive, and of the server's. */
-const echoId = 1;
+/** Of the receive of either side, and of its message. */
+const receiveId = 1;
+const messageId = 2;
 
-/** An ID with what its messages need. */
-interface Talk {
-  readonly id: ibv.RdmaCmId;
-  readonly plan: Plan;
-  readonly number: number;
-  /** Names of the events that came, in order. */
-  readonly events: string[];
-  /** Completions of the client's message and of its echo that were taken. */
-  echoed: number;
-  hasEcho: boolean;
-  objects?: Awaited<ReturnType<typeof build>>;
-}
+const listening = topic<true>('listening');
+const allHaveTalked = topic<true>('all have talked');
 
+const isTalking = ({ fate }: Plan): boolean => (talkingFates as readonly string[]).includes(fate);
 const privateDataOf = (number: number, { privateBytes }: Plan): Uint8Array =>
   Uint8Array.of(number, ...patternOf(number, privateBytes));
 
-/** PD, memory, CQ and QP of an ID, and a receive posted. */
-async function build(id: ibv.RdmaCmId, { memory }: ProgramContext, { lengthBytes }: Plan) {
-  const verbs = id.verbs!;
-  const pd = await ibv.allocPd(verbs);
-  const addr = memory.map(2 * maxBytes);
-  const mr = await ibv.regMr(pd, addr, 2 * maxBytes, ibv.IBV_ACCESS_LOCAL_WRITE);
-  const cq = await ibv.createCq(verbs, 4);
-  const cap = { maxSendWr: 1, maxRecvWr: 1, maxSendSge: 1, maxRecvSge: 1 };
-  const qp = await ibv.rdmaCreateQp(id, pd, { sendCq: cq, recvCq: cq, qpType: ibv.IBV_QPT_RC, cap });
-  const sgList = [{ addr, length: lengthBytes, lkey: mr.lkey }];
-  ibv.postRecv(qp, {
-    wrId: echoId,
-    sgList: [{ addr: addr + maxBytes, length: maxBytes, lkey: mr.lkey }],
-    numSge: 1,
-  });
-  return { addr, received: addr + maxBytes, pd, mr, cq, qp, sgList };
-}
+/** An ID at one side, from its request to its end. */
+class Talk {
+  readonly id: ibv.RdmaCmId;
+  readonly number: number;
+  readonly plan: Plan;
+  isEstablished = false;
+  /** Completions of the own message and of the peer's that were taken. */
+  taken = 0;
+  hasReceived = false;
+  readonly #stage: Stage<Args>;
+  #connection: CmConnection | undefined;
 
-/** Gives everything of an ID back. */
-async function end({ id, objects }: Talk): Promise<void> {
-  if (objects !== undefined) {
-    await ibv.rdmaDestroyQp(id);
-    await ibv.destroyCq(objects.cq);
-    await ibv.deregMr(objects.mr);
-    await ibv.deallocPd(objects.pd);
+  constructor(stage: Stage<Args>, id: ibv.RdmaCmId, number: number) {
+    this.#stage = stage;
+    this.id = id;
+    this.number = number;
+    this.plan = stage.args.plans[number]!;
   }
-  await ibv.rdmaDestroyId(id);
-}
 
-/** Waits for so many completions. @returns statuses other than SUCCESS */
-async function completed({ cpu }: ProgramContext, cq: ibv.IbvCq, count: number): Promise<string[]> {
-  const wc = [new ibv.IbvWc()];
-  const wrong: string[] = [];
-  for (let taken = 0; taken < count; ) {
-    if ((await ibv.pollCq(cq, 1, wc)) === 0) {
-      await cpu.sleep(20 * psPerUs);
-      continue;
+  accuse(what: string): void {
+    this.#stage.accuse(`connection ${this.number} (${this.plan.fate}): ${what}`);
+  }
+
+  expectBytes(what: string, seen: Uint8Array, due: Uint8Array): void {
+    this.#stage.expectBytes(`${what} of connection ${this.number}`, seen, due);
+  }
+
+  /** Makes its objects, and posts a receive. */
+  async build(): Promise<void> {
+    this.#connection = await CmConnection.build(this.id, this.#stage.memory, 2 * maxBytes);
+    this.#connection.receive(receiveId, maxBytes, maxBytes);
+  }
+
+  async send(): Promise<void> {
+    const { plan, number } = this;
+    this.#stage.memory.write(this.#connection!.address, patternOf(number, plan.lengthBytes));
+    await this.#stage.cpu.settle();
+    this.#connection!.send(messageId, plan.lengthBytes);
+  }
+
+  /** Takes completions that have come. @param isLenient a message that is not acknowledged is no failure */
+  async take(isLenient = false): Promise<void> {
+    const { memory } = this.#stage;
+    const { cq, address } = this.#connection!;
+    for (const one of this.taken < 2 ? await this.#stage.drain(cq, 1) : []) {
+      this.taken++;
+      const isUnacknowledged = one.id === messageId && one.status === 'RETRY_EXC_ERR';
+      if (one.status !== 'SUCCESS' && !(isLenient && isUnacknowledged))
+        this.accuse(`request ${one.id} ended in ${one.status}`);
+      if (one.id !== receiveId || one.status !== 'SUCCESS') continue;
+      this.hasReceived = true;
+      const came = memory.read(address + maxBytes, this.plan.lengthBytes);
+      this.expectBytes('the message', came, patternOf(this.number, this.plan.lengthBytes));
     }
-    taken++;
-    if (wc[0]!.status !== ibv.IBV_WC_SUCCESS) wrong.push(`request ${wc[0]!.wrId} ended in ${wc[0]!.status}`);
   }
-  return wrong;
+
+  async takeUntil(count: number, isLenient = false): Promise<void> {
+    for (await this.take(isLenient); this.taken < count; await this.take(isLenient))
+      await this.#stage.sleepUs(20);
+  }
+
+  /** Gives everything of it back. */
+  async end(): Promise<void> {
+    if (this.#connection === undefined) await ibv.rdmaDestroyId(this.id);
+    else await this.#connection.end();
+  }
 }
-
-async function send({ cpu }: ProgramContext, { objects }: Talk): Promise<void> {
-  await cpu.settle();
-  const { IBV_WR_SEND, IBV_SEND_SIGNALED } = ibv;
-  const request = { wrId: 2, numSge: 1, opcode: IBV_WR_SEND, sendFlags: IBV_SEND_SIGNALED };
-  ibv.postSend(objects!.qp, { ...request, sgList: objects!.sgList });
-}
-
-const isTalking = ({ fate }: Plan): boolean =>
-  fate === 'client-ends' || fate === 'server-ends' || fate === 'left-open';
-
-const nameOf = ({ event }: ibv.RdmaCmEvent): string => ibv.rdmaEventStr(event).replace('RDMA_CM_EVENT_', '');
 
 /** Asks for all connections, and judges what becomes of each. */
-export async function client(program: ProgramContext): Promise<JsonValue> {
-  const { plans, isAtOnce } = program.args as unknown as Args;
-  await program.exchange.take('listening');
-  const channel = await ibv.rdmaCreateEventChannel(program.verbs);
-  const wrong: string[] = [];
+async function client(stage: Stage<Args>): Promise<void> {
+  const { plans, isAtOnce } = stage.args;
+  const { verbs } = stage.context;
+  await stage.take(listening);
+  const channel = await ibv.rdmaCreateEventChannel(verbs);
   const open = new Set<Talk>();
-  const hasOpen = (): boolean => [...open].some((talk) => !isSettled(talk));
-  for (const [number, plan] of plans.entries()) {
+  // A connection that stays open is as it should be once it has talked.
+  const hasOpen = (): boolean => [...open].some(({ plan, taken }) => plan.fate !== 'left-open' || taken < 2);
+  const step = async (): Promise<void> => {
+    // A talk whose echo is awaited does not keep the others: their turn at the server may be first.
+    let isAwaited = false;
+    for (const talk of open) {
+      if (!talk.isEstablished || talk.taken === 2) continue;
+      await talk.take();
+      if (talk.taken < 2) isAwaited = true;
+      else if (talk.plan.fate === 'client-ends') await ibv.rdmaDisconnect(talk.id);
+    }
+    if (!hasOpen()) return;
+    const event = await ibv.rdmaGetCmEvent(channel, isAwaited ? psPerMs : undefined);
+    if (event !== undefined) await clientEvent(event, open);
+  };
+  for (const [number, { fate }] of plans.entries()) {
     const id = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
-    open.add({ id, plan, number, events: [], echoed: 0, hasEcho: false });
-    const to = plan.fate === 'no-listener' ? unheardPort : sinPort;
-    await ibv.rdmaResolveAddr(id, null, { sinAddr: '10.0.0.2', sinPort: to }, timeoutMs);
-    while (!isAtOnce && hasOpen()) await clientTurn(program, channel, open, wrong);
+    open.add(new Talk(stage, id, number));
+    const to = { sinAddr: cmServer, sinPort: fate === 'no-listener' ? unheardPort : cmPort };
+    await ibv.rdmaResolveAddr(id, null, to, timeoutMs);
+    while (!isAtOnce && hasOpen()) await step();
   }
-  while (hasOpen()) await clientTurn(program, channel, open, wrong);
-  await program.exchange.put('all have talked', true);
-  if (open.size > 0) return { wrong };
+  while (hasOpen()) await step();
+  await stage.put(allHaveTalked, true);
+  if (open.size > 0) return;
   await ibv.rdmaDestroyEventChannel(channel);
-  wrong.push(...(await stays(program)));
-  return { wrong };
+  await expectNoneStays(stage);
 }
 
-/** A connection that stays open is as it should be once it has talked. */
-const isSettled = ({ plan, echoed }: Talk): boolean =>
-  plan.fate === 'left-open' && echoed === echoCompletions;
-
-/** Takes echoes that have come, and an event. Whose echo is awaited does not keep the others: their turn at the server may be first. */
-async function clientTurn(
-  program: ProgramContext,
-  channel: ibv.RdmaEventChannel,
-  open: Set<Talk>,
-  wrong: string[],
-): Promise<void> {
-  let isAwaited = false;
-  for (const talk of open) {
-    if (!talk.events.includes('ESTABLISHED') || talk.echoed === echoCompletions) continue;
-    for (const what of await takeEcho(program, talk))
-      wrong.push(`connection ${talk.number} (${talk.plan.fate}): ${what}`);
-    if (talk.echoed < echoCompletions) isAwaited = true;
-    else if (talk.plan.fate === 'client-ends') await ibv.rdmaDisconnect(talk.id);
-  }
-  if (![...open].some((talk) => !isSettled(talk))) return;
-  const event = await ibv.rdmaGetCmEvent(channel, isAwaited ? psPerMs : undefined);
-  if (event !== undefined) await clientEvent(program, event, open, wrong);
-}
-
-async function clientEvent(
-  program: ProgramContext,
-  event: ibv.RdmaCmEvent,
-  open: Set<Talk>,
-  wrong: string[],
-): Promise<void> {
+async function clientEvent(event: ibv.RdmaCmEvent, open: Set<Talk>): Promise<void> {
   const talk = [...open].find(({ id }) => id === event.id)!;
   const { id, plan, number } = talk;
+  const { fate } = plan;
   const name = nameOf(event);
   const { status } = event;
   const { privateData } = event.param.conn;
-  talk.events.push(name);
   ibv.rdmaAckCmEvent(event);
-  const accuse = (what: string): unknown => wrong.push(`connection ${number} (${plan.fate}): ${what}`);
-  const finish = async (): Promise<void> => {
+  const finish = (): Promise<void> => {
     open.delete(talk);
-    await end(talk);
+    return talk.end();
   };
-  switch (name) {
-    case 'ADDR_RESOLVED':
-      return ibv.rdmaResolveRoute(id, timeoutMs);
-    case 'ROUTE_RESOLVED': {
-      talk.objects = await build(id, program, plan);
-      const depth = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 };
-      await ibv.rdmaConnect(id, { privateData: privateDataOf(number, plan), ...depth });
-      return plan.fate === 'given-up' ? finish() : undefined;
-    }
-    case 'ESTABLISHED':
-      if (!isTalking(plan)) accuse('it is established');
-      program.memory.write(talk.objects!.addr, patternOf(number, plan.lengthBytes));
-      return send(program, talk);
-    case 'REJECTED': {
-      const isDue = plan.fate === 'refused' || plan.fate === 'let-go' || plan.fate === 'no-listener';
-      const reason = plan.fate === 'no-listener' ? reasonNoListener : reasonConsumer;
-      if (!isDue || status !== reason) accuse(`REJECTED with reason ${status}`);
-      const sent = patternOf(number, refusalBytes);
-      if (plan.fate === 'refused')
-        for (const what of differencesOf('private data of REJ', privateData.subarray(0, refusalBytes), sent))
-          accuse(what);
-      return finish();
-    }
-    case 'DISCONNECTED':
-      if (!talk.events.includes('ESTABLISHED') || plan.fate === 'left-open') accuse(name);
-      else for (const what of await takeEcho(program, talk)) accuse(what);
-      // Where an ACK was lost, the message itself may be under way still: the echo acknowledges nothing.
-      if (!talk.hasEcho) accuse('it ended before its echo');
-      if (plan.fate === 'server-ends') await ibv.rdmaDisconnect(id);
-      return finish();
-    case 'TIMEWAIT_EXIT':
-      return;
-    default:
-      accuse(`${name} with status ${status}`);
-      return finish();
+  if (name === 'TIMEWAIT_EXIT') return;
+  if (name === 'ADDR_RESOLVED') return ibv.rdmaResolveRoute(id, timeoutMs);
+  if (name === 'ROUTE_RESOLVED') {
+    await talk.build();
+    const depth = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 };
+    await ibv.rdmaConnect(id, { privateData: privateDataOf(number, plan), ...depth });
+    return fate === 'given-up' ? finish() : undefined;
   }
-}
-
-/** Looks for the completions of a message and of its echo. @returns what is wrong with them */
-async function takeEcho({ memory }: ProgramContext, talk: Talk): Promise<string[]> {
-  const { objects, number, plan } = talk;
-  const wc = [new ibv.IbvWc()];
-  const wrong: string[] = [];
-  while (talk.echoed < echoCompletions && (await ibv.pollCq(objects!.cq, 1, wc)) > 0) {
-    talk.echoed++;
-    const { wrId, status } = wc[0]!;
-    if (status !== ibv.IBV_WC_SUCCESS) wrong.push(`request ${wrId} ended in ${status}`);
-    else if (wrId === echoId) {
-      talk.hasEcho = true;
-      const came = memory.read(objects!.received, plan.lengthBytes);
-      wrong.push(...differencesOf('the echo', came, patternOf(number, plan.lengthBytes)));
-    }
+  if (name === 'ESTABLISHED') {
+    talk.isEstablished = true;
+    if (!isTalking(plan)) talk.accuse('it is established');
+    return talk.send();
   }
-  return wrong;
+  if (name === 'REJECTED') {
+    const reason = fate === 'no-listener' ? reasonNoListener : reasonConsumer;
+    if (isTalking(plan) || fate === 'given-up' || status !== reason)
+      talk.accuse(`REJECTED with reason ${status}`);
+    const came = privateData.subarray(0, refusalBytes);
+    if (fate === 'refused') talk.expectBytes('private data of REJ', came, patternOf(number, refusalBytes));
+  } else if (name === 'DISCONNECTED') {
+    if (!talk.isEstablished || fate === 'left-open') talk.accuse(name);
+    else await talk.take();
+    // Where an ACK was lost, the message itself may be under way still: the echo acknowledges nothing.
+    if (!talk.hasReceived) talk.accuse('it ended before its echo');
+    if (fate === 'server-ends') await ibv.rdmaDisconnect(id);
+  } else talk.accuse(`${name} with status ${status}`);
+  return finish();
 }
 
 /** Answers, until the client has what it wants and no connection is open. */
-export async function server(program: ProgramContext): Promise<JsonValue> {
-  const { plans, backlog } = program.args as unknown as Args;
-  const channel = await ibv.rdmaCreateEventChannel(program.verbs);
+async function server(stage: Stage<Args>): Promise<void> {
+  const { plans, backlog } = stage.args;
+  const channel = await ibv.rdmaCreateEventChannel(stage.context.verbs);
   const listener = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
-  await ibv.rdmaBindAddr(listener, { sinAddr: '0.0.0.0', sinPort });
+  await ibv.rdmaBindAddr(listener, { sinAddr: '0.0.0.0', sinPort: cmPort });
   await ibv.rdmaListen(listener, backlog);
-  await program.exchange.put('listening', true);
+  await stage.put(listening, true);
   const talks = new Map<ibv.RdmaCmId, Talk>();
-  const wrong: string[] = [];
   const dueCount = plans.filter(isTalking).length;
   let ended = 0;
   let isOver = false;
-  for (let quietSince = nowPs(program); ; ) {
-    const event = await ibv.rdmaGetCmEvent(channel, napPs);
-    isOver ||= (await program.exchange.poll('all have talked')) !== undefined;
+  for (let quietSince = stage.nowPs; ; ) {
+    const event = await ibv.rdmaGetCmEvent(channel, 50 * psPerMs);
+    isOver ||= (await stage.context.exchange.poll(allHaveTalked.name)) !== undefined;
     if (event !== undefined) {
-      quietSince = nowPs(program);
-      ended += await serverEvent(program, event, talks, plans, wrong);
-    } else if (isOver && (ended === dueCount || nowPs(program) - quietSince > 200_000 * psPerMs)) break;
+      quietSince = stage.nowPs;
+      if (await serverEvent(stage, event, talks)) ended++;
+    } else if (isOver && (ended === dueCount || stage.nowPs - quietSince > 200_000 * psPerMs)) break;
   }
-  if (ended !== dueCount) wrong.push(`${ended} of ${dueCount} connections were disconnected`);
-  for (const talk of talks.values()) await end(talk);
+  if (ended !== dueCount) stage.accuse(`${ended} of ${dueCount} connections were disconnected`);
+  for (const talk of talks.values()) await talk.end();
   await ibv.rdmaDestroyId(listener);
   await ibv.rdmaDestroyEventChannel(channel);
-  wrong.push(...(await stays(program)));
-  return { wrong };
+  await expectNoneStays(stage);
 }
 
-/** @returns how many connections it has ended */
+/** @returns whether it has ended a connection that has talked */
 async function serverEvent(
-  program: ProgramContext,
+  stage: Stage<Args>,
   event: ibv.RdmaCmEvent,
   talks: Map<ibv.RdmaCmId, Talk>,
-  plans: readonly Plan[],
-  wrong: string[],
-): Promise<number> {
+): Promise<boolean> {
   const { id } = event;
   const name = nameOf(event);
   const { privateData } = event.param.conn;
   ibv.rdmaAckCmEvent(event);
   if (name === 'CONNECT_REQUEST') {
-    const number = privateData[0]!;
-    const plan = plans[number]!;
-    const sent = privateDataOf(number, plan);
-    const what = `private data of connection ${number}`;
-    wrong.push(...differencesOf(what, privateData.subarray(0, sent.length), sent));
-    await answer(program, { id, plan, number, events: [], echoed: 0, hasEcho: false }, talks);
-    return 0;
+    const talk = new Talk(stage, id, privateData[0]!);
+    const sent = privateDataOf(talk.number, talk.plan);
+    talk.expectBytes('private data', privateData.subarray(0, sent.length), sent);
+    await answer(talk, talks);
+    return false;
   }
   const talk = talks.get(id)!;
-  const { plan, number, events } = talk;
-  events.push(name);
-  const accuse = (what: string): unknown => wrong.push(`answered ${number} (${plan.fate}): ${what}`);
-  if (name === 'TIMEWAIT_EXIT') return 0;
-  if (plan.fate === 'given-up') {
-    talks.delete(id);
-    await end(talk);
-    return 0;
+  const { fate } = talk.plan;
+  if (name === 'TIMEWAIT_EXIT') return false;
+  if (name === 'ESTABLISHED' && fate !== 'given-up') {
+    talk.isEstablished = true;
+    await talk.takeUntil(1);
+    await talk.send();
+    // A client that has its echo may be gone before a lost acknowledgement is asked for again.
+    await talk.takeUntil(2, fate === 'client-ends');
+    if (fate === 'server-ends') await ibv.rdmaDisconnect(id);
+    return false;
   }
-  if (name === 'ESTABLISHED') {
-    for (const what of await echo(program, talk)) accuse(what);
-    if (plan.fate === 'server-ends') await ibv.rdmaDisconnect(id);
-    return 0;
-  }
-  if (name !== 'DISCONNECTED' || !events.includes('ESTABLISHED')) accuse(`${name} after ${events}`);
-  if (plan.fate !== 'server-ends') await ibv.rdmaDisconnect(id);
   talks.delete(id);
-  await end(talk);
-  return 1;
+  const isDue = fate !== 'given-up';
+  if (isDue && (name !== 'DISCONNECTED' || !talk.isEstablished)) talk.accuse(`${name} at the server`);
+  if (isDue && fate !== 'server-ends') await ibv.rdmaDisconnect(id);
+  await talk.end();
+  return isDue;
 }
 
 /** Accepts a request, refuses it, or destroys its ID without a word. */
-async function answer(program: ProgramContext, talk: Talk, talks: Map<ibv.RdmaCmId, Talk>): Promise<void> {
+async function answer(talk: Talk, talks: Map<ibv.RdmaCmId, Talk>): Promise<void> {
   const { id, plan, number } = talk;
-  if (plan.fate === 'let-go') return end(talk);
-  if (plan.fate === 'refused') {
-    await ibv.rdmaReject(id, patternOf(number, refusalBytes));
-    return end(talk);
-  }
-  talk.objects = await build(id, program, plan);
+  if (plan.fate === 'refused') await ibv.rdmaReject(id, patternOf(number, refusalBytes));
+  if (plan.fate === 'let-go' || plan.fate === 'refused') return talk.end();
+  await talk.build();
   talks.set(id, talk);
   try {
     await ibv.rdmaAccept(id, { responderResources: 1, initiatorDepth: 1, rnrRetryCount: 7 });
@@ -382,43 +306,24 @@ async function answer(program: ProgramContext, talk: Talk, talks: Map<ibv.RdmaCm
     // The client has taken it back meanwhile.
     if (plan.fate !== 'given-up' || !(error instanceof ibv.VerbsError)) throw error;
     talks.delete(id);
-    await end(talk);
+    await talk.end();
   }
 }
 
-const unacknowledged = `request 2 ended in ${ibv.IBV_WC_RETRY_EXC_ERR}`;
-
-/** Takes the message and sends it back. */
-async function echo(program: ProgramContext, talk: Talk): Promise<string[]> {
-  const { objects, plan, number } = talk;
-  const { addr, received, cq } = objects!;
-  const wrong = await completed(program, cq, 1);
-  const bytes = program.memory.read(received, plan.lengthBytes);
-  program.memory.write(addr, bytes);
-  await send(program, talk);
-  const echoed = await completed(program, cq, 1);
-  // A client that has its echo may be gone before a lost acknowledgement is asked for again.
-  if (plan.fate !== 'client-ends' || echoed[0] !== unacknowledged) wrong.push(...echoed);
-  return [...wrong, ...differencesOf('the message', bytes, patternOf(number, plan.lengthBytes))];
-}
-
 /** What has ended waits for packets on their way, for seconds; then the kernel knows of no connection. */
-async function stays({ cpu, verbs }: ProgramContext): Promise<string[]> {
-  const driver = verbs.devices[0] as Driver;
+async function expectNoneStays(stage: Stage<Args>): Promise<void> {
+  const driver = stage.context.verbs.devices[0] as Driver;
   const count = (): number => driver.connectionCounts()?.connections ?? 0;
-  for (let waited = 0; count() > 0 && waited < 200; waited++) await cpu.sleep(1000 * psPerMs);
-  return count() === 0 ? [] : [`${count()} connections stay`];
+  for (let waited = 0; count() > 0 && waited < 200; waited++) await stage.sleepMs(1000);
+  if (count() > 0) stage.accuse(`${count()} connections stay`);
 }
 
-export const connections: Scene = {
+export const connections = scene({
   name: 'connections',
   about:
     'connections by rdma_cm are made, refused, given up and ended while their messages are lost or come twice',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'client' },
-    { node: 1, exportName: 'server' },
-  ],
   draw,
-  judge: ({ results }) => wrongOf(results),
-};
+  programs: [client, server],
+});
+export const [program0, program1] = connections.run;
