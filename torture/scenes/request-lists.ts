@@ -1,67 +1,14 @@
 /**
- * Requests of every shape: lists of buffers short and long, in work queue entries that held longer lists before, empty
- * buffers between others, inline data, many requests in one post or each by itself so long after the one before, and among
- * them requests whose numbers are none. What was sent lies in the buffers of the receive, piece by piece, and nowhere else;
- * a message that is too long fails there; what is no request is refused before anything is posted (userlib/numbers.ts).
+ * Requests of every shape: lists of buffers short and long, in work queue entries that held longer lists before, empty buffers between others,
+ * inline data, many requests in one post or each by itself so long after the one before, and among them requests whose numbers are none. What was
+ * sent lies in the buffers of the receive, piece by piece, and nowhere else; a message that is too long fails there; what is no request is refused
+ * before anything is posted (userlib/numbers.ts).
  */
-import { psPerNs } from '../../base/index.ts';
-import {
-  barrier,
-  connectRc,
-  createBuffer,
-  createRcQps,
-  openEndpoint,
-  type RcBuffer,
-  type RcEndpoint,
-} from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
-import {
-  closeDevice,
-  createCq,
-  deallocPd,
-  deregMr,
-  destroyCq,
-  destroyQp,
-  EINVAL,
-  IBV_SEND_INLINE,
-  IBV_SEND_SIGNALED,
-  IBV_WC_LOC_LEN_ERR,
-  IBV_WC_REM_INV_REQ_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WR_SEND,
-  type IbvCq,
-  type IbvQp,
-  type IbvSendWr,
-  type IbvSge,
-  postRecv,
-  postSend,
-} from '../../userlib/index.ts';
-import { askerAndAnswerer, completionsOf, type Ended } from './pair.ts';
-import type { Scene, SceneDraft } from './scene.ts';
-
-interface Args {
-  readonly stages: readonly Stage[];
-}
-
-/** Each has a QP of its own, since a message that is too long ends it. */
-interface Stage {
-  readonly maxSendSge: number;
-  readonly maxRecvSge: number;
-  readonly maxInlineBytes: number;
-  readonly queueLength: number;
-  readonly rounds: readonly (readonly Message[])[];
-}
-
-interface Message {
-  readonly from: readonly Piece[];
-  readonly into: readonly Piece[];
-  readonly isInline: boolean;
-  /** Posted in one list with the one before it, or so long after that. */
-  readonly afterNs: number | 'list';
-  /** A request that is none, posted first; its place among {@link brokenRequests}. */
-  readonly broken: number;
-}
+import * as ibv from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Ended, Stage } from './language/index.ts';
+import { filled, maybe, oneOf, SEND, scene, sumOf, times } from './language/index.ts';
 
 type Piece = readonly [offset: number, lengthBytes: number];
 
@@ -70,82 +17,74 @@ const areaBytes = 8192;
 const longestQueue = 7;
 const blank = 0xee;
 
-const lengthOf = (pieces: readonly Piece[]): number => pieces.reduce((sum, [, length]) => sum + length, 0);
+const lengthOf = (pieces: readonly Piece[]): number => sumOf(pieces.map(([, length]) => length));
 
-function draw(random: Random): SceneDraft {
-  const stages = Array.from({ length: 1 + random.below(3) }, (): Stage => {
-    const maxSendSge = 1 + random.below(6);
-    const maxRecvSge = 1 + random.below(6);
-    const maxInlineBytes = random.chance(0.3) ? 0 : random.below(400);
-    const limits = { maxSendSge, maxRecvSge, maxInlineBytes };
-    const queueLength = [1, 2, 4, longestQueue, longestQueue][random.below(5)]!;
-    const roundCount = 3 + random.below(8);
-    const rounds = Array.from({ length: roundCount }, (_, round) =>
-      Array.from({ length: 1 + random.below(queueLength) }, (_, at) =>
-        drawMessage(random, { ...limits, isFirst: at === 0, isTooLong: false }),
-      )
-        .concat(
-          round === roundCount - 1 && random.chance(0.7)
-            ? [drawMessage(random, { ...limits, isFirst: false, isTooLong: true })]
-            : [],
-        )
-        .slice(-queueLength),
-    );
-    return { ...limits, queueLength, rounds };
-  });
-  const args: Args = { stages };
-  const isSlow = random.chance(0.5);
-  return {
-    args: args as unknown as JsonValue,
-    // Few entries are read at once, and slowly: others are posted while a read is under way that finds nothing.
-    set: isSlow
-      ? {
-          'pcie.rootComplex.readLatencyPs': 100_000 * (2 + random.below(10)),
-          'hca.wqePrefetchCount': 1,
-        }
-      : {},
-    hasDrawnHardware: random.chance(0.4),
-    climate: 'flawed',
-  };
-}
-
-interface Shape {
+interface Limits {
   readonly maxSendSge: number;
   readonly maxRecvSge: number;
   readonly maxInlineBytes: number;
-  readonly isFirst: boolean;
-  readonly isTooLong: boolean;
 }
 
-function drawMessage(
-  random: Random,
-  { maxSendSge, maxRecvSge, maxInlineBytes, isFirst, isTooLong }: Shape,
-): Message {
+function draw(random: Random) {
+  // Each has a QP of its own, since a message that is too long ends it.
+  const stages = times(1 + random.below(3), () => {
+    const [maxSendSge, maxRecvSge] = [1 + random.below(6), 1 + random.below(6)];
+    const maxInlineBytes = random.chance(0.3) ? 0 : random.below(400);
+    const limits = { maxSendSge, maxRecvSge, maxInlineBytes };
+    const queueLength = oneOf(random, [1, 2, 4, longestQueue, longestQueue]);
+    const roundCount = 3 + random.below(8);
+    const rounds = times(roundCount, (round) => {
+      const good = times(1 + random.below(queueLength), (at) => drawMessage(random, limits, at === 0, false));
+      const hasFlaw = round === roundCount - 1 && random.chance(0.7);
+      const flawed = hasFlaw ? [drawMessage(random, limits, false, true)] : [];
+      return [...good, ...flawed].slice(-queueLength);
+    });
+    return { ...limits, queueLength, rounds };
+  });
+  // Few entries are read at once, and slowly: others are posted while a read is under way that finds nothing.
+  const slow = () => ({
+    'pcie.rootComplex.readLatencyPs': 100_000 * (2 + random.below(10)),
+    'hca.wqePrefetchCount': 1,
+  });
+  const set = maybe(random, 0.5, slow);
+  return {
+    args: { stages },
+    set,
+    hasDrawnHardware: random.chance(0.4),
+    climate: 'flawed',
+  } satisfies Draft<unknown>;
+}
+
+function drawMessage(random: Random, limits: Limits, isFirst: boolean, isTooLong: boolean) {
+  const { maxSendSge, maxRecvSge, maxInlineBytes } = limits;
   const isInline = !isTooLong && maxInlineBytes > 0 && random.chance(0.6);
   const into = drawPieces(random, isTooLong ? 1 + random.below(maxRecvSge) : random.below(maxRecvSge + 1));
   const room = lengthOf(into);
   const most = isInline ? Math.min(room, maxInlineBytes) : room;
-  const wanted = isTooLong
-    ? room + 1 + random.below(100)
-    : random.chance(0.2)
-      ? most
-      : random.below(most + 1);
+  const some = (): number => (random.chance(0.2) ? most : random.below(most + 1));
+  const wanted = isTooLong ? room + 1 + random.below(100) : some();
+  const from = cut(random, wanted, maxSendSge);
+  const isApart = isFirst || random.chance(0.5);
   return {
-    from: cut(random, wanted, maxSendSge),
+    from,
     into,
     isInline,
-    afterNs: isFirst || random.chance(0.5) ? random.below(random.chance(0.7) ? 2000 : 6000) : 'list',
+    // Posted in one list with the one before it, or so long after that.
+    afterNs: isApart ? random.below(random.chance(0.7) ? 2000 : 6000) : ('list' as const),
+    // A request that is none, posted last; its place among {@link brokenRequests}.
     broken: random.chance(0.15) ? random.below(brokenRequests.length) : -1,
   };
 }
 
+type Args = ArgsOf<typeof draw>;
+type Message = ReturnType<typeof drawMessage>;
+
 /** Buffers that do not touch one another, in any order, some of them empty. */
 function drawPieces(random: Random, count: number): Piece[] {
   const strideBytes = Math.floor(areaBytes / Math.max(1, count));
-  const places = Array.from({ length: count }, (_, at): Piece => {
+  const places = times(count, (at): Piece => {
     const length = random.chance(0.2) ? 0 : 1 + random.below(random.chance(0.7) ? 200 : 1200);
-    const offset = at * strideBytes + random.below(strideBytes - length - 8);
-    return [offset, length];
+    return [at * strideBytes + random.below(strideBytes - length - 8), length];
   });
   return random.chance(0.5) ? places : places.toReversed();
 }
@@ -165,21 +104,18 @@ function cut(random: Random, lengthBytes: number, most: number): Piece[] {
 /** What the sender's memory holds. */
 const sourceByte = (offset: number): number => (offset * 7 + (offset >>> 8) * 13) % 0xed;
 
-const sgeOf = ({ address, region }: RcBuffer, [offset, length]: Piece): IbvSge => ({
-  addr: address + offset,
-  length,
-  lkey: region.lkey,
-});
+const listOf = ({ address, region }: RcBuffer, pieces: readonly Piece[], base = 0): ibv.IbvSge[] =>
+  pieces.map(([offset, length]) => ({ addr: address + base + offset, length, lkey: region.lkey }));
 
 /** Changes of a request of two buffers that leave none: lengths of 31 bits and more, fractions, negative numbers, no numbers. */
-const brokenRequests: readonly ((request: IbvSendWr, good: IbvSge) => Partial<IbvSendWr>)[] = [
+const brokenRequests: readonly ((good: ibv.IbvSge) => Partial<ibv.IbvSendWr>)[] = [
   ...[2 ** 31, 2 ** 32, 2 ** 32 + 8, Number.NaN, -1, 1.5, Number.POSITIVE_INFINITY].map(
-    (length) => (_: IbvSendWr, good: IbvSge) => ({ sgList: [good, { ...good, length }] }),
+    (length) => (good: ibv.IbvSge) => ({ sgList: [good, { ...good, length }] }),
   ),
-  ...[-1, 2 ** 32, Number.NaN, 0.5].map((lkey) => (_: IbvSendWr, good: IbvSge) => ({
+  ...[-1, 2 ** 32, Number.NaN, 0.5].map((lkey) => (good: ibv.IbvSge) => ({
     sgList: [good, { ...good, lkey }],
   })),
-  ...[-8, Number.NaN, 2 ** 53, 0.5].map((addr) => (_: IbvSendWr, good: IbvSge) => ({
+  ...[-8, Number.NaN, 2 ** 53, 0.5].map((addr) => (good: ibv.IbvSge) => ({
     sgList: [good, { ...good, addr }],
   })),
   ...[-1, 3, 1.5, Number.NaN, 1000].map((numSge) => () => ({ numSge })),
@@ -187,202 +123,128 @@ const brokenRequests: readonly ((request: IbvSendWr, good: IbvSge) => Partial<Ib
   ...[-1, Number.NaN, 2 ** 32, 0.5].map((sendFlags) => () => ({ sendFlags })),
 ];
 
-/** Sends. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { stages } = program.args as unknown as Args;
-  return play(
-    program,
-    async (stage, number, side, found) => {
-      for (const [round, messages] of stage.rounds.entries()) {
-        await barrier(program, 'receives are posted');
-        found.push(
-          ...(await send(program, side, messages)).map((what) => `stage ${number}, round ${round}: ${what}`),
-        );
-        const ended = await completionsOf(side, messages.length);
-        for (const [at, message] of messages.entries()) {
-          const status = isTooLong(message) ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_SUCCESS;
-          if (ended[at]?.id !== at || ended[at].status !== status)
-            found.push(
-              `stage ${number}, round ${round}: send ${at} ended as ${JSON.stringify(ended[at])}, not ${status}`,
-            );
-        }
-        await barrier(program, 'round');
-      }
-    },
-    stages,
-  );
-}
-
-/** Receives. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const { stages } = program.args as unknown as Args;
-  return play(
-    program,
-    async (stage, number, side, found) => {
-      const { area, qp } = side;
-      for (const [round, messages] of stage.rounds.entries()) {
-        program.memory.write(area.address, new Uint8Array(longestQueue * areaBytes).fill(blank));
-        for (const [wrId, { into }] of messages.entries())
-          if (
-            postRecv(qp, {
-              wrId,
-              sgList: into.map(([offset, length]) => sgeOf(area, [wrId * areaBytes + offset, length])),
-              numSge: into.length,
-            }) !== 0
-          )
-            found.push(`stage ${number}, round ${round}: receive ${wrId} was refused`);
-        await barrier(program, 'receives are posted');
-        const ended = await completionsOf(side, messages.length);
-        const bytes = program.memory.read(area.address, longestQueue * areaBytes);
-        found.push(
-          ...wrongOf(messages, ended, bytes).map((what) => `stage ${number}, round ${round}: ${what}`),
-        );
-        await barrier(program, 'round');
-      }
-    },
-    stages,
-  );
-}
-
 const isTooLong = ({ from, into }: Message): boolean => lengthOf(from) > lengthOf(into);
+const statusOf = (message: Message, failure: string): string => (isTooLong(message) ? failure : 'SUCCESS');
 
-/** What one end of a stage has. */
-interface End {
-  readonly endpoint: RcEndpoint;
-  readonly cq: IbvCq;
-  readonly qp: IbvQp;
-  readonly area: RcBuffer;
-}
-
-async function play(
-  program: ProgramContext,
-  playStage: (stage: Stage, number: number, end: End, found: string[]) => Promise<void>,
-  stages: readonly Stage[],
-): Promise<JsonValue> {
-  const endpoint = await openEndpoint(program);
-  const area = await createBuffer(endpoint, longestQueue * areaBytes);
-  program.memory.write(
+/** The first sends, the second receives. */
+async function player(stage: Stage<Args>): Promise<void> {
+  const device = await stage.open();
+  const area = await device.buffer(longestQueue * areaBytes);
+  stage.memory.write(
     area.address,
     Uint8Array.from({ length: areaBytes }, (_, offset) => sourceByte(offset)),
   );
-  const found: string[] = [];
-  for (const [number, stage] of stages.entries()) {
-    const { maxSendSge, maxRecvSge, maxInlineBytes, queueLength } = stage;
-    const cq = await createCq(endpoint.context, 31);
-    const [qp] = await createRcQps(
-      endpoint,
-      1,
-      { send: cq, receive: cq },
-      {
-        // One more than a round posts, or what is none would be refused for want of room.
-        maxSendWr: queueLength + 1,
-        maxRecvWr: queueLength,
-        maxSendSge,
-        maxRecvSge,
-        maxInlineData: maxInlineBytes,
-      },
-    );
-    await connectRc(endpoint, [qp!], `stage ${number}`);
-    await playStage(stage, number, { endpoint, cq, qp: qp!, area }, found);
-    await barrier(program, `stage ${number} is over`);
-    await destroyQp(qp!);
-    await destroyCq(cq);
+  for (const [number, plan] of stage.args.stages.entries()) {
+    const { maxSendSge, maxRecvSge, maxInlineBytes, queueLength, rounds } = plan;
+    const cq = await device.cq(31);
+    // One more than a round posts, or what is none would be refused for want of room.
+    const sizes = { maxSendWr: queueLength + 1, maxRecvWr: queueLength };
+    const cap = { ...sizes, maxSendSge, maxRecvSge, maxInlineData: maxInlineBytes };
+    const [qp] = await device.rcQps(1, cq, cap);
+    await connectRc(device.endpoint, [qp!], `stage ${number}`);
+    for (const [round, messages] of rounds.entries()) {
+      const where = `stage ${number}, round ${round}`;
+      if (stage.node === 1) receive(stage, where, qp!, area, messages);
+      await stage.meet('receives are posted');
+      if (stage.node === 0) await send(stage, where, qp!, area, messages);
+      const ended = await stage.completions(cq, messages.length);
+      judgeEnds(stage, where, messages, ended);
+      for (const [at, message] of stage.node === 1 ? messages.entries() : [])
+        judgeBytes(stage, `${where}: receive ${at}`, area.address + at * areaBytes, message);
+      await stage.meet('round');
+    }
+    await stage.meet('stage is over');
+    await device.destroyQp(qp!);
+    await device.destroyCq(cq);
   }
-  await deregMr(area.region);
-  await deallocPd(endpoint.pd);
-  await closeDevice(endpoint.context);
-  return found;
+}
+
+function receive(
+  stage: Stage<Args>,
+  where: string,
+  qp: ibv.IbvQp,
+  area: RcBuffer,
+  messages: readonly Message[],
+): void {
+  stage.memory.write(area.address, filled(longestQueue * areaBytes, blank));
+  for (const [wrId, { into }] of messages.entries()) {
+    const sgList = listOf(area, into, wrId * areaBytes);
+    if (ibv.postRecv(qp, { wrId, sgList, numSge: into.length }) !== 0)
+      stage.accuse(`${where}: receive ${wrId} was refused`);
+  }
 }
 
 /** Posts a round: in lists, each followed by a request that is none if one of its messages says so. */
 async function send(
-  { cpu }: ProgramContext,
-  { qp, area }: End,
+  stage: Stage<Args>,
+  where: string,
+  qp: ibv.IbvQp,
+  area: RcBuffer,
   messages: readonly Message[],
-): Promise<string[]> {
-  const lists: { readonly afterNs: number; readonly requests: IbvSendWr[]; broken: number }[] = [];
+): Promise<void> {
+  const signalled = { opcode: SEND, sendFlags: ibv.IBV_SEND_SIGNALED };
+  const lists: { readonly afterNs: number; readonly requests: ibv.IbvSendWr[]; broken: number }[] = [];
   for (const [wrId, { from, isInline, afterNs, broken }] of messages.entries()) {
     if (afterNs !== 'list' || lists.length === 0)
       lists.push({ afterNs: afterNs === 'list' ? 0 : afterNs, requests: [], broken: -1 });
     const list = lists.at(-1)!;
     list.broken = Math.max(list.broken, broken);
-    list.requests.push({
-      wrId,
-      sgList: from.map((piece) => sgeOf(area, piece)),
-      numSge: from.length,
-      opcode: IBV_WR_SEND,
-      sendFlags: IBV_SEND_SIGNALED | (isInline ? IBV_SEND_INLINE : 0),
-    });
+    const sendFlags = ibv.IBV_SEND_SIGNALED | (isInline ? ibv.IBV_SEND_INLINE : 0);
+    list.requests.push({ ...signalled, wrId, sgList: listOf(area, from), numSge: from.length, sendFlags });
   }
-  const found: string[] = [];
+  const [good] = listOf(area, [[0, 8]]) as [ibv.IbvSge];
   for (const { afterNs, requests, broken } of lists) {
-    if (afterNs > 0) await cpu.sleep(afterNs * psPerNs);
-    const isBroken = broken >= 0;
-    const posted = isBroken ? [...requests, brokenRequest(broken, area)] : requests;
+    if (afterNs > 0) await stage.sleepNs(afterNs);
+    const none = {
+      wrId: 99,
+      sgList: [good, good],
+      numSge: 2,
+      ...signalled,
+      ...brokenRequests[broken]?.(good),
+    };
+    const posted = broken < 0 ? requests : [...requests, none];
     for (const [at, request] of posted.entries()) request.next = posted[at + 1] ?? null;
     const bad = { wr: null, index: -1 };
-    const error = postSend(qp, posted[0]!, bad);
-    if (error !== (isBroken ? EINVAL : 0) || (isBroken && bad.index !== requests.length))
-      found.push(
-        `a post of ${requests.length} requests${isBroken ? ` and the broken ${broken}` : ''} gave ${error} at ${bad.index}`,
-      );
+    const error = ibv.postSend(qp, posted[0]!, bad);
+    const isRight = broken < 0 ? error === 0 : error === ibv.EINVAL && bad.index === requests.length;
+    const what = `${requests.length} requests and the broken ${broken}`;
+    if (!isRight) stage.accuse(`${where}: a post of ${what} gave ${error} at ${bad.index}`);
   }
-  return found;
 }
 
-function brokenRequest(number: number, area: RcBuffer): IbvSendWr {
-  const good = sgeOf(area, [0, 8]);
-  const request = {
-    wrId: 99,
-    sgList: [good, good],
-    numSge: 2,
-    opcode: IBV_WR_SEND,
-    sendFlags: IBV_SEND_SIGNALED,
-  };
-  return { ...request, ...brokenRequests[number]!(request, good) };
-}
-
-/** What the receiver's memory ought not to hold, and what its completions ought not to say. */
-function wrongOf(messages: readonly Message[], ended: readonly Ended[], bytes: Uint8Array): string[] {
-  return messages.flatMap((message, at) => {
-    const seen = ended[at];
-    const status = isTooLong(message) ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
-    if (seen?.id !== at || seen.status !== status)
-      return [`receive ${at} ended as ${JSON.stringify(seen)}, not ${status}`];
-    if (!isTooLong(message) && seen.byteLen !== lengthOf(message.from))
-      return [`receive ${at} has ${seen.byteLen} bytes, not ${lengthOf(message.from)}`];
-    const expected = expectedOf(message);
-    const place = expected.findIndex((byte, offset) => byte >= 0 && byte !== bytes[at * areaBytes + offset]);
-    return place < 0
-      ? []
-      : [`receive ${at} has ${bytes[at * areaBytes + place]} at ${place}, not ${expected[place]}`];
-  });
-}
-
-/** Byte by byte; -1 for what may be anything. */
-function expectedOf(message: Message): Int16Array {
-  const { from, into } = message;
-  const expected = new Int16Array(areaBytes).fill(blank);
-  const payload = from.flatMap(([offset, length]) =>
-    Array.from({ length }, (_, at) => sourceByte(offset + at)),
-  );
-  let done = 0;
-  for (const [offset, length] of into) {
-    for (let at = 0; at < length; at++) {
-      const isOfMessage = done < payload.length;
-      if (isTooLong(message)) expected[offset + at] = -1;
-      else if (isOfMessage) expected[offset + at] = payload[done]!;
-      done++;
-    }
+function judgeEnds(
+  stage: Stage<Args>,
+  where: string,
+  messages: readonly Message[],
+  ended: readonly Ended[],
+): void {
+  for (const [at, message] of messages.entries()) {
+    const end = ended[at];
+    const status = statusOf(message, stage.node === 0 ? 'REM_INV_REQ_ERR' : 'LOC_LEN_ERR');
+    if (end?.id !== at || end.status !== status)
+      stage.accuse(`${where}: request ${at} ended as ${JSON.stringify(end)}, not ${status}`);
+    else if (stage.node === 1 && !isTooLong(message) && end.byteLen !== lengthOf(message.from))
+      stage.accuse(`${where}: receive ${at} has ${end.byteLen} bytes, not ${lengthOf(message.from)}`);
   }
-  return expected;
 }
 
-export const requestLists: Scene = {
+/** The payload lies in the buffers, piece by piece; where it is too long they may hold anything. */
+function judgeBytes(stage: Stage<Args>, what: string, address: number, { from, into }: Message): void {
+  const payload = from.flatMap(([offset, length]) => times(length, (at) => sourceByte(offset + at)));
+  const seen = stage.memory.read(address, areaBytes).slice();
+  const due = filled(areaBytes, blank);
+  const isLong = payload.length > lengthOf(into);
+  for (const [offset, length] of into)
+    if (isLong) due.set(seen.subarray(offset, offset + length), offset);
+    else due.set(payload.splice(0, length), offset);
+  stage.expectBytes(what, seen, due);
+}
+
+export const requestLists = scene({
   name: 'request-lists',
   about: 'requests of every shape, in lists and one by one, and among them such as are none',
   module: import.meta.url,
-  programs: askerAndAnswerer,
   draw,
-  judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
-};
+  programs: [player, player],
+});
+export const [program0] = requestLists.run;

@@ -15,8 +15,11 @@ export class Device {
   readonly #cqs = new Set<ibv.IbvCq>();
   readonly #channels: ibv.IbvCompChannel[] = [];
   readonly #srqs: ibv.IbvSrq[] = [];
+  /** They go before their CQs. */
+  readonly #xrcQueues: ibv.IbvSrq[] = [];
   readonly #regions = new Set<ibv.IbvMr>();
   readonly #domains: ibv.IbvPd[] = [];
+  readonly #xrcDomains: ibv.IbvXrcd[] = [];
   #isOpen = true;
 
   private constructor(endpoint: RcEndpoint) {
@@ -75,6 +78,19 @@ export class Device {
     return srq;
   }
 
+  /** Makes a shared receive queue of an XRC domain. */
+  async xrcQueue(init: Parameters<typeof ibv.createSrqEx>[1]): Promise<ibv.IbvSrq> {
+    const srq = await ibv.createSrqEx(this.context, init);
+    this.#xrcQueues.push(srq);
+    return srq;
+  }
+
+  async xrcDomain(): Promise<ibv.IbvXrcd> {
+    const xrcd = await ibv.openXrcd(this.context, { fd: -1, oflags: 0 });
+    this.#xrcDomains.push(xrcd);
+    return xrcd;
+  }
+
   /** Takes an address handle over. */
   handle(handle: ibv.IbvAh): ibv.IbvAh {
     this.#handles.push(handle);
@@ -121,6 +137,7 @@ export class Device {
     this.#isOpen = false;
     for (const qp of this.#qps) await ibv.destroyQp(qp);
     for (const handle of this.#handles) await ibv.destroyAh(handle);
+    for (const srq of this.#xrcQueues) await ibv.destroySrq(srq);
     for (const cq of this.#cqs) {
       ibv.ackCqEvents(cq, cq.eventsUnacked);
       await ibv.destroyCq(cq);
@@ -128,6 +145,7 @@ export class Device {
     for (const channel of this.#channels) await ibv.destroyCompChannel(channel);
     for (const srq of this.#srqs) await ibv.destroySrq(srq);
     for (const region of this.#regions) await ibv.deregMr(region);
+    for (const xrcd of this.#xrcDomains) await ibv.closeXrcd(xrcd);
     for (const pd of [...this.#domains, this.pd]) await ibv.deallocPd(pd);
     await ibv.closeDevice(this.context);
   }
