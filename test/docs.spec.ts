@@ -190,22 +190,29 @@ mkdirSync(join(root, 'dist'), { recursive: true });
 const folder = mkdtempSync(join(root, 'dist', 'docs-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A word of a command; files that it writes, or that an earlier command wrote, are in a folder of their own. */
+/** The folder of a page's files. */
+function folderOf(page: string): string {
+  const own = join(folder, page.replaceAll('/', '-'));
+  mkdirSync(own, { recursive: true });
+  return own;
+}
+
+/** A word of a command that runs in the page's folder: files of the repository by their whole paths. */
 const wordHere = (word: string): string =>
-  /^[\w-]+\.(?:json|jsonl|html|pcapng)$/.test(word) && !existsSync(join(root, word))
-    ? join(folder, word)
-    : word;
+  tree.includes(word) || word.startsWith('dist/') ? join(root, word) : word;
 
 /** What a command prints: on a terminal of 120 columns, or in a pipe where a line of the page is longer. */
-async function printedBy({ words: [command, ...words], program, lines }: Shown): Promise<string[]> {
+async function printedBy({ page, words: [command, ...words], program, lines }: Shown): Promise<string[]> {
   if (command === 'hca') {
     const columns = lines.some((line) => line.length > 120) ? {} : { columns: 120 };
-    const { out, err } = await hcaWithin({ cwd: root, ...columns }, words.map(wordHere));
-    return `${out}\n${err}`.replaceAll(`${folder}/`, '').split('\n');
+    const { out, err } = await hcaWithin({ cwd: folderOf(page), ...columns }, words.map(wordHere));
+    return `${out}\n${err}`.split('\n');
   }
   expect(command).toBe('node');
-  const file = join(folder, words[0]!);
-  writeFileSync(file, program!.replace("'./index.ts'", "'../../index.ts'"));
+  if (existsSync(join(root, words[0]!)))
+    return execFileSync(process.execPath, words, { cwd: root, encoding: 'utf8' }).split('\n');
+  const file = join(folderOf(page), words[0]!);
+  writeFileSync(file, program!.replace("'./index.ts'", "'../../../index.ts'"));
   return execFileSync(process.execPath, [file], { encoding: 'utf8' }).split('\n');
 }
 
