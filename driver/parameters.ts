@@ -68,7 +68,7 @@ export const driverParameters = {
     'µs',
     [0, 100_000_000],
     'estimate',
-    'How long probe waits for its ports to become active; afterwards it goes on with the port as it is, as Linux does.',
+    'How long probe waits for its ports to become active; afterwards it continues with the port as it is, as Linux does.',
   ),
   eventPollUs: number(
     100_000,

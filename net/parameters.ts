@@ -30,14 +30,14 @@ export const netDriverParameters = {
     'frames',
     [1, 10_000],
     linux('net.core.netdev_budget'),
-    'Frames handled in interrupt context before a kernel thread goes on.',
+    'Frames handled in interrupt context before a kernel thread continues.',
   ),
   softirqTimeUs: number(
     2000,
     'µs',
     [10, 100_000],
     linux('net.core.netdev_budget_usecs'),
-    'Time in interrupt context beyond the fair share before a kernel thread goes on.',
+    'Time in interrupt context beyond the fair share before a kernel thread continues.',
   ),
   softirqSharePercent: number(
     50,
@@ -75,7 +75,7 @@ export const netDriverParameters = {
     'µs',
     [0, 10_000_000],
     'estimate',
-    'How long probe waits for the link; afterwards it goes on without.',
+    'How long probe waits for the link; afterwards it continues without.',
   ),
   watchdogIntervalUs: number(
     10_000,
@@ -165,7 +165,7 @@ export const netStackParameters = {
     'id',
     [0, 4094],
     'choice: none',
-    'VLAN (IEEE 802.1Q) of a second interface, eth0.<id>, beside that without tags; 0: there is none.',
+    'VLAN (IEEE 802.1Q) of a second interface, eth0.<id>, in addition to the untagged one; 0: no VLAN.',
   ),
   vlanPriority: number(
     0,

@@ -63,7 +63,7 @@ export const contexts: Study = {
     return [
       `${words.join('; ')} (70 % of the best rate is the limit).`,
       `With ${entries} contexts the best rate is ${figures.text(rate, best)}, at ${best.qps} QPs; with ${last.qps} QPs it is ${figures.text(rate, last)}.`,
-      `There ${missText(figures, last, 'qpc', 0)} of the looks at a context in the sender miss, each a read of 256 bytes over PCIe, and the ${bindsText(figures, last)} binds: a receiver stops for each read, while a requester goes on to other QPs with several under way (\`hca.contextFetchesInFlight\`).`,
+      `There ${missText(figures, last, 'qpc', 0)} of the context look-ups in the sender miss, each a read of 256 bytes over PCIe, and the ${bindsText(figures, last)} binds: a receiver stops for each read, while a requester serves other QPs with several reads in flight (\`hca.contextFetchesInFlight\`).`,
     ];
   },
 };
@@ -100,7 +100,7 @@ export const iommu: Study = {
       beyond === undefined
         ? `Nowhere up to ${bytesText(large)} is more than a tenth lost.`
         : `More than a tenth is lost from ${bytesText(beyond)} on; below, ${bindsText(figures, { region: small, 'pcie.iommu.isEnabled': true })} binds and hides the walks.`,
-      `At ${bytesText(large)} it is ${figures.text(rate, { region: large, 'pcie.iommu.isEnabled': true })} in place of ${figures.text(rate, { region: large, 'pcie.iommu.isEnabled': false })}.`,
+      `At ${bytesText(large)} it is ${figures.text(rate, { region: large, 'pcie.iommu.isEnabled': true })} instead of ${figures.text(rate, { region: large, 'pcie.iommu.isEnabled': false })}.`,
     ];
   },
 };

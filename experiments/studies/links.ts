@@ -6,7 +6,7 @@ const rate = 'messagesPerSecond';
 
 export const generations: Study = {
   name: 'generations',
-  question: 'What do Gen4 and Gen5 bring in place of Gen3?',
+  question: 'What do Gen4 and Gen5 bring instead of Gen3?',
   spec: {
     workload: 'write-bw,iters=100,qps=4',
     machine: { profile: 'gen5-x16-what-if', set: { 'pcie.link.lanes': 8, 'dma.tagCount': 64 } },

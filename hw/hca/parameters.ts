@@ -95,7 +95,7 @@ export const hcaParameters = {
     'cycles',
     [0, 1000],
     'estimate',
-    'Cycles the requester is occupied beside by a packet whose payload is read from memory.',
+    'Additional cycles that the requester is occupied by a packet whose payload is read from memory.',
   ),
   gatherBytesPerCycle: number(
     0,
@@ -116,7 +116,7 @@ export const hcaParameters = {
     'cycles',
     [0, 1000],
     'estimate',
-    'Cycles a packet of a READ response occupies that unit beside its payload.',
+    'Cycles a packet of a READ response occupies that unit in addition to its payload.',
   ),
   readResponseBytesPerCycle: number(
     0,
@@ -201,7 +201,7 @@ export const hcaParameters = {
     'cycles',
     [1, 10_000],
     'estimate, chosen with receiveLatencyCycles to meet A-001: ib_write_lat of 2 bytes 0.98 us',
-    'Packet formation and ICRC, from the request to the wire port; goes on while the payload is read.',
+    'Packet formation and ICRC, from the request to the wire port; continues while the payload is read.',
   ),
   receiveLatencyCycles: number(
     75,
@@ -286,9 +286,15 @@ export const hcaParameters = {
     'cycles',
     [1, 1000],
     'estimate: checks and changes of one MPT entry, as of a WQE and a packet together',
-    'Step of a fast registration, an invalidation or a bind, beside its reads and writes of ICM.',
+    'Step of a fast registration, an invalidation or a bind, in addition to its reads and writes of ICM.',
   ),
-  atomicCycles: number(8, 'cycles', [1, 1000], 'estimate', 'Arithmetic of one atomic, beside its PCIe read.'),
+  atomicCycles: number(
+    8,
+    'cycles',
+    [1, 1000],
+    'estimate',
+    'Arithmetic of one atomic, in addition to its PCIe read.',
+  ),
   responderAtomicResults: powerOfTwo(
     16,
     'entries',
@@ -316,7 +322,7 @@ export const hcaParameters = {
     'ns',
     [100, 1_000_000],
     'IBTA vol 1, 9.7.5.2.8, table 45: a hundredth of a millisecond',
-    'Unit in which the card waits after an RNR NAK: times the number that the timer code stands for.',
+    'Unit in which the card waits after an RNR NAK: times the number that the timer code represents.',
   ),
   ackTimeoutUnitNs: number(
     4096,
@@ -376,7 +382,13 @@ export const hcaParameters = {
     'estimate',
     'Replacement policy of all context and translation caches.',
   ),
-  cacheMissCycles: number(6, 'cycles', [0, 10_000], 'estimate', 'Cycles a miss costs beside its DMA read.'),
+  cacheMissCycles: number(
+    6,
+    'cycles',
+    [0, 10_000],
+    'estimate',
+    'Cycles a miss costs in addition to its DMA read.',
+  ),
 } as const;
 
 export type HcaConfig = ConfigOf<typeof hcaParameters>;

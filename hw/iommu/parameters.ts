@@ -29,7 +29,7 @@ export const iommuParameters = {
     'ns',
     [0, 1_000_000],
     'estimate: queued invalidation and its wait descriptor',
-    'From queueing an invalidation until the processor knows that it is done (strict mode).',
+    'From queueing an invalidation until the processor sees that it is done (strict mode).',
   ),
   mapPageCycles: number(
     300,

@@ -41,7 +41,7 @@ const beginning = {
   nth: nth('which of these'),
   delay: optional(time('so long after that')),
 };
-const lasting = { for: optional(time('how long it lasts; for ever when left out')) };
+const lasting = { for: optional(time('how long it lasts; indefinitely if left out')) };
 
 export interface Kind<Table extends Fields = Fields> {
   readonly fields: Table;
@@ -62,10 +62,10 @@ export const faultKinds = {
     fields: {
       command: command('which command'),
       nth: nth('which of these commands'),
-      status: status('what it ends with, without having been carried out'),
+      status: status('status of the command, which is not executed'),
     },
-    doc: 'A command ends with a status of our choice, or never.',
-    seen: 'The call fails with the errno of the status and leaves nothing behind. One that never ends: the time limit of the driver, then the device is dead, IBV_EVENT_DEVICE_FATAL, reset and a new probe.',
+    doc: 'A command ends with the given status, or never.',
+    seen: 'The call fails with the errno of the status and leaves no object. A command that never ends: the time limit of the driver expires, the device counts as dead, IBV_EVENT_DEVICE_FATAL, reset and a new probe.',
     example: 'command=SW2HW_CQ,nth=2,status=BAD_RES_STATE',
   }),
   interrupt: kind({
@@ -78,8 +78,8 @@ export const faultKinds = {
       delay: optional(time('how late')),
       at: optional(time('when a spurious one arrives, instead of nth')),
     },
-    doc: 'An MSI-X message gets lost or comes late, or one arrives that the device never sent.',
-    seen: "Lost: the driver's watchdog finds the entries in the event queue and goes on. Late: everything later. Spurious: a handler that finds nothing.",
+    doc: 'An MSI-X message is lost or late, or one arrives that the device never sent.',
+    seen: "Lost: the driver's watchdog finds the entries in the event queue and continues. Late: everything later. Spurious: a handler that finds nothing.",
     example: 'interrupt=lost,nth=3',
   }),
   read: kind({
@@ -91,18 +91,18 @@ export const faultKinds = {
         'no completion (the device runs into its completion timeout), UR, CA, or data with the poisoned bit',
       ),
     },
-    doc: 'A read of the device (DMA) is answered wrongly by the host, or not at all.',
+    doc: 'The host answers a read of the device (DMA) wrongly, or not at all.',
     seen: 'A command: INTERNAL_ERR, EIO. A work request: a completion with an error and the rest flushed, or IBV_EVENT_QP_FATAL when its queue could not be read. A READ or atomic of the peer: IBV_WC_REM_OP_ERR there, IBV_EVENT_QP_ACCESS_ERR here.',
     example: 'read=wqeRead,nth=3,answer=poisoned',
   }),
   reset: kind({
     fields: {
-      reset: choice(['stuck'], 'the device does not come back'),
+      reset: choice(['stuck'], 'the device does not return'),
       nth: nth('which reset written to the reset register'),
       ...lasting,
     },
-    doc: 'After a reset the function answers nothing: the vendor id reads 0xffff.',
-    seen: 'Probe waits 2 s for the vendor id, then fails with ENODEV and gives everything back; or it goes on, if the device comes back before.',
+    doc: 'After a reset the function does not answer: the vendor id reads 0xffff.',
+    seen: 'Probe waits 2 s for the vendor id, then fails with ENODEV and releases everything; it continues if the device returns before.',
     example: 'reset=stuck,for=500ms',
   }),
   semaphore: kind({
@@ -122,7 +122,7 @@ export const faultKinds = {
       catastrophic: integer(1, 0xffff_ffff, 'code in the first word of the error buffer'),
       ...beginning,
     },
-    doc: 'A fatal error of the firmware: the error buffer of QUERY_FW reads the code, an event 0x08 is posted if software mapped it, no command is executed and no packet moves any more, until the next reset.',
+    doc: 'A fatal error of the firmware: the error buffer of QUERY_FW reads the code, an event 0x08 is posted if software mapped it, no command is executed and no packet is sent until the next reset.',
     seen: "The driver's health timer reads the code, reports IBV_EVENT_DEVICE_FATAL, resets the device and probes it again; contexts that were open answer EIO.",
     example: 'catastrophic=0xdead,after=RTR2RTS_QP,delay=20us',
   }),
@@ -133,15 +133,15 @@ export const faultKinds = {
     example: 'port=down,after=RTR2RTS_QP,delay=5us,for=200us',
   }),
   cable: kind({
-    fields: { cable: choice(['pulled', 'plugged'], 'what is done to it'), ...beginning, ...lasting },
+    fields: { cable: choice(['pulled', 'plugged'], 'change of the cable'), ...beginning, ...lasting },
     doc: "The cable is pulled out of this node's port, or plugged in.",
     seen: 'As with the port, at both ends of the cable.',
     example: 'cable=pulled,after=RTR2RTS_QP,delay=5us,for=200us',
   }),
   device: kind({
     fields: { device: choice(['gone'], 'it is not there'), ...beginning, ...lasting },
-    doc: 'The device disappears from its slot: reads give all ones, writes are dropped, no DMA, no interrupts, no link on the cable. When it comes back it is as after power-on.',
-    seen: 'The driver sees all ones, declares the device dead (IBV_EVENT_DEVICE_FATAL, EIO), gives back what it took, and probes again when the device is back.',
+    doc: 'The device disappears from its slot: reads return all ones, writes are dropped, no DMA, no interrupts, no link on the cable. When it returns its state is that after power-on.',
+    seen: 'The driver sees all ones, declares the device dead (IBV_EVENT_DEVICE_FATAL, EIO), releases its resources, and probes again when the device is back.',
     example: 'device=gone,after=RTR2RTS_QP,delay=10us',
   }),
   packet: kind({
@@ -170,9 +170,9 @@ export const faultKinds = {
           'which packet sent by this node, of those that the fields above name; left out: the first, or every one where a field above, chance or shots is given',
         ),
       ),
-      chance: optional(chance('how probable it is for each of these packets')),
+      chance: optional(chance('probability for each of these packets')),
       seed: optional(integer(0, 0xffff_ffff, 'of chance; the seed of the run when left out')),
-      shots: optional(integer(1, 1e9, 'how often it happens at most')),
+      shots: optional(integer(1, 1e9, 'maximum number of times')),
       delay: optional(
         time(
           'how late; how long after its packet a copy leaves, 1us when left out; how long a packet waits for others to pass it, 10us when left out',
@@ -191,8 +191,8 @@ export const faultKinds = {
         ),
       ),
     },
-    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, behind packets that were sent after it, or marked, as on paths through a fabric. Which packets: by number, by what is in their headers, by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most. On a cable of Ethernet a packet is a frame; only packets of RoCE have the headers that qpn, psn, opcode and only name, and a mark of congestion counts only frames that take one.',
-    seen: 'Nothing but time on a reliable connection: what is missing is sent again, what comes twice is not carried out again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a datagram that comes twice takes two receives. A mark changes nothing: this card does not control congestion; captures show it.',
+    doc: 'A packet is corrupted on the cable, or lost, late, doubled, overtaken by later packets, or marked, as on paths through a fabric. Packets are selected by number, by their headers, or by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most. On a cable of Ethernet a packet is a frame; only packets of RoCE have the headers that qpn, psn, opcode and only name, and a mark of congestion counts only frames that take one.',
+    seen: 'A delay on a reliable connection: missing packets are retransmitted, doubled ones are not executed again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a doubled datagram uses two receives. A mark changes nothing: this card does not control congestion; captures show it.',
     example: 'packet=corrupted,nth=5',
     more: [
       'packet=lost,psn=+7,only=requests,shots=2',

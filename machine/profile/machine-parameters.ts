@@ -1,4 +1,4 @@
-/** Parameters of the machine as a whole: how many nodes, what joins them beside the cable, when a run is over. */
+/** Parameters of the machine as a whole: how many nodes, what joins them in addition to the cable, when a run is over. */
 import { choice, number } from '../../base/index.ts';
 
 export const machineParameters = {
@@ -41,7 +41,7 @@ export const machineParameters = {
     'ns',
     [1, 1_000_000_000],
     'choice: above every latency of the default profile',
-    'Simulated time that a run goes on after its last program has ended, so that what is under way arrives.',
+    'Simulated time that a run continues after its last program has ended, so that messages in flight arrive.',
   ),
   pollPatienceMs: number(
     100,

@@ -1,4 +1,4 @@
-/** Costs of the control side: what one command, one event, one port transition takes beside its DMA. */
+/** Costs of the control side: what one command, one event, one port transition takes in addition to its DMA. */
 import { type ConfigOf, flag, number } from '../../../base/index.ts';
 
 const MEMORY = 'estimate below measurements.csv F-001, F-007: ibv_reg_mr 30 µs, ibv_dereg_mr 39 µs in all';
@@ -17,7 +17,7 @@ export const controlParameters = {
     'cycles',
     [0, 10_000_000],
     'estimate',
-    'Work of MAP and UNMAP of FA, AUX and ICM, beside the pages.',
+    'Work of MAP and UNMAP of FA, AUX and ICM, in addition to the pages.',
   ),
   memoryMapPerPageCycles: number(
     8,
