@@ -245,10 +245,10 @@ function missingLines(lines: readonly string[], printed: readonly string[]): str
   });
 }
 
-/** `npm test` prints what this run is part of. */
+/** `npm test` prints what this run is part of; a command in a pipe needs a program that may not be installed. */
 const allShown = pages
   .flatMap((page) => shownIn(page, textOf(page)))
-  .filter(({ words }) => words[0] !== 'test' && !words.includes('--all'));
+  .filter(({ words }) => words[0] !== 'test' && !words.includes('--all') && !words.includes('|'));
 
 describe('every page shows what its command prints', () => {
   it.each(allShown.map((shown) => [`${shown.page}: ${shown.words.join(' ')}`, shown] as const))(
