@@ -26,6 +26,7 @@ const longest = [
   'cli/files.spec.ts',
   'build/checkout.long.spec.ts',
   'test/memory.spec.ts',
+  'test/docs.spec.ts',
   'cli/sweep/sweep.spec.ts',
   'lab/worker/program-session.spec.ts',
   'test/traditional.spec.ts',
@@ -41,7 +42,6 @@ const longest = [
   'torture/first-difference.spec.ts',
   'test/epochs.spec.ts',
   'test/faults.spec.ts',
-  'test/docs.spec.ts',
   'test/bad-input-protection.spec.ts',
 ] as const;
 
@@ -75,6 +75,7 @@ const guests = [
   'test/guest/pyverbs.long.spec.ts',
   'test/guest/sweep-slurm.long.spec.ts',
   'test/guest/counters.long.spec.ts',
+  'test/page/site.spec.ts',
   'test/page/page.spec.ts',
   'test/page/report-page.spec.ts',
   'test/page/chart-pages.spec.ts',
