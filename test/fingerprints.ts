@@ -4,30 +4,54 @@
  *
  *     npm run -s fingerprints > before;   … the change …   npm run -s fingerprints | diff before -
  *
- * The default machine runs the mixture of all operations; stories, on hardware of all kinds, are those of the seeds asked for.
+ * The default machine runs the mixture of all operations. Two hundred stories, on hardware of all kinds, are data in
+ * `fingerprint-stories.json.gz`, so that they stay the same when seeds come to draw other stories. `--draw 1..200` replaces them by
+ * the stories of these seeds.
  */
 import '../runtime/node.ts';
 import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { Command } from 'commander';
 import { type SeedRange, seedRange } from '../cli/torture/seed-range.ts';
 import { runStory, textOf } from '../torture/run-story.ts';
+import type { Story } from '../torture/story.ts';
 import { storyOfSeed } from '../torture/story-of-seed.ts';
 import { programsOf, runPrograms } from './machines.ts';
 
+const storiesFile = new URL('fingerprint-stories.json.gz', import.meta.url);
+
+const storiesOf = ({ first, last }: SeedRange): Story[] =>
+  Array.from({ length: last - first + 1 }, (_, index) => storyOfSeed(first + index));
+
 const hashOf = (value: unknown): string => createHash('sha256').update(textOf(value)).digest('hex');
 
-const { first, last } = new Command('fingerprints')
-  .option('--seeds <first..last>', 'stories to play', seedRange, { first: 1, last: 200 })
+async function printDefaultMachine(): Promise<void> {
+  const args = { qps: 3, rounds: 4 };
+  const { report, results } = await runPrograms(
+    [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)],
+    { set: { 'host.memory.sizeMib': 512 } },
+  );
+  console.log(`default ${hashOf({ report, results })}`);
+}
+
+async function printStory(story: Story): Promise<void> {
+  const { played, findings, refused } = await runStory(story);
+  const { report, results, packets, leftovers } = played ?? {};
+  console.log(`${story.seed} ${hashOf({ refused, findings, report, results, packets, leftovers })}`);
+}
+
+const { seeds, draw } = new Command('fingerprints')
+  .option('--seeds <first..last>', 'stories to play, by the seeds that drew them', seedRange)
+  .option('--draw <first..last>', 'replace the stories by those that these seeds draw now', seedRange)
   .parse()
-  .opts<{ readonly seeds: SeedRange }>().seeds;
-const args = { qps: 3, rounds: 4 };
-const { report, results } = await runPrograms(
-  [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)],
-  { set: { 'host.memory.sizeMib': 512 } },
-);
-console.log(`default ${hashOf({ report, results })}`);
-for (let seed = first; seed <= last; seed++) {
-  const { played, findings, refused } = await runStory(storyOfSeed(seed));
-  const { report: told, results: came, packets, leftovers } = played ?? {};
-  console.log(`${seed} ${hashOf({ refused, findings, report: told, results: came, packets, leftovers })}`);
+  .opts<{ readonly seeds?: SeedRange; readonly draw?: SeedRange }>();
+
+if (draw !== undefined)
+  writeFileSync(storiesFile, gzipSync(JSON.stringify(storiesOf(draw)), { level: 9 }));
+else {
+  const stories = JSON.parse(gunzipSync(readFileSync(storiesFile)).toString()) as Story[];
+  await printDefaultMachine();
+  for (const story of stories)
+    if (seeds === undefined || (story.seed >= seeds.first && story.seed <= seeds.last)) await printStory(story);
 }
