@@ -47,11 +47,11 @@ const { seeds, draw } = new Command('fingerprints')
   .parse()
   .opts<{ readonly seeds?: SeedRange; readonly draw?: SeedRange }>();
 
-if (draw !== undefined)
-  writeFileSync(storiesFile, gzipSync(JSON.stringify(storiesOf(draw)), { level: 9 }));
+if (draw !== undefined) writeFileSync(storiesFile, gzipSync(JSON.stringify(storiesOf(draw)), { level: 9 }));
 else {
   const stories = JSON.parse(gunzipSync(readFileSync(storiesFile)).toString()) as Story[];
   await printDefaultMachine();
   for (const story of stories)
-    if (seeds === undefined || (story.seed >= seeds.first && story.seed <= seeds.last)) await printStory(story);
+    if (seeds === undefined || (story.seed >= seeds.first && story.seed <= seeds.last))
+      await printStory(story);
 }

@@ -14,7 +14,7 @@ import {
 import type { Machine, MachineOptions } from '../machine/machine.ts';
 import type { ProgramOptions } from '../machine/program.ts';
 import { Random } from '../sim/index.ts';
-import { drawHardware } from '../torture/draw-hardware.ts';
+import { acceptable, drawPool } from '../torture/drawing/draw-hardware.ts';
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
@@ -151,7 +151,7 @@ export function randomComparison(seed: number): Promise<Comparison> {
   const [first, second, third] = Array.from({ length: 3 }, () =>
     perfPrograms(workloads[random.below(workloads.length)]!),
   ) as [ProgramOptions[], ProgramOptions[], ProgramOptions[]];
-  const set = { ...drawHardware(random), 'host.memory.sizeMib': 128 };
+  const set = acceptable({ ...drawPool(random), 'host.memory.sizeMib': 128 });
   if (random.chance(0.5)) Object.assign(set, { 'host.memory.framePlacement': 'scattered' });
   return comparison({ set, seed: seed % 2 ** 32 }, [first, second, third, second, first], limitPs);
 }

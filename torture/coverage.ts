@@ -6,9 +6,9 @@ import type { FaultEntry } from '../machine/faults/index.ts';
 import type { ParameterValue } from '../machine/profile/index.ts';
 import { wcStatusStr } from '../userlib/index.ts';
 import { isOnEthernet } from './ethernet-cable.ts';
-import { verbNameOf } from './render-story.ts';
 import type { Played } from './run-story.ts';
 import { isOnDemandArea, type Story, sendsOf } from './story.ts';
+import { verbNameOf } from './verbs.ts';
 
 /** Counts by key; plain data that crosses threads. */
 export interface Coverage {

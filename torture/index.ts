@@ -1,7 +1,6 @@
 export { campaign } from './campaign.ts';
 export { type Coverage, joinCoverage, noCoverage } from './coverage.ts';
-export { ethernetPaths } from './draw-ethernet.ts';
-export { drawnPaths } from './draw-hardware.ts';
+export { drawnPaths } from './drawing/knobs.ts';
 export type { Finding } from './finding.ts';
 export { firstDifference } from './first-difference.ts';
 export { lastMoments } from './last-moments.ts';

@@ -1,29 +1,26 @@
 /** Faults of packets by rule, in stories of players: bounded, lawful, and counted by the judges as what they can do at most. */
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine/machine.ts';
-import { Random } from '../sim/index.ts';
 import { copiesOf, isDisordered, lossesOf } from './cable-faults.ts';
-import { withPacketRules } from './draw-packet-rules.ts';
-import { drawStory } from './draw-story.ts';
 import { judgeLiveness } from './judges/liveness.ts';
 import { playStory, runStory } from './run-story.ts';
 import { isOnDemandArea, type Story, sendsOf } from './story.ts';
+import { playersOfSeed } from './story-of-seed.ts';
 
-const ruled = (seed: number): Story => withPacketRules(new Random(seed, 'packet rules'), drawStory(seed));
-const drawn = Array.from({ length: 400 }, (_, seed) => ruled(seed));
+const drawn = Array.from({ length: 400 }, (_, seed) => playersOfSeed(seed));
 const rulesOf = ({ faults }: Story) => faults.filter(({ shots }) => shots !== undefined);
 
 describe('faults of packets by rule', () => {
-  it('are in half of the stories whose packets get lost, each with a number of shots', () => {
+  it('are in about a third of the stories whose packets get lost, each with a number of shots', () => {
     const lossy = drawn.filter(({ climate }) => climate === 'lossy');
     const having = lossy.filter((story) => rulesOf(story).length > 0);
-    expect(having.length / lossy.length).toBeGreaterThan(0.35);
-    expect(having.length / lossy.length).toBeLessThan(0.65);
+    expect(having.length / lossy.length).toBeGreaterThan(0.2);
+    expect(having.length / lossy.length).toBeLessThan(0.5);
     for (const { climate, faults } of drawn.filter((story) => rulesOf(story).length > 0)) {
       expect(['lossy', 'broken']).toContain(climate);
       for (const fault of faults)
         if ('qpn' in fault || 'psn' in fault || 'opcode' in fault || 'only' in fault || 'chance' in fault)
-          expect(fault['shots']).toBeGreaterThan(0);
+          if (fault['only'] !== 'pauses') expect(fault['shots']).toBeGreaterThan(0);
     }
   });
 
@@ -43,7 +40,7 @@ describe('faults of packets by rule', () => {
   });
 
   it('concern as many packets as they have shots, or as their numbers name', () => {
-    const story = { ...drawStory(8), climate: 'lossy' as const };
+    const story = { ...playersOfSeed(8), climate: 'lossy' as const };
     const losses = (fault: object): number => lossesOf({ ...story, faults: [fault as never] });
     expect(losses({ packet: 'lost', psn: '+3', shots: 2, node: 0 })).toBe(2);
     expect(losses({ packet: 'lost', psn: '+3', nth: 4, shots: 2, node: 0 })).toBe(1);
@@ -62,7 +59,7 @@ describe('faults of packets by rule', () => {
 
   // Packets lost by PSN, and again when they are repeated; by chance; where bytes travel.
   it.each(playedSeeds())('of seed %i are met without a finding', async (seed) => {
-    const { findings } = await runStory({ ...ruled(seed), again: undefined });
+    const { findings } = await runStory({ ...playersOfSeed(seed), again: undefined });
     expect(findings).toEqual([]);
   });
 });

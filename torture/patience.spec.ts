@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { drawStory } from './draw-story.ts';
 import { patienceOf, withBearableRnr } from './patience.ts';
 import { type Story, sendsOf } from './story.ts';
+import { exampleStory } from './testing/example-story.ts';
 import { rnrDelayPs } from './verbs-model.ts';
 
 /** A story with one QP of these attributes for each row, in one program. */
@@ -9,7 +9,7 @@ function storyOf(
   climate: Story['climate'],
   rows: readonly (readonly [timeout: number, rnrRetry: number, rnrTimer: number])[],
 ): Story {
-  const drawn = drawStory(3);
+  const drawn = exampleStory(3);
   const [program] = drawn.programs;
   const [qp] = program!.qps;
   const qps = rows.map(([timeout, rnrRetry, rnrTimer]) => ({
@@ -51,7 +51,7 @@ describe('RNR delays of lossy and broken stories', () => {
   });
 
   it('are so long in story 980001455, which once asked for a missing receive every 40 µs for minutes', () => {
-    const story = withBearableRnr(drawStory(980_001_455));
+    const story = withBearableRnr(exampleStory(980_001_455));
     const endless = story.programs
       .flatMap(({ qps }) => qps)
       .filter(({ transport, rnrRetry }) => transport === 'RC' && rnrRetry === 7);
@@ -80,7 +80,7 @@ describe('on a cable that stays bad', () => {
   const bad = { packet: 'lost', chance: '10%', node: 0 };
 
   it('a time-out for each packet of the longest message is waited for as well', () => {
-    const story = drawStory(121);
+    const story = exampleStory(121);
     const sizes = [...sendsOf(story)].flatMap(({ program, qp, plan }) => {
       const { transport, mtu, timeout } = story.programs[program]!.qps[qp]!;
       const bytes = plan.sges.reduce((sum, { length }) => sum + length, 0);
@@ -93,7 +93,7 @@ describe('on a cable that stays bad', () => {
   });
 
   it('three packets that get lost are no bad cable', () => {
-    const story = drawStory(121);
+    const story = exampleStory(121);
     expect(patienceOf({ ...story, faults: [{ ...bad, shots: 3 }] })).toBe(
       patienceOf({ ...story, faults: [] }),
     );

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { consumesReceive, drawStory } from './draw-story.ts';
 import { messagesWithoutReceive } from './receives-due.ts';
 import type { ProgramPlan, Step, Story } from './story.ts';
+import { playersOfSeed } from './story-of-seed.ts';
+import { consumesReceive } from './verbs.ts';
 
 const withSteps = (story: Story, keep: (step: Step) => boolean): Story => ({
   ...story,
@@ -16,7 +17,7 @@ const isMessage = (step: Step): boolean =>
 
 describe('messages without a receive', () => {
   it('are none in calm stories as they are drawn, which use receive queues of their own and shared ones', () => {
-    const stories = Array.from({ length: 400 }, (_, seed) => drawStory(seed)).filter(
+    const stories = Array.from({ length: 400 }, (_, seed) => playersOfSeed(seed)).filter(
       ({ climate }) => climate === 'calm',
     );
     const steps = stories.flatMap(({ programs }) => programs.flatMap(({ early }) => early));
@@ -26,7 +27,7 @@ describe('messages without a receive', () => {
 
   it('are all of them where the receives are left out, and none where the messages are left out as well', () => {
     for (let seed = 0; seed < 50; seed++) {
-      const story = drawStory(seed);
+      const story = playersOfSeed(seed);
       const messages = story.programs.flatMap(({ steps }) =>
         steps.flatMap((step) =>
           step.do === 'post' ? step.wrs.filter(({ opcode }) => consumesReceive(opcode)) : [],

@@ -2,8 +2,8 @@
  * Messages of a plan for which no receive is planned. Where RNR retries have no end (rnr_retry 7) such a message is asked for
  * again for ever, which is lawful (IBTA 9.7.5.2.8): a story made smaller must not come to wait for what was cut from it.
  */
-import { consumesReceive } from './draw-story.ts';
 import { peerOfQp, type Story, sendsOf } from './story.ts';
+import { consumesReceive } from './verbs.ts';
 
 /** Messages without a receive, over all receive queues. */
 export function messagesWithoutReceive(story: Story): number {

@@ -1,16 +1,4 @@
 /** A story as a person reads it: hardware, faults, connections, and one line for each step of each program. */
-import {
-  IBV_WR_ATOMIC_CMP_AND_SWP,
-  IBV_WR_ATOMIC_FETCH_AND_ADD,
-  IBV_WR_BIND_MW,
-  IBV_WR_LOCAL_INV,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_RDMA_WRITE_WITH_IMM,
-  IBV_WR_SEND,
-  IBV_WR_SEND_WITH_IMM,
-  IBV_WR_SEND_WITH_INV,
-} from '../userlib/index.ts';
 import { sceneOf } from './scenes/index.ts';
 import {
   type Again,
@@ -23,21 +11,7 @@ import {
   type Step,
   type Story,
 } from './story.ts';
-
-const verbNames: Readonly<Record<number, string>> = {
-  [IBV_WR_SEND]: 'SEND',
-  [IBV_WR_SEND_WITH_IMM]: 'SEND with immediate',
-  [IBV_WR_RDMA_WRITE]: 'WRITE',
-  [IBV_WR_RDMA_WRITE_WITH_IMM]: 'WRITE with immediate',
-  [IBV_WR_RDMA_READ]: 'READ',
-  [IBV_WR_ATOMIC_CMP_AND_SWP]: 'CMP_SWAP',
-  [IBV_WR_ATOMIC_FETCH_AND_ADD]: 'FETCH_ADD',
-  [IBV_WR_BIND_MW]: 'BIND_MW',
-  [IBV_WR_LOCAL_INV]: 'LOCAL_INV',
-  [IBV_WR_SEND_WITH_INV]: 'SEND with invalidate',
-};
-
-export const verbNameOf = (opcode: number): string => verbNames[opcode] ?? `opcode ${opcode}`;
+import { verbNameOf } from './verbs.ts';
 
 /** @returns lines without line ends */
 export function renderStory(story: Story): string[] {

@@ -178,7 +178,7 @@ const withoutWatch = ({ nodes, ...rest }: Report): unknown => ({
 
 /** In the package the modules are JavaScript. */
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
-const players = new URL(`./player${ending}`, import.meta.url);
+const players = new URL(`./playing/player${ending}`, import.meta.url);
 const inspectors = new URL(`./leftovers${ending}`, import.meta.url);
 
 /** Beyond what all programs together may wait for: a story that goes on until here does not end. */

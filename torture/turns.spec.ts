@@ -1,11 +1,12 @@
 /** Turns: what is taken down in mid-story and made again is played, and judged as what was there from the beginning. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { IBV_WC_LOC_PROT_ERR, IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS } from '../userlib/index.ts';
-import { drawStory } from './draw-story.ts';
 import { judges } from './judges/index.ts';
 import type { CompletionSeen } from './observations.ts';
 import { type Played, playStory, runStory } from './run-story.ts';
 import { isCurrent, type SendPlan, sendsOf } from './story.ts';
+import { playersOfSeed } from './story-of-seed.ts';
+import { exampleStory } from './testing/example-story.ts';
 
 const verdict = (name: string, played: Played): string[] =>
   judges.find((judge) => judge.name === name)!.judge(played);
@@ -46,7 +47,7 @@ describe('a story with turns', () => {
 
   beforeAll(async () => {
     played = await playStory(
-      { ...drawStory(128), again: undefined },
+      { ...exampleStory(128), again: undefined },
       { partition: 'single', shuffleSeed: undefined },
     );
   });
@@ -96,12 +97,12 @@ describe('a story with turns', () => {
 
 describe('a story whose requests use keys from before a turn', () => {
   it.each([
-    { flaw: 'oldLocalKey', seed: 483, status: IBV_WC_LOC_PROT_ERR },
-    { flaw: 'oldRemoteKey', seed: 387, status: IBV_WC_REM_ACCESS_ERR },
+    { flaw: 'oldLocalKey', example: 483, status: IBV_WC_LOC_PROT_ERR },
+    { flaw: 'oldRemoteKey', example: 387, status: IBV_WC_REM_ACCESS_ERR },
   ])('ends them as wrong keys do ($flaw), and is not what was told when one succeeds', async (keys) => {
-    const { flaw, seed, status } = keys;
+    const { flaw, example, status } = keys;
     const played = await playStory(
-      { ...drawStory(seed), again: undefined },
+      { ...exampleStory(example), again: undefined },
       { partition: 'single', shuffleSeed: undefined },
     );
     for (const { name } of judges) expect(verdict(name, played)).toEqual([]);
@@ -115,7 +116,7 @@ describe('a story whose requests use keys from before a turn', () => {
 
 describe('drawing', () => {
   it('lets one program of a node at most make QPs for their numbers: those of more do not fit memory', async () => {
-    const story = drawStory(26);
+    const story = exampleStory(26);
     for (const node of [0, 1]) {
       const gaps = story.programs.filter((plan) => plan.node === node).map(({ qpnGap }) => qpnGap);
       expect(gaps.filter((gap) => gap > 0)).toEqual([2047]);
@@ -125,7 +126,7 @@ describe('drawing', () => {
 
   it('asks only QPs that are there to say when they are drained', () => {
     for (let seed = 200; seed < 260; seed++)
-      for (const plan of drawStory(seed).programs) {
+      for (const plan of playersOfSeed(seed).programs) {
         let turn = 0;
         for (const step of plan.steps) {
           if (step.do === 'turn') turn = step.turn;

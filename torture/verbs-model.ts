@@ -6,31 +6,15 @@
 import { psPerNs } from '../base/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 import {
-  IBV_WC_BIND_MW,
-  IBV_WC_COMP_SWAP,
-  IBV_WC_FETCH_ADD,
   IBV_WC_LOC_ACCESS_ERR,
   IBV_WC_LOC_LEN_ERR,
   IBV_WC_LOC_PROT_ERR,
   IBV_WC_LOC_QP_OP_ERR,
-  IBV_WC_LOCAL_INV,
   IBV_WC_MW_BIND_ERR,
-  IBV_WC_RDMA_READ,
-  IBV_WC_RDMA_WRITE,
-  IBV_WC_RECV,
-  IBV_WC_RECV_RDMA_WITH_IMM,
   IBV_WC_REM_ACCESS_ERR,
   IBV_WC_REM_INV_REQ_ERR,
   IBV_WC_REM_OP_ERR,
   IBV_WC_RETRY_EXC_ERR,
-  IBV_WC_SEND,
-  IBV_WR_ATOMIC_CMP_AND_SWP,
-  IBV_WR_ATOMIC_FETCH_AND_ADD,
-  IBV_WR_BIND_MW,
-  IBV_WR_LOCAL_INV,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_RDMA_WRITE_WITH_IMM,
 } from '../userlib/index.ts';
 import type { Flaw } from './story.ts';
 
@@ -68,9 +52,6 @@ export const endsOfLostWindow: readonly number[] = [IBV_WC_REM_ACCESS_ERR, IBV_W
 export const isFlawOfAnyLength = (flaw: Flaw): boolean =>
   ['misaligned', 'qpRight', 'bindBounds', 'bindRight', 'invalidKey', 'remoteInvalidKey'].includes(flaw);
 
-/** Requests that end on their own side: nothing of them crosses the cable. */
-export const isLocal = (opcode: number): boolean => opcode === IBV_WR_BIND_MW || opcode === IBV_WR_LOCAL_INV;
-
 /** Flaws that the responder finds: it answers with a NAK and goes to the error state as well (9.9.3, class C). */
 export const isFoundByResponder = (flaw: Flaw): boolean =>
   flaw !== 'none' && !flawsOfRequester.includes(flaw);
@@ -97,20 +78,6 @@ export const endOfBadInvalidation: number = IBV_WC_REM_INV_REQ_ERR;
 
 /** What its sender ends in (9.9.3: remote operational error, invalid request). */
 export const endsOfBadReceiver: readonly number[] = [IBV_WC_REM_OP_ERR, IBV_WC_REM_INV_REQ_ERR];
-
-/** Opcode of the completion of a request to send. */
-export function completionOpcodeOf(opcode: number): number {
-  if (opcode === IBV_WR_RDMA_READ) return IBV_WC_RDMA_READ;
-  if (opcode === IBV_WR_RDMA_WRITE || opcode === IBV_WR_RDMA_WRITE_WITH_IMM) return IBV_WC_RDMA_WRITE;
-  if (opcode === IBV_WR_ATOMIC_CMP_AND_SWP) return IBV_WC_COMP_SWAP;
-  if (opcode === IBV_WR_BIND_MW) return IBV_WC_BIND_MW;
-  if (opcode === IBV_WR_LOCAL_INV) return IBV_WC_LOCAL_INV;
-  return opcode === IBV_WR_ATOMIC_FETCH_AND_ADD ? IBV_WC_FETCH_ADD : IBV_WC_SEND;
-}
-
-/** Opcode of the completion of the receive that a request takes. */
-export const receiveOpcodeOf = (opcode: number): number =>
-  opcode === IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 
 /** RNR NAK timer by code, in microseconds × 100 (IBTA 9.7.5.2.8, table 45). */
 const rnrDelays = [

@@ -3,9 +3,9 @@
  * what had ended before what began later, and that ends in what the word holds (IBTA 10.6.6.3, C9-150 ff.).
  */
 import { IBV_WC_SUCCESS, IBV_WR_ATOMIC_FETCH_AND_ADD } from '../../userlib/index.ts';
-import { isAtomicVerb } from '../draw-story.ts';
 import type { Played } from '../run-story.ts';
 import { patternInto, type SendPlan } from '../story.ts';
+import { isAtomicVerb } from '../verbs.ts';
 import { isFoundByResponder } from '../verbs-model.ts';
 import { isGivenBack, isTakenAway } from './contents.ts';
 import { backOf, flowsOf } from './traffic.ts';

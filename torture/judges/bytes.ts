@@ -15,10 +15,10 @@ import {
   IBV_WR_RDMA_WRITE_WITH_IMM,
 } from '../../userlib/index.ts';
 import { isDisordered } from '../cable-faults.ts';
-import { grhBytes, isAtomicVerb } from '../draw-story.ts';
 import type { Observations } from '../observations.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, patternInto, type SgePlan, type Story } from '../story.ts';
+import { grhBytes, isAtomicVerb } from '../verbs.ts';
 import { firstDifference, gatheredOf, isGivenBack } from './contents.ts';
 import { backOf, type Flow, flowsOf } from './traffic.ts';
 import { goneOfWindow } from './windows.ts';

@@ -19,14 +19,13 @@ import {
   wcStatusStr,
 } from '../../userlib/index.ts';
 import { copiesOf, lossesIn } from '../cable-faults.ts';
-import { consumesReceive, grhBytes } from '../draw-story.ts';
 import { isOnEthernet } from '../ethernet-cable.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
 import { ackTimeoutPs } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type SendPlan, type SgePlan, type Story } from '../story.ts';
+import { consumesReceive, grhBytes, receiveOpcodeOf, verbs } from '../verbs.ts';
 import {
-  completionOpcodeOf,
   endOfBadInvalidation,
   endOfFlaw,
   endsOfBadReceive,
@@ -34,7 +33,6 @@ import {
   endsOfLostWindow,
   isFlawOfAnyLength,
   isFoundByResponder,
-  receiveOpcodeOf,
   rnrDelayPs,
 } from '../verbs-model.ts';
 import { backOf, type Flow, flowsOf, type ReceiveHistory, type SendHistory } from './traffic.ts';
@@ -150,7 +148,7 @@ function judgeFields(flow: Flow): string[] {
   for (const history of flow.sends) {
     const { plan, end, lengthBytes } = history;
     if (end?.status !== IBV_WC_SUCCESS) continue;
-    expect(named(flow, history), 'opcode', end.opcode, completionOpcodeOf(plan.opcode));
+    expect(named(flow, history), 'opcode', end.opcode, verbs.get(plan.opcode)!.completion);
     if (end.opcode === IBV_WC_RDMA_READ) expect(named(flow, history), 'byteLen', end.byteLen, lengthBytes);
   }
   const extra = flow.to.plan.transport === 'UD' ? grhBytes : 0;

@@ -1,7 +1,7 @@
 /** Costs of operations against what links count, where everybody looks on; and the judge is not to be had with false accounts. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { drawStory } from '../draw-story.ts';
 import { type Played, playStory, textOf } from '../run-story.ts';
+import { exampleStory } from '../testing/example-story.ts';
 import { keptStory } from '../testing/kept-story.ts';
 import { judgeCosts } from './costs.ts';
 
@@ -12,8 +12,8 @@ let observed: Played;
 let usual: Played;
 beforeAll(async () => {
   const once = { partition: 'single', shuffleSeed: undefined } as const;
-  usual = await playStory(drawStory(8), once);
-  observed = await playStory(drawStory(8), { ...once, isObserved: true });
+  usual = await playStory(exampleStory(8), once);
+  observed = await playStory(exampleStory(8), { ...once, isObserved: true });
 }, 60_000);
 
 describe('a story with all observers', () => {
@@ -25,7 +25,7 @@ describe('a story with all observers', () => {
   });
 
   it('has what the own device received among its own, where QPs of one program are connected', async () => {
-    const story = drawStory(loopbackSeed);
+    const story = exampleStory(loopbackSeed);
     const isLoopback = story.links.some(({ ends: [one, other] }) => one.program === other.program);
     expect(isLoopback).toBe(true);
     const how = { partition: 'single', shuffleSeed: undefined, isObserved: true } as const;

@@ -2,9 +2,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { NodeReport } from '../../machine/report/schema.ts';
 import { IBV_WC_RETRY_EXC_ERR } from '../../userlib/index.ts';
-import { drawStory } from '../draw-story.ts';
 import type { Observations } from '../observations.ts';
 import { type Played, playStory } from '../run-story.ts';
+import { exampleStory } from '../testing/example-story.ts';
 import { judgeCounts } from './counts.ts';
 import { judgePhysics } from './physics.ts';
 
@@ -12,7 +12,7 @@ let played: Played;
 
 beforeAll(async () => {
   played = await playStory(
-    { ...drawStory(121), again: undefined },
+    { ...exampleStory(121), again: undefined },
     { partition: 'single', shuffleSeed: undefined },
   );
 }, 60_000);

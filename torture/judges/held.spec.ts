@@ -1,7 +1,7 @@
 /** What hardware holds, and rules that software breaks: a story that went well, altered. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { drawStory } from '../draw-story.ts';
 import { type Played, playStory } from '../run-story.ts';
+import { exampleStory } from '../testing/example-story.ts';
 import { judgeHeld } from './held.ts';
 import { judgeRules } from './rules.ts';
 
@@ -9,7 +9,7 @@ let played: Played;
 
 beforeAll(async () => {
   played = await playStory(
-    { ...drawStory(121), again: undefined },
+    { ...exampleStory(121), again: undefined },
     { partition: 'single', shuffleSeed: undefined },
   );
 }, 60_000);

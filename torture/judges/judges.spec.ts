@@ -7,10 +7,11 @@ import {
   IBV_WR_ATOMIC_FETCH_AND_ADD,
   IBV_WR_RDMA_READ,
 } from '../../userlib/index.ts';
-import { consumesReceive, drawStory, isAtomicVerb } from '../draw-story.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
 import { type Played, playStory } from '../run-story.ts';
 import { type Flaw, type Story, sendsOf } from '../story.ts';
+import { exampleStory } from '../testing/example-story.ts';
+import { consumesReceive, isAtomicVerb } from '../verbs.ts';
 import { judges } from './index.ts';
 
 /** A calm story with every verb of RC in it. */
@@ -18,7 +19,7 @@ const seed = 121;
 let played: Played;
 
 beforeAll(async () => {
-  const story = { ...drawStory(seed), again: undefined };
+  const story = { ...exampleStory(seed), again: undefined };
   played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
 });
 

@@ -1,7 +1,7 @@
 /** The judge of packets on a cable of InfiniBand: a story's capture as it was, and falsified. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { drawStory } from '../draw-story.ts';
 import { type Played, playStory } from '../run-story.ts';
+import { exampleStory } from '../testing/example-story.ts';
 import { judgeLinks } from './links.ts';
 import { type Frame, withFrames } from './testing/altered-capture.ts';
 
@@ -11,7 +11,7 @@ const bth = lrh + 8;
 describe('the judge of links', () => {
   let played: Played;
   beforeAll(async () => {
-    const story = { ...drawStory(121), again: undefined };
+    const story = { ...exampleStory(121), again: undefined };
     played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
   }, 120_000);
 

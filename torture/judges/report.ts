@@ -8,35 +8,18 @@ import {
   IBV_WC_SUCCESS,
   IBV_WR_ATOMIC_CMP_AND_SWP,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
-  IBV_WR_BIND_MW,
-  IBV_WR_LOCAL_INV,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   IBV_WR_RDMA_WRITE_WITH_IMM,
-  IBV_WR_SEND,
-  IBV_WR_SEND_WITH_IMM,
   IBV_WR_SEND_WITH_INV,
 } from '../../userlib/index.ts';
 import { copiesOf } from '../cable-faults.ts';
 import { framesOf, isOnEthernet, networkHeaderBytes } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, mtuBytes, type SendPlan, type Story } from '../story.ts';
-import { isLocal, rnrDelayPs } from '../verbs-model.ts';
+import { isLocal, verbs } from '../verbs.ts';
+import { rnrDelayPs } from '../verbs-model.ts';
 import { type Flow, flowsOf, type SendHistory } from './traffic.ts';
-
-/** Names of the operations in reports, by verb. */
-const operationNames: Readonly<Record<number, string>> = {
-  [IBV_WR_RDMA_WRITE]: 'WRITE',
-  [IBV_WR_RDMA_WRITE_WITH_IMM]: 'WRITE_IMM',
-  [IBV_WR_SEND]: 'SEND',
-  [IBV_WR_SEND_WITH_IMM]: 'SEND_IMM',
-  [IBV_WR_RDMA_READ]: 'READ',
-  [IBV_WR_ATOMIC_CMP_AND_SWP]: 'CMP_SWAP',
-  [IBV_WR_ATOMIC_FETCH_AND_ADD]: 'FETCH_ADD',
-  [IBV_WR_BIND_MW]: 'BIND_MW',
-  [IBV_WR_LOCAL_INV]: 'LOCAL_INV',
-  [IBV_WR_SEND_WITH_INV]: 'SEND_INV',
-};
 
 /** Quantiles and ends of a report's histograms are exact to within this part. */
 const histogramError = 0.004;
@@ -60,10 +43,8 @@ export function judgeReport(played: Played): string[] {
 function judgeOperations({ report, seen }: Played, flows: readonly Flow[]): string[] {
   const found: string[] = [];
   if (seen.some((observations) => observations!.broken.length > 0)) return found;
-  for (const [opcode, name] of Object.entries(operationNames)) {
-    const histories = flows.flatMap(({ sends }) =>
-      sends.filter(({ plan }) => plan.opcode === Number(opcode)),
-    );
+  for (const [opcode, { operation: name }] of verbs) {
+    const histories = flows.flatMap(({ sends }) => sends.filter(({ plan }) => plan.opcode === opcode));
     const row = report.operations[name];
     const failed = histories.filter(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS);
     const done = histories.filter((history) => !failed.includes(history));

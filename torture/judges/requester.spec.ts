@@ -1,13 +1,13 @@
 /** The account of a story whose requesters were busy for other cycles than what they sent takes. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { drawStory } from '../draw-story.ts';
 import { type Played, playStory } from '../run-story.ts';
+import { exampleStory } from '../testing/example-story.ts';
 import { judgeRequester } from './requester.ts';
 
 let played: Played;
 beforeAll(async () => {
   // Calm, with parameters that leave one number of cycles: 43 requests in 77 packets, of 6 cycles each.
-  const story = { ...drawStory(60), again: undefined };
+  const story = { ...exampleStory(60), again: undefined };
   played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
 }, 60_000);
 

@@ -9,11 +9,10 @@ import {
   IBV_WR_RDMA_WRITE_WITH_IMM,
 } from '../../userlib/index.ts';
 import { copiesOf, isDisordered } from '../cable-faults.ts';
-import { consumesReceive, grhBytes } from '../draw-story.ts';
 import type { CompletionSeen, Observations, PostSeen } from '../observations.ts';
 import type { Played } from '../run-story.ts';
 import { lengthOf, type QpPlan, type ReceivePlan, type SendPlan, type Story } from '../story.ts';
-import { receiveOpcodeOf } from '../verbs-model.ts';
+import { consumesReceive, grhBytes, receiveOpcodeOf } from '../verbs.ts';
 import { firstDifference, gatheredOf } from './contents.ts';
 
 /** One request to send: plan, post, end. */

@@ -1,0 +1,232 @@
+/** The queues of a player: CQs, shared queues and QPs, made in the beginning and again at turns. */
+import {
+  ackCqEvents,
+  createCompChannel,
+  createCq,
+  createQp,
+  createSrq,
+  destroyCq,
+  destroyQp,
+  IBV_QP_STATE,
+  IBV_QPS_ERR,
+  IBV_QPS_RESET,
+  IBV_QPS_RTS,
+  IBV_QPS_SQD,
+  IBV_QPT_RC,
+  IBV_QPT_UC,
+  IBV_QPT_UD,
+  IBV_SRQ_LIMIT,
+  type IbvCq,
+  type IbvQp,
+  type IbvQpInitAttr,
+  modifyCq,
+  modifyQp,
+  modifySrq,
+  resizeCq,
+} from '../../userlib/index.ts';
+import { type QpPlan, type Renewal, type Step, turnOfQp } from '../story.ts';
+import type { Completions } from './completions.ts';
+import type { Receives } from './receives.ts';
+import type { OpenQp, Session } from './session.ts';
+
+export class Queues {
+  readonly #session: Session;
+  readonly #completions: Completions;
+  readonly #receives: Receives;
+  /** Entries that each CQ needs. */
+  readonly #cqNeeds: number[] = [];
+
+  constructor(session: Session, completions: Completions, receives: Receives) {
+    this.#session = session;
+    this.#completions = completions;
+    this.#receives = receives;
+  }
+
+  async open(): Promise<void> {
+    const { plan, context, channels, cqs, srqs, pds, qps } = this.#session;
+    for (const [index, { hasChannel }] of plan.cqs.entries()) {
+      this.#cqNeeds.push(entriesOf(plan.qps, index));
+      channels.push(hasChannel ? await createCompChannel(context!) : undefined);
+      cqs.push(await this.#makeCq(index));
+    }
+    for (const { maxWr, maxSge } of plan.srqs)
+      srqs.push(await createSrq(pds[0]!, { attr: { maxWr, maxSge } }));
+    for (const [index, qp] of plan.qps.entries()) {
+      if (index === 1 && plan.qpnGap > 0) await this.#passQpns(qp, plan.qpnGap);
+      qps.push(closedQp(qp, this.#lastIdsOf(index)));
+      if (turnOfQp(qp) === 0) await this.#makeQp(index);
+    }
+  }
+
+  /** The turn before which a step cannot be: its QP is not there yet. */
+  turnOf(step: Step): number {
+    const { plan, turnCount } = this.#session;
+    const qp = 'qp' in step ? plan.qps[step.qp] : undefined;
+    const turn = step.do === 'turn' ? step.turn : qp === undefined ? 0 : turnOfQp(qp);
+    return Math.min(turnCount, turn);
+  }
+
+  /** The last request of a QP before each turn, and before the end. */
+  #lastIdsOf(qp: number): ReadonlySet<number> {
+    const lastByTurn = new Map<number, number>();
+    let turn = 0;
+    for (const step of this.#session.plan.steps) {
+      turn = Math.max(turn, this.turnOf(step));
+      const last = step.do === 'post' && step.qp === qp ? step.wrs.at(-1) : undefined;
+      if (last !== undefined) lastByTurn.set(turn, last.id);
+    }
+    return new Set(lastByTurn.values());
+  }
+
+  #makeCq(index: number): Promise<IbvCq> {
+    const { context, plan, channels } = this.#session;
+    const vector = plan.cqs[index]!.vector % context!.numCompVectors;
+    return createCq(context!, this.#cqNeeds[index]!, null, channels[index] ?? null, vector);
+  }
+
+  /** Makes QPs and destroys them again, so that the next one has a number that lies so far away. */
+  async #passQpns(plan: QpPlan, count: number): Promise<void> {
+    const { cqs, pds } = this.#session;
+    const [sendCq, recvCq, qpType] = [cqs[0]!, cqs[0]!, typeOf(plan)];
+    const passed: IbvQp[] = [];
+    for (let made = 0; made < count; made++)
+      passed.push(await createQp(pds[0]!, { sendCq, recvCq, qpType, cap: { maxSendWr: 1 } }));
+    for (const qp of passed) await destroyQp(qp);
+  }
+
+  async #makeQp(index: number): Promise<void> {
+    const { qps, cqs, srqs, pds } = this.#session;
+    const open = qps[index]!;
+    const { plan } = open;
+    const [sendCq, recvCq] = [cqs[plan.sendCq], cqs[plan.recvCq]];
+    // A CQ that was to be made again could not be: the device had gone meanwhile.
+    if (sendCq === undefined || recvCq === undefined) return;
+    const hasOwn = plan.srq < 0;
+    const init: IbvQpInitAttr = {
+      sendCq,
+      recvCq,
+      srq: hasOwn ? null : srqs[plan.srq]!,
+      qpType: typeOf(plan),
+      sqSigAll: plan.isSignalAll ? 1 : 0,
+      cap: {
+        maxSendWr: plan.maxSendWr,
+        maxRecvWr: hasOwn ? plan.maxRecvWr : 0,
+        maxSendSge: plan.maxSge,
+        maxRecvSge: hasOwn ? plan.maxSge : 0,
+        maxInlineData: plan.maxInline,
+      },
+    };
+    const qp = await createQp(pds[0]!, init);
+    open.sendRoom = init.cap.maxSendWr ?? 0;
+    this.#isHere(index, qp);
+  }
+
+  #isHere(index: number, qp: IbvQp): void {
+    this.#session.qps[index]!.qp = qp;
+    this.#completions.isNumbered(index, qp.qpNum);
+  }
+
+  /** Takes down and makes again what a turn says, QPs before the CQs that they use. @param between done before QPs are made */
+  async renew(turn: number, cqs: readonly number[], between: () => Promise<void>): Promise<void> {
+    const { plan, qps } = this.#session;
+    const renewed = [...plan.qps.entries()].filter(([, qp]) => turnOfQp(qp) === turn);
+    for (const [index, { renewal }] of renewed) await this.#takeDown(index, renewal!);
+    for (const index of cqs) await this.#renewCq(index);
+    await between();
+    for (const [index] of renewed) if (qps[index]!.qp === undefined) await this.#makeQp(index);
+  }
+
+  async #takeDown(index: number, { of: formerIndex, how }: Renewal): Promise<void> {
+    const { qps, seen } = this.#session;
+    const former = qps[formerIndex]!;
+    const { qp } = former;
+    seen.unfinished.push(...former.outstanding.map(({ id }) => id));
+    former.outstanding = [];
+    former.qp = undefined;
+    qps[index]!.formerPeer = former.peer;
+    this.#receives.forget(formerIndex);
+    if (qp === undefined) return;
+    if (how === 'create') return destroyQp(qp);
+    await modifyQp(qp, { qpState: IBV_QPS_RESET }, IBV_QP_STATE);
+    qps[index]!.sendRoom = former.sendRoom;
+    this.#isHere(index, qp);
+  }
+
+  async #renewCq(index: number): Promise<void> {
+    const { cqs, qps } = this.#session;
+    const cq = cqs[index];
+    const isUsed = qps.some(
+      ({ qp, plan }) => qp !== undefined && (plan.sendCq === index || plan.recvCq === index),
+    );
+    if (cq === undefined || isUsed) return;
+    ackCqEvents(cq, cq.eventsUnacked);
+    await destroyCq(cq);
+    cqs[index] = undefined;
+    cqs[index] = await this.#makeCq(index);
+  }
+
+  async resizeCq(index: number, entries: number): Promise<void> {
+    const cq = this.#session.cqs[index];
+    if (cq !== undefined) await resizeCq(cq, this.#cqNeeds[index]! + entries);
+  }
+
+  async moderate(index: number, count: number, periodUs: number): Promise<void> {
+    const cq = this.#session.cqs[index];
+    if (cq !== undefined) await modifyCq(cq, count, periodUs);
+  }
+
+  async armLimit(index: number, limit: number): Promise<void> {
+    const srq = this.#session.srqs[index];
+    if (srq === undefined) return;
+    await modifySrq(srq, { srqLimit: limit }, IBV_SRQ_LIMIT);
+    this.#session.seen.limitsArmed++;
+  }
+
+  async modify(index: number, to: 'SQD' | 'RTS' | 'ERR'): Promise<void> {
+    const { qps, nowPs: fromPs, seen } = this.#session;
+    const qp = qps[index]?.qp;
+    if (qp === undefined) return;
+    const qpState = { SQD: IBV_QPS_SQD, RTS: IBV_QPS_RTS, ERR: IBV_QPS_ERR }[to];
+    if (to === 'ERR') seen.broken.push({ qp: index, fromPs, toPs: fromPs });
+    await modifyQp(qp, { qpState }, IBV_QP_STATE);
+  }
+
+  async destroy(index: number): Promise<void> {
+    const session = this.#session;
+    const open = session.qps[index];
+    if (open?.qp === undefined) return;
+    const { qp } = open;
+    const fromPs = session.nowPs;
+    open.qp = undefined;
+    open.outstanding = [];
+    await destroyQp(qp);
+    session.seen.broken.push({ qp: index, fromPs, toPs: session.nowPs });
+  }
+}
+
+/** Room for all that the QPs of a CQ may have outstanding, several times over. */
+const entriesOf = (qps: readonly QpPlan[], cq: number): number =>
+  qps.reduce(
+    (sum, qp) =>
+      sum + (qp.sendCq === cq ? 8 * qp.maxSendWr + 64 : 0) + (qp.recvCq === cq ? 4 * qp.maxRecvWr + 256 : 0),
+    16,
+  );
+
+const closedQp = (plan: QpPlan, lastIds: ReadonlySet<number>): OpenQp => ({
+  plan,
+  qp: undefined,
+  sendRoom: 0,
+  peer: undefined,
+  formerPeer: undefined,
+  ah: undefined,
+  outstanding: [],
+  lastSignalled: -1,
+  sinceSignal: 0,
+  lastIds,
+  isReady: false,
+});
+
+const typeOf = ({
+  transport,
+}: Pick<QpPlan, 'transport'>): typeof IBV_QPT_RC | typeof IBV_QPT_UC | typeof IBV_QPT_UD =>
+  (({ RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD }) as const)[transport];

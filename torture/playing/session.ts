@@ -1,0 +1,177 @@
+/** What the parts of a player share: the program that it is, its plan, its open objects, and what it has seen. */
+import { psPerNs } from '../../base/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
+import {
+  IBV_QPS_SQD,
+  type IbvAh,
+  type IbvCompChannel,
+  type IbvContext,
+  type IbvCq,
+  type IbvMr,
+  type IbvPd,
+  type IbvQp,
+  type IbvSrq,
+  type PortAttr,
+  VerbsError,
+} from '../../userlib/index.ts';
+import type { Observations } from '../observations.ts';
+import { patienceOf } from '../patience.ts';
+import type { ProgramPlan, QpPlan, SendPlan, SgePlan, Story } from '../story.ts';
+
+/** A program's arguments: the story, and which of its programs it is. */
+export interface PlayerArgs {
+  readonly story: Story;
+  readonly program: number;
+  /** Whether it marks what it posts as operations, whose costs the machine attributes. */
+  readonly marks: boolean;
+}
+
+/** What a peer publishes: where its port, its QP and its areas are. */
+export interface PeerNews {
+  readonly lid: number;
+  /** Of the port, on Ethernet. */
+  readonly gid?: readonly number[];
+  readonly qpNum: number;
+  readonly areas: readonly (readonly [address: number, rkey: number])[];
+}
+
+export interface OpenArea {
+  address: number;
+  mr: IbvMr | undefined;
+  readonly lengthBytes: number;
+}
+
+export interface OpenQp {
+  readonly plan: QpPlan;
+  qp: IbvQp | undefined;
+  /** Requests that it was granted room for. */
+  sendRoom: number;
+  peer: PeerNews | undefined;
+  /** What the peer's areas were before the last turn. */
+  formerPeer: PeerNews | undefined;
+  ah: IbvAh | undefined;
+  /** Posted and not known to have ended, in order. */
+  outstanding: SendPlan[];
+  /** Id of the last that was posted to complete with a completion: what comes after it is not waited for. */
+  lastSignalled: number;
+  sinceSignal: number;
+  /** Ids of the last requests that the plan posts here before each turn: they are signalled, so that the end is seen. */
+  readonly lastIds: ReadonlySet<number>;
+  /** Whether receives may be posted: in order, the early ones first. */
+  isReady: boolean;
+}
+
+export type Mutable<T> = {
+  -readonly [Key in keyof T]: T[Key] extends readonly (infer Item)[] ? Item[] : T[Key];
+};
+
+/** A key that the driver never gives out. */
+export const wrongKey = 0xdead_be00;
+export const pageBytes = 4096;
+export const napPs = 300 * psPerNs;
+
+export class Session {
+  readonly program: ProgramContext;
+  readonly story: Story;
+  readonly index: number;
+  readonly marks: boolean;
+  readonly plan: ProgramPlan;
+  readonly patiencePs: number;
+  /** Nothing has moved for that long once: later steps wait less, and only the end waits as long again. */
+  isImpatient = false;
+  /** Its QPs take receives. */
+  isConnected = false;
+  context: IbvContext | undefined;
+  port: PortAttr | undefined;
+  pds: IbvPd[] = [];
+  readonly areas: OpenArea[] = [];
+  /** Keys that areas had before the present ones. */
+  readonly oldKeys = new Map<number, number>();
+  readonly cqs: (IbvCq | undefined)[] = [];
+  readonly channels: (IbvCompChannel | undefined)[] = [];
+  readonly srqs: (IbvSrq | undefined)[] = [];
+  readonly qps: OpenQp[] = [];
+  /** How requests to send have ended, by id. */
+  readonly statuses = new Map<number, number>();
+  readonly sendsById = new Map<number, SendPlan>();
+  readonly seen: Mutable<Observations> = {
+    failure: null,
+    posts: [],
+    receives: [],
+    completions: [],
+    fills: [],
+    givenBack: [],
+    peeks: [],
+    deregistrations: [],
+    deallocations: [],
+    broken: [],
+    finals: [],
+    finalPs: 0,
+    events: [],
+    refusals: [],
+    impatience: [],
+    unfinished: [],
+    doorbells: 0,
+    missing: [],
+    surprises: [],
+    limitsArmed: 0,
+  };
+
+  constructor(program: ProgramContext) {
+    const { story, program: index, marks } = program.args as unknown as PlayerArgs;
+    this.program = program;
+    this.story = story;
+    this.index = index;
+    this.marks = marks;
+    this.plan = story.programs[index]!;
+    this.patiencePs = patienceOf(story);
+  }
+
+  /** The core's own time; beyond 2^53 ps, two and a half hours, to the nearest number. */
+  get nowPs(): number {
+    return Number(this.program.cpu.instantPs);
+  }
+
+  get turnCount(): number {
+    return this.story.turns?.length ?? 0;
+  }
+
+  /** Whether any request of this kind has been posted and not ended. */
+  isOutstanding(isMeant: (plan: SendPlan) => boolean): boolean {
+    return this.qps.some(({ outstanding }) => outstanding.some(isMeant));
+  }
+
+  isReadByOwn(area: number): boolean {
+    return this.isOutstanding(({ sges }) => isIn(sges, area));
+  }
+
+  /** Requests that will be known to have ended without another call; all, or those of one CQ. */
+  awaitedCount(cq?: number): number {
+    return this.qps.reduce((sum, { qp, outstanding, lastSignalled, plan }) => {
+      if ((cq !== undefined && plan.sendCq !== cq) || qp?.state === IBV_QPS_SQD) return sum;
+      const last = outstanding.findLastIndex(({ id }) => id === lastSignalled);
+      return sum + last + 1;
+    }, 0);
+  }
+
+  get outstandingCount(): number {
+    return this.qps.reduce((sum, { outstanding }) => sum + outstanding.length, 0);
+  }
+
+  /** A verb may be refused: that is noted, and is for the judges. */
+  async attempt(what: string, body: () => Promise<unknown> | unknown): Promise<boolean> {
+    try {
+      await body();
+      return true;
+    } catch (error) {
+      if (!(error instanceof VerbsError)) throw error;
+      this.seen.refusals.push(`${what}: ${error.verb} ${error.code}`);
+      return false;
+    }
+  }
+}
+
+export const isIn = (sges: readonly SgePlan[], area: number): boolean =>
+  sges.some((sge) => sge.area === area);
+
+export const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');

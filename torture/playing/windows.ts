@@ -1,0 +1,206 @@
+/** The memory windows of a player: which are bound, their keys, and what programs tell each other of them. */
+import type { JsonValue } from '../../machine/index.ts';
+import {
+  allocMw,
+  deallocMw,
+  IBV_ACCESS_ZERO_BASED,
+  IBV_MW_TYPE_1,
+  IBV_MW_TYPE_2,
+  IBV_WC_SUCCESS,
+  IBV_WR_BIND_MW,
+  IBV_WR_LOCAL_INV,
+  IBV_WR_SEND_WITH_INV,
+  type IbvMw,
+  type IbvMwBindInfo,
+  type IbvPd,
+  type IbvSendWr,
+  incRkey,
+} from '../../userlib/index.ts';
+import type { BindPlan, SendPlan, Step, Told } from '../story.ts';
+import type { OpenArea, Session } from './session.ts';
+import type { Waiting } from './waiting.ts';
+
+/** What a peer has to know of a binding. */
+interface WindowKey {
+  readonly rkey: number;
+  /** To which offsets within the area are added. */
+  readonly base: number;
+}
+
+export class Windows {
+  readonly #session: Session;
+  readonly #waiting: Waiting;
+  readonly #windows: (IbvMw | undefined)[] = [];
+  /** Windows of type 2 that are bound, or may be. */
+  readonly #bound = new Set<number>();
+  /** By id of the bind, of this program. */
+  readonly #ownKeys = new Map<number, WindowKey>();
+  /** What peers have told, by mailbox. */
+  readonly #heard = new Map<string, JsonValue>();
+  readonly #told = new Set<string>();
+
+  constructor(session: Session, waiting: Waiting) {
+    this.#session = session;
+    this.#waiting = waiting;
+  }
+
+  /** Allocates all of the plan. */
+  async open(pd: IbvPd): Promise<void> {
+    for (const { isType2 } of this.#session.plan.windows ?? [])
+      this.#windows.push(await allocMw(pd, isType2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1));
+  }
+
+  /** Whether this program has what the request needs: a region and a window that can be bound, or the key of a binding of its own. */
+  isPossible({ opcode, bind, through, flaw }: SendPlan): boolean {
+    if (bind === undefined) return opcode !== IBV_WR_LOCAL_INV || this.#ownKeys.has(through!);
+    const isFree = !this.#bound.has(bind.window);
+    return this.#windows[bind.window] !== undefined && isFree && this.#region(flaw, bind).mr !== undefined;
+  }
+
+  #region(flaw: SendPlan['flaw'], bind: BindPlan): OpenArea {
+    return this.#session.areas[flaw === 'bindRight' ? strictArea : bind.area]!;
+  }
+
+  /** Tells the peer of a binding once all requests that it depends on have ended: its key, or whether they went well. */
+  async tell(what: Told, bind: number): Promise<void> {
+    const { statuses } = this.#session;
+    const untilEnded = (of: string, isMeant: (plan: SendPlan) => boolean): Promise<boolean> =>
+      this.#waiting.until(of, () => !this.#session.isOutstanding(isMeant));
+    if (what === 'bound') {
+      await untilEnded('a bind', ({ id }) => id === bind);
+      const key = statuses.get(bind) === IBV_WC_SUCCESS ? this.#ownKeys.get(bind) : undefined;
+      return this.#put(what, bind, (key ?? null) as unknown as JsonValue);
+    }
+    if (what === 'used') {
+      await untilEnded('the uses of a window', ({ through }) => through === bind);
+      return this.#put(what, bind, true);
+    }
+    const takers = this.#takersOf(bind);
+    await untilEnded('a window to be taken back', ({ id }) => takers.includes(id));
+    return this.#put(
+      what,
+      bind,
+      takers.every((id) => statuses.get(id) === IBV_WC_SUCCESS),
+    );
+  }
+
+  /** Ids of the requests of this program that are to invalidate what a bind has bound; one with a flaw does not succeed. */
+  #takersOf(bind: number): number[] {
+    const isTaker = ({ opcode, through }: SendPlan): boolean =>
+      through === bind && (opcode === IBV_WR_LOCAL_INV || opcode === IBV_WR_SEND_WITH_INV);
+    return this.#session.plan.steps.flatMap((step) =>
+      step.do === 'post' ? step.wrs.filter(isTaker).map(({ id }) => id) : [],
+    );
+  }
+
+  async #put(what: Told, bind: number, value: JsonValue): Promise<void> {
+    const box = mailboxOf(what, bind);
+    if (this.#told.has(box)) return;
+    this.#told.add(box);
+    // Both ends of a connection may be this program's.
+    this.#heard.set(box, value);
+    await this.#session.program.exchange.put(box, value);
+  }
+
+  /** Tells all that this program has not told and will not tell. */
+  async giveUp(): Promise<void> {
+    for (const step of this.#session.plan.steps)
+      if (step.do === 'tell') await this.#put(step.what, step.bind, null);
+  }
+
+  /** @returns what the other program has told of a binding; null when it did not, or will not */
+  async hear(what: Told, bind: number): Promise<JsonValue> {
+    const isPlanned = (step: Step): boolean => step.do === 'tell' && step.what === what && step.bind === bind;
+    if (!this.#session.story.programs.some(({ steps }) => steps.some(isPlanned))) return null;
+    let told: JsonValue | undefined;
+    await this.#waiting.untilPeer(`news that a window is ${what}`, async () => {
+      told = await this.#poll(what, bind);
+      return told !== undefined;
+    });
+    return told ?? null;
+  }
+
+  async #poll(what: Told, bind: number): Promise<JsonValue | undefined> {
+    const box = mailboxOf(what, bind);
+    const known = this.#heard.get(box);
+    if (known !== undefined) return known;
+    const told = await this.#session.program.exchange.poll(box);
+    if (told !== undefined) {
+      this.#heard.set(box, told);
+      if (what === 'gone' && told === true) this.#isGone(bind);
+    }
+    return told;
+  }
+
+  /** The key that a request uses or invalidates; undefined: none is known. */
+  keyOf({ opcode, through, flaw }: SendPlan): WindowKey | undefined {
+    const key =
+      opcode === IBV_WR_LOCAL_INV
+        ? this.#ownKeys.get(through!)
+        : (this.#heard.get(mailboxOf('bound', through!)) as unknown as WindowKey | null | undefined);
+    if (key === undefined || key === null) return undefined;
+    const isWrong = flaw === 'windowKey' || flaw === 'invalidKey' || flaw === 'remoteInvalidKey';
+    return isWrong ? { ...key, rkey: formerVariant(key.rkey) } : key;
+  }
+
+  /** @returns what a bind of the plan is posted with */
+  bindOf({ flaw }: SendPlan, bind: BindPlan): NonNullable<IbvSendWr['bindMw']> {
+    const mw = this.#windows[bind.window]!;
+    const { address, lengthBytes, mr } = this.#region(flaw, bind);
+    const bindInfo: IbvMwBindInfo = {
+      mr: mr!,
+      addr: address + (flaw === 'bindRight' ? 0 : bind.offset),
+      length: flaw === 'bindBounds' ? lengthBytes - bind.offset + 1 : Math.min(bind.length, lengthBytes),
+      mwAccessFlags: bind.access | (bind.isZeroBased ? IBV_ACCESS_ZERO_BASED : 0),
+    };
+    return { mw, rkey: incRkey(mw.rkey), bindInfo };
+  }
+
+  /** A request has been posted. @returns the key that it makes, uses or invalidates */
+  posted(plan: SendPlan): number | undefined {
+    const { id, opcode, bind, through } = plan;
+    if (bind !== undefined) {
+      const mw = this.#windows[bind.window]!;
+      // bindMw has done so itself.
+      if (mw.type === IBV_MW_TYPE_2) {
+        mw.rkey = incRkey(mw.rkey);
+        this.#bound.add(bind.window);
+      }
+      const base = bind.isZeroBased ? -bind.offset : this.#session.areas[bind.area]!.address;
+      this.#ownKeys.set(id, { rkey: mw.rkey, base });
+      return mw.rkey;
+    }
+    if (through === undefined) return undefined;
+    if (opcode === IBV_WR_LOCAL_INV && plan.flaw === 'none') this.#isGone(through);
+    return this.keyOf(plan)?.rkey;
+  }
+
+  /** What was bound by this is free by the time of the next request of its QP. */
+  #isGone(bind: number): void {
+    for (const step of this.#session.plan.steps)
+      if (step.do === 'post')
+        for (const { id, opcode, bind: bound } of step.wrs)
+          if (id === bind && opcode === IBV_WR_BIND_MW) this.#bound.delete(bound!.window);
+  }
+
+  async deallocate(window: number): Promise<void> {
+    const { nowPs: fromPs, seen } = this.#session;
+    const mw = this.#windows[window];
+    if (mw === undefined) return;
+    this.#windows[window] = undefined;
+    await deallocMw(mw);
+    seen.deallocations.push({ window, fromPs, toPs: this.#session.nowPs });
+  }
+
+  /** Windows that are left at the end. */
+  get left(): IbvMw[] {
+    return this.#windows.filter((mw) => mw !== undefined);
+  }
+}
+
+/** The area of every program that allows everything to peers but no binding. */
+const strictArea = 1;
+
+const mailboxOf = (what: Told, bind: number): string => `${what} ${bind}`;
+
+const formerVariant = (rkey: number): number => ((rkey & ~0xff) | ((rkey - 1) & 0xff)) >>> 0;
