@@ -1,6 +1,7 @@
 /** Draws a story of players: climate, hardware, programs with their links and steps, turns, faults, cable. */
 import { partitions } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
+import { IBV_ACCESS_MW_BIND } from '../../userlib/index.ts';
 import { withBearableRnr } from '../patience.ts';
 import {
   type Again,
@@ -137,7 +138,8 @@ class Telling {
       all.flatMap((_, index) => (random.chance(0.5) ? [index] : []));
     this.#turns.push({
       programs: programs.map(({ cqs, areas, steps }, program) => {
-        const renewed = some(areas);
+        // A region with windows bound to it is not deregistered.
+        const renewed = some(areas.filter(({ access }) => (access & IBV_ACCESS_MW_BIND) === 0));
         for (const area of renewed) renewedAreas.add(`${program}.${area}`);
         steps.push({ do: 'turn', turn });
         return { cqs: some(cqs), areas: renewed, isMoved: random.chance(0.5) };

@@ -13,9 +13,7 @@ import { sceneOf } from '../scenes/index.ts';
 import type { Story } from '../story.ts';
 import { AnsweringEnd, type AnswerRules } from './answers/answering-end.ts';
 import { isAnswer, type TransportPacket, transportPacketIn } from './answers/transport-packet.ts';
-import { type CableEnd, cableEndsOf } from './ethernet/cable-end.ts';
-
-const copyNote = 'a copy, made by a fault';
+import { type CableEnd, cableEndsOf, copyNote, hasNote } from './ethernet/cable-end.ts';
 
 type ConnectionEnd = NodeConnections['ends'][number];
 
@@ -54,7 +52,7 @@ function rulesOf(story: Story): AnswerRules {
 function passedAt({ sent, received }: CableEnd, isEthernet: boolean): Passed[] {
   const of = (isSent: boolean): Passed[] =>
     (isSent
-      ? sent.filter(({ note }) => note !== copyNote)
+      ? sent.filter(({ note }) => !hasNote(note, copyNote))
       : received.filter(({ note }) => note === '')
     ).flatMap(({ bytes, atPs }) => {
       const packet = transportPacketIn(bytes, isEthernet);

@@ -9,7 +9,14 @@
  */
 import { gidCountOf, isOnEthernet, mayDropFrames } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
-import { type CableEnd, cableEndsOf, type SeenFrame } from './ethernet/cable-end.ts';
+import {
+  type CableEnd,
+  cableEndsOf,
+  copyNote,
+  hasNote,
+  lostNote,
+  type SeenFrame,
+} from './ethernet/cable-end.ts';
 import {
   destinationOf,
   fillsMtu,
@@ -27,8 +34,6 @@ const frameBytesMin = 60;
 const fcsBytes = 4;
 const hopLimit = 64;
 const pathMtus = [256, 512, 1024, 2048, 4096];
-const copyNote = 'a copy, made by a fault';
-const lostNote = 'lost on the cable';
 /** What the far end's capture says, by its counter. */
 const noteOfCounter = {
   linkDownDrops: 'dropped: the link is down',
@@ -97,7 +102,7 @@ function judgeArrivals(
   times: LinkTimes,
 ): string[] {
   const what = `cable ${near.node} to ${far.node}`;
-  const left = near.sent.filter(({ note }) => note !== lostNote);
+  const left = near.sent.filter(({ note }) => !hasNote(note, lostNote));
   for (const [at, frame] of left.entries()) {
     const arrived = far.received[at];
     const duePs = frame.atPs + times.latencyPs;
@@ -193,7 +198,7 @@ function judgePackets(played: Played, near: CableEnd, far: CableEnd): string[] {
         : faultsOf(packet, bytes, played, near.node, macs);
     if (wrong.length > 0 && found.length === 0)
       found.push(`node ${near.node}, the frame of ${atPs} ps: ${wrong.join('; ')}`);
-    if (packet?.opcode === undefined || note === copyNote) continue;
+    if (packet?.opcode === undefined || hasNote(note, copyNote)) continue;
     const tally = seen.get(packet.opcode) ?? { packets: 0, payloadBytes: 0, bytes: 0 };
     tally.packets++;
     tally.payloadBytes += packet.payloadBytes;

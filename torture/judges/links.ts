@@ -8,8 +8,8 @@ import { readCapture } from '../../analyser/capture/index.ts';
 import { errorsOf, readCaptured } from '../../analyser/independent/index.ts';
 import { isOnEthernet } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
+import { damagedNote, hasNote } from './ethernet/cable-end.ts';
 
-const damagedNote = 'damaged on its way by a fault';
 /** Later findings mostly repeat the first. */
 const findingsMax = 3;
 
@@ -19,7 +19,7 @@ export function judgeLinks({ story, capture }: Pick<Played, 'story' | 'capture'>
   const { interfaces, frames } = readCapture(capture);
   for (const { interface: node, bytes, comment, direction, timePs } of frames) {
     const packet = readCaptured(interfaces[node]!.linkType, bytes);
-    const isDamaged = comment === damagedNote;
+    const isDamaged = hasNote(comment, damagedNote);
     const wrong = typeof packet === 'object' ? errorsOf(packet) : [packet ?? 'it is no packet of InfiniBand'];
     if (isDamaged ? wrong.length > 0 : wrong.length === 0) continue;
     const what = isDamaged ? 'nothing is wrong, though a fault damaged it' : wrong.join('; ');

@@ -12,6 +12,7 @@ import { crowdedEventQueues } from './crowded-event-queues.ts';
 import { endsOfRanges } from './ends-of-ranges.ts';
 import { extremeAttributes } from './extreme-attributes.ts';
 import { failedReads } from './failed-reads.ts';
+import { farApart } from './far-apart.ts';
 import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
@@ -78,6 +79,7 @@ export const scenes: readonly Scene[] = [
   endsOfRanges,
   extremeAttributes,
   failedReads,
+  farApart,
   fewCredits,
   forked,
   framesOutOfOrder,

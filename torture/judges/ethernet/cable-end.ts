@@ -6,9 +6,15 @@ export interface SeenFrame {
   /** When its last bit passed this end. */
   readonly atPs: bigint;
   readonly bytes: Uint8Array;
-  /** What the capture says of its fate; empty: nothing happened to it. */
+  /** What the capture says of its fate, apart by semicolons; empty: nothing happened to it. */
   readonly note: string;
 }
+
+export const copyNote = 'a copy, made by a fault';
+export const lostNote = 'lost on the cable';
+export const damagedNote = 'damaged on its way by a fault';
+
+export const hasNote = (notes: string, note: string): boolean => notes.split('; ').includes(note);
 
 export interface CableEnd {
   readonly node: number;
