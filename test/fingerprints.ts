@@ -14,9 +14,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { Command } from 'commander';
 import { type SeedRange, seedRange } from '../cli/torture/seed-range.ts';
-import { runStory, textOf } from '../torture/run-story.ts';
-import type { Story } from '../torture/story.ts';
-import { storyOfSeed } from '../torture/story-of-seed.ts';
+import { runStory, type Story, storyOfSeed, textOf } from '../torture/index.ts';
 import { programsOf, runPrograms } from './machines.ts';
 
 const storiesFile = new URL('fingerprint-stories.json.gz', import.meta.url);

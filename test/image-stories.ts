@@ -14,7 +14,7 @@ import {
 import type { Machine, MachineOptions } from '../machine/machine.ts';
 import type { ProgramOptions } from '../machine/program.ts';
 import { Random } from '../sim/index.ts';
-import { acceptable, drawPool } from '../torture/drawing/draw-hardware.ts';
+import { acceptable, drawPool } from '../torture/index.ts';
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 

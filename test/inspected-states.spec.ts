@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { ProgramOptions } from '../machine/program.ts';
 import type { BlockState } from '../sim/index.ts';
-import { differencesOf } from '../torture/first-difference.ts';
+import { differencesOf } from '../torture/index.ts';
 import { programOf, programsOf, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });

@@ -1,12 +1,32 @@
+/** The door of the test tool: the command line, tests and benchmarks come in here. */
 export { campaign } from './campaign.ts';
 export { type Coverage, joinCoverage, noCoverage } from './coverage.ts';
+export { acceptable, drawPool } from './drawing/draw-hardware.ts';
 export { drawnPaths } from './drawing/knobs.ts';
 export type { Finding } from './finding.ts';
-export { firstDifference } from './first-difference.ts';
+export { differencesOf, firstDifference } from './first-difference.ts';
 export { lastMoments } from './last-moments.ts';
 export { renderStory } from './render-story.ts';
-export { runStory } from './run-story.ts';
+export { programsOf, runStory, textOf } from './run-story.ts';
 export { sceneNames } from './scenes/index.ts';
+export {
+  addCoverage,
+  type CommandCoverage,
+  countedKinds,
+  type Kind as ServedKind,
+  kindMeanings,
+  kinds as servedKinds,
+  noRoughCoverage,
+  type RoughCoverage,
+} from './served/kinds.ts';
+export {
+  playServedStory,
+  type ServedFinding,
+  type ServedFindingKind,
+  type ServedStory,
+  type ServedStoryOptions,
+  shrinkServedStory,
+} from './served/served-story.ts';
 export { shrinkStory } from './shrink.ts';
 export type { Story } from './story.ts';
 export { plain, storyOfSeed } from './story-of-seed.ts';

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { makeTemporaryFolder } from '../../guests/linux/temporary-folder.ts';
 import { nativeUnavailableReason } from '../../guests/slot/index.ts';
-import * as served from '../../torture/served/index.ts';
+import * as served from '../../torture/index.ts';
 import { Screen } from '../output.ts';
 import { faultsOf, type Output } from '../testing/schemas.ts';
 import { tortureServed } from './torture-served.ts';
@@ -13,7 +13,7 @@ import { tortureServed } from './torture-served.ts';
 let isReal = false;
 
 /** Stories of ten of each kind, and three doorbells. */
-vi.mock(import('../../torture/served/index.ts'), async (original) => {
+vi.mock(import('../../torture/index.ts'), async (original) => {
   const module = await original();
   const counts = Object.fromEntries(module.servedKinds.map((kind) => [kind, 10]));
   return {

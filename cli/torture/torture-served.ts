@@ -16,7 +16,7 @@ import {
   type ServedStory,
   servedKinds,
   shrinkServedStory,
-} from '../../torture/served/index.ts';
+} from '../../torture/index.ts';
 import { headOf, writePage } from '../html-output.ts';
 import { invocationOf } from '../invocation.ts';
 import { exitFailed, type Screen, writeJson } from '../output.ts';

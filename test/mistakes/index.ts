@@ -3,6 +3,7 @@ import { blindSpotMistakes } from './blind-spots.ts';
 import { dmaMistakes } from './dma.ts';
 import { driverMistakes } from './driver.ts';
 import { ethernetMistakes } from './ethernet.ts';
+import { farNumberMistakes } from './far-numbers.ts';
 import { hcaMistakes } from './hca.ts';
 import { hostMistakes } from './host.ts';
 import type { Mistake } from './mistake.ts';
@@ -26,6 +27,7 @@ export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   userlib: userlibMistakes,
   onceFound: onceFoundMistakes,
   blindSpots: blindSpotMistakes,
+  farNumbers: farNumberMistakes,
 };
 
 export const allMistakes: readonly Mistake[] = Object.values(mistakesByArea).flat();

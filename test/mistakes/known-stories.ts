@@ -3,8 +3,7 @@
  * whether it has a finding without any mistake. A mistake is then looked for in those first that are likely to show it: what
  * one of them finds, a search in order finds with it at the latest.
  */
-import type { Finding } from '../../torture/finding.ts';
-import { storyOfSeed } from '../../torture/story-of-seed.ts';
+import { type Finding, storyOfSeed } from '../../torture/index.ts';
 import type { Mistake } from './mistake.ts';
 import type { SourceTree } from './source-tree.ts';
 import { StoryPlayer } from './story-player.ts';
@@ -73,6 +72,7 @@ export class KnownStories {
   /** Looks for a mistake; the cost of a search in order follows from that of the stories without the mistake. */
   async tryMistake(mistake: Mistake, tree: SourceTree): Promise<Trial> {
     using _change = tree.make(mistake);
+    if (mistake.isServed === true) return await tryServed(mistake, tree);
     const stories = this.#stories;
     const likely = stories.filter(({ scene }) => scene === mistake.scene);
     const others = stories.filter(({ scene }) => scene !== mistake.scene);
@@ -86,4 +86,21 @@ export class KnownStories {
     }
     return { mistake, find: undefined, stories: stories.length, seconds: stories.at(-1)!.endMs / 1000 };
   }
+}
+
+const servedStoriesMax = 20;
+
+/** Looks for a mistake in short stories of a served device. */
+async function tryServed(mistake: Mistake, tree: SourceTree): Promise<Trial> {
+  await using player = new StoryPlayer(tree);
+  let seconds = 0;
+  for (let seed = 1; seed <= servedStoriesMax; seed++) {
+    const { findings, cpuMs } = await player.play(`served ${seed}`);
+    seconds += cpuMs / 1000;
+    const [finding] = findings;
+    if (finding === undefined) continue;
+    const find = { by: finding.judge, seed, scene: 'served', what: finding.what };
+    return { mistake, find, stories: seed, seconds };
+  }
+  return { mistake, find: undefined, stories: servedStoriesMax, seconds };
 }

@@ -7,6 +7,8 @@ export interface Mistake {
   readonly kind: MistakeKind;
   /** The scene that shows it most often; left out: stories of players do. */
   readonly scene?: string;
+  /** Stories of served devices show it (torture/served). */
+  readonly isServed?: true;
   /** From the root of the repository. */
   readonly file: string;
   /** Text that occurs exactly once in the file … */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { scenes } from '../../torture/scenes/index.ts';
+import { sceneNames } from '../../torture/index.ts';
 import { allMistakes } from './index.ts';
 import { mistakeKinds } from './mistake.ts';
 import { repositoryRoot, withMistake } from './source-tree.ts';
@@ -20,7 +20,7 @@ describe('seeded mistakes', () => {
   );
 
   it('name scenes that there are', () => {
-    const names = new Set(scenes.map(({ name }) => name));
+    const names = new Set(sceneNames);
     expect(allMistakes.flatMap(({ scene }) => scene ?? []).filter((name) => !names.has(name))).toEqual([]);
   });
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Finding } from '../../torture/finding.ts';
+import type { Finding } from '../../torture/index.ts';
 import type { SourceTree } from './source-tree.ts';
 
 /** A story that takes longer never ends. */
@@ -27,7 +27,7 @@ export class StoryPlayer implements AsyncDisposable {
   }
 
   /** A process that ends badly, or a story that does not end, is a finding; the next story has a new process. */
-  async play(seed: number): Promise<PlayedStory> {
+  async play(seed: number | `served ${number}`): Promise<PlayedStory> {
     this.#process ??= new PlayingProcess(this.#tree);
     const played = await this.#process.play(seed);
     if (typeof played !== 'string') return played;
@@ -62,7 +62,7 @@ class PlayingProcess {
   }
 
   /** @returns why the process is of no more use, if so */
-  async play(seed: number): Promise<PlayedStory | string> {
+  async play(seed: number | `served ${number}`): Promise<PlayedStory | string> {
     let isEndless = false;
     const limit = setTimeout(() => {
       isEndless = true;

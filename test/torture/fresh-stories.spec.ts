@@ -5,7 +5,7 @@
  */
 import { expect, it } from 'vitest';
 import { seedMax } from '../../cli/torture/seed-range.ts';
-import { campaign } from '../../torture/campaign.ts';
+import { campaign } from '../../torture/index.ts';
 import { randomComparison } from '../image-stories.ts';
 
 const lookMs = 60_000;

@@ -1,21 +1,29 @@
 /**
- * The answers of reliable connections, as a stranger on the cable sees them, against IBTA vol 1, 9.7.5.1 and 9.7.7:
+ * The requests and answers of reliable connections, as a stranger on the cable sees them, against IBTA vol 1, 9.7.2, 9.7.5.1 and 9.7.7:
  *
- *     capture of both ends, connections by the commands of the drivers ─▶ by end: requests that came, answers that left
+ *     capture of both ends, connections by the commands of the drivers ─▶ by end: what came, and what left
  *       ├─ nothing is acknowledged that has not come; READs and atomics get the answers that they asked for
  *       ├─ answers leave in the order of their PSNs, and go back only for a request that was repeated
- *       └─ the MSN never falls, and counts the messages that are complete
+ *       ├─ the MSN never falls, and counts the messages that are complete
+ *       └─ a requester has no more PSNs outstanding than its peer can tell apart
  */
 import type { NodeConnections } from '../../machine/index.ts';
 import { isOnEthernet } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
-import { sceneOf } from '../scenes/index.ts';
 import type { Story } from '../story.ts';
 import { AnsweringEnd, type AnswerRules } from './answers/answering-end.ts';
+import { AskingEnd } from './answers/asking-end.ts';
 import { isAnswer, type TransportPacket, transportPacketIn } from './answers/transport-packet.ts';
 import { type CableEnd, cableEndsOf, copyNote, hasNote } from './ethernet/cable-end.ts';
+import { traitsOf } from './scene-traits.ts';
 
 type ConnectionEnd = NodeConnections['ends'][number];
+
+/** Both halves of an end. */
+interface Judged {
+  readonly answering: AnsweringEnd;
+  readonly asking: AskingEnd;
+}
 
 interface Passed {
   readonly atPs: bigint;
@@ -37,14 +45,14 @@ export function judgeAnswers({ story, capture, connections, error }: Played): st
 }
 
 function rulesOf(story: Story): AnswerRules {
-  const { climate, faults, scene } = story;
+  const { climate, faults } = story;
   const fields = ['port', 'cable', 'device', 'reset', 'catastrophic'];
   const isBroken = climate === 'broken' || faults.some((fault) => fields.some((field) => field in fault));
   // A frame that is damaged before it leaves is read by no judge.
   const hasDamage = isOnEthernet(story) && faults.some(({ crc }) => crc === 'icrc');
   return {
     isDisordered: faults.some((fault) => fault['packet'] === 'reordered'),
-    hasGaps: isBroken || hasDamage || (scene !== undefined && sceneOf(scene).hasResets === true),
+    hasGaps: isBroken || hasDamage || traitsOf(story).hasResets === true,
   };
 }
 
@@ -58,12 +66,8 @@ function passedAt({ sent, received }: CableEnd, isEthernet: boolean): Passed[] {
       const packet = transportPacketIn(bytes, isEthernet);
       return packet === undefined ? [] : [{ atPs, isSent, packet }];
     });
-  const [answers, requests] = [
-    of(true).filter(({ packet }) => isAnswer(packet.operation)),
-    of(false).filter(({ packet }) => !isAnswer(packet.operation)),
-  ];
   // What comes at an instant is there for what leaves at it.
-  return [...requests, ...answers].sort((left, right) =>
+  return [...of(false), ...of(true)].sort((left, right) =>
     left.atPs < right.atPs ? -1 : left.atPs > right.atPs ? 1 : 0,
   );
 }
@@ -74,29 +78,35 @@ function judgeEnd(
   rules: AnswerRules,
   isEthernet: boolean,
 ): string[] {
-  const judged = new Map<ConnectionEnd, AnsweringEnd>();
-  const answering = (end: ConnectionEnd): AnsweringEnd => {
-    const known = judged.get(end) ?? new AnsweringEnd(end.firstPsn, end.mtuBytes, rules);
+  const judged = new Map<ConnectionEnd, Judged>();
+  const of = (end: ConnectionEnd): Judged => {
+    const known = judged.get(end) ?? {
+      answering: new AnsweringEnd(end.firstPsn, end.mtuBytes, rules),
+      asking: new AskingEnd(end.mtuBytes),
+    };
     judged.set(end, known);
     return known;
   };
   for (const { atPs, isSent, packet } of passed) {
-    const { destinationQpn, destination } = packet;
+    const { destinationQpn, destination, operation } = packet;
     const open = made.filter(
       ({ fromPs, untilPs }) => BigInt(fromPs) <= atPs && (untilPs === undefined || atPs <= BigInt(untilPs)),
     );
     if (!isSent) {
       const end = open.findLast(({ qpn }) => qpn === destinationQpn);
-      if (end !== undefined) answering(end).requested(packet);
+      if (end === undefined) continue;
+      if (isAnswer(operation)) of(end).asking.answered(packet);
+      else of(end).answering.requested(packet);
       continue;
     }
     const [end, ...others] = open.filter(
       ({ remoteQpn, remoteLid, remoteMac }) =>
         remoteQpn === destinationQpn && (isEthernet ? remoteMac : String(remoteLid)) === destination,
     );
-    // Two that answer the same queue pair cannot be told apart.
+    // Two that send to the same queue pair cannot be told apart.
     if (end === undefined || others.length > 0) continue;
-    const wrong = answering(end).answered(packet);
+    const { answering, asking } = of(end);
+    const wrong = isAnswer(operation) ? answering.answered(packet) : asking.requested(packet);
     if (wrong.length > 0) return [`QP 0x${end.qpn.toString(16)} at ${atPs} ps ${wrong.join('; ')}`];
   }
   return [];

@@ -7,9 +7,8 @@ import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
 import { IBV_WC_SUCCESS } from '../../userlib/index.ts';
 import type { Costs, Played } from '../run-story.ts';
-import { sceneOf } from '../scenes/index.ts';
 import { peerOfQp, type Story } from '../story.ts';
-import { hasLateReads } from './ending.ts';
+import { traitsOf } from './scene-traits.ts';
 
 /** Of a device's TLPs no operation is asked for: completions of registers, and what the slot itself says. */
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
@@ -44,12 +43,12 @@ export function judgeCosts(played: Played): string[] {
 const readsMayFail = (story: Story): boolean =>
   story.climate === 'broken' ||
   story.faults.some((fault) => 'read' in fault) ||
-  hasLateReads(story) ||
-  (story.scene !== undefined && sceneOf(story.scene).hasRefusedReads === true);
+  traitsOf(story).hasLateReads === true ||
+  traitsOf(story).hasRefusedReads === true;
 
 /** A device leaves its slot, or a scene resets it. */
-const mayBeReset = ({ faults, scene }: Story): boolean =>
-  faults.some((fault) => 'device' in fault) || (scene !== undefined && sceneOf(scene).hasResets === true);
+const mayBeReset = (story: Story): boolean =>
+  story.faults.some((fault) => 'device' in fault) || traitsOf(story).hasResets === true;
 
 /** Completions of marked requests that a node's players took. */
 const completedSends = ({ story, seen }: Played, node: number): number =>

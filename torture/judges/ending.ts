@@ -5,8 +5,8 @@
 import { IBV_WC_SUCCESS } from '../../userlib/index.ts';
 import type { Observations } from '../observations.ts';
 import type { Played } from '../run-story.ts';
-import { sceneOf } from '../scenes/index.ts';
 import type { Climate, Story } from '../story.ts';
+import { traitsOf } from './scene-traits.ts';
 
 export function judgeEnding({ story, seen, report, leftovers, error }: Played): string[] {
   const found: string[] = [];
@@ -33,7 +33,7 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
       if (count !== 0 && story.climate !== 'broken') found.push(`host ${node} still holds ${count} ${name}`);
   for (const [node, { unownedAccesses }] of report.nodes.entries())
     for (const { atPs, access, address, lengthBytes, frame } of unownedAccesses?.first ?? [])
-      if (access !== 'read' || !hasLateReads(story))
+      if (access !== 'read' || traitsOf(story).hasLateReads !== true)
         found.push(
           `the device of node ${node}: ${access} of ${lengthBytes} bytes at 0x${address.toString(16)}, a ${frame} frame, at ${atPs} ps`,
         );
@@ -43,10 +43,6 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
   if (!balanced && found.length === 0) found.push('the ledgers do not balance, and no check says why');
   return found;
 }
-
-/** See Scene.hasLateReads. */
-export const hasLateReads = ({ scene }: Story): boolean =>
-  scene !== undefined && sceneOf(scene).hasLateReads === true;
 
 /** Without an ACK time-out (code 0), what is lost is noticed when the next request is answered, and a program may not have posted one yet. */
 const mayWaitForNextRequest = ({ climate, programs }: Story): boolean =>

@@ -29,6 +29,7 @@ import {
 } from './ethernet/frame.ts';
 import { LinkTimes } from './ethernet/link-times.ts';
 import { judgePauses, type PauseRules } from './ethernet/pauses.ts';
+import { traitsOf } from './scene-traits.ts';
 
 const frameBytesMin = 60;
 const fcsBytes = 4;
@@ -64,7 +65,7 @@ export function judgeFrames(played: Played): string[] {
 
 /** Where ports pause each other in time, and nothing else happens to frames, none is missing. */
 function judgeLosses({ story, report }: Played): string[] {
-  if (mayDropFrames(story)) return [];
+  if (mayDropFrames(story) || traitsOf(story).hasResets === true) return [];
   return report.nodes.flatMap(({ hca }, node) => {
     const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
     const counts = {

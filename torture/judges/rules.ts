@@ -3,11 +3,11 @@
  * device makes of it. Where nothing goes wrong, libraries and drivers keep every rule.
  */
 import type { Played } from '../run-story.ts';
-import { sceneOf } from '../scenes/index.ts';
+import { traitsOf } from './scene-traits.ts';
 
 export function judgeRules({ story, lint }: Played): string[] {
   if (story.climate === 'broken') return [];
-  const onPurpose = story.scene === undefined ? [] : (sceneOf(story.scene).breaksRules ?? []);
+  const { breaksRules: onPurpose = [] } = traitsOf(story);
   return lint
     .filter(({ rule }) => !onPurpose.includes(rule))
     .map(({ rule, node, object, text }) => `${node} broke the rule ${rule} at ${object}: ${text}`);

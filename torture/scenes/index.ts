@@ -48,6 +48,7 @@ import { refusedRegistrations } from './refused-registrations.ts';
 import { registeredAgain } from './registered-again.ts';
 import { requestLists } from './request-lists.ts';
 import { resetInTraffic } from './reset-in-traffic.ts';
+import { resetWhileConnecting } from './reset-while-connecting.ts';
 import { resizedInTraffic } from './resized-in-traffic.ts';
 import { sharedDatagrams } from './shared-datagrams.ts';
 import { sharedReceives } from './shared-receives.ts';
@@ -116,6 +117,7 @@ export const scenes: readonly Scene[] = [
   registeredAgain,
   requestLists,
   resetInTraffic,
+  resetWhileConnecting,
   resizedInTraffic,
   sharedDatagrams,
   sharedReceives,

@@ -122,7 +122,7 @@ export class RoughWork {
     let at = 16;
     const isRemote = remoteOpcodes.includes(opcode) || atomicOpcodes.includes(opcode);
     if (isRemote) {
-      view.setUint32(at, 0);
+      view.setUint32(at, this.#top());
       view.setUint32(at + 4, dataArea.begin + 8 * random.below(dataArea.bytes / 8));
       view.setUint32(at + 8, this.#key());
       at += 16;
@@ -144,8 +144,14 @@ export class RoughWork {
     const { random } = this.#draw;
     view.setUint32(at, random.chance(0.97) ? length : random.uint32());
     view.setUint32(at + 4, this.#key());
-    view.setUint32(at + 8, 0);
+    view.setUint32(at + 8, this.#top());
     view.setUint32(at + 12, dataArea.begin + random.below(dataArea.bytes));
+  }
+
+  /** The upper half of an address; at times one of more than 53 bits. */
+  #top(): number {
+    const { random } = this.#draw;
+    return random.chance(0.95) ? 0 : random.uint32();
   }
 
   #key(): number {

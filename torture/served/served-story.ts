@@ -4,7 +4,7 @@
  *
  *     well-behaved ─► rough ─► rough ─► rough ─► well-behaved        one device, one server, one thread
  *
- * Watched all along: what the model throws, the guest's memory where it is not mapped or no longer, completions that no program
+ * Watched all along: what the model throws, bytes that a well-behaved guest moves, the guest's memory where it is not mapped or no longer, completions that no program
  * asked for (bystander.ts), interrupts of guests that have gone, descriptors and memory of this process, and how long a turn
  * takes.
  */
@@ -47,6 +47,7 @@ export interface ServedStoryOptions {
 export type ServedFindingKind =
   | 'thrown'
   | 'changed'
+  | 'data'
   | 'memory'
   | 'completion'
   | 'interrupt'
@@ -184,6 +185,7 @@ class StoryRun {
       guest.run();
       guest.conclude();
       life.leave();
+      for (const what of guest.wrong) this.find('data', what);
       return guest.lines;
     } finally {
       life.close();

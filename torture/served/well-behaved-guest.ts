@@ -74,6 +74,12 @@ export const uarPage = 200;
 export const pd = 5;
 export const mptIndex = 256;
 export const key = mptIndex << 8;
+/** A region whose addresses need all 64 bits: its pages lie at both sides of a multiple of 2^52. */
+const farIndex = 257;
+const farKey = farIndex << 8;
+const farStart = (0xfedn << 52n) - 4096n;
+const farBytes = 2 * 4096;
+const farPlace = 0xa000;
 const logQueue = 5;
 /** Of its only port, once the device's own subnet manager has been there. */
 export const wellBehavedLid = 1;
@@ -123,6 +129,8 @@ export class WellBehavedGuest {
   readonly life: GuestLife;
   /** What it found. */
   readonly lines: string[] = [];
+  /** What is not as the standard has it, whatever another guest finds. */
+  readonly wrong: string[] = [];
   readonly #looksAround: boolean;
   #lid = 0;
   #consumed = 0;
@@ -277,7 +285,22 @@ export class WellBehavedGuest {
       lengthBytes: allOnes64,
     });
     this.#command('SW2HW_MPT', { inBox: context, inputModifier: mptIndex });
-    if (this.#looksAround) this.#command('QUERY_MPT', { inputModifier: mptIndex, outBytes: 64 });
+    if (!this.#looksAround) return;
+    this.#command('QUERY_MPT', { inputModifier: mptIndex, outBytes: 64 });
+    const far = mpt.encode({
+      isRegion: 1,
+      remoteWriteEnabled: 1,
+      localWriteEnabled: 1,
+      localReadEnabled: 1,
+      keyIndexForm: indexFormOfKey(farKey),
+      pd,
+      startAddress: farStart,
+      lengthBytes: BigInt(farBytes),
+      mttAddress: this.#translate(40, dataAddress + farPlace, 2),
+      mttEntries: 2,
+      logPageSize: 12,
+    });
+    this.#command('SW2HW_MPT', { inBox: far, inputModifier: farIndex });
   }
 
   #createCompletionQueue(): void {
@@ -364,8 +387,30 @@ export class WellBehavedGuest {
     const add = atomicSegment.encode({ swapOrAdd: 5n });
     this.#send(1, WqeOpcode.ATOMIC_FA, [remote(dataAddress + 0x100), add, pointer(dataAddress + 0x7000, 8)]);
     this.#send(0, WqeOpcode.RDMA_WRITE, [remote(dataAddress + 0x9000), pointer(dataAddress, 0)]);
+    if (this.#looksAround) this.#moveFarData(text);
     // A key that is not there: the connection ends in error.
     this.#send(0, WqeOpcode.RDMA_WRITE, [remote(dataAddress, key + 1), pointer(dataAddress, 64)]);
+  }
+
+  /** By a region of high addresses, from one page of it to the next: to it, and from it. */
+  #moveFarData(text: Uint8Array): void {
+    const { life } = this;
+    const within = 4000;
+    const lengthBytes = 200;
+    const target = dataAddress + farPlace + farBytes;
+    const local = dataPointer.encode({
+      byteCount: lengthBytes,
+      lkey: farKey,
+      address: farStart + BigInt(within),
+    });
+    const reach = remoteAddressSegment.encode({ address: farStart + BigInt(within), rkey: farKey });
+    this.#send(0, WqeOpcode.RDMA_WRITE, [reach, pointer(dataAddress, lengthBytes)]);
+    this.#send(0, WqeOpcode.RDMA_WRITE, [remote(target), local]);
+    for (const address of [dataAddress + farPlace + within, target])
+      if (Buffer.compare(life.ram.read(address, lengthBytes), text.subarray(0, lengthBytes)) !== 0)
+        this.wrong.push(
+          `0x${address.toString(16)} has other bytes than a WRITE by 0x${farStart.toString(16)}`,
+        );
   }
 
   #lookAtContexts(): void {

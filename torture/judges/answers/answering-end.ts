@@ -8,7 +8,14 @@
  *
  * Places are PSNs counted from the first of the connection on, without end.
  */
-import { endsMessage, isAtomic, operations, type TransportPacket } from './transport-packet.ts';
+import {
+  endsMessage,
+  isAtomic,
+  operations,
+  packetsOf,
+  psnCount,
+  type TransportPacket,
+} from './transport-packet.ts';
 
 const { readRequest, readLast, readOnly, acknowledge, atomicAcknowledge } = operations;
 
@@ -34,7 +41,6 @@ interface Request {
   readonly packet: TransportPacket;
 }
 
-const psnCount = 2 ** 24;
 /** Places between two PSNs, the nearer way round. */
 function placesBetween(from: number, to: number): number {
   const distance = (to - from + psnCount) % psnCount;
@@ -186,11 +192,10 @@ export class AnsweringEnd {
   }
 
   #take({ place, packet }: Request): void {
-    const { operation, wantedBytes } = packet;
+    const { operation } = packet;
     if (place < this.#expected) this.#repeated.push(place);
     if (place !== this.#expected) return;
-    const packets = operation === readRequest ? Math.max(1, Math.ceil(wantedBytes / this.#mtuBytes)) : 1;
-    const to = place + packets - 1;
+    const to = place + packetsOf(packet, this.#mtuBytes) - 1;
     const isOfAtomic = isAtomic(operation);
     if (operation === readRequest || isOfAtomic)
       this.#owed.push({ from: place, to, isAtomic: isOfAtomic, next: place });

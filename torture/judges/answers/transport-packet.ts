@@ -48,6 +48,12 @@ export const isAtomic = (operation: number): boolean =>
 /** LAST and ONLY of SENDs and WRITEs, with or without more, and what is one packet. */
 export const endsMessage = (operation: number): boolean => ![0, 1, 6, 7].includes(operation);
 
+export const psnCount = 2 ** 24;
+
+/** PSNs that a request takes: of a READ as many as its answer has packets. */
+export const packetsOf = ({ operation, wantedBytes }: TransportPacket, mtuBytes: number): number =>
+  operation === readRequest ? Math.max(1, Math.ceil(wantedBytes / mtuBytes)) : 1;
+
 /** @returns undefined of what is no packet of RC or XRC, and of a frame whose ICRC is wrong: a fault has damaged it, and its receiver drops it */
 export function transportPacketIn(bytes: Uint8Array, isEthernet: boolean): TransportPacket | undefined {
   return isEthernet ? inFrame(bytes) : inRecord(bytes);

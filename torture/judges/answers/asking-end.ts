@@ -1,0 +1,42 @@
+/**
+ * The requester of a connection as those who see its cable know it: the requests that left for the first time, and what the answers that
+ * came acknowledge. It has at most 2^23 - 1 PSNs outstanding, those of the answers of its READs among them (IBTA vol 1, 9.7.2).
+ */
+import { packetsOf, psnCount, type TransportPacket } from './transport-packet.ts';
+
+const outstandingMax = 2 ** 23 - 1;
+
+export class AskingEnd {
+  readonly #mtuBytes: number;
+  #firstPsn: number | undefined;
+  /** Place of the next new request, and of the last one that is acknowledged, from the first packet on. */
+  #next = 0;
+  #acknowledged = -1;
+
+  constructor(mtuBytes: number) {
+    this.#mtuBytes = mtuBytes;
+  }
+
+  /** A request has left. @returns what is wrong with it */
+  requested(packet: TransportPacket): string[] {
+    this.#firstPsn ??= packet.psn;
+    // What is no new request is a repeated one.
+    if (packet.psn !== (this.#firstPsn + this.#next) % psnCount) return [];
+    this.#next += packetsOf(packet, this.#mtuBytes);
+    const outstanding = this.#next - 1 - this.#acknowledged;
+    return outstanding <= outstandingMax
+      ? []
+      : [
+          `has ${outstanding} PSNs outstanding with its request of PSN ${packet.psn}, at most ${outstandingMax} may be`,
+        ];
+  }
+
+  /** An answer has come: it acknowledges its own PSN, a NAK those before it. */
+  answered({ psn, syndrome }: TransportPacket): void {
+    if (this.#firstPsn === undefined) return;
+    const isNak = syndrome >= 0 && syndrome >> 5 !== 0;
+    const place = (psn - this.#firstPsn - (isNak ? 1 : 0) + 2 * psnCount) % psnCount;
+    const ahead = (place - (this.#acknowledged % psnCount) + psnCount) % psnCount;
+    if (ahead <= outstandingMax && this.#acknowledged + ahead < this.#next) this.#acknowledged += ahead;
+  }
+}
