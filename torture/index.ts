@@ -21,10 +21,7 @@ export {
 } from './served/kinds.ts';
 export {
   playServedStory,
-  type ServedFinding,
-  type ServedFindingKind,
   type ServedStory,
-  type ServedStoryOptions,
   shrinkServedStory,
 } from './served/served-story.ts';
 export { shrinkStory } from './shrink.ts';

@@ -119,12 +119,12 @@ export interface WindowPlan {
   readonly isType2: boolean;
 }
 
-export interface CqPlan {
+interface CqPlan {
   readonly hasChannel: boolean;
   readonly vector: number;
 }
 
-export interface SrqPlan {
+interface SrqPlan {
   readonly maxWr: number;
   readonly maxSge: number;
 }

@@ -19,7 +19,7 @@ import { patienceOf } from '../patience.ts';
 import type { ProgramPlan, QpPlan, SendPlan, SgePlan, Story } from '../story.ts';
 
 /** A program's arguments: the story, and which of its programs it is. */
-export interface PlayerArgs {
+interface PlayerArgs {
   readonly story: Story;
   readonly program: number;
   /** Whether it marks what it posts as operations, whose costs the machine attributes. */
