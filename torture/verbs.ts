@@ -74,7 +74,6 @@ export const verbNameOf = (opcode: number): string => verbs.get(opcode)?.name ??
 
 export const isAtomicVerb = (opcode: number): boolean => verbs.get(opcode)?.right === atomic;
 
-
 /** Whether what a request brings is written on its own side. */
 export const isFetching = (opcode: number): boolean => opcode === IBV_WR_RDMA_READ || isAtomicVerb(opcode);
 
