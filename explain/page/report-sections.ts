@@ -2,12 +2,14 @@
  * The sections of a report: the life of each operation, every block with what it did and why it waited, processors, PCIe, cable,
  * caches, interrupts, the ledgers' checks. All of it is made from the report's JSON alone.
  */
+
 import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '../../machine/index.ts';
+import { blockOrder, type Cell, diagramSvg, layoutOf, type Work } from '../../system/diagram/index.ts';
 import { bytesText, countText, shareText, timeText } from '../text/format.ts';
 import { faultLines } from '../text/render.ts';
 import { stagesShown } from '../text/stages-shown.ts';
 import { wordsOf } from '../text/words.ts';
-import { bar, type Html, html, narrowTable, type Segment, table } from './html.ts';
+import { bar, type Html, html, narrowTable, pieceOf, type Segment, table } from './html.ts';
 
 /** A host: a simulated one has processors, of a guest's nothing is known but its device. */
 interface HostShown {
@@ -107,11 +109,61 @@ function diagramOf({ nodes, wire }: ReportShown): Html {
   return html`<h2>What each block did</h2>
 <p><span class="key"><i class="busy"></i>busy</span><span class="key"><i class="stalled"></i>stalled</span> Bars are as long as the cycles at
 work and in waiting; the longest of all fills its card, the ${wordsOf(OFF_SCALE)}'s aside, which works while drivers set up. The rest of the time a block was idle.</p>
+${drawingOf(nodes, longest)}
 <div class="diagram">${nodes.map((node, at) => deviceOf(node, at, longest))}<div>${cables}</div></div>`;
 }
 
+/** The machine as one drawing, each block with its work: of a pair of HCAs. */
+function drawingOf(nodes: readonly HostShown[], longest: number): Html {
+  if (nodes.length !== 2 || nodes.some(({ nic }) => nic !== undefined)) return html``;
+  const parts = nodes.flatMap(({ hca, cpu }, node) => [
+    { process: `host${node}`, blocks: coresAtWork(cpu), caches: [] },
+    {
+      process: `hca${node}`,
+      blocks: Object.keys(hca.blocks),
+      caches: Object.keys(hca.caches).map(cacheNameOf),
+    },
+  ]);
+  const workOf = ({ process, name }: Cell): Work | undefined => {
+    const block = process.startsWith('hca')
+      ? nodes[Number(process.slice('hca'.length))]!.hca.blocks[name]
+      : undefined;
+    if (block === undefined || name === OFF_SCALE) return undefined;
+    const stalled = stalledOf(block);
+    const text = `${countText(block.busyCycles)} cycles busy, ${countText(stalled)} stalled`;
+    return { busy: block.busyCycles / longest, stalled: stalled / longest, text };
+  };
+  const label =
+    'Hosts, devices and links, with the arrows of a WRITE in their order; what each block did is listed below';
+  return pieceOf(
+    [true, false]
+      .map((isAcross) =>
+        diagramSvg({
+          layout: layoutOf(parts, isAcross),
+          label,
+          name: `data-path ${isAcross ? 'across' : 'down'}`,
+          workOf,
+        }),
+      )
+      .join(''),
+  );
+}
+
+/** Those that did something: a host of which nothing is known has one. */
+function coresAtWork(cpu: HostShown['cpu']): string[] {
+  const cores = cpu?.cores ?? [];
+  const names = cores.flatMap(({ cycles }, core) => (cycles.idle === cycles.total ? [] : [`core ${core}`]));
+  return names.length === 0 ? ['core 0'] : names.slice(0, 3);
+}
+
+/** In the order of a WRITE, then what controls the device. */
+const blocksInOrder = (blocks: Readonly<Record<string, BlockRow>>): (readonly [string, BlockRow])[] => {
+  const placeOf = (name: string): number => (blockOrder.indexOf(name) + 100) % 100;
+  return Object.entries(blocks).toSorted(([left], [right]) => placeOf(left) - placeOf(right));
+};
+
 function deviceOf({ hca, nic }: HostShown, node: number, longest: number): Html {
-  const blocks = Object.entries(nic?.blocks ?? hca.blocks);
+  const blocks = blocksInOrder(nic?.blocks ?? hca.blocks);
   return html`<div class="unit"><h3>${nic === undefined ? 'HCA' : 'NIC'} ${node}</h3>${blocks.map(([name, block]) => blockOf(name, block, longest))}</div>`;
 }
 

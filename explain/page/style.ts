@@ -1,3 +1,5 @@
+import { diagramStyle } from '../../system/diagram/index.ts';
+
 /** The dress of all pages: light and dark as the reader's system is, from 400 pixels on, no width fixed. */
 export const style = `
 :root { color-scheme: light dark; --ink: #1b1b1b; --dim: #595959; --paper: #fff; --card: #f4f5f7; --line: #d5d8dc; --grid: #0000001a;
@@ -29,6 +31,8 @@ ${Array.from({ length: 10 }, (_, index) => `.c${index} { background: var(--c${in
 .tip { position: absolute; z-index: 10; width: max-content; max-width: 100%; padding: 0.2rem 0.5rem; border: 1px solid var(--line); border-radius: 4px; background: var(--card); font-size: 13px; line-height: 1.35; pointer-events: none; }
 .tip[hidden] { display: none; } .tip > :first-child { color: var(--dim); }
 a.opens { color: inherit; text-decoration: underline dotted 1px; text-underline-offset: 3px; } a.opens:hover { text-decoration-style: solid; }
+${diagramStyle}
+svg.data-path.down { display: none; } @media (max-width: 60rem) { svg.data-path.across { display: none; } svg.data-path.down { display: block; max-width: 34rem; margin: 0 auto; } }
 details:target > summary { background: var(--card); } .hint { color: var(--dim); font-size: 13px; margin: 0 0 1rem; }
 .u-legend { font-size: 14px; } .u-legend :is(th, td) { white-space: normal; overflow-wrap: normal; } .u-legend .u-value { display: inline-block; min-width: 4.5em; text-align: left; }
 .ramp { white-space: nowrap; } .ramp i { display: inline-block; width: 5rem; height: 0.7rem; border-radius: 2px; }

@@ -1,6 +1,7 @@
 /** Stacked bars on one scale, with their key; each part says its figure to a pointer and to a reader. */
 import { html, type TemplateResult } from 'lit-html';
 import { timeText } from '../../explain/text/format.ts';
+import { wordsOf } from '../../explain/text/words.ts';
 import type { LabTerm } from '../protocol.ts';
 
 export interface BarRow {
@@ -32,7 +33,7 @@ export const colourNumber = (names: readonly string[], name: string): number =>
   names.indexOf(name) % colourCount;
 
 export const colourKey = (names: readonly string[]): TemplateResult =>
-  html`<p class="key">${names.map((name) => html`<span><i class="mark c${colourNumber(names, name)}"></i>${words(name)}</span>`)}</p>`;
+  html`<p class="key">${names.map((name) => html`<span><i class="mark c${colourNumber(names, name)}"></i>${wordsOf(name)}</span>`)}</p>`;
 
 /**
  * @param names in the order of their colours
@@ -48,15 +49,11 @@ export function stackedBars(
   const totalOf = ({ parts }: AmountRow): number => parts.reduce((sum, { amount }) => sum + amount, 0);
   const longest = whole ?? Math.max(...rows.map(totalOf));
   const textOf = ({ title, parts }: AmountRow): string =>
-    `${title}: ${parts.map(({ name, amount }) => `${words(name)} ${text(amount)}`).join(', ')}`;
+    `${title}: ${parts.map(({ name, amount }) => `${wordsOf(name)} ${text(amount)}`).join(', ')}`;
   return html`<div class="bars">${rows.map(
     (row) => html`<span>${row.title}</span>
       <span class="bar" role="img" aria-label=${textOf(row)}>
-        ${row.parts.map(({ name, amount }) => html`<i class="c${colourNumber(names, name)}" style="width:${((100 * amount) / longest).toFixed(3)}%" title="${words(name)}: ${text(amount)}"></i>`)}
+        ${row.parts.map(({ name, amount }) => html`<i class="c${colourNumber(names, name)}" style="width:${((100 * amount) / longest).toFixed(3)}%" title="${wordsOf(name)}: ${text(amount)}"></i>`)}
       </span><span class="figure">${text(totalOf(row))}${row.note === undefined ? '' : html` <span class="dim">${row.note}</span>`}</span>`,
   )}</div>`;
 }
-
-/** `payloadRead` as `payload read`; names of the standards stay. */
-export const words = (name: string): string =>
-  name.replace(/([a-z])([A-Z])/g, '$1 $2').replace(/ [A-Z](?=[a-z])/g, (letter) => letter.toLowerCase());

@@ -1,7 +1,20 @@
 /** The block diagram at one instant: what each block does, and everything that is on its way. */
 import { html, nothing, svg, type TemplateResult } from 'lit-html';
+import { wordsOf } from '../../explain/text/words.ts';
+import {
+  type Cell,
+  cellHeight,
+  cellWidth,
+  cutToCell,
+  type DiagramLayout,
+  headText,
+  type LinkLane,
+  laneArrow,
+  laneNumberPlace,
+  lineText,
+  numberPlace,
+} from '../../system/diagram/index.ts';
 import type { MachinePicture, PictureRecord } from '../protocol.ts';
-import { type Cell, cellHeight, type DiagramLayout, type LinkLane } from './diagram-layout.ts';
 import { cellState, type UnderWay, underWay, waiting } from './moment.ts';
 
 export interface DiagramActions {
@@ -75,24 +88,36 @@ export function diagram(
       }) => svg`<g><rect class="zone" x=${x} y=${y} width=${width} height=${height} rx="8"></rect>
       <text class="zone-title" x=${x + 10} y=${y + 18}>${name}</text></g>`,
     )}
-    ${layout.linkTitles.map(({ text, x, y }) => svg`<text class="link-title" x=${x} y=${y} text-anchor="middle">${text}</text>`)}
-    ${layout.lanes.map(({ from, to }) => svg`<line class="lane" x1=${from[0]} y1=${from[1]} x2=${to[0]} y2=${to[1]}></line>`)}
-    ${layout.cells.map((cell) => drawnCell(picture, layout, cell, atPs, marks, actions))}
+    ${layout.titles.map(({ text, x, y, anchor }) => svg`<text class="link-title" x=${x} y=${y} text-anchor=${anchor}>${text}</text>`)}
+    ${layout.lanes.map((each) => drawnArrow(laneArrow(each), 'lane', laneNumberPlace(each)))}
+    ${layout.arrows.map((each) => drawnArrow(each, each.step === undefined ? 'other' : 'path', numberPlace(each)))}
+    ${layout.cells.map((cell) => drawnCell(picture, cell, atPs, marks, actions))}
     ${moving.flatMap((each) => drawnWay(picture, layout, each, marks, actions))}
     ${drawnWaiting(picture, layout, atPs, marks, actions)}
   </svg>`;
 }
 
+/** An arrow of the data path, with its number among the steps of a WRITE. */
+function drawnArrow(
+  arrow: DiagramLayout['arrows'][number],
+  name: string,
+  [x, y]: readonly [number, number],
+): TemplateResult {
+  const number =
+    arrow.step === undefined
+      ? nothing
+      : svg`<text class="step" x=${x} y=${y + 3.5} text-anchor="middle">${arrow.step}</text>`;
+  return svg`<g class="arrow ${name}"><polyline points=${lineText(arrow)}></polyline><polygon points=${headText(arrow)}></polygon>${number}</g>`;
+}
+
 function drawnCell(
   picture: MachinePicture,
-  layout: DiagramLayout,
   { process, name, x, y }: Cell,
   atPs: number,
   { block }: DiagramMarks,
   actions: DiagramActions | undefined,
 ): TemplateResult {
   const { state, text } = cellState(picture, process, name, atPs);
-  const width = layout.cellWidth(process);
   const isChosen = block === `${process} ${name}`;
   const choose = (): void => actions?.choose(process, name);
   const press = (event: KeyboardEvent): void => {
@@ -100,19 +125,12 @@ function drawnCell(
     event.preventDefault();
     choose();
   };
-  const words = text === '' ? name : `${name}: ${text}`;
+  const words = text === '' ? wordsOf(name) : `${wordsOf(name)}: ${text}`;
   return svg`<g class="cell ${state} ${isChosen ? 'chosen' : ''}" role=${actions === undefined ? 'img' : 'button'} tabindex=${actions === undefined ? nothing : 0} aria-pressed=${actions === undefined ? nothing : isChosen}
     aria-label="${process} ${words}, ${state}" @click=${choose} @keydown=${press}>
     <title>${process} ${words} (${state})</title>
-    <rect x=${x} y=${y} width=${width} height=${cellHeight} rx="4"></rect>
-    <text x=${x + 6} y=${y + 15}>${cut(words, width)}</text></g>`;
-}
-
-/** As many letters as there is room for. */
-const letterWidth = 6.2;
-function cut(text: string, width: number): string {
-  const most = Math.floor((width - 10) / letterWidth);
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+    <rect x=${x} y=${y} width=${cellWidth} height=${cellHeight} rx="4"></rect>
+    <text x=${x + 6} y=${y + 15}>${cutToCell(words, cellWidth)}</text></g>`;
 }
 
 function drawnWay(
@@ -152,7 +170,7 @@ function drawnWaiting(
     .filter(({ name }) => name === 'root complex')
     .flatMap(({ process, x, y }) => {
       const own = waiting(picture, atPs).filter(({ track }) => picture.tracks[track]!.process === process);
-      const right = x + layout.cellWidth(process);
+      const right = x + cellWidth;
       return own.slice(0, 4).map(
         (
           record,

@@ -3,7 +3,7 @@ import { html, type TemplateResult } from 'lit-html';
 import { timeText } from '../../explain/text/format.ts';
 import type { MachinePicture, ProgramOrder } from '../protocol.ts';
 import { colourKey, diagram } from './diagram.ts';
-import { hasWidthAcross, layoutOf } from './diagram-layout.ts';
+import { hasWidthAcross, layoutOfPicture } from './diagram-layout.ts';
 import { Latest } from './latest.ts';
 import { momentPicture } from './program-picture.ts';
 import { ProgramWorker } from './program-worker.ts';
@@ -52,7 +52,7 @@ export class ProgramMoment {
       ${
         picture === undefined
           ? html`<p role="status">Drawing …</p>`
-          : html`${diagram(picture, layoutOf(picture, hasWidthAcross()), 0, `at ${timeText(atPs)}`, noMarks)}
+          : html`${diagram(picture, layoutOfPicture(picture, hasWidthAcross()), 0, `at ${timeText(atPs)}`, noMarks)}
             <p class="key">${colourKey.map(([text, colour]) => html`<span><i class="mark c${colour}"></i>${text}</span>`)}</p>`
       }</section>`;
   }

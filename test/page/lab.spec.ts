@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { labInto } from '../../build/lab.ts';
 import { serveLab } from '../../cli/lab/lab-server.ts';
 import { countText, timeText } from '../../explain/text/format.ts';
-import { words } from '../../lab/page/bars.ts';
+import { wordsOf } from '../../explain/text/words.ts';
 import { instantsOf, recordsOfCell } from '../../lab/page/moment.ts';
 import { labPrograms } from '../../lab/page/programs.ts';
 import { spentUntil } from '../../lab/page/spent.ts';
@@ -226,7 +226,7 @@ inBrowser('"The other way" draws what the ledgers of both hosts have', async (tr
       `[...document.querySelectorAll('.bar')].map((bar) => bar.getAttribute('aria-label'))`,
     )) as string[];
     picture.hosts.forEach(({ work }, node) => {
-      const spent = spentUntil(work, half).map(({ name, amount }) => `${words(name)} ${countText(amount)}`);
+      const spent = spentUntil(work, half).map(({ name, amount }) => `${wordsOf(name)} ${countText(amount)}`);
       expect(labels).toContain(`${picture.title}, host ${node}: ${spent.join(', ')}`);
     });
   });

@@ -1,7 +1,7 @@
 /** The axis of one operation: its milestones and stages, cores, links, blocks and memories, and how full queues and credits are. */
 import { timeText } from '../../../explain/text/format.ts';
+import { wordsOf } from '../../../explain/text/words.ts';
 import type { OperationPicture, PictureLevel, PictureRecord } from '../../protocol.ts';
-import { words } from '../bars.ts';
 import { colourOf } from '../diagram.ts';
 import type { Axis, AxisRow } from '../time-axis.ts';
 
@@ -78,8 +78,8 @@ export function axisOf(picture: OperationPicture): Axis {
           fromPs: stage.fromPs,
           toPs: stage.toPs,
           colour: stageColours[lasting.indexOf(stage) & 1]!,
-          title: `${words(stage.name)}, ${timeText(stage.toPs - stage.fromPs)}`,
-          text: words(stage.name),
+          title: `${wordsOf(stage.name)}, ${timeText(stage.toPs - stage.fromPs)}`,
+          text: wordsOf(stage.name),
         })),
       },
       work('host 0 cores', 'host0', 'cores', 8),

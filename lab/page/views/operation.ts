@@ -4,6 +4,8 @@
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { bytesText, timeText } from '../../../explain/text/format.ts';
+import { wordsOf } from '../../../explain/text/words.ts';
+import type { DiagramLayout } from '../../../system/diagram/index.ts';
 import type {
   OperationOutcome,
   OperationPicture,
@@ -12,7 +14,7 @@ import type {
   ScenarioName,
 } from '../../protocol.ts';
 import { colourKey, colourOf, diagram } from '../diagram.ts';
-import { type DiagramLayout, hasWidthAcross, layoutOf } from '../diagram-layout.ts';
+import { hasWidthAcross, layoutOfPicture } from '../diagram-layout.ts';
 import { Latest } from '../latest.ts';
 import { happeningAt, instantsOf, levelAt, recordsOfCell, underWay } from '../moment.ts';
 import { Player } from '../player.ts';
@@ -266,7 +268,7 @@ export class OperationView implements View {
         <option value="" ?selected=${block === ''}>everything</option>
         ${cells.map(({ process, name }) => {
           const value = `${process} ${name}`;
-          return html`<option value=${value} ?selected=${block === value}>${value}</option>`;
+          return html`<option value=${value} ?selected=${block === value}>${process} ${wordsOf(name)}</option>`;
         })}
       </select></label>`,
     });
@@ -320,7 +322,7 @@ export class OperationView implements View {
     const isAcross = hasWidthAcross();
     const known = this.#layout;
     if (known !== undefined && known.picture === picture && known.isAcross === isAcross) return known.layout;
-    const layout = layoutOf(picture, isAcross);
+    const layout = layoutOfPicture(picture, isAcross);
     this.#layout = { layout, picture, isAcross };
     return layout;
   }

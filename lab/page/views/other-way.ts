@@ -4,6 +4,7 @@
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { bytesText, countText, timeText } from '../../../explain/text/format.ts';
+import { wordsOf } from '../../../explain/text/words.ts';
 import {
   type ComparePath,
   type CoreWork,
@@ -11,7 +12,7 @@ import {
   pathTitles,
   type TransferPicture,
 } from '../../protocol.ts';
-import { type AmountRow, colourKey, colourNumber, stackedBars, words } from '../bars.ts';
+import { type AmountRow, colourKey, colourNumber, stackedBars } from '../bars.ts';
 import { Latest } from '../latest.ts';
 import { Player } from '../player.ts';
 import { spentUntil } from '../spent.ts';
@@ -141,7 +142,7 @@ export class OtherWayView implements View {
         return {
           title: `${title}, host ${node}`,
           parts: spentUntil(work, atPs),
-          note: now.length === 0 ? 'idle' : now.map(({ cause }) => words(cause)).join(', '),
+          note: now.length === 0 ? 'idle' : now.map(({ cause }) => wordsOf(cause)).join(', '),
         };
       }),
     );
@@ -195,7 +196,7 @@ function axisOf(pictures: readonly TransferPicture[], causes: readonly string[],
           fromPs,
           toPs: end,
           colour: colourNumber(causes, cause),
-          title: `${words(cause)}, ${timeText(fromPs)} to ${timeText(end)}`,
+          title: `${wordsOf(cause)}, ${timeText(fromPs)} to ${timeText(end)}`,
         })),
       });
       const onCable = within(cable).map(({ fromPs, toPs: end, text }) => ({

@@ -4,6 +4,7 @@
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { bytesText, timeText } from '../../../explain/text/format.ts';
+import { wordsOf } from '../../../explain/text/words.ts';
 import type { ParameterValue } from '../../../machine/profile/index.ts';
 import {
   type Estimate,
@@ -14,7 +15,7 @@ import {
   type SimulatedLatency,
   type SimulatedRate,
 } from '../../protocol.ts';
-import { bars, words } from '../bars.ts';
+import { bars } from '../bars.ts';
 import { Chart } from '../chart.ts';
 import { Latest } from '../latest.ts';
 import { type Slider, sliders, valuesOf } from '../sliders.ts';
@@ -312,7 +313,7 @@ function distanceText({ totalPs }: Estimate, { meanPs, stages }: SimulatedLatenc
   const binds =
     most === undefined
       ? ''
-      : ` What binds a single one: ${most.name === 'remote' ? 'the cable and the far device' : words(most.name)}, ${Math.round((100 * most.ps) / sumPs)} % of the time to the completion.`;
+      : ` What binds a single one: ${most.name === 'remote' ? 'the cable and the far device' : wordsOf(most.name)}, ${Math.round((100 * most.ps) / sumPs)} % of the time to the completion.`;
   if (share <= agreement)
     return `They agree within ${percent}: nothing queues, nothing waits for anything else.${binds}`;
   return difference > 0
