@@ -8,6 +8,7 @@ import { blockOrder, type Cell, diagramSvg, layoutOf, type Work } from '../../sy
 import { bytesText, countText, shareText, timeText } from '../text/format.ts';
 import { faultLines } from '../text/render.ts';
 import { stagesShown } from '../text/stages-shown.ts';
+import { cacheNameOf } from '../text/titles.ts';
 import { wordsOf } from '../text/words.ts';
 import { bar, type Html, html, narrowTable, pieceOf, type Segment, table } from './html.ts';
 
@@ -240,10 +241,6 @@ ${narrowTable(
   ]),
 )}`;
 }
-
-/** Contexts have the names of the standard's objects: `qpc`. */
-const cacheNameOf = (name: string): string =>
-  /^[a-z]{3,4}$/.test(name) ? name.toUpperCase() : wordsOf(name);
 
 function cachesOf({ nodes }: ReportShown): Html {
   const rows = nodes.flatMap(({ hca }, node) =>

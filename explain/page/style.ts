@@ -32,7 +32,7 @@ ${Array.from({ length: 10 }, (_, index) => `.c${index} { background: var(--c${in
 .tip[hidden] { display: none; } .tip > :first-child { color: var(--dim); }
 a.opens { color: inherit; text-decoration: underline dotted 1px; text-underline-offset: 3px; } a.opens:hover { text-decoration-style: solid; }
 ${diagramStyle}
-svg.data-path.down { display: none; } @media (max-width: 60rem) { svg.data-path.across { display: none; } svg.data-path.down { display: block; max-width: 34rem; margin: 0 auto; } }
+svg.data-path.down { display: none; } @media (max-width: 75rem) { svg.data-path.across { display: none; } svg.data-path.down { display: block; max-width: 34rem; margin: 0 auto; } }
 details:target > summary { background: var(--card); } .hint { color: var(--dim); font-size: 13px; margin: 0 0 1rem; }
 .u-legend { font-size: 14px; } .u-legend :is(th, td) { white-space: normal; overflow-wrap: normal; } .u-legend .u-value { display: inline-block; min-width: 4.5em; text-align: left; }
 .ramp { white-space: nowrap; } .ramp i { display: inline-block; width: 5rem; height: 0.7rem; border-radius: 2px; }

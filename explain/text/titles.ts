@@ -70,6 +70,10 @@ export function axisTitleOf(path: string): string {
   return unit === undefined ? words : `${words} (${unit})`;
 }
 
+/** Contexts have the names of the standard's objects: `qpc`. */
+export const cacheNameOf = (name: string): string =>
+  /^[a-z]{3,4}$/.test(name) ? name.toUpperCase() : wordsOf(name);
+
 /** Figures that a client measures under a name of its own. */
 const figures: Readonly<Record<string, string>> = {
   messagesPerSecond: 'message rate',
@@ -100,13 +104,11 @@ const endings: readonly (readonly [pattern: RegExp, words: (match: readonly stri
   [/^cores\.(\d+)\.cycles\.(\w+)$/, ([, core, cause]) => `cycles of core ${core}: ${wordsOf(cause!)}`],
   [
     /^caches\.(\d+)\.(\w+)\.(\w+)$/,
-    ([, node, cache, what]) => `${cacheOf(cache!)} ${wordsOf(what!)} of HCA ${node}`,
+    ([, node, cache, what]) => `${cacheNameOf(cache!)} ${wordsOf(what!)} of HCA ${node}`,
   ],
   [/^bottleneck\.next\.(.+)\.share$/, ([, name]) => `share of the time that ${name} is busy`],
   [/^stages\.(.+)\.share$/, ([, stage]) => `share of ${wordsOf(stage!)}`],
 ];
-
-const cacheOf = (name: string): string => (/^[a-z]{3,4}$/.test(name) ? name.toUpperCase() : wordsOf(name));
 
 /** The title of a figure of a run; its unit is said apart. */
 export function figureTitleOf(name: string): string {

@@ -3,7 +3,7 @@ import { type DiagramLayout, type DiagramParts, layoutOf } from '../../system/di
 import type { MachinePicture } from '../protocol.ts';
 
 /** Below this many pixels the diagram goes down the page. */
-const acrossPx = 1000;
+const acrossPx = 1100;
 
 export const hasWidthAcross = (): boolean => document.documentElement.clientWidth >= acrossPx;
 

@@ -15,6 +15,8 @@ interface AxisItem {
 
 export interface AxisRow {
   readonly title: string;
+  /** Where it is not the title: the name that tells the row from others. */
+  readonly name?: string;
   readonly items: readonly AxisItem[];
   /** How full something is, from each instant on: drawn as a curve from 0 to the most. */
   readonly levels?: readonly (readonly [atPs: number, value: number])[];
@@ -54,14 +56,14 @@ export function timeAxis(axis: Axis, atPs: number, pick: (atPs: number) => void)
 }
 
 const drawnRow = (
-  { title: name, items, levels }: AxisRow,
+  { title: rowTitle, name = rowTitle, items, levels }: AxisRow,
   axis: Axis,
   place: (ps: number) => string,
 ): TemplateResult =>
-  html`<div class="axis-row" data-name=${name}>${items.map(
+  html`<div class="axis-row" data-name=${name} data-title=${rowTitle}>${items.map(
     ({ fromPs, toPs, colour, title, text }) =>
       html`<i class="c${colour}" style="left:${place(fromPs)};right:calc(100% - max(${place(toPs)}, ${place(fromPs)} + 2px))" title=${title}>${text ?? nothing}</i>`,
-  )}${levels === undefined ? nothing : drawnLevels(name, levels, axis)}</div>`;
+  )}${levels === undefined ? nothing : drawnLevels(rowTitle, levels, axis)}</div>`;
 
 /** Of the curve's own scale: it is stretched over the row. */
 const [curveWidth, curveHeight] = [1000, 20] as const;

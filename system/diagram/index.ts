@@ -10,4 +10,4 @@ export {
   layoutOf,
 } from './layout.ts';
 export { cutToCell, headText, laneArrow, laneNumberPlace, lineText, numberPlace } from './shapes.ts';
-export { diagramStyle, diagramSvg, type Work } from './svg.ts';
+export { diagramFile, diagramStyle, diagramSvg, type Work } from './svg.ts';

@@ -99,8 +99,12 @@ export function axisOf(picture: OperationPicture): Axis {
   };
 }
 
+/** A queue by the block that it belongs to, in words: `dmaRead: completions`. */
+export const levelWords = (name: string): string => name.replace(/^\w+(?=:)|^pcie\b/, wordsOf);
+
 const levelRow = ({ process, name, steps }: PictureLevel): AxisRow => ({
-  title: `${process} ${name}`,
+  title: `${process} ${levelWords(name)}`,
+  name: `${process} ${name}`,
   items: [],
   levels: steps,
 });

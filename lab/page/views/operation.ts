@@ -25,7 +25,7 @@ import { scenarioTitles } from '../scenario-titles.ts';
 import { timeAxis } from '../time-axis.ts';
 import type { Lab, View } from '../view.ts';
 import { chosen, frame, fromTheBegin, messageOf, nsText, playerRow, sizeField } from '../watched.ts';
-import { axisOf } from './operation-axis.ts';
+import { axisOf, levelWords } from './operation-axis.ts';
 
 const sizes = [8, 64, 256, 1024, 4096, 16_384, 65_536] as const;
 /** The whole time of an operation while it plays. */
@@ -360,7 +360,7 @@ function levels(picture: OperationPicture, atPs: number): TemplateResult {
     return value === undefined
       ? []
       : [
-          html`<tr><th scope="row">${level.process}, ${level.name}</th><td>${value}</td><td>${most}</td></tr>`,
+          html`<tr><th scope="row">${level.process}, ${levelWords(level.name)}</th><td>${value}</td><td>${most}</td></tr>`,
         ];
   });
   return html`<h2>Queues and credits</h2>
