@@ -195,7 +195,8 @@ export class ProgramView implements View {
     this.#progress = progress;
     this.#remarks = progress.remarks;
     this.#phase = phase;
-    this.#lab.draw();
+    // Where it stands or ends, the operations are listed first.
+    if (phase === 'running') this.#lab.draw();
   }
 
   get #order(): ProgramOrder {
