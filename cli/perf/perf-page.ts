@@ -39,7 +39,7 @@ export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: re
               reports: reports.map(({ number, args, report }) => ({
                 number,
                 title: `The report of ${nameOf({ args })}`,
-                section: reportSections(report),
+                section: reportSections(report, true),
               })),
             },
           }),

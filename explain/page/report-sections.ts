@@ -35,9 +35,10 @@ export interface ReportShown extends Pick<Report, 'elapsedPs' | 'operations' | '
 
 const COLOUR_COUNT = 10;
 
-export function reportSections(report: ReportShown): Html {
+/** @param isOneOfMany a page with many reports draws the machine in none of them */
+export function reportSections(report: ReportShown, isOneOfMany = false): Html {
   return html`${stagesOf(report)}
-${diagramOf(report)}
+${diagramOf(report, isOneOfMany)}
 ${processorsOf(report)}
 ${linksOf(report)}
 ${cachesOf(report)}
@@ -87,7 +88,7 @@ const stalledOf = ({ stalledCycles }: BlockRow): number =>
 /** Works while drivers set up, for longer than all data takes: bars are not scaled by it. */
 const OFF_SCALE = 'commandProcessor';
 
-function diagramOf({ nodes, wire }: ReportShown): Html {
+function diagramOf({ nodes, wire }: ReportShown, isOneOfMany: boolean): Html {
   const works = nodes.flatMap(({ hca, nic }) =>
     Object.entries(nic?.blocks ?? hca.blocks)
       .filter(([name]) => name !== OFF_SCALE)
@@ -110,7 +111,7 @@ function diagramOf({ nodes, wire }: ReportShown): Html {
   return html`<h2>What each block did</h2>
 <p><span class="key"><i class="busy"></i>busy</span><span class="key"><i class="stalled"></i>stalled</span> Bars are as long as the cycles at
 work and in waiting; the longest of all fills its card, the ${wordsOf(OFF_SCALE)}'s aside, which works while drivers set up. The rest of the time a block was idle.</p>
-${drawingOf(nodes, longest)}
+${isOneOfMany ? html`` : drawingOf(nodes, longest)}
 <div class="diagram">${nodes.map((node, at) => deviceOf(node, at, longest))}<div>${cables}</div></div>`;
 }
 
