@@ -199,6 +199,7 @@ async function stopsOf(
     const next = await continued(order, stood);
     if (next === undefined) return stops;
     stops.push(next);
+    expect(stops.length).toBeLessThan(20);
     stood = { atPs: next.arrival.atPs, reached: next.arrival };
   }
 }

@@ -547,10 +547,17 @@ inBrowser('levels stand until they change, and are not drawn before they are kno
 const excessOf = (page: Page): Promise<unknown> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 
-/** Fails when the page is wider than its window, or a chart is cut off. */
+/** Tables that are wider than their place, by name. */
+const cutTables = (page: Page): Promise<unknown> =>
+  page.evaluate(
+    `[...document.querySelectorAll('.scroll')].filter((place) => place.scrollWidth > place.clientWidth + 1).map((place) => place.ariaLabel)`,
+  );
+
+/** Fails when the page is wider than its window, or a table or a chart is cut off. */
 async function fits(page: Page, where: string): Promise<void> {
-  for (const width of [400, 2500, 800]) {
+  for (const width of [400, 1100, 2500, 800]) {
     await page.setViewport({ width, height: 900 });
+    expect(await cutTables(page), `${where} at ${width}`).toEqual([]);
     expect(await excessOf(page), `${where} at ${width}`).toBe(0);
     // What would be cut off by its place is drawn anew to fit it.
     await page.waitForFunction(

@@ -153,14 +153,29 @@ export class OtherWayView implements View {
       picture: TransferPicture,
       what: 'cyclesTotal' | 'systemCalls' | 'interrupts' | 'contextSwitches' | 'copiedBytes',
     ): string => picture.hosts.map((host) => countText(host[what])).join(' / ');
-    return html`<div class="scroll" tabindex="0" role="region" aria-label="All of it"><table>
-      <thead><tr>${['way', 'latency', 'CPU cycles', 'system calls', 'interrupts', 'context switches', 'bytes copied'].map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
+    const titles = [
+      'latency',
+      'CPU cycles',
+      'system calls',
+      'interrupts',
+      'context switches',
+      'bytes copied',
+    ];
+    const figuresOf = (picture: TransferPicture): readonly string[] => [
+      timeText(picture.latencyPs),
+      both(picture, 'cyclesTotal'),
+      both(picture, 'systemCalls'),
+      both(picture, 'interrupts'),
+      both(picture, 'contextSwitches'),
+      both(picture, 'copiedBytes'),
+    ];
+    return html`<div class="scroll" tabindex="0" role="region" aria-label="All of it"><table class="ways">
+      <thead><tr>${['way', ...titles].map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
       <tbody>${this.#pictures.map(
         (
           picture,
         ) => html`<tr><th scope="row">${picture.title}${picture.isEqual && picture.isBalanced ? nothing : html` <b class="warning">bytes differ or a ledger does not balance</b>`}</th>
-          <td>${timeText(picture.latencyPs)}</td><td>${both(picture, 'cyclesTotal')}</td><td>${both(picture, 'systemCalls')}</td>
-          <td>${both(picture, 'interrupts')}</td><td>${both(picture, 'contextSwitches')}</td><td>${both(picture, 'copiedBytes')}</td></tr>`,
+          ${figuresOf(picture).map((figure, at) => html`<td data-label=${titles[at]!}>${figure}</td>`)}</tr>`,
       )}</tbody></table></div>
       <p class="dim">Host 0 / host 1, from the start until both sides have ended and heard of it.</p>`;
   }

@@ -4,6 +4,7 @@ import { bytesText, countText, timeText } from '../../../explain/text/format.ts'
 import type { OperationName, PostedOperation } from '../../protocol.ts';
 
 const rowsMax = 20;
+const titles = ['line', 'operation', 'posted at', 'latency', 'in the diagram'] as const;
 
 /** @param first place of the first row that is shown */
 export function postedTable(
@@ -22,7 +23,7 @@ export function postedTable(
         <span>${first + 1} to ${first + shown.length} of ${countText(operations.length)}</span></div>`;
   return html`<h2>Operations of the program</h2>
     <div class="scroll" tabindex="0" role="region" aria-label="Operations of the program"><table class="posted">
-      <thead><tr><th scope="col">host, number</th><th scope="col">line</th><th scope="col">operation</th><th scope="col">posted at</th><th scope="col">latency</th><th scope="col">in the diagram</th></tr></thead>
+      <thead><tr>${['host, number', ...titles].map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
       <tbody>${shown.map((operation) => rowOf(operation, act.show))}</tbody></table></div>${pages}`;
 }
 
@@ -31,13 +32,19 @@ function rowOf(operation: PostedOperation, show: (operation: OperationName) => v
   const bytes = payloadBytes === 0 ? '' : `, ${bytesText(payloadBytes)}`;
   const state = operation.hasFailed ? ' failed' : '';
   const isShown = latencyPs !== undefined && operation.isOnDevice;
-  return html`<tr><th scope="row">${node}, ${ordinal}</th><td>${line ?? ''}</td><td>${verb}${bytes}${state}</td><td>${timeText(postedPs)}</td>
-    <td>${latencyPs === undefined ? 'under way' : timeText(latencyPs)}</td>
-    <td>${
-      isShown
-        ? html`<button @click=${() => show({ node, ordinal })} aria-label="Show operation ${ordinal} of host ${node}, ${verb} of line ${line ?? 'unknown'}, in the diagram">Show</button>`
-        : latencyPs === undefined
-          ? ''
-          : 'flushed before it began'
-    }</td></tr>`;
+  const place = html`${
+    isShown
+      ? html`<button @click=${() => show({ node, ordinal })} aria-label="Show operation ${ordinal} of host ${node}, ${verb} of line ${line ?? 'unknown'}, in the diagram">Show</button>`
+      : latencyPs === undefined
+        ? ''
+        : 'flushed before it began'
+  }`;
+  const cells = [
+    line ?? '',
+    `${verb}${bytes}${state}`,
+    timeText(postedPs),
+    latencyPs === undefined ? 'under way' : timeText(latencyPs),
+    place,
+  ];
+  return html`<tr><th scope="row">${node}, ${ordinal}</th>${cells.map((cell, at) => html`<td data-label=${titles[at]!}>${cell}</td>`)}</tr>`;
 }
