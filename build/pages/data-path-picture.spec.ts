@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { dataPathArrows, dataPathPlaces } from '../../system/diagram/data-path.ts';
-import { blockOrder } from '../../system/diagram/index.ts';
+import { dataPathArrows, dataPathPlaces } from '../../explain/diagram/data-path.ts';
+import { blockOrder } from '../../explain/diagram/index.ts';
 import { blocksOfDevice, dataPathPicture, readPicture } from './data-path-picture.ts';
 
 describe('docs/pictures/data-path.svg', () => {

@@ -4,9 +4,9 @@
  */
 import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { diagramFile, layoutOf } from '../../explain/diagram/index.ts';
 import { cacheNameOf } from '../../explain/text/titles.ts';
 import { Machine } from '../../machine/index.ts';
-import { diagramFile, layoutOf } from '../../system/diagram/index.ts';
 
 const file = new URL('../../docs/pictures/data-path.svg', import.meta.url);
 const label =

@@ -4,7 +4,7 @@
  */
 
 import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '../../machine/index.ts';
-import { blockOrder, type Cell, diagramSvg, layoutOf, type Work } from '../../system/diagram/index.ts';
+import { blockOrder, type Cell, diagramSvg, layoutOf, type Work } from '../diagram/index.ts';
 import { bytesText, countText, shareText, timeText } from '../text/format.ts';
 import { faultLines } from '../text/render.ts';
 import { stagesShown } from '../text/stages-shown.ts';

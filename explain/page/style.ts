@@ -1,4 +1,4 @@
-import { diagramStyle } from '../../system/diagram/index.ts';
+import { diagramStyle } from '../diagram/index.ts';
 
 /** The dress of all pages: light and dark as the reader's system is, from 400 pixels on, no width fixed. */
 export const style = `

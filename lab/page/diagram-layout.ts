@@ -1,5 +1,5 @@
 /** What the block diagram of a picture has: the tracks of its timeline, as parts of hosts and devices. */
-import { type DiagramLayout, type DiagramParts, layoutOf } from '../../system/diagram/index.ts';
+import { type DiagramLayout, type DiagramParts, layoutOf } from '../../explain/diagram/index.ts';
 import type { MachinePicture } from '../protocol.ts';
 
 /** Below this many pixels the diagram goes down the page. */

@@ -1,6 +1,5 @@
 /** The block diagram at one instant: what each block does, and everything that is on its way. */
 import { html, nothing, svg, type TemplateResult } from 'lit-html';
-import { wordsOf } from '../../explain/text/words.ts';
 import {
   type Cell,
   cellHeight,
@@ -13,7 +12,8 @@ import {
   laneNumberPlace,
   lineText,
   numberPlace,
-} from '../../system/diagram/index.ts';
+} from '../../explain/diagram/index.ts';
+import { wordsOf } from '../../explain/text/words.ts';
 import type { MachinePicture, PictureRecord } from '../protocol.ts';
 import { cellState, type UnderWay, underWay, waiting } from './moment.ts';
 

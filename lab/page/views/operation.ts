@@ -3,9 +3,9 @@
  * packet where it is, its bytes decoded.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
+import type { DiagramLayout } from '../../../explain/diagram/index.ts';
 import { bytesText, timeText } from '../../../explain/text/format.ts';
 import { wordsOf } from '../../../explain/text/words.ts';
-import type { DiagramLayout } from '../../../system/diagram/index.ts';
 import type {
   OperationOutcome,
   OperationPicture,
