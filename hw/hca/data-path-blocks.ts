@@ -4,7 +4,6 @@
  */
 import type { BlockAccount } from '../../sim/index.ts';
 import { CompletionWriter } from './completion/index.ts';
-import { Doorbells } from './connectx3/index.ts';
 import type { DataPathParts } from './data-path-parts.ts';
 import { AsyncEvents } from './events/index.ts';
 import { FrameReceiver, FrameTransmitter } from './frames/index.ts';
@@ -226,12 +225,12 @@ function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterA
 
 /** Doorbells, and what becomes of requests, QPs and the other objects. */
 function makeLifecycle(parts: DataPathParts) {
-  const { lp, domain, config, icm, dmaRead, dmaWrite, monitors, geometry } = parts;
+  const { lp, domain, config, icm, dmaRead, dmaWrite, monitors, personality } = parts;
   const { qps, cqs, srqs, sramView, translator, pageFaults, qpcCache, cqcCache, srqcCache } = parts;
   const { lines, records, sends, violations, diagnostics, operations } = parts;
   return {
     flusher: new Flusher({ lp, domain, config, monitors, qps, sramView, sends, operations }),
-    doorbells: new Doorbells({ config, geometry, qps, cqs, sramView, translator, lines, violations }),
+    doorbells: personality.makeDoorbells({ config, qps, cqs, sramView, translator, lines, violations }),
     arrivals: new WorkArrivals(config),
     ends: new RequestEnds({ records, operations }),
     errors: new QueuePairErrors({ lp, qps, cqs, diagnostics }),

@@ -5,9 +5,8 @@
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { CapabilityConfig } from './commands/index.ts';
-import type { DoorbellGeometry } from './connectx3/index.ts';
 import type { CostAttribution } from './costs/index.ts';
-import type { HostInterface, Personality } from './host-interface/index.ts';
+import type { HostFormats, Personality } from './host-interface/index.ts';
 import type { WordMonitors } from './lifecycle/index.ts';
 import {
   type ContextMisses,
@@ -85,8 +84,7 @@ export interface DataPathSite {
   readonly specialQps: SpecialQps;
   readonly manager: EmbeddedManager;
   readonly groups: MulticastGroups;
-  readonly geometry: DoorbellGeometry;
-  /** Makes the formats by which software and the device talk. */
+  /** Makes the formats and doorbells of the card. */
   readonly personality: Personality;
   /** Left out on a port of InfiniBand. With it `port` carries nothing: RoCE has one of its own. */
   readonly ethernet?: EthernetAttachment | undefined;
@@ -101,7 +99,7 @@ export interface DataPathSite {
 export type DataPathParts = ReturnType<typeof makeParts>;
 
 export function makeParts(site: DataPathSite) {
-  const { tables, sram, tap: _, misses: __, personality: ___, ...surroundings } = site;
+  const { tables, sram, tap: _, misses: __, ...surroundings } = site;
   const translation = makeTranslation(site);
   const wire = makeWireParts(site);
   const contexts = makeContextCaches(site);
@@ -126,9 +124,9 @@ export function makeParts(site: DataPathSite) {
 }
 
 /** Formats of work requests and completions, as the card has them. */
-function makeFormats(site: DataPathSite, records: SendRecords, sramView: DataView): HostInterface {
+function makeFormats(site: DataPathSite, records: SendRecords, sramView: DataView): HostFormats {
   const { personality, address, ethernet, tables, sram } = site;
-  return personality({ address, ethernet, qps: tables.qps, records, sram: sram.bytes, sramView });
+  return personality.makeFormats({ address, ethernet, qps: tables.qps, records, sram: sram.bytes, sramView });
 }
 
 /** Keys, translations and the pages that they lack. */

@@ -3,10 +3,10 @@
  */
 import type { Wires } from '../../sim/index.ts';
 import type { CompletionEvents } from './completion/index.ts';
-import type { EqDoorbells } from './connectx3/index.ts';
 import type { DataPathBlocks } from './data-path-blocks.ts';
 import type { DataPathTables } from './data-path-parts.ts';
 import type { AsyncEventSink } from './events/index.ts';
+import type { EqDoorbells } from './host-interface/index.ts';
 import type { PageRequestSink } from './memory/index.ts';
 
 /** Where the data path's events and EQ doorbells go: the event queues are the control side's. */

@@ -246,14 +246,13 @@ export class Hca implements BarTarget {
       address: this.control.ports[0]!,
       ethernet: ethernetPort && { port: ethernetPort, side: this.control.ports[0]!.ethernet! },
       eventQueues: this.control.events,
-      personality: connectX3,
+      personality: connectX3({
+        uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,
+        blueFlameHalfBytes: 2 ** (capabilities.logBlueFlameRegisterBytes - 1),
+      }),
       specialQps: this.control.state,
       manager: this.control.state.manager,
       groups: this.control.state.groups,
-      geometry: {
-        uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,
-        blueFlameHalfBytes: 2 ** (capabilities.logBlueFlameRegisterBytes - 1),
-      },
       tap: setup.tap,
       costs: this.costs,
       misses: attributed?.misses,

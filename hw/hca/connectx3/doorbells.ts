@@ -25,9 +25,9 @@ import {
 } from '../../../abi/index.ts';
 import { type Cycles, copyShort } from '../../../base/index.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
+import type { DoorbellBlock, DoorbellParts, DoorbellPorts } from '../host-interface/index.ts';
 import type { Translator } from '../memory/index.ts';
 import {
-  type CqSlot,
   type CqTable,
   ETHERNET_OPCODE_BASE,
   noLine,
@@ -37,8 +37,7 @@ import {
   WQE_LINE_BYTES,
   type WqeLine,
 } from '../objects/index.ts';
-import type { HcaConfig } from '../parameters.ts';
-import type { WorkArrivals, WqeLines } from '../send-queue/index.ts';
+import type { WqeLines } from '../send-queue/index.ts';
 import type { ViolationCounters } from '../statistics/index.ts';
 
 const { ERR, RTS, SQD, SQER } = QpState;
@@ -56,30 +55,7 @@ export interface DoorbellGeometry {
   readonly blueFlameHalfBytes: number;
 }
 
-export interface DoorbellPorts {
-  readonly arrivals: WorkArrivals;
-  /** Takes a CQ arm in good order. */
-  readonly notifier: { arm(cq: CqSlot, command: number, consumer: number, cycle: Cycles): void };
-  readonly eventQueues: EqDoorbells;
-}
-
-export interface EqDoorbells {
-  eqDoorbell(eqn: number, consumer: number, isArm: boolean, cycle: Cycles): void;
-}
-
-/** Parts of the device that {@link Doorbells} uses. */
-export interface DoorbellsSetup {
-  readonly config: Pick<HcaConfig, 'doorbellCycles' | 'blueFlameWqes'>;
-  readonly geometry: DoorbellGeometry;
-  readonly qps: QpTable;
-  readonly cqs: CqTable;
-  readonly sramView: DataView;
-  readonly translator: Translator;
-  readonly lines: WqeLines;
-  readonly violations: ViolationCounters;
-}
-
-export class Doorbells {
+export class Doorbells implements DoorbellBlock {
   readonly account = new BlockAccount('doorbells');
   sendCount = 0;
   blueFlameCount = 0;
@@ -88,7 +64,7 @@ export class Doorbells {
   armCount = 0;
   eqCount = 0;
   invalidateCount = 0;
-  readonly #config: DoorbellsSetup['config'];
+  readonly #config: DoorbellParts['config'];
   readonly #qps: QpTable;
   readonly #cqs: CqTable;
   readonly #sramView: DataView;
@@ -107,7 +83,7 @@ export class Doorbells {
   readonly #assemblyView = new DataView(new ArrayBuffer(ASSEMBLY_COUNT * WQE_LINE_BYTES));
   #assemblyNext = 0;
 
-  constructor(setup: DoorbellsSetup) {
+  constructor(setup: DoorbellParts, geometry: DoorbellGeometry) {
     this.#config = setup.config;
     this.#qps = setup.qps;
     this.#cqs = setup.cqs;
@@ -115,7 +91,7 @@ export class Doorbells {
     this.#translator = setup.translator;
     this.#violations = setup.violations;
     this.#lines = setup.lines;
-    this.#geometry = setup.geometry;
+    this.#geometry = geometry;
   }
 
   connect(ports: DoorbellPorts): void {

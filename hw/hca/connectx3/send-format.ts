@@ -1,6 +1,6 @@
 /** Send WQEs of the ConnectX-3: the control segment, and by service what follows it (interface sheet 6.1 to 6.4). */
 import { CqeSyndrome, controlSegment, ServiceType, wqeUnitBytes } from '../../../abi/index.ts';
-import type { PersonalityParts, SendFormat } from '../host-interface/index.ts';
+import type { FormatParts, SendFormat } from '../host-interface/index.ts';
 import {
   ETHERNET_OPCODE_BASE,
   type QueuePair,
@@ -23,7 +23,7 @@ export class ConnectX3SendFormat implements SendFormat {
   readonly #datagrams: DatagramDecoder;
   readonly #frames: FrameDecoder;
 
-  constructor(parts: PersonalityParts) {
+  constructor(parts: FormatParts) {
     this.#sram = parts.sram;
     this.#sramView = parts.sramView;
     this.#datagrams = new DatagramDecoder(parts);

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { pattern } from '../testing/data-path-verbs.ts';
+import { EQN, pattern } from '../testing/data-path-verbs.ts';
 import { packetsTo, scene } from '../testing/scenario.ts';
 import { ToySoftware, toyPersonality } from '../testing/toy-personality.ts';
 
@@ -63,6 +63,17 @@ describe('a toy host interface', () => {
     ]);
     expect(remote.read(9000, 600)).toEqual(local.read(50, 600));
     expect(remote.read(200, 900)).toEqual(local.read(650, 900));
+  });
+
+  it('gets the event that its own doorbell arms', async () => {
+    const { bench, here, local, target, aCq, completionsOf } = await toyScene();
+    here.arm();
+    here.send({ letter: 'W', pieces: [local.part(0, 8)], remote: target });
+    await completionsOf(here, 1);
+    await bench.run(5);
+    expect(bench.a.events.lines).toEqual([`comp 0x${aCq.cqn.toString(16)} eq ${EQN}`]);
+    const { sendCount, armCount } = bench.a.dataPath.blocks.doorbells;
+    expect([sendCount, armCount]).toEqual([1, 1]);
   });
 
   it('goes round its rings and its CQ', async () => {

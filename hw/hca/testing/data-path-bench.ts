@@ -286,11 +286,12 @@ export class DataPathNode {
       address: this.address,
       ethernet: this.ethernet,
       eventQueues: this.events,
-      personality: options.personality ?? connectX3,
+      personality:
+        options.personality ??
+        connectX3({ uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES }),
       specialQps: this,
       manager: this.#managerOf(),
       groups: this.groups,
-      geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
       tap: options.tap,
     });
     const { receiver, transmitter, pageFaults, completions, asyncEvents } = this.dataPath.blocks;

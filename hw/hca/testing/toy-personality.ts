@@ -1,6 +1,6 @@
 /**
  * A host interface that no card has, for specs: little-endian, with letters for operations, a validity byte instead of an owner bit,
- * receive lists that begin with their length, CQEs of 16 bytes and a doorbell without a register; and software for it.
+ * receive lists that begin with their length, CQEs of 16 bytes and doorbells of its own; and software for it.
  *
  *     send WQE     letter | flags | 1 + pass | pieces || remote key | remote address || pieces of 16 bytes
  *     receive WQE  pieces, in 16 bytes || pieces of 16 bytes
@@ -8,8 +8,18 @@
  *     CQE          1 + pass | letter, or x | syndrome | 0 || WQE counter | bytes || QPN
  */
 import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { CqArmCommand } from '../../../abi/doorbells.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { Personality } from '../host-interface/index.ts';
+import type { Cycles } from '../../../base/index.ts';
+import { BlockAccount } from '../../../sim/index.ts';
+import type {
+  DoorbellBlock,
+  DoorbellParts,
+  DoorbellPorts,
+  FormatParts,
+  HostFormats,
+  Personality,
+} from '../host-interface/index.ts';
 import type { SendRecord } from '../objects/index.ts';
 import type { DataPathNode } from './data-path-bench.ts';
 import type { Cq, Qp, Segment } from './data-path-verbs.ts';
@@ -19,6 +29,7 @@ const FENCED = 2;
 const HEAD_BYTES = 16;
 const PIECE_BYTES = 16;
 const CQE_BYTES = 16;
+const ARM_OFFSET = 4;
 
 /** Letters of operations that this interface has. */
 const operations: Readonly<Record<string, number>> = {
@@ -58,7 +69,7 @@ function addPiece(request: SendRecord, { key, bytes, address }: Piece): void {
   request.messageBytes += bytes;
 }
 
-export const toyPersonality: Personality = ({ sramView }) => ({
+const makeFormats = ({ sramView }: FormatParts): HostFormats => ({
   sends: {
     isPosted: (view, at, pass) => view.getUint8(at + 2) === 1 + pass,
     bytesAt: (view, at) => HEAD_BYTES + view.getUint8(at + 3) * PIECE_BYTES,
@@ -119,6 +130,48 @@ export const toyPersonality: Personality = ({ sramView }) => ({
   },
 });
 
+/** The doorbells: a dword with the QPN at 0, one with the CQN at 4 for an event of the next completion. */
+class ToyDoorbells implements DoorbellBlock {
+  readonly account = new BlockAccount('doorbells');
+  sendCount = 0;
+  armCount = 0;
+  readonly blueFlameCount = 0;
+  readonly blueFlameFromMemoryCount = 0;
+  readonly eqCount = 0;
+  readonly invalidateCount = 0;
+  readonly #parts: DoorbellParts;
+  #ports!: DoorbellPorts;
+
+  constructor(parts: DoorbellParts) {
+    this.#parts = parts;
+  }
+
+  connect(ports: DoorbellPorts): void {
+    this.#ports = ports;
+  }
+
+  barWrite(offset: number, view: DataView, at: number, _lengthBytes: number, cycle: Cycles): number {
+    const { qps, cqs } = this.#parts;
+    const number = view.getUint32(at, true);
+    if (offset === ARM_OFFSET) {
+      this.armCount++;
+      const cq = cqs.slotOf(number);
+      this.#ports.notifier.arm(cq, CqArmCommand.NEXT, cqs.rows[cq]!.consumer, cycle);
+      return 1;
+    }
+    this.sendCount++;
+    const pair = qps.rows[qps.slotOf(number)]!;
+    pair.hasDoorbell = 1;
+    this.#ports.arrivals.sendRequested(pair, cycle);
+    return 1;
+  }
+}
+
+export const toyPersonality: Personality = {
+  makeFormats,
+  makeDoorbells: (parts) => new ToyDoorbells(parts),
+};
+
 /** A request as software of this interface posts it. */
 export interface ToyRequest {
   readonly letter: string;
@@ -158,12 +211,12 @@ export class ToySoftware {
       putPiece(view, at + HEAD_BYTES + index * PIECE_BYTES, piece);
     });
     this.#posted++;
-    const { dataPath, domain } = this.#node;
-    this.#node.act(() => {
-      const pair = dataPath.parts.qps.rows[this.#qp.slot]!;
-      pair.hasDoorbell = 1;
-      dataPath.blocks.arrivals.sendRequested(pair, domain.cycle);
-    });
+    this.#ring(0, this.#qp.qpn);
+  }
+
+  /** Asks for an event of the next completion. */
+  arm(): void {
+    this.#ring(ARM_OFFSET, this.#cq.cqn);
   }
 
   receive(pieces: readonly Segment[]): void {
@@ -192,6 +245,12 @@ export class ToySoftware {
     }
     view.setUint32(this.#cq.recordAddress + 4, this.#consumed, true);
     return found;
+  }
+
+  #ring(offset: number, number: number): void {
+    const bytes = new Uint8Array(4);
+    new DataView(bytes.buffer).setUint32(0, number, true);
+    this.#node.store(offset, bytes);
   }
 
   #placeOf(ring: number, counter: number): number {
