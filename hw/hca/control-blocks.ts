@@ -25,6 +25,7 @@ import {
   EventWriter,
   InterruptModeration,
 } from './events/index.ts';
+import type { Personality } from './host-interface/index.ts';
 import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from './memory/index.ts';
 import {
   type FrameErrors,
@@ -70,6 +71,8 @@ export interface ControlSideSetup {
   readonly nodeIndex: number;
   /** The nodes of the subnet, this one among them. */
   readonly subnetNodes: readonly number[];
+  /** The card's host interface. */
+  readonly personality: Pick<Personality, 'events'>;
 }
 
 /** The parts that several blocks share, and the device around them. */
@@ -95,9 +98,10 @@ const guidsPerNode = 16n;
 /** The blocks, in the order in which their stages are added: from the output side back. */
 export function makeBlocks(parts: ControlParts) {
   const { domain, config, eqs, icm, interrupts, reads, writes, sram, violations, hardwareId } = parts;
+  const { events: format } = parts.personality;
   const { eventFifoDepth: fifoDepth, eventCycles, fillWritesInFlight: writesInFlightMax } = config;
-  const pages = new EqPages({ domain, eqs, icm, reads, sram });
-  const events = new EventWriter({ domain, eqs, writes, violations, fifoDepth, eventCycles });
+  const pages = new EqPages({ domain, eqs, icm, reads, sram, format });
+  const events = new EventWriter({ domain, eqs, writes, violations, fifoDepth, eventCycles, format });
   const ports = new HcaPorts(makePorts(parts));
   const state = makeState(parts, ports);
   return {

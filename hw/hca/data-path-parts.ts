@@ -85,7 +85,7 @@ export interface DataPathSite {
   readonly manager: EmbeddedManager;
   readonly groups: MulticastGroups;
   /** Makes the formats and doorbells of the card. */
-  readonly personality: Personality;
+  readonly personality: Pick<Personality, 'makeFormats' | 'makeDoorbells'>;
   /** Left out on a port of InfiniBand. With it `port` carries nothing: RoCE has one of its own. */
   readonly ethernet?: EthernetAttachment | undefined;
   readonly tap: OperationTap | undefined;

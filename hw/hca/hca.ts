@@ -52,6 +52,7 @@ import {
 } from './costs/index.ts';
 import { DataPath } from './data-path.ts';
 import { type DataPathTables, makeTables, packetSlotBytes } from './data-path-parts.ts';
+import type { Personality } from './host-interface/index.ts';
 import {
   type ContextCache,
   type ContextUser,
@@ -202,7 +203,8 @@ export class Hca implements BarTarget {
     this.ethernetPort = isEthernet ? makeEthernetPort(setup, ethernet, cable) : undefined;
     const { ethernetPort } = this;
     const icm = new IcmMap();
-    const attributed = this.#attributed(setup, tables);
+    const personality = personalityOf(capabilities);
+    const attributed = this.#attributed(setup, tables, personality);
     this.costs = attributed?.costs;
     const reads = attributed?.reads ?? this.dmaRead;
     const writes = attributed?.writes ?? this.dmaWrite;
@@ -226,6 +228,7 @@ export class Hca implements BarTarget {
       capabilities,
       nodeIndex: setup.nodeIndex,
       subnetNodes: setup.subnetNodes,
+      personality,
     });
     const parts = { domain, config, icm, dmaRead: reads, dmaWrite: writes, sram };
     const { eqs } = this.control;
@@ -246,10 +249,7 @@ export class Hca implements BarTarget {
       address: this.control.ports[0]!,
       ethernet: ethernetPort && { port: ethernetPort, side: this.control.ports[0]!.ethernet! },
       eventQueues: this.control.events,
-      personality: connectX3({
-        uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,
-        blueFlameHalfBytes: 2 ** (capabilities.logBlueFlameRegisterBytes - 1),
-      }),
+      personality,
       specialQps: this.control.state,
       manager: this.control.state.manager,
       groups: this.control.state.groups,
@@ -282,7 +282,11 @@ export class Hca implements BarTarget {
   }
 
   /** What stands between the blocks and the engines where TLPs are attributed to operations. */
-  #attributed({ lp, operationSource: source }: HcaSetup, { qps, cqs }: DataPathTables) {
+  #attributed(
+    { lp, operationSource: source }: HcaSetup,
+    { qps, cqs }: DataPathTables,
+    { events }: Personality,
+  ) {
     if (source === undefined) return undefined;
     const { pcieFunction } = this;
     const costs = new CostAttribution({ lp, source, qps, cqs, portCount: PORT_COUNT });
@@ -291,7 +295,7 @@ export class Hca implements BarTarget {
       costs,
       misses,
       reads: new AttributedReads(this.dmaRead, costs, pcieFunction, misses),
-      writes: new AttributedWrites(this.dmaWrite, costs, pcieFunction, misses),
+      writes: new AttributedWrites(this.dmaWrite, costs, pcieFunction, misses, events),
       interrupts: new AttributedInterrupts(pcieFunction, costs),
     };
   }
@@ -350,6 +354,15 @@ export class Hca implements BarTarget {
     this.dataPath.rebase(ps, cycles);
   }
 }
+
+/** The card's host interface: its doorbells lie in pages of BAR2 as the capabilities report them. */
+const personalityOf = (
+  capabilities: Pick<CapabilityConfig, 'logUarAreaMib' | 'logBlueFlameRegisterBytes'>,
+): Personality =>
+  connectX3({
+    uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,
+    blueFlameHalfBytes: 2 ** (capabilities.logBlueFlameRegisterBytes - 1),
+  });
 
 /** Frames on the cable may carry a tag beside the longest payload. */
 function makeEthernetPort(

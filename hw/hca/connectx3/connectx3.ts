@@ -2,6 +2,7 @@
 import type { Personality } from '../host-interface/index.ts';
 import { completionFormat } from './completion-format.ts';
 import { type DoorbellGeometry, Doorbells } from './doorbells.ts';
+import { eventFormat } from './event-format.ts';
 import { receiveFormat } from './receive-format.ts';
 import { ConnectX3SendFormat } from './send-format.ts';
 
@@ -12,4 +13,5 @@ export const connectX3 = (geometry: DoorbellGeometry): Personality => ({
     completions: completionFormat,
   }),
   makeDoorbells: (parts) => new Doorbells(parts, geometry),
+  events: eventFormat,
 });

@@ -2,10 +2,11 @@
  * The DMA engines and the interrupts of the PCIe function, as a device whose costs are attributed sees them: every request goes on
  * unchanged, and is counted for the work of the block that makes it.
  */
-import { completionEqe, EventType, eqe } from '../../../abi/index.ts';
+import { EventType } from '../../../abi/index.ts';
 import { type BusAddress, type Cycles, viewOf } from '../../../base/index.ts';
 import { firstTlpBytes } from '../../dma/index.ts';
 import type { EqTable } from '../events/index.ts';
+import type { EventFormat } from '../host-interface/index.ts';
 import {
   type ContextMisses,
   type DmaReads,
@@ -127,11 +128,19 @@ export class AttributedWrites implements DmaWrites {
   readonly #costs: CostAttribution;
   readonly #limits: TransferLimits;
   readonly #missing: MissingPort;
+  readonly #events: Pick<EventFormat, 'typeAt' | 'cqnAt'>;
   #eqs: EqTable | undefined;
   readonly #sources: number[] = [];
   readonly #classes: number[] = [];
 
-  constructor(writes: DmaWrites, costs: CostAttribution, limits: TransferLimits, missing: MissingPort) {
+  constructor(
+    writes: DmaWrites,
+    costs: CostAttribution,
+    limits: TransferLimits,
+    missing: MissingPort,
+    events: Pick<EventFormat, 'typeAt' | 'cqnAt'>,
+  ) {
+    this.#events = events;
     this.#writes = writes;
     this.#costs = costs;
     this.#limits = limits;
@@ -177,8 +186,8 @@ export class AttributedWrites implements DmaWrites {
 
   #countEvent(source: Uint8Array, offset: number, trafficClass: number, count: number): void {
     const view = viewOf(source);
-    const isCompletion = eqe.fields.type.get(view, offset) === EventType.COMP;
-    const cqn = isCompletion ? completionEqe.fields.cqn.get(view, offset) : undefined;
+    const isCompletion = this.#events.typeAt(view, offset) === EventType.COMP;
+    const cqn = isCompletion ? this.#events.cqnAt(view, offset) : undefined;
     const eqn = cqn === undefined ? undefined : this.#costs.eqnOf(cqn);
     const slot = eqn === undefined || this.#eqs === undefined ? -1 : this.#eqs.slotOf(eqn);
     const vector = slot === -1 ? undefined : this.#eqs?.vector[slot];

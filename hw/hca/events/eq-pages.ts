@@ -3,10 +3,11 @@
  * comes to another, that page's MTT entry is read by DMA, one at a time.
  */
 
-import { eqeBytes, mttEntry, mttEntryBytes } from '../../../abi/index.ts';
+import { mttEntry, mttEntryBytes } from '../../../abi/index.ts';
 import { type Cycles, ringIndex, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
+import type { EventFormat } from '../host-interface/index.ts';
 import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';
 import type { EqSlot } from '../objects/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
@@ -25,6 +26,7 @@ export interface EqPagesSetup {
   readonly icm: IcmMap;
   readonly reads: DmaReads;
   readonly sram: SramAllocator;
+  readonly format: Pick<EventFormat, 'entryBytes'>;
 }
 
 export interface EqPagesPorts {
@@ -39,6 +41,7 @@ export class EqPages {
   readonly #icm: IcmMap;
   readonly #reads: DmaReads;
   readonly #requester: number;
+  readonly #entryBytes: number;
   readonly #mttOffset: number;
   readonly #mttView: DataView;
   #events!: EqPagesPorts['events'];
@@ -51,6 +54,7 @@ export class EqPages {
     this.#eqs = setup.eqs;
     this.#icm = setup.icm;
     this.#reads = setup.reads;
+    this.#entryBytes = setup.format.entryBytes;
     this.#mttOffset = setup.sram.allocate(mttEntryBytes);
     this.#mttView = viewOf(setup.sram.bytes);
     this.#requester = setup.reads.addRequester(
@@ -116,7 +120,9 @@ export class EqPages {
 
   #offsetOfNext(slot: EqSlot): number {
     const eqs = this.#eqs;
-    return eqs.pageOffset[slot]! + ringIndex(eqs.producerCounter[slot]!, eqs.logEntries[slot]!) * eqeBytes;
+    return (
+      eqs.pageOffset[slot]! + ringIndex(eqs.producerCounter[slot]!, eqs.logEntries[slot]!) * this.#entryBytes
+    );
   }
 
   #found(cookie: number, status: number, cycle: Cycles): void {

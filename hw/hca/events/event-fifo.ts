@@ -3,15 +3,17 @@
  * requested or it is dropped, and given back, in order, when its bytes have left: until then the write engine reads them here.
  */
 
-import { eqe, eqeBytes } from '../../../abi/index.ts';
 import { type Cycles, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
+import type { EventFormat } from '../host-interface/index.ts';
 
 export class EventFifo {
   readonly depth: number;
-  /** Entries of {@link eqeBytes} bytes. */
+  /** Entries of {@link EventFormat.entryBytes} bytes. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
+  readonly #format: EventFormat;
+  readonly #entryBytes: number;
   readonly #eqn: Int32Array;
   readonly #visibleCycle: Float64Array;
   /** Entries that may be given back as soon as those in front of them are. */
@@ -21,9 +23,11 @@ export class EventFifo {
   #taken = 0;
   #released = 0;
 
-  constructor(depth: number) {
+  constructor(depth: number, format: EventFormat) {
     this.depth = depth;
-    this.bytes = new Uint8Array(depth * eqeBytes);
+    this.#format = format;
+    this.#entryBytes = format.entryBytes;
+    this.bytes = new Uint8Array(depth * this.#entryBytes);
     this.view = viewOf(this.bytes);
     this.#eqn = new Int32Array(depth);
     this.#visibleCycle = new Float64Array(depth);
@@ -74,11 +78,10 @@ export class EventFifo {
   push(eqn: number, type: number, subtype: number, visibleCycle: Cycles): number {
     if (this.isFull) throw new RangeError(`post into a full event fifo of ${this.depth}`);
     const entry = this.#pushed % this.depth;
-    const base = entry * eqeBytes;
+    const base = entry * this.#entryBytes;
     this.#pushed++;
-    this.bytes.fill(0, base, base + eqeBytes);
-    eqe.fields.type.set(this.view, base, type);
-    eqe.fields.subtype.set(this.view, base, subtype);
+    this.bytes.fill(0, base, base + this.#entryBytes);
+    this.#format.begin(this.view, base, type, subtype);
     this.#eqn[entry] = eqn;
     this.#isDone[entry] = 0;
     this.#visibleCycle[entry] = visibleCycle;
@@ -92,7 +95,7 @@ export class EventFifo {
       const entry = at % this.depth;
       return {
         eqn: this.#eqn[entry]!,
-        type: eqe.fields.type.get(this.view, entry * eqeBytes),
+        type: this.#format.typeAt(this.view, entry * this.#entryBytes),
         isTaken: at < this.#taken,
         isDone: this.#isDone[entry] === 1,
       };
@@ -121,7 +124,7 @@ export class EventFifo {
   /** Whether the EQE at some offset in {@link bytes} passes the test, of those that are here. */
   some(test: (base: number) => boolean): boolean {
     for (let at = this.#released; at < this.#pushed; at++)
-      if (test((at % this.depth) * eqeBytes)) return true;
+      if (test((at % this.depth) * this.#entryBytes)) return true;
     return false;
   }
 

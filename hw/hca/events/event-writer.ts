@@ -12,27 +12,11 @@
  * Source: interface sheet 6.7, 6.10, 3.16.
  */
 
-import {
-  commandEqe,
-  completionEqe,
-  cqErrorEqe,
-  EqArmState,
-  EventType,
-  eqe,
-  eqeBytes,
-  PortManagementChange,
-  pageRequestEqe,
-  pageRequestIsWrite,
-  portChangeEqe,
-  portInfoChangeEqe,
-  QueueStatus,
-  qpEqe,
-  srqEqe,
-  tableChangeEqe,
-} from '../../../abi/index.ts';
-import { type Cycles, passBit, putAddress } from '../../../base/index.ts';
+import { EqArmState, EventType, PortManagementChange, QueueStatus } from '../../../abi/index.ts';
+import { type Cycles, passBit } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
+import type { EventFormat } from '../host-interface/index.ts';
 import type { DmaWrites, PageRequest } from '../memory/index.ts';
 import type { Cqn, EqSlot, Qpn } from '../objects/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
@@ -54,6 +38,7 @@ export interface EventWriterSetup {
   readonly violations: ProtocolViolations;
   readonly fifoDepth: number;
   readonly eventCycles: number;
+  readonly format: EventFormat;
 }
 
 /** The slice of a context cache that the writer uses. */
@@ -65,7 +50,7 @@ export interface EventContexts {
   reset(): void;
 }
 
-/** What an event of a change in PortInfo says: see portInfoChangeEqe. */
+/** Contents of an event for a change in PortInfo. */
 export interface PortInfoReport {
   /** From 1. */
   readonly port: number;
@@ -102,6 +87,7 @@ export class EventWriter {
   readonly #writer: number;
   readonly #fifo: EventFifo;
   readonly #view: DataView;
+  readonly #format: EventFormat;
   #armedSlots: number[] = [];
   #generation = 0;
   #moderation!: InterruptModeration;
@@ -111,7 +97,8 @@ export class EventWriter {
 
   constructor(setup: EventWriterSetup) {
     this.#setup = setup;
-    this.#fifo = new EventFifo(setup.fifoDepth);
+    this.#format = setup.format;
+    this.#fifo = new EventFifo(setup.fifoDepth, setup.format);
     this.#view = this.#fifo.view;
     this.#stage = setup.domain.addStage(this.#run, this);
     this.#writer = setup.writes.addRequester(
@@ -145,83 +132,57 @@ export class EventWriter {
     const slot = this.#setup.eqs.slotOf(eqn);
     if (joinedCount > 0 && slot >= 0) this.#moderation.joined(slot, joinedCount);
     const base = this.#push(eqn, EventType.COMP, 0, cycle);
-    completionEqe.fields.cqn.set(this.#view, base, cqn);
+    this.#format.completion(this.#view, base, cqn);
   }
 
   /** Completion of a command by event. */
   postCommand(token: number, status: number, high: number, low: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.CMD, 0, cycle);
-    if (base < 0) return;
-    const fields = commandEqe.fields;
-    fields.token.set(this.#view, base, token);
-    fields.status.set(this.#view, base, status);
-    this.#view.setUint32(base + fields.outParam.wordOffset, high);
-    this.#view.setUint32(base + fields.outParam.wordOffset + 4, low);
+    if (base >= 0) this.#format.command(this.#view, base, token, status, high, low);
   }
 
   /** An event about a QP: drained, errors, last WQE, communication established. */
   postQpEvent(type: number, qpn: Qpn, cycle: Cycles): void {
     const base = this.#pushAsync(type, 0, cycle);
-    if (base >= 0) qpEqe.fields.qpn.set(this.#view, base, qpn);
+    if (base >= 0) this.#format.queuePair(this.#view, base, qpn);
   }
 
   /** An event about an SRQ: limit reached, catastrophic error. */
   postSrqEvent(type: number, srqn: number, cycle: Cycles): void {
     const base = this.#pushAsync(type, 0, cycle);
-    if (base >= 0) srqEqe.fields.srqn.set(this.#view, base, srqn);
+    if (base >= 0) this.#format.sharedReceiveQueue(this.#view, base, srqn);
   }
 
   /** CQ error; the syndrome is one of CqErrorSyndrome. */
   postCqError(cqn: Cqn, syndrome: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.CQ_ERROR, 0, cycle);
-    if (base < 0) return;
-    cqErrorEqe.fields.cqn.set(this.#view, base, cqn);
-    cqErrorEqe.fields.syndrome.set(this.#view, base, syndrome);
+    if (base >= 0) this.#format.cqError(this.#view, base, cqn, syndrome);
   }
 
   /** A page of an on-demand region is wanted. False: no queue takes such events. */
-  postPageRequest(
-    { side, isWrite, qpn, key, address, addressTop, lengthBytes, token }: PageRequest,
-    cycle: Cycles,
-  ): boolean {
-    const base = this.#pushAsync(EventType.PAGE_REQUEST, side | (isWrite ? pageRequestIsWrite : 0), cycle);
-    if (base < 0) return false;
-    const { fields } = pageRequestEqe;
-    fields.qpn.set(this.#view, base, qpn);
-    fields.key.set(this.#view, base, key);
-    fields.lengthBytes.set(this.#view, base, Math.min(lengthBytes, 0xffff_ffff));
-    putAddress(this.#view, base + fields.address.wordOffset, address, addressTop);
-    fields.token.set(this.#view, base, token);
-    return true;
+  postPageRequest(request: PageRequest, cycle: Cycles): boolean {
+    const subtype = this.#format.pageRequestSubtype(request.side, request.isWrite);
+    const base = this.#pushAsync(EventType.PAGE_REQUEST, subtype, cycle);
+    if (base >= 0) this.#format.pageRequest(this.#view, base, request);
+    return base >= 0;
   }
 
   /** A port became active or went down; the subtype is one of PortChange, ports count from 1. */
   postPortChange(port: number, subtype: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.PORT_CHANGE, subtype, cycle);
-    if (base >= 0) portChangeEqe.fields.port.set(this.#view, base, port);
+    if (base >= 0) this.#format.port(this.#view, base, port);
   }
 
   /** Entries of PortInfo changed: `changed` are bits of PortInfoChange, the rest what is there now. */
   postPortInfoChange(info: PortInfoReport, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.PORT_MNG_CHG_EVENT, PortManagementChange.PORT_INFO, cycle);
-    if (base < 0) return;
-    const { fields } = portInfoChangeEqe;
-    fields.port.set(this.#view, base, info.port);
-    fields.smLid.set(this.#view, base, info.smLid);
-    fields.lid.set(this.#view, base, info.lid);
-    fields.changed.set(this.#view, base, info.changed);
-    fields.smSl.set(this.#view, base, info.smSl);
-    fields.gidPrefix.set(this.#view, base, info.gidPrefix);
+    if (base >= 0) this.#format.portInfo(this.#view, base, info);
   }
 
   /** Entries of a block of a port's GUID or P_Key table changed; the subtype is one of PortManagementChange. */
   postPortTableChange(port: number, subtype: number, block: number, entryMask: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.PORT_MNG_CHG_EVENT, subtype, cycle);
-    if (base < 0) return;
-    const { fields } = tableChangeEqe;
-    fields.port.set(this.#view, base, port);
-    fields.block.set(this.#view, base, block);
-    fields.entryMask.set(this.#view, base, entryMask);
+    if (base >= 0) this.#format.portTable(this.#view, base, port, block, entryMask);
   }
 
   /** Any other asynchronous event, without data. */
@@ -286,11 +247,10 @@ export class EventWriter {
 
   /** True while a completion event of the CQ is in the fifo or on its way: HW2SW_CQ waits for it. */
   holdsCompletion(cqn: Cqn): boolean {
-    const { type } = eqe.fields;
+    const view = this.#view;
+    const format = this.#format;
     return this.#fifo.some(
-      (base) =>
-        type.get(this.#view, base) === EventType.COMP &&
-        completionEqe.fields.cqn.get(this.#view, base) === cqn,
+      (base) => format.typeAt(view, base) === EventType.COMP && format.cqnAt(view, base) === cqn,
     );
   }
 
@@ -409,11 +369,12 @@ export class EventWriter {
 
   #write(entry: number, slot: EqSlot, address: number, cycle: Cycles): void {
     const { eqs, writes } = this.#setup;
-    const base = entry * eqeBytes;
+    const { entryBytes } = this.#format;
+    const base = entry * entryBytes;
     const producer = eqs.producerCounter[slot]!;
-    eqe.fields.owner.set(this.#view, base, passBit(producer, eqs.logEntries[slot]!));
+    this.#format.own(this.#view, base, passBit(producer, eqs.logEntries[slot]!));
     const cookie = this.#generation * this.#fifo.depth + entry;
-    writes.request(this.#writer, address, eqeBytes, this.#fifo.bytes, base, cookie);
+    writes.request(this.#writer, address, entryBytes, this.#fifo.bytes, base, cookie);
     eqs.producerCounter[slot] = (producer + 1) & 0xff_ffff;
     this.#contexts?.used(contextPort);
     this.writtenCount++;

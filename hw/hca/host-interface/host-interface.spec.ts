@@ -3,8 +3,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { EventType } from '../../../abi/eqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import { broughtUp, bufferAddress, createEq } from '../testing/bring-up.ts';
 import { EQN, pattern } from '../testing/data-path-verbs.ts';
 import { packetsTo, scene } from '../testing/scenario.ts';
 import { ToySoftware, toyPersonality } from '../testing/toy-personality.ts';
@@ -116,11 +118,32 @@ describe('a toy host interface', () => {
   });
 });
 
+describe('the event writer with a toy host interface', () => {
+  it('writes EQEs of 16 bytes, one after another, and begins anew after the last', () => {
+    const bench = broughtUp({ eventFifoDepth: 8 }, undefined, undefined, toyPersonality.events);
+    const eqn = createEq(bench, 0);
+    const { events } = bench.control;
+    events.mapEvents(0, 1 << EventType.COMM_EST, eqn);
+    // An EQ of 128 entries: see createEq.
+    for (let cqn = 0; cqn < 128; cqn++) {
+      events.postCompletion(eqn, cqn, bench.cycle);
+      bench.run();
+      events.eqDoorbell(eqn, cqn + 1, false, bench.cycle);
+    }
+    events.postQpEvent(EventType.COMM_EST, 0x48, bench.cycle);
+    bench.run();
+    const entry = (index: number): number[] => [...bench.memory.read(bufferAddress(0) + index * 16, 8)];
+    expect(entry(1)).toEqual([1, EventType.COMP, 0, 0, 1, 0, 0, 0]);
+    expect(entry(127)).toEqual([1, EventType.COMP, 0, 0, 127, 0, 0, 0]);
+    expect(entry(0)).toEqual([2, EventType.COMM_EST, 0, 0, 0x48, 0, 0, 0]);
+  });
+});
+
 describe('the formats of a card', () => {
   const root = fileURLToPath(new URL('..', import.meta.url));
-  /** Layouts of WQEs, CQEs, doorbells and doorbell records. */
+  /** Layouts of WQEs, CQEs, EQEs, doorbells and doorbell records. */
   const layouts =
-    /\b(\w+Segment|dataPointer|inlineHeader|lsoHeader|addressVector|\w*[cC]qe|cqeBytes|blueFlameHead|sendDoorbell|cqArm|eqDoorbell|uarOffset|receiveRecord|cqRecord)\b/;
+    /\b(\w+Segment|dataPointer|inlineHeader|lsoHeader|addressVector|\w*[cCeE]qe|cqeBytes|blueFlameHead|sendDoorbell|cqArm|eqDoorbell|uarOffset|receiveRecord|cqRecord)\b/;
   const importsOf = (text: string): string =>
     [...text.matchAll(/^import (?:type )?\{([^}]*)\} from '[./]*abi\/index.ts'/gm)]
       .map(([, names]) => names)

@@ -7,6 +7,7 @@ import type { PortAddress } from '../packets/index.ts';
 import type { EthernetAttachment } from '../port/index.ts';
 import type { CompletionFormat } from './completion-format.ts';
 import type { DoorbellBlock, DoorbellParts } from './doorbell-block.ts';
+import type { EventFormat } from './event-format.ts';
 import type { ReceiveFormat } from './receive-format.ts';
 import type { SendFormat } from './send-format.ts';
 
@@ -31,4 +32,5 @@ export interface FormatParts {
 export interface Personality {
   makeFormats(parts: FormatParts): HostFormats;
   makeDoorbells(parts: DoorbellParts): DoorbellBlock;
+  readonly events: EventFormat;
 }

@@ -15,8 +15,10 @@ import { LogicalProcess } from '../../../sim/logical-process.ts';
 import { type ControlConfig, controlParameters } from '../commands/command-parameters.ts';
 import type { DataPathControl } from '../commands/data-path-control.ts';
 import { type CapabilityConfig, capabilityParameters } from '../commands/device-capabilities.ts';
+import { eventFormat } from '../connectx3/event-format.ts';
 import { ControlSide } from '../control-side.ts';
 import type { EventPoster } from '../events/index.ts';
+import type { EventFormat } from '../host-interface/index.ts';
 import { type KeyEntry, type KeySteps, type KeyStores, releaseRegion } from '../keys/index.ts';
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { IcmMap } from '../memory/icm.ts';
@@ -255,6 +257,7 @@ export class ControlBench {
     capabilities: Partial<CapabilityConfig> = {},
     subnetNodes: readonly number[] = [0, 1],
     link: Partial<LinkTraffic['config']> = {},
+    events: EventFormat = eventFormat,
   ) {
     this.cable.config = { ...this.cable.config, ...link };
     this.config = { ...defaultsOf(controlParameters), ...quickCosts, ...config };
@@ -276,6 +279,7 @@ export class ControlBench {
       capabilities: this.capabilities,
       nodeIndex: 0,
       subnetNodes,
+      personality: { events },
     });
     this.control.connect({
       dataPath: this.dataPath,

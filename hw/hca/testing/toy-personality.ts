@@ -16,6 +16,7 @@ import type {
   DoorbellBlock,
   DoorbellParts,
   DoorbellPorts,
+  EventFormat,
   FormatParts,
   HostFormats,
   Personality,
@@ -167,7 +168,42 @@ class ToyDoorbells implements DoorbellBlock {
   }
 }
 
+const EQE_BYTES = 16;
+
+/** EQEs: 1 + pass | type | subtype | 0 || number || the rest of what the event says, as far as this interface says it. */
+const events: EventFormat = {
+  entryBytes: EQE_BYTES,
+  begin: (view, at, type, subtype) => {
+    view.setUint8(at + 1, type);
+    view.setUint8(at + 2, subtype);
+  },
+  own: (view, at, pass) => view.setUint8(at, 1 + pass),
+  typeAt: (view, at) => view.getUint8(at + 1),
+  cqnAt: (view, at) => view.getUint32(at + 4, true),
+  completion: putNumber,
+  command: (view, at, token, status) => {
+    putNumber(view, at, token);
+    view.setUint8(at + 8, status);
+  },
+  queuePair: putNumber,
+  sharedReceiveQueue: putNumber,
+  cqError: (view, at, cqn, syndrome) => {
+    putNumber(view, at, cqn);
+    view.setUint8(at + 8, syndrome);
+  },
+  pageRequestSubtype: (side) => side,
+  pageRequest: (view, at, { token }) => putNumber(view, at, token),
+  port: putNumber,
+  portInfo: (view, at, { port }) => putNumber(view, at, port),
+  portTable: putNumber,
+};
+
+function putNumber(view: DataView, at: number, number: number): void {
+  view.setUint32(at + 4, number, true);
+}
+
 export const toyPersonality: Personality = {
+  events,
   makeFormats,
   makeDoorbells: (parts) => new ToyDoorbells(parts),
 };
