@@ -51,7 +51,8 @@ export function makeBlocks(parts: DataPathParts) {
 /** Completions, events and packets on their way out, and received payload on its way to memory. */
 function makeOutput(parts: DataPathParts) {
   const { lp, domain, config, dmaRead, dmaWrite, qps, cqs, operations, diagnostics, costs } = parts;
-  const { sram, sramView, allocateSram, translator, cqcCache, completions: format } = parts;
+  const { sram, sramView, allocateSram, translator, cqcCache } = parts;
+  const { completions: format } = parts.formats;
   const completions = new CompletionWriter({
     lp,
     domain,
@@ -110,7 +111,7 @@ function makeOutput(parts: DataPathParts) {
 function makeInput(parts: DataPathParts) {
   const { lp, domain, config, dmaRead, dmaWrite, qps, srqs, costs, transport, diagnostics } = parts;
   const { sram, sramView, allocateSram, translator, pageFaults, qpcCache, srqcCache } = parts;
-  const { receives: format } = parts;
+  const { receives: format } = parts.formats;
   const receives = new ReceiveWqeFetch({
     domain,
     config,
@@ -172,7 +173,8 @@ function makeInput(parts: DataPathParts) {
 function makeSendSide(parts: DataPathParts) {
   const { lp, domain, config, dmaRead, dmaWrite, icm, qps, diagnostics, costs } = parts;
   const { sram, sramView, allocateSram, translator, pageFaults, qpcCache } = parts;
-  const { records, lines, requestPackets, readUnit, sends } = parts;
+  const { records, lines, requestPackets, readUnit } = parts;
+  const { sends } = parts.formats;
   return {
     timers: new RetryTimers({ lp, domain, config, qps, diagnostics }),
     scheduler: new SendScheduler(),
@@ -204,7 +206,8 @@ function makeSendSide(parts: DataPathParts) {
  * @param scatterAccount of the receiver that scatters: of frames where the port is of Ethernet
  */
 function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterAccount: BlockAccount) {
-  const { domain, address, qps, cqs, srqs, sramView, receives: format, translator, pageFaults } = parts;
+  const { domain, address, qps, cqs, srqs, sramView, translator, pageFaults } = parts;
+  const { receives: format } = parts.formats;
   const { received, violations, transport, diagnostics } = parts;
   return {
     acknowledgements: new Acknowledgements(
@@ -227,7 +230,8 @@ function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterA
 function makeLifecycle(parts: DataPathParts) {
   const { lp, domain, config, icm, dmaRead, dmaWrite, monitors, personality } = parts;
   const { qps, cqs, srqs, sramView, translator, pageFaults, qpcCache, cqcCache, srqcCache } = parts;
-  const { lines, records, sends, violations, diagnostics, operations } = parts;
+  const { lines, records, violations, diagnostics, operations } = parts;
+  const { sends } = parts.formats;
   return {
     flusher: new Flusher({ lp, domain, config, monitors, qps, sramView, sends, operations }),
     doorbells: personality.makeDoorbells({ config, qps, cqs, sramView, translator, lines, violations }),

@@ -107,7 +107,7 @@ export function makeParts(site: DataPathSite) {
   const sramView = new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength);
   return {
     ...surroundings,
-    ...makeFormats(site, queues.records, sramView),
+    formats: makeFormats(site, queues.records, sramView),
     ethernet: site.ethernet,
     costs: site.costs,
     /** Memory of the HCA, and an offset of new bytes of it, aligned to 64. */

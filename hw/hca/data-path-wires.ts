@@ -12,13 +12,13 @@ import type { PageRequestSink } from './memory/index.ts';
 /** Where the data path's events and EQ doorbells go: the event queues are the control side's. */
 export type EventQueues = AsyncEventSink & PageRequestSink & CompletionEvents & EqDoorbells;
 
-/** What the data path's blocks reach outside of it, and itself as a whole. */
+/** Neighbours of the data path's blocks outside of it, and the data path as a whole. */
 interface Surroundings {
   readonly eventQueues: EventQueues;
   readonly dataPath: { reset(): void };
 }
 
-/** What is sent and received: packets; frames where port 1 is of Ethernet; both with RoCE. */
+/** Traffic of port 1: packets; frames where it is of Ethernet; both with RoCE. */
 export type Carried = 'packets' | 'frames' | 'both';
 
 /** The blocks that stand for what sends and what receives it. */
@@ -29,7 +29,7 @@ function endsOf(b: DataPathBlocks, carries: Carried) {
     : { outbound: b.transmitter, inbound: b.receiver };
 }
 
-/** What has ports: the blocks, and the tables, whose users grow with them. */
+/** Everything with ports: the blocks, and the tables, whose users grow with them. */
 type Wired = DataPathBlocks & DataPathTables;
 
 /**

@@ -16,10 +16,10 @@ export class IbtaState {
   /** PSN after the newest that has left the port: of requests, and of READ responses and atomic results. */
   unsentPsn = 0;
   unansweredPsn = 0;
-  /** The newest PSN whose answer is awaited: its packet has had its turn, also where the link was down. */
+  /** Newest PSN whose answer is awaited: its packet has been sent, or discarded while the link was down. */
   awaitedPsn = 0;
   lastAckedPsn = 0;
-  /** PSN of the response that was lost, or dropped for want of a page, and has been asked for again; -1 when there is none. */
+  /** PSN of a response that was lost or dropped for lack of a page, and requested again; -1 for none. */
   missingPsn = NONE;
   /** Send sequence number of the next message; limit from the responder's credits, -1 for none. */
   ssn = 0;
