@@ -33,7 +33,7 @@ function endsOf(b: DataPathBlocks, carries: Carried) {
 type Wired = DataPathBlocks & DataPathTables;
 
 /**
- * Who calls whom: the block diagram of README.md is made from this table.
+ * For each block, the neighbours that it calls by its ports. README.md draws them.
  */
 export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried = 'packets'): Wires<Wired> {
   const { eventQueues, dataPath } = b;

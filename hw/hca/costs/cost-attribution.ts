@@ -17,6 +17,7 @@
  * TLPs are counted when a block requests them, split as the DMA engines split them.
  */
 import type { ExactPs, LogicalProcess } from '../../../sim/index.ts';
+import { PSN_MASK } from '../../../wire/index.ts';
 import { trafficClassCount } from '../../dma/index.ts';
 import type { Cqn, CqTable, Qpn, QpTable, QueuePair, SendRecord } from '../objects/index.ts';
 
@@ -25,8 +26,7 @@ const UNMARKED = 0;
 const CONTROL = 1;
 /** Packets and operations that the table holds. */
 const ROWS_MAX = 1 << 20;
-const PSN_COUNT = 1 << 24;
-const PSN_MASK = PSN_COUNT - 1;
+const PSN_COUNT = PSN_MASK + 1;
 
 /** What one owner has cost: TLPs by accounting class, and interrupts. */
 export interface CostRow {
