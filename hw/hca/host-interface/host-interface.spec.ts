@@ -120,7 +120,7 @@ describe('a toy host interface', () => {
 
 describe('the event writer with a toy host interface', () => {
   it('writes EQEs of 16 bytes, one after another, and starts again at the first after the last', () => {
-    const bench = broughtUp({ eventFifoDepth: 8 }, undefined, undefined, toyPersonality.events);
+    const bench = broughtUp({ eventFifoDepth: 8 }, undefined, undefined, {}, toyPersonality.events);
     const eqn = createEq(bench, 0);
     const { events } = bench.control;
     events.mapEvents(0, 1 << EventType.COMM_EST, eqn);
