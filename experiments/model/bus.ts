@@ -10,12 +10,11 @@
 import { roundUp } from '../../base/index.ts';
 import {
   COMPLETION_DATA,
+  framingOf,
   linkRateOf,
   MEMORY_READ,
   MEMORY_WRITE,
   tlpBytesOf,
-  tlpFramingOf,
-  totalFramingBytes,
 } from '../../hw/pcie/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { Clocks } from './clocks.ts';
@@ -48,7 +47,7 @@ export class Bus {
     this.#config = config;
     this.#clocks = clocks;
     this.#bytePs = rate.numeratorPs / rate.denominatorBytes;
-    this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
+    this.#framingBytes = framingOf(link.generation).tlpBytes;
     this.#barAddress = enumeration.highWindowBaseMib * 2 ** 20;
     this.#writeBytesMax = Math.min(
       enumeration.maxPayloadBytes,

@@ -6,14 +6,7 @@ import {
   inlineHeader,
   remoteAddressSegment,
 } from '../../abi/index.ts';
-import {
-  COMPLETION_DATA,
-  headerBytesOf,
-  linkRateOf,
-  MEMORY_READ,
-  tlpFramingOf,
-  totalFramingBytes,
-} from '../../hw/pcie/index.ts';
+import { COMPLETION_DATA, framingOf, headerBytesOf, linkRateOf, MEMORY_READ } from '../../hw/pcie/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { Figures } from './points.ts';
 
@@ -22,7 +15,7 @@ const aboveFourGib = 2 ** 32;
 export function constantFigures(config: MachineConfig): Figures {
   const { link, rootComplex } = config.pcie;
   const { cost, core } = config.host;
-  const framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
+  const framingBytes = framingOf(link.generation).tlpBytes;
   const crossingsUs = (cost.systemCallEntry + cost.systemCallExit) / core.clockMHz;
   return {
     requestOverheadBytes: headerBytesOf(MEMORY_READ, aboveFourGib) + framingBytes,

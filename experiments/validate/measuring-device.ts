@@ -8,6 +8,7 @@
  */
 import { psPerNs } from '../../base/index.ts';
 import {
+  framingOf,
   headerBytesOf,
   linkRateOf,
   MEMORY_READ,
@@ -17,8 +18,6 @@ import {
   POSTED,
   REQUEST_BOUNDARY_BYTES,
   tagOf,
-  tlpFramingOf,
-  totalFramingBytes,
   WORD_BYTE_COUNT,
   WORD_DESCRIPTOR,
   WORD_LENGTH,
@@ -107,7 +106,7 @@ export class MeasuringDevice {
     this.#readBytesMax = pcie.enumeration.maxReadRequestBytes;
     this.#writeBytesMax = pcie.link.maxPayloadBytes;
     this.#alignmentBytes = pcie.link.packetAlignmentBytes;
-    this.#framingBytes = totalFramingBytes(tlpFramingOf(pcie.link.generation));
+    this.#framingBytes = framingOf(pcie.link.generation).tlpBytes;
     this.#psPerByte = 8e3 / linkRateOf(pcie.link).gigabitsPerSecond;
     this.#count = point.window === 1 ? 20 : accessesMax;
     this.#domain = lp.addClockDomain(clockMHz);

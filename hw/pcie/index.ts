@@ -12,6 +12,7 @@ export {
   type CompletionRunReceiver,
   checkLinkConfig,
   endpointPortParameters,
+  framingOf,
   type LinkConfig,
   type LinkEndConfig,
   type LinkSender,

@@ -93,12 +93,12 @@ export const pcieMistakes: readonly Mistake[] = [
   },
   {
     name: 'gen3-coded-as-gen2',
-    what: 'Generation 3 links lose a fifth to the encoding, as those of generation 2 do.',
+    what: 'Links from generation 3 on lose a fifth to the encoding, as those of generation 2 do.',
     kind: 'comparison off by one',
     scene: 'taken-away',
-    file: 'hw/pcie/link/link-rate.ts',
-    find: 'const isBlockCoded = config.generation >= 3;',
-    replace: 'const isBlockCoded = config.generation > 3;',
+    file: 'hw/pcie/link/block-framing.ts',
+    find: 'code: { useful: 128, sent: 130 },',
+    replace: 'code: { useful: 8, sent: 10 },',
   },
   {
     name: 'one-pending-vector-delivered',

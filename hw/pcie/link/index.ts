@@ -2,6 +2,7 @@ export { AdjoiningCopies } from './adjoining-copies.ts';
 export * from './flow-control.ts';
 export * from './link-copy.ts';
 export type { LinkSender } from './link-flow.ts';
+export { framingOf } from './link-framings.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
 export {

@@ -7,10 +7,7 @@
 import type { Picoseconds } from '../../../base/index.ts';
 import type { ChannelWriter } from '../../../sim/index.ts';
 import {
-  DLLP_LINK_BYTES,
   FLOAT_ADDRESS,
-  tlpFramingOf,
-  totalFramingBytes,
   UPDATE_FC,
   WORD_AUX,
   WORD_DATA,
@@ -19,6 +16,7 @@ import {
   WORD_FLAGS,
 } from '../tlp/index.ts';
 import type { TransmitFlow } from './link-flow.ts';
+import { framingOf } from './link-framings.ts';
 import type { LinkConfig } from './link-parameters.ts';
 import { LinkSerializer, linkRateOf } from './link-rate.ts';
 
@@ -34,6 +32,7 @@ export class LinkLanes {
   updateFcCount = 0;
 
   readonly framingBytes: number;
+  readonly #bytesOfDllp: number;
   readonly #serializer: LinkSerializer;
   readonly #psPerByte: number;
   readonly #latencyPs: Picoseconds;
@@ -43,10 +42,12 @@ export class LinkLanes {
 
   constructor(link: LinkConfig, transmitBufferTlps: number, writer: ChannelWriter) {
     const rate = linkRateOf(link);
-    this.#serializer = new LinkSerializer(rate, link.packetAlignmentBytes, DLLP_LINK_BYTES);
+    const { tlpBytes, dllpBytes } = framingOf(link.generation);
+    this.#serializer = new LinkSerializer(rate, link.packetAlignmentBytes, dllpBytes);
     this.#psPerByte = rate.numeratorPs / rate.denominatorBytes;
     this.#latencyPs = link.latencyPs;
-    this.framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
+    this.framingBytes = tlpBytes;
+    this.#bytesOfDllp = dllpBytes;
     this.#writer = writer;
     this.#place = new BufferPlace();
     for (let count = 1; count < transmitBufferTlps; count++) {
@@ -125,7 +126,7 @@ export class LinkLanes {
 
   /** Link bytes of Acks and UpdateFCs. */
   get dllpBytes(): number {
-    return (this.ackCount + this.updateFcCount) * DLLP_LINK_BYTES;
+    return (this.ackCount + this.updateFcCount) * this.#bytesOfDllp;
   }
 
   get paddingBytes(): number {

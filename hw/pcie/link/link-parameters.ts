@@ -12,6 +12,7 @@ import {
   powerOfTwo,
 } from '../../../base/index.ts';
 import { dataCreditsOf, POSTED } from '../tlp/index.ts';
+import { linkGenerations } from './link-framings.ts';
 
 /** Header credit fields are 8 bits wide, data credit fields 12; at most half of the range may be in use (2.6.1.2). */
 export const HEADER_CREDIT_MAX = 127;
@@ -22,7 +23,7 @@ export const linkParameters = {
   generation: number(
     3,
     'generation',
-    [1, 5],
+    [linkGenerations[0]!, linkGenerations.at(-1)!],
     'measurements.md, group C: a ConnectX-3 is a Gen3 x8 card',
     'PCIe generation the link trained to',
   ),
@@ -184,7 +185,7 @@ export const largestTlpCredits = (link: LinkConfig): number =>
  * @throws ConfigurationError naming the parameter
  */
 export function checkLinkConfig(link: LinkConfig, end: LinkEndConfig, path = 'pcie port'): void {
-  assertOneOf('pcie.link.generation', link.generation, [1, 2, 3, 4, 5]);
+  assertOneOf('pcie.link.generation', link.generation, linkGenerations);
   assertOneOf('pcie.link.lanes', link.lanes, [1, 2, 4, 8, 16]);
   const largest = largestTlpCredits(link);
   assertRange(`${path}.postedHeaders`, end.postedHeaders, 1, HEADER_CREDIT_MAX);

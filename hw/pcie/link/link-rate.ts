@@ -1,5 +1,5 @@
 /**
- * The lanes as a serialiser: how long bytes take, exactly. Generation, lanes, encoding and SKP ordered sets
+ * The lanes as a serialiser: how long bytes take, exactly. Generation, lanes and framing (link-framing.ts)
  * give a ratio of picoseconds per byte. Bytes are counted from the instant at which the lanes were last idle, so
  * that a million packets end on the right picosecond.
  *
@@ -7,11 +7,10 @@
  */
 
 import { assertInvariant, type Picoseconds, type Wide } from '../../../base/index.ts';
+import type { LinkFraming } from './link-framing.ts';
+import { framingOf } from './link-framings.ts';
 import type { LinkConfig } from './link-parameters.ts';
 
-/** Megatransfers per second and lane, by generation (index 0 unused). */
-const MEGATRANSFERS = [0, 2_500, 5_000, 8_000, 16_000, 32_000] as const;
-const SKP_SYMBOLS = 4;
 const PS_PER_MEGAHERTZ_PERIOD = 1_000_000;
 
 /** Time per byte as a reduced ratio. */
@@ -23,16 +22,16 @@ export interface LinkRate {
   readonly gigabitsPerSecond: number;
 }
 
-export function linkRateOf(config: LinkConfig): LinkRate {
-  const megatransfers = MEGATRANSFERS[config.generation]! * config.lanes;
-  // Useful bits over bits sent: the encoding's, then what SKP ordered sets leave.
-  const isBlockCoded = config.generation >= 3;
-  const usefulBits = isBlockCoded ? 128 : 8;
-  const sentBits = isBlockCoded ? 130 : 10;
-  const interval = isBlockCoded ? config.skpIntervalBlocks : config.skpIntervalSymbols;
-  const usefulOfInterval = interval - (isBlockCoded ? 1 : SKP_SYMBOLS);
-  const numerator = 8 * PS_PER_MEGAHERTZ_PERIOD * sentBits * interval;
-  const denominator = megatransfers * usefulBits * usefulOfInterval;
+/** @param framing of the configured generation; of a specification not yet among them in specs */
+export function linkRateOf(
+  config: LinkConfig,
+  framing: LinkFraming = framingOf(config.generation),
+): LinkRate {
+  const megatransfers = framing.megatransfers.get(config.generation)! * config.lanes;
+  const { code } = framing;
+  const skip = framing.skipShare(config);
+  const numerator = 8 * PS_PER_MEGAHERTZ_PERIOD * code.sent * skip.sent;
+  const denominator = megatransfers * code.useful * skip.useful;
   const divisor = greatestCommonDivisor(numerator, denominator);
   return {
     numeratorPs: numerator / divisor,

@@ -24,14 +24,13 @@ import {
   TRAFFIC_CLASS_COUNT_MAX,
   TrafficCount,
   tlpBytesOf,
-  tlpFramingOf,
-  totalFramingBytes,
   trafficClassOf,
   WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_LENGTH,
 } from '../tlp/index.ts';
 import { ReceiveCredits, tlpCredits } from './flow-control.ts';
+import { framingOf } from './link-framings.ts';
 import {
   advertisedCredits,
   type LinkConfig,
@@ -77,7 +76,7 @@ export class LinkReceiver {
     this.#lp = lp;
     this.#reader = reader;
     this.received = new TrafficCount(trafficClassCount);
-    this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
+    this.#framingBytes = framingOf(link.generation).tlpBytes;
     this.#ackEveryTlps = link.ackEveryTlps;
     this.#tlpsToAck = link.ackEveryTlps;
     this.#ackLatencyPs = link.ackLatencyPs;

@@ -1,5 +1,4 @@
 export { CompletionFields } from './completion-fields.ts';
-export * from './dllp.ts';
 export { MemoryReadFields, MemoryWriteFields } from './memory-request.ts';
 export * from './tlp.ts';
 export { TlpCount, TrafficCount } from './tlp-count.ts';

@@ -13,8 +13,6 @@ import {
   MEMORY_WRITE,
   MESSAGE,
   tlpBytesOf,
-  tlpFramingOf,
-  totalFramingBytes,
   touchedDwords,
 } from './tlp.ts';
 
@@ -87,18 +85,6 @@ describe('the size of a TLP', () => {
     [MESSAGE, 0, 0, 16],
   ])('of kind %i at %i with %i bytes is %i bytes', (kind, address, length, bytes) => {
     expect(tlpBytesOf(kind, address, length)).toBe(bytes);
-  });
-
-  it('grows by 8 bytes of framing in every generation, differently made up', () => {
-    // STP + END, sequence number, LCRC.
-    for (const generation of [1, 2]) {
-      expect(tlpFramingOf(generation)).toEqual({ framingBytes: 2, sequenceBytes: 2, lcrcBytes: 4 });
-    }
-    // STP token with the sequence number in it, LCRC.
-    for (const generation of [3, 4, 5]) {
-      expect(tlpFramingOf(generation)).toEqual({ framingBytes: 4, sequenceBytes: 0, lcrcBytes: 4 });
-    }
-    for (const generation of [1, 2, 3, 4, 5]) expect(totalFramingBytes(tlpFramingOf(generation))).toBe(8);
   });
 
   it('PCIe 2.6.1: takes one data credit per 16 bytes begun, and none without payload', () => {

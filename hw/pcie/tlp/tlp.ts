@@ -110,23 +110,3 @@ export function tlpBytesOf(kind: number, address: BusAddress, lengthBytes: numbe
 
 /** Data credits (16-byte units) that a TLP with this many payload dwords takes. */
 export const dataCreditsOf = (dataDwords: number): number => (dataDwords + CREDIT_DWORDS - 1) >> 2;
-
-/** What the data link and physical layers put around a TLP. */
-export interface TlpFraming {
-  /** STP and END symbols, or the STP token. */
-  readonly framingBytes: number;
-  /** Sequence number where it is not part of the STP token. */
-  readonly sequenceBytes: number;
-  readonly lcrcBytes: number;
-}
-
-/** Generations 1 and 2: 3.5.2 and 4.2.1, one symbol each for STP and END. From 3 on: the STP token of 4.2.2.3. */
-export function tlpFramingOf(generation: number): TlpFraming {
-  return generation <= 2
-    ? { framingBytes: 2, sequenceBytes: 2, lcrcBytes: 4 }
-    : { framingBytes: 4, sequenceBytes: 0, lcrcBytes: 4 };
-}
-
-/** Sum of a framing's parts. */
-export const totalFramingBytes = (framing: TlpFraming): number =>
-  framing.framingBytes + framing.sequenceBytes + framing.lcrcBytes;

@@ -6,16 +6,14 @@
 import {
   COMPLETION,
   COMPLETION_DATA,
-  DLLP_LINK_BYTES,
   FLOAT_ADDRESS,
   FLOAT_TIME,
+  framingOf,
   isTlp,
   type LinkConfig,
   linkRateOf,
   tagOf,
   tlpBytesOf,
-  tlpFramingOf,
-  totalFramingBytes,
   trafficClassOf,
   UPDATE_FC,
   WORD_BYTE_COUNT,
@@ -107,13 +105,13 @@ export function watchPcie(stream: Stream, reader: ChannelReader, link: LinkConfi
   if (!stream.has('tlps')) return;
   const track = stream.track('pcie', direction, { latencyPs: link.latencyPs });
   const rate = linkRateOf(link);
-  const framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
+  const { tlpBytes: framingBytes, dllpBytes } = framingOf(link.generation);
   const lanes = new Lanes(stream, rate.numeratorPs / rate.denominatorBytes, link.latencyPs);
   onTaken(reader, (offset, kind) => {
     const { words, floats } = reader;
     const [word, float] = [offset >> 2, offset >> 3];
     if (kind === UPDATE_FC) {
-      lanes.place(floats[float + FLOAT_TIME]!, DLLP_LINK_BYTES);
+      lanes.place(floats[float + FLOAT_TIME]!, dllpBytes);
       const [flow, limit] = [words[word + WORD_PCIE_FC_FLOW]!, words[word + WORD_PCIE_FC_LIMIT]!];
       return stream.interval('updateFc', track, lanes.fromPs, lanes.toPs, flow, limit);
     }
