@@ -55,7 +55,7 @@ import {
   updateQpMailbox,
   writeMttHeader,
 } from '../abi/index.ts';
-import { viewOf } from '../base/index.ts';
+import { mask24, viewOf } from '../base/index.ts';
 import { type AnyLayout, anyLayout, type PlacedLayout } from './layout-fields.ts';
 import type { ObjectNumbers } from './trace-event.ts';
 
@@ -245,7 +245,7 @@ const objectOfCommand: { readonly [Name in CommandName]?: keyof ObjectNumbers } 
 
 /** Number of the object that a command is about. */
 export function objectsOf({ name, inputModifier }: CommandForm): ObjectNumbers {
-  if (name.endsWith('_QP') && name !== 'CONF_SPECIAL_QP') return { qpn: inputModifier & 0xff_ffff };
+  if (name.endsWith('_QP') && name !== 'CONF_SPECIAL_QP') return { qpn: inputModifier & mask24 };
   const kind = objectOfCommand[name];
   if (kind === undefined) return {};
   if (kind === 'port') return { port: inputModifier & 0xff };

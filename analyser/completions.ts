@@ -23,7 +23,7 @@ import {
   timestampCqe,
   wqeOpcodeRows,
 } from '../abi/index.ts';
-import { counterMask24, viewOf } from '../base/index.ts';
+import { mask24, viewOf } from '../base/index.ts';
 import type { CommandRegister } from './follow/command-register.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import { type AnyLayout, anyLayout, fieldsSetIn } from './layout-fields.ts';
@@ -106,7 +106,7 @@ export class CompletionFollower {
     const isSend = fields.isSend.get(view, 0);
     const sourceQpn = fields.sourceQpn.get(view, 0);
     const producer = cq?.produced ?? 0;
-    if (cq !== undefined) cq.produced = (producer + 1) & counterMask24;
+    if (cq !== undefined) cq.produced = (producer + 1) & mask24;
     const isResize = opcode === CqeOpcode.RESIZE;
     const qp = this.#view.qps.get(qpn);
     if (isSend === 0 && !isResize && qp?.serviceType !== ServiceType.XRC)
@@ -137,7 +137,7 @@ export class CompletionFollower {
     const place = this.#view.buffers.find(address);
     const eq = place?.kind === 'eq' ? this.#view.eqs.get(place.number) : undefined;
     const producer = eq?.produced ?? 0;
-    if (eq !== undefined) eq.produced = (producer + 1) & counterMask24;
+    if (eq !== undefined) eq.produced = (producer + 1) & mask24;
     const type = eqe.fields.type.get(viewOf(bytes), 0);
     const subtype = eqe.fields.subtype.get(viewOf(bytes), 0);
     const layout = eventLayoutOf(type, subtype);

@@ -3,12 +3,12 @@ import { type CommandName, commands } from '../abi/index.ts';
 import type { HcrLine } from '../abi/testing/golden.ts';
 import { type GoldenLine, linesOf, placeOf, readGolden } from '../abi/testing/golden.ts';
 import { fromHex } from '../base/bytes.ts';
+import { pageBytes } from '../base/units.ts';
 import type { RuleName } from './lint/rules.ts';
 import { AnalyserBench, bar2Address } from './testing/bench.ts';
 import { walkSendWqe } from './wqe-segments.ts';
 
 const golden = readGolden();
-const pageBytes = 4096;
 /** The capturing device's UAR area. */
 const uarAreaBytes = 16 * 1024 ** 2;
 

@@ -9,9 +9,8 @@
  * Sources: interface sheet 6.2 (send queue), 6.6 (CQ), 6.7 (EQ).
  */
 
-/** Widths of the free-running counters of the interface, as masks. */
+/** Width of free-running counters of the interface, as a mask; others have 24 bits (mask24). */
 export const counterMask16 = 0xffff;
-export const counterMask24 = 0xff_ffff;
 
 /** Position in a ring of 2^logEntries. */
 export const ringIndex = (counter: number, logEntries: number): number => counter & ((1 << logEntries) - 1);

@@ -40,6 +40,15 @@ export const bytesPerGib = 1024 ** 3;
 export const kib = (count: number): number => count * bytesPerKib;
 export const mib = (count: number): number => count * bytesPerMib;
 
+/** A page of the hosts' processors, and of the device's translations unless they say otherwise: 4 KiB. */
+export const pageBytes = 4096;
+
+/** An instant or a cycle that never comes. */
+export const NEVER = Number.POSITIVE_INFINITY;
+
+/** The greatest number of 24 bits: of QPs, CQs and SRQs, of PSNs, and of the counters of CQs and EQs. */
+export const mask24 = 0xff_ffff;
+
 /** log2 of a power of two; the caller has checked that it is one. */
 export const log2Exact = (powerOfTwo: number): number => 31 - Math.clz32(powerOfTwo);
 

@@ -3,11 +3,10 @@
  * many to a page, and the page is pinned once for as long as an object of the context has a record in it.
  * Source: Linux 6.1, drivers/infiniband/hw/mlx4/doorbell.c, mlx4_ib_db_map_user: a list of pages by user address in each context.
  */
+import { pageBytes } from '../base/index.ts';
 import { require } from './kernel-error.ts';
 import type { Cpu, PinnedPages, ProcessMemory } from './platform.ts';
 import { pinPages } from './user-buffer.ts';
-
-const pageBytes = 4096;
 
 interface DoorbellPage {
   readonly pages: PinnedPages;

@@ -17,7 +17,7 @@ import {
   eqeBytes,
   icmPageBytes,
 } from '../abi/index.ts';
-import { advance, counterMask24, log2Exact, passBit, ringIndex, viewOf } from '../base/index.ts';
+import { advance, log2Exact, mask24, passBit, ringIndex, viewOf } from '../base/index.ts';
 import type { CommandInterface } from './command.ts';
 import { givePages, type Run, takePages } from './donation.ts';
 import type { MttTable, Translation } from './mtt.ts';
@@ -102,7 +102,7 @@ export class EventQueue {
     let sinceUpdate = 0;
     for (let address = this.nextEntry(); address >= 0; address = this.nextEntry()) {
       cpu.charge('interrupt', costs.eventDispatch);
-      this.consumerCounter = advance(this.consumerCounter, 1, counterMask24);
+      this.consumerCounter = advance(this.consumerCounter, 1, mask24);
       this.handledEvents++;
       this.environment.dispatch(address);
       if (++sinceUpdate === this.environment.updateInterval) {

@@ -1,6 +1,6 @@
 /** A CQ of the kernel's own, in memory of the kernel. Source: interface sheet 6.6, 6.8, 6.10. */
 import { CqArmCommand, cqArm, cqe, cqeBytes, cqRecord, uarOffset } from '../abi/index.ts';
-import { log2Exact, passBit, viewOf } from '../base/index.ts';
+import { log2Exact, mask24, passBit, viewOf } from '../base/index.ts';
 import type { EventSink } from './async-events.ts';
 import { ContextMemory } from './context-memory.ts';
 import { type CompletionQueue, createCq, destroyCq } from './cq.ts';
@@ -18,8 +18,6 @@ export interface KernelCompletionsPlace {
   readonly record: number;
   readonly uar: UserUar;
 }
-
-const counterMask = 0xff_ffff;
 
 export class KernelCompletions {
   readonly cqn: number;
@@ -76,7 +74,7 @@ export class KernelCompletions {
     const at = ring + (this.#consumerCounter & (entries - 1)) * cqeBytes;
     if (cqe.fields.owner.get(view, at) !== passBit(this.#consumerCounter, log2Exact(entries))) return -1;
     this.#consumerCounter++;
-    cqRecord.fields.consumerCounter.set(view, record, this.#consumerCounter & counterMask);
+    cqRecord.fields.consumerCounter.set(view, record, this.#consumerCounter & mask24);
     return at;
   }
 
@@ -84,7 +82,7 @@ export class KernelCompletions {
   arm(cpu: Cpu): void {
     const { view } = this.#device.platform.memory;
     const { record, uar } = this.#place;
-    const consumer = this.#consumerCounter & counterMask;
+    const consumer = this.#consumerCounter & mask24;
     const { fields } = cqRecord;
     const sequence = ++this.#armSequence & 3;
     fields.sequenceNumber.set(view, record, sequence);

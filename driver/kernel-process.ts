@@ -2,9 +2,8 @@
  * The kernel as the owner of queues: its memory is there, never moves, and has its physical addresses. So what maps queues of
  * processes (driver/cq.ts, driver/uar.ts) maps the kernel's own.
  */
+import { pageBytes } from '../base/index.ts';
 import type { PinnedPages, ProcessMemory } from './platform.ts';
-
-const pageBytes = 4096;
 
 export const kernelProcess: ProcessMemory = {
   processId: 0,

@@ -1,9 +1,9 @@
 /** What the driver's specs wait on, and a process whose memory they see through. */
 
+import { pageBytes } from '../base/index.ts';
 import type { Cpu, PinnedPages, ProcessMemory, Signal } from './platform.ts';
 import type { TestMachine } from './testing.ts';
 
-const pageBytes = 4096;
 const userPageOffset = 0x4000_0000;
 
 /** Something to wait for that takes no real time. */

@@ -1,11 +1,9 @@
 /** A queue's memory: pages of the process that the kernel has pinned and translated for the device. */
-import { highWordOf } from '../base/index.ts';
+import { highWordOf, pageBytes } from '../base/index.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
 import type { Translation } from './mtt.ts';
 import type { Cpu, PinnedPages, ProcessMemory } from './platform.ts';
-
-const pageBytes = 4096;
 
 export interface UserBuffer {
   readonly pages: PinnedPages;

@@ -11,11 +11,9 @@
  * the bus from it, until the commit with which more entries wait than the buffer has: from that cycle on the core
  * stands still until enough of them have left, and everything the thread does later is later by as much.
  */
-import type { Cycles } from '../base/index.ts';
+import { type Cycles, NEVER } from '../base/index.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
-
-const never = Number.POSITIVE_INFINITY;
 
 export class CoreStores {
   readonly #core: Core;
@@ -109,7 +107,7 @@ export class CoreStores {
   #watchOverflow(thread: CoreThread): void {
     if (thread.overflowRef !== 0 || thread.isFrozen) return;
     const cycle = thread.store.overflowCycle(this.#entryCount);
-    if (cycle !== never) thread.overflowRef = this.#core.schedule(cycle, this.#overflowHandler, thread);
+    if (cycle !== NEVER) thread.overflowRef = this.#core.schedule(cycle, this.#overflowHandler, thread);
   }
 
   #freeze(thread: CoreThread): void {

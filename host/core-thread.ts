@@ -14,7 +14,14 @@
  * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
  */
 
-import { asInteger, ConfigurationError, InvariantError, type Picoseconds, type Wide } from '../base/index.ts';
+import {
+  asInteger,
+  ConfigurationError,
+  InvariantError,
+  NEVER,
+  type Picoseconds,
+  type Wide,
+} from '../base/index.ts';
 import {
   type BlockState,
   type EventRef,
@@ -43,7 +50,6 @@ export type AfterBusy = 'resume' | 'load' | 'leave' | 'end';
 const resolved: Promise<void> = Promise.resolve();
 const holds = (): boolean => true;
 const nothing = (): void => {};
-const never = Number.POSITIVE_INFINITY;
 const storeLimitBytes = 4096;
 /** A sum of parts of 2^52 ps, also as a float. */
 const sleepPsMax = 2 ** 72;
@@ -336,7 +342,7 @@ export class CoreThread {
     roundCycles: number,
     isReady: () => boolean,
     take: () => T | Promise<T>,
-    timeoutPs: Picoseconds = never,
+    timeoutPs: Picoseconds = NEVER,
   ): Promise<T> {
     const core = this.core;
     if (core.running !== this) throw core.code.misuse(this);
@@ -349,7 +355,7 @@ export class CoreThread {
     if (mayHold && !isAhead) return new Promise((resolve) => resolve(take()));
     const promise = this.#spin(physicalAddress, roundCycles, isReady, take);
     if (mayHold) core.spinHit(this);
-    else if (timeoutPs !== never) core.waits.setTimeout(this, Math.max(0, Math.ceil(timeoutPs)));
+    else if (timeoutPs !== NEVER) core.waits.setTimeout(this, Math.max(0, Math.ceil(timeoutPs)));
     return promise;
   }
 
@@ -413,13 +419,13 @@ export class CoreThread {
    * Gives the core up until {@link CoreWaits.wakeAt} names this thread, or for a time, rounded up to a picosecond.
    * @returns false when the time was over first
    */
-  async waitForWake(timeoutPs: Picoseconds = never): Promise<boolean> {
+  async waitForWake(timeoutPs: Picoseconds = NEVER): Promise<boolean> {
     if (this.core.running !== this) throw this.core.code.misuse(this);
     if (this.level === levelInterrupt) {
       throw new InvariantError('wait in interrupt context', this.name, 'a thread that may give its core up');
     }
     if (this.killedBy !== undefined && this.kernelDepth === 0) throw this.killedBy;
-    if (timeoutPs !== never) this.core.waits.setTimeout(this, Math.ceil(timeoutPs));
+    if (timeoutPs !== NEVER) this.core.waits.setTimeout(this, Math.ceil(timeoutPs));
     await this.#wait('leave');
     return this.wakeResult;
   }

@@ -17,7 +17,9 @@ import {
   bytesPerMib,
   type ImagedMemory,
   InvariantError,
+  log2Exact,
   type MemoryImage,
+  pageBytes,
 } from '../base/index.ts';
 
 /** Notified of each write to a page it watches, after the bytes are in memory. */
@@ -25,8 +27,7 @@ export interface PageWatcher {
   pageWritten(): void;
 }
 
-const pageShift = 12;
-const pageBytes = 2 ** pageShift;
+const pageShift = log2Exact(pageBytes);
 
 /**
  * Memory of ended machines, zeroed: what is made anew for each machine costs a collection of the heap and new pages of the kernel. All of it is of

@@ -25,6 +25,7 @@ import {
   InvariantError,
   layout,
   type MemoryImage,
+  NEVER,
   type Picoseconds,
   u32,
   wordIndexOf,
@@ -57,7 +58,6 @@ const NUMBER_INDEX = 2;
 const HEAD_INDEX = 32;
 const PROMISE_SLOT_BASE = 8;
 const PROMISE_SLOT_MASK = 7;
-const NEVER = Number.POSITIVE_INFINITY;
 
 /** Bytes of shared memory that a channel of this data capacity needs. */
 export function channelBufferBytes(capacityBytes: number): number {

@@ -7,14 +7,13 @@
  * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
  * fifo or wakes a stage at a later edge.
  */
-import type { Cycles, Picoseconds, Wide } from '../base/index.ts';
+import { type Cycles, NEVER, type Picoseconds, type Wide } from '../base/index.ts';
 import type { Clock } from './clock.ts';
 import type { EdgeKeeper } from './epoch.ts';
 
 /** A stage does one cycle's work, as a method of its owner. It asks for its next cycle with {@link ClockDomain.wake}. */
 export type Stage<Owner = unknown> = (this: Owner, cycle: Cycles) => void;
 
-const NEVER = Number.POSITIVE_INFINITY;
 const STAGE_COUNT_MAX = 32;
 /** Stands for the next edge when there is none: the greatest 32-bit integer, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;

@@ -12,7 +12,7 @@
  * held in a float64.
  */
 
-import { InvariantError, type Picoseconds } from '../base/index.ts';
+import { InvariantError, NEVER, type Picoseconds } from '../base/index.ts';
 import { EventHeap } from './event-heap.ts';
 import { EventWheel } from './event-wheel.ts';
 import { type EventEffect, FREE, HELD, IN_HEAP, isBefore, QueuedEvent } from './queued-event.ts';
@@ -31,7 +31,6 @@ export const PHASE_HARDWARE = 0;
 export const PHASE_SOFTWARE = 1;
 const PHASE_COUNT_MAX = 256;
 
-const NEVER = Number.POSITIVE_INFINITY;
 /** A ref is a place in the pool plus this times the number of the use, which begins anew after 2^31 uses. */
 const POOL_COUNT_MAX = 1 << 20;
 const REF_MAX = POOL_COUNT_MAX * 2 ** 31;

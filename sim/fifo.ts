@@ -7,9 +7,8 @@
  * Pushing into a full fifo is a mistake of the pushing stage, which asks {@link Fifo.isFull} first and stalls. So each fifo
  * declares how many entries it has, and what happens when they are taken.
  */
-import type { Cycles } from '../base/index.ts';
+import { type Cycles, NEVER } from '../base/index.ts';
 
-const NEVER = Number.POSITIVE_INFINITY;
 const FIRST_PLACES = 64;
 
 export interface FifoConfig {

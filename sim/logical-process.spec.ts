@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { NEVER } from '../base/units.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from './channel.ts';
 import { PHASE_SOFTWARE } from './event-queue.ts';
 import { LogicalProcess } from './logical-process.ts';
 import { Random } from './random.ts';
-
-const NEVER = Number.POSITIVE_INFINITY;
 
 /** A process that notes what it does, with two inbound channels of 100 and 40 ps. */
 function noting(shuffle?: () => number) {

@@ -12,6 +12,7 @@
 import {
   ConfigurationError,
   InvariantError,
+  NEVER,
   type Picoseconds,
   psPerUs,
   runtime,
@@ -34,8 +35,6 @@ export interface LateSender {
   /** Sends what is due by now, and asks for what is due later ({@link LogicalProcess.sendBy}). */
   sendDue(): void;
 }
-
-const NEVER = Number.POSITIVE_INFINITY;
 
 /** Stand for what a process does not have: nothing is ever due there. */
 const NO_PORT = new InboundPort(

@@ -14,12 +14,11 @@
  * A turn allocates nothing. Turns do not change what happens, only when in host time it is computed.
  */
 
-import { assertPositive, ConfigurationError, type Picoseconds } from '../base/index.ts';
+import { assertPositive, ConfigurationError, NEVER, type Picoseconds } from '../base/index.ts';
 import { type ChannelWriter, joinEnds } from './channel.ts';
 import type { InboundPort } from './inbound-port.ts';
 import type { LogicalProcess } from './logical-process.ts';
 
-const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;
 const PAUSE = -2;
 const QUICK_SETTLE_TURNS = 64;

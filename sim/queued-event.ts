@@ -1,5 +1,5 @@
 /** One event of an event queue: while free it waits in the pool for its next use. */
-import type { Wide } from '../base/index.ts';
+import { NEVER, type Wide } from '../base/index.ts';
 
 /** What the events of one handler do, and where their phase begins in the order of an instant. */
 export interface EventEffect {
@@ -13,7 +13,6 @@ export const FREE = -1;
 export const HELD = -2;
 export const IN_HEAP = -3;
 
-const NEVER = Number.POSITIVE_INFINITY;
 const NO_EFFECT: EventEffect = { run: () => undefined, phaseOrder: NEVER };
 
 export class QueuedEvent {

@@ -6,7 +6,7 @@
  * It can be switched off (LogicalProcess): then something else is always due. So it is where chance decides what comes first at
  * an instant, or a process has several clock domains.
  */
-import type { Cycles, Picoseconds } from '../base/index.ts';
+import { type Cycles, NEVER, type Picoseconds } from '../base/index.ts';
 import type { ChannelReader } from './channel.ts';
 import type { ClockDomain } from './clock-domain.ts';
 
@@ -23,7 +23,6 @@ export interface AheadProcess {
   readonly inbound: readonly { readonly reader: ChannelReader }[];
 }
 
-const NEVER = Number.POSITIVE_INFINITY;
 const PAST = Number.NEGATIVE_INFINITY;
 /** No edge. */
 const NONE = -1;

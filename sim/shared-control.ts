@@ -12,7 +12,7 @@
  * An instant takes two 32-bit words; readers find torn pairs by the counter stored behind them.
  */
 
-import { ConfigurationError, type Picoseconds } from '../base/index.ts';
+import { ConfigurationError, NEVER, type Picoseconds } from '../base/index.ts';
 import { numberChannel } from './channel.ts';
 import { exactPs } from './epoch.ts';
 import { ProcessFailedError, RunAbortedError, type RunError, WorkerLostError } from './run-errors.ts';
@@ -66,7 +66,6 @@ const CONSUMED = LINE;
 /** A thread that waits checks this often even when it is not woken. */
 const PARK_MS = 500;
 const WORD = 2 ** 32;
-const NEVER = Number.POSITIVE_INFINITY;
 
 /** Plain data from which every thread makes its {@link SharedControl}. */
 export interface SharedControlPlan {

@@ -14,11 +14,10 @@
  * acts no earlier than its bound.
  */
 
-import { ConfigurationError, type Picoseconds } from '../base/index.ts';
+import { ConfigurationError, NEVER, type Picoseconds } from '../base/index.ts';
 import type { ProcessGroup } from './process-group.ts';
 import type { SharedControl } from './shared-control.ts';
 
-const NEVER = Number.POSITIVE_INFINITY;
 const AWAKE = 0;
 
 export class SharedHorizon {

@@ -9,7 +9,7 @@
  *   When nothing is left to do and members have not ended, the run fails with a DeadlockError.
  */
 
-import { ConfigurationError, type Picoseconds } from '../base/index.ts';
+import { ConfigurationError, NEVER, type Picoseconds } from '../base/index.ts';
 import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';
 import { DeadlockError, processFailure, RunAbortedError, type RunError } from './run-errors.ts';
@@ -36,8 +36,6 @@ export interface Runner {
   /** Earliest instant at which anything is due in the processes of this runner, between two runs; Infinity when nothing is. */
   readonly nextPs: Picoseconds;
 }
-
-const NEVER = Number.POSITIVE_INFINITY;
 
 export class SingleRunner implements Runner {
   readonly #group: ProcessGroup;

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { afterAll, describe, expect, it } from 'vitest';
+import { NEVER } from '../base/units.ts';
 import { DeadlockError, WorkerLostError } from './run-errors.ts';
 import { planSharedControl, SharedControl } from './shared-control.ts';
 import { type RunOutcome, SingleRunner } from './single-runner.ts';
@@ -8,7 +9,6 @@ import type { ToyAnswer, ToyOrder } from './toy-worker.ts';
 import { WorkerRunner } from './worker-runner.ts';
 import { watchWorker } from './worker-watch.ts';
 
-const NEVER = Number.POSITIVE_INFINITY;
 const DRAIN_PS = 1_000_000;
 const PLACEMENTS = {
   'one worker': [[0, 1, 2, 3]],

@@ -16,7 +16,7 @@
  * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
  */
 
-import { ConfigurationError, type Picoseconds, runtime } from '../base/index.ts';
+import { ConfigurationError, NEVER, type Picoseconds, runtime } from '../base/index.ts';
 import type { ChannelWriter } from './channel.ts';
 import { exactPs } from './epoch.ts';
 import type { LogicalProcess } from './logical-process.ts';
@@ -26,7 +26,6 @@ import type { SharedControl } from './shared-control.ts';
 import { SharedHorizon } from './shared-horizon.ts';
 import { checkDrain, checkLimit, type Runner, type RunOutcome } from './single-runner.ts';
 
-const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;
 /** Turns between two polls of the other workers. */
 const TURNS_PER_POLL = 4;

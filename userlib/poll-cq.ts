@@ -6,6 +6,7 @@
  * Promises: entries are taken in order; an entry is read only after its owner bit; a CQ's consumer record is stored once
  * per poll; the completion objects are the caller's and nothing is allocated. Source: interface sheet 6.6, 6.8, 6.10.
  */
+
 import {
   CqArmCommand,
   CqeOpcode,
@@ -19,6 +20,7 @@ import {
   WqeOpcode,
   xrcTargetBit,
 } from '../abi/index.ts';
+import { pageBytes } from '../base/index.ts';
 import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
 import { isInt32 } from './numbers.ts';
 import type { IbvCq, IbvQp, IbvWc } from './objects.ts';
@@ -41,7 +43,6 @@ wcOpcodeBySendOpcode[WqeOpcode.MASKED_ATOMIC_FA] = WcOpcode.IBV_WC_MASKED_FETCH_
 wcOpcodeBySendOpcode[WqeOpcode.BIND_MW] = WcOpcode.IBV_WC_BIND_MW;
 wcOpcodeBySendOpcode[WqeOpcode.LOCAL_INVAL] = WcOpcode.IBV_WC_LOCAL_INV;
 const atomicBytes = 8;
-const pageBytes = 4096;
 const isAtomicBySendOpcode = new Uint8Array(32);
 isAtomicBySendOpcode[WqeOpcode.ATOMIC_CS] = 1;
 isAtomicBySendOpcode[WqeOpcode.ATOMIC_FA] = 1;

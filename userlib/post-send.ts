@@ -16,7 +16,7 @@ import {
   wqeStamp,
   wqeUnitBytes,
 } from '../abi/index.ts';
-import { copyShort } from '../base/index.ts';
+import { copyShort, mask24, pageBytes } from '../base/index.ts';
 import { QpStateVerb } from '../driver/index.ts';
 import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
@@ -31,9 +31,6 @@ const sendDoorbellOffset = uarOffset.sendDoorbell;
 const nextWqe = new NextWqe();
 
 const { ATOMIC_CS, LOCAL_INVAL, MASKED_ATOMIC_CS } = WqeOpcode;
-const pageBytes = 4096;
-/** Of QPNs and SRQNs. */
-const number24Max = 0xff_ffff;
 
 const { IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR } = QpStateVerb;
 
@@ -171,7 +168,7 @@ function checkDatagram(wr: IbvSendWr): number {
 }
 
 const isNumber24 = (value: number | undefined): boolean =>
-  value !== undefined && isInt32(value) && value >= 0 && value <= number24Max;
+  value !== undefined && isInt32(value) && value >= 0 && value <= mask24;
 
 /** Inline data are copied by the processor: a page that is not there ends a C program; here it is EFAULT. */
 function checkInline(

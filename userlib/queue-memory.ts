@@ -2,10 +2,9 @@
  * Memory of queues: pages of the process, reached by physical address once the kernel has pinned them, so that the data
  * path needs no translation. Doorbell records are packed into pages of their own, as libmlx4 does.
  */
-import { InvariantError, roundUp } from '../base/index.ts';
+import { InvariantError, pageBytes, roundUp } from '../base/index.ts';
 import type { UserMemory } from './platform.ts';
 
-const pageBytes = 4096;
 const logPageBytes = 12;
 
 /** A page-aligned buffer. It must not be unmapped while the device uses it. */

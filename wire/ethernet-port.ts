@@ -21,7 +21,15 @@
  * modelled. What is connected only leaves work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
  */
 
-import { BlockCopier, InvariantError, layout, type Picoseconds, u32, wordIndexOf } from '../base/index.ts';
+import {
+  BlockCopier,
+  InvariantError,
+  layout,
+  NEVER,
+  type Picoseconds,
+  u32,
+  wordIndexOf,
+} from '../base/index.ts';
 import {
   type BlockState,
   type ChannelReader,
@@ -99,7 +107,6 @@ const fullNote = 'dropped: the receive fifo is full';
 const strangeControlNote = 'dropped: a MAC control frame, and no PAUSE for this station';
 /** Copies are quickest between places that are multiples of it. */
 const COPY_ALIGNMENT = 8;
-const NEVER = Number.POSITIVE_INFINITY;
 
 /** A frame that is held back, as it was handed over. */
 interface HeldFrame extends Held {

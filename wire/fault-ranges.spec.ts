@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { NEVER } from '../base/units.ts';
 import { FaultRanges } from './fault-ranges.ts';
-
-const NEVER = Number.POSITIVE_INFINITY;
 
 describe('ranges of faulty packets', () => {
   it('concern the packets that a map of all of them names, whenever they are added', () => {

@@ -2,9 +2,7 @@
  * Ranges of packet numbers that a fault concerns. What a packet pays is one comparison with {@link FaultRanges.next}, however
  * many packets a range holds; a packet with a fault pays for the ranges there are.
  */
-import { assertRange } from '../base/index.ts';
-
-const NEVER = Number.POSITIVE_INFINITY;
+import { assertRange, NEVER } from '../base/index.ts';
 
 interface FaultRange {
   readonly first: number;

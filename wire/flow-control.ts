@@ -16,7 +16,7 @@
  * What the port has taken before a pause came still leaves; `pauseHeadroomFrames` of ethernet-sizing.ts has room for it at the far end.
  * Source: IEEE 802.3-2018, annex 31B.
  */
-import type { Picoseconds } from '../base/index.ts';
+import { NEVER, type Picoseconds } from '../base/index.ts';
 import type { BlockState, LogicalProcess } from '../sim/index.ts';
 import {
   isControlFrame,
@@ -36,7 +36,6 @@ import {
   xonFramesOf,
 } from './ethernet-sizing.ts';
 
-const NEVER = Number.POSITIVE_INFINITY;
 const PS_GIGABITS_PER_BIT = 1000;
 /** In place of quanta: no frame is due. */
 const NONE = -1;

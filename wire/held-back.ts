@@ -1,9 +1,7 @@
 /**
  * What faults of a cable hold back: a copy that follows later, and one that others pass. Who sends them asks which are due.
  */
-import type { Picoseconds } from '../base/index.ts';
-
-const NEVER = Number.POSITIVE_INFINITY;
+import { NEVER, type Picoseconds } from '../base/index.ts';
 
 /** Copies that wait at once, at most. */
 const COPIES_MAX = 256;

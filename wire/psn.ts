@@ -1,5 +1,7 @@
 /** Packet sequence numbers: 24 bits, counting around. Source: InfiniBand Architecture Specification, volume 1, 9.7.2. */
-export const PSN_MASK = 0xff_ffff;
+import { mask24 } from '../base/index.ts';
+
+export const PSN_MASK = mask24;
 
 /**
  * PSNs that a requester may have outstanding: sent, or promised to READ responses, and not acknowledged (9.7.2). With one more a responder

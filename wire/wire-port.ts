@@ -15,7 +15,7 @@
  *
  * What is connected only leaves work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
-import type { Picoseconds } from '../base/index.ts';
+import { NEVER, type Picoseconds } from '../base/index.ts';
 import {
   type BlockState,
   type ChannelReader,
@@ -50,8 +50,6 @@ import { PacketObserver, verdictOf, type WireTap } from './wire-observer.ts';
 import { makeWireBlocks, type WireBlocks, wirePortWires } from './wire-port-blocks.ts';
 import type { PacketHeaders, WireSender, WireSenderPorts } from './wire-sender.ts';
 import { checkConfig, takenBytesMax } from './wire-sizing.ts';
-
-const NEVER = Number.POSITIVE_INFINITY;
 
 export interface WirePortOptions {
   readonly lp: LogicalProcess;

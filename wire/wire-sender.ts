@@ -7,7 +7,7 @@
  *
  * It is notified of the link by its port, which calls it only while packets go on the wire.
  */
-import type { Picoseconds } from '../base/index.ts';
+import { NEVER, type Picoseconds } from '../base/index.ts';
 import type { BlockState, ChannelWriter, LogicalProcess } from '../sim/index.ts';
 import { joinedNotes, lateNote, MARKED_NOTE, overtakenNote } from './fault-notes.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
@@ -50,7 +50,6 @@ import {
 import { type ConcernedRules, WireFaults } from './wire-faults.ts';
 import { bodyBytesOf, type Fate, PacketObserver, type WireTap } from './wire-observer.ts';
 
-const NEVER = Number.POSITIVE_INFINITY;
 const NO_PLUG = -1;
 /** Between two flow control packets of a lane at most, in times of a lane's symbol (7.9.4). */
 const FLOW_CONTROL_SYMBOLS = 65_536;

@@ -3,7 +3,7 @@
  * read the packets of a cable, which name the queue pair that they go to and not the one that they come from.
  */
 import { mtuBytesOf, qpMailbox, ServiceType } from '../../abi/index.ts';
-import { toHex } from '../../base/index.ts';
+import { mask24, toHex } from '../../base/index.ts';
 import type { InstantOf } from '../trace-event.ts';
 import type { ObservedCommand } from './command-register.ts';
 
@@ -23,7 +23,6 @@ export interface ConnectionEnd {
   readonly untilPs: number | bigint | undefined;
 }
 
-const qpnMask = 0xff_ffff;
 const isConnected = new Set<number>([ServiceType.RC, ServiceType.XRC]);
 
 export class Connections {
@@ -39,7 +38,7 @@ export class Connections {
   /** A command has finished; one without an answer may have been carried out. */
   finished({ name, inputModifier, inBox, status, postedPs, finishedPs }: ObservedCommand): void {
     if (status > 0) return;
-    const qpn = inputModifier & qpnMask;
+    const qpn = inputModifier & mask24;
     if (name === 'CLOSE_HCA') return this.reset(finishedPs);
     if (name === '2RST_QP' || name === 'RST2INIT_QP') this.#close(qpn, status < 0 ? postedPs : finishedPs);
     if (name !== 'INIT2RTR_QP' || inBox === undefined) return;

@@ -20,7 +20,7 @@ import {
   queryFw,
   srqc,
 } from '../../abi/index.ts';
-import { type Decoded, viewOf } from '../../base/index.ts';
+import { type Decoded, mask24, viewOf } from '../../base/index.ts';
 import type { MemoryReader } from '../memory.ts';
 import type { ObservedCommand } from './command-register.ts';
 import { type Capabilities, IcmMap, type PlacedTable, type Profile, placedTables } from './icm-map.ts';
@@ -167,7 +167,7 @@ export class DeviceView {
     const { inputModifier: number, outBox } = command;
     if (name === 'QUERY_FW' && outBox !== undefined) this.firmware = queryFw.decode(outBox);
     else if (name === 'QUERY_DEV_CAP' && outBox !== undefined) this.capabilities = queryDevCap.decode(outBox);
-    else if (name === 'CONF_SPECIAL_QP') this.specialQpBase = number === 0 ? -1 : number & 0xff_ffff;
+    else if (name === 'CONF_SPECIAL_QP') this.specialQpBase = number === 0 ? -1 : number & mask24;
     else if (name === 'RUN_FW') this.phase = Phase.FIRMWARE;
     else if (name === 'CLOSE_HCA') this.close();
     else if (name === 'UNMAP_ICM') this.icm.unmap(command.inParam, number);
@@ -222,7 +222,7 @@ export class DeviceView {
   // Queue pairs.
 
   #transition({ inputModifier, inBox }: ObservedCommand, name: QpTransitionName): void {
-    const qpn = inputModifier & 0xff_ffff;
+    const qpn = inputModifier & mask24;
     if (name === '2RST_QP') return this.#destroyQp(qpn);
     let qp = this.qps.get(qpn);
     if (name === 'RST2INIT_QP') {

@@ -13,7 +13,7 @@ import {
   qpMailbox,
   srqc,
 } from '../../abi/index.ts';
-import { viewOf } from '../../base/index.ts';
+import { mask24, viewOf } from '../../base/index.ts';
 import type { ObservedCommand } from '../follow/command-register.ts';
 import { chunksOf, Phase } from '../follow/device-view.ts';
 import { tableAt } from '../follow/icm-map.ts';
@@ -98,7 +98,7 @@ export function checkPlaces(lint: LintContext, command: NamedCommand): void {
     checkBuffer(lint, object, srqPlaceOf(context));
     checkRecord(lint, object, Number(context.doorbellRecordAddress), 4);
   } else if (name === 'SW2HW_MPT') checkRegion(lint, number, inBox);
-  else if (name === 'RST2INIT_QP') checkQp(lint, number & 0xff_ffff, inBox);
+  else if (name === 'RST2INIT_QP') checkQp(lint, number & mask24, inBox);
 }
 
 interface Place {

@@ -1,6 +1,6 @@
 /** Rules about doorbells, doorbell records and what lies in the queues. */
 import { CqArmCommand, type cqArm, type eqDoorbell, QpState } from '../../abi/index.ts';
-import { bytesEqual, counterMask24, type Decoded, distance, toHex } from '../../base/index.ts';
+import { bytesEqual, type Decoded, distance, mask24, toHex } from '../../base/index.ts';
 import type { RungTable } from '../follow/device-view.ts';
 import type { FollowedCq, FollowedEq, FollowedQp, FollowedSrq } from '../follow/objects.ts';
 import { walkPosted, wqeInMemory } from '../follow/send-queue.ts';
@@ -11,8 +11,8 @@ import type { RuleName } from './rules.ts';
 
 /** A counter that is behind another looks more than half its range ahead. */
 const isAhead = (counter: number, of: number): boolean => {
-  const by = distance(counter, of, counterMask24);
-  return by > 0 && by <= counterMask24 >> 1;
+  const by = distance(counter, of, mask24);
+  return by > 0 && by <= mask24 >> 1;
 };
 
 export function checkDoorbellBits(lint: LintContext, layout: AnyLayout, bytes: Uint8Array): void {
@@ -143,7 +143,7 @@ export function checkCqRecord(lint: LintContext, cq: FollowedCq, consumer: numbe
 
 function checkConsumer(lint: LintContext, cq: FollowedCq, consumer: number, where: string): void {
   // A resize moves entries to the new buffer and adds one that software skips.
-  const produced = (cq.produced + cq.resizeCount) & counterMask24;
+  const produced = (cq.produced + cq.resizeCount) & mask24;
   if (isAhead(consumer, produced))
     lint.report(
       'cq-consumer-ahead',

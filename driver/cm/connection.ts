@@ -11,7 +11,9 @@
  * QP is counted and dropped. Whatever ends a connection with a peer that may still have packets on their way leaves it in
  * Timewait (12.9.8.4). What Linux does differently from the letter, and this with it, is named where it stands.
  */
+
 import { RejectReason } from '../../abi/index.ts';
+import { mask24 } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
 import type { ProtocolTimer, ProtocolTimers } from '../protocol-timers.ts';
 import {
@@ -144,7 +146,7 @@ export class Connection {
     this.#transactionId = transactionId;
     this.#responsePs = 2 * cmTimePs(path.packetLifeTime) + cmTimePs(cmResponseTimeout);
     // Any number will do (12.7.31). Linux draws it (cma.c: seq_num): packets of an older connection do not fit by chance.
-    this.rqPsn = core.randomBits() & 0xff_ffff;
+    this.rqPsn = core.randomBits() & mask24;
   }
 
   /** The code of the QP's local ACK time-out. */

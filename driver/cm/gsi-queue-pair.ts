@@ -26,7 +26,7 @@ import {
   scheduleQueueOf,
   WqeOpcode,
 } from '../../abi/index.ts';
-import type { Initial } from '../../base/index.ts';
+import { type Initial, mask24 } from '../../base/index.ts';
 import { specialQpBaseOf } from '../capabilities.ts';
 import type { Device } from '../device.ts';
 import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
@@ -81,7 +81,6 @@ const receiveBytes = grhBytes + madBytes;
 const receiveStrideBytes = 320;
 const madHeaderBytes = 24;
 const icrcBytes = 4;
-const psnMask = 0xff_ffff;
 const qp1OfPort1 = 2;
 
 /** Where headers begin in a send WQE. */
@@ -133,7 +132,7 @@ export class GsiQueuePair {
       const buffer = this.#pair.memory.sent + slot * madBytes;
       this.#device.platform.memory.bytes.set(mad, buffer);
       const wqe = this.#writeWqe(to, buffer, owner);
-      this.#psn = (this.#psn + 1) & psnMask;
+      this.#psn = (this.#psn + 1) & mask24;
       return wqe;
     });
   }

@@ -7,7 +7,9 @@
  *
  * Source: Linux 6.1, drivers/infiniband/core/cma.c and ucma.c; for the private data IBTA annex A11.
  */
+
 import { ipCmHeader } from '../../abi/index.ts';
+import { mask24 } from '../../base/index.ts';
 import { textOfGid } from '../address-text.ts';
 import { require, requireWithin } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
@@ -51,7 +53,7 @@ export type Notify = (event: CmEventRecord) => void;
 
 /** The values of rdma_conn_param, checked as the messages can carry them. */
 function parametersOf(param: RdmaConnParam, maxBytes: number): ConnectionParameters {
-  requireWithin('qpNum', param.qpNum, 0, 0xff_ffff);
+  requireWithin('qpNum', param.qpNum, 0, mask24);
   requireWithin('responderResources', param.responderResources, 0, 0xff);
   requireWithin('initiatorDepth', param.initiatorDepth, 0, 0xff);
   requireWithin('flowControl', param.flowControl, 0, 1);

@@ -1,6 +1,8 @@
 /** Sizes of pages and frames, and the arithmetic of addresses within them. */
 
-export const pageBytes = 4096;
+import { pageBytes } from '../../base/index.ts';
+
+export { pageBytes };
 export const hugePageBytes = 2 * 1024 * 1024;
 export const pagesPerHugePage = hugePageBytes / pageBytes;
 

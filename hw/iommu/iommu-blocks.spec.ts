@@ -1,7 +1,9 @@
 /** What holds for every block of the IOMMU, whatever it does: contracts that each new block is held to by being listed. */
+
 import { describe, expect, it } from 'vitest';
 import { entryOffsetOf, setEntry } from '../../abi/iommu-tables.ts';
 import { defaultsOf } from '../../base/parameter.ts';
+import { pageBytes } from '../../base/units.ts';
 import { type Block, type BlockState, type ExactPs, Random } from '../../sim/index.ts';
 import { checkWires } from '../../sim/wires-bench.ts';
 import { NON_POSTED, POSTED, STALL_REASONS } from '../pcie/index.ts';
@@ -14,7 +16,6 @@ import { type IommuConfig, iommuParameters } from './parameters.ts';
 
 const ROOT = 0x1000;
 const LAST_TABLE = 0x4000;
-const PAGE_BYTES = 4096;
 const RIGHTS_MAX = 3;
 
 interface Subject extends Required<Pick<Block, 'inspect' | 'reset'>> {
@@ -22,7 +23,7 @@ interface Subject extends Required<Pick<Block, 'inspect' | 'reset'>> {
   step(random: Random): void;
 }
 
-const frameOf = (page: number): number => 0x1_0000 + page * PAGE_BYTES;
+const frameOf = (page: number): number => 0x1_0000 + page * pageBytes;
 
 /** An IOMMU over a memory with one table a level, by which 64 pages are mapped. */
 function mappedIommu(
@@ -34,7 +35,7 @@ function mappedIommu(
   const view = new DataView(memory.bytes.buffer);
   for (let level = 4; level > 1; level--) setEntry(view, (5 - level) * ROOT, (6 - level) * ROOT, RIGHTS_MAX);
   for (let page = 0; page < 64; page++)
-    setEntry(view, LAST_TABLE + entryOffsetOf(page * PAGE_BYTES, 1), frameOf(page), rightsOf(page));
+    setEntry(view, LAST_TABLE + entryOffsetOf(page * pageBytes, 1), frameOf(page), rightsOf(page));
   return new Iommu({ lp, memory, config: { ...defaultsOf(iommuParameters), ...changes } });
 }
 
@@ -56,7 +57,7 @@ function iommuSubject(): Subject {
     () => iommu.takeFaults(),
   ];
   return {
-    step: (random) => steps[random.below(steps.length)]!(random.below(80) * PAGE_BYTES),
+    step: (random) => steps[random.below(steps.length)]!(random.below(80) * pageBytes),
     inspect: () => iommu.inspect(),
     reset: () => iommu.reset(),
   };
@@ -105,12 +106,12 @@ describe.each(Object.entries(blocks))('every block of the IOMMU: %s', (_, make) 
 });
 
 it('VT-d 10.4: a full fault log loses no count, and says that there is a fault once until it is read', () => {
-  const memory = new BenchMemory(PAGE_BYTES);
+  const memory = new BenchMemory(pageBytes);
   const config = { ...defaultsOf(iommuParameters), faultLogEntries: 2 };
   const iommu = new Iommu({ lp: { instantPs: 0 }, memory, config });
   let interruptCount = 0;
   iommu.connect({ processor: { faultRecorded: () => interruptCount++ } });
-  for (let index = 0; index < 5; index++) iommu.write(index * PAGE_BYTES, 1, new Uint8Array(1), 0);
+  for (let index = 0; index < 5; index++) iommu.write(index * pageBytes, 1, new Uint8Array(1), 0);
   const { faults, lostFaultCount, faultCount } = iommu.blocks.faultLog;
   expect([faults.length, lostFaultCount, faultCount, interruptCount]).toEqual([2, 3, 5, 1]);
 });
@@ -153,7 +154,7 @@ describe.each([
     const { device, deviceLp, memory, iommu, atDevice, host, run } = walkingBench();
     const domain = deviceLp.addClockDomain(400);
     const send = (page: number): void => {
-      const request = { address: page * PAGE_BYTES, lengthBytes: 64 };
+      const request = { address: page * pageBytes, lengthBytes: 64 };
       if (kind === 'write')
         memoryWrite(device, { ...request, trafficClass: 5, source: Uint8Array.from(contentOf(page)) });
       else memoryRead(device, { ...request, trafficClass: 4, tag: page, requesterId: 0x100 });

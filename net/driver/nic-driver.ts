@@ -7,7 +7,9 @@
  *
  * Everything that probe takes has a counterpart in `#undo`, run backwards by remove and by a probe that fails.
  */
+
 import { ethernetHeaderBytes, ethernetTagBytes, NicBar, nicDescriptorBytes } from '../../abi/nic/index.ts';
+import { pageBytes } from '../../base/index.ts';
 import { disableBusMaster, disableMsix, enableMsix, findMsix, type MsixTable } from '../../driver/index.ts';
 import type { NetStatistics } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
@@ -41,7 +43,6 @@ import { type Polled, SoftInterrupt } from './softirq.ts';
 import { TransmitRing } from './transmit-ring.ts';
 import { Watchdog, type Watched } from './watchdog.ts';
 
-const pageBytes = 4096;
 const smallestBufferBytes = 2048;
 /** Header, tag and FCS around the longest packet. */
 const frameOverheadBytes = ethernetHeaderBytes + ethernetTagBytes;

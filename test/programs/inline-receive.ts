@@ -1,5 +1,5 @@
 /** The same small messages into lists of buffers, as ever and in their receive WQE: for what each costs. */
-
+import { pageBytes } from '../../base/index.ts';
 import {
   barrier,
   connectRc,
@@ -15,7 +15,6 @@ export const messages = 32;
 export const messageBytes = 48;
 /** Buffers of each receive, on three pages. */
 const pieces = 3;
-const pageBytes = 4096;
 const areaBytes = 4 * pageBytes;
 
 const listOf = (address: number, lkey: number): IbvSge[] =>

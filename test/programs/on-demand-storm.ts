@@ -4,7 +4,7 @@
  * checked alone; pages are untouched, written, in use by a forked child, given back with MADV_DONTNEED, or evicted
  * while requests are under way. Every request is legal: all of them must succeed.
  */
-
+import { pageBytes } from '../../base/index.ts';
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { Random } from '../../sim/index.ts';
@@ -52,7 +52,6 @@ export interface StormArgs {
   readonly onDemand: 0 | 1 | 'both';
 }
 
-const pageBytes = 4096;
 const slotBytes = 3 * pageBytes;
 /** No slot begins where its neighbour does in a page; multiples of 8, as atomics need. */
 const slotStride = slotBytes + 1032;

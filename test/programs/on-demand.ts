@@ -1,5 +1,5 @@
 /** Programs over on-demand regions: nothing is pinned, pages come when the device asks for them, and go when they must. */
-
+import { pageBytes } from '../../base/index.ts';
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IBV_ACCESS_ON_DEMAND, postRecv, postSend, regMr } from '../../userlib/index.ts';
@@ -17,7 +17,6 @@ import {
 } from './requests.ts';
 import { type Area, type Pair, Side } from './side.ts';
 
-const pageBytes = 4096;
 const kib = 1024;
 const mib = 1024 * kib;
 const onDemandAccess = allAccess | IBV_ACCESS_ON_DEMAND;

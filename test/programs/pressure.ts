@@ -2,6 +2,7 @@
  * Programs that want more memory than there is, while RDMA goes on in registered memory: both hosts fill four times their
  * physical memory, and meanwhile write to each other's pinned buffers and check what arrived.
  */
+import { pageBytes } from '../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { postSend } from '../../userlib/index.ts';
 import { progressOf, roundsMore } from './bystander.ts';
@@ -10,7 +11,6 @@ import { areEqual, patternOf, readOf, remoteAt, segment, writeOf } from './reque
 import { type Pair, Side } from './side.ts';
 
 const mib = 2 ** 20;
-const pageBytes = 4096;
 const bufferBytes = 256 * 1024;
 const chunkBytes = 4 * mib;
 

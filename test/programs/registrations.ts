@@ -1,11 +1,9 @@
 /** What registering and deregistering cost a program, by its own clock, over sizes. */
-
+import { pageBytes } from '../../base/index.ts';
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
 import type { ProgramContext } from '../../machine/program.ts';
 import { deregMr, regMr } from '../../userlib/index.ts';
 import { Side } from './side.ts';
-
-const pageBytes = 4096;
 
 export interface RegistrationRow {
   readonly pages: number;

@@ -13,7 +13,7 @@
  * Kept regions count against the limit of pinned memory: where registering fails for it, they are given back, the least
  * recently used first, and it is tried again.
  */
-import { InvariantError, roundUp } from '../../base/index.ts';
+import { InvariantError, pageBytes, roundUp } from '../../base/index.ts';
 import { deregMr, regMr } from '../memory.ts';
 import { checkArguments } from '../numbers.ts';
 import type { IbvMr, IbvPd } from '../objects.ts';
@@ -43,7 +43,6 @@ export interface CachedRegion {
   isStale: boolean;
 }
 
-const pageBytes = 4096;
 const addressMax = Number.MAX_SAFE_INTEGER;
 
 export class RegistrationCache {

@@ -2,10 +2,9 @@
  * Copies by the processor within its own memory: the cost that RDMA avoids. The bytes are there at once; the cycles move
  * the core's own time, and whatever the thread does next comes after them.
  */
+import { pageBytes } from '../../base/index.ts';
 import type { VerbsCpu, VerbsPlatform } from '../platform.ts';
 import { VerbsError } from '../verbs-error.ts';
-
-const pageBytes = 4096;
 
 /** Cycles of one copy. */
 export function copyCycles({ costs }: VerbsPlatform, lengthBytes: number): number {

@@ -13,8 +13,10 @@
  *
  * Holes in a sealed memfd are no fault: the kernel fills them with zeros. They cost memory, which is the client's.
  */
+
 import { fstatSync, readSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
+import { pageBytes } from '../../../base/index.ts';
 import { type NativeLibrary, nativeLibrary } from './library.ts';
 import { MappedWindow, WINDOW_BYTES_MAX } from './mapped-window.ts';
 import { closeDescriptor } from './poll.ts';
@@ -32,7 +34,6 @@ import {
 } from './structures.ts';
 
 const { EACCES, EINVAL, ENOMEM } = constants.errno;
-const pageBytes = 4096;
 
 /** Something that holds bytes at offsets; the caller has checked that the range is inside. */
 export interface Backing {

@@ -1,7 +1,7 @@
 /** Completion queues: SW2HW_CQ, HW2SW_CQ, QUERY_CQ, MODIFY_CQ (resize, moderation). Source: interface sheet 3.16, 5.2. */
 
 import { CommandStatus, cqc, cqRecord } from '../../../abi/index.ts';
-import { advance, counterMask24, passBit, ringIndex, viewOf } from '../../../base/index.ts';
+import { advance, mask24, passBit, ringIndex, viewOf } from '../../../base/index.ts';
 import type { Cqn, CqSlot } from '../objects/index.ts';
 import {
   type CommandRequest,
@@ -97,7 +97,7 @@ function* resize(device: DeviceState, slot: CqSlot, wanted: DataView): Steps<und
   yield* requireRoom(device, slot, buffer.logEntries);
   const pages = yield* readPages(device, buffer);
   dataPath.cqSync(slot);
-  const first = advance(fields.producerCounter.get(cqs.view, base), 1, counterMask24);
+  const first = advance(fields.producerCounter.get(cqs.view, base), 1, mask24);
   const index = ringIndex(first, buffer.logEntries);
   const pass = passBit(first, buffer.logEntries);
   yield* markEntries(pages, buffer, 0, index, pass);

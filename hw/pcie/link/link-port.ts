@@ -16,7 +16,7 @@
  * the process's turn at the latest.
  */
 
-import { type BusAddress, InvariantError, type Picoseconds } from '../../../base/index.ts';
+import { type BusAddress, InvariantError, NEVER, type Picoseconds } from '../../../base/index.ts';
 import type {
   BlockState,
   ChannelReader,
@@ -118,7 +118,6 @@ export interface LinkPortOptions {
   readonly trafficClassCount: number;
 }
 
-const NEVER = Number.POSITIVE_INFINITY;
 const NO_RECEIVER: TlpReceiver = { receiveTlp: () => {} };
 const NO_RUNS: CompletionRunReceiver = { receiveCompletionRun: () => false };
 /** By flow. */

@@ -4,7 +4,7 @@
  * It only says when something falls due; the port sends it.
  */
 
-import { assertInvariant, type Picoseconds } from '../../../base/index.ts';
+import { assertInvariant, NEVER, type Picoseconds } from '../../../base/index.ts';
 import type { ChannelReader, LogicalProcess } from '../../../sim/index.ts';
 import {
   COMPLETION_FLOW,
@@ -38,7 +38,6 @@ import {
   largestTlpCredits,
 } from './link-parameters.ts';
 
-const NEVER = Number.POSITIVE_INFINITY;
 /** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above; 0 is none. */
 const CREDITS_FLOW_BITS = 2;
 const CREDITS_FLOW_MASK = 3;

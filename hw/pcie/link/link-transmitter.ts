@@ -12,7 +12,7 @@
  * The replay buffer that a real port keeps until the Ack is taken to be large enough never to throttle it.
  */
 
-import { InvariantError, type Picoseconds } from '../../../base/index.ts';
+import { InvariantError, NEVER, type Picoseconds } from '../../../base/index.ts';
 import { type ChannelWriter, type LogicalProcess, NOT_STALLED } from '../../../sim/index.ts';
 import {
   COMPLETION_FLOW,
@@ -43,8 +43,6 @@ import {
   StallAccount,
 } from './link-stall.ts';
 import { RecordMemory } from './record-memory.ts';
-
-const NEVER = Number.POSITIVE_INFINITY;
 
 export class LinkTransmitter {
   readonly lanes: LinkLanes;

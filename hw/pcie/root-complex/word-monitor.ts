@@ -15,7 +15,7 @@
  * IOMMU; each comparison reads memory without a trace. A guest writes to its own memory
  * unseen, and its words are compared every {@link POLL_PS}.
  */
-import { type BusAddress, type Cycles, type Picoseconds, psPerMs } from '../../../base/index.ts';
+import { type BusAddress, type Cycles, type Picoseconds, pageBytes, psPerMs } from '../../../base/index.ts';
 import type { BlockState, ClockDomain, LogicalProcess } from '../../../sim/index.ts';
 import type { PcieLinkPort } from '../link/index.ts';
 import {
@@ -31,7 +31,6 @@ import type { RootComplexParts } from './root-complex-parts.ts';
 
 /** Estimate: a guest that posts to a QP in error waits for its completion for less than a timer tick of Linux. */
 const POLL_PS: Picoseconds = psPerMs;
-const PAGE_BYTES = 4096;
 
 /** A dword that the device has asked about, as it lies in memory. */
 interface MonitoredWord {
@@ -122,7 +121,7 @@ export class WordMonitor {
   }
 
   #begin(word: MonitoredWord): void {
-    const number = Math.floor(word.address / PAGE_BYTES);
+    const number = Math.floor(word.address / pageBytes);
     let page = this.#pages.get(number);
     if (page === undefined) {
       page = new MonitoredPage(number, this);
@@ -138,7 +137,7 @@ export class WordMonitor {
 
   #watch(page: MonitoredPage): void {
     this.#memory.unwatch?.(page);
-    this.#memory.watch?.(page.page * PAGE_BYTES, page);
+    this.#memory.watch?.(page.page * pageBytes, page);
   }
 
   #end(number: number): void {
