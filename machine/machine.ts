@@ -15,8 +15,10 @@ import {
   ImageError,
   InvariantError,
   msToPs,
+  NEVER,
   nsToPs,
   ObjectImage,
+  pageBytes,
   psPerUs,
 } from '../base/index.ts';
 import { type BlockState, type ExactPs, epochLengthPs, type RunOutcome } from '../sim/index.ts';
@@ -178,8 +180,6 @@ function checkCode(name: string, run: unknown): void {
   if (!isModule)
     throw new ConfigurationError(`run of ${name}`, run, 'a function or a module ({ url, exportName })');
 }
-
-const NEVER = Number.POSITIVE_INFINITY;
 
 /** Costs are attributed by the HCA, and the tap of the verbs library has one user. */
 function checkAttribution({ watch }: MachineOptions, { machine }: MachineConfig): void {
@@ -728,5 +728,3 @@ const functionOf = (run: ProgramOptions['run']): ProgramFunction | Promise<Progr
  * wake the program that waits for the driver; with a margin of a picosecond a boot takes five times as many turns.
  */
 const bootMarginPs = 100_000;
-
-const pageBytes = 4096;

@@ -12,7 +12,7 @@
  * The parts count picoseconds from an epoch (sim/epoch.ts). When a stretch has come to the epoch's end, all parts begin a new
  * one; over a time in which nothing is due anywhere, however long, there is one stretch.
  */
-import { ConfigurationError, psPerMs, psPerUs } from '../base/index.ts';
+import { ConfigurationError, NEVER, psPerMs, psPerUs } from '../base/index.ts';
 import {
   DeadlockError,
   type ExactPs,
@@ -31,7 +31,6 @@ import type { WorkerParts } from './partition/workers.ts';
 const stretchMax = 10;
 /** Where there is a limit of steps they are counted so often, while anything is due: a few million in a busy machine. */
 const checkEveryPs = 10 * psPerMs;
-const NEVER = Number.POSITIVE_INFINITY;
 
 /** Runs one part, up to an instant of the epoch. */
 type RunPart = (port: PartPort, limitPs: number) => Promise<RunOutcome>;

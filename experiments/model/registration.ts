@@ -7,12 +7,13 @@
  * Pages are present, and the tables of ICM are mapped: nothing faults, no MAP_ICM is needed. Sources: driver/mr.ts,
  * driver/command.ts, hw/hca/commands/memory-regions.ts.
  */
+
 import { mpt } from '../../abi/index.ts';
+import { pageBytes } from '../../base/index.ts';
 import type { Path } from './path.ts';
 import { gathered, type Terms } from './terms.ts';
 import { asyncVector, interruptTerms } from './waiting.ts';
 
-const pageBytes = 4096;
 /** Dwords of the command register; the last one starts the command. */
 const registerDwords = 7;
 const dwordBytes = 4;

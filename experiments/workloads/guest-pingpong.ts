@@ -8,7 +8,7 @@
  * Every message that comes must hold, byte for byte, what the program sends with `-c`: 0x7b, and 0 at the begin of each page.
  * A server checks that by itself and only prints it; here another byte is an error.
  */
-import { psPerMs, toHex } from '../../base/index.ts';
+import { pageBytes, psPerMs, toHex } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import {
   createCq,
@@ -34,7 +34,6 @@ const doneText = 'done\0';
 const noGid: readonly number[] = new Array(16).fill(0);
 const receiveDepth = 500;
 const fillByte = 0x7b;
-const pageBytes = 4096;
 /** How long the guest's server is looked for: it may only just have been started. */
 const connectTries = 100;
 

@@ -5,7 +5,7 @@
  *     key     word 0: the item's number, scrambled one to one; the other bytes follow from it; the last is never zero
  *     value   word 0: its stamp, 0 at first, then client and number of the PUT; the other bytes follow from item and stamp
  */
-import { InvariantError } from '../../base/index.ts';
+import { InvariantError, mask24 } from '../../base/index.ts';
 import type { ProgramMemory } from '../../machine/index.ts';
 import { WorkFailedError } from './completions.ts';
 import type { KvPlan } from './kv-plan.ts';
@@ -64,7 +64,7 @@ const wordAt = (bytes: Uint8Array, at: number): number =>
 
 /** Clients from 0; PUTs of one from 1. */
 export const putStamp = (client: number, number: number): number =>
-  (((client + 1) << 24) | (number & 0xff_ffff)) >>> 0;
+  (((client + 1) << 24) | (number & mask24)) >>> 0;
 
 /** The client that wrote a value; -1 of one that has been there from the beginning. */
 const clientOfStamp = (stamp: number): number => (stamp >>> 24) - 1;

@@ -8,7 +8,7 @@
  * payload between the user's pinned pages and the card by the DMA controller; both the controller and the card interrupt.
  */
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
-import { InvariantError } from '../../base/index.ts';
+import { InvariantError, pageBytes } from '../../base/index.ts';
 import { macAddressOf } from '../../hw/nic/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import { CardByHand, type WaitingFrame } from './card-by-hand.ts';
@@ -22,7 +22,6 @@ const acknowledgement = 2;
 /** Behind the Ethernet header: kind (2 bytes), number (4), bytes of payload (2), two bytes of nothing. */
 const headerBytes = 24;
 const wordBytes = 4;
-const pageBytes = 4096;
 /** A receiver takes less than half a millisecond for a frame word by word. */
 const patiencePs = 5_000_000_000;
 const triesMax = 16;

@@ -2,7 +2,7 @@
  * Which records belong to one operation: its post, the doorbell that the device took for it, its life on the device, its packets on the
  * cable, and the taking of its completion. Found by queue pair and WQE counter, packets by destination and PSN.
  */
-
+import { mask24 } from '../../base/index.ts';
 import { flushedTrack, type Timeline, type TimelineRecord } from '../../machine/timeline/index.ts';
 import { directionsOf } from '../../machine/topology/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
@@ -134,7 +134,7 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
     const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
     const found = (spans.get(key) ?? []).filter(
-      ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & 0xffffff) < psnCount,
+      ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & mask24) < psnCount,
     );
     const best =
       found.find(({ flow }) => isPeer(here, flow.node)) ?? found.find(({ flow }) => flow.node === here);

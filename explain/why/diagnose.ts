@@ -2,7 +2,9 @@
  * From evidence to causes: finds the symptoms (failed requests, overrun CQs, refused calls, programs that wait, then what only cost time) and
  * has each explained by the rules of its kind. A symptom that another one causes has no finding of its own.
  */
+
 import { CqeSyndrome } from '../../abi/index.ts';
+import { mask24 } from '../../base/index.ts';
 import type { Evidence } from '../../machine/evidence/index.ts';
 import { type Cause, type Explanation, explained, hex, type Weight } from './cause.ts';
 import { failureExplained } from './failures.ts';
@@ -158,8 +160,8 @@ function addCommands(scene: Scene, findings: Causes): void {
       if (!/_QP$|^SW2HW_|^MODIFY_CQ$/.test(command) || /^SW2HW_EQ$/.test(command)) continue;
       const explanation: Explanation = {
         cause: 'command-rejected',
-        sentence: `The device of host ${node} rejected ${command} of object ${hex(inputModifier & 0xff_ffff)} with ${status}`,
-        evidence: { command, status, object: inputModifier & 0xff_ffff },
+        sentence: `The device of host ${node} rejected ${command} of object ${hex(inputModifier & mask24)} with ${status}`,
+        evidence: { command, status, object: inputModifier & mask24 },
         advice:
           'The call that issued it returned an error number: ibv_modify_qp, ibv_create_cq, ibv_reg_mr … of that object.',
       };

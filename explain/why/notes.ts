@@ -1,5 +1,6 @@
 /** Notes: events that cost time, or lost a message that no program waits for; no fault, and often the answer to "why is it slow". */
-import type { CqEvidence, DeviceEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
+import { mask24 } from '../../base/index.ts';
+import { type CqEvidence, type DeviceEvidence, type QpEvidence, type PostEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, vlanText } from './cause.ts';
 import type { Scene } from './scene.ts';
 import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
@@ -168,7 +169,7 @@ function strangersVersion(node: number, qp: QpEvidence): Explanation[] {
  * reported, before; or they are of messages that solicit none.
  */
 function left(node: number, { cqn, armed, producer, consumer, arms, events }: CqEvidence): Explanation[] {
-  const count = (producer - consumer) & 0xff_ffff;
+  const count = (producer - consumer) & mask24;
   if (armed === 'not' || count === 0 || count > 0x40_0000) return [];
   const isSolicited = armed === 'solicited';
   return [

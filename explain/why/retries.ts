@@ -2,7 +2,8 @@
  * Why a connection gets no answer: retries exceeded, or requests that wait without a time-out. The rows are in the order in which a packet
  * meets the checks: the cable, the address, the number, the service, the state, the partition, the route, the way back, the sequence.
  */
-import type { DropEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
+import { mask24 } from '../../base/index.ts';
+import { type PostEvidence, type QpEvidence, type DropEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, type Rule, vlanText } from './cause.ts';
 import { overrunExplained } from './overruns.ts';
 import { type Scene, stateAt } from './scene.ts';
@@ -313,7 +314,7 @@ export const psnMismatch: Rule<NoAnswer> = (symptom) => {
   const peer = scene.peer(node, qp, atPs);
   if (peer === undefined || qp.sendPsn < 0 || peer.of.receivePsn < 0) return undefined;
   if (qp.sendPsn === peer.of.receivePsn) return undefined;
-  const ahead = (qp.sendPsn - peer.of.receivePsn) & 0xff_ffff;
+  const ahead = (qp.sendPsn - peer.of.receivePsn) & mask24;
   const isAhead = ahead < 0x80_0000;
   return {
     cause: 'psn',

@@ -8,7 +8,7 @@
  * there is no work: stranger-pace.ts.
  */
 import { performance } from 'node:perf_hooks';
-import { codeOf, defaultsOf } from '../../base/index.ts';
+import { codeOf, defaultsOf, NEVER } from '../../base/index.ts';
 import type { ValueTaken } from '../../machine/index.ts';
 import { replaceFile } from '../../runtime/files.ts';
 import { FrameServer, Reactor, raiseInterrupt, VfioUserServer } from '../slot/index.ts';
@@ -38,7 +38,6 @@ export interface ServeLoopParts {
 const WAIT_MAX_MS = 1000;
 /** Likewise, when all guests have gone and the simulated host's program may still end. */
 const GRACE_WAIT_MS = 20;
-const NEVER = Number.POSITIVE_INFINITY;
 
 export class ServeLoop {
   readonly emulation: Emulation;

@@ -9,7 +9,7 @@
  * device, not one whose timers all expire. This is the only place of the project that reads the wall clock to decide
  * what the model does; what the model then does depends on nothing else.
  */
-import { psPerUs } from '../../base/index.ts';
+import { NEVER, psPerUs } from '../../base/index.ts';
 import { type ExactPs, epochLengthPs, epochStepPs, exactPs, type SteppedRunner } from '../../sim/index.ts';
 import type { ServingConfig } from './parameters.ts';
 
@@ -17,7 +17,6 @@ import type { ServingConfig } from './parameters.ts';
 export type WallClock = () => number;
 
 const PS_PER_MS = 1e9;
-const NEVER = Number.POSITIVE_INFINITY;
 /** The wall clock is read once in so many steps while a load waits. */
 const STEPS_PER_POLL = 16;
 /** Idleness is passed in steps that an epoch has room for. */

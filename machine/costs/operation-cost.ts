@@ -2,7 +2,7 @@
  * The cost of each marked operation: what its host's processor spent, what its own device did for it over PCIe, and what the
  * devices did that its messages went to.
  */
-import { SimulatorError } from '../../base/index.ts';
+import { mask24, SimulatorError } from '../../base/index.ts';
 import type { CpuCause, ProcessorCost } from '../../host/index.ts';
 import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { CostLedger, CostRow } from '../../hw/hca/index.ts';
@@ -150,8 +150,6 @@ export function joinCosts(
   return { operations, others };
 }
 
-const psnMask = 0xff_ffff;
-
 /** Finds the operation of a packet: of the QP's newest message that has its PSN and had begun when the packet came. */
 class MessagesByQp {
   readonly #byQp = new Map<string, CostLedger['messages'][number][]>();
@@ -169,7 +167,7 @@ class MessagesByQp {
   operationOf(node: number, { sourceQpn, psn, atPs }: CostLedger['packets'][number]): number | undefined {
     return this.#byQp
       .get(keyOf(node, sourceQpn))
-      ?.findLast((message) => message.atPs <= atPs && ((psn - message.firstPsn) & psnMask) < message.psnCount)
+      ?.findLast((message) => message.atPs <= atPs && ((psn - message.firstPsn) & mask24) < message.psnCount)
       ?.operation;
   }
 }

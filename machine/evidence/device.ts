@@ -17,7 +17,7 @@ import {
   ServiceType,
   vendorSyndromeOf,
 } from '../../abi/index.ts';
-import { viewOf } from '../../base/index.ts';
+import { mask24, viewOf } from '../../base/index.ts';
 import { type Hca, operationNames, portNames, type QueuePair } from '../../hw/hca/index.ts';
 import {
   bytesBeforeGrh,
@@ -662,7 +662,7 @@ export class DeviceJournal {
   #drop(reason: string, found: string, heldTo: string): void {
     const { received } = this.#parts;
     const { destinationQpn, opcode, psn, payloadBytes } = received;
-    const sourceQpn = opcode >>> 5 === 3 ? received.word(WORD_DATAGRAM_SOURCE_QPN) & 0xffffff : NONE;
+    const sourceQpn = opcode >>> 5 === 3 ? received.word(WORD_DATAGRAM_SOURCE_QPN) & mask24 : NONE;
     this.#countDrop({ reason, destinationQpn, sourceQpn, opcode, psn, bytes: payloadBytes, found, heldTo });
   }
 
@@ -702,10 +702,10 @@ export class DeviceJournal {
     const own = Array.from(macs).filter((mac) => mac > 0);
     this.#countDrop({
       reason,
-      destinationQpn: isWhole ? view.getUint32(bthAt + 4) & 0xffffff : NONE,
+      destinationQpn: isWhole ? view.getUint32(bthAt + 4) & mask24 : NONE,
       sourceQpn: NONE,
       opcode: isWhole ? view.getUint8(bthAt) : 0,
-      psn: isWhole ? view.getUint32(bthAt + 8) & 0xffffff : 0,
+      psn: isWhole ? view.getUint32(bthAt + 8) & mask24 : 0,
       bytes: port.frameBytes(slot),
       found: `MAC ${macText(bytes, at)}`,
       heldTo: own.length === 0 ? 'no MAC' : `MAC ${own.map(macOfNumber).join(', ')}`,

@@ -1,4 +1,5 @@
 /** Bytes that have crossed a host's memory bus, by who moved them. A copy crosses twice: read here, written there. */
+import { pageBytes } from '../../base/index.ts';
 import type { HostNode } from './host-node.ts';
 
 export interface MemoryTraffic {
@@ -17,7 +18,6 @@ export interface MemoryTraffic {
   readonly total: number;
 }
 
-const pageBytes = 4096;
 const wordBytes = 4;
 
 export function memoryTrafficOf({ host, rootComplex, nic, systemDma, userCopies }: HostNode): MemoryTraffic {

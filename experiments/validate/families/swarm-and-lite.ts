@@ -1,4 +1,5 @@
 /** Groups E and F: FaSST (OSDI 2016), READs of all machines from all; LITE (SOSP 2017), registration and large regions. */
+import { pageBytes } from '../../../base/index.ts';
 import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
 import type { Point } from '../points.ts';
@@ -26,7 +27,6 @@ const swarm: RunFamily = {
 };
 
 const qdr = { profile: 'connectx3-qdr-fitted' } as const;
-const pageBytes = 4096;
 
 const registration = (name: string, workload: RegExp, figure: string): RunFamily => ({
   name,

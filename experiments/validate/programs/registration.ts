@@ -1,11 +1,9 @@
 /** What registering and deregistering one buffer cost a program, by its own clock. */
-
-import type { ProgramContext } from '../../../machine/index.ts';
+import { pageBytes } from '../../../base/index.ts';
+import { type JsonValue, type ProgramContext } from '../../../machine/index.ts';
 import { deregMr, regMr } from '../../../userlib/index.ts';
 import { allAccess, createBuffer, openEndpoint } from '../../workloads/index.ts';
 import type { RegistrationPoint } from '../points.ts';
-
-const pageBytes = 4096;
 
 export interface RegistrationResult {
   readonly registerPs: number;

@@ -5,13 +5,12 @@
  *     Driver ── DriverPlatform ──► regionRead, regionWrite, setInterrupt ──► Slot
  *            ◄── descriptor 1000 + vector ──────────────────────────────────┘
  */
-import { roundUp } from '../../../base/units.ts';
+import { pageBytes, roundUp } from '../../../base/units.ts';
 import type { Cpu, DriverPlatform, Signal } from '../../../driver/index.ts';
 import { outsideOfMicrotasks } from '../../../runtime/microtasks.ts';
 import { INTERRUPT_MSIX } from '../../slot/device.ts';
 import { BAR0, BAR2, type BenchGuestMemory, CONFIG, type SlotBench } from './slot-bench.ts';
 
-const pageBytes = 4096;
 const bar0Address = 0xfe00_0000;
 const bar2Address = 0xe000_0000;
 const firstDescriptor = 1000;
