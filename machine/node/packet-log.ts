@@ -5,27 +5,7 @@
  *
  * It reads records as they are taken out of the channel, before the port does: so it shares nothing with either end.
  */
-import {
-  FLAG_POISONED,
-  FLAG_RELAXED_ORDERING,
-  FLOAT_ADDRESS,
-  FLOAT_TIME,
-  requesterIdOf,
-  SIDEBAND_BASE,
-  statusOf,
-  tagOf,
-  trafficClassOf,
-  UPDATE_FC,
-  WORD_AUX,
-  WORD_BYTE_COUNT,
-  WORD_DATA,
-  WORD_DESCRIPTOR,
-  WORD_FC_FLOW,
-  WORD_FC_LIMIT,
-  WORD_FLAGS,
-  WORD_KIND,
-  WORD_LENGTH,
-} from '../../hw/pcie/index.ts';
+import { SIDEBAND_BASE, tlpRecord, UPDATE_FC, updateFcRecord } from '../../hw/pcie/index.ts';
 import { ChannelReader, exactPs } from '../../sim/index.ts';
 
 /** As names of the standard: MWr, MRd, CplD, Cpl, CfgRd0, CfgWr0, Msg, UpdateFC. */
@@ -65,6 +45,19 @@ export interface LinkPackets {
 
 const keptMax = 100_000;
 
+/** Of an UpdateFC, which has none of it. */
+const nothing = {
+  address: 0,
+  lengthBytes: 0,
+  requesterId: 0,
+  tag: 0,
+  trafficClass: 0,
+  status: 0,
+  isPoisoned: false,
+  isRelaxed: false,
+  byteCount: 0,
+};
+
 class PacketReader extends ChannelReader {
   readonly packets: LinkPacket[] = [];
   isWhole = true;
@@ -86,9 +79,9 @@ class PacketReader extends ChannelReader {
   }
 
   #note(offset: number): number {
-    const { words, floats, packets } = this;
-    const [word, float] = [offset >> 2, offset >> 3];
-    const kind = words[word + WORD_KIND]!;
+    const { bytes, packets } = this;
+    const tlp = tlpRecord.decode(bytes, offset);
+    const kind: number = tlp.kind;
     if (kind >= SIDEBAND_BASE) return offset;
     if (packets.length === keptMax) {
       this.isWhole = false;
@@ -99,25 +92,26 @@ class PacketReader extends ChannelReader {
     const isUpdateFc = kind === UPDATE_FC;
     const isCompletion = name === 'CplD' || name === 'Cpl';
     const isConfiguration = name === 'CfgRd0' || name === 'CfgWr0';
-    const flags = isUpdateFc ? 0 : words[word + WORD_FLAGS]!;
-    const descriptor = isUpdateFc ? 0 : words[word + WORD_DESCRIPTOR]!;
+    const atPs = Number(exactPs(this.#clock().epochUs, tlp.arrivalPs));
+    if (isUpdateFc) {
+      const { flow, limit } = updateFcRecord.decode(bytes, offset);
+      packets.push({ atPs, kind: name, ...nothing, data: limit | 0, aux: flow });
+      return offset;
+    }
     packets.push({
-      atPs: Number(exactPs(this.#clock().epochUs, floats[float + FLOAT_TIME]!)),
+      atPs,
       kind: name,
-      address: isUpdateFc ? 0 : floats[float + FLOAT_ADDRESS]!,
-      lengthBytes: isUpdateFc ? 0 : words[word + WORD_LENGTH]!,
-      requesterId: requesterIdOf(descriptor),
-      tag: tagOf(descriptor),
-      trafficClass: trafficClassOf(descriptor),
-      status: isCompletion ? statusOf(flags) : 0,
-      isPoisoned: (flags & FLAG_POISONED) !== 0,
-      isRelaxed: (flags & FLAG_RELAXED_ORDERING) !== 0,
-      byteCount: isCompletion ? words[word + WORD_BYTE_COUNT]! : 0,
-      data: isUpdateFc || name === 'CfgWr0' ? words[word + (isUpdateFc ? WORD_FC_LIMIT : WORD_DATA)]! : 0,
-      aux:
-        isUpdateFc || isConfiguration || name === 'Msg'
-          ? words[word + (isUpdateFc ? WORD_FC_FLOW : WORD_AUX)]!
-          : 0,
+      address: tlp.address,
+      lengthBytes: tlp.lengthBytes,
+      requesterId: tlp.requesterId,
+      tag: tlp.tag,
+      trafficClass: tlp.trafficClass,
+      status: isCompletion ? tlp.status : 0,
+      isPoisoned: tlp.isPoisoned === 1,
+      isRelaxed: tlp.isRelaxedOrdering === 1,
+      byteCount: isCompletion ? tlp.byteCount : 0,
+      data: name === 'CfgWr0' ? tlp.data | 0 : 0,
+      aux: isConfiguration || name === 'Msg' ? tlp.aux : 0,
     });
     return offset;
   }

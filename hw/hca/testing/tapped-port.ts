@@ -1,36 +1,26 @@
 /** A wire port whose inbound packets are noted, and dropped when a spec says so; and packets made by hand. */
+import { viewOf } from '../../../base/bytes.ts';
 import type { Picoseconds } from '../../../base/units.ts';
 import type { LogicalProcess } from '../../../sim/index.ts';
 import {
   ADDRESS_TOP_SHIFT,
-  FLOAT_VIRTUAL_ADDRESS,
   isRequest,
   operandBytes,
   PACKET_PAYLOAD_OFFSET,
   type PacketReceiver,
   packetShapes,
-  virtualLaneOf,
+  requestRecord,
+  responseRecord,
+  SERVICE_LEVEL_SHIFT,
   type WirePort,
   type WirePortPorts,
   WORD_AETH,
-  WORD_DESTINATION_QPN,
-  WORD_DMA_LENGTH,
-  WORD_IMMEDIATE,
   WORD_LIDS,
-  WORD_OPCODE,
-  WORD_PACKET_FLAGS,
-  WORD_PAYLOAD_BYTES,
-  WORD_PSN,
   WORD_REQUEST_PKEY,
   WORD_RESPONSE_PKEY,
-  WORD_RKEY,
   xrcethWord,
 } from '../../../wire/index.ts';
 import type { PacketPort } from '../packets/packet-port.ts';
-
-/** The flags a spec looks at: acknowledge request, solicited, GRH, retransmission. */
-const PACKET_FLAGS_MASK = 0xf;
-const PKEY_AND_LEVEL_MASK = 0xf_ffff;
 
 /** A packet as it reached a node. */
 export interface Packet {
@@ -38,6 +28,7 @@ export interface Packet {
   readonly opcode: number;
   readonly qpn: number;
   readonly psn: number;
+  /** The flags a spec looks at: acknowledge request, solicited, GRH, retransmission. */
   readonly flags: number;
   readonly address: number;
   readonly addressTop: number;
@@ -176,14 +167,16 @@ export class TappedPort implements PacketPort, PacketReceiver {
     port.outboundHeaders.destinationQpn = packet.qpn;
     port.outboundHeaders.psn = packet.psn;
     const offset = port.beginPacket(packet.opcode, payload.length, packet.flags ?? 0, nowPs);
+    const view = viewOf(port.txBytes);
+    const { fields } = requestRecord;
+    fields.destinationQpn.set(view, offset, packet.qpn);
+    fields.psn.set(view, offset, packet.psn);
+    fields.virtualAddress.set(view, offset, packet.address ?? 0);
+    fields.rKey.set(view, offset, packet.rkey ?? 0);
+    fields.dmaLength.set(view, offset, packet.dmaBytes ?? payload.length);
     const word = offset >> 2;
-    port.txWords[word + WORD_DESTINATION_QPN] = packet.qpn;
-    port.txWords[word + WORD_PSN] = packet.psn;
-    port.txFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address ?? 0;
-    port.txWords[word + WORD_RKEY] = packet.rkey ?? 0;
-    port.txWords[word + WORD_DMA_LENGTH] = packet.dmaBytes ?? payload.length;
     port.txWords[word + WORD_AETH] = packet.aeth ?? 0;
-    port.txWords[word + WORD_IMMEDIATE] = packet.immediate ?? 0;
+    fields.immediate.set(view, offset, packet.immediate ?? 0);
     const pkeyPlace = isRequest(packet.opcode) ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
     port.txWords[word + pkeyPlace] =
       (packet.pkey ?? 0xffff) | ((packet.addressTop ?? 0) << ADDRESS_TOP_SHIFT);
@@ -199,33 +192,40 @@ export class TappedPort implements PacketPort, PacketReceiver {
   }
 
   #decode(offset: number): Packet {
-    const { rxWords, rxFloats } = this.#port;
-    const word = (index: number): number => rxWords[(offset >> 2) + index]!;
-    const opcode = word(WORD_OPCODE);
+    const { rxBytes, rxWords } = this.#port;
+    const request = requestRecord.decode(rxBytes, offset);
+    const response = responseRecord.decode(rxBytes, offset);
+    const { opcode, payloadBytes } = request;
     const isFromRequester = isRequest(opcode);
-    const operands = Array.from({ length: operandBytes(opcode) / 4 }, (_, index) =>
-      word(PACKET_PAYLOAD_OFFSET / 4 + index),
+    const partition = isFromRequester ? request : response;
+    const operands = Array.from(
+      { length: operandBytes(opcode) / 4 },
+      (_, index) => rxWords[(offset + PACKET_PAYLOAD_OFFSET) / 4 + index]!,
     );
     return {
       timePs: this.#lp.nowPs,
       opcode,
-      qpn: word(WORD_DESTINATION_QPN),
-      psn: word(WORD_PSN),
-      flags: word(WORD_PACKET_FLAGS) & PACKET_FLAGS_MASK,
-      address: rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!,
-      addressTop: isFromRequester ? word(WORD_REQUEST_PKEY) >>> ADDRESS_TOP_SHIFT : 0,
-      rkey: word(WORD_RKEY) >>> 0,
-      dmaBytes: word(WORD_DMA_LENGTH) >>> 0,
-      syndrome: isFromRequester ? 0 : word(WORD_AETH) >>> 24,
-      msn: isFromRequester ? 0 : word(WORD_AETH) & 0xffffff,
-      immediate: isFromRequester ? word(WORD_IMMEDIATE) : 0,
-      pkey: word(isFromRequester ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY) & PKEY_AND_LEVEL_MASK,
-      payloadBytes: word(WORD_PAYLOAD_BYTES),
-      lids: word(WORD_LIDS),
-      virtualLane: virtualLaneOf(word(WORD_PACKET_FLAGS)),
+      qpn: request.destinationQpn,
+      psn: request.psn,
+      flags:
+        request.hasAckRequest |
+        (request.isSolicited << 1) |
+        (request.hasGrh << 2) |
+        (request.isRetransmission << 3),
+      address: request.virtualAddress,
+      addressTop: isFromRequester ? request.virtualAddressTop : 0,
+      rkey: request.rKey,
+      dmaBytes: request.dmaLength,
+      syndrome: isFromRequester ? 0 : response.syndrome,
+      msn: isFromRequester ? 0 : response.messageSequenceNumber,
+      immediate: isFromRequester ? request.immediate | 0 : 0,
+      pkey: partition.partitionKey | (partition.serviceLevel << SERVICE_LEVEL_SHIFT),
+      payloadBytes,
+      lids: (request.sourceLid << 16) | request.destinationLid,
+      virtualLane: request.virtualLane,
       operands,
       srqn: packetShapes[opcode]!.hasXrceth
-        ? rxWords[xrcethWord(offset, operandBytes(opcode) + word(WORD_PAYLOAD_BYTES))]!
+        ? rxWords[xrcethWord(offset, operandBytes(opcode) + payloadBytes)]!
         : 0,
     };
   }

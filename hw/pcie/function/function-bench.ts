@@ -17,18 +17,11 @@ import type { ConfigAccess } from '../root-complex/index.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
-  FLOAT_TIME,
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
   PAYLOAD_OFFSET,
-  statusOf,
-  tagOf,
-  WORD_AUX,
-  WORD_BYTE_COUNT,
-  WORD_DESCRIPTOR,
-  WORD_FLAGS,
-  WORD_LENGTH,
+  tlpRecord,
 } from '../tlp/index.ts';
 import { PcieFunction } from './function.ts';
 import { type FunctionConfig, functionParameters } from './function-parameters.ts';
@@ -179,20 +172,19 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
   let tag = 0;
 
   onReceive(host, (offset, kind) => {
-    const word = offset >> 2;
-    const { words, bytes, floats } = host.reader;
+    const { bytes } = host.reader;
+    const tlp = tlpRecord.decode(bytes, offset);
     if (kind === COMPLETION || kind === COMPLETION_DATA) {
-      const lengthBytes = words[word + WORD_LENGTH]!;
       const start = offset + PAYLOAD_OFFSET;
-      answers.set(tagOf(words[word + WORD_DESCRIPTOR]!), {
-        status: statusOf(words[word + WORD_FLAGS]!),
-        bytes: kind === COMPLETION_DATA ? [...bytes.subarray(start, start + lengthBytes)] : [],
-        byteCount: words[word + WORD_BYTE_COUNT]!,
-        completerId: words[word + WORD_AUX]!,
-        timePs: floats[(offset >> 3) + FLOAT_TIME]!,
+      answers.set(tlp.tag, {
+        status: tlp.status,
+        bytes: kind === COMPLETION_DATA ? [...bytes.subarray(start, start + tlp.lengthBytes)] : [],
+        byteCount: tlp.byteCount,
+        completerId: tlp.aux,
+        timePs: tlp.arrivalPs,
       });
     } else if (kind === MESSAGE) {
-      messages.push(words[word + WORD_AUX]!);
+      messages.push(tlp.aux);
     } else if (kind !== MEMORY_READ && kind !== MEMORY_WRITE) {
       throw new Error(`unexpected TLP of kind ${kind} at the host`);
     }

@@ -6,21 +6,7 @@
 import { defaultsOf, type Picoseconds } from '../../../base/index.ts';
 import type { LogicalProcess } from '../../../sim/index.ts';
 import { type LinkBenchOptions, linkPair, onReceive, runPair } from '../link/link-bench.ts';
-import {
-  COMPLETION_DATA,
-  FLOAT_ADDRESS,
-  FLOAT_TIME,
-  MEMORY_WRITE,
-  PAYLOAD_OFFSET,
-  statusOf,
-  tagOf,
-  trafficClassOf,
-  WORD_BYTE_COUNT,
-  WORD_DESCRIPTOR,
-  WORD_FLAGS,
-  WORD_LENGTH,
-  WORD_SIZE,
-} from '../tlp/index.ts';
+import { COMPLETION_DATA, MEMORY_WRITE, PAYLOAD_OFFSET, tlpRecord, WORD_FLAGS } from '../tlp/index.ts';
 import { RootComplex } from './root-complex.ts';
 import type { HostMemory, MemoryWatcher, SharedDevice } from './root-complex-interfaces.ts';
 import { type RootComplexConfig, rootComplexParameters } from './root-complex-parameters.ts';
@@ -117,22 +103,20 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
   const atDevice: AtDevice[] = [];
   const { reader } = pair.device;
   onReceive(pair.device, (offset, kind) => {
-    const word = offset >> 2;
-    const lengthBytes = reader.words[word + WORD_LENGTH]!;
+    const tlp = tlpRecord.decode(reader.bytes, offset);
+    const { lengthBytes } = tlp;
     const hasPayload = kind === COMPLETION_DATA || kind === MEMORY_WRITE;
-    const carriedBytes = hasPayload
-      ? Math.min(lengthBytes, reader.words[word + WORD_SIZE]! - PAYLOAD_OFFSET)
-      : 0;
+    const carriedBytes = hasPayload ? Math.min(lengthBytes, tlp.recordBytes - PAYLOAD_OFFSET) : 0;
     atDevice.push({
       kind,
-      timePs: reader.floats[(offset >> 3) + FLOAT_TIME]!,
-      tag: tagOf(reader.words[word + WORD_DESCRIPTOR]!),
-      address: reader.floats[(offset >> 3) + FLOAT_ADDRESS]!,
-      status: statusOf(reader.words[word + WORD_FLAGS]!),
-      flags: reader.words[word + WORD_FLAGS]!,
+      timePs: tlp.arrivalPs,
+      tag: tlp.tag,
+      address: tlp.address,
+      status: tlp.status,
+      flags: reader.words[(offset >> 2) + WORD_FLAGS]!,
       lengthBytes,
-      byteCount: reader.words[word + WORD_BYTE_COUNT]!,
-      trafficClass: trafficClassOf(reader.words[word + WORD_DESCRIPTOR]!),
+      byteCount: tlp.byteCount,
+      trafficClass: tlp.trafficClass,
       bytes: [...reader.bytes.subarray(offset + PAYLOAD_OFFSET, offset + PAYLOAD_OFFSET + carriedBytes)],
     });
     pair.device.consume(offset);

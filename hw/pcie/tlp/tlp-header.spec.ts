@@ -4,21 +4,12 @@ import {
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
-  descriptorOf,
-  FLAG_NO_SNOOP,
-  FLAG_POISONED,
-  FLAG_RELAXED_ORDERING,
   FLAG_STATUS_SHIFT,
-  FLOAT_ADDRESS,
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
-  WORD_AUX,
-  WORD_BYTE_COUNT,
-  WORD_DESCRIPTOR,
+  tlpRecord,
   WORD_FLAGS,
-  WORD_KIND,
-  WORD_LENGTH,
 } from './tlp.ts';
 import { tlpHeaderOf } from './tlp-header.ts';
 
@@ -33,18 +24,10 @@ interface Fields {
   readonly aux?: number;
 }
 
-function headerOf(fields: Fields): string[] {
-  const buffer = new ArrayBuffer(64);
-  const words = new Int32Array(buffer);
-  const floats = new Float64Array(buffer);
-  words[WORD_KIND] = fields.kind;
-  words[WORD_FLAGS] = fields.flags ?? 0;
-  words[WORD_DESCRIPTOR] = descriptorOf(fields.requesterId ?? 0, fields.tag ?? 0, 0);
-  floats[FLOAT_ADDRESS] = fields.address ?? 0;
-  words[WORD_LENGTH] = fields.lengthBytes ?? 0;
-  words[WORD_BYTE_COUNT] = fields.byteCount ?? 0;
-  words[WORD_AUX] = fields.aux ?? 0;
-  return tlpHeaderOf({ words, floats }, 0).map((dword) => dword.toString(16).padStart(8, '0'));
+function headerOf({ flags = 0, ...fields }: Fields): string[] {
+  const bytes = tlpRecord.encode(fields);
+  new Int32Array(bytes.buffer)[WORD_FLAGS] = flags;
+  return tlpHeaderOf({ bytes }, 0).map((dword) => dword.toString(16).padStart(8, '0'));
 }
 
 describe('the header of a TLP', () => {
@@ -56,7 +39,8 @@ describe('the header of a TLP', () => {
   });
 
   it('PCIe 2.2.1: is 4 dwords for a write above 4 GiB, with the attributes and the poisoned bit', () => {
-    const flags = FLAG_POISONED | FLAG_RELAXED_ORDERING | FLAG_NO_SNOOP;
+    // EP, and both attributes.
+    const flags = 0b111;
     // MWr64: Fmt 3; EP bit 14, Attr 3; 64 bytes are 16 dwords.
     expect(headerOf({ kind: MEMORY_WRITE, address: 0x8_1234_5678, lengthBytes: 64, flags })).toEqual([
       '60007010',

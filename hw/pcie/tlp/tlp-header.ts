@@ -12,37 +12,25 @@
  * Specification 3.1, 2.2.1 to 2.2.9.
  */
 
-import { type BusAddress, highWordOf, lowWordOf } from '../../../base/index.ts';
+import { type BusAddress, type Decoded, highWordOf, lowWordOf } from '../../../base/index.ts';
 import type { ChannelReader } from '../../../sim/index.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
-  FLAG_NO_SNOOP,
-  FLAG_POISONED,
-  FLAG_RELAXED_ORDERING,
-  FLOAT_ADDRESS,
   firstByteEnables,
   headerBytesOf,
   lastByteEnables,
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
-  requesterIdOf,
-  statusOf,
-  tagOf,
+  tlpRecord,
   touchedDwords,
-  WORD_AUX,
-  WORD_BYTE_COUNT,
-  WORD_DESCRIPTOR,
-  WORD_FLAGS,
-  WORD_KIND,
-  WORD_LENGTH,
 } from './tlp.ts';
 
-/** What the header log needs of a reader: its words and floats. */
-export type RecordView = Pick<ChannelReader, 'words' | 'floats'>;
+/** What the header log needs of a reader. */
+type RecordBytes = Pick<ChannelReader, 'bytes'>;
 
 export type TlpHeader = readonly [number, number, number, number];
 
@@ -62,22 +50,16 @@ const formatAndType: Readonly<Record<number, readonly [fmt: number, type: number
 };
 
 /** The header of the record at `offset`; the fourth dword is 0 for a 3 DW header. */
-export function tlpHeaderOf(view: RecordView, offset: number): TlpHeader {
-  const word = offset >> 2;
-  const words = view.words;
-  const kind = words[word + WORD_KIND]!;
-  const address = view.floats[(offset >> 3) + FLOAT_ADDRESS]!;
-  const lengthBytes = words[word + WORD_LENGTH]!;
-  const flags = words[word + WORD_FLAGS]!;
+export function tlpHeaderOf({ bytes }: RecordBytes, offset: number): TlpHeader {
+  const tlp = tlpRecord.decode(bytes, offset);
+  const { address, lengthBytes, aux } = tlp;
+  const kind: number = tlp.kind;
   const isLong = headerBytesOf(kind, address) === LONG_HEADER_BYTES;
-  const dword0 = firstDword(kind, isLong, flags, dwordCount(kind, address, lengthBytes));
-  const descriptor = words[word + WORD_DESCRIPTOR]!;
-  const sender = requesterIdOf(descriptor) << 16;
-  const tag = tagOf(descriptor) << 8;
-  const aux = words[word + WORD_AUX]!;
+  const dword0 = firstDword(tlp, isLong, dwordCount(kind, address, lengthBytes));
+  const sender = tlp.requesterId << 16;
+  const tag = tlp.tag << 8;
   if (kind === COMPLETION || kind === COMPLETION_DATA) {
-    const count = words[word + WORD_BYTE_COUNT]! & 0xfff;
-    const dword1 = ((aux & 0xffff) << 16) | (statusOf(flags) << 13) | count;
+    const dword1 = ((aux & 0xffff) << 16) | (tlp.status << 13) | (tlp.byteCount & 0xfff);
     return [dword0, dword1 >>> 0, (sender | tag | (address & 0x7f)) >>> 0, 0];
   }
   if (kind === MESSAGE) return [dword0, (sender | tag | (aux & 0xff)) >>> 0, 0, 0];
@@ -90,14 +72,13 @@ export function tlpHeaderOf(view: RecordView, offset: number): TlpHeader {
   return isLong ? [dword0, dword1, highWordOf(address), low] : [dword0, dword1, low, 0];
 }
 
-function firstDword(kind: number, isLong: boolean, flags: number, lengthDwords: number): number {
-  const [fmt, type] = formatAndType[kind] ?? [0, 0b11111];
-  const attributes =
-    ((flags & FLAG_RELAXED_ORDERING) !== 0 ? 2 : 0) | ((flags & FLAG_NO_SNOOP) !== 0 ? 1 : 0);
-  const poisoned = (flags & FLAG_POISONED) !== 0 ? 1 : 0;
+function firstDword(tlp: Decoded<typeof tlpRecord>, isLong: boolean, lengthDwords: number): number {
+  const [fmt, type] = formatAndType[tlp.kind] ?? [0, 0b11111];
+  const attributes = (tlp.isRelaxedOrdering << 1) | tlp.isNoSnoop;
   const format = fmt | (isLong ? FMT_LONG_HEADER : 0);
   return (
-    ((format << 29) | (type << 24) | (poisoned << 14) | (attributes << 12) | (lengthDwords & 0x3ff)) >>> 0
+    ((format << 29) | (type << 24) | (tlp.isPoisoned << 14) | (attributes << 12) | (lengthDwords & 0x3ff)) >>>
+    0
   );
 }
 

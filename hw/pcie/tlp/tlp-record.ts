@@ -99,7 +99,6 @@ const { fields } = tlpRecord;
 /** Bits of the flags word. */
 export const FLAG_POISONED = fields.isPoisoned.mask;
 export const FLAG_RELAXED_ORDERING = fields.isRelaxedOrdering.mask;
-export const FLAG_NO_SNOOP = fields.isNoSnoop.mask;
 /** Of a completion: its payload lies at its place already, and is not in the record. See EarlyPlacement. */
 export const FLAG_PLACED_EARLY = fields.isPlacedEarly.mask;
 /** Of a memory write: the payload is not in the record, which says where it lies. */
@@ -116,7 +115,6 @@ export const TAG_MAX = fields.tag.mask >>> fields.tag.shift;
 export const TRAFFIC_CLASS_MAX = fields.trafficClass.mask;
 
 /** Places in a record, as indices into the reader's or writer's `words` from `offset >> 2`. */
-export const WORD_SIZE = wordIndexOf(fields.recordBytes);
 export const WORD_KIND = wordIndexOf(fields.kind);
 export const WORD_FLAGS = wordIndexOf(fields.isPoisoned);
 export const WORD_DESCRIPTOR = wordIndexOf(fields.requesterId);

@@ -37,7 +37,6 @@ export const descriptorOf = (requesterId: number, tag: number, trafficClass: num
   (requesterId << REQUESTER_ID_SHIFT) | (tag << TAG_SHIFT) | trafficClass;
 /** Traffic classes that a descriptor has room for. */
 export const TRAFFIC_CLASS_COUNT_MAX = TRAFFIC_CLASS_MAX + 1;
-export const requesterIdOf = (descriptor: number): number => descriptor >>> REQUESTER_ID_SHIFT;
 export const tagOf = (descriptor: number): number => (descriptor >> TAG_SHIFT) & TAG_MAX;
 export const trafficClassOf = (descriptor: number): number => descriptor & TRAFFIC_CLASS_MAX;
 

@@ -6,21 +6,14 @@
 import {
   COMPLETION,
   COMPLETION_DATA,
-  FLOAT_ADDRESS,
-  FLOAT_TIME,
   framingOf,
   isTlp,
   type LinkConfig,
   linkRateOf,
-  tagOf,
   tlpBytesOf,
-  trafficClassOf,
+  tlpRecord,
   UPDATE_FC,
-  WORD_BYTE_COUNT,
-  WORD_DESCRIPTOR,
-  WORD_LENGTH,
-  WORD_FC_FLOW as WORD_PCIE_FC_FLOW,
-  WORD_FC_LIMIT as WORD_PCIE_FC_LIMIT,
+  updateFcRecord,
 } from '../../../hw/pcie/index.ts';
 import { type ChannelReader, RECORD_HEADER_BYTES } from '../../../sim/index.ts';
 import {
@@ -31,28 +24,19 @@ import {
   type EthernetConfig,
   ethernetByteTime,
   ethernetLatencyPs,
-  FLAG_ACK_REQUEST,
-  FLAG_CORRUPTED,
-  FLAG_RETRANSMISSION,
   FLOW_CONTROL,
   FLOW_CONTROL_PACKET_BYTES,
+  flowControlRecord,
   frameProtocolIn,
   LOST_ETHERNET_FRAME,
   opcodeRow,
   PACKET,
-  packetBytesIn,
   packetSeenIn,
+  responseRecord,
   type WireConfig,
-  WORD_AETH,
-  WORD_DESTINATION_QPN,
-  WORD_FC_CREDIT_LIMIT,
   WORD_FRAME_BYTES,
   WORD_IS_CORRUPTED,
   WORD_IS_SENT_AGAIN,
-  WORD_OPCODE,
-  WORD_PACKET_FLAGS,
-  WORD_PAYLOAD_BYTES,
-  WORD_PSN,
   wireLatencyPs,
 } from '../../../wire/index.ts';
 import { around } from '../around.ts';
@@ -108,17 +92,15 @@ export function watchPcie(stream: Stream, reader: ChannelReader, link: LinkConfi
   const { tlpBytes: framingBytes, dllpBytes } = framingOf(link.generation);
   const lanes = new Lanes(stream, rate.numeratorPs / rate.denominatorBytes, link.latencyPs);
   onTaken(reader, (offset, kind) => {
-    const { words, floats } = reader;
-    const [word, float] = [offset >> 2, offset >> 3];
+    const { bytes } = reader;
     if (kind === UPDATE_FC) {
-      lanes.place(floats[float + FLOAT_TIME]!, dllpBytes);
-      const [flow, limit] = [words[word + WORD_PCIE_FC_FLOW]!, words[word + WORD_PCIE_FC_LIMIT]!];
+      const { arrivalPs, flow, limit } = updateFcRecord.decode(bytes, offset);
+      lanes.place(arrivalPs, dllpBytes);
       return stream.interval('updateFc', track, lanes.fromPs, lanes.toPs, flow, limit);
     }
     if (!isTlp(kind)) return;
-    const [address, lengthBytes] = [floats[float + FLOAT_ADDRESS]!, words[word + WORD_LENGTH]!];
-    const descriptor = words[word + WORD_DESCRIPTOR]!;
-    lanes.place(floats[float + FLOAT_TIME]!, tlpBytesOf(kind, address, lengthBytes) + framingBytes);
+    const { arrivalPs, address, lengthBytes, tag, trafficClass, byteCount } = tlpRecord.decode(bytes, offset);
+    lanes.place(arrivalPs, tlpBytesOf(kind, address, lengthBytes) + framingBytes);
     stream.interval(
       'tlp',
       track,
@@ -127,9 +109,9 @@ export function watchPcie(stream: Stream, reader: ChannelReader, link: LinkConfi
       kind,
       address,
       lengthBytes,
-      tagOf(descriptor),
-      trafficClassOf(descriptor),
-      isCompletion(kind) ? words[word + WORD_BYTE_COUNT]! : 0,
+      tag,
+      trafficClass,
+      isCompletion(kind) ? byteCount : 0,
     );
   });
 }
@@ -149,32 +131,30 @@ export function watchCable(
   const { numeratorPs, denominator } = byteTimeOf(config);
   const lanes = new Lanes(stream, numeratorPs / denominator, latencyPs);
   onTaken(reader, (offset, kind) => {
-    const { words, floats } = reader;
-    const word = offset >> 2;
-    const arrivalPs = floats[offset >> 3]!;
+    const { bytes } = reader;
     if (kind === FLOW_CONTROL) {
+      const { arrivalPs, creditLimit } = flowControlRecord.decode(bytes, offset);
       lanes.place(arrivalPs, FLOW_CONTROL_PACKET_BYTES + config.framingBytes);
-      const limit = words[word + WORD_FC_CREDIT_LIMIT]!;
-      return stream.interval('flowControl', track, lanes.fromPs, lanes.toPs, limit);
+      return stream.interval('flowControl', track, lanes.fromPs, lanes.toPs, creditLimit);
     }
     if (kind !== PACKET && kind !== DISCARDED) return;
-    const flags = words[word + WORD_PACKET_FLAGS]!;
-    const opcode = words[word + WORD_OPCODE]!;
-    lanes.place(arrivalPs, packetBytesIn(flags) + config.framingBytes);
+    const packet = responseRecord.decode(bytes, offset);
+    const { opcode } = packet;
+    lanes.place(packet.arrivalPs, packet.packetBytes + config.framingBytes);
     stream.interval(
       'packet',
       track,
       lanes.fromPs,
       lanes.toPs,
       opcode,
-      words[word + WORD_DESTINATION_QPN]!,
-      words[word + WORD_PSN]!,
-      words[word + WORD_PAYLOAD_BYTES]!,
-      ((flags & FLAG_RETRANSMISSION) === 0 ? 0 : packetRetransmitted) +
-        ((flags & FLAG_CORRUPTED) === 0 ? 0 : packetCorrupted) +
-        ((flags & FLAG_ACK_REQUEST) === 0 ? 0 : packetAsksForAck) +
+      packet.destinationQpn,
+      packet.psn,
+      packet.payloadBytes,
+      packet.isRetransmission * packetRetransmitted +
+        packet.isCorrupted * packetCorrupted +
+        packet.hasAckRequest * packetAsksForAck +
         (kind === DISCARDED ? packetLost : 0),
-      opcodeRow(opcode)?.headers.includes('AETH') === true ? words[word + WORD_AETH]! >>> 24 : 0,
+      opcodeRow(opcode)?.headers.includes('AETH') === true ? packet.syndrome : 0,
     );
   });
 }
