@@ -1,6 +1,6 @@
 /** Notes: events that cost time, or lost a message that no program waits for; no fault, and often the answer to "why is it slow". */
 import { mask24 } from '../../base/index.ts';
-import { type CqEvidence, type DeviceEvidence, type QpEvidence, type PostEvidence } from '../../machine/evidence/index.ts';
+import type { CqEvidence, DeviceEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, vlanText } from './cause.ts';
 import type { Scene } from './scene.ts';
 import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';

@@ -3,7 +3,7 @@
  * meets the checks: the cable, the address, the number, the service, the state, the partition, the route, the way back, the sequence.
  */
 import { mask24 } from '../../base/index.ts';
-import { type PostEvidence, type QpEvidence, type DropEvidence } from '../../machine/evidence/index.ts';
+import type { DropEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, type Rule, vlanText } from './cause.ts';
 import { overrunExplained } from './overruns.ts';
 import { type Scene, stateAt } from './scene.ts';

@@ -1,6 +1,6 @@
 /** What registering and deregistering one buffer cost a program, by its own clock. */
 import { pageBytes } from '../../../base/index.ts';
-import { type JsonValue, type ProgramContext } from '../../../machine/index.ts';
+import type { ProgramContext } from '../../../machine/index.ts';
 import { deregMr, regMr } from '../../../userlib/index.ts';
 import { allAccess, createBuffer, openEndpoint } from '../../workloads/index.ts';
 import type { RegistrationPoint } from '../points.ts';
