@@ -143,6 +143,11 @@ export interface CallWatch {
   /** The thread waits for an asynchronous event; it got one. */
   awaitsAsyncEvent(): void;
   gotAsyncEvent(isOfLimit: boolean): void;
+  /** A call of rdma_cm that asks for something, by its name in C, with the address or port that it names. */
+  connectionCalled(call: string, detail: string): void;
+  /** The thread waits for an event of rdma_cm; it got one, by its name in C. */
+  awaitsConnectionEvent(): void;
+  gotConnectionEvent(event: string, status: number): void;
 }
 
 /**

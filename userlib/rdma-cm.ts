@@ -22,7 +22,7 @@ import {
 import { closeDevice, getDeviceList, openDevice } from './device.ts';
 import { checkArguments, uint8Max } from './numbers.ts';
 import type { IbvContext, IbvPd, IbvQp } from './objects.ts';
-import type { VerbsCpu, VerbsPlatform } from './platform.ts';
+import type { CallWatch, VerbsCpu, VerbsPlatform } from './platform.ts';
 import { createQp, destroyQp, type IbvQpInitAttr, modifyQp } from './qp.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
@@ -132,6 +132,7 @@ export async function rdmaResolveAddr(
   dst: SocketAddress,
   timeoutMs: number,
 ): Promise<void> {
+  noteCall(id, 'rdma_resolve_addr', addressText(dst));
   await verb('rdma_resolve_addr', async () => {
     await id.channel.kernel.resolveAddr(id.channel.cpu, id.handle, src ?? undefined, dst, timeoutMs);
     await learnDevice(id);
@@ -139,12 +140,18 @@ export async function rdmaResolveAddr(
 }
 
 /** Finds the path: ROUTE_RESOLVED follows (rdma_resolve_route). */
-export const rdmaResolveRoute = (id: RdmaCmId, timeoutMs: number): Promise<void> =>
-  verb('rdma_resolve_route', () => id.channel.kernel.resolveRoute(id.channel.cpu, id.handle, timeoutMs));
+export function rdmaResolveRoute(id: RdmaCmId, timeoutMs: number): Promise<void> {
+  noteCall(id, 'rdma_resolve_route');
+  return verb('rdma_resolve_route', () =>
+    id.channel.kernel.resolveRoute(id.channel.cpu, id.handle, timeoutMs),
+  );
+}
 
 /** Takes requests; at most `backlog` of them wait to be fetched (rdma_listen). */
-export const rdmaListen = (id: RdmaCmId, backlog: number): Promise<void> =>
-  verb('rdma_listen', () => id.channel.kernel.listen(id.channel.cpu, id.handle, backlog));
+export function rdmaListen(id: RdmaCmId, backlog: number): Promise<void> {
+  noteCall(id, 'rdma_listen');
+  return verb('rdma_listen', () => id.channel.kernel.listen(id.channel.cpu, id.handle, backlog));
+}
 
 /** Makes the ID's QP, in INIT (rdma_create_qp). @throws VerbsError EINVAL for an ID without a device, or with a QP */
 export async function rdmaCreateQp(id: RdmaCmId, pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
@@ -176,16 +183,19 @@ export async function rdmaDestroyQp(id: RdmaCmId): Promise<void> {
 }
 
 /** Asks the peer, with 0 for what is left out: ESTABLISHED, REJECTED or UNREACHABLE follows (rdma_connect). */
-export const rdmaConnect = (id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> =>
-  verb('rdma_connect', () =>
+export function rdmaConnect(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> {
+  noteCall(id, 'rdma_connect');
+  return verb('rdma_connect', () =>
     id.channel.kernel.connect(id.channel.cpu, id.handle, parametersOf(id, param, privateDataMax.connect)),
   );
+}
 
 /**
  * Accepts a request, with the QP ready for the peer's first packet: ESTABLISHED follows (rdma_accept).
  * @throws VerbsError EINVAL when the peer has given up meanwhile; the QP is in ERR then
  */
 export async function rdmaAccept(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> {
+  noteCall(id, 'rdma_accept');
   await verb('rdma_accept', async () => {
     const own = parametersOf(id, param, privateDataMax.accept);
     const accept = async (): Promise<void> => {
@@ -197,11 +207,14 @@ export async function rdmaAccept(id: RdmaCmId, param: Partial<RdmaConnParam> = {
 }
 
 /** Refuses a request, or a response (rdma_reject). */
-export const rdmaReject = (id: RdmaCmId, privateData: Uint8Array = new Uint8Array()): Promise<void> =>
-  verb('rdma_reject', () => id.channel.kernel.reject(id.channel.cpu, id.handle, privateData));
+export function rdmaReject(id: RdmaCmId, privateData: Uint8Array = new Uint8Array()): Promise<void> {
+  noteCall(id, 'rdma_reject');
+  return verb('rdma_reject', () => id.channel.kernel.reject(id.channel.cpu, id.handle, privateData));
+}
 
 /** Ends the connection; what is posted completes with an error. DISCONNECTED follows on both sides (rdma_disconnect). */
 export async function rdmaDisconnect(id: RdmaCmId): Promise<void> {
+  noteCall(id, 'rdma_disconnect');
   await verb('rdma_disconnect', async () => {
     await failQp(id);
     await id.channel.kernel.disconnect(id.channel.cpu, id.handle);
@@ -220,11 +233,15 @@ export async function rdmaGetCmEvent(
 ): Promise<RdmaCmEvent | undefined> {
   return verb('rdma_get_cm_event', async () => {
     checkArguments('rdma_get_cm_event', ['timeoutPs', timeoutPs ?? 0, Number.MAX_SAFE_INTEGER]);
+    const calls = callsOf(channel);
+    calls?.awaitsConnectionEvent();
     for (;;) {
       const record = await nextEvent(channel, timeoutPs);
       if (record === undefined) return undefined;
       const event = await takenEvent(channel, record);
-      if (event !== undefined) return event;
+      if (event === undefined) continue;
+      calls?.gotConnectionEvent(rdmaEventStr(event.event), event.status);
+      return event;
     }
   });
 }
@@ -314,6 +331,14 @@ export const rdmaGetPeerAddr = (id: RdmaCmId): Promise<SocketAddress | null> =>
 export function rdmaEventStr(event: RdmaCmEventType): string {
   return Object.entries(RdmaCmEventType).find(([, code]) => code === event)?.[0] ?? `event ${event}`;
 }
+
+const callsOf = ({ contexts }: RdmaEventChannel): CallWatch | undefined =>
+  contexts.at(-1)?.platform.tap?.calls;
+
+const noteCall = ({ channel }: RdmaCmId, call: string, detail = ''): void =>
+  callsOf(channel)?.connectionCalled(call, detail);
+
+const addressText = ({ sinAddr, sinPort }: SocketAddress): string => `${sinAddr} port ${sinPort}`;
 
 /** What the peer said in its response, which comes to the program with ESTABLISHED. */
 const responses = new WeakMap<RdmaCmId, CmEventRecord>();

@@ -153,6 +153,13 @@ const regionOf = ({ scene, node, access }: RefusedAccess): RegionEvidence | unde
 
 function wrongDomain(refused: RefusedAccess): Explanation {
   const { scene, node, access, what, side } = refused;
+  if (scene.host(node) !== undefined && scene.lines(node, 'MR', access.key) === undefined)
+    return {
+      cause: `${side}-key-unknown`,
+      sentence: `${what} uses ${keyName(refused)} ${hex(access.key)}, which no region of a program of host ${node} ever had: it is the driver’s own`,
+      evidence: { key: access.key },
+      advice: `Use the ${keyName(refused)} of ibv_reg_mr: ${hex(access.key)} looks like a field that was left as it was.`,
+    };
   return {
     cause: `${side}-wrong-pd`,
     sentence: `${what} uses key ${hex(access.key)} of protection domain ${hex(access.heldTo)}, the QP of host ${node} belongs to ${hex(access.found)}`,

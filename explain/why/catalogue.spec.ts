@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
-import { diagnosedRun } from './index.ts';
-import type { DiagnosedRun } from './run.ts';
+import { type DiagnosedRun, diagnosedRun } from './index.ts';
+import { cmMistakes } from './testing/cm-mistakes.ts';
+import { type DiagnosedRun } from './run.ts';
 import { furtherMistakes } from './testing/further-mistakes.ts';
 import { type Mistake, mistakes, type Network, rightPrograms } from './testing/mistakes.ts';
 
@@ -15,7 +16,7 @@ const networks: Readonly<Record<Network, ParameterValues>> = {
 
 /** The first frame of the catalogue itself: the scene is what a library of the program's would be. */
 function placeOf(stack: string | undefined): string | undefined {
-  const place = /testing\/(?:further-)?mistakes\.ts:(\d+)/.exec(stack ?? '');
+  const place = /testing\/(?:\w+-)?mistakes\.ts:(\d+)/.exec(stack ?? '');
   return place?.[1];
 }
 
@@ -34,7 +35,7 @@ async function run(
   return await diagnosedRun(machine, (error) => placeOf(error instanceof Error ? error.stack : undefined));
 }
 
-const cases = [...mistakes, ...furtherMistakes].flatMap((mistake) =>
+const cases = [...mistakes, ...furtherMistakes, ...cmMistakes].flatMap((mistake) =>
   (mistake.networks ?? (['InfiniBand', 'RoCE'] as const)).map((network) => ({ network, mistake })),
 );
 const chosen = process.env['WHY'];

@@ -7,6 +7,7 @@ import { CqeSyndrome } from '../../abi/index.ts';
 import { mask24 } from '../../base/index.ts';
 import type { Evidence } from '../../machine/evidence/index.ts';
 import { type Cause, type Explanation, explained, hex, type Weight } from './cause.ts';
+import { connectionFailed } from './connections.ts';
 import { failureExplained } from './failures.ts';
 import { notesOf } from './notes.ts';
 import { overrunExplained } from './overruns.ts';
@@ -15,7 +16,7 @@ import { refusedVerbExplained } from './refused-verbs.ts';
 import { noAnswerRules, notReady } from './retries.ts';
 import { type FiredFault, Scene } from './scene.ts';
 import { bootFailed, thrownExplained } from './thrown.ts';
-import { emptyWaitExplained, type Waiting, waitExplained } from './waits.ts';
+import { emptyWaitExplained, ownCompletionsTaken, type Waiting, waitExplained } from './waits.ts';
 
 /** How the run ended, as far as it says why. */
 export interface RunEnd {
@@ -213,6 +214,11 @@ function addWaits(scene: Scene, findings: Causes): void {
     if (explanation !== undefined) findings.add(waiting.node, explanation, 'fault', waiting.wait.line);
   }
   if (findings.hasFault) return;
+  for (const waiting of all) {
+    const explanation = ownCompletionsTaken(waiting);
+    if (explanation !== undefined) findings.add(waiting.node, explanation, 'fault', waiting.wait.line);
+  }
+  if (findings.hasFault) return;
   for (const waiting of all)
     findings.add(waiting.node, emptyWaitExplained(waiting), 'fault', waiting.wait.line);
 }
@@ -221,7 +227,9 @@ function addWaits(scene: Scene, findings: Causes): void {
 function addThrown(scene: Scene, findings: Causes, { thrown }: RunEnd): void {
   if (thrown === undefined || findings.hasFault) return;
   const { node, text, isBoot, line } = thrown;
-  const explanation = isBoot ? bootFailed(node, text) : thrownExplained(scene, node, text);
+  const explanation = isBoot
+    ? bootFailed(node, text)
+    : (connectionFailed(scene, node) ?? thrownExplained(scene, node, text));
   findings.add(node, explanation, 'fault', line);
 }
 

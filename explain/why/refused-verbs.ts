@@ -15,6 +15,14 @@ export function refusedVerbExplained(scene: Scene, node: number, text: string): 
       advice:
         'Call ibv_ack_cq_events for each event that ibv_get_cq_event returned, at the latest before ibv_destroy_cq.',
     };
+  const connectionEvents = /^rdma_destroy_id: (\d+) events are not acknowledged/.exec(text)?.[1];
+  if (connectionEvents !== undefined)
+    return {
+      cause: 'events-unacknowledged',
+      sentence: `Host ${node} destroys an ID of which ${counted(Number(connectionEvents), 'event')} ${connectionEvents === '1' ? 'was' : 'were'} taken and not acknowledged: librdmacm waits in rdma_destroy_id until they are`,
+      evidence: { verb, events: Number(connectionEvents) },
+      advice: 'Call rdma_ack_cm_event for each event that rdma_get_cm_event returned.',
+    };
   return {
     cause: 'verb-refused',
     sentence: `Host ${node} was refused a call: ${text}`,

@@ -210,6 +210,43 @@ export function servicesLost(
   };
 }
 
+/** Messages of several packets that a path of another MTU ends: the responder drops the first packet, and all after it. */
+export function unequalMtu(scene: Scene, node: number, qps: readonly QpEvidence[]): Explanation | undefined {
+  for (const qp of qps.filter(({ service }) => service === 'UC')) {
+    const sender = scene.intended(node, qp);
+    const least = Math.min(qp.mtuBytes, sender?.of.mtuBytes ?? qp.mtuBytes);
+    const post = scene
+      .host(sender?.node ?? -1)
+      ?.posts.find((one) => one.qpn === sender?.of.qpn && one.bytes > least);
+    if (sender === undefined || sender.of.mtuBytes === qp.mtuBytes || post === undefined) continue;
+    return {
+      cause: 'mtu-mismatch',
+      sentence: `${qpName(sender.node, sender.of.qpn)} has a path MTU of ${sender.of.mtuBytes} bytes, ${qpName(node, qp.qpn)} has ${qp.mtuBytes}: its ${post.operation} of ${post.bytes} bytes was dropped without an answer`,
+      evidence: { mtu: sender.of.mtuBytes, peerMtu: qp.mtuBytes, bytes: post.bytes },
+      mendLine: scene.lines(sender.node, 'QP', sender.of.qpn)?.toRtr,
+      advice: 'Set the same path_mtu at both ends: the lesser of both active_mtu.',
+    };
+  }
+  return undefined;
+}
+
+/** The cable lost a message: no service without acknowledgements sends again. */
+export function lostOnTheWay(
+  scene: Scene,
+  node: number,
+  qps: readonly QpEvidence[],
+): Explanation | undefined {
+  const qp = qps.find(({ service, received }) => (service === 'UC' || service === 'UD') && received === 0);
+  const [fault] = scene.packetFaults;
+  if (qp === undefined || fault === undefined) return undefined;
+  return {
+    cause: 'packets-lost',
+    sentence: `The cable lost or damaged packets for ${qpName(node, qp.qpn)}: the injected fault ${fault.fault} fired ${counted(fault.fired, 'time')}, and ${qp.service} sends nothing again`,
+    evidence: { fired: fault.fired, received: qp.received },
+    advice: 'Acknowledge messages in the program and send again after a time, or use RC.',
+  };
+}
+
 /** A WRITE to one of these QPs of unreliable connections that a right or a key forbids: it is gone, and its sender learns nothing. */
 export function refusedInSilence(
   scene: Scene,

@@ -4,10 +4,11 @@
  */
 import type { CqEvidence, PostEvidence, QpEvidence, WaitEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, explained, hex, qpName, type Rule } from './cause.ts';
+import { connectionWait } from './connections.ts';
 import { overrunExplained } from './overruns.ts';
 import { type NoAnswer, noAnswerRules, notReady } from './retries.ts';
 import type { Scene } from './scene.ts';
-import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
+import { datagramsLost, lostOnTheWay, refusedInSilence, servicesLost, unequalMtu } from './unreliable.ts';
 
 export interface Waiting {
   readonly scene: Scene;
@@ -26,6 +27,8 @@ function waiter({ node, wait, cqns }: Waiting): string {
   if (wait.kind === 'poll') return `Program ${wait.program} of host ${node} polls CQ ${cqs}`;
   if (wait.kind === 'event')
     return `Program ${wait.program} of host ${node} waits for an event of ${cqns.length === 0 ? `channel ${wait.channel}` : `CQ ${cqs}`}`;
+  if (wait.kind === 'connection')
+    return `Program ${wait.program} of host ${node} waits for a connection event (rdma_get_cm_event)`;
   if (wait.kind === 'async') return `Program ${wait.program} of host ${node} waits for an asynchronous event`;
   if (wait.kind === 'exchange')
     return `Program ${wait.program} of host ${node} waits for '${wait.label}' of the other host`;
@@ -58,6 +61,11 @@ const overrun: Rule<Waiting> = ({ scene, node, cqns }) => {
   }
   return undefined;
 };
+
+const connections: Rule<Waiting> = (waiting) =>
+  waiting.wait.kind === 'connection'
+    ? connectionWait(waiting.scene, waiting.node, waiter(waiting))
+    : undefined;
 
 /** Requests of a QP that was destroyed or reset: their completions went with it, or never came to be. */
 const ownQpGone: Rule<Waiting> = (waiting) => {
@@ -199,7 +207,12 @@ function heldBack(request: NoAnswer, waiting: Waiting): Explanation | undefined 
 const dropped: Rule<Waiting> = (waiting) => {
   const { scene, node, cqns } = waiting;
   const qps = livingQps(waiting, (qp) => cqns.length === 0 || cqns.includes(qp.receiveCqn));
-  return datagramsLost(scene, node, qps) ?? servicesLost(scene, node, qps);
+  return (
+    datagramsLost(scene, node, qps) ??
+    servicesLost(scene, node, qps) ??
+    unequalMtu(scene, node, qps) ??
+    lostOnTheWay(scene, node, qps)
+  );
 };
 
 /** An unreliable connection answers no refused access: the WRITE or SEND is gone. */
@@ -358,6 +371,27 @@ function farText({ scene, node }: Waiting): string {
   return far.waits.map((wait) => `host ${far.node} waits in ${wait.text}`).join(', ');
 }
 
+/** Of QPs without a receive only own requests complete, and all have. */
+export function ownCompletionsTaken(waiting: Waiting): Explanation | undefined {
+  const { scene, node, wait, cqns } = waiting;
+  const qps = livingQps(waiting, (qp) => cqns.includes(qp.receiveCqn) || cqns.includes(qp.sendCqn));
+  if (wait.kind !== 'poll' || qps.length === 0) return undefined;
+  const numbers = new Set(qps.map(({ qpn }) => qpn));
+  const posts = (scene.host(node)?.posts ?? []).filter(({ qpn }) => numbers.has(qpn));
+  const hasReceives = qps.some((qp) => scene.receivesPosted(node, qp) > qp.received);
+  if (posts.length === 0 || hasReceives || posts.some(({ isCompleted }) => !isCompleted)) return undefined;
+  const signalled = posts.filter(({ isSignalled }) => isSignalled).length;
+  return {
+    cause: 'no-more-completions',
+    sentence: `${waiter(waiting)} for one more completion than come: ${counted(posts.length, 'request')}, ${signalled} of them signalled, ${posts.length === 1 ? 'has' : 'have'} completed, and no receive is posted there`,
+    evidence: { requests: posts.length, signalled },
+    mendLine: posts.at(-1)?.line,
+    advice:
+      'Take as many completions as requests were signalled; for a message of the peer post a receive first.',
+    key: `no-more ${node}`,
+  };
+}
+
 function nothingComes(waiting: Waiting): Explanation {
   const { scene, node, wait, cqns } = waiting;
   const farWaits = scene.farHost(node)?.waits ?? [];
@@ -400,6 +434,7 @@ function nothingComes(waiting: Waiting): Explanation {
 const rules: readonly Rule<Waiting>[] = [
   overrun,
   asyncEvents,
+  connections,
   ownQpGone,
   otherCq,
   events,

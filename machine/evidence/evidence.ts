@@ -350,7 +350,7 @@ export interface WaitEvidence {
   readonly program: string;
   readonly text: string;
   /** What it polls, or whose event it waits for. */
-  readonly kind: 'poll' | 'event' | 'async' | 'exchange' | 'memory' | 'sleep' | 'other';
+  readonly kind: 'poll' | 'event' | 'async' | 'connection' | 'exchange' | 'memory' | 'sleep' | 'other';
   readonly cqns: readonly number[];
   readonly channel: number;
   readonly label: string;
@@ -377,8 +377,27 @@ export interface LimitEvidence {
   readonly armLine?: string;
 }
 
+/** A call of rdma_cm, by its name in C. */
+export interface ConnectionCall {
+  readonly call: string;
+  /** Address and port that it names. */
+  readonly detail: string;
+  readonly atPs: InstantPs;
+  readonly line?: string;
+}
+
+/** An event of rdma_cm that a program took, by its name in C. */
+export interface ConnectionEvent {
+  readonly event: string;
+  /** 0, a negative errno, or the reason of a REJECTED. */
+  readonly status: number;
+  readonly atPs: InstantPs;
+}
+
 export interface HostEvidence {
   readonly node: number;
+  readonly connectionCalls: readonly ConnectionCall[];
+  readonly connectionEvents: readonly ConnectionEvent[];
   readonly limits: LimitEvidence;
   readonly touched: readonly TouchedBuffer[];
   readonly posts: readonly PostEvidence[];

@@ -33,6 +33,8 @@ import type { RaceWatch } from '../node/race-watch.ts';
 import { around } from '../timeline/index.ts';
 import { gidText } from './device.ts';
 import {
+  type ConnectionCall,
+  type ConnectionEvent,
   type CqUse,
   type HostEvidence,
   type LimitEvidence,
@@ -101,6 +103,8 @@ export class HostJournal {
   readonly #lines = new Map<string, Writable<ObjectLines>>();
   readonly #waits = new Map<CoreThread, Wait>();
   readonly #touched: TouchedBuffer[] = [];
+  readonly #connectionCalls: ConnectionCall[] = [];
+  readonly #connectionEvents: ConnectionEvent[] = [];
   readonly #limits: Writable<LimitEvidence> = { arms: 0, events: 0 };
   /** Posts and completions taken: what moves on. */
   progressCount = 0;
@@ -171,6 +175,8 @@ export class HostJournal {
     return {
       node: this.node,
       limits: { ...this.#limits },
+      connectionCalls: [...this.#connectionCalls],
+      connectionEvents: [...this.#connectionEvents],
       touched: [...this.#touched],
       posts: queues.flatMap(({ posts }) => posts.map((post) => ({ ...post }))),
       receives: [...this.#receives.values()].map((use) => ({ ...use })),
@@ -280,6 +286,20 @@ export class HostJournal {
         this.#limits.arms++;
         const line = this.#place();
         if (line !== undefined) this.#limits.armLine = line;
+      },
+      connectionCalled: (call, detail) => {
+        this.progressCount++;
+        const line = this.#place();
+        const place = line === undefined ? {} : { line };
+        this.#connectionCalls.push({ call, detail, atPs: this.#nowPs(), ...place });
+        if (this.#connectionCalls.length > limits.calls) this.#connectionCalls.shift();
+      },
+      awaitsConnectionEvent: () => this.#wait(cpu, { kind: 'connection', cqns: [], channel: -1, label: '' }),
+      gotConnectionEvent: (event, status) => {
+        this.progressCount++;
+        this.#waits.delete(cpu);
+        this.#connectionEvents.push({ event, status, atPs: this.#nowPs() });
+        if (this.#connectionEvents.length > limits.calls) this.#connectionEvents.shift();
       },
       awaitsAsyncEvent: () => this.#wait(cpu, { kind: 'async', cqns: [], channel: -1, label: '' }),
       gotAsyncEvent: (isOfLimit) => {

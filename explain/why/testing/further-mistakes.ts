@@ -24,6 +24,7 @@ import {
   IBV_ACCESS_ON_DEMAND,
   IBV_ACCESS_REMOTE_READ,
   IBV_ACCESS_REMOTE_WRITE,
+  IBV_MTU_256,
   IBV_MTU_1024,
   IBV_MW_TYPE_1,
   IBV_QP_STATE,
@@ -203,6 +204,43 @@ const dropped: readonly Mistake[] = [
     says: /they carry Q_Key 0x1111, the QP has Q_Key 0x80000001/,
     host0: side(datagram({ qkey: 0x8000_0001 }), ud()),
     host1: side(expects, ud({ init: { qkey: 0x8000_0001 } })),
+  },
+  {
+    name: 'a message of UC is lost on the cable',
+    cause: 'packets-lost',
+    node: 1,
+    networks: ib,
+    says: /fired 1 time, and UC sends nothing again/,
+    faults: [{ packet: 'lost', node: 0, nth: 'every' }],
+    host0: side(async (here) => {
+      here.send();
+      await here.mustTake();
+    }, uc()),
+    host1: side(expects, uc()),
+  },
+  {
+    name: 'a datagram is lost on the cable',
+    cause: 'packets-lost',
+    node: 1,
+    networks: ib,
+    says: /fired 1 time, and UD sends nothing again/,
+    faults: [{ packet: 'lost', node: 0, nth: 'every' }],
+    host0: side(datagram(), ud()),
+    host1: side(expects, ud()),
+  },
+  {
+    name: 'the path MTUs of an unreliable connection differ',
+    cause: 'mtu-mismatch',
+    node: 1,
+    says: /has a path MTU of 256 bytes, QP .* of host 1 has 1024: its SEND of 1000 bytes was dropped/,
+    host0: side(
+      async (here) => {
+        here.send({ bytes: 1000 });
+        await here.mustTake();
+      },
+      uc({ rtr: () => ({ pathMtu: IBV_MTU_256 }) }),
+    ),
+    host1: side(expects, uc({ inInit: receives(4, 2000), rtr: () => ({ pathMtu: IBV_MTU_1024 }) })),
   },
   {
     name: 'a datagram to a group that nobody is attached to',
@@ -555,6 +593,14 @@ const lifetimes: readonly Mistake[] = [
 /** Attributes and limits. */
 const attributes: readonly Mistake[] = [
   {
+    name: 'the rkey is left 0',
+    cause: 'remote-key-unknown',
+    says: /uses rkey 0x0, which no region of a program of host 1 ever had/,
+    evidence: { key: 0 },
+    host0: side(write({ rkey: 0 })),
+    host1: side(waits),
+  },
+  {
     name: 'dest_qp_num is left 0',
     cause: 'wrong-qpn',
     says: /sends to QP 0x0/,
@@ -743,6 +789,18 @@ const attributes: readonly Mistake[] = [
 
 /** Completions, events and receives. */
 const notifications: readonly Mistake[] = [
+  {
+    name: 'one completion more than requests is awaited',
+    cause: 'no-more-completions',
+    says: /for one more completion than come: 1 request, 1 of them signalled, has completed/,
+    evidence: { requests: 1, signalled: 1 },
+    host0: side(async (here) => {
+      here.send({ opcode: IBV_WR_RDMA_WRITE });
+      await here.mustTake();
+      await here.mustTake(); // here
+    }),
+    host1: side(waits),
+  },
   {
     name: 'the program waits on a channel of another CQ',
     cause: 'other-channel',
