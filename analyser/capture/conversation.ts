@@ -52,7 +52,7 @@ const nakWords: Readonly<Record<number, string>> = {
   [NakCode.INVALID_RD_REQUEST]: 'NAK, invalid RD request',
 };
 
-/** Flows that are followed, fewer than {@link FLOW_NUMBERS}; packets of others are counted. */
+/** Flows that are followed: fewer than 2^17, for {@link UnansweredFlows}. Packets of others are counted. */
 const FLOWS_MAX = 100_000;
 /** PSNs of a READ of which the capture has cut the length off. */
 const CUT_READ_PSNS = 0x3f_ffff;

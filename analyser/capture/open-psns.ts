@@ -26,7 +26,7 @@ export type OpenFlow = number | 'none' | 'several';
 export class OpenPsns {
   readonly #sums = new Map<number, number>();
 
-  /** @param flow a number below {@link FLOW_NUMBERS} */
+  /** @param flow a number below 2^17 */
   add(flow: number, { first, count }: OpenRange): void {
     this.#change(first, count, ONE_FLOW + flow);
   }
