@@ -447,9 +447,21 @@ export function notReady({ scene, node, qp, atPs }: NoAnswer): Explanation {
         ? `The shared receive queue of ${qpName(peer.node, peer.of.qpn)}`
         : qpName(peer.node, peer.of.qpn);
   const isLate = posted > taken;
+  const refused =
+    peer &&
+    scene
+      .host(peer.node)
+      ?.refusedCalls.find(
+        ({ call, qpn }) =>
+          call.startsWith('ibv_post') && call.endsWith('recv') && (qpn === peer.of.qpn || qpn < 0),
+      );
+  const refusedText =
+    refused === undefined
+      ? ''
+      : ` (${refused.call} had returned ${refused.errno} ${counted(refused.count, 'time')})`;
   return {
     cause: isLate ? 'receive-late' : isShared ? 'srq-empty' : 'no-receive',
-    sentence: `${where} had no receive for the message${isLate ? ` until it was too late` : posted === 0 ? ', none was ever posted' : `, all ${posted} posted ones were used`}: ${waited}, and ${retries}`,
+    sentence: `${where} had no receive for the message${isLate ? ` until it was too late` : posted === 0 ? ', none was ever posted' : `, all ${posted} posted ones were used`}${refusedText}: ${waited}, and ${retries}`,
     evidence: { ...evidence, receivesPosted: posted, receivesTaken: taken },
     mendLine: peer && scene.receiveLine(peer.node, peer.of),
     advice:

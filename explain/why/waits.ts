@@ -124,14 +124,18 @@ function requestsGone(
 /** Completions wait in a CQ that the program does not look into. */
 const otherCq: Rule<Waiting> = (waiting) => {
   const { scene, node, cqns } = waiting;
-  const qps = livingQps(waiting, (qp) => cqns.includes(qp.sendCqn) || cqns.includes(qp.receiveCqn));
+  if (cqns.length === 0) return undefined;
+  const own = livingQps(waiting, (qp) => cqns.includes(qp.sendCqn) || cqns.includes(qp.receiveCqn));
+  // Of a CQ that no QP uses: any other of this program.
+  const used = scene.host(node) === undefined ? [] : livingQps(waiting, ({ service }) => service !== 'MLX');
+  const qps = own.length > 0 ? own : used;
   const others = qps.flatMap(({ sendCqn, receiveCqn }) => [sendCqn, receiveCqn]);
   for (const cqn of new Set(others)) {
     const cq = scene.cq(node, cqn);
     if (cq === undefined || cqns.includes(cqn) || unpolled(waiting, cq) === 0) continue;
     return {
       cause: 'other-cq',
-      sentence: `${waiter(waiting)}, with ${counted(unpolled(waiting, cq), 'completion')} in ${cqName(node, cqn)}, which it ${(scene.cqUse(node, cqn)?.polls ?? 0) === 0 ? 'never polled' : 'does not poll any more'}`,
+      sentence: `${waiter(waiting)}, with ${counted(unpolled(waiting, cq), 'completion')} in ${cqName(node, cqn)}, which it ${(scene.cqUse(node, cqn)?.polls ?? 0) === 0 ? 'never polled' : 'does not poll any more'}${own.length > 0 ? '' : `; no QP uses CQ ${cqns.map(hex).join(', ')}`}`,
       evidence: { cqn, unpolled: unpolled(waiting, cq), polls: scene.cqUse(node, cqn)?.polls ?? 0 },
       advice: 'Sends complete in send_cq, receives in recv_cq: poll both.',
     };

@@ -34,6 +34,7 @@ import {
   IBV_QPT_XRC_SEND,
   IBV_REREG_MR_CHANGE_ACCESS,
   IBV_REREG_MR_CHANGE_TRANSLATION,
+  IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
   IBV_SRQ_LIMIT,
   IBV_SRQT_XRC,
@@ -789,6 +790,63 @@ const attributes: readonly Mistake[] = [
 
 /** Completions, events and receives. */
 const notifications: readonly Mistake[] = [
+  {
+    name: 'a CQ is polled that no QP uses',
+    cause: 'other-cq',
+    says: /with 1 completion in CQ .*, which it never polled; no QP uses CQ/,
+    evidence: { unpolled: 1 },
+    host0: side(async (here) => {
+      const other = await createCq(here.context, 16);
+      here.send({ opcode: IBV_WR_RDMA_WRITE });
+      await here.take(other); // here
+    }),
+    host1: side(waits),
+  },
+  {
+    name: 'a loop of the program’s own polls for an unsignalled request',
+    cause: 'unsignalled',
+    says: /polls CQ .* for 1 request of QP .* posted unsignalled/,
+    host0: side(async (here) => {
+      here.send({ opcode: IBV_WR_RDMA_WRITE, flags: 0 });
+      while ((await pollCq(here.cq, 1, [new IbvWc()])) === 0) await here.program.cpu.sleep(1e7);
+    }),
+    host1: side(waits),
+  },
+  {
+    name: 'the receives run out, since none is posted again',
+    cause: 'no-receive',
+    says: /all 4 posted ones were used/,
+    evidence: { receivesPosted: 4, receivesTaken: 4 },
+    host0: side(async (here) => {
+      for (let sent = 0; sent < 5; sent++) {
+        here.send();
+        await here.take();
+      }
+      await here.signal();
+    }),
+    host1: side(waits, wellConnected),
+  },
+  {
+    name: 'an error number of ibv_post_send is ignored, and the completion awaited',
+    cause: 'inline-too-long',
+    says: /600 bytes inline/,
+    host0: side(async (here) => {
+      here.send({ opcode: IBV_WR_RDMA_WRITE, bytes: 600, flags: IBV_SEND_SIGNALED | IBV_SEND_INLINE });
+      await here.take();
+    }),
+    host1: side(waits),
+  },
+  {
+    name: 'the port goes down',
+    cause: 'link-down',
+    says: /The link of host \d went down at 8 ms/,
+    faults: [{ port: 'down', at: '8ms' }],
+    host0: side(async (here) => {
+      await here.program.cpu.sleep(1e10);
+      await write()(here);
+    }),
+    host1: side(waits),
+  },
   {
     name: 'one completion more than requests is awaited',
     cause: 'no-more-completions',
