@@ -123,11 +123,11 @@ function requestsGone(
 
 /** Completions wait in a CQ that the program does not look into. */
 const otherCq: Rule<Waiting> = (waiting) => {
-  const { scene, node, cqns } = waiting;
+  const { scene, node, wait, cqns } = waiting;
   if (cqns.length === 0) return undefined;
   const own = livingQps(waiting, (qp) => cqns.includes(qp.sendCqn) || cqns.includes(qp.receiveCqn));
   // Of a CQ that no QP uses: any other of this program.
-  const used = scene.host(node) === undefined ? [] : livingQps(waiting, ({ service }) => service !== 'MLX');
+  const used = wait.kind !== 'poll' ? [] : livingQps(waiting, ({ service }) => service !== 'MLX');
   const qps = own.length > 0 ? own : used;
   const others = qps.flatMap(({ sendCqn, receiveCqn }) => [sendCqn, receiveCqn]);
   for (const cqn of new Set(others)) {
