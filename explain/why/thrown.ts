@@ -1,25 +1,30 @@
 /** An error that a program threw itself while all calls and requests went well: its own check of what it received failed. */
-import { counted, type Explanation } from './cause.ts';
+import { counted, type Explanation, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 
-export function thrownExplained(scene: Scene, node: number, text: string): Explanation {
-  const datagrams = (scene.device(node)?.qps ?? [])
-    .filter(({ service }) => service === 'UD')
-    .reduce((sum, { received }) => sum + received, 0);
-  if (datagrams > 0)
-    return {
-      cause: 'grh-not-skipped',
-      sentence: `A program of host ${node} threw "${text}" after it had received ${counted(datagrams, 'datagram')}: the first 40 bytes of each receive are for the GRH, the payload begins at byte 40`,
-      evidence: { datagrams, error: text },
-      advice: 'Read the payload of a UD receive from byte 40 on; wc.byte_len counts these 40 bytes, too.',
-    };
+/** A program reads the payload of datagrams where their GRH is. @param subject what it does then, as a sentence that is continued */
+export function headRead(scene: Scene, node: number, subject: string): Explanation | undefined {
+  const [read] = (scene.host(node)?.headReads ?? []).filter(
+    ({ qpn }) => (scene.qp(node, qpn)?.received ?? 0) > 0,
+  );
+  if (read === undefined) return undefined;
   return {
+    cause: 'grh-not-skipped',
+    sentence: `${subject} after it had read ${counted(read.bytes, 'byte')} of the first 40 of a receive of ${qpName(node, read.qpn)}: these are for the GRH, and the payload of a datagram begins at byte 40`,
+    evidence: { address: read.address, bytes: read.bytes },
+    mendLine: read.line,
+    advice: 'Read the payload of a UD receive from byte 40 on; wc.byte_len counts these 40 bytes, too.',
+    key: `head ${node}`,
+  };
+}
+
+export const thrownExplained = (scene: Scene, node: number, text: string): Explanation =>
+  headRead(scene, node, `A program of host ${node} threw "${text}"`) ?? {
     cause: 'program-threw',
     sentence: `A program of host ${node} threw "${text}"; no call was refused, and no request failed`,
     evidence: { error: text },
     advice: 'The program’s own check failed: compare what it expects with what its peer sends.',
   };
-}
 
 /** The driver did not start: no program has run. */
 export const bootFailed = (node: number, text: string): Explanation => ({

@@ -8,6 +8,7 @@ import { connectionWait } from './connections.ts';
 import { overrunExplained } from './overruns.ts';
 import { type NoAnswer, noAnswerRules, notReady } from './retries.ts';
 import type { Scene } from './scene.ts';
+import { headRead } from './thrown.ts';
 import { datagramsLost, lostOnTheWay, refusedInSilence, servicesLost, unequalMtu } from './unreliable.ts';
 
 export interface Waiting {
@@ -422,6 +423,8 @@ function nothingComes(waiting: Waiting): Explanation {
       advice: 'Put the value at the other host under the same name before that program ends or waits.',
       key: isMutual ? 'deadlock' : `exchange ${node}`,
     };
+  const atHead = headRead(scene, node, waiter(waiting));
+  if (atHead !== undefined) return atHead;
   const written = (scene.device(node)?.qps ?? []).reduce(
     (sum, qp) => sum + qp.served.write + qp.served.writeImmediate + qp.served.atomic,
     0,

@@ -370,6 +370,14 @@ export interface TouchedBuffer {
   readonly line?: string;
 }
 
+/** A read of the first 40 bytes of a receive of a UD QP, which are the GRH's, where accesses are watched. */
+export interface HeadRead {
+  readonly qpn: number;
+  readonly address: number;
+  readonly bytes: number;
+  readonly line?: string;
+}
+
 /** What programs of a host did with the limits of shared receive queues. */
 export interface LimitEvidence {
   readonly arms: number;
@@ -400,6 +408,7 @@ export interface HostEvidence {
   readonly connectionEvents: readonly ConnectionEvent[];
   readonly limits: LimitEvidence;
   readonly touched: readonly TouchedBuffer[];
+  readonly headReads: readonly HeadRead[];
   readonly posts: readonly PostEvidence[];
   /** Receives posted by QP number, and to shared queues by handle. */
   readonly receives: readonly { readonly qpn: number; readonly count: number; readonly line?: string }[];

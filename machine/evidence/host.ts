@@ -5,7 +5,9 @@
 import { errnoNumbers, QpStateVerb } from '../../driver/index.ts';
 import type { CoreThread, Host } from '../../host/index.ts';
 import {
+  type BufferWatch,
   type CallWatch,
+  IBV_QPT_UD,
   IBV_SEND_FENCE,
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
@@ -36,6 +38,7 @@ import {
   type ConnectionCall,
   type ConnectionEvent,
   type CqUse,
+  type HeadRead,
   type HostEvidence,
   type LimitEvidence,
   limits,
@@ -75,6 +78,8 @@ type Wait = Pick<WaitEvidence, 'kind' | 'cqns' | 'channel' | 'label' | 'line'>;
 
 /** Label of a poll that was followed by one sleep. */
 const sleptOnce = 'sleeps between polls';
+/** Of each receive of a UD QP, IBTA vol 1, 11.4.1.2. */
+const GRH_BYTES = 40;
 /** CQs that one loop polls. */
 const waitedCqsMax = 16;
 
@@ -83,6 +88,13 @@ interface SendQueue {
   readonly posts: Writable<PostEvidence>[];
   /** Posts whose completion, or a later one's, was polled. */
   completedCount: number;
+}
+
+/** Where a receive of a UD QP begins. */
+interface ReceiveHead {
+  readonly process: number;
+  readonly qpn: number;
+  readonly address: number;
 }
 
 interface ReceiveUse {
@@ -103,6 +115,10 @@ export class HostJournal {
   readonly #lines = new Map<string, Writable<ObjectLines>>();
   readonly #waits = new Map<CoreThread, Wait>();
   readonly #touched: TouchedBuffer[] = [];
+  /** Receives of UD QPs: where each begins, by process and address. */
+  readonly #heads = new Map<string, ReceiveHead>();
+  readonly #datagramQps = new Set<number>();
+  readonly #headReads: HeadRead[] = [];
   readonly #connectionCalls: ConnectionCall[] = [];
   readonly #connectionEvents: ConnectionEvent[] = [];
   readonly #limits: Writable<LimitEvidence> = { arms: 0, events: 0 };
@@ -141,9 +157,11 @@ export class HostJournal {
 
   /** Has accesses to the device's buffers noted with their lines. */
   watchRaces(watch: RaceWatch): void {
+    around(watch, 'bufferWatchOf', (make) => (process) => this.#withHeads(process, make(process)));
     around(watch, 'accessed', (accessed) => (cpu, process, access, address, lengthBytes) => {
       const before = watch.races.length;
       accessed(cpu, process, access, address, lengthBytes);
+      if (access === 'read' && this.#heads.size > 0) this.#readHead(process, address, lengthBytes);
       if (watch.races.length === before || this.#touched.length >= limits.calls) return;
       const line = this.#place();
       for (const { program, device } of watch.races.slice(before))
@@ -161,6 +179,31 @@ export class HostJournal {
     });
   }
 
+  /** Notes where the receives of UD QPs begin. */
+  #withHeads(process: number, watch: BufferWatch): BufferWatch {
+    return {
+      ...watch,
+      receivePosted: (queue, slot, wr, atPs) => {
+        watch.receivePosted(queue, slot, wr, atPs);
+        const qpn = Number(/^RQ of QP (\d+)$/.exec(queue)?.[1] ?? -1);
+        const [first] = wr.sgList;
+        if (first === undefined || !this.#datagramQps.has(qpn) || this.#heads.size >= limits.calls) return;
+        this.#heads.set(`${process} ${first.addr}`, { process, qpn, address: first.addr });
+      },
+    };
+  }
+
+  #readHead(process: number, address: number, bytes: number): void {
+    if (this.#headReads.length >= limits.calls) return;
+    for (const head of this.#heads.values()) {
+      const isWithin = address >= head.address && address + bytes <= head.address + GRH_BYTES;
+      if (head.process !== process || !isWithin) continue;
+      const line = this.#place();
+      this.#headReads.push({ qpn: head.qpn, address, bytes, ...(line === undefined ? {} : { line }) });
+      return;
+    }
+  }
+
   /** Between two polls of a loop that is no wait of its own. */
   #sleeps(cpu: CoreThread): void {
     const known = this.#waits.get(cpu);
@@ -174,6 +217,7 @@ export class HostJournal {
     const running = host.cores.flatMap(({ program }) => (program === undefined ? [] : [program]));
     return {
       node: this.node,
+      headReads: [...this.#headReads],
       limits: { ...this.#limits },
       connectionCalls: [...this.#connectionCalls],
       connectionEvents: [...this.#connectionEvents],
@@ -235,6 +279,7 @@ export class HostJournal {
         if (this.#closed.length < limits.calls) this.#closed.push(queue);
       },
       modified: (qp, place) => {
+        if (qp.qpType === IBV_QPT_UD) this.#datagramQps.add(qp.qpNum);
         const entered = {
           INIT: 'toInit',
           RTR: 'toRtr',

@@ -278,15 +278,44 @@ const dropped: readonly Mistake[] = [
     name: 'a datagram is read where its GRH is',
     cause: 'grh-not-skipped',
     node: 1,
-    says: /40 bytes/,
-    host0: side(async (here) => {
-      here.program.memory.write(here.buffer, Uint8Array.of(7));
-      await datagram()(here);
-    }, ud()),
-    host1: side(async (here) => {
-      await here.mustTake();
-      if (here.program.memory.read(here.buffer, 1)[0] !== 7) throw new Error('wrong payload');
-    }, ud()),
+    watch: 'races',
+    says: /threw "Error: wrong payload" after it had read 1 byte of the first 40 of a receive of QP/,
+    evidence: { bytes: 1 },
+    host0: side(
+      async (here) => {
+        here.program.memory.write(here.buffer, Uint8Array.of(7));
+        await datagram()(here);
+      },
+      ud({ inInit: () => {} }),
+    ),
+    host1: side(
+      async (here) => {
+        await here.mustTake();
+        if (here.program.memory.read(here.buffer, 1)[0] !== 7) throw new Error('wrong payload');
+      },
+      ud({ inInit: receives(1) }),
+    ),
+  },
+  {
+    name: 'a datagram is waited for where its GRH is',
+    cause: 'grh-not-skipped',
+    node: 1,
+    watch: 'races',
+    says: /of the first 40 of a receive of QP .* the payload of a datagram begins at byte 40/,
+    host0: side(
+      async (here) => {
+        here.program.memory.write(here.buffer, Uint8Array.of(7));
+        await datagram()(here);
+      },
+      ud({ inInit: () => {} }),
+    ),
+    host1: side(
+      async (here) => {
+        await here.mustTake();
+        while (here.program.memory.read(here.buffer, 1)[0] !== 7) await here.program.cpu.sleep(1e8); // here
+      },
+      ud({ inInit: receives(1) }),
+    ),
   },
 ];
 
