@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
-import { type DiagnosedRun, diagnosedRun } from './index.ts';
+import { diagnosedRun } from './index.ts';
+import type { DiagnosedRun } from './run.ts';
 import { cmMistakes } from './testing/cm-mistakes.ts';
-import { type DiagnosedRun } from './run.ts';
 import { furtherMistakes } from './testing/further-mistakes.ts';
 import { type Mistake, mistakes, type Network, rightPrograms } from './testing/mistakes.ts';
 

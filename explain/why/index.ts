@@ -3,4 +3,5 @@
 export type { Cause } from './cause.ts';
 export { diagnosedGuests } from './diagnose.ts';
 export { ProgramLines } from './program-lines.ts';
+export { causesOf, diagnosedRun, MotionWatch } from './run.ts';
 export { causeLines } from './text.ts';
