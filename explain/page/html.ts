@@ -43,7 +43,7 @@ type Setting = 'said' | 'worded' | 'figures';
 function settingOf(column: number, rows: readonly (readonly Cell[])[]): Setting {
   const texts = rows.flatMap((row) => (typeof row[column] === 'string' ? [row[column]] : []));
   if (texts.some((text) => text.length > 40)) return 'said';
-  return texts.some((text) => text.length > 16 && /[a-z]{3}.* [a-z]{3}/i.test(text)) ? 'worded' : 'figures';
+  return texts.some((text) => text.length > 16 && /^[^\d]*[a-z]{3}/i.test(text)) ? 'worded' : 'figures';
 }
 
 /**

@@ -24,8 +24,8 @@ const styleOf = (name: string, px: number): string => {
   return `@container (max-width: ${px - 0.1}px) {
 ${own}, ${own} > tbody { display: block; } ${own} > thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 ${own} > tbody > tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 11rem), 1fr)); column-gap: 1.4rem; padding: 0.35rem 0; border-bottom: 1px solid var(--line); }
-${own} th, ${own} td { border: 0; min-width: 0; padding: 0.05rem 0; white-space: normal; overflow-wrap: anywhere; } ${own} th[scope=row] { position: static; grid-column: 1 / -1; font-weight: 600; }
-${own} td { display: flex; justify-content: space-between; gap: 0.8rem; } ${own} td::before { content: attr(data-label); color: var(--dim); text-align: left; overflow-wrap: normal; }
-${own} td.said { display: block; grid-column: 1 / -1; min-width: 0; } ${own} td.said::before { content: attr(data-label) ': '; } ${own} :is(td, th):empty { display: none; }
+${own} th, ${own} td { border: 0; min-width: 0; padding: 0.05rem 0; white-space: normal; overflow-wrap: break-word; } ${own} th[scope=row] { position: static; grid-column: 1 / -1; font-weight: 600; }
+${own} td { display: flex; justify-content: space-between; gap: 0.8rem; } ${own} td::before { content: attr(data-label); color: var(--dim); text-align: left; min-width: 0; overflow-wrap: break-word; }
+${own} td:is(.said, .worded) { display: block; grid-column: 1 / -1; min-width: 0; overflow-wrap: anywhere; } ${own} td:is(.said, .worded)::before { content: attr(data-label) ': '; } ${own} :is(td, th):empty { display: none; }
 }`;
 };

@@ -24,7 +24,7 @@ interface TextGroup {
 export interface Looks {
   /** By how many pixels the page is wider than its window. */
   readonly excess: number;
-  /** Tables and texts that are wider than their place, also of what is folded away. */
+  /** Tables and texts that are wider than their place, and figures that go on in the next line, also of what is folded away. */
   readonly cut: readonly string[];
   /** Colour that is behind all text. */
   readonly ground: string;
@@ -75,6 +75,15 @@ const looksScript = `(() => {
   const folded = [...document.querySelectorAll('details:not([open])')];
   for (const details of folded) details.open = true;
   const cut = [...document.querySelectorAll('.scroll, pre')].filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.ariaLabel ?? part.textContent.slice(0, 60));
+  const broken = [...document.querySelectorAll('.scroll > table:not(.heat) td:not(.said):not(.worded)')].filter((cell) => {
+    if (cell.textContent === '' || /\\s/.test(cell.textContent)) return false;
+    const range = document.createRange();
+    let leaf = cell;
+    while (leaf.firstElementChild !== null) leaf = leaf.firstElementChild;
+    range.selectNodeContents(leaf);
+    return range.getBoundingClientRect().height > 30;
+  }).map((cell) => cell.textContent + ' is broken');
+  cut.push(...broken);
   for (const details of folded) details.open = false;
   const window = { left: 0, top: 0, right: root.clientWidth, bottom: root.scrollHeight };
   groups.push({ place: 'page', bounds: window, texts: textsOf(document.querySelectorAll('h1, h2, body > p, li, summary')) });
@@ -90,7 +99,7 @@ const tolerance = 0.75;
 export function complaintsOf({ excess, cut, ground, groups }: Looks): string[] {
   return [
     ...(excess === 0 ? [] : [`the page is ${excess} pixels wider than its window`]),
-    ...cut.map((what) => `${what} is wider than its place`),
+    ...cut.map((what) => `${what}: wider than its place`),
     ...groups.flatMap(({ place, bounds, texts }) => [
       ...texts
         .filter((text) => !isWithin(text, bounds))

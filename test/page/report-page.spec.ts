@@ -30,6 +30,15 @@ for (const name of ${JSON.stringify(names)}) for (const width of ${JSON.stringif
   // What is folded away is measured too.
   for (const details of frame.contentDocument.querySelectorAll('details')) details.open = true;
   const cut = [...frame.contentDocument.querySelectorAll('.scroll, pre')].filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.ariaLabel ?? part.textContent.slice(0, 60));
+  const broken = [...frame.contentDocument.querySelectorAll('td:not(.said):not(.worded)')].filter((cell) => {
+    if (cell.textContent === '' || /\\s/.test(cell.textContent)) return false;
+    const range = frame.contentDocument.createRange();
+    let leaf = cell;
+    while (leaf.firstElementChild !== null) leaf = leaf.firstElementChild;
+    range.selectNodeContents(leaf);
+    return range.getBoundingClientRect().height > 30;
+  }).map((cell) => cell.textContent + ' is broken');
+  cut.push(...broken);
   const bars = [...frame.contentDocument.querySelectorAll('.life .bar')].map((bar) => bar.getBoundingClientRect().width);
   measured.push({ name, width, cut, excess: root.scrollWidth - root.clientWidth, bars: Math.min(...bars), height: body.scrollHeight > 500 });
 }
@@ -40,7 +49,7 @@ fetch('/outcome', { method: 'POST', body: JSON.stringify(measured) });
 interface Measured {
   readonly name: string;
   readonly width: number;
-  /** Tables and texts that are wider than their place. */
+  /** Tables and texts that are wider than their place, and figures that go on in the next line. */
   readonly cut: readonly string[];
   readonly excess: number;
   readonly bars: number;
