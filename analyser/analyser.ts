@@ -2,8 +2,8 @@
  * A protocol analyser between a host and its HCA: it sees what crosses the root complex, may read host memory, and
  * holds the interface sheet. It reports what happened, and what the driver did wrong; it changes nothing.
  *
- *     LinkTap ─► config-space.ts                    BARs
- *             ─► registers.ts ─► command-register   commands ─┐
+ *     LinkTap ─► config-follower.ts                    BARs
+ *             ─► register-follower.ts ─► command-register   commands ─┐
  *             ─► uar.ts                             doorbells ├─► device-view ─► lint/
  *             ─► dma.ts ─► work-queues, completions WQE, CQE ─┘          └─► trace ─► file
  *
@@ -23,23 +23,23 @@ import {
   type TappedRequest,
 } from '../hw/pcie/index.ts';
 import { inBoxOf, madPartsOf, objectsOf, outBoxOf } from './command-boxes.ts';
-import { CompletionFollower } from './completions.ts';
-import { ConfigFollower, type PlacedBar } from './config-space.ts';
+import { CompletionFollower } from './completion-follower.ts';
+import { ConfigFollower, type PlacedBar } from './config-follower.ts';
 import { classNameOf, DmaFollower } from './dma.ts';
 import { TraceFilter } from './filter.ts';
 import { CommandRegister, type ObservedCommand } from './follow/command-register.ts';
 import { Connections } from './follow/connections.ts';
 import { DeviceView } from './follow/device-view.ts';
+import type { MemoryReader } from './host-memory-reader.ts';
 import { fieldsSetIn } from './layout-fields.ts';
 import { type Finding, Findings } from './lint/findings.ts';
 import { Linter } from './lint/linter.ts';
-import type { MemoryReader } from './memory.ts';
-import { RegisterFollower } from './registers.ts';
+import { RegisterFollower } from './register-follower.ts';
 import { Trace } from './trace.ts';
 import { hex, type InstantOf, type TraceCategory, type TraceSection } from './trace-event.ts';
 import { nsText, type TraceFormat } from './trace-text.ts';
 import { UarFollower } from './uar.ts';
-import { WorkQueueFollower } from './work-queues.ts';
+import { WorkQueueFollower } from './work-queue-follower.ts';
 
 interface TraceChoice {
   readonly categories: readonly TraceCategory[];

@@ -1,7 +1,7 @@
 /**
  * What the device reads and writes in host memory: put together from its completions, named by the object it belongs to.
  *
- *     WQE fetch ─► dma.ts ─► work-queues.ts     CQE, EQE ─► completions.ts     records, contexts, translation: here
+ *     WQE fetch ─► dma.ts ─► work-queue-follower.ts     CQE, EQE ─► completion-follower.ts     records, contexts, translation: here
  *
  * The traffic class that travels with a request of the model says what it is for; what it belongs to follows from where
  * the driver put its queues, records and tables.
@@ -10,7 +10,7 @@ import { cqc, cqRecord, eqc, mpt, mttEntry, mttEntryBytes, qpc, receiveRecord, s
 import { viewOf } from '../base/index.ts';
 import { TrafficClass, trafficClassNames } from '../hw/dma/index.ts';
 import { STATUS_SUCCESS, type TappedCompletion, type TappedData } from '../hw/pcie/index.ts';
-import type { CompletionFollower } from './completions.ts';
+import type { CompletionFollower } from './completion-follower.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import { tableAt } from './follow/icm-map.ts';
 import { type AnyLayout, anyLayout, fieldsSetIn, fieldText, type ShownField } from './layout-fields.ts';
@@ -18,7 +18,7 @@ import type { Linter } from './lint/linter.ts';
 import { checkCqRecord, checkReceiveRecord } from './lint/queue-rules.ts';
 import type { Trace } from './trace.ts';
 import { hex, type ObjectNumbers, type TraceSection } from './trace-event.ts';
-import type { WorkQueueFollower } from './work-queues.ts';
+import type { WorkQueueFollower } from './work-queue-follower.ts';
 
 /** A read of the device of which some completions have come. */
 interface PartialRead {

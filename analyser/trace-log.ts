@@ -1,7 +1,7 @@
 /** A trace kept in memory: for tests and for small tools. */
 import type { TextSink } from '../base/index.ts';
 
-export class TraceText implements TextSink {
+export class TraceLog implements TextSink {
   text = '';
 
   write(text: string): void {

@@ -12,7 +12,7 @@ import {
   uarPageBytes,
 } from '../abi/index.ts';
 import { bytesPerMib, type Decoded } from '../base/index.ts';
-import type { CommandInterface } from './command.ts';
+import type { CommandInterface } from './command-interface.ts';
 import { KernelError } from './kernel-error.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 

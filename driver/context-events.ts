@@ -2,9 +2,10 @@
  * The asynchronous events of one context: of its port and of its objects, in the order in which they happened, until the
  * program asks for them or what they concern is gone.
  */
-import type { EventSink } from './async-events.ts';
+
 import { BlockingQueue } from './blocking-queue.ts';
 import type { Device } from './device.ts';
+import type { EventSink } from './event-router.ts';
 import type { ChannelObject } from './kernel-objects.ts';
 import type { Cpu } from './platform.ts';
 import { type AsyncEventRecord, AsyncEventType, type Handle } from './uapi.ts';

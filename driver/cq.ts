@@ -5,10 +5,10 @@
  */
 import { cqc, cqeBytes, cqRecord, icmPageBytes } from '../abi/index.ts';
 import { log2Exact } from '../base/index.ts';
-import type { EventSink } from './async-events.ts';
 import type { ContextMemory, UserRecord } from './context-memory.ts';
 import type { Device } from './device.ts';
-import type { EventQueue } from './eq.ts';
+import type { EventQueue } from './event-queue.ts';
+import type { EventSink } from './event-router.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateCq } from './kernel-verbs.ts';
 import type { Cpu } from './platform.ts';

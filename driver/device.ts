@@ -3,16 +3,16 @@
  * per resource take from it what they need.
  */
 
-import type { NumberAllocator } from './allocator.ts';
-import type { EventRouter } from './async-events.ts';
 import type { DeviceLimits, Firmware } from './capabilities.ts';
-import type { CommandInterface } from './command.ts';
+import type { CommandInterface } from './command-interface.ts';
 import type { DeviceLifecycle } from './device-lifecycle.ts';
-import type { EventQueue } from './eq.ts';
-import type { IcmTable } from './icm.ts';
+import type { EventQueue } from './event-queue.ts';
+import type { EventRouter } from './event-router.ts';
 import type { IcmProfile, MappedTable } from './icm-profile.ts';
-import type { MttTable } from './mtt.ts';
-import type { MulticastTable } from './multicast.ts';
+import type { IcmTable } from './icm-table.ts';
+import type { MttTable } from './mtt-table.ts';
+import type { MulticastTable } from './multicast-table.ts';
+import type { NumberAllocator } from './number-allocator.ts';
 import type { Pager } from './on-demand/index.ts';
 import type { DriverConfig } from './parameters.ts';
 import type { SavedConfiguration } from './pci.ts';

@@ -5,7 +5,7 @@
  */
 import { type CommandName, icmPageBytes, mapEntry, mapEntryCountMax } from '../abi/index.ts';
 import { log2Exact, viewOf } from '../base/index.ts';
-import type { CommandInterface } from './command.ts';
+import type { CommandInterface } from './command-interface.ts';
 import { KernelError } from './kernel-error.ts';
 import type { Cpu, KernelMemory } from './platform.ts';
 

@@ -13,8 +13,7 @@ import { defaultsOf } from '../base/index.ts';
 import { CmService, type ConnectionCounts } from './cm/index.ts';
 import type { Device } from './device.ts';
 import { ethernetPortOf } from './ethernet-port.ts';
-import { HealthTimer, type Patient } from './health.ts';
-import { ProcessContext } from './kernel-context.ts';
+import { HealthTimer, type Patient } from './health-timer.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelContext, KernelDevice, ResourceCounts } from './kernel-verbs.ts';
 import type { NetworkCounts } from './network/index.ts';
@@ -23,9 +22,10 @@ import { type DriverConfig, driverParameters } from './parameters.ts';
 import { isPresent, restoreConfiguration, type SavedConfiguration } from './pci.ts';
 import type { Cpu, DriverPlatform, ProcessMemory, Signal } from './platform.ts';
 import { probeDevice } from './probe.ts';
+import { ProcessContext } from './process-context.ts';
 import type { KernelEventChannel } from './rdma-cm.ts';
-import { Teardown } from './remove.ts';
 import { resetDevice } from './reset.ts';
+import { Teardown } from './teardown.ts';
 
 /** What has become of the device beyond probe and removal. */
 export interface RecoveryStatistics {

@@ -25,7 +25,7 @@ import {
   setPortRoceAddresses,
 } from '../abi/index.ts';
 import { type DeviceLimits, type PortLimits, queryPortLimits } from './capabilities.ts';
-import type { CommandInterface } from './command.ts';
+import type { CommandInterface } from './command-interface.ts';
 import type { Device } from './device.ts';
 import {
   gidOfIpv4,

@@ -15,7 +15,7 @@ import {
 } from '../abi/index.ts';
 import { type Initial, log2Exact } from '../base/index.ts';
 import { type DeviceLimits, eqCountOf, uarCountOf } from './capabilities.ts';
-import type { IcmRegion } from './icm.ts';
+import type { IcmRegion } from './icm-table.ts';
 import { KernelError } from './kernel-error.ts';
 import type { DriverConfig } from './parameters.ts';
 

@@ -10,12 +10,12 @@
 import { asyncEventMask, bar0, CapabilityFlag, EventType, hasCapability, mapEqUnmap } from '../abi/index.ts';
 import { swap32 } from '../base/index.ts';
 import { type DeviceLimits, eqCountOf, type Firmware, reservedEqsOf } from './capabilities.ts';
-import { type EqEnvironment, EventQueue } from './eq.ts';
+import { type EqEnvironment, EventQueue } from './event-queue.ts';
 import { KernelError } from './kernel-error.ts';
 import type { DriverConfig } from './parameters.ts';
 import { disableMsix, enableMsix, findMsix, type MsixTable } from './pci-function.ts';
 import type { Cpu, LegacyInterrupt } from './platform.ts';
-import { Teardown } from './remove.ts';
+import { Teardown } from './teardown.ts';
 
 /** What Linux gives the NOP of the test as input modifier. */
 const interruptTestModifier = 0x1f;

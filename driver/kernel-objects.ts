@@ -1,10 +1,10 @@
 /** What a context keeps of its objects, who uses them, and what the library must know of it. */
 import { cqeBytes } from '../abi/index.ts';
-import type { EventSink } from './async-events.ts';
 import type { BlockingQueue } from './blocking-queue.ts';
 import type { CompletionQueue } from './cq.ts';
 import type { Device } from './device.ts';
 import { queueLimits } from './device-attributes.ts';
+import type { EventSink } from './event-router.ts';
 import { KernelError } from './kernel-error.ts';
 import type { ContextInfo } from './kernel-verbs.ts';
 import type { MemoryRegion } from './mr.ts';

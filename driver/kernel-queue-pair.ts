@@ -27,7 +27,7 @@ import { KernelCompletions } from './kernel-completions.ts';
 import { KernelError } from './kernel-error.ts';
 import { takePieces, type Undo } from './kernel-memory.ts';
 import { kernelProcess } from './kernel-process.ts';
-import type { Translation } from './mtt.ts';
+import type { Translation } from './mtt-table.ts';
 import type { Cpu, PinnedPages } from './platform.ts';
 import { releaseContext, useContext } from './qp-tables.ts';
 import { SpinLock } from './spin-lock.ts';

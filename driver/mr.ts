@@ -8,7 +8,7 @@ import { keyOfIndexForm, MptStatus, mpt } from '../abi/index.ts';
 import { viewOf } from '../base/index.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
-import type { Translation } from './mtt.ts';
+import type { Translation } from './mtt-table.ts';
 import { OnDemandRegion, type PageableMemory, pageCountOf } from './on-demand/index.ts';
 import type { Cpu, PinnedPages, ProcessMemory } from './platform.ts';
 import { AccessFlag } from './uapi.ts';

@@ -1,9 +1,9 @@
 /** The number spaces of a device: how many there are, which are reserved, how they are reused (interface sheet 7.1, 7.2). */
 import { specialQpBlock, xrcTargetBit } from '../abi/index.ts';
-import { NumberAllocator } from './allocator.ts';
 import { type DeviceLimits, reservedUarsOf, specialQpBaseOf, uarCountOf } from './capabilities.ts';
 import type { NumberSpaces } from './device.ts';
 import type { IcmProfile } from './icm-profile.ts';
+import { NumberAllocator } from './number-allocator.ts';
 
 /** QPNs have 24 bits. */
 const qpnMask = xrcTargetBit - 1;

@@ -31,7 +31,7 @@ import {
 } from '../abi/index.ts';
 import { type Decoded, usToPs } from '../base/index.ts';
 import type { PortLimits } from './capabilities.ts';
-import type { CommandInterface } from './command.ts';
+import type { CommandInterface } from './command-interface.ts';
 import { CommandFailure, KernelError, requireWithin } from './kernel-error.ts';
 import type { Cpu, DriverPlatform, Signal } from './platform.ts';
 import {

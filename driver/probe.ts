@@ -13,7 +13,6 @@ import {
   PortType,
   queryAdapter,
 } from '../abi/index.ts';
-import { EventRouter } from './async-events.ts';
 import {
   type DeviceLimits,
   type Firmware,
@@ -23,17 +22,18 @@ import {
   queryPortLimits,
   specialQpBaseOf,
 } from './capabilities.ts';
-import { CommandInterface } from './command.ts';
+import { CommandInterface } from './command-interface.ts';
 import type { Device, IcmTables } from './device.ts';
 import { DeviceLifecycle } from './device-lifecycle.ts';
 import { donate, givePages, leaveToDevice, takePages } from './donation.ts';
 import { EthernetPort, ethernetPortOf } from './ethernet-port.ts';
-import { IcmTable } from './icm.ts';
+import { EventRouter } from './event-router.ts';
 import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './icm-profile.ts';
+import { IcmTable } from './icm-table.ts';
 import { setUpInterrupts } from './interrupts.ts';
 import { KernelError } from './kernel-error.ts';
-import { MttTable } from './mtt.ts';
-import { MulticastTable } from './multicast.ts';
+import { MttTable } from './mtt-table.ts';
+import { MulticastTable } from './multicast-table.ts';
 import { numberSpacesOf } from './numbers.ts';
 import { Pager } from './on-demand/index.ts';
 import type { DriverConfig } from './parameters.ts';
@@ -41,8 +41,8 @@ import { enableFunction, type SavedConfiguration } from './pci.ts';
 import { disableBusMaster } from './pci-function.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 import { Port } from './port.ts';
-import type { Teardown } from './remove.ts';
 import { releaseOwnership, resetDevice, takeOwnership } from './reset.ts';
+import type { Teardown } from './teardown.ts';
 import { XrcDomains } from './xrc-domain.ts';
 
 /** What the steps share while the device is being brought up. */

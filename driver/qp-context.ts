@@ -18,7 +18,7 @@ import {
   scheduleQueueOf,
 } from '../abi/index.ts';
 import { type Initial, log2Ceil, log2Exact } from '../base/index.ts';
-import type { Translation } from './mtt.ts';
+import type { Translation } from './mtt-table.ts';
 import { AccessFlag, type AhAttr, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
 
 /** What the kernel keeps of a QP besides its present attributes. */

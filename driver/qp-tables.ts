@@ -1,6 +1,6 @@
 /** The tables of ICM that have an entry for each QP. */
 import type { Device } from './device.ts';
-import type { IcmTable } from './icm.ts';
+import type { IcmTable } from './icm-table.ts';
 import type { Cpu } from './platform.ts';
 
 /** The tables a QP has entries in, in the order of mapping. */

@@ -20,11 +20,11 @@ import {
   xrcTargetBit,
 } from '../abi/index.ts';
 import type { Decoded } from '../base/index.ts';
-import type { EventSink } from './async-events.ts';
 import type { ContextMemory, UserRecord } from './context-memory.ts';
 import type { Device } from './device.ts';
 import { inlineReceiveBytesMax } from './device-attributes.ts';
 import { ethernetPortOf } from './ethernet-port.ts';
+import type { EventSink } from './event-router.ts';
 import { responderResourcesOf } from './icm-profile.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateQp } from './kernel-verbs.ts';

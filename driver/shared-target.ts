@@ -9,7 +9,7 @@
  *
  * Source: Linux 6.1, drivers/infiniband/core/verbs.c (ib_open_qp, __ib_destroy_shared_qp, __ib_shared_qp_event_handler).
  */
-import type { EventSink } from './async-events.ts';
+import type { EventSink } from './event-router.ts';
 import { Mutex } from './mutex.ts';
 import type { Signal } from './platform.ts';
 import type { QueuePair } from './qp.ts';

@@ -4,9 +4,9 @@
  */
 import { icmPageBytes, receiveRecord, srqc, srqNextSegment } from '../abi/index.ts';
 import { log2Exact } from '../base/index.ts';
-import type { EventSink } from './async-events.ts';
 import type { ContextMemory, UserRecord } from './context-memory.ts';
 import type { Device } from './device.ts';
+import type { EventSink } from './event-router.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateSrq } from './kernel-verbs.ts';
 import type { Cpu } from './platform.ts';

@@ -2,7 +2,7 @@
 import { highWordOf, pageBytes } from '../base/index.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
-import type { Translation } from './mtt.ts';
+import type { Translation } from './mtt-table.ts';
 import type { Cpu, PinnedPages, ProcessMemory } from './platform.ts';
 
 export interface UserBuffer {

@@ -12,7 +12,7 @@ import type { Host } from './host.ts';
 import { PhysicalMemory } from './physical-memory.ts';
 import { StoreBuffer, storeToMemory, storeUncached, storeWriteCombining } from './store-buffer.ts';
 import { at, newTestHost, RecordingPort, type TestHost } from './testing.ts';
-import { WriteCombiningBuffers } from './write-combining.ts';
+import { WriteCombiningBuffers } from './write-combining-buffers.ts';
 
 const DEVICE = 0x8000_0000;
 const RANGE_BYTES = 1024;

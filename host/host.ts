@@ -18,6 +18,7 @@ import { verbsCostsOf } from './costs.ts';
 import type { CpuReport } from './cpu-account.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
 import { CoreBusyError, ProcessKilledError, ProgramFailedError, ProgramStuckError } from './host-error.ts';
+import { HostMmPlatform, type MmKernel } from './host-mm-platform.ts';
 import type { HostConfig } from './host-parameters.ts';
 import {
   InterruptController,
@@ -27,7 +28,6 @@ import {
 } from './interrupt-controller.ts';
 import { type IommuCosts, IommuDomain, type IommuPort } from './iommu-domain.ts';
 import { countedPort, type StoreOwner } from './marked-operation.ts';
-import { HostMmPlatform, type MmKernel } from './memory-platform.ts';
 import {
   type AddressSpace,
   type FramePlaces,
@@ -44,7 +44,7 @@ import {
   SystemCallStatistics,
 } from './process.ts';
 import { instantOf, Signal } from './signal.ts';
-import { WriteCombiningBuffers } from './write-combining.ts';
+import { WriteCombiningBuffers } from './write-combining-buffers.ts';
 
 /** Physical memory that is there before anybody asks for it: a machine that moves little needs no more. */
 const presentAtFirst = 16 * bytesPerMib;

@@ -11,7 +11,7 @@ import {
   storeWriteCombining,
 } from './store-buffer.ts';
 import { RecordingPort } from './testing.ts';
-import { WriteCombiningBuffers } from './write-combining.ts';
+import { WriteCombiningBuffers } from './write-combining-buffers.ts';
 
 const device = 0x8000_0000;
 

@@ -15,7 +15,7 @@ import type { BlockState } from '../sim/index.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
 import type { MarkedOperation, StoreOwner } from './marked-operation.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
-import type { WriteCombiningBuffers } from './write-combining.ts';
+import type { WriteCombiningBuffers } from './write-combining-buffers.ts';
 
 export const storeToMemory = 0;
 export const storeUncached = 1;

@@ -43,11 +43,11 @@ import type { LinkPackets } from './node/packet-log.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
 import type { WireCapture } from './node/wire-log.ts';
 import { PartRuns } from './part-runs.ts';
-import { MachinePart } from './partition/part.ts';
+import { MachinePart } from './partition/machine-part.ts';
 import { localPort, type PartPort } from './partition/part-port.ts';
 import { checkedPartition, type Partition } from './partition/placement.ts';
 import { loadProgram } from './partition/program-module.ts';
-import { WorkerParts } from './partition/workers.ts';
+import { WorkerParts } from './partition/worker-parts.ts';
 import { adapterName, hostName, type MachinePlan, planMachine, type Watch, watches } from './plan.ts';
 import { configHashOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
 import {

@@ -25,7 +25,7 @@ import {
 } from '../sim/index.ts';
 import type { PartActivity } from './partition/part-activity.ts';
 import type { PartPort } from './partition/part-port.ts';
-import type { WorkerParts } from './partition/workers.ts';
+import type { WorkerParts } from './partition/worker-parts.ts';
 
 /** The longest stretch, in units of the shortest: while no program polls, so that long idleness costs little. */
 const stretchMax = 10;

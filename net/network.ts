@@ -7,8 +7,8 @@
  *     const fd = await calls.socket(cpu);
  */
 import { defaultsOf } from '../base/index.ts';
-import { NetStatistics } from './counts.ts';
 import { NicDriver } from './driver/index.ts';
+import { NetStatistics } from './net-statistics.ts';
 import { type NetConfig, netParameters } from './parameters.ts';
 import type { Cpu, NetPlatform, UserMemory } from './platform.ts';
 import { SocketCalls } from './socket/index.ts';

@@ -5,7 +5,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { checkedFaults, type FaultPlan } from '../machine/faults/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
-import { MachinePart } from '../machine/partition/part.ts';
+import { MachinePart } from '../machine/partition/machine-part.ts';
 import { planMachine } from '../machine/plan.ts';
 import { configurationOf } from '../machine/profile/index.ts';
 import { expectBalanced, noResources } from './expectations.ts';

@@ -39,7 +39,7 @@ const ofOneCall = [
   'hw/hca/statistics/operations.ts lastCycle',
   'hw/pcie/root-complex/device-read.ts read',
   'sim/ledger.ts sum',
-  'machine/partition/part.ts left',
+  'machine/partition/machine-part.ts left',
   'userlib/cq.ts counter',
 ];
 

@@ -54,7 +54,7 @@ describe('a folder that has an index.ts', () => {
   });
 
   it.each([
-    ['hw/dma/split.ts', 'hw/pcie/link/link-port.ts', true],
+    ['hw/dma/split.ts', 'hw/pcie/link/pcie-link-port.ts', true],
     ['hw/dma/split.ts', 'hw/pcie/index.ts', false],
     ['hw/hca/hca.ts', 'hw/hca/events/event-writer.ts', true],
     ['hw/hca/events/event-writer.ts', 'hw/hca/data-path.ts', false],

@@ -1,8 +1,8 @@
 /** Reads a capture from its bytes to its conversations, in one pass and bounded memory, and keeps account of what it could not read. */
 import { CaptureStream } from './capture-stream.ts';
 import { PacketFeed } from './captured-packets.ts';
-import { PacketListener } from './conversation.ts';
 import { IwarpListener } from './iwarp/iwarp-listener.ts';
+import { PacketListener } from './packet-listener.ts';
 import { type Conversation, LineBudget, type LineChoice } from './talk.ts';
 
 export class CaptureReading {

@@ -7,8 +7,8 @@ import { ipv4Text, ipv6Text } from './address-text.ts';
 import { LinkType } from './capture-layouts.ts';
 import type { Capture } from './capture-reader.ts';
 import type { CapturedFrame, CaptureInterface } from './capture-stream.ts';
-import type { CapturedPacket, Said } from './conversation.ts';
 import { readFrame, seenAt } from './frame-reader.ts';
+import type { CapturedPacket, Said } from './packet-listener.ts';
 import { type Place, type Sighting, Sightings } from './sightings.ts';
 import { type SeenPacket, seemsTwoEnded } from './two-ended.ts';
 

@@ -1,8 +1,8 @@
 /** Flows of a capture: the packets from a port to one QP of another, and the connection that two flows turn out to be. */
 import { psnAdd, psnDistance } from '../../wire/index.ts';
 import { AwaitedResponses, type RequestBudget } from './awaited-responses.ts';
-import type { CapturedPacket } from './conversation.ts';
 import { OPEN_PSNS_MAX, type OpenRange } from './open-psns.ts';
+import type { CapturedPacket } from './packet-listener.ts';
 import { type LineBudget, TalkLines } from './talk.ts';
 import type { UnansweredWay } from './unanswered-flows.ts';
 import { UnseenPsns } from './unseen-psns.ts';

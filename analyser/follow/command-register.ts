@@ -17,7 +17,7 @@ import {
   mailboxBytes,
 } from '../../abi/index.ts';
 import { joinWords, swap32, viewOf } from '../../base/index.ts';
-import type { MemoryReader } from '../memory.ts';
+import type { MemoryReader } from '../host-memory-reader.ts';
 
 /** A command as it was seen. */
 export interface ObservedCommand {

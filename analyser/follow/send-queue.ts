@@ -7,7 +7,7 @@
 
 import { wqeStamp } from '../../abi/index.ts';
 import { advance, counterMask16, passBit, ringIndex, viewOf } from '../../base/index.ts';
-import type { MemoryReader } from '../memory.ts';
+import type { MemoryReader } from '../host-memory-reader.ts';
 import { ownerBitOf, sendWqeBytes } from '../wqe-segments.ts';
 import type { FollowedQp } from './objects.ts';
 import { bytesIn } from './queue-buffer.ts';

@@ -1,6 +1,6 @@
 /** What every check of the linter works with: the followed device, host memory, and a place to say what is wrong. */
 import type { DeviceView } from '../follow/device-view.ts';
-import type { MemoryReader } from '../memory.ts';
+import type { MemoryReader } from '../host-memory-reader.ts';
 import type { Findings } from './findings.ts';
 import type { RuleName } from './rules.ts';
 

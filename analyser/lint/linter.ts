@@ -7,7 +7,7 @@ import { objectsOf } from '../command-boxes.ts';
 import type { ObservedCommand } from '../follow/command-register.ts';
 import { type DeviceView, Phase } from '../follow/device-view.ts';
 import { tableAt } from '../follow/icm-map.ts';
-import type { MemoryReader } from '../memory.ts';
+import type { MemoryReader } from '../host-memory-reader.ts';
 import { checkIndex, checkParameters, checkPhase, checkRegister, checkState } from './command-rules.ts';
 import { hex, LintContext } from './context.ts';
 import { ContextShadow } from './context-shadow.ts';

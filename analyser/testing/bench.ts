@@ -26,7 +26,7 @@ import { swap32, viewOf } from '../../base/bytes.ts';
 import type { Initial } from '../../base/layout.ts';
 import { TrafficClass } from '../../hw/dma/index.ts';
 import { MEMORY_READ } from '../../hw/pcie/index.ts';
-import { Analyser, TraceText, traceCategories } from '../index.ts';
+import { Analyser, TraceLog, traceCategories } from '../index.ts';
 import type { TraceFormat } from '../trace-text.ts';
 
 export const bar0Address = 0x80_0000_0000;
@@ -71,7 +71,7 @@ export interface CommandSetup {
 
 export class AnalyserBench {
   readonly bytes: Uint8Array;
-  readonly log = new TraceText();
+  readonly log = new TraceLog();
   readonly analyser: Analyser;
   nowPs = 1_000_000;
   toggle = 1;

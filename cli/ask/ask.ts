@@ -17,6 +17,7 @@ import { foldedSection, type PageHead } from '../../explain/page/index.ts';
 import { countText } from '../../explain/text/format.ts';
 import { checkWritable, writeFileAtomically } from '../../runtime/output-files.ts';
 import { chartPage } from '../chart/index.ts';
+import { CountBar } from '../count-bar.ts';
 import { headOf } from '../html-output.ts';
 import type { JsonOutput } from '../json-outputs.ts';
 import { integer } from '../options.ts';
@@ -24,7 +25,6 @@ import { checkApart, Screen, writeJson } from '../output.ts';
 import { plotOf } from '../plot/plot-choice.ts';
 import { plotPage } from '../plot/plot-page.ts';
 import { pointReports } from '../plot/point-reports.ts';
-import { CountBar } from '../progress-bar.ts';
 import { localRunner } from '../sweep/sweep-engine.ts';
 
 interface AskChoice {

@@ -11,11 +11,11 @@ import {
 import { bytesText, countText } from '../../explain/text/format.ts';
 import { faultLinesOf } from '../../explain/text/render.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
+import { CountBar } from '../count-bar.ts';
 import { type HtmlChoice, headOf, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
-import { CountBar } from '../progress-bar.ts';
 import { type TimelineChoice, timelineOrderOf, timelineText } from '../timeline-options.ts';
 import { type CompareChoice, compareArgsOf } from './compare-options.ts';
 import { comparePage, comparePlots, compareSentences } from './compare-plots.ts';

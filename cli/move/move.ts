@@ -16,12 +16,12 @@ import { checkWritable, writeFileAtomically } from '../../runtime/output-files.t
 import { packageFolder } from '../../runtime/package-folder.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
 import { reportFailures, rowsOf } from '../compare/compare.ts';
+import { CountBar } from '../count-bar.ts';
 import { headOf } from '../html-output.ts';
 import { argumentsOf, inputName, invocationOf } from '../invocation.ts';
 import type { ReportOutput, RunFactsOutput } from '../json-outputs.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from '../options.ts';
 import { codeOf, exitFailed, jsonText, Screen, writeJson } from '../output.ts';
-import { CountBar } from '../progress-bar.ts';
 import {
   type TimelineChoice,
   timelineOrderOf,

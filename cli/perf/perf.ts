@@ -27,6 +27,7 @@ import type { MachineOptions, Partition } from '../../machine/index.ts';
 import { configurationOf } from '../../machine/profile/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
+import { CountBar } from '../count-bar.ts';
 import { type HtmlChoice, headOf, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
 import {
@@ -37,7 +38,6 @@ import {
   type TopologyChoice,
 } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
-import { CountBar } from '../progress-bar.ts';
 import {
   type TimelineChoice,
   timelineOrderOf,

@@ -19,10 +19,10 @@ import {
 import type { PageHead } from '../../explain/page/index.ts';
 import { countText } from '../../explain/text/format.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
+import { CountBar } from '../count-bar.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import type { JsonOutput } from '../json-outputs.ts';
 import { checkApart, exitFailed, jsonText, Screen, writeJson } from '../output.ts';
-import { CountBar } from '../progress-bar.ts';
 import { addElsewhereCommands } from './sweep-elsewhere.ts';
 import { engineOf } from './sweep-engine.ts';
 import { addSweepOptions, checkEngine, outFileOf, type SweepChoice, specOf } from './sweep-options.ts';

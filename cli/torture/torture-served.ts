@@ -17,10 +17,10 @@ import {
   servedKinds,
   shrinkServedStory,
 } from '../../torture/index.ts';
+import { CountBar } from '../count-bar.ts';
 import { headOf, writePage } from '../html-output.ts';
 import { invocationOf } from '../invocation.ts';
 import { exitFailed, type Screen, writeJson } from '../output.ts';
-import { CountBar } from '../progress-bar.ts';
 import { playedArguments } from './seed-range.ts';
 
 export interface ServedChoice {

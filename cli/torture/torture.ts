@@ -29,12 +29,12 @@ import {
   shrinkStory,
   storyOfSeed,
 } from '../../torture/index.ts';
+import { CountBar } from '../count-bar.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { argumentsOf, type InvocationInput, inputName, invocationOf } from '../invocation.ts';
 import type { StoryOutput } from '../json-outputs.ts';
 import { addShortcutsOption, integer } from '../options.ts';
 import { codeOf, exitFailed, Screen, writeJson } from '../output.ts';
-import { CountBar } from '../progress-bar.ts';
 import { playedArguments, type SeedRange, seedMax, seedRange } from './seed-range.ts';
 import { tortureServed } from './torture-served.ts';
 

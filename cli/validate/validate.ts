@@ -20,10 +20,10 @@ import { configurationOf } from '../../machine/profile/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 import { RunError } from '../../sim/index.ts';
+import { CountBar } from '../count-bar.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { machineOptionsOf } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
-import { CountBar } from '../progress-bar.ts';
 import { validatePage, validateSentences } from './validate-page.ts';
 import { familyTables, listTable, reasons, summaryTable } from './validate-table.ts';
 

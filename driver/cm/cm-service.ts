@@ -18,7 +18,7 @@ import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
 import type { Port } from '../port.ts';
-import type { Teardown } from '../remove.ts';
+import type { Teardown } from '../teardown.ts';
 import { errnoNumbers } from '../uapi.ts';
 import { CommunicationIds } from './communication-ids.ts';
 import type { CmDrop } from './connection.ts';

@@ -5,7 +5,7 @@
  */
 import { RejectReason } from '../../abi/index.ts';
 import { BlockingQueue } from '../blocking-queue.ts';
-import { HandleTable } from '../handles.ts';
+import { HandleTable } from '../handle-table.ts';
 import { KernelError, require, requireWithin } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform } from '../platform.ts';

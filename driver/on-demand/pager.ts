@@ -11,10 +11,10 @@
  * that of the work (posted writes keep their order); one kernel thread at a time, which ends when there is nothing to do.
  */
 import { Bar, EventType, pageRequestEqe, uarOffset } from '../../abi/index.ts';
-import type { EventRouter } from '../async-events.ts';
-import type { CommandInterface } from '../command.ts';
+import type { CommandInterface } from '../command-interface.ts';
 import type { DeviceLifecycle } from '../device-lifecycle.ts';
-import type { EventQueue } from '../eq.ts';
+import type { EventQueue } from '../event-queue.ts';
+import type { EventRouter } from '../event-router.ts';
 import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { DriverConfig } from '../parameters.ts';

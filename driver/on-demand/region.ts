@@ -6,7 +6,7 @@
  * A page that is present or leaving holds a reference on its frame. Its translation entry is there only while it is
  * present; while it is leaving, accesses begun before may still be under way.
  */
-import type { MttTable, Translation } from '../mtt.ts';
+import type { MttTable, Translation } from '../mtt-table.ts';
 import type { ProcessMemory } from '../platform.ts';
 
 export const onDemandPageBytes = 4096;

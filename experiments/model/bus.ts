@@ -196,7 +196,7 @@ export class Bus {
       {
         term: 'land',
         holdPs: (bytes) => placementCycles(bytes) * hcaPs,
-        // The cycle in which the last byte is placed is the one that is reported (read-engine.ts, #takeCompletion).
+        // The cycle in which the last byte is placed is the one that is reported (hw/dma/dma-read-engine.ts, #takeCompletion).
         passPs: (bytes) => (placementCycles(bytes) - 1) * hcaPs,
       },
     ];

@@ -15,7 +15,7 @@ import {
 } from '../../userlib/index.ts';
 import type { CompareSide, Message } from './compare-plan.ts';
 import type { CompareBuffer } from './compare-transfer.ts';
-import { CompletionPoller, WorkFailedError } from './completions.ts';
+import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 import { connectRc, createRcQps, openEndpoint } from './rc-endpoint.ts';
 import { allAccess } from './rc-states.ts';
 

@@ -20,7 +20,7 @@ import {
   postRecv,
   postSend,
 } from '../../userlib/index.ts';
-import { CompletionPoller } from './completions.ts';
+import { CompletionPoller } from './completion-poller.ts';
 import { acceptGuest, connectGuest, type GuestStream, GuestStreamError } from './guest-stream.ts';
 import { ownAddressOf, peerFrom } from './port-address.ts';
 import { createBuffer, createRcQps, openEndpoint, type RcBuffer, rcDefaults } from './rc-endpoint.ts';

@@ -49,7 +49,7 @@ import {
   rdmaResolveRoute,
   regMr,
 } from '../../userlib/index.ts';
-import { CompletionPoller } from './completions.ts';
+import { CompletionPoller } from './completion-poller.ts';
 import { GuestDataError } from './guest-pingpong.ts';
 import { allAccess } from './rc-states.ts';
 

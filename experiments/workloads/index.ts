@@ -10,7 +10,7 @@ export {
   type SideTransfer,
 } from './compare-plan.ts';
 export { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
-export { CompletionPoller, WorkFailedError } from './completions.ts';
+export { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 export type { DeviceQuery } from './device-query.ts';
 export { type CounterpartOutcome, type CounterpartTask, guestCounterpart } from './guest-counterpart.ts';
 export {

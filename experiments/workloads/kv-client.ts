@@ -15,7 +15,7 @@ import {
   type IbvSendWr,
   type IbvWc,
 } from '../../userlib/index.ts';
-import { CompletionPoller, WorkFailedError } from './completions.ts';
+import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 import { countCycles } from './core-cycles.ts';
 import { endOwnWork, hostWorkOf } from './host-work.ts';
 import { checkAnswer, putStamp, serverOfItem, writeKey, writeValue } from './kv-items.ts';
@@ -29,7 +29,6 @@ import {
   slotBytes,
   slotOffset,
 } from './kv-plan.ts';
-import { SparselySignalled } from './kv-requests.ts';
 import type { AnswerQp } from './kv-server.ts';
 import { clientBegins } from './kv-start.ts';
 import { OfferedLoad } from './offered-load.ts';
@@ -41,6 +40,7 @@ import { resultOf } from './perf-rates.ts';
 import { announceEnd } from './perf-start.ts';
 import { announcedOf } from './port-address.ts';
 import { connectQps, createBuffer, type RcBuffer, type RcEndpoint } from './rc-endpoint.ts';
+import { SparselySignalled } from './sparsely-signalled.ts';
 import { connectUd, initUd } from './unreliable-states.ts';
 
 /** Fewer entries make the device ask how far its consumer is. */

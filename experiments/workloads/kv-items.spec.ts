@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { WorkFailedError } from './completions.ts';
+import { WorkFailedError } from './completion-poller.ts';
 import { checkAnswer, putStamp, serverOfItem, writeKey, writeValue } from './kv-items.ts';
 import { endLength, type KvPlan, putBytes, slotBytes, slotOffset } from './kv-plan.ts';
 

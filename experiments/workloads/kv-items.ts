@@ -7,7 +7,7 @@
  */
 import { InvariantError, mask24 } from '../../base/index.ts';
 import type { ProgramMemory } from '../../machine/index.ts';
-import { WorkFailedError } from './completions.ts';
+import { WorkFailedError } from './completion-poller.ts';
 import type { KvPlan } from './kv-plan.ts';
 
 const scatter = 0x9e37_79b1;

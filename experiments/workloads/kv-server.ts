@@ -13,7 +13,7 @@ import {
   type IbvQp,
   type IbvSendWr,
 } from '../../userlib/index.ts';
-import { CompletionPoller } from './completions.ts';
+import { CompletionPoller } from './completion-poller.ts';
 import { countCycles } from './core-cycles.ts';
 import { awaitPeerEnd, hostWorkOf } from './host-work.ts';
 import { ItemTable } from './kv-items.ts';
@@ -28,13 +28,13 @@ import {
   slotOffset,
   slotPollCycles,
 } from './kv-plan.ts';
-import { SparselySignalled } from './kv-requests.ts';
 import { serverBegins } from './kv-start.ts';
 import { openPerfEndpoint, ucSteps } from './perf-link.ts';
 import type { PerfSide } from './perf-plan.ts';
 import { announceEnd } from './perf-start.ts';
 import { handleTo, type PortAddress, peerFrom } from './port-address.ts';
 import { connectQps, createBuffer, type RcEndpoint } from './rc-endpoint.ts';
+import { SparselySignalled } from './sparsely-signalled.ts';
 import { connectUd, initUd, qkey } from './unreliable-states.ts';
 
 /** Fewer entries make the device ask how far its consumer is. */

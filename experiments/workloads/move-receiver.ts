@@ -10,7 +10,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { copyCyclesOf } from '../../host/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import { IBV_SEND_SIGNALED, IBV_WR_RDMA_READ, postRecv } from '../../userlib/index.ts';
-import { WorkFailedError } from './completions.ts';
+import { WorkFailedError } from './completion-poller.ts';
 import {
   chunkCountOf,
   chunkLengthOf,

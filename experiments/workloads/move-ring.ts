@@ -17,7 +17,7 @@ import {
   type IbvSge,
   postSend,
 } from '../../userlib/index.ts';
-import { CompletionPoller, WorkFailedError } from './completions.ts';
+import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 import { type MoveArgs, type RingNote, wordOffsets, wordsBytes } from './move-plan.ts';
 import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
 

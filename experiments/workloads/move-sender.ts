@@ -13,7 +13,7 @@ import {
   IBV_WR_RDMA_WRITE,
   IBV_WR_SEND,
 } from '../../userlib/index.ts';
-import { WorkFailedError } from './completions.ts';
+import { WorkFailedError } from './completion-poller.ts';
 import {
   chunkCountOf,
   chunkLengthOf,

@@ -28,7 +28,7 @@ import {
   postSrqRecv,
   type QpCap,
 } from '../../userlib/index.ts';
-import { CompletionPoller, WorkFailedError } from './completions.ts';
+import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 import { grhBytes, type HalfNote, openPerfBuffer, type PerfBuffer } from './perf-buffer.ts';
 import { Places } from './perf-places.ts';
 import type { PerfArgs, PerfVerb } from './perf-plan.ts';

@@ -9,7 +9,7 @@ import {
   postSend,
   SendFlag,
 } from '../../userlib/index.ts';
-import { WorkFailedError } from './completions.ts';
+import { WorkFailedError } from './completion-poller.ts';
 import type { PerfArgs, SizeShare } from './perf-plan.ts';
 
 const signalled = SendFlag.IBV_SEND_SIGNALED;

@@ -13,7 +13,7 @@ import { macAddressOf } from '../../hw/nic/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import { CardByHand, type WaitingFrame } from './card-by-hand.ts';
 import type { CompareSide, Message } from './compare-plan.ts';
-import { WorkFailedError } from './completions.ts';
+import { WorkFailedError } from './completion-poller.ts';
 
 /** Local experimental EtherType 1 (IEEE 802, 9.2.3). */
 const etherType = 0x88b5;

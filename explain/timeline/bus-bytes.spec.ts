@@ -10,7 +10,7 @@ import { configurationOf } from '../../machine/profile/index.ts';
 import type { TimelineRecord } from '../../machine/timeline/index.ts';
 import { rowsOf } from '../../test/extent.ts';
 import { addAt } from './testing/add-at.ts';
-import { BusCount } from './testing/bus-judge.ts';
+import { BusCount } from './testing/bus-count.ts';
 import { playedRun, type RecordedRun, recordedRun } from './testing/recorded-run.ts';
 import { seedsOf } from './testing/seeds.ts';
 

@@ -3,10 +3,10 @@
 import { tableOf } from '../../explain/text/table.ts';
 import type { Cause } from '../../explain/why/index.ts';
 import { renderServeReport, type ServeReport } from '../serve/index.ts';
-import type { CommandResult } from './agent.ts';
+import type { CommandResult } from './agent-line.ts';
 import { type BudgetRow, budgetFaultsOf, budgetTable, type RunCost } from './budget.ts';
+import type { SessionResult, SessionVersions } from './guest-session.ts';
 import type { VectorComparison } from './interrupts.ts';
-import type { SessionResult, SessionVersions } from './session.ts';
 
 const guestReportSchema = 'hca-guest-report/1';
 

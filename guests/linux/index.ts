@@ -19,10 +19,10 @@ export {
   peerFaultsOf,
   renderGuestReport,
 } from './guest-report.ts';
+export { GuestSession, type SessionResult } from './guest-session.ts';
 export { guestFiles } from './kernel-choice.ts';
 export { defaultCacheFolder } from './packages/cache.ts';
 export { kernelNames } from './packages/kits.ts';
 export { silentProgress, terminalProgress } from './progress.ts';
 export * from './scenarios/index.ts';
-export { GuestSession, type SessionResult } from './session.ts';
 export { makeTemporaryFolder } from './temporary-folder.ts';

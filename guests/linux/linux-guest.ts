@@ -10,7 +10,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AgentLine, type CommandLimits, type CommandResult } from './agent.ts';
+import { AgentLine, type CommandLimits, type CommandResult } from './agent-line.ts';
 import { GuestError } from './guest-error.ts';
 import { type QemuOptions, qemuCommandLine } from './qemu.ts';
 

@@ -22,4 +22,4 @@ export {
   regionAccess,
   setInterrupts,
 } from './vfio-user/protocol.ts';
-export { VfioUserServer } from './vfio-user/server.ts';
+export { VfioUserServer } from './vfio-user/vfio-user-server.ts';

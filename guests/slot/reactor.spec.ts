@@ -14,7 +14,7 @@ import { closeDescriptor } from './native/poll.ts';
 import { Reactor } from './reactor.ts';
 import { openDescriptorCount } from './testing/bench.ts';
 import { TestDevice } from './testing/device.ts';
-import { VfioUserServer } from './vfio-user/server.ts';
+import { VfioUserServer } from './vfio-user/vfio-user-server.ts';
 
 const unavailable = nativeUnavailableReason();
 if (unavailable !== undefined) console.warn(`skipped: ${unavailable}`);

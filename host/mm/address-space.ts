@@ -35,8 +35,8 @@ import {
   userEnd,
 } from './mappings.ts';
 import type { MemoryManager } from './memory-manager.ts';
-import type { InvalidateReason, InvalidationListener } from './notifier.ts';
-import { NotifierList } from './notifier.ts';
+import type { InvalidateReason, InvalidationListener } from './notifier-list.ts';
+import { NotifierList } from './notifier-list.ts';
 import { pageBytes, pageNumberOf, pageOffsetOf, pagesPerHugePage } from './page.ts';
 import {
   flagAccessed,

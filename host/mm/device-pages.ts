@@ -1,7 +1,7 @@
 /**
  * Pages that a device reaches without a pin (on-demand paging): the process's own, with one reference each, so that a frame
  * outlives its mapping until the device has let it go. They do not count as locked; reclaim passes them over and says that
- * it wants them (notifier.ts).
+ * it wants them (notifier-list.ts).
  */
 
 import type { AccessMode } from './access-mode.ts';

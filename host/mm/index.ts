@@ -1,14 +1,14 @@
 export { userAccessLater } from './access-mode.ts';
 export { AddressSpace, accessLater } from './address-space.ts';
 export type { Advice } from './area-changes.ts';
-export { MemoryStatistics } from './counts.ts';
+export type { MemoryCause, MmPlatform } from './bare-platform.ts';
 export { holdForDevice, releaseFromDevice } from './device-pages.ts';
 export type { FixedMode, MapError, MapOptions } from './mappings.ts';
 export { MemoryManager } from './memory-manager.ts';
+export { MemoryStatistics } from './memory-statistics.ts';
 export * from './mm-parameters.ts';
-export type { InvalidationListener } from './notifier.ts';
+export type { InvalidationListener } from './notifier-list.ts';
 export * from './page.ts';
 export { type FramePlaces, PageFrames } from './page-frames.ts';
 export { pageAnonymous, pageStable } from './pages.ts';
 export type { PinAccess, PinnedPages } from './pins.ts';
-export type { MemoryCause, MmPlatform } from './platform.ts';

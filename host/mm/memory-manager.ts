@@ -14,20 +14,20 @@ import type { Picoseconds } from '../../base/index.ts';
 import type { PhysicalMemory } from '../physical-memory.ts';
 import { type AccessMode, frameLater, kernelAccess, noFrame } from './access-mode.ts';
 import { AddressSpace } from './address-space.ts';
+import type { MmPlatform } from './bare-platform.ts';
 import { BlockDevice } from './block-device.ts';
-import { MemoryStatistics } from './counts.ts';
 import { FaultHandler } from './faults.ts';
 import { LruLists } from './lru.ts';
 import type { MemoryFile } from './memory-file.ts';
+import { MemoryStatistics } from './memory-statistics.ts';
 import type { MmConfig } from './mm-parameters.ts';
 import { killForMemory } from './oom.ts';
 import { pageBytes } from './page.ts';
 import type { PageFrames } from './page-frames.ts';
 import { Pages, pageReferenced } from './pages.ts';
-import type { MmPlatform } from './platform.ts';
 import { Reclaim } from './reclaim.ts';
 import { ReverseMap } from './reverse-map.ts';
-import { SwapArea } from './swap.ts';
+import { SwapArea } from './swap-area.ts';
 import { Tlb } from './tlb.ts';
 
 export interface MemoryManagerOptions {

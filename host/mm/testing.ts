@@ -2,11 +2,11 @@
 import { defaultsOf } from '../../base/parameter.ts';
 import { mib } from '../../base/units.ts';
 import { PhysicalMemory } from '../physical-memory.ts';
+import { BarePlatform } from './bare-platform.ts';
 import { MemoryFile } from './memory-file.ts';
 import { MemoryManager } from './memory-manager.ts';
 import { type MmConfig, mmParameters } from './mm-parameters.ts';
 import { type FramePlaces, PageFrames } from './page-frames.ts';
-import { BarePlatform } from './platform.ts';
 
 /** Of the numbers that a seed generates. */
 class SeededPlaces implements FramePlaces {

@@ -19,11 +19,11 @@ import {
   PcieLinkPort,
   ZeroCopyWriter,
 } from '../pcie/index.ts';
-import { DmaMessageSender } from './message-sender.ts';
+import { DmaMessageSender } from './dma-message-sender.ts';
+import { DmaReadEngine } from './dma-read-engine.ts';
+import { DmaWriteEngine } from './dma-write-engine.ts';
 import type { DmaConfig } from './parameters.ts';
-import { DmaReadEngine } from './read-engine.ts';
 import { TrafficClass, trafficClassCount } from './traffic-class.ts';
-import { DmaWriteEngine } from './write-engine.ts';
 
 /** The slot that a device is in, and what its end of it is configured to be. */
 export interface SlotSetup {

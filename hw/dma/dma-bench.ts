@@ -21,10 +21,10 @@ import {
   WORD_KIND,
   WORD_LENGTH,
 } from '../pcie/index.ts';
+import { DmaReadEngine } from './dma-read-engine.ts';
+import { DmaWriteEngine } from './dma-write-engine.ts';
 import type { DmaReadLink, DmaWriteLink } from './link.ts';
 import { type DmaConfig, dmaParameters } from './parameters.ts';
-import { DmaReadEngine } from './read-engine.ts';
-import { DmaWriteEngine } from './write-engine.ts';
 
 export const MEMORY_BYTES = 1 << 16;
 const SLOT_BYTES = 8192;

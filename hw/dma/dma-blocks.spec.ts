@@ -8,11 +8,11 @@ import { Arbiter } from './arbiter.ts';
 import { BusInterface, busWires } from './bus-interface.ts';
 import { benchSlot, idleTarget } from './bus-interface-bench.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
+import { DmaReadEngine } from './dma-read-engine.ts';
+import { DmaWriteEngine } from './dma-write-engine.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
 import type { DmaConfig } from './parameters.ts';
-import { DmaReadEngine } from './read-engine.ts';
 import { TAG_ABANDONED, TAG_ACTIVE, TagPool } from './tag-pool.ts';
-import { DmaWriteEngine } from './write-engine.ts';
 
 it('the wires of a bus interface lead to blocks that there are, and each port is connected once', () => {
   const make = () => {

@@ -17,7 +17,7 @@ import { type EarlyPlaces, FLAG_PLACED_EARLY, tagOf, WORD_FLAGS } from '../pcie/
 import { CompletionRun } from './completion-run.ts';
 import type { DmaDataPath } from './dma-data-path.ts';
 import type { DmaReadLink } from './link.ts';
-import { PlacementOnArrival, type ReadPlacement } from './read-placement.ts';
+import { PlacementOnArrival, type ReadPlacement } from './placement-on-arrival.ts';
 import type { ReadRequest } from './read-queue.ts';
 import type { ReadTag, TagPool } from './tag-pool.ts';
 

@@ -1,5 +1,5 @@
 /**
- * The slice of a PCIe link port (hw/pcie/link/link-port.ts) that the DMA engines use.
+ * The slice of a PCIe link port (hw/pcie/link/pcie-link-port.ts) that the DMA engines use.
  */
 import type { Picoseconds } from '../../base/index.ts';
 import type { ChannelReader } from '../../sim/index.ts';

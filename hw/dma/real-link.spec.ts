@@ -6,10 +6,10 @@ import { Random } from '../../sim/random.ts';
 import { rootComplexBench } from '../pcie/root-complex/root-complex-bench.ts';
 import { COMPLETION, COMPLETION_DATA } from '../pcie/tlp/tlp.ts';
 import { FakeFunction } from './dma-bench.ts';
+import { DmaReadEngine } from './dma-read-engine.ts';
+import { DmaWriteEngine } from './dma-write-engine.ts';
 import { DmaStatus } from './errors.ts';
 import { dmaParameters } from './parameters.ts';
-import { DmaReadEngine } from './read-engine.ts';
-import { DmaWriteEngine } from './write-engine.ts';
 
 const SLOT_BYTES = 5120;
 

@@ -10,9 +10,9 @@ import { type EarlyPlaces, READ_POISONED } from '../pcie/root-complex/root-compl
 import type { LinkTap } from '../pcie/root-complex/root-complex-tap.ts';
 import { COMPLETION, COMPLETION_DATA, FLAG_POISONED, STATUS_SUCCESS, WORD_FLAGS } from '../pcie/tlp/tlp.ts';
 import { FakeFunction } from './dma-bench.ts';
+import { DmaReadEngine } from './dma-read-engine.ts';
+import { DmaWriteEngine } from './dma-write-engine.ts';
 import { dmaParameters } from './parameters.ts';
-import { DmaReadEngine } from './read-engine.ts';
-import { DmaWriteEngine } from './write-engine.ts';
 
 const MEMORY_BYTES = 1 << 16;
 const WINDOW = 0xfee0_0000;

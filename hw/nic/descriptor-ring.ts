@@ -16,8 +16,8 @@ import { NicCause, nicDescriptorBytes } from '../../abi/nic/index.ts';
 import type { Cycles } from '../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../sim/index.ts';
 import { type DmaReadEngine, DmaStatus, TrafficClass } from '../dma/index.ts';
-import type { NicCounters } from './counters.ts';
-import type { NicInterrupts } from './interrupts.ts';
+import type { NicCounters } from './nic-counters.ts';
+import type { NicInterrupts } from './nic-interrupts.ts';
 
 const LENGTH_UNIT = 128;
 const LENGTH_MAX = 1 << 20;

@@ -21,12 +21,12 @@ import {
 import { EthernetPort } from '../../wire/index.ts';
 import { BusInterface, type DmaReadEngine, type DmaWriteEngine } from '../dma/index.ts';
 import type { AccessObserver, BarTarget, PcieFunction, PcieLinkPort } from '../pcie/index.ts';
-import { NicCounters } from './counters.ts';
 import { makeBlocks, type NicBlock, type NicBlocks, nicWires } from './nic-blocks.ts';
+import { NicCounters } from './nic-counters.ts';
+import { NicRegisters, type ResetByRegister } from './nic-registers.ts';
 import { checkSetup, type NicSetup } from './nic-setup.ts';
+import { NicStatistics } from './nic-statistics.ts';
 import type { NicConfig } from './parameters.ts';
-import { NicRegisters, type ResetByRegister } from './registers.ts';
-import { NicStatistics } from './statistics.ts';
 import { cacheBytesOf } from './transmit-engine.ts';
 
 const MESSAGE_FIFO_DEPTH = 8;

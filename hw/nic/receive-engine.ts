@@ -14,9 +14,9 @@ import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '.
 import type { DmaWriteEngine } from '../dma/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import { onesComplementSum } from './checksum.ts';
-import type { NicCounters } from './counters.ts';
 import type { DescriptorRing } from './descriptor-ring.ts';
-import type { NicInterrupts } from './interrupts.ts';
+import type { NicCounters } from './nic-counters.ts';
+import type { NicInterrupts } from './nic-interrupts.ts';
 import { NO_TAG, type PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 import { WriteBack } from './write-back.ts';

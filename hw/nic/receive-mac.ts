@@ -20,8 +20,8 @@ import {
   type LogicalProcess,
 } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
-import type { NicCounters } from './counters.ts';
-import type { NicInterrupts } from './interrupts.ts';
+import type { NicCounters } from './nic-counters.ts';
+import type { NicInterrupts } from './nic-interrupts.ts';
 import { NO_ROOM, NO_TAG, type PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 

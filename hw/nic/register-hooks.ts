@@ -9,9 +9,9 @@ import { NicCause, type nicBar0, nicBits, nicCausesAll } from '../../abi/nic/ind
 import { type Cycles, fieldOf, type RegisterHooks, withField } from '../../base/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import type { DescriptorRing } from './descriptor-ring.ts';
+import type { RegisterBlocks, ResetByRegister } from './nic-registers.ts';
+import type { StatisticName } from './nic-statistics.ts';
 import { RECEIVE_BUFFER_BYTES_MIN } from './receive-engine.ts';
-import type { RegisterBlocks, ResetByRegister } from './registers.ts';
-import type { StatisticName } from './statistics.ts';
 import { FRAME_HEADER_BYTES, UNPADDED_BYTES_MIN } from './transmit-engine.ts';
 
 type NicHooks = RegisterHooks<typeof nicBar0.registers>;
@@ -175,7 +175,7 @@ function queueControlOf(ring: DescriptorRing): number {
   return withField(value, enable, ring.isEnabled ? 1 : 0);
 }
 
-/** What has been counted since the last read: see statistics.ts. */
+/** What has been counted since the last read: see nic-statistics.ts. */
 function statisticsHooks({ statistics }: RegisterBlocks): NicHooks {
   const counted = (name: StatisticName) => ({ read: () => statistics.read(name) });
   return {

@@ -18,8 +18,8 @@ import {
   stallReasons,
 } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
-import type { NicCounters } from './counters.ts';
-import type { NicInterrupts } from './interrupts.ts';
+import type { NicCounters } from './nic-counters.ts';
+import type { NicInterrupts } from './nic-interrupts.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 

@@ -6,13 +6,13 @@ import { checkWires } from '../../sim/wires-bench.ts';
 import { Completer } from './function/completer.ts';
 import { ConfigSpace } from './function/config-space.ts';
 import { ErrorLatch } from './function/error-latch.ts';
-import { PcieFunction } from './function/function.ts';
 import { BAR0, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function/function-bench.ts';
 import { functionWires } from './function/function-blocks.ts';
 import { FunctionIngress } from './function/function-ingress.ts';
 import { Intx } from './function/intx.ts';
 import { MessageOutbox } from './function/message-outbox.ts';
 import { Msix } from './function/msix.ts';
+import { PcieFunction } from './function/pcie-function.ts';
 import {
   answer,
   type LinkBenchOptions,
@@ -24,8 +24,8 @@ import {
   onSendSpace,
   runPair,
 } from './link/link-bench.ts';
-import { PcieLinkPort } from './link/link-port.ts';
 import { STALL_REASONS } from './link/link-stall.ts';
+import { PcieLinkPort } from './link/pcie-link-port.ts';
 import { RootComplex } from './root-complex/root-complex.ts';
 import { rootComplexBench } from './root-complex/root-complex-bench.ts';
 import { rootComplexWires } from './root-complex/root-complex-blocks.ts';

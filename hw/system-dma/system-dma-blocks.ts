@@ -1,6 +1,6 @@
 /** The blocks of the controller, and who calls whom: system-dma.ts puts them between ports, memory and the root complex. */
 import type { Wires } from '../../sim/index.ts';
-import { SystemDmaPorts } from './ports.ts';
+import { SystemDmaPorts } from './system-dma-ports.ts';
 import {
   type RootComplexPort,
   type SystemDmaCore,

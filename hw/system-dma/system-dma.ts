@@ -24,10 +24,10 @@ import {
   type LogicalProcess,
 } from '../../sim/index.ts';
 import type { HostMemory } from '../pcie/index.ts';
-import { SystemDmaChannel } from './channel.ts';
 import type { MemoryBus } from './memory-bus.ts';
 import type { SystemDmaConfig } from './parameters.ts';
 import { makeBlocks, type SystemDmaBlocks, systemDmaWires } from './system-dma-blocks.ts';
+import { SystemDmaChannel } from './system-dma-channel.ts';
 import type { TransferMachinePorts } from './transfer-machine.ts';
 
 export interface SystemDmaOptions {

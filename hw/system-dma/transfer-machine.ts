@@ -12,10 +12,10 @@ import {
   stallReasons,
 } from '../../sim/index.ts';
 import type { AccessDone, HostMemory, StoreSender } from '../pcie/index.ts';
-import type { SystemDmaChannel } from './channel.ts';
 import type { MemoryBus } from './memory-bus.ts';
 import type { SystemDmaConfig } from './parameters.ts';
-import type { SystemDmaPorts } from './ports.ts';
+import type { SystemDmaChannel } from './system-dma-channel.ts';
+import type { SystemDmaPorts } from './system-dma-ports.ts';
 
 const NO_CHANNEL = -1;
 

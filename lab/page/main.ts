@@ -20,10 +20,10 @@ const titles: Readonly<Record<ViewName, string>> = {
 
 /** Each in a file of its own, which is loaded when it is first shown. */
 const makers: Readonly<Record<ViewName, (lab: Lab) => Promise<View>>> = {
-  operation: async (lab) => new (await import('./views/operation.ts')).OperationView(lab),
-  'other-way': async (lab) => new (await import('./views/other-way.ts')).OtherWayView(lab),
-  'what-if': async (lab) => new (await import('./views/what-if.ts')).WhatIfView(lab),
-  program: async (lab) => new (await import('./views/program.ts')).ProgramView(lab),
+  operation: async (lab) => new (await import('./views/operation-view.ts')).OperationView(lab),
+  'other-way': async (lab) => new (await import('./views/other-way-view.ts')).OtherWayView(lab),
+  'what-if': async (lab) => new (await import('./views/what-if-view.ts')).WhatIfView(lab),
+  program: async (lab) => new (await import('./views/program-view.ts')).ProgramView(lab),
 };
 
 /** What a page needs to hold a machine's memory. */

@@ -25,7 +25,7 @@ import type {
 } from '../protocol.ts';
 import { Arrivals } from './arrivals.ts';
 import { WatchedRun } from './operation/picture.ts';
-import { PostedLines } from './posted-operations.ts';
+import { PostedLines } from './posted-lines.ts';
 import { ProgramCalls } from './program-calls.ts';
 import { compiled, evaluated, lineIn, type ProgramExports, ProgramTextError } from './program-text.ts';
 

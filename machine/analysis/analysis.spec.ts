@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type ConnectionEnd, TraceText, traceCategories } from '../../analyser/index.ts';
+import { type ConnectionEnd, TraceLog, traceCategories } from '../../analyser/index.ts';
 import { programUrl } from '../../experiments/runs/program-url.ts';
 import { Machine } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
@@ -86,9 +86,9 @@ describe('an analysed machine', () => {
   });
 
   it('hands its log to a sink that the caller gives, the same as to a file', async () => {
-    const texts: Record<string, TraceText> = {};
-    const sinkOf = (host: string): TraceText => {
-      texts[host] = new TraceText();
+    const texts: Record<string, TraceLog> = {};
+    const sinkOf = (host: string): TraceLog => {
+      texts[host] = new TraceLog();
       return texts[host];
     };
     const { analyses } = await run('single', { trace: { ...traced('').trace!, sinkOf } }, 'send');
@@ -99,7 +99,7 @@ describe('an analysed machine', () => {
   });
 
   it('refuses a sink where its hosts run in threads of their own', async () => {
-    const analysis = { trace: { ...traced('').trace!, sinkOf: () => new TraceText() } };
+    const analysis = { trace: { ...traced('').trace!, sinkOf: () => new TraceLog() } };
     await expect(run('per-node', analysis, 'send')).rejects.toThrow('analysis.trace.sinkOf is');
   });
 

@@ -1,7 +1,7 @@
 /** What a thread that runs one part of a machine exposes: it builds the part from the plan, and does what it is called to do. */
 import type { MachinePlan } from '../plan.ts';
 import { type Answer, errorRecordOf } from './answer.ts';
-import { MachinePart } from './part.ts';
+import { MachinePart } from './machine-part.ts';
 import { localPort, type PartPort } from './part-port.ts';
 
 /** What a thread is started with. */

@@ -14,7 +14,7 @@ import type {
   PartLedgers,
   PartState,
   PartSteps,
-} from './part.ts';
+} from './machine-part.ts';
 import type { PartActivity } from './part-activity.ts';
 
 export interface PartPort {

@@ -22,7 +22,7 @@ export interface NicLedger {
   readonly received: NicCounts;
   readonly busyPs: number;
   readonly isQuiet: boolean;
-  /** hw/nic/counters.ts. */
+  /** hw/nic/nic-counters.ts. */
   readonly counters: NicCounts;
   /** Messages by vector, as the interrupt block sent them. */
   readonly messages: readonly number[];

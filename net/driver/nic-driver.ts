@@ -11,7 +11,7 @@
 import { ethernetHeaderBytes, ethernetTagBytes, NicBar, nicDescriptorBytes } from '../../abi/nic/index.ts';
 import { pageBytes } from '../../base/index.ts';
 import { disableBusMaster, disableMsix, enableMsix, findMsix, type MsixTable } from '../../driver/index.ts';
-import type { NetStatistics } from '../counts.ts';
+import type { NetStatistics } from '../net-statistics.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { NetError } from '../socket/index.ts';
@@ -39,7 +39,7 @@ import {
 import { enableFunction } from './pci.ts';
 import { ReceiveRing } from './receive-ring.ts';
 import { NicRegisterFile } from './registers.ts';
-import { type Polled, SoftInterrupt } from './softirq.ts';
+import { type Polled, SoftInterrupt } from './soft-interrupt.ts';
 import { TransmitRing } from './transmit-ring.ts';
 import { Watchdog, type Watched } from './watchdog.ts';
 

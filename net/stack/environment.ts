@@ -1,5 +1,5 @@
 /** What a connection needs of what is below and around it. */
-import type { NetStatistics } from '../counts.ts';
+import type { NetStatistics } from '../net-statistics.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import type { Connection } from './connection.ts';

@@ -9,7 +9,7 @@
  * sent and handled costs what a segment does. Sources: Linux 6.1, net/core/neighbour.c (__neigh_event_send: the oldest that waits goes).
  */
 import { type Neighbour, NeighbourTable, ProtocolTimers } from '../../driver/network/index.ts';
-import type { NetStatistics } from '../counts.ts';
+import type { NetStatistics } from '../net-statistics.ts';
 import type { Cpu } from '../platform.ts';
 import { bytesOfIp, type IpAddress, keyOfAddress } from './address.ts';
 import type { OutboundFrame, StackEnvironment } from './environment.ts';

@@ -22,7 +22,7 @@ import {
   sendSyn,
   sequenceAdd,
 } from '../../protocol/tcp/index.ts';
-import type { NetStatistics } from '../counts.ts';
+import type { NetStatistics } from '../net-statistics.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { type IpAddress, isSameAddress } from './address.ts';

@@ -2,7 +2,7 @@
  * Threads that wait for something to happen to a socket. A wake-up is charged and counted when a thread waits; a woken
  * thread checks again whether what it waited for is there.
  */
-import type { NetStatistics } from '../counts.ts';
+import type { NetStatistics } from '../net-statistics.ts';
 import type { Cpu, NetPlatform, Signal } from '../platform.ts';
 
 export class WaitQueue {

@@ -1,7 +1,7 @@
 /** A host at a cable whose frames are written out by the spec: what it sends, answers and counts. For specs only. */
 import { expect } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
-import type { NetStatistics } from '../counts.ts';
+import type { NetStatistics } from '../net-statistics.ts';
 import { ms, TestNetwork, type TestOptions } from './machine.ts';
 
 /** RFC 1071, of bytes as hexadecimal digits. */

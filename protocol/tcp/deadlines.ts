@@ -1,8 +1,8 @@
 /** Deadlines of a connection: close, delayed acknowledgement, retransmission (RFC 6298, 5) and window probe (RFC 9293, 3.8.6.1). */
 import { usToPs } from '../../base/index.ts';
-import type { StreamBuffer, TcpConnection } from './connection.ts';
 import { acknowledge, output, sendSyn } from './output.ts';
 import { isBefore } from './sequence.ts';
+import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
 
 const never = Number.POSITIVE_INFINITY;
 

@@ -1,9 +1,3 @@
-export {
-  type Arrival,
-  type ReceivedBytes,
-  TcpConnection,
-  type TcpSetup,
-} from './connection.ts';
 export { deadlinesDue } from './deadlines.ts';
 export {
   Flag,
@@ -18,3 +12,9 @@ export {
 export { isWindowWorthAnnouncing, output, sendReset, sendSyn } from './output.ts';
 export { limitOrphan, segmentArrived } from './segment-input.ts';
 export { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
+export {
+  type Arrival,
+  type ReceivedBytes,
+  TcpConnection,
+  type TcpSetup,
+} from './tcp-connection.ts';

@@ -6,9 +6,10 @@
  *
  * Source: RFC 9293, 3.8; RFC 5681; RFC 896 with Minshall's change (a small segment waits only for a small one).
  */
-import type { StreamBuffer, TcpConnection } from './connection.ts';
+
 import { Flag, type SegmentFields } from './header.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
+import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
 
 const never = Number.POSITIVE_INFINITY;
 const windowFieldMax = 0xffff;

@@ -6,10 +6,10 @@
  * The buffer belongs to this file: it ends in the receive queue or is given back.
  */
 import { usToPs } from '../../base/index.ts';
-import type { StreamBuffer, TcpConnection } from './connection.ts';
 import { Flag, type SegmentFields } from './header.ts';
 import { output, resendFirst, sendReset } from './output.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
+import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
 
 const never = Number.POSITIVE_INFINITY;
 

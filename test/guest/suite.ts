@@ -15,7 +15,7 @@ import {
   startScenario,
 } from '../../guests/linux/index.ts';
 import { nativeUnavailableReason } from '../../guests/slot/index.ts';
-import { CableCapture } from './captured.ts';
+import { CableCapture } from './cable-capture.ts';
 import { Staged } from './staged.ts';
 
 export type Kernel = 'debian' | 'backports';

@@ -128,7 +128,7 @@ export const packetMistakes: readonly Mistake[] = [
     what: 'The first member of a group leaves in the place of another.',
     kind: 'wrong address',
     scene: 'joined-groups',
-    file: 'driver/multicast.ts',
+    file: 'driver/multicast-table.ts',
     find: 'entry.copyWithin(at(place), at(last), at(last + 1));',
     replace: 'entry.copyWithin(at(0), at(last), at(last + 1));',
   },

@@ -3,7 +3,7 @@
  * capture begins later, by a segment of TCP that begins with an FPDU of a right CRC. Source: RFC 5040, 5041, 5044.
  */
 import type { CapturedSegment } from '../captured-packets.ts';
-import type { Said } from '../conversation.ts';
+import type { Said } from '../packet-listener.ts';
 import { type Conversation, type Line, type LineBudget, TalkLines } from '../talk.ts';
 import {
   beginsHandshake,

@@ -1,5 +1,5 @@
-import { type CapturedPacket, PacketListener } from '../conversation.ts';
 import type { Conversation } from '../index.ts';
+import { type CapturedPacket, PacketListener } from '../packet-listener.ts';
 import { LineBudget } from '../talk.ts';
 
 /** Returns the conversations of packets in the order in which they began, with all lines. */

@@ -1,3 +1,3 @@
+export { BullmqEngine } from './bullmq-engine.ts';
 export type { QueueAddress } from './connection.ts';
-export { BullmqEngine } from './engine.ts';
 export { serveQueue } from './worker.ts';

@@ -1,2 +1,2 @@
-export { SlurmEngine } from './engine.ts';
+export { SlurmEngine } from './slurm-engine.ts';
 export { runTask } from './task.ts';

@@ -1,6 +1,6 @@
 /**
  * The shell scripts of the guest: `init`, the first process; the agent through which the emulator runs commands (see
- * ../agent.ts for the other end and the protocol); and those that run the two sides of a test.
+ * ../agent-line.ts for the other end and the protocol); and those that run the two sides of a test.
  *
  * They are written for busybox's ash. Nothing is configured here beyond what every Debian would have mounted and
  * named: modules are loaded, and devices used, by commands that the emulator sends, so that each can be seen to fail.

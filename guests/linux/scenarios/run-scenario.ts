@@ -1,8 +1,8 @@
 /** Runs a scenario from beginning to end, telling of each step as it goes; a step that fails ends it. */
 import type { ServedMachine, ServeReport } from '../../serve/index.ts';
 import { GuestError } from '../guest-error.ts';
+import type { SessionVersions } from '../guest-session.ts';
 import type { VectorComparison } from '../interrupts.ts';
-import type { SessionVersions } from '../session.ts';
 import { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
 
 interface StepOutcome {

@@ -8,7 +8,7 @@ import type { ProgramModule } from '../../../machine/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
 
 import { differencesOf, peerFaultsOf } from '../guest-report.ts';
-import { GuestSession, type SessionOptions, type SessionResult } from '../session.ts';
+import { GuestSession, type SessionOptions, type SessionResult } from '../guest-session.ts';
 import { ScenarioFailure, Stage } from './stage.ts';
 
 export interface Step {

@@ -1,7 +1,7 @@
 /** What the steps of a scenario act with: commands in the guests, the two sides of a test, and what the kernel said. */
-import type { CommandResult } from '../agent.ts';
+import type { CommandResult } from '../agent-line.ts';
 import { GuestError } from '../guest-error.ts';
-import type { GuestSession } from '../session.ts';
+import type { GuestSession } from '../guest-session.ts';
 
 /** A step that did not hold. */
 export class ScenarioFailure extends GuestError {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { VfioUserClient } from '../client/client.ts';
 import { Reactor } from '../reactor.ts';
 import type { VfioUserConfig } from '../vfio-user/parameters.ts';
-import { VfioUserServer } from '../vfio-user/server.ts';
+import { VfioUserServer } from '../vfio-user/vfio-user-server.ts';
 import { TestDevice } from './device.ts';
 
 export class ServerBench {

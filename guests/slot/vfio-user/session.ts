@@ -13,13 +13,13 @@ import { DmaMap } from '../memory.ts';
 import { Connection, END_OF_STREAM, NOTHING_YET } from '../native/connection.ts';
 import { nativeLibrary } from '../native/library.ts';
 import { hasHungUp } from '../native/poll.ts';
+import { ClientInterrupts } from './client-interrupts.ts';
 import type { ServerCounters } from './counters.ts';
+import { DeviceRegions } from './device-regions.ts';
 import { answerVersion } from './handshake.ts';
-import { ClientInterrupts } from './interrupts.ts';
 import { INCOMPLETE, MALFORMED, MessageStream } from './message-stream.ts';
 import type { VfioUserConfig } from './parameters.ts';
 import { Command, deviceInfo, dmaMap, dmaUnmap, HEADER_BYTES, header, regionAccess } from './protocol.ts';
-import { DeviceRegions } from './regions.ts';
 import { PAYLOAD_OFFSET, Reply } from './reply.ts';
 
 const { EINVAL, ENOTSUP } = constants.errno;

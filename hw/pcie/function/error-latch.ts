@@ -9,8 +9,8 @@ import { UncorrectableError } from '../../../abi/pci/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { TlpHeader } from '../tlp/index.ts';
-import type { ErrorReporting, ErrorRole } from './aer.ts';
 import type { ConfigSpace } from './config-space.ts';
+import type { ErrorReporting, ErrorRole } from './error-reporting.ts';
 
 /** Status bits that a completion with an error status sets. */
 export type Abort = 'receivedMasterAbort' | 'receivedTargetAbort';

@@ -23,10 +23,10 @@ import {
   PAYLOAD_OFFSET,
   tlpRecord,
 } from '../tlp/index.ts';
-import { PcieFunction } from './function.ts';
 import { type FunctionConfig, functionParameters } from './function-parameters.ts';
 import type { BarTarget } from './function-port.ts';
 import type { MessageSender } from './msix.ts';
+import { PcieFunction } from './pcie-function.ts';
 
 export const BAR0 = 0x8_0000_0000;
 export const BAR2 = 0x9_0000_0000;

@@ -1,11 +1,11 @@
 /**
- * The blocks of the function, and who calls whom: function.ts puts them between the link port and the device core. What is in
+ * The blocks of the function, and who calls whom: pcie-function.ts puts them between the link port and the device core. What is in
  * the table is held to the contracts of pcie-blocks.spec.ts.
  */
 import type { Wires } from '../../../sim/index.ts';
-import { ErrorReporting } from './aer.ts';
 import { Completer } from './completer.ts';
 import { ErrorLatch } from './error-latch.ts';
+import { ErrorReporting } from './error-reporting.ts';
 import type { FunctionCore } from './function-core.ts';
 import { FunctionEgress } from './function-egress.ts';
 import { FunctionIngress, type FunctionIngressPorts } from './function-ingress.ts';

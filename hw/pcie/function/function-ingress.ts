@@ -34,10 +34,10 @@ import {
   WORD_FLAGS,
   WORD_KIND,
 } from '../tlp/index.ts';
-import type { ErrorRole } from './aer.ts';
 import type { Completer } from './completer.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { ErrorLatch } from './error-latch.ts';
+import type { ErrorRole } from './error-reporting.ts';
 import type { FunctionCore } from './function-core.ts';
 import type { FunctionCounters } from './function-counters.ts';
 import type { FunctionEgress } from './function-egress.ts';

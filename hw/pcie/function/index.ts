@@ -1,5 +1,5 @@
 export type { LinkIdentity } from './config-space.ts';
-export { PcieFunction } from './function.ts';
 export { functionWires } from './function-blocks.ts';
 export { checkFunctionConfig, type FunctionConfig, functionParameters } from './function-parameters.ts';
 export type { AccessObserver, BarTarget } from './function-port.ts';
+export { PcieFunction } from './pcie-function.ts';

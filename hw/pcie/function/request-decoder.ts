@@ -27,11 +27,11 @@ import {
   WORD_FLAGS,
   WORD_LENGTH,
 } from '../tlp/index.ts';
-import type { ErrorReporting, ErrorRole } from './aer.ts';
 import { type Bars, NO_BAR } from './bars.ts';
 import type { Completer } from './completer.ts';
 import { CONFIG_SPACE_BYTES, type ConfigEffect, type ConfigSpace } from './config-space.ts';
 import type { ErrorLatch } from './error-latch.ts';
+import type { ErrorReporting, ErrorRole } from './error-reporting.ts';
 import type { FunctionCore } from './function-core.ts';
 import type { FunctionCounters } from './function-counters.ts';
 import type { FunctionEgress } from './function-egress.ts';

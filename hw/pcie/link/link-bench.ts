@@ -13,14 +13,14 @@ import {
   PAYLOAD_OFFSET,
   WORD_LENGTH,
 } from '../tlp/index.ts';
-import type { LinkSender } from './link-flow.ts';
 import {
   endpointPortParameters,
   type LinkEndConfig,
   linkParameters,
   rootPortParameters,
 } from './link-parameters.ts';
-import { PcieLinkPort, type TlpReceiver } from './link-port.ts';
+import { PcieLinkPort, type TlpReceiver } from './pcie-link-port.ts';
+import type { LinkSender } from './transmit-flow.ts';
 
 export interface Received {
   readonly kind: number;

@@ -15,10 +15,10 @@ import {
   WORD_FC_LIMIT,
   WORD_FLAGS,
 } from '../tlp/index.ts';
-import type { TransmitFlow } from './link-flow.ts';
 import { framingOf } from './link-framings.ts';
 import type { LinkConfig } from './link-parameters.ts';
 import { LinkSerializer, linkRateOf } from './link-rate.ts';
+import type { TransmitFlow } from './transmit-flow.ts';
 
 /** A place of the transmit buffer; they form a ring. */
 class BufferPlace {

@@ -31,7 +31,6 @@ import {
   WORD_LENGTH,
 } from '../tlp/index.ts';
 import { headersOf, tlpCredits } from './flow-control.ts';
-import { TransmitFlow } from './link-flow.ts';
 import { LinkLanes } from './link-lanes.ts';
 import { mayPass } from './link-ordering.ts';
 import type { LinkConfig, LinkEndConfig } from './link-parameters.ts';
@@ -43,6 +42,7 @@ import {
   StallAccount,
 } from './link-stall.ts';
 import { RecordMemory } from './record-memory.ts';
+import { TransmitFlow } from './transmit-flow.ts';
 
 export class LinkTransmitter {
   readonly lanes: LinkLanes;

@@ -12,7 +12,7 @@ import {
   WORD_REFERENCE,
   WORD_REFERENCE_OFFSET,
 } from '../tlp/index.ts';
-import { PayloadCopier } from './link-copy.ts';
+import { PayloadCopier } from './payload-copier.ts';
 
 /** Where the protocol's own words begin; before them stand time, size and kind. */
 const OWN_WORDS_OFFSET = WORD_FLAGS * 4;

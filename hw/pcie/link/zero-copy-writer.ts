@@ -5,8 +5,8 @@
  */
 
 import { FLAG_REFERENCE, type MemoryWriteFields } from '../tlp/index.ts';
-import type { PcieLinkPort } from './link-port.ts';
 import type { PayloadReferences } from './payload-references.ts';
+import type { PcieLinkPort } from './pcie-link-port.ts';
 
 export class ZeroCopyWriter {
   /** See {@link PcieLinkPort.write}. */

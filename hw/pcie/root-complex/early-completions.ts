@@ -20,8 +20,8 @@ import {
   WORD_AUX,
   WORD_BYTE_COUNT,
 } from '../tlp/index.ts';
+import type { CompletionSplit } from './completion-split.ts';
 import type { DeviceRead } from './device-read.ts';
-import type { CompletionSplit } from './rcb-split.ts';
 import type { EarlyPlaces } from './root-complex-interfaces.ts';
 
 /** What early completions use of the reads that they are of. */

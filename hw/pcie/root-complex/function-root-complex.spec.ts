@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { defaultsOf } from '../../../base/parameter.ts';
-import { PcieFunction } from '../function/function.ts';
 import { RecordingTarget } from '../function/function-bench.ts';
 import { functionParameters } from '../function/function-parameters.ts';
+import { PcieFunction } from '../function/pcie-function.ts';
 import { memoryWrite } from '../link/link-bench.ts';
 import { POSTED } from '../tlp/tlp.ts';
 import { type ConfigAccess, enumerateFunction, enumerationParameters } from './enumerate.ts';

@@ -1,3 +1,4 @@
+export type { CorePort } from './core-port.ts';
 export {
   type ConfigAccess,
   checkWindows,
@@ -7,7 +8,6 @@ export {
 } from './enumerate.ts';
 export { RootComplex } from './root-complex.ts';
 export { rootComplexWires } from './root-complex-blocks.ts';
-export type { CorePort } from './root-complex-core-port.ts';
 export type { StoreSender } from './root-complex-core-queue.ts';
 export * from './root-complex-interfaces.ts';
 export * from './root-complex-parameters.ts';

@@ -35,6 +35,7 @@ import {
   WORD_FLAGS,
   WORD_LENGTH,
 } from '../tlp/index.ts';
+import type { DeviceFaultLog } from './device-fault-log.ts';
 import { CoreQueue, type CoreRequest, type StoreSender } from './root-complex-core-queue.ts';
 import type { RootComplexEgress } from './root-complex-egress.ts';
 import {
@@ -43,7 +44,6 @@ import {
   type AccessDone,
   FAILED_LOAD_VALUE,
 } from './root-complex-interfaces.ts';
-import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexParts } from './root-complex-parts.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import type { RootComplexWrites } from './root-complex-writes.ts';

@@ -25,9 +25,10 @@ import {
   WORD_LENGTH,
 } from '../tlp/index.ts';
 import { jitterOf } from './completion-jitter.ts';
+import { CompletionSplit } from './completion-split.ts';
+import type { DeviceFaultLog } from './device-fault-log.ts';
 import { type DeviceRead, DeviceReads } from './device-read.ts';
 import { type AnsweredReads, EarlyCompletions } from './early-completions.ts';
-import { CompletionSplit } from './rcb-split.ts';
 import type { RootComplexEgress } from './root-complex-egress.ts';
 import {
   type EarlyPlaces,
@@ -36,7 +37,6 @@ import {
   READ_POISONED,
   type ReadFaults,
 } from './root-complex-interfaces.ts';
-import type { DeviceFaultLog } from './root-complex-log.ts';
 import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
 import type { RootComplexParts } from './root-complex-parts.ts';
 import type { LinkTap } from './root-complex-tap.ts';

@@ -22,8 +22,8 @@ import {
   WORD_FLAGS,
   WORD_LENGTH,
 } from '../tlp/index.ts';
+import type { DeviceFaultLog } from './device-fault-log.ts';
 import type { HostMemory, InterruptSink } from './root-complex-interfaces.ts';
-import type { DeviceFaultLog } from './root-complex-log.ts';
 import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
 import type { RootComplexParts } from './root-complex-parts.ts';
 import type { LinkTap } from './root-complex-tap.ts';

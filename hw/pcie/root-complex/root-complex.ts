@@ -24,12 +24,12 @@ import {
   SIDEBAND_BASE,
   SIDEBAND_RESET,
 } from '../tlp/index.ts';
+import { CorePort } from './core-port.ts';
+import { DeviceFaultLog } from './device-fault-log.ts';
 import { makeBlocks, type RootComplexBlocks, rootComplexWires } from './root-complex-blocks.ts';
-import { CorePort } from './root-complex-core-port.ts';
 import type { StoreSender } from './root-complex-core-queue.ts';
 import type { ConfigurationAccess, RootComplexCpu } from './root-complex-cpu.ts';
 import type { AccessDone, HostMemory, InterruptSink, SharedDevice } from './root-complex-interfaces.ts';
-import { DeviceFaultLog } from './root-complex-log.ts';
 import { checkRootComplexConfig, type RootComplexConfig } from './root-complex-parameters.ts';
 import type { RootComplexReads } from './root-complex-reads.ts';
 import type { RootComplexWrites } from './root-complex-writes.ts';

@@ -1,0 +1,33 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { CountBar } from './count-bar.ts';
+
+const { isTTY } = process.stderr;
+afterEach(() => {
+  process.stderr.isTTY = isTTY;
+  vi.restoreAllMocks();
+});
+
+/** All that a bar writes on its way from nothing to half of 200. */
+function written(onTerminal: boolean, total = 200): string {
+  process.stderr.isTTY = onTerminal;
+  const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  const bar = new CountBar(total);
+  bar.update(100);
+  const text = write.mock.calls.map(([chunk]) => String(chunk)).join('');
+  bar.stop();
+  return text;
+}
+
+describe('a progress bar', () => {
+  it('shows on a terminal, and changes no mode of it that Ctrl-C would leave behind', () => {
+    const text = written(true);
+    expect(text).toContain('0 %');
+    // Hidden cursor, wrapping switched off: ESC [ ? … l.
+    expect(text.split('\u001b[?')).toHaveLength(1);
+  });
+
+  it('is silent anywhere else, and for nothing', () => {
+    expect(written(false)).toBe('');
+    expect(written(true, 0)).toBe('');
+  });
+});

@@ -1,0 +1,43 @@
+/**
+ * Requests of one QP that ask for a completion now and then, as HERD posts WRITEs and SENDs: the completion of one stands for
+ * those before it, and is taken when the queue has no more room.
+ */
+import { IBV_SEND_INLINE, type IbvQp, type IbvSendWr, postSend, SendFlag } from '../../userlib/index.ts';
+import { type CompletionPoller, WorkFailedError } from './completion-poller.ts';
+
+const signalled = SendFlag.IBV_SEND_SIGNALED;
+
+export class SparselySignalled {
+  readonly #qp: IbvQp;
+  readonly #sends: CompletionPoller;
+  readonly #depth: number;
+  readonly #every: number;
+  #posted = 0;
+  #completed = 0;
+
+  /** @param depth of the send queue; @param every one request in so many asks for a completion */
+  constructor(qp: IbvQp, sends: CompletionPoller, depth: number, every: number) {
+    this.#qp = qp;
+    this.#sends = sends;
+    this.#depth = depth;
+    this.#every = Math.min(every, depth);
+  }
+
+  get isFull(): boolean {
+    return this.#posted - this.#completed >= this.#depth;
+  }
+
+  /** Waits until requests have completed. */
+  async free(): Promise<void> {
+    this.#completed += (await this.#sends.wait()) * this.#every;
+  }
+
+  /** Posts a request where there is room. */
+  post(wr: IbvSendWr, isInline: boolean): void {
+    this.#posted++;
+    const asked = this.#posted % this.#every === 0 ? signalled : 0;
+    wr.sendFlags = isInline ? asked | IBV_SEND_INLINE : asked;
+    const error = postSend(this.#qp, wr);
+    if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
+  }
+}

@@ -1,0 +1,431 @@
+/**
+ * One or two Linux guests with one or two HCAs served to them, from power-on to the report.
+ *
+ *     serve() ── sockets ──► QEMU guest0 (── QEMU guest1) ── agent ──► commands
+ *        └────────── report ──► /proc/interrupts of each guest beside what its device counted
+ *
+ * An HCA whose port has no cable has a loopback plug, so that programs of one guest can talk over it. Two guests share a
+ * virtual Ethernet, over which tests find each other: guest0 and guest1 by name.
+ */
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ConfigurationError } from '../../base/index.ts';
+import { configurationOf } from '../../machine/profile/index.ts';
+import {
+  type PeerOptions,
+  type PeerState,
+  type ServedMachine,
+  type ServeOptions,
+  type ServeReport,
+  serve,
+  servedProfile,
+} from '../serve/index.ts';
+import { nativeLibrary } from '../slot/index.ts';
+import type { CommandLimits, CommandResult } from './agent-line.ts';
+import { figuresOf, type GuestFigures } from './budget.ts';
+import { freePort } from './free-port.ts';
+import { type GuestChoice, guestOptionsOf } from './guest-options.ts';
+import { meetingPort, shellCommand } from './image/init-scripts.ts';
+import { moduleNameOf } from './image/own-files.ts';
+import { compareVectors, parseInterrupts, type VectorComparison } from './interrupts.ts';
+import { type GuestFiles, guestFiles } from './kernel-choice.ts';
+import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
+import { withOwnFiles } from './own-image.ts';
+import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
+import { peerIpCommand, peerNameCommand, peerNet, peerNetworkCommand } from './peer-network.ts';
+import type { PeerNetwork } from './qemu.ts';
+import { makeTemporaryFolder } from './temporary-folder.ts';
+
+export interface SessionOptions extends GuestChoice {
+  readonly cache: CacheOptions;
+  /** More of what `serve` can do: profile, parameters, faults, traces. */
+  readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'wire' | 'once' | 'peer'>;
+  /** A simulated host with a program of the user's at the other end of the guest's cable; left out: none. */
+  readonly peer?: Omit<PeerOptions, 'guestPorts'>;
+  readonly console: LinuxGuestOptions['console'];
+  /** Called, in words, with what happens to the serving. */
+  readonly onNotice: (text: string) => void;
+}
+
+/** What ran, by version. */
+export interface SessionVersions {
+  readonly kernel: string;
+  readonly qemu: string;
+  readonly rdmaCore: string;
+  readonly perftest: string;
+}
+
+export interface SessionResult {
+  readonly versions: SessionVersions;
+  /** Vectors of drivers that were loaded at the end. */
+  readonly interrupts: readonly VectorComparison[];
+  readonly report: ServeReport;
+}
+
+/** Of a terminal that does not say. */
+const usualRows = 24;
+const usualColumns = 80;
+
+/** After the last command the program of a simulated host may take so long to end. */
+const peerPatienceMs = 10_000;
+/** When it has failed, what runs in the guest may wait for it for ever: it has so long to end by itself. */
+const failedPeerPatienceMs = 10_000;
+
+const shellTimeoutSeconds = 7 * 24 * 3600;
+
+/** Interrupts may be under way while they are read; they agree when one of so many attempts finds them equal. */
+const interruptAttempts = 5;
+const interruptPauseMs = 200;
+
+/**
+ * Drivers and what user space reaches them by; then the ports get their time to come up. Without a subnet manager of their
+ * own they wait for one of the guest's with their link up.
+ */
+const loadCommand = (
+  isManaged: boolean,
+): string => `modprobe mlx4_core && modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm || exit 1
+tries=0
+until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/${isManaged ? 'state | grep -vc ACTIVE' : 'phys_state | grep -vc LinkUp'})" = 0 ]; do
+  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'a port did not become ${isManaged ? 'active' : 'linked'}'; exit 1; }
+  sleep 0.1
+done`;
+
+/**
+ * The same where ports are of Ethernet: each interface has the address NETWORK.GUEST, guests counted from 1; in the network `$adapter` is
+ * the adapter's number. RoCE has its own drivers, whose ports are up as soon as the interfaces are. There IPv6 comes last: libmlx4 takes
+ * the place of a datagram's GID in Linux's table for that in the device's, where an address that stands twice has one. So only behind
+ * those of IPv4 may the link-local address stand, which is the port's first GID, too.
+ */
+const ethernetLoadCommand = (
+  guest: number,
+  hasRoce: boolean,
+  network: string,
+): string => `modprobe mlx4_en || exit 1
+adapter=0
+for device in /sys/bus/pci/drivers/mlx4_core/0*; do
+  until [ -d $device/net ]; do sleep 0.1; done
+  name=$(basename $device/net/*)
+${hasRoce ? '  echo 1 >/proc/sys/net/ipv6/conf/$name/disable_ipv6\n' : ''}  ip addr add ${network}.${guest + 1}/24 dev $name && ip link set $name up || exit 1
+  adapter=$((adapter + 1))
+done
+tries=0
+until [ "$(cat /sys/bus/pci/drivers/mlx4_core/0*/net/*/carrier | grep -vc 1)" = 0 ]; do
+  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'a link did not come up'; exit 1; }
+  sleep 0.1
+done${hasRoce ? roceLoadCommand : ''}`;
+
+const roceLoadCommand = `
+modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm || exit 1
+until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/state | grep -vc ACTIVE)" = 0 ]; do
+  tries=$((tries + 1)); [ $tries -ge 200 ] && { echo 'a port did not become active'; exit 1; }
+  sleep 0.1
+done
+for device in /sys/class/infiniband/mlx4_*; do
+  until grep -qs :ffff: $device/ports/1/gids/*; do
+    tries=$((tries + 1)); [ $tries -ge 400 ] && { echo 'a port has no GID of IPv4'; exit 1; }
+    sleep 0.1
+  done
+  name=$(basename $device/device/net/*)
+  echo 0 >/proc/sys/net/ipv6/conf/$name/disable_ipv6
+  until ip -6 addr show dev $name scope link | grep fe80 | grep -qv tentative; do
+    tries=$((tries + 1)); [ $tries -ge 600 ] && { echo 'an interface has no address of IPv6'; exit 1; }
+    sleep 0.1
+  done
+done`;
+
+/**
+ * A stranger's network card, behind the one by which guests are joined: its address is that of an adapter's interface in guest 1, and it
+ * takes frames as long as the adapter's cable carries. Soft-RoCE on it has RoCE version 2.
+ */
+const strangerLoadCommand = (
+  mtuBytes: number,
+): string => `modprobe -a rdma_rxe crc32_generic ib_uverbs ib_umad rdma_ucm || exit 1
+until [ -d /sys/class/net/eth1 ]; do sleep 0.1; done
+ip link set eth1 mtu ${mtuBytes} up && ip addr add 10.2.0.2/24 dev eth1 || exit 1
+rdma link add rxe0 type rxe netdev eth1 || exit 1
+tries=0
+until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; do
+  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'Soft-RoCE did not become active'; exit 1; }
+  sleep 0.1
+done`;
+
+/** What a simulated host has in its slot. */
+const adapterIn = ({ profile = servedProfile, set = {} }: SessionOptions['serve']): 'hca' | 'nic' =>
+  configurationOf({ profile, set }).machine.adapter;
+
+export class GuestSession implements AsyncDisposable {
+  readonly #guests: LinuxGuest[];
+  readonly #guestOptions: readonly LinuxGuestOptions[];
+  /** Names of the user's own kernel modules. */
+  readonly #ownModules: readonly string[];
+  readonly versions: SessionVersions;
+  readonly machine: ServedMachine;
+  readonly #removeFolder: () => void;
+  /** That a guest goes is reported only when it was not sent away. */
+  readonly #listening: { isOn: boolean };
+  readonly #hasPeer: boolean;
+  readonly #hasStranger: boolean;
+  #peerTimer: NodeJS.Timeout | undefined;
+
+  private constructor(
+    guests: LinuxGuest[],
+    options: readonly LinuxGuestOptions[],
+    ownModules: readonly string[],
+    machine: ServedMachine,
+    versions: SessionVersions,
+    listening: { isOn: boolean },
+    hasPeer: boolean,
+    hasStranger: boolean,
+    removeFolder: () => void,
+  ) {
+    this.#guests = guests;
+    this.#guestOptions = options;
+    this.#ownModules = ownModules;
+    this.machine = machine;
+    this.versions = versions;
+    this.#removeFolder = removeFolder;
+    this.#listening = listening;
+    this.#hasPeer = hasPeer;
+    this.#hasStranger = hasStranger;
+    void machine.peerEnded.then((state) => this.#peerHasEnded(state));
+  }
+
+  /**
+   * Fetches what is missing, serves the HCAs and boots the guests; no driver is loaded yet.
+   * @throws ConfigurationError for options and missing tools; GuestError when a guest does not start
+   */
+  static async start(options: SessionOptions): Promise<GuestSession> {
+    const { peer, stranger } = options;
+    if (stranger === undefined && options.guests > options.hcas)
+      throw new ConfigurationError('guests', options.guests, 'at most as many as HCAs');
+    if (stranger !== undefined && (options.guests !== 2 || peer !== undefined))
+      throw new ConfigurationError('stranger', stranger, 'guest 1 of two, and no other peer');
+    if (peer !== undefined && options.hcas > 1)
+      throw new ConfigurationError('hcas', options.hcas, '1 beside a peer: the other HCA is its');
+    // Before anything is fetched: without it no guest can be served.
+    nativeLibrary();
+    const stockFiles = await guestFiles(options.kernel, options.cache);
+    // QEMU ends with this process by itself; its sockets would stay.
+    const { path: folder, remove: removeFolder } = makeTemporaryFolder('hca-guest-');
+    const listening = { isOn: true };
+    let machine: ServedMachine | undefined;
+    try {
+      const { hcas, cable, ownFiles } = options;
+      const wire = stranger === undefined ? undefined : join(folder, 'wire');
+      const hasRelay = peer !== undefined && adapterIn(options.serve) === 'hca';
+      const toGuestPort = hasRelay ? await freePort() : 0;
+      const files = withOwnFiles(stockFiles, ownFiles, options.memoryMib, folder);
+      machine = await serve(
+        {
+          ...options.serve,
+          ...{ socket: join(folder, 'hca'), hcas, cable },
+          ...(wire === undefined ? {} : { wire }),
+          ...(peer === undefined
+            ? {}
+            : { peer: { ...peer, ...(hasRelay ? { guestPorts: { [meetingPort]: toGuestPort } } : {}) } }),
+        },
+        { onNotice: (text) => listening.isOn && options.onNotice(text) },
+      );
+      const network: PeerNetwork | undefined =
+        machine.peerPort === undefined
+          ? undefined
+          : {
+              ...{ meetingPort, toGuestPort, fromGuestPort: machine.peerPort },
+              busybox: join(files.toolsRoot, 'bin/busybox'),
+            };
+      const each = guestOptionsOf(options, files, machine.sockets, folder, [], network, wire);
+      const guests = await startAll(each);
+      const ownModules = ownFiles?.modules.map(moduleNameOf) ?? [];
+      const versions = versionsOf(files);
+      return new GuestSession(
+        guests,
+        each,
+        ownModules,
+        machine,
+        versions,
+        listening,
+        peer !== undefined,
+        stranger !== undefined,
+        removeFolder,
+      );
+    } catch (error) {
+      await machine?.close();
+      removeFolder();
+      throw error;
+    }
+  }
+
+  get guests(): readonly LinuxGuest[] {
+    return this.#guests;
+  }
+
+  /** Cuts a guest's power and boots another in its place, on the same adapters. @throws GuestError */
+  async replaceGuest(index: number): Promise<void> {
+    await this.guest(index).dispose();
+    this.#guests[index] = await LinuxGuest.start(this.#guestOptions[index]!);
+  }
+
+  /** The guest of that number. @throws ConfigurationError when there is none */
+  guest(index: number): LinuxGuest {
+    const guest = this.guests[index];
+    if (guest === undefined) throw new ConfigurationError('guest', index, `0 to ${this.guests.length - 1}`);
+    return guest;
+  }
+
+  /** Runs a command in a guest. @throws GuestError when the guest does not answer or is gone */
+  run(guest: number, command: string, limits: CommandLimits): Promise<CommandResult> {
+    return this.guest(guest).run(command, limits);
+  }
+
+  /** What each HCA has counted so far. */
+  async figures(): Promise<GuestFigures[]> {
+    return (await this.machine.report()).nodes.map(figuresOf);
+  }
+
+  /** Gives the user a shell on guest 0's console until it is ended. @throws GuestError */
+  async shell(): Promise<void> {
+    process.stdout.write('The drivers are loaded. End the shell (exit, or Ctrl-D) to power the guest off.\n');
+    const { rows = 0, columns = 0 } = process.stdout;
+    await this.guest(0).run(shellCommand(rows || usualRows, columns || usualColumns), {
+      timeoutSeconds: shellTimeoutSeconds,
+    });
+  }
+
+  /** Loads the drivers in all guests, and joins two guests by their Ethernet. @throws GuestError */
+  async load(): Promise<void> {
+    const { hca, ethernet, machine } = (await this.machine.report()).config;
+    const { capability, control } = hca;
+    const isEthernet = capability.linkLayer === 'ethernet';
+    const hasRoce = capability.roce !== 'none';
+    const isManaged = control.embeddedSubnetManager;
+    // A simulated host with a NIC is reached over the cable alone.
+    const hasNicPeer = this.#hasPeer && machine.adapter === 'nic';
+    const network = this.#hasPeer ? peerNet : '10.2.$adapter';
+    const hcaPeerCommands = isEthernet ? [peerNetworkCommand] : [peerNetworkCommand, peerIpCommand];
+    const peerCommands = hasNicPeer ? [peerNameCommand] : hcaPeerCommands;
+    const joiningCommands = this.#hasPeer ? peerCommands : [];
+    await Promise.all(
+      this.guests.map(async (guest, index) => {
+        if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
+        for (const joining of joiningCommands) await guest.check(joining, 'joining the guest and its peer');
+        if (this.#hasStranger && index === 1) {
+          await guest.check(strangerLoadCommand(ethernet.mtuBytes), 'loading Soft-RoCE');
+          return;
+        }
+        if (this.#ownModules.length > 0) await guest.check(listModules, 'listing your modules');
+        const command = isEthernet ? ethernetLoadCommand(index, hasRoce, network) : loadCommand(isManaged);
+        await guest.check(command, 'loading the drivers');
+        // Those that stand in for stock ones are loaded by now.
+        for (const name of this.#ownModules)
+          await guest.check(`modprobe ${name}`, `loading your module ${name}`);
+      }),
+    );
+  }
+
+  /** Interrupts of the drivers that are loaded now, as the guests and the devices counted them. @throws GuestError */
+  async compareInterrupts(): Promise<VectorComparison[]> {
+    for (let attempt = 1; ; attempt++) {
+      const compared = await this.#compareOnce();
+      if (attempt === interruptAttempts || compared.every(({ isServed }) => isServed)) return compared;
+      await delay(interruptPauseMs);
+    }
+  }
+
+  /** Compares interrupts, powers the guests off, and makes the report. @throws GuestError */
+  async finish(): Promise<SessionResult> {
+    if (this.#hasPeer) await this.#untilPeerEnds();
+    const interrupts = await this.compareInterrupts();
+    this.#listening.isOn = false;
+    await Promise.all(this.guests.map((guest) => guest.powerOff()));
+    const report = await this.machine.close();
+    await this[Symbol.asyncDispose]();
+    return { versions: this.versions, interrupts, report };
+  }
+
+  /** Ends a session in which a guest is gone: no interrupts can be compared, but the devices still report. */
+  async abandon(): Promise<SessionResult> {
+    this.#listening.isOn = false;
+    await Promise.all(this.guests.map((guest) => guest.dispose()));
+    const report = await this.machine.close();
+    await this[Symbol.asyncDispose]();
+    return { versions: this.versions, interrupts: [], report };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#peerTimer);
+    await Promise.all(this.guests.map((guest) => guest.dispose()));
+    await this.machine.close().catch(() => {});
+    this.#removeFolder();
+  }
+
+  /** Gives the program of the simulated host its time to end: the report says what became of it. */
+  async #untilPeerEnds(): Promise<void> {
+    const limit = new AbortController();
+    const patience = delay(peerPatienceMs, undefined, { signal: limit.signal }).catch(() => {});
+    await Promise.race([this.machine.peerEnded, this.machine.ended, patience]);
+    limit.abort();
+  }
+
+  /** What runs in the guest may wait for ever for a program that has failed: the guest is then switched off. */
+  #peerHasEnded({ program, outcome }: PeerState): void {
+    if (outcome !== 'failed') return;
+    const reason = `program ${program} of the peer has failed, and the command did not end in the ${failedPeerPatienceMs / 1000} s after that`;
+    this.#peerTimer = setTimeout(() => {
+      for (const guest of this.guests) void guest.dispose(reason);
+    }, failedPeerPatienceMs);
+  }
+
+  async #compareOnce(): Promise<VectorComparison[]> {
+    const texts = await Promise.all(this.guests.map((guest) => guest.check('cat /proc/interrupts')));
+    const { nodes } = await this.machine.report();
+    return nodes.flatMap(({ interrupts }, adapter) => {
+      const hasAll = this.guests.length === 1;
+      const vectors = parseInterrupts(texts[hasAll ? 0 : adapter]!).filter(
+        ({ function: address, name }) =>
+          name.startsWith('mlx4') && address === functionAddress(hasAll ? adapter : 0),
+      );
+      const counted = interrupts.map(
+        ({ vector, raisedSinceEnabled: raised, unservedQueues }) =>
+          [vector, { raised, unservedQueues }] as const,
+      );
+      return compareVectors(adapter, vectors, new Map(counted));
+    });
+  }
+}
+
+/** Each adapter has a root port of its own, and its bus the number after the port's place among them. */
+const functionAddress = (place: number): string => `0000:${(place + 1).toString(16).padStart(2, '0')}:00.0`;
+
+/** Waits for all, and leaves none behind when one fails. */
+async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGuest[]> {
+  const outcomes = await Promise.allSettled(options.map((one) => LinuxGuest.start(one)));
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+  const started = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+  if (failed !== undefined) {
+    await Promise.all(started.map((guest) => guest.dispose()));
+    throw failed.reason;
+  }
+  return started;
+}
+
+/** By its path: the shell takes busybox's own depmod, which does not prefer updates, for the bare name. */
+const listModules = '/usr/sbin/depmod';
+
+const networkCommand = (index: number): string =>
+  [
+    'modprobe -a virtio_pci virtio_net',
+    `ip addr add 10.0.0.${index + 1}/24 dev eth0`,
+    'ip link set eth0 up',
+    'printf "10.0.0.1 guest0\\n10.0.0.2 guest1\\n" >>/etc/hosts',
+  ].join(' && ');
+
+function versionsOf({ qemuRoot, toolsRoot, kernelVersion }: GuestFiles): SessionVersions {
+  const versionIn = (root: string, name: string): string =>
+    packagesOfKit(root).find((one) => one.name === name)?.version ?? 'unknown';
+  return {
+    kernel: kernelVersion,
+    qemu: versionIn(qemuRoot, 'qemu-system-x86'),
+    rdmaCore: versionIn(toolsRoot, 'libibverbs1'),
+    perftest: versionIn(toolsRoot, 'perftest'),
+  };
+}
