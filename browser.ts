@@ -158,7 +158,7 @@ export type {
   TimelineTrack,
 } from './machine/timeline/index.ts';
 export type * from './machine/topology/check-topology.ts';
-export type { Link, NodeKind, NodePort, Topology, TopologyNode } from './machine/topology/topology.ts';
+export type * from './machine/topology/topology.ts';
 export type { SocketCalls } from './net/socket/index.ts';
 export {
   type BlockState,
