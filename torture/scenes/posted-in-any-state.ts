@@ -7,105 +7,42 @@
  *
  * Some lives end early: from INIT, RTR, RTS or SQD they go to ERR at once.
  *
- * Every request that was taken ends once, in the order of its queue: SUCCESS as far as messages came or were sent, flushed after
- * that. A request posted in ERR is flushed however long ago the QP failed; Linux's ib_drain_qp waits for it without limit.
+ * Every request that was taken ends once, in the order of its queue: SUCCESS as far as messages came or were sent, flushed after that. A request
+ * posted in ERR is flushed however long ago the QP failed; Linux's ib_drain_qp waits for it without limit.
  */
-import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import { barrier, createRcQps, toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { psPerMs } from '../../base/index.ts';
+import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
-import {
-  destroyQp,
-  IBV_QP_EN_SQD_ASYNC_NOTIFY,
-  IBV_QP_STATE,
-  IBV_QPS_ERR,
-  IBV_QPS_RESET,
-  IBV_QPS_RTS,
-  IBV_QPS_SQD,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_SEND,
-  type IbvQp,
-  modifyQp,
-  postRecv,
-} from '../../userlib/index.ts';
-import {
-  askerAndAnswerer,
-  completionsOf,
-  connectWithPeer,
-  type Ended,
-  leave,
-  post,
-  requestOf,
-  type Side,
-  usual,
-} from './pair.ts';
-import { type Wrong, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+import * as ibv from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Side, Stage, Taken } from './language/index.ts';
+import { connect, oneOf, SEND, scene, times, topic, usual, WRITE } from './language/index.ts';
 
 const states = ['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'RTS again', 'ERR', 'RESET again'] as const;
 type State = (typeof states)[number] | 'ERR later';
 const isSendable = (state: State): boolean => !['RESET', 'INIT', 'RTR', 'RESET again'].includes(state);
 const isReceivable = (state: State): boolean => !state.startsWith('RESET');
-const isFailed = (state: State): boolean => state.startsWith('ERR');
-
-interface Visit {
-  readonly sends: number;
-  readonly receives: number;
-  /** Messages that the peer sends meanwhile, from RTR to the second RTS. */
-  readonly messages: number;
-  /** The messages come before receives of this state are posted, and may wait for these. */
-  readonly isAhead: boolean;
-  readonly restNs: number;
-}
-
-/** Posted some time after the QP has failed. */
-interface LatePosts {
-  readonly sends: number;
-  readonly receives: number;
-  readonly afterUs: number;
-  /** Another 2ERR before they are posted. */
-  readonly isRepeated: boolean;
-}
-
-/** A life of the QP. */
-interface Round {
-  /** By state. */
-  readonly visits: readonly Visit[];
-  /** The state from which it goes to ERR. */
-  readonly last: State;
-  readonly late: readonly LatePosts[];
-}
-
-interface Args {
-  readonly rounds: readonly Round[];
-  /** SENDs under way when the QP is brought to ERR: the peer has no receive for them, and its RNR NAKs have no end. */
-  readonly waiting: number;
-}
-
-const isVisited = (state: State, { last }: Round): boolean => {
-  const at = states.indexOf(state as (typeof states)[number]);
-  return at <= states.indexOf(last as (typeof states)[number]) || at >= states.indexOf('ERR');
-};
 
 const messageBytes = 96;
-const aheadPs = 50 * psPerUs;
-const laterPatiencePs = 100 * psPerMs;
+const cap = { maxSendWr: 40, maxRecvWr: 80 };
+const options = { areaBytes: 4096, cap, cqEntries: 255 };
 
-function draw(random: Random): SceneDraft {
+function draw(random: Random) {
   const some = (): number => (random.chance(0.5) ? 0 : 1 + random.below(4));
-  const lasts = ['INIT', 'RTR', 'RTS', 'SQD'] as const;
-  const round = (): Round => ({
+  // A life of the QP.
+  const round = () => ({
     visits: states.map((state) => ({
       sends: some(),
       receives: some(),
+      // That the peer sends meanwhile, from RTR to the second RTS.
       messages: ['RTR', 'RTS', 'SQD', 'RTS again'].includes(state) ? some() : 0,
+      // The messages come before receives of this state are posted, and may wait for these.
       isAhead: random.chance(0.3),
       restNs: random.below(random.chance(0.5) ? 300 : 20_000),
     })),
-    last: random.chance(0.6) ? 'RTS again' : lasts[random.below(lasts.length)]!,
-    late: Array.from({ length: 1 + random.below(3) }, () => ({
+    // The state from which it goes to ERR.
+    last: random.chance(0.6) ? ('RTS again' as const) : oneOf(random, ['INIT', 'RTR', 'RTS', 'SQD'] as const),
+    // Posted some time after the QP has failed, perhaps after another 2ERR.
+    late: times(1 + random.below(3), () => ({
       sends: some(),
       receives: some(),
       // From a microsecond to two seconds.
@@ -113,139 +50,130 @@ function draw(random: Random): SceneDraft {
       isRepeated: random.chance(0.3),
     })),
   });
-  const args: Args = {
-    rounds: Array.from({ length: 1 + random.below(3) }, round),
-    waiting: some(),
-  };
-  return { args: args as unknown as JsonValue, hasDrawnHardware: random.chance(0.3), sleepsSeconds: 24 };
+  const rounds = times(1 + random.below(3), round);
+  // SENDs under way when the QP is brought to ERR: the peer has no receive for them, and its RNR NAKs have no end.
+  const args = { rounds, waiting: some() };
+  return { args, hasDrawnHardware: random.chance(0.3), sleepsSeconds: 24 } satisfies Draft<unknown>;
 }
 
+type Args = ArgsOf<typeof draw>;
+type Round = Args['rounds'][number];
+
+/** States of a life, with their visits. */
+const lifeOf = ({ visits, last }: Round) =>
+  [...states.entries()].flatMap(([at, state]) =>
+    at <= states.indexOf(last) || at >= states.indexOf('ERR') ? [{ state, visit: visits[at]! }] : [],
+  );
+
+const qpn = topic<number>('qp');
+const messagesTopic = topic<number>('messages');
+const sentTopic = topic<true>('sent');
+
+const toState = (qp: ibv.IbvQp, qpState: NonNullable<ibv.IbvQp['state']>): Promise<void> =>
+  ibv.modifyQp(qp, { qpState }, ibv.IBV_QP_STATE);
+
 /** Takes one QP after the other through all states. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const { rounds, waiting } = program.args as unknown as Args;
-  const side = await connectWithPeer(program, { areaBytes: 4096, cap, cqEntries: 255 });
-  const wrong: string[] = [];
-  const [qp] = (await createRcQps(side.endpoint, 1, { send: side.cq, receive: side.cq }, cap)) as [IbvQp];
+async function asker(stage: Stage<Args>): Promise<void> {
+  const { rounds, waiting } = stage.args;
+  const side = await connect(stage, options);
+  const [qp] = (await side.device.rcQps(1, side.cq, cap)) as [ibv.IbvQp];
   for (const [number, round] of rounds.entries()) {
-    await program.exchange.put('qp', qp.qpNum);
-    const peer = { ...side.peer.path, qpNum: Number(await program.exchange.take('qp')), psn: number };
-    const walk = new Walk(side, qp, `life ${number}`, wrong);
-    for (const [at, state] of states.entries()) {
-      if (!isVisited(state, round)) continue;
-      const visit = round.visits[at]!;
+    const peer = { ...side.path, qpNum: await stage.swap(qpn, qp.qpNum), psn: number };
+    const walk = new Walk(side, qp, `life ${number}`);
+    for (const { state, visit } of lifeOf(round)) {
       if (state === 'INIT') await toInit(qp);
       if (state === 'RTR') await toRtr(qp, peer, usual);
       if (state === 'RTS') await toRts(qp, number, usual);
       if (state === 'SQD') await walk.stop();
-      if (state === 'RTS again') await modifyQp(qp, { qpState: IBV_QPS_RTS }, IBV_QP_STATE);
-      if (state === 'ERR') {
-        if (round.last.startsWith('RTS')) {
-          await walk.drain();
-          walk.postSends(round.last, waiting, IBV_WR_SEND);
-        }
-        await modifyQp(qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
+      if (state === 'RTS again') await toState(qp, ibv.IBV_QPS_RTS);
+      if (state === 'ERR' && round.last.startsWith('RTS')) {
+        await walk.drain();
+        walk.postSends(round.last, waiting, SEND);
       }
-      if (state === 'RESET again') await modifyQp(qp, { qpState: IBV_QPS_RESET }, IBV_QP_STATE);
+      if (state === 'ERR') await toState(qp, ibv.IBV_QPS_ERR);
+      if (state === 'RESET again') await toState(qp, ibv.IBV_QPS_RESET);
       if (visit.isAhead) {
-        await program.exchange.put('messages', visit.messages);
-        await program.cpu.sleep(aheadPs);
+        await stage.put(messagesTopic, visit.messages);
+        await stage.sleepUs(50);
       }
       // The messages of a state have their receives: the peer does not wait for one that never comes.
       walk.postReceives(state, visit.receives + (isReceivable(state) ? visit.messages : 0));
       walk.postSends(state, visit.sends);
-      if (!visit.isAhead) await program.exchange.put('messages', visit.messages);
-      await program.exchange.take('sent');
+      if (!visit.isAhead) await stage.put(messagesTopic, visit.messages);
+      await stage.take(sentTopic);
       await walk.rest(state, visit);
       if (state === 'ERR') for (const late of round.late) await walk.postLate(late);
     }
-    await barrier(program, 'round');
+    await stage.meet('round');
   }
-  await destroyQp(qp);
-  await leave(side);
-  return { wrong };
 }
 
 /** Is connected to it: sends what it is asked for, and has receives for all that comes. */
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const { rounds } = program.args as unknown as Args;
-  const side = await connectWithPeer(program, { areaBytes: 4096, cap, cqEntries: 255 });
-  const wrong: string[] = [];
-  for (const [number, round] of rounds.entries()) {
-    const [qp] = (await createRcQps(side.endpoint, 1, { send: side.cq, receive: side.cq }, cap)) as [IbvQp];
-    await program.exchange.put('qp', qp.qpNum);
-    const peer = { ...side.peer.path, qpNum: Number(await program.exchange.take('qp')), psn: number };
+async function answerer(stage: Stage<Args>): Promise<void> {
+  const side = await connect(stage, options);
+  for (const [number, round] of stage.args.rounds.entries()) {
+    const [qp] = (await side.device.rcQps(1, side.cq, cap)) as [ibv.IbvQp];
+    const peer = { ...side.path, qpNum: await stage.swap(qpn, qp.qpNum), psn: number };
     await toInit(qp);
     await toRtr(qp, peer, usual);
     await toRts(qp, number, usual);
-    for (const state of states) {
-      if (!isVisited(state, round)) continue;
-      const messages = Number(await program.exchange.take('messages'));
+    for (const { state } of lifeOf(round)) {
+      const messages = await stage.take(messagesTopic);
       for (let id = 0; id < messages; id++)
-        post(qp, { ...requestOf(side, id, IBV_WR_SEND, { offset: 0, lengthBytes: messageBytes }) });
-      const ended = await completionsOf(side, messages);
-      for (const { status } of ended)
-        if (status !== IBV_WC_SUCCESS) wrong.push(`a message to a QP in ${state} ended in ${status}`);
-      if (ended.length !== messages)
-        wrong.push(`${ended.length} of ${messages} messages to a QP in ${state} ended`);
-      await program.exchange.put('sent', true);
+        ibv.postSend(qp, side.request(id, SEND, { lengthBytes: messageBytes }));
+      const ended = await side.completions(messages);
+      if (ended.length !== messages || ended.some(({ status }) => status !== 'SUCCESS'))
+        stage.accuse(`of ${messages} messages to a QP in ${state} ${ended.length} ended, perhaps badly`);
+      await stage.put(sentTopic, true);
     }
-    await destroyQp(qp);
-    await barrier(program, 'round');
+    await side.device.destroyQp(qp);
+    await stage.meet('round');
   }
-  await leave(side);
-  return { wrong };
 }
-
-const cap = { maxSendWr: 40, maxRecvWr: 80 };
 
 /** A QP on its way through the states. */
 class Walk {
   readonly #side: Side;
-  readonly #qp: IbvQp;
+  readonly #qp: ibv.IbvQp;
   readonly #what: string;
-  readonly #wrong: string[];
   /** Ids of what was taken and has not ended: even ones are sends. */
-  readonly #open: { readonly send: number[]; readonly receive: number[] } = { send: [], receive: [] };
+  readonly #open = { send: [] as number[], receive: [] as number[] };
   #nextId = 0;
   #messagesDue = 0;
   #hasFailed = false;
 
-  constructor(side: Side, qp: IbvQp, what: string, wrong: string[]) {
+  constructor(side: Side, qp: ibv.IbvQp, what: string) {
     this.#side = side;
     this.#qp = qp;
     this.#what = what;
-    this.#wrong = wrong;
   }
 
   postReceives(state: State, count: number): void {
-    const { area } = this.#side;
     for (let left = count; left > 0; left--) {
       const wrId = 2 * this.#nextId++ + 1;
-      const sgList = [{ addr: area.address + 2048, length: messageBytes, lkey: area.region.lkey }];
-      const error = postRecv(this.#qp, { wrId, sgList, numSge: 1 });
+      const sgList = [this.#side.sge({ offset: 2048, lengthBytes: messageBytes })];
+      const error = ibv.postRecv(this.#qp, { wrId, sgList, numSge: 1 });
       this.#posted(state, 'receive', wrId, error === 0, isReceivable(state));
     }
   }
 
-  postSends(state: State, count: number, opcode: number = IBV_WR_RDMA_WRITE): void {
+  postSends(state: State, count: number, opcode: number = WRITE): void {
     for (let left = count; left > 0; left--) {
       const wrId = 2 * this.#nextId++;
-      const request = requestOf(this.#side, wrId, opcode, {
-        offset: 0,
-        lengthBytes: messageBytes,
-      });
-      this.#posted(state, 'send', wrId, post(this.#qp, request) === 0, isSendable(state));
+      const error = ibv.postSend(this.#qp, this.#side.request(wrId, opcode, { lengthBytes: messageBytes }));
+      this.#posted(state, 'send', wrId, error === 0, isSendable(state));
     }
   }
 
   /** Waits in a state, and judges what ends in it. */
-  async rest(state: State, { messages, restNs }: Visit): Promise<void> {
-    const { program } = this.#side.endpoint;
-    if (isFailed(state)) {
+  async rest(
+    state: State,
+    { messages, restNs }: { readonly messages: number; readonly restNs: number },
+  ): Promise<void> {
+    const { send, receive } = this.#open;
+    if (state.startsWith('ERR')) {
       this.#hasFailed = true;
-      const { send, receive } = this.#open;
-      const count = send.length + receive.length;
-      this.#take(state, await completionsOf(this.#side, count, laterPatiencePs));
+      this.#take(state, await this.#side.completions(send.length + receive.length, 100 * psPerMs));
       if (send.length + receive.length > 0)
         this.#say(`${send.length} sends and ${receive.length} receives of ${state} were not flushed`);
       // A reset forgets what could still come.
@@ -255,35 +183,34 @@ class Walk {
     }
     this.#messagesDue = messages;
     while (this.#messagesDue > 0) {
-      const ended = await completionsOf(this.#side, 1);
+      const ended = await this.#side.completions(1);
       if (ended.length === 0) break;
       this.#take(state, ended);
     }
     if (this.#messagesDue > 0) this.#say(`${this.#messagesDue} messages did not come in ${state}`);
-    await program.cpu.sleep(restNs * psPerNs);
+    await this.#side.stage.sleepNs(restNs);
   }
 
   /** Posts some time after the QP has failed, and judges that all is flushed. */
-  async postLate({ sends, receives, afterUs, isRepeated }: LatePosts): Promise<void> {
-    const { program } = this.#side.endpoint;
-    await program.cpu.sleep(afterUs * psPerUs);
-    if (isRepeated) await modifyQp(this.#qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
+  async postLate({ sends, receives, afterUs, isRepeated }: Round['late'][number]): Promise<void> {
+    await this.#side.stage.sleepUs(afterUs);
+    if (isRepeated) await toState(this.#qp, ibv.IBV_QPS_ERR);
     this.postReceives('ERR later', receives);
     this.postSends('ERR later', sends);
-    await this.rest('ERR later', { sends, receives, messages: 0, isAhead: false, restNs: 0 });
+    await this.rest('ERR later', { messages: 0, restNs: 0 });
   }
 
   /** Until everything that was sent has ended. */
   async drain(): Promise<void> {
-    this.#take('RTS', await completionsOf(this.#side, this.#open.send.length));
+    this.#take('RTS', await this.#side.completions(this.#open.send.length));
     if (this.#open.send.length > 0) this.#say(`${this.#open.send.length} sends did not end`);
   }
 
   /** Brings the send queue to a stand: what is posted from now on waits. */
   async stop(): Promise<void> {
     await this.drain();
-    const attributes = { qpState: IBV_QPS_SQD, enSqdAsyncNotify: 0 };
-    await modifyQp(this.#qp, attributes, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY);
+    const attributes = { qpState: ibv.IBV_QPS_SQD, enSqdAsyncNotify: 0 };
+    await ibv.modifyQp(this.#qp, attributes, ibv.IBV_QP_STATE | ibv.IBV_QP_EN_SQD_ASYNC_NOTIFY);
   }
 
   #posted(state: State, queue: 'send' | 'receive', id: number, isTaken: boolean, isDue: boolean): void {
@@ -291,32 +218,29 @@ class Walk {
     if (isTaken !== isDue) this.#say(`a ${queue} in ${state} was ${isTaken ? 'taken' : 'refused'}`);
   }
 
-  #take(state: State, ended: readonly Ended[]): void {
+  #take(state: State, ended: readonly Taken[]): void {
     for (const { id, status } of ended) {
       const queue = id % 2 === 0 ? 'send' : 'receive';
-      const expected = this.#open[queue].shift();
-      if (expected !== id) this.#say(`${queue} ${id} ended in ${state}, due was ${expected}`);
-      const isFlushed = status === IBV_WC_WR_FLUSH_ERR;
-      if (!isFlushed && status !== IBV_WC_SUCCESS) this.#say(`${queue} ${id} ended in status ${status}`);
-      if (isFlushed && !this.#hasFailed) this.#say(`${queue} ${id} was flushed in ${state}`);
-      if (status === IBV_WC_SUCCESS && state === 'SQD' && queue === 'send')
-        this.#say(`send ${id} was executed in SQD`);
-      if (queue === 'receive' && status === IBV_WC_SUCCESS) this.#messagesDue--;
-      if (status === IBV_WC_SUCCESS && state === 'ERR later')
-        this.#say(`${queue} ${id} succeeded in ${state}`);
+      const due = this.#open[queue].shift();
+      if (due !== id) this.#say(`${queue} ${id} ended in ${state}, due was ${due}`);
+      const isWell = status === 'SUCCESS';
+      if (isWell && queue === 'receive') this.#messagesDue--;
+      const isStopped = (state === 'SQD' && queue === 'send') || state === 'ERR later';
+      const isLawful = isWell ? !isStopped : status === 'WR_FLUSH_ERR' && this.#hasFailed;
+      if (!isLawful) this.#say(`${queue} ${id} ended in ${status} in ${state}`);
     }
   }
 
   #say(what: string): void {
-    this.#wrong.push(`${this.#what}: ${what}`);
+    this.#side.stage.accuse(`${this.#what}: ${what}`);
   }
 }
 
-export const postedInAnyState: Scene = {
+export const postedInAnyState = scene({
   name: 'posted-in-any-state',
   about: 'receives and sends are posted in every state of a QP, also long after it has failed',
   module: import.meta.url,
-  programs: askerAndAnswerer,
   draw,
-  judge: ({ results }) => wrongOf(results as unknown as readonly Wrong[]),
-};
+  programs: [asker, answerer],
+});
+export const [program0, program1] = postedInAnyState.run;

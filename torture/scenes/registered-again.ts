@@ -1,51 +1,32 @@
 /**
- * A region is registered again and again under the same key, while its peer has requests under way and while not: with other memory,
- * another protection domain, other rights, all of these or what is refused. Once the call has returned, each request is answered by
- * the new registration alone, no access of the old one reaches memory, which its owner fills again at once, and only the new pages
- * are pinned (IBTA volume 1, 11.2.8.8; ibv_rereg_mr(3)). After a failure half-way nothing can be reached until the region is made again.
+ * A region is registered again and again under the same key, while its peer has requests under way and while not: with other memory, another
+ * protection domain, other rights, all of these or what is refused. Once the call has returned, each request is answered by the new registration
+ * alone, no access of the old one reaches memory, which its owner fills again at once, and only the new pages are pinned (IBTA volume 1, 11.2.8.8;
+ * ibv_rereg_mr(3)). After a failure half-way nothing can be reached until the region is made again.
  *
  *     owner: fill ─► register again ─► fill what the peer must not write any more ─────────────► all bytes as they must be
  *     user:     └► requests by the key (under way) ──► requests by the key, one by one ─┘
  *
  * Both sides keep tables of what the region is and of all bytes, and compute from them the end of each request.
  */
-import { psPerNs } from '../../base/index.ts';
-import { barrier } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import type { Random } from '../../sim/index.ts';
-import {
-  allocPd,
-  deallocPd,
-  deregMr,
-  IBV_ACCESS_LOCAL_WRITE,
-  IBV_ACCESS_REMOTE_READ,
-  IBV_ACCESS_REMOTE_WRITE,
-  IBV_REREG_MR_CHANGE_ACCESS,
-  IBV_REREG_MR_CHANGE_PD,
-  IBV_REREG_MR_CHANGE_TRANSLATION,
-  IBV_WC_REM_ACCESS_ERR,
-  IBV_WC_REM_OP_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  type IbvMr,
-  type IbvPd,
-  regMr,
-  reregMr,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
 import {
   codeOf,
-  completionsOf,
-  connectWithPeer,
-  lastBytesIn,
-  leave,
-  post,
-  requestOf,
-  type Side,
-} from './pair.ts';
-import { differencesOf, patternOf, type Wrong, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
+  connect,
+  filled,
+  maybe,
+  oneOf,
+  patternOf,
+  READ,
+  scene,
+  statusesOf,
+  sumOf,
+  times,
+  topic,
+  WRITE,
+} from './language/index.ts';
 
 /** What the device is to have of the region. */
 interface Registration {
@@ -61,51 +42,25 @@ type Change = Partial<Registration>;
 
 /** What is refused before anything has happened, and memory that is not there, which is found half-way. */
 const flaws = ['nothing', 'unknownRights', 'remoteRightsAlone', 'noMemory'] as const;
-type Flaw = (typeof flaws)[number];
-
-interface Request {
-  readonly opcode: number;
-  /** From the first byte of the region; some are not in it. */
-  readonly offset: number;
-  readonly lengthBytes: number;
-}
-
-interface Round {
-  readonly change: Change;
-  readonly flaw: Flaw | null;
-  /** Requests by the key while it changes; not made where they may not be. */
-  readonly underWay: number;
-  readonly underWayOpcode: number;
-  readonly delayNs: number;
-  readonly requests: readonly Request[];
-}
-
-interface Args {
-  readonly areaBytes: number;
-  readonly first: Registration;
-  readonly rounds: readonly Round[];
-}
+type Flaw = (typeof flaws)[number] | null;
 
 const pageBytes = 4096;
 const areaCount = 2;
 const underWayMax = 8;
 const requestBytesMax = 6000;
-const rightOf = (opcode: number): number =>
-  opcode === IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 const unmapped = 2 ** 40;
+const { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } = ibv;
+const rightOf = (opcode: number): number =>
+  opcode === READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 
-function draw(random: Random): SceneDraft {
+function draw(random: Random) {
   const areaBytes = pageBytes * (1 + random.below(6));
-  const place = (): Pick<Registration, 'area' | 'offset' | 'lengthBytes'> => {
-    const offset = random.chance(0.4)
-      ? pageBytes * random.below(areaBytes / pageBytes)
-      : random.below(areaBytes);
+  const place = () => {
+    const isAligned = random.chance(0.4);
+    const offset = isAligned ? pageBytes * random.below(areaBytes / pageBytes) : random.below(areaBytes);
     const left = areaBytes - offset;
-    return {
-      area: random.below(areaCount),
-      offset,
-      lengthBytes: random.chance(0.4) ? left : 1 + random.below(left),
-    };
+    const area = random.below(areaCount);
+    return { area, offset, lengthBytes: random.chance(0.4) ? left : 1 + random.below(left) };
   };
   const access = (): number => {
     const read = random.chance(0.7) ? IBV_ACCESS_REMOTE_READ : 0;
@@ -113,43 +68,55 @@ function draw(random: Random): SceneDraft {
     return IBV_ACCESS_LOCAL_WRITE | read | (random.chance(0.75) ? IBV_ACCESS_REMOTE_WRITE : 0);
   };
   const domain = (): number => (random.chance(0.7) ? 0 : 1);
-  const opcode = (): number => (random.chance(0.5) ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE);
+  const opcode = (): number => (random.chance(0.5) ? READ : WRITE);
   const first: Registration = { ...place(), domain: domain(), access: access() };
   let now = first;
-  const rounds = Array.from({ length: 1 + random.below(5) }, (): Round => {
-    const flaw = random.chance(0.2) ? flaws[random.below(flaws.length)]! : null;
-    const change: Change = {
-      ...(random.chance(0.6) ? place() : {}),
-      ...(random.chance(0.4) ? { domain: domain() } : {}),
-      ...(random.chance(0.5) ? { access: access() } : {}),
+  const rounds = times(1 + random.below(5), () => {
+    const flaw: Flaw = random.chance(0.2) ? oneOf(random, flaws) : null;
+    const some: Change = {
+      ...maybe(random, 0.6, place),
+      ...maybe(random, 0.4, () => ({ domain: domain() })),
+      ...maybe(random, 0.5, () => ({ access: access() })),
     };
     // At least one change: all are to end as they began in any case.
-    const made = Object.keys(change).length === 0 ? place() : change;
-    const { lengthBytes: region } = flaw === null ? { ...now, ...made } : now;
-    now = after(now, made, flaw) ?? first;
-    const request = (): Request => {
+    const change: Change = Object.keys(some).length === 0 ? place() : some;
+    const { lengthBytes: region } = flaw === null ? { ...now, ...change } : now;
+    now = after(now, change, flaw) ?? first;
+    const request = () => {
       const lengthBytes = 1 + random.below(Math.min(requestBytesMax, region));
       const within = random.below(region - lengthBytes + 1);
       const ends = [0, region - lengthBytes, region - lengthBytes + 1, -1];
-      const offset = random.chance(0.6) ? within : ends[random.below(ends.length)]!;
+      // From the first byte of the region; some are not in it.
+      const offset = random.chance(0.6) ? within : oneOf(random, ends);
       return { opcode: opcode(), offset, lengthBytes };
     };
     return {
-      change: made,
+      change,
       flaw,
+      // Requests by the key while it changes; not made where they may not be.
       underWay: random.chance(0.5) ? 0 : 1 + random.below(underWayMax),
       underWayOpcode: opcode(),
       delayNs: random.below(random.chance(0.5) ? 3000 : 40_000),
-      requests: Array.from({ length: 1 + random.below(4) }, request),
+      requests: times(1 + random.below(4), request),
     };
   });
-  const args: Args = { areaBytes, first, rounds };
-  return { args: args as unknown as JsonValue, hasDrawnHardware: random.chance(0.3), climate: 'flawed' };
+  const args = { areaBytes, first, rounds };
+  return { args, hasDrawnHardware: random.chance(0.3), climate: 'flawed' } satisfies Draft<unknown>;
 }
 
-/** What both sides know: the region as it is to be, undefined where the device has none, and the bytes of all areas. */
+type Args = ArgsOf<typeof draw>;
+type Round = Args['rounds'][number];
+type Request = Round['requests'][number];
+
+/** The region after a call; undefined where it failed half-way. */
+function after(region: Registration | undefined, change: Change, flaw: Flaw): Registration | undefined {
+  if (flaw === 'noMemory') return undefined;
+  return flaw === null ? { ...region!, ...change } : region;
+}
+
+/** What both sides track: the region as it is to be, undefined where the device has none, and the bytes of all areas. */
 class Books {
-  readonly areas: Uint8Array<ArrayBuffer>[] = [];
+  areas: Uint8Array<ArrayBuffer>[] = [];
   region: Registration | undefined;
   readonly #areaBytes: number;
 
@@ -160,158 +127,118 @@ class Books {
   }
 
   fill(round: number): void {
-    for (let area = 0; area < areaCount; area++)
-      this.areas[area] = patternOf(areaCount * round + area, this.#areaBytes);
+    this.areas = times(areaCount, (area) => patternOf(areaCount * round + area, this.#areaBytes));
   }
 
-  /** Whether a request by the key to bytes of an area ends well. */
-  allows(opcode: number, area: number, offset: number, lengthBytes: number): boolean {
-    const { region } = this;
-    if (region === undefined || region.domain !== 0 || (region.access & rightOf(opcode)) === 0) return false;
-    const from = offset - region.offset;
-    return area === region.area && from >= 0 && from + lengthBytes <= region.lengthBytes;
+  /** Whether requests of the kind may be under way by the region as it is. */
+  isUsable(opcode: number): boolean {
+    return this.region?.domain === 0 && (this.region.access & rightOf(opcode)) !== 0;
   }
-}
 
-/** The part of the region that requests under way use. */
-const underWayBytes = ({ lengthBytes }: Registration): number => Math.min(requestBytesMax, lengthBytes);
-
-/** A QP for each request, which may break it, and one for those under way. */
-const qpCountOf = ({ rounds }: Args): number =>
-  rounds.reduce((sum, { requests }) => sum + 1 + requests.length, 0);
-
-const connect = (program: ProgramContext, args: Args): Promise<Side> =>
-  connectWithPeer(program, {
-    areaBytes: requestBytesMax,
-    qpCount: qpCountOf(args),
-    cap: { maxSendWr: underWayMax, maxRecvWr: 1 },
-  });
-
-/** What the owner says of its areas and of the key. */
-interface News {
-  readonly addresses: readonly number[];
-  readonly rkey: number;
-}
-
-/** Makes requests by the key, and judges their ends and the bytes of its READs. */
-export async function user(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const side = await connect(program, args);
-  const { memory, exchange } = program;
-  const books = new Books(args);
-  const wrong: string[] = [];
-  let qp = 0;
-  for (const [number, { underWay, underWayOpcode, requests, change, flaw }] of args.rounds.entries()) {
-    const accuse = (what: string): unknown => wrong.push(`round ${number}: ${what}`);
-    const news = (await exchange.take('key')) as unknown as News;
-    const asks = (
-      id: number,
-      { opcode, offset, lengthBytes }: Request,
-      { area, offset: start }: Registration,
-    ): void => {
-      const own = { offset: 0, lengthBytes, remoteOffset: 0 };
-      const remoteAddr = news.addresses[area]! + start + offset;
-      post(side.qps[qp]!, {
-        ...requestOf(side, id, opcode, own),
-        wr: { rdma: { remoteAddr, rkey: news.rkey } },
-      });
-    };
-    const before = books.region!;
-    const count = isUsable(books, underWayOpcode) ? underWay : 0;
-    const whole = { opcode: underWayOpcode, offset: 0, lengthBytes: underWayBytes(before) };
-    if (underWayOpcode === IBV_WR_RDMA_WRITE)
-      memory.write(side.area.address, new Uint8Array(requestBytesMax).fill(number + 1));
-    for (let id = 0; id < count; id++) asks(id, whole, before);
-    const isUntouched = flaw !== null && flaw !== 'noMemory';
-    const ended = await completionsOf(side, count);
-    const failed = ended.findIndex(({ status }) => status !== IBV_WC_SUCCESS);
-    const isOrderly = ended.length === count && ended.every(({ id }, at) => id === at);
-    const isLawful = ended.slice(failed).every(({ status }, at) => {
-      if (at > 0) return status === IBV_WC_WR_FLUSH_ERR;
-      return status === IBV_WC_REM_ACCESS_ERR || status === IBV_WC_REM_OP_ERR;
-    });
-    if (!isOrderly || (failed >= 0 && (isUntouched || !isLawful)))
-      accuse(`requests under way ended in ${ended.map(({ status }) => status)}`);
-    qp++;
-    books.region = after(books.region, change, flaw);
-    books.fill(number + 1);
-    await barrier(program, `round ${number} is quiet`);
-    await barrier(program, `round ${number} is filled`);
-    const shown = books.region ?? before;
-    for (const [id, request] of requests.entries()) {
-      const { opcode, offset, lengthBytes } = request;
-      const at = shown.offset + offset;
-      const bytes = written(number, id, lengthBytes);
-      memory.write(side.area.address, opcode === IBV_WR_RDMA_WRITE ? bytes : new Uint8Array(lengthBytes));
-      asks(id, request, shown);
-      const [end] = await completionsOf(side, 1);
-      const isAllowed = books.allows(opcode, shown.area, at, lengthBytes);
-      const what = `request ${id} (opcode ${opcode}, ${lengthBytes} bytes from ${offset}) of ${JSON.stringify(books.region)}`;
-      if (end?.status !== (isAllowed ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR))
-        accuse(`${what} ended in ${end?.status}`);
-      else if (isAllowed && opcode === IBV_WR_RDMA_READ)
-        for (const difference of differencesOf(
-          what,
-          memory.read(side.area.address, lengthBytes),
-          books.areas[shown.area]!.subarray(at, at + lengthBytes),
-        ))
-          accuse(difference);
-      if (isAllowed && opcode === IBV_WR_RDMA_WRITE) books.areas[shown.area]!.set(bytes, at);
-      qp++;
-    }
-    await barrier(program, `round ${number} is used`);
-    books.region ??= args.first;
-    await barrier(program, `round ${number} is over`);
+  /** Whether a request by the key, from an offset of a region on, ends well. */
+  allows({ opcode, offset, lengthBytes }: Request, { area, offset: start }: Registration): boolean {
+    if (this.region === undefined || !this.isUsable(opcode) || area !== this.region.area) return false;
+    const from = start + offset - this.region.offset;
+    return from >= 0 && from + lengthBytes <= this.region.lengthBytes;
   }
-  await leave(side);
-  return { wrong };
 }
 
 /** The bytes of a WRITE. */
 const written = (round: number, id: number, lengthBytes: number): Uint8Array<ArrayBuffer> =>
   patternOf(1000 + underWayMax * round + id, lengthBytes);
 
-/** Whether requests of the kind may be under way by the region as it is. */
-const isUsable = ({ region }: Books, opcode: number): boolean =>
-  region?.domain === 0 && (region.access & rightOf(opcode)) !== 0;
+/** A QP for each request, which may break it, and one for those under way. */
+const open = (stage: Stage<Args>): Promise<Side> =>
+  connect(stage, {
+    areaBytes: requestBytesMax,
+    qpCount: sumOf(stage.args.rounds.map(({ requests }) => 1 + requests.length)),
+    cap: { maxSendWr: underWayMax, maxRecvWr: 1 },
+  });
 
-/** The region after a call; undefined where it failed half-way. */
-function after(
-  region: Registration | undefined,
-  change: Change,
-  flaw: Flaw | null,
-): Registration | undefined {
-  if (flaw === 'noMemory') return undefined;
-  return flaw === null ? { ...region!, ...change } : region;
+/** What the owner says of its areas and of the key. */
+const keyTopic = topic<{ readonly addresses: readonly number[]; readonly rkey: number }>('key');
+
+/** Makes requests by the key, and judges their ends and the bytes of its READs. */
+async function user(stage: Stage<Args>): Promise<void> {
+  const side = await open(stage);
+  const books = new Books(stage.args);
+  let qp = 0;
+  for (const [number, { underWay, underWayOpcode, requests, change, flaw }] of stage.args.rounds.entries()) {
+    const where = `round ${number}`;
+    const { addresses, rkey } = await stage.take(keyTopic);
+    const ask = (
+      id: number,
+      { opcode, offset, lengthBytes }: Request,
+      { area, offset: start }: Registration,
+    ) =>
+      side
+        .with({ peer: { address: addresses[area]! + start + offset, rkey } })
+        .post(id, opcode, { qp, lengthBytes });
+    const before = books.region!;
+    const count = books.isUsable(underWayOpcode) ? underWay : 0;
+    if (underWayOpcode === WRITE) side.fill(filled(requestBytesMax, number + 1));
+    const lengthBytes = Math.min(requestBytesMax, before.lengthBytes);
+    for (let id = 0; id < count; id++) ask(id, { opcode: underWayOpcode, offset: 0, lengthBytes }, before);
+    const ended = await side.completions(count);
+    const failed = ended.findIndex(({ status }) => status !== 'SUCCESS');
+    const lawful = [/^(REM_ACCESS_ERR|REM_OP_ERR)$/, /^WR_FLUSH_ERR$/] as const;
+    const isLawful = ended.slice(failed).every(({ status }, at) => lawful[at === 0 ? 0 : 1].test(status));
+    const isUntouched = flaw !== null && flaw !== 'noMemory';
+    const isOrderly = ended.length === count && ended.every(({ id }, at) => id === at);
+    if (!isOrderly || (failed >= 0 && (isUntouched || !isLawful)))
+      stage.accuse(`${where}: requests under way ended in ${statusesOf(ended)}`);
+    qp++;
+    books.region = after(books.region, change, flaw);
+    books.fill(number + 1);
+    await stage.meet('quiet');
+    await stage.meet('filled');
+    const shown = books.region ?? before;
+    for (const [id, request] of requests.entries()) {
+      const bytes = written(number, id, request.lengthBytes);
+      side.fill(request.opcode === WRITE ? bytes : new Uint8Array(request.lengthBytes));
+      ask(id, request, shown);
+      const end = await side.next();
+      const isAllowed = books.allows(request, shown);
+      const what = `${where}: ${JSON.stringify(request)} of ${JSON.stringify(books.region)}`;
+      const at = shown.offset + request.offset;
+      const held = books.areas[shown.area]!;
+      if (end?.status !== (isAllowed ? 'SUCCESS' : 'REM_ACCESS_ERR'))
+        stage.accuse(`${what} ended in ${end?.status}`);
+      else if (isAllowed && request.opcode === READ)
+        side.expect(what, 0, held.subarray(at, at + request.lengthBytes));
+      if (isAllowed && request.opcode === WRITE) held.set(bytes, at);
+      qp++;
+    }
+    await stage.meet('used');
+    books.region ??= stage.args.first;
+    await stage.meet('over');
+  }
 }
 
 /** Registers again, and judges what the calls come to, the bytes of its areas and how many pages are pinned. */
-export async function owner(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const { first, areaBytes, rounds } = args;
-  const side = await connect(program, args);
-  const { memory, exchange, cpu } = program;
-  const { context, pd } = side.endpoint;
-  const domains = [pd, await allocPd(context)];
-  const addresses = Array.from({ length: areaCount }, () => memory.map(areaBytes));
-  const books = new Books(args);
-  const wrong: string[] = [];
+async function owner(stage: Stage<Args>): Promise<void> {
+  const { memory } = stage;
+  const { first, areaBytes, rounds } = stage.args;
+  const { device } = await open(stage);
+  const domains = [device.pd, await device.domain()];
+  const addresses = times(areaCount, () => memory.map(areaBytes));
+  const books = new Books(stage.args);
   const fill = (round: number): void => {
     books.fill(round);
     for (const [area, bytes] of books.areas.entries()) memory.write(addresses[area]!, bytes);
   };
-  const register = ({ area, offset, lengthBytes, domain, access }: Registration): Promise<IbvMr> =>
-    regMr(domains[domain]!, addresses[area]! + offset, lengthBytes, access);
+  const register = ({ area, offset, lengthBytes, domain, access }: Registration): Promise<ibv.IbvMr> =>
+    device.region(addresses[area]! + offset, lengthBytes, access, domains[domain]!);
   fill(0);
   const { space } = memory.process;
   const unpinnedBytes = space.pinnedBytes;
   let region = await register(first);
   for (const [number, { change, flaw, underWay, underWayOpcode, delayNs, requests }] of rounds.entries()) {
-    const accuse = (what: string): unknown => wrong.push(`round ${number}: ${what}`);
+    const accuse = (what: string): void => stage.accuse(`round ${number}: ${what}`);
     const before = books.region!;
-    await exchange.put('key', { addresses, rkey: region.rkey } as unknown as JsonValue);
-    const hasTraffic = underWay > 0 && isUsable(books, underWayOpcode);
-    await cpu.sleep(delayNs * psPerNs);
+    await stage.put(keyTopic, { addresses, rkey: region.rkey });
+    const hasWrites = underWay > 0 && underWayOpcode === WRITE && books.isUsable(WRITE);
+    await stage.sleepNs(delayNs);
     const keys = `${region.lkey} ${region.rkey}`;
     const code = await codeOf(again(region, domains, addresses, change, flaw));
     const due = flaw === null ? 'ok' : flaw === 'noMemory' ? 'EFAULT' : 'EINVAL';
@@ -319,81 +246,65 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
     if (`${region.lkey} ${region.rkey}` !== keys)
       accuse(`keys were ${keys}, now ${region.lkey} ${region.rkey}`);
     books.region = after(books.region, change, flaw);
-    const mayWrite =
-      hasTraffic &&
-      underWayOpcode === IBV_WR_RDMA_WRITE &&
-      books.region !== undefined &&
-      books.region.domain === 0 &&
-      (books.region.access & IBV_ACCESS_REMOTE_WRITE) !== 0 &&
-      books.region.area === before.area;
     // Of an old registration nothing is under way any more; what the new one allows may still come.
+    const mayWrite = hasWrites && books.isUsable(WRITE) && books.region!.area === before.area;
     if (!mayWrite) fill(number + 1);
     const pinned = space.pinnedBytes - unpinnedBytes;
     const pinnedDue = pinnedOf(books.region, addresses);
     if (pinned !== pinnedDue) accuse(`${pinned} bytes are pinned, ${pinnedDue} are of the region`);
-    await barrier(program, `round ${number} is quiet`);
-    await lastBytesIn(program);
+    await stage.meet('quiet');
+    await stage.lastBytesIn();
     if (mayWrite) fill(number + 1);
-    await barrier(program, `round ${number} is filled`);
-    await barrier(program, `round ${number} is used`);
-    await lastBytesIn(program);
+    await stage.meet('filled');
+    await stage.meet('used');
+    await stage.lastBytesIn();
     const { region: shown } = books;
-    for (const [id, { opcode, offset, lengthBytes }] of shown === undefined ? [] : requests.entries())
-      if (
-        opcode === IBV_WR_RDMA_WRITE &&
-        books.allows(opcode, shown!.area, shown!.offset + offset, lengthBytes)
-      )
-        books.areas[shown!.area]!.set(written(number, id, lengthBytes), shown!.offset + offset);
+    for (const [id, request] of shown === undefined ? [] : requests.entries())
+      if (request.opcode === WRITE && books.allows(request, shown!))
+        books.areas[shown!.area]!.set(
+          written(number, id, request.lengthBytes),
+          shown!.offset + request.offset,
+        );
     for (const [area, bytes] of books.areas.entries())
-      for (const what of differencesOf(`area ${area}`, memory.read(addresses[area]!, areaBytes), bytes))
-        accuse(what);
+      stage.expectAt(`round ${number}: area ${area}`, addresses[area]!, bytes);
     if (books.region === undefined) {
       const late = await codeOf(
-        reregMr(region, IBV_REREG_MR_CHANGE_ACCESS, null, 0, 0, IBV_ACCESS_LOCAL_WRITE),
+        ibv.reregMr(region, ibv.IBV_REREG_MR_CHANGE_ACCESS, null, 0, 0, IBV_ACCESS_LOCAL_WRITE),
       );
       if (late !== 'EINVAL') accuse(`a region that failed half-way was registered again: ${late}`);
-      await deregMr(region);
+      await device.deregister(region);
       region = await register(first);
       books.region = first;
     }
-    await barrier(program, `round ${number} is over`);
+    await stage.meet('over');
   }
-  await deregMr(region);
-  if (space.pinnedBytes !== unpinnedBytes)
-    wrong.push(`${space.pinnedBytes - unpinnedBytes} bytes stay pinned after deregistration`);
-  await deallocPd(domains[1]!);
-  await leave(side);
-  return { wrong };
+  await device.deregister(region);
+  const left = space.pinnedBytes - unpinnedBytes;
+  if (left !== 0) stage.accuse(`${left} bytes stay pinned after deregistration`);
 }
 
 function again(
-  region: IbvMr,
-  domains: readonly IbvPd[],
+  region: ibv.IbvMr,
+  domains: readonly ibv.IbvPd[],
   addresses: readonly number[],
   { area, offset, lengthBytes, domain, access }: Change,
-  flaw: Flaw | null,
+  flaw: Flaw,
 ): Promise<void> {
-  switch (flaw) {
-    case 'nothing':
-      return reregMr(region, 0, null, 0, 0, 0);
-    case 'unknownRights':
-      return reregMr(region, IBV_REREG_MR_CHANGE_ACCESS, null, 0, 0, 0x4000_0000);
-    case 'remoteRightsAlone':
-      return reregMr(region, IBV_REREG_MR_CHANGE_ACCESS, null, 0, 0, IBV_ACCESS_REMOTE_WRITE);
-    case 'noMemory':
-      return reregMr(region, IBV_REREG_MR_CHANGE_TRANSLATION, null, unmapped, pageBytes, 0);
-    default:
-      return reregMr(
-        region,
-        (area === undefined ? 0 : IBV_REREG_MR_CHANGE_TRANSLATION) |
-          (domain === undefined ? 0 : IBV_REREG_MR_CHANGE_PD) |
-          (access === undefined ? 0 : IBV_REREG_MR_CHANGE_ACCESS),
-        domain === undefined ? null : domains[domain]!,
-        area === undefined ? 0 : addresses[area]! + offset!,
-        lengthBytes ?? 0,
-        access ?? 0,
-      );
+  const { IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_CHANGE_PD } = ibv;
+  if (flaw === 'nothing') return ibv.reregMr(region, 0, null, 0, 0, 0);
+  if (flaw === 'noMemory')
+    return ibv.reregMr(region, IBV_REREG_MR_CHANGE_TRANSLATION, null, unmapped, pageBytes, 0);
+  if (flaw !== null) {
+    const rights = flaw === 'unknownRights' ? 0x4000_0000 : IBV_ACCESS_REMOTE_WRITE;
+    return ibv.reregMr(region, IBV_REREG_MR_CHANGE_ACCESS, null, 0, 0, rights);
   }
+  const flags =
+    (area === undefined ? 0 : IBV_REREG_MR_CHANGE_TRANSLATION) |
+    (domain === undefined ? 0 : IBV_REREG_MR_CHANGE_PD) |
+    (access === undefined ? 0 : IBV_REREG_MR_CHANGE_ACCESS);
+  const pd = domain === undefined ? null : domains[domain]!;
+  const address = area === undefined ? 0 : addresses[area]! + offset!;
+  return ibv.reregMr(region, flags, pd, address, lengthBytes ?? 0, access ?? 0);
 }
 
 /** Bytes of the pages that a region lies in. */
@@ -404,14 +315,11 @@ function pinnedOf(region: Registration | undefined, addresses: readonly number[]
   return (Math.ceil((from + region.lengthBytes) / pageBytes) - first) * pageBytes;
 }
 
-export const registeredAgain: Scene = {
+export const registeredAgain = scene({
   name: 'registered-again',
   about: 'a region is registered again with other memory, domain or rights, also while its peer uses the key',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'user' },
-    { node: 1, exportName: 'owner' },
-  ],
   draw,
-  judge: ({ results }) => wrongOf(results as unknown as readonly Wrong[]),
-};
+  programs: [user, owner],
+});
+export const [program0, program1] = registeredAgain.run;
