@@ -126,4 +126,4 @@ export const abandonedQueues = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = abandonedQueues.run;
+export const { program0, program1 } = abandonedQueues.run;

@@ -97,4 +97,4 @@ export const armedInAnyOrder = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = armedInAnyOrder.run;
+export const { program0, program1 } = armedInAnyOrder.run;

@@ -171,4 +171,4 @@ export const attributesChanged = scene({
   programs: [asker, answerer],
   judge,
 });
-export const [program0, program1] = attributesChanged.run;
+export const { program0, program1 } = attributesChanged.run;

@@ -362,4 +362,4 @@ export const boundWindows = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = boundWindows.run;
+export const { program0, program1 } = boundWindows.run;

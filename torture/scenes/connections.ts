@@ -326,4 +326,4 @@ export const connections = scene({
   draw,
   programs: [client, server],
 });
-export const [program0, program1] = connections.run;
+export const { program0, program1 } = connections.run;

@@ -102,4 +102,4 @@ export const copiedByWords = scene({
   draw,
   programs: [poster, holder],
 });
-export const [program0, program1] = copiedByWords.run;
+export const { program0, program1 } = copiedByWords.run;

@@ -70,4 +70,4 @@ export const credits = scene({
   programs: [sender, receiver],
   judge,
 });
-export const [program0, program1] = credits.run;
+export const { program0, program1 } = credits.run;

@@ -114,4 +114,4 @@ export const crowdOfQueues = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = crowdOfQueues.run;
+export const { program0 } = crowdOfQueues.run;

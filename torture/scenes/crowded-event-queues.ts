@@ -184,4 +184,4 @@ export const crowdedEventQueues = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = crowdedEventQueues.run;
+export const { program0, program1 } = crowdedEventQueues.run;

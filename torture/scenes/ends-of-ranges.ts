@@ -162,4 +162,4 @@ export const endsOfRanges = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = endsOfRanges.run;
+export const { program0 } = endsOfRanges.run;

@@ -188,4 +188,4 @@ export const extremeAttributes = scene({
   programs: [player, player],
   judge,
 });
-export const [program0] = extremeAttributes.run;
+export const { program0 } = extremeAttributes.run;

@@ -182,4 +182,4 @@ export const failedReads = scene({
   programs: [asker, answerer],
   judge,
 });
-export const [program0, program1] = failedReads.run;
+export const { program0, program1 } = failedReads.run;

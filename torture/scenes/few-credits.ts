@@ -121,4 +121,4 @@ export const fewCredits = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = fewCredits.run;
+export const { program0 } = fewCredits.run;

@@ -131,4 +131,4 @@ export const forked = scene({
   draw,
   programs: [parent, peer],
 });
-export const [program0, program1] = forked.run;
+export const { program0, program1 } = forked.run;

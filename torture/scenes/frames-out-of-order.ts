@@ -221,4 +221,4 @@ export const framesOutOfOrder = scene({
   draw,
   programs: [mover, mover],
 });
-export const [program0] = framesOutOfOrder.run;
+export const { program0 } = framesOutOfOrder.run;

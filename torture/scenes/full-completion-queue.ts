@@ -120,4 +120,4 @@ export const fullCompletionQueue = scene({
   programs: [player, player],
   judge,
 });
-export const [program0] = fullCompletionQueue.run;
+export const { program0 } = fullCompletionQueue.run;

@@ -58,4 +58,4 @@ export const fullReceiveBuffers = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = fullReceiveBuffers.run;
+export const { program0 } = fullReceiveBuffers.run;

@@ -145,4 +145,4 @@ export const highAddresses = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = highAddresses.run;
+export const { program0, program1 } = highAddresses.run;

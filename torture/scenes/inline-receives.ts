@@ -122,4 +122,4 @@ export const inlineReceives = scene({
   programs: [asker, answerer],
   judge,
 });
-export const [program0, program1] = inlineReceives.run;
+export const { program0, program1 } = inlineReceives.run;

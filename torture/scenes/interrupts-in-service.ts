@@ -97,4 +97,4 @@ export const interruptsInService = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = interruptsInService.run;
+export const { program0, program1 } = interruptsInService.run;

@@ -314,4 +314,4 @@ export const joinedGroups = scene({
   draw,
   programs: [host, host],
 });
-export const [program0] = joinedGroups.run;
+export const { program0 } = joinedGroups.run;

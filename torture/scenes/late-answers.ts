@@ -209,4 +209,4 @@ export const lateAnswers = scene({
   programs: [asker, answerer],
   judge,
 });
-export const [program0, program1] = lateAnswers.run;
+export const { program0, program1 } = lateAnswers.run;

@@ -189,4 +189,4 @@ export const lateReceives = scene({
   programs: [sender, receiver],
   judge,
 });
-export const [program0, program1] = lateReceives.run;
+export const { program0, program1 } = lateReceives.run;

@@ -135,4 +135,4 @@ export const leftBehind = scene({
   draw,
   programs: [keeper, friend, on(1, stayer)],
 });
-export const [program0, program1, program2] = leftBehind.run;
+export const { program0, program1, program2 } = leftBehind.run;

@@ -69,4 +69,4 @@ export const linkDown = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = linkDown.run;
+export const { program0 } = linkDown.run;

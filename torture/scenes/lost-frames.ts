@@ -127,4 +127,4 @@ export const lostFrames = scene({
   programs: [player, player],
   judge,
 });
-export const [program0] = lostFrames.run;
+export const { program0 } = lostFrames.run;

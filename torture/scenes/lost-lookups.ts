@@ -75,4 +75,4 @@ export const lostLookups = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = lostLookups.run;
+export const { program0, program1 } = lostLookups.run;

@@ -273,4 +273,4 @@ export const lostPackets = scene({
   programs: [player, player],
   judge,
 });
-export const [program0] = lostPackets.run;
+export const { program0 } = lostPackets.run;

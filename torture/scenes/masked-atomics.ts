@@ -221,4 +221,4 @@ export const maskedAtomics = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = maskedAtomics.run;
+export const { program0, program1 } = maskedAtomics.run;

@@ -127,4 +127,4 @@ export const measuredLatencies = scene({
   programs: [asker, answerer],
   judge,
 });
-export const [program0, program1] = measuredLatencies.run;
+export const { program0, program1 } = measuredLatencies.run;

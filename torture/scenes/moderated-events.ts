@@ -91,4 +91,4 @@ export const moderatedEvents = scene({
   programs: [asker, answerer],
   judge,
 });
-export const [program0, program1] = moderatedEvents.run;
+export const { program0, program1 } = moderatedEvents.run;

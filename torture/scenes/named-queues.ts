@@ -272,4 +272,4 @@ export const namedQueues = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = namedQueues.run;
+export const { program0, program1 } = namedQueues.run;

@@ -156,4 +156,4 @@ export const nextQueue = scene({
   draw,
   programs: [on(0, bystander), on(0, owner), on(1, sender)],
 });
-export const [program0, program1, program2] = nextQueue.run;
+export const { program0, program1, program2 } = nextQueue.run;

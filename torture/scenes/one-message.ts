@@ -225,4 +225,4 @@ export const oneMessageInFrames = scene({
   judge: (played) => judge(played, ethernetOf(played.args, played.report.config)),
 });
 
-export const [program0, program1] = oneMessage.run;
+export const { program0, program1 } = oneMessage.run;

@@ -216,4 +216,4 @@ export const pagesOnDemand = scene({
   programs: [owner, peer],
   judge,
 });
-export const [program0, program1] = pagesOnDemand.run;
+export const { program0, program1 } = pagesOnDemand.run;

@@ -133,4 +133,4 @@ export const pagesTakenBack = scene({
   draw,
   programs: [asker, owner],
 });
-export const [program0, program1] = pagesTakenBack.run;
+export const { program0, program1 } = pagesTakenBack.run;

@@ -336,4 +336,4 @@ export const partitions = scene({
   programs: [player, player],
   judge,
 });
-export const [program0] = partitions.run;
+export const { program0 } = partitions.run;

@@ -123,4 +123,4 @@ export const pausedFrames = scene({
   programs: [player, player],
   judge,
 });
-export const [program0] = pausedFrames.run;
+export const { program0 } = pausedFrames.run;

@@ -71,4 +71,4 @@ export const polledBytes = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = polledBytes.run;
+export const { program0, program1 } = polledBytes.run;

@@ -243,4 +243,4 @@ export const postedInAnyState = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = postedInAnyState.run;
+export const { program0, program1 } = postedInAnyState.run;

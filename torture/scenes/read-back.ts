@@ -120,4 +120,4 @@ export const readBack = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = readBack.run;
+export const { program0, program1 } = readBack.run;

@@ -267,4 +267,4 @@ export const reconnects = scene({
   programs: [client, server],
   judge,
 });
-export const [program0, program1] = reconnects.run;
+export const { program0, program1 } = reconnects.run;

@@ -164,4 +164,4 @@ export const refusedRegistrations = scene({
   draw,
   programs: [registrar, registrar],
 });
-export const [program0] = refusedRegistrations.run;
+export const { program0 } = refusedRegistrations.run;

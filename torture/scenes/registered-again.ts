@@ -322,4 +322,4 @@ export const registeredAgain = scene({
   draw,
   programs: [user, owner],
 });
-export const [program0, program1] = registeredAgain.run;
+export const { program0, program1 } = registeredAgain.run;

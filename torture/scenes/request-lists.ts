@@ -247,4 +247,4 @@ export const requestLists = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = requestLists.run;
+export const { program0 } = requestLists.run;

@@ -153,6 +153,7 @@ async function talk(side: Side, args: Args, isOver: () => Promise<boolean>): Pro
 /** The side whose device dies: from the traffic until it can be opened again. */
 async function die(stage: Stage<Args>): Promise<Life> {
   const { args } = stage;
+  const [slot] = ibv.getDeviceList(stage.context.verbs);
   const side = await open(stage);
   const { device, cq, area, qps } = side;
   const spare = args.how === 'closing' ? await device.buffer(4096) : undefined;
@@ -184,7 +185,7 @@ async function die(stage: Stage<Args>): Promise<Life> {
   }
   judgeContents(stage, side);
   if (args.closesFirst) await device.close();
-  await reopen(stage);
+  await reopen(stage, slot!);
   // No other has this memory from here on.
   side.fill(filled(area.lengthBytes, taken));
   for (const qp of args.closesFirst ? [] : qps.keys()) post(side, args, qp, seen.posted[qp]!.length);
@@ -198,10 +199,9 @@ async function die(stage: Stage<Args>): Promise<Life> {
 }
 
 /** Waits until the device can be opened again. */
-async function reopen(stage: Stage<Args>): Promise<void> {
-  const [device] = ibv.getDeviceList(stage.context.verbs);
+async function reopen(stage: Stage<Args>, device: ibv.IbvDevice): Promise<void> {
   for (let waited = 0; waited < 4000; waited++) {
-    const code = await codeOf(ibv.openDevice(device!).then(ibv.closeDevice));
+    const code = await codeOf(ibv.openDevice(device).then(ibv.closeDevice));
     if (code === 'ok') return;
     if (code !== 'ENODEV') stage.accuse(`opening the device came to ${code}`);
     await stage.cpu.sleep(psPerMs / 2);
@@ -310,4 +310,4 @@ export const resetInTraffic = scene({
   programs: [player, player],
   judge,
 });
-export const [program0] = resetInTraffic.run;
+export const { program0 } = resetInTraffic.run;

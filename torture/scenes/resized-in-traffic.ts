@@ -76,4 +76,4 @@ export const resizedInTraffic = scene({
   draw,
   programs: [resizer, resizer],
 });
-export const [program0] = resizedInTraffic.run;
+export const { program0 } = resizedInTraffic.run;

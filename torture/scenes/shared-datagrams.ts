@@ -229,4 +229,4 @@ export const sharedDatagrams = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = sharedDatagrams.run;
+export const { program0, program1 } = sharedDatagrams.run;

@@ -287,4 +287,4 @@ export const sharedReceives = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = sharedReceives.run;
+export const { program0, program1 } = sharedReceives.run;

@@ -72,4 +72,4 @@ export const shortEpochs = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = shortEpochs.run;
+export const { program0 } = shortEpochs.run;

@@ -61,4 +61,4 @@ export const sleepers = scene({
   draw,
   programs: [waiter, sender, ...times(sleeperCount, () => on(0, sleeper))],
 });
-export const [program0, program1, program2] = sleepers.run;
+export const { program0, program1, program2 } = sleepers.run;

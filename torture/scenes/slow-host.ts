@@ -74,4 +74,4 @@ export const slowHost = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = slowHost.run;
+export const { program0 } = slowHost.run;

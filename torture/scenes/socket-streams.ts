@@ -134,4 +134,4 @@ export const socketStreams = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = socketStreams.run;
+export const { program0, program1 } = socketStreams.run;

@@ -90,4 +90,4 @@ export const solicitedEvents = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = solicitedEvents.run;
+export const { program0 } = solicitedEvents.run;

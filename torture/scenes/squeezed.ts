@@ -198,4 +198,4 @@ export const squeezed = scene({
   judge: ({ told: [swapped] }: Played<Args, readonly [number, unknown]>) =>
     swapped > 0 ? [] : ['nothing was swapped'],
 });
-export const [program0, program1] = squeezed.run;
+export const { program0, program1 } = squeezed.run;

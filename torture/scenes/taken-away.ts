@@ -140,4 +140,4 @@ export const takenAway = scene({
   draw,
   programs: [player, player],
 });
-export const [program0] = takenAway.run;
+export const { program0 } = takenAway.run;

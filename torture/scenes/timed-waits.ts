@@ -88,4 +88,4 @@ export const timedWaits = scene({
   draw,
   programs: [waiter, sender],
 });
-export const [program0, program1] = timedWaits.run;
+export const { program0, program1 } = timedWaits.run;

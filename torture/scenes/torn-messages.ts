@@ -199,4 +199,4 @@ export const tornMessages = scene({
   programs: [sender, receiver],
   judge,
 });
-export const [program0, program1] = tornMessages.run;
+export const { program0, program1 } = tornMessages.run;

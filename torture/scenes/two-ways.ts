@@ -126,4 +126,4 @@ export const twoWays = scene({
   programs: [player, player],
   judge,
 });
-export const [program0] = twoWays.run;
+export const { program0 } = twoWays.run;

@@ -146,4 +146,4 @@ export const unanswered = scene({
   programs: [asker, answerer],
   judge,
 });
-export const [program0, program1] = unanswered.run;
+export const { program0, program1 } = unanswered.run;

@@ -134,4 +134,4 @@ export const unpolledCompletions = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = unpolledCompletions.run;
+export const { program0, program1 } = unpolledCompletions.run;

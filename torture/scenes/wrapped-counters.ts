@@ -111,4 +111,4 @@ export const wrappedCounters = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = wrappedCounters.run;
+export const { program0, program1 } = wrappedCounters.run;

@@ -86,4 +86,4 @@ export const wrongDomain = scene({
   draw,
   programs: [asker, answerer],
 });
-export const [program0, program1] = wrongDomain.run;
+export const { program0, program1 } = wrongDomain.run;

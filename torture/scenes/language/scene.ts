@@ -110,8 +110,8 @@ export interface Scene extends Traits {
 type Run = (context: ProgramContext) => Promise<JsonValue>;
 
 /** A scene, and its programs to be exported as `program0`, `program1` and so on. */
-export interface Playable<Told> extends Scene {
-  readonly run: { readonly [P in keyof Told]: Run };
+export interface Playable extends Scene {
+  readonly run: Readonly<Record<`program${number}`, Run>>;
 }
 
 /** Result of each program. */
@@ -130,14 +130,14 @@ export const on = <Args, Told>(node: number, play: Play<Args, Told>): Placed<Arg
  * Makes a scene of its specification. Its module exports the programs, so that any partition finds them:
  *
  *     export const lostFrames = scene({ name: 'lost-frames', …, draw, programs: [player, player], judge });
- *     export const [program0, program1] = lostFrames.run;
+ *     export const { program0, program1 } = lostFrames.run;
  */
 export function scene<Args, const Told extends readonly unknown[] | []>({
   draw,
   programs,
   judge = () => [],
   ...traits
-}: Specification<Args, Told>): Playable<Told> {
+}: Specification<Args, Told>): Playable {
   const cast = (programs as readonly (Play<Args, unknown> | Placed<Args, unknown>)[]).map((program, at) =>
     typeof program === 'function' ? { node: at, play: program } : program,
   );
@@ -156,7 +156,7 @@ export function scene<Args, const Told extends readonly unknown[] | []>({
       node,
       exportName: `program${cast.findIndex((other) => other.play === play)}`,
     })),
-    run: typed<Playable<Told>['run']>(runs),
+    run: Object.fromEntries(runs.map((run, at) => [`program${at}`, run])),
     draw: (random) => {
       const { args, ...draft } = draw(random);
       return { ...draft, args: plainOf(args) };
