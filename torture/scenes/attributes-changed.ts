@@ -1,8 +1,8 @@
 /**
- * Attributes of QPs that work already: rights given and taken, at rest or in mid-traffic, and send queues that are drained, changed and let go
- * on. What was not named keeps its value (IBTA 11.2.5.2, table of modify QP; 10.3.1 for SQD).
+ * Attributes of QPs that work already: rights given and taken, at rest or in mid-traffic, and send queues that are drained, changed and
+ * restarted. What was not named keeps its value (IBTA 11.2.5.2, table of modify QP; 10.3.1 for SQD).
  *
- *     each step:   the answerer changes its rights ─► the asker uses them;   the asker drains, changes, goes on ─► all arrives
+ *     each step:   the answerer changes its rights ─► the asker uses them;   the asker drains, changes, continues ─► all arrives
  */
 import { psPerUs } from '../../base/index.ts';
 import { allAccess } from '../../experiments/workloads/index.ts';
@@ -35,7 +35,7 @@ function draw(random: Random) {
       by: oneOf(random, ways),
       // Of the asker.
       requests: times(count, (): number => oneOf(random, allowed)),
-      // The asker drains its queue in the middle of the requests, changes it, and goes on.
+      // The asker drains its queue in the middle of the requests, changes it, and continues.
       isDrained: random.chance(0.4),
       wantsEvent: random.chance(0.6),
       changesDrained: random.chance(0.5),
@@ -57,7 +57,7 @@ type Step = Args['steps'][number];
 const post = (side: Side, { lengthBytes }: Args, id: number, opcode: number): number =>
   side.post(id, opcode, opcode === ADD ? { lengthBytes: 8 } : { offset: 8, lengthBytes: lengthBytes - 8 });
 
-/** Drains, changes some attributes of a queue at rest, and has it go on. */
+/** Drains, changes some attributes of a queue at rest, and has it continue. */
 async function drain(
   side: Side,
   { wantsEvent, changesDrained }: Step,

@@ -3,7 +3,7 @@
  * meet a bus that takes no more for a while: what was stored before the fence leaves, in order, and every request is done once (Intel SDM
  * volume 3A, 11.3; rdma-core, mlx4_bf_copy and mmio_wc_start).
  *
- *     post: WQE to memory ─► fence ─► words into the register ─► fence            and nothing behind it that would push
+ *     post: WQE to memory ─► fence ─► words into the register ─► fence            and nothing after it that would push
  */
 import { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';

@@ -1,5 +1,5 @@
 /**
- * Many CQs raise their events by few event queues that are small: the queues begin anew again and again, and events come in every distance
+ * Many CQs raise their events by few event queues that are small: the queues wrap again and again, and events come in every distance
  * from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon; no other CQ has one, and a new CQ
  * has none of the CQ that had its number earlier.
  */

@@ -36,7 +36,7 @@ function drawRegion(random: Random, isScattered: boolean) {
   const isHuge = !isScattered && random.chance(0.03);
   const pages = random.chance(0.6) ? 2 + random.below(4) : 1 + random.below(24);
   return {
-    // Pages mapped in front of the region and behind it: they stay as they are.
+    // Pages mapped before the region and after it: they stay as they are.
     marginPages: random.below(4),
     // Of its first byte in its first page.
     offset: random.chance(0.5) ? 0 : random.below(pageBytes),

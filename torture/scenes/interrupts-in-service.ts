@@ -1,5 +1,5 @@
 /**
- * Interrupts that come while others are served, or wait behind a mask: handlers that take long to leave, one pin for all queues, MSI-X vectors
+ * Interrupts that come while others are served, or wait for a mask: handlers that take long to leave, one pin for all queues, MSI-X vectors
  * of which several become pending before the function's mask is taken away. Each armed CQ gets its event, soon.
  *
  * A pin is a level: a device that is far away has not yet seen the handler's write when the handler returns, and interrupts again (PCI 3.0,

@@ -53,7 +53,7 @@ const late = (nth: number, delayNs: number): FaultEntry => {
 };
 
 /**
- * Each piece of a request is looked up anew, so that a packet is half gathered at nearly every instant; and all answers come as much later as
+ * Each piece of a request is looked up again, so that a packet is half gathered at nearly every instant; and all answers come as much later as
  * the time-out takes, and a part of the gathering.
  */
 function drawScattered(random: Random): Draft<Args> {

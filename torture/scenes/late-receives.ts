@@ -65,7 +65,7 @@ function draw(random: Random): Draft<Args> {
     retryCount,
   };
   if (retryCount !== retryForever || !random.chance(0.5)) return { args };
-  // A copy of an RNR NAK begins the wait anew.
+  // A copy of an RNR NAK restarts the wait.
   const nth = `1-${1 + random.below(20)}`;
   const delay = `${1000 + random.below(delaysUs[args.timerCode]! * 900)}ns`;
   const copies: FaultEntry = { packet: 'duplicated', nth, delay, node: 1 };

@@ -125,7 +125,7 @@ function draw(random: Random): Draft<Args> {
   return { args, set, hasDrawnHardware: !isLong && random.chance(0.3), faults, climate: 'lossy' };
 }
 
-/** What a program of either side saw; the word that atomics add to lies behind the traffic. */
+/** What a program of either side saw; the word that atomics add to follows the traffic. */
 interface Told {
   readonly ended: readonly Ended[];
   /** Of the requests of the asker: whose bytes are not where they belong. */

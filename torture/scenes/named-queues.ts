@@ -65,7 +65,7 @@ const attributesOf = ({ mtuCode }: Args) => ({
 const byteOf = (message: number): number => 1 + ((53 * message) % 0xec);
 /** The byte of an owner's memory that is read. */
 const sourceByte = (owner: number): number => 0xf0 + owner;
-/** Whether a slot begins with so many of a byte, and is blank behind them. */
+/** Whether a slot begins with so many of a byte, and is blank after them. */
 const holds = (bytes: Uint8Array, byte: number, count: number): boolean =>
   bytes.every((one, at) => one === (at < count ? byte : blank));
 
@@ -159,7 +159,7 @@ async function openOwner(
   const cq = await device.cq(64);
   const srq = await device.xrcQueue({ pd, attr: { maxWr, maxSge: 1 }, srqType: ibv.IBV_SRQT_XRC, xrcd, cq });
   const receives = await device.buffer(maxWr * slotBytes, undefined, pd);
-  // Behind what is written: what is read.
+  // What is read follows what is written.
   const writtenBytes = messages.length * slotBytes;
   const written = await device.buffer(writtenBytes + slotBytes, undefined, pd);
   stage.memory.write(written.address, filled(writtenBytes, blank));

@@ -109,7 +109,7 @@ async function expectEvents(
   what: string,
 ): Promise<void> {
   const seen: ibv.IbvCq[] = [];
-  // Longer than interrupts stay behind one another.
+  // Longer than interrupts follow one another.
   const next = () => ibv.getCqEvent(channel, 20_000 * psPerUs);
   for (let cq = await next(); cq !== undefined; cq = await next()) {
     seen.push(cq);

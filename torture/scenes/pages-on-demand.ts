@@ -210,7 +210,7 @@ function judge({
 export const pagesOnDemand = scene({
   name: 'pages-on-demand',
   about:
-    'pages of a region on demand are discarded, mapped anew and protected while the peer reads and writes',
+    'pages of a region on demand are discarded, mapped again and protected while the peer reads and writes',
   module: import.meta.url,
   draw,
   programs: [owner, peer],

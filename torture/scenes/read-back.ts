@@ -1,5 +1,5 @@
 /**
- * What is written is read at once: a READ behind a WRITE brings what was written (IBTA 10.8.3.3), and a fenced request behind READs and
+ * What is written is read at once: a READ after a WRITE brings what was written (IBTA 10.8.3.3), and a fenced request after READs and
  * atomics sends what they brought (10.8.3.3).
  */
 import { psPerMs, psPerNs } from '../../base/index.ts';
@@ -28,7 +28,7 @@ function draw(random: Random) {
     lengthBytes: 1 + random.below(oneOf(random, [64, 600, 5000, 20_000])),
     // READs of a round.
     reads: 1 + random.below(3),
-    // The fenced WRITE of each round is behind an atomic as well.
+    // The fenced WRITE of each round follows an atomic as well.
     hasAtomic: random.chance(0.2),
     qpCount: 1 + random.below(3),
   };
@@ -87,7 +87,7 @@ function postBehind(side: Side, args: Args, qp: number, place: number): number {
   return 1 + reads;
 }
 
-/** Posts READs, behind an atomic perhaps, and a fenced WRITE of what the last one brings. @returns how many requests */
+/** Posts READs, after an atomic perhaps, and a fenced WRITE of what the last one brings. @returns how many requests */
 function postFenced(side: Side, args: Args, qp: number, place: number): number {
   const { lengthBytes, reads, hasAtomic } = args;
   const slotAt = (slot: number): number => place + slot * slotBytes(args);
@@ -115,7 +115,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 
 export const readBack = scene({
   name: 'read-back',
-  about: 'READs right behind WRITEs of the same bytes, and fenced WRITEs of what READs bring',
+  about: 'READs right after WRITEs of the same bytes, and fenced WRITEs of what READs bring',
   module: import.meta.url,
   draw,
   programs: [asker, answerer],

@@ -2,7 +2,7 @@
  * A device is reset in the middle of traffic in both directions: its firmware died, it left its slot for a while, or the driver could not take
  * something back from it. Its programs get IBV_EVENT_DEVICE_FATAL; what they had outstanding ends silently or not at all, never twice; nothing of
  * it is used once the device can be opened again, also when a program still rings its doorbells. The other side's requests end in RETRY_EXC_ERR
- * when their time-outs are over (IBTA 9.7.6.1.3). Then both begin anew.
+ * when their time-outs are over (IBTA 9.7.6.1.3). Then both start again.
  *
  *     traffic ─► fatal event, reset, opened again ─► the other side's retries end ─► again, or work and leave
  */
@@ -300,7 +300,7 @@ function wrongEndOf(
 
 export const resetInTraffic = scene({
   name: 'reset-in-traffic',
-  about: 'a device is reset in the middle of traffic, or leaves its slot, and its programs begin anew',
+  about: 'a device is reset in the middle of traffic, or leaves its slot, and its programs start again',
   module: import.meta.url,
   cable: 'infiniband',
   // What is reset because it died has not been taken down before, and doorbells are rung of QPs that were.

@@ -1,5 +1,5 @@
 /**
- * A queue that has worked for so long that its 16-bit WQE counters begin anew, often with a packet lost at that place: every request is carried
+ * A queue that has worked for so long that its 16-bit WQE counters wrap, often with a packet lost at that place: every request is carried
  * out once and completes in its turn (interface sheet 6.2, 6.6; IBTA 10.8.3).
  */
 import type { FaultEntry } from '../../machine/faults/index.ts';
@@ -105,7 +105,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 
 export const wrappedCounters = scene({
   name: 'wrapped-counters',
-  about: 'queues work for so long that their 16-bit counters begin anew, with a packet lost there',
+  about: 'queues work for so long that their 16-bit counters wrap, with a packet lost there',
   module: import.meta.url,
   isSlow: true,
   draw,

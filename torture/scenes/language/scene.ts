@@ -31,7 +31,7 @@ export interface Draft<Args = JsonValue> {
   /** Whether the rest of the hardware is drawn as for other stories; left out: it is the default machine's. */
   readonly hasDrawnHardware?: boolean;
   readonly faults?: readonly FaultEntry[];
-  /** Left out: calm. What `broken` may leave behind is not held against it. */
+  /** Left out: calm. What `broken` may leave is not held against it. */
   readonly climate?: Climate;
   /** Simulated time that its programs sleep, where that is minutes and more. */
   readonly sleepsSeconds?: number;
