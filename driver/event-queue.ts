@@ -17,9 +17,8 @@ import {
   eqeBytes,
   icmPageBytes,
 } from '../abi/index.ts';
-import { advance, counterMask24, log2Exact, passBit, ringIndex, viewOf, mask24 } from '../base/index.ts';
-import { type CommandInterface } from './command-interface.ts';
-import { type CommandInterface } from './command.ts';
+import { advance, log2Exact, mask24, passBit, ringIndex, viewOf } from '../base/index.ts';
+import type { CommandInterface } from './command-interface.ts';
 import { givePages, type Run, takePages } from './donation.ts';
 import type { MttTable, Translation } from './mtt-table.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';

@@ -1,6 +1,6 @@
 /** A CQ of the kernel's own, in memory of the kernel. Source: interface sheet 6.6, 6.8, 6.10. */
 import { CqArmCommand, cqArm, cqe, cqeBytes, cqRecord, uarOffset } from '../abi/index.ts';
-import { log2Exact, passBit, viewOf, mask24 } from '../base/index.ts';
+import { log2Exact, mask24, passBit, viewOf } from '../base/index.ts';
 import { ContextMemory } from './context-memory.ts';
 import { type CompletionQueue, createCq, destroyCq } from './cq.ts';
 import type { Device } from './device.ts';

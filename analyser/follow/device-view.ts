@@ -20,9 +20,8 @@ import {
   queryFw,
   srqc,
 } from '../../abi/index.ts';
-import { type Decoded, viewOf, mask24 } from '../../base/index.ts';
-import { type MemoryReader } from '../host-memory-reader.ts';
-import { type MemoryReader } from '../memory.ts';
+import { type Decoded, mask24, viewOf } from '../../base/index.ts';
+import type { MemoryReader } from '../host-memory-reader.ts';
 import type { ObservedCommand } from './command-register.ts';
 import { type Capabilities, IcmMap, type PlacedTable, type Profile, placedTables } from './icm-map.ts';
 import {

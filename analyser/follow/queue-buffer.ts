@@ -3,9 +3,8 @@
  * ICM; and the way back, from a bus address that the device accesses to the queue it belongs to. Source: sheet 4.4.
  */
 import { mttEntry, mttEntryBytes } from '../../abi/index.ts';
-import { viewOf, pageBytes } from '../../base/index.ts';
-import { type MemoryReader } from '../host-memory-reader.ts';
-import { type MemoryReader } from '../memory.ts';
+import { pageBytes, viewOf } from '../../base/index.ts';
+import type { MemoryReader } from '../host-memory-reader.ts';
 import type { IcmMap } from './icm-map.ts';
 
 /** A buffer of more pages, 1 GiB of the smallest, is not followed. */

@@ -1,5 +1,6 @@
 export { AdjoiningCopies } from './adjoining-copies.ts';
 export * from './flow-control.ts';
+export { framingOf } from './link-framings.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
 export { linkRateOf } from './link-rate.ts';
