@@ -82,3 +82,11 @@ describe('a file that folders share', () => {
     expect(foldersBothWays(bag, both.slice(0, 1))).toEqual([]);
   });
 });
+
+describe('the test tool', () => {
+  it('is imported by the command line, tests and benchmarks alone', () => {
+    const importers = imports.filter(({ target }) => target.startsWith('torture/')).map(({ file }) => file);
+    expect(importers.length).toBeGreaterThan(100);
+    expect(importers.filter((file) => !/^(torture|cli|test|bench)\//.test(file))).toEqual([]);
+  });
+});

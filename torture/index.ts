@@ -14,8 +14,8 @@ export {
   type CommandCoverage,
   countedKinds,
   type Kind as ServedKind,
-  kindMeanings,
   kinds as servedKinds,
+  kindTable as servedKindTable,
   noRoughCoverage,
   type RoughCoverage,
 } from './served/kinds.ts';

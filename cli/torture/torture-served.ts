@@ -8,13 +8,13 @@ import {
   addCoverage,
   type CommandCoverage,
   countedKinds,
-  kindMeanings,
   noRoughCoverage,
   playServedStory,
   type RoughCoverage,
   type ServedKind,
   type ServedStory,
   servedKinds,
+  servedKindTable,
   shrinkServedStory,
 } from '../../torture/index.ts';
 import { CountBar } from '../count-bar.ts';
@@ -106,7 +106,7 @@ const tablesOf = ({ counts, coverage }: Tally): PageTable[] => [
   {
     title: 'What rough guests did',
     head: ['kind', 'what', 'times'],
-    rows: servedKinds.map((kind) => [kind, kindMeanings[kind], counts[kind]]),
+    rows: servedKinds.map((kind) => [kind, servedKindTable[kind].meaning, counts[kind]]),
   },
   commandTable(coverage.commands),
 ];

@@ -14,7 +14,7 @@ import type { Story } from '../story.ts';
 import { AnsweringEnd, type AnswerRules } from './answers/answering-end.ts';
 import { AskingEnd } from './answers/asking-end.ts';
 import { isAnswer, type TransportPacket, transportPacketIn } from './answers/transport-packet.ts';
-import { type CableEnd, cableEndsOf, copyNote, hasNote } from './ethernet/cable-end.ts';
+import { type CableEnd, cableEndsOf, copyNote, hasNote, isIntact } from './ethernet/cable-end.ts';
 import { traitsOf } from './scene-traits.ts';
 
 type ConnectionEnd = NodeConnections['ends'][number];
@@ -61,7 +61,7 @@ function passedAt({ sent, received }: CableEnd, isEthernet: boolean): Passed[] {
   const of = (isSent: boolean): Passed[] =>
     (isSent
       ? sent.filter(({ note }) => !hasNote(note, copyNote))
-      : received.filter(({ note }) => note === '')
+      : received.filter(({ note }) => isIntact(note))
     ).flatMap(({ bytes, atPs }) => {
       const packet = transportPacketIn(bytes, isEthernet);
       return packet === undefined ? [] : [{ atPs, isSent, packet }];

@@ -1,74 +1,41 @@
 /** What rough guests do, how often, and what is counted of it. */
 import type { FieldCoverage } from './hostile-fields.ts';
 
+interface KindRow {
+  readonly meaning: string;
+  /**
+   * How often it is chosen beside the others, where it is done at all. Messages, accesses, WQEs and doorbells come several at once, so that
+   * of each kind about as many are done as there are commands, which take the longest.
+   */
+  readonly weight: number;
+}
+
+const row = (weight: number, meaning: string): KindRow => ({ meaning, weight });
+
 /** What it does; each is counted. */
-export const kinds = [
-  'message',
-  'configuration',
-  'register',
-  'command',
-  'context',
-  'wqe',
-  'doorbell',
-  'blueFlame',
-  'map',
-  'interrupt',
-  'memory',
-  'time',
-  'reset',
-] as const;
-export type Kind = (typeof kinds)[number];
+export const kindTable = {
+  message: row(2.7, 'vfio-user messages of any form'),
+  configuration: row(2.2, 'accesses of configuration space'),
+  register: row(2.2, 'accesses of BAR0'),
+  command: row(4, 'commands with random mailboxes'),
+  context: row(4, 'contexts that commands create or change'),
+  wqe: row(1.8, 'work requests and receives'),
+  doorbell: row(1.2, 'stores to doorbell pages'),
+  blueFlame: row(0.4, 'BlueFlame posts'),
+  map: row(0.3, 'memory mapped and taken back'),
+  interrupt: row(0.5, 'vectors set, masked, taken away'),
+  memory: row(1, 'stores into what the device reads'),
+  time: row(0.5, 'pauses'),
+  reset: row(0.05, 'resets'),
+} as const satisfies Readonly<Record<string, KindRow>>;
+export type Kind = keyof typeof kindTable;
 export type KindCounts = Record<Kind, number>;
+export const kinds = Object.keys(kindTable) as Kind[];
 
-/** Those of which a campaign plays so many of each; the others come along. */
-export const countedKinds = [
-  'message',
-  'configuration',
-  'register',
-  'command',
-  'context',
-  'wqe',
-  'doorbell',
-] as const satisfies readonly Kind[];
-
-/** What each kind is, for the table. */
-export const kindMeanings: Readonly<Record<Kind, string>> = {
-  message: 'vfio-user messages of any form',
-  configuration: 'accesses of configuration space',
-  register: 'accesses of BAR0',
-  command: 'commands with random mailboxes',
-  context: 'contexts that commands create or change',
-  wqe: 'work requests and receives',
-  doorbell: 'stores to doorbell pages',
-  blueFlame: 'BlueFlame posts',
-  map: 'memory mapped and taken back',
-  interrupt: 'vectors set, masked, taken away',
-  memory: 'stores into what the device reads',
-  time: 'pauses',
-  reset: 'resets',
-};
+/** Those of which a campaign plays so many of each, the first ones; the others come along. */
+export const countedKinds: readonly Kind[] = kinds.slice(0, kinds.indexOf('blueFlame'));
 
 export const noCounts = (): KindCounts => Object.fromEntries(kinds.map((kind) => [kind, 0])) as KindCounts;
-
-/**
- * How often each is chosen beside the others, where it is done at all. Messages, accesses, WQEs and doorbells come several
- * at once, so that of each kind about as many are done as there are commands, which take the longest.
- */
-export const usualWeight: KindCounts = {
-  message: 2.7,
-  configuration: 2.2,
-  register: 2.2,
-  command: 4,
-  context: 4,
-  wqe: 1.8,
-  doorbell: 1.2,
-  blueFlame: 0.4,
-  map: 0.3,
-  interrupt: 0.5,
-  memory: 1,
-  time: 0.5,
-  reset: 0.05,
-};
 
 /** How often each command ended with each status; -1: it had not ended. */
 export type CommandCoverage = Map<string, Map<number, number>>;

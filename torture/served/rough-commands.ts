@@ -34,7 +34,7 @@ import type { Draw } from './draw.ts';
 import { inBoxAddress, ramBytes } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
 import { type ContextLayout, spoil } from './hostile-fields.ts';
-import { isTransition, type RoughObjects } from './rough-objects.ts';
+import { isTransition, type ObjectKind, type RoughObjects } from './rough-objects.ts';
 import {
   icmBase,
   icmTables,
@@ -95,7 +95,7 @@ export class RoughCommands {
     if (random.chance(0.03)) return this.#nonsense(random.below(4096));
     if (random.chance(0.05)) return this.#nonsense(Opcode[this.#draw.pick(everyName)]);
     const name = this.#draw.weighted(commandWeights);
-    return this.#made(name, this.#forms[name]!());
+    return this.#made(name, this.#forms[name]?.() ?? {});
   }
 
   /** INIT_HCA, before anything else can be created. */
@@ -185,24 +185,16 @@ export class RoughCommands {
     }
   }
 
-  // ---- forms ----
+  // ---- forms: of those that are not here, all is 0 ----
 
   readonly #forms: Readonly<Partial<Record<CommandName, () => Form>>> = {
-    QUERY_FW: () => ({}),
     MAP_FA: () => this.#mapForm(() => 0),
-    UNMAP_FA: () => ({}),
-    RUN_FW: () => ({}),
-    QUERY_DEV_CAP: () => ({}),
-    QUERY_ADAPTER: () => ({}),
     QUERY_PORT: () => ({ inputModifier: 1 }),
-    QUERY_HCA: () => ({}),
     SENSE_PORT: () => ({ inputModifier: 1 }),
     MOD_STAT_CFG: () => ({ inputModifier: 0x100, opcodeModifier: this.#random.below(4) }),
     NOP: () => ({ inputModifier: 0x1f }),
-    HW_HEALTH_CHECK: () => ({}),
     SET_ICM_SIZE: () => ({ inParam: icmTables.length << 24 }),
     MAP_ICM_AUX: () => this.#mapForm(() => 0),
-    UNMAP_ICM_AUX: () => ({}),
     MAP_ICM: () =>
       this.#mapForm(() => icmBase(this.#draw.pick(icmTables)) + this.#random.below(4096) * pageBytes),
     UNMAP_ICM: () => ({
@@ -210,7 +202,6 @@ export class RoughCommands {
       inputModifier: 2 ** this.#random.below(4),
     }),
     INIT_HCA: () => ({ inBox: initHca.encode(initialProfile()), layout: initHca }),
-    CLOSE_HCA: () => ({}),
     INIT_PORT: () => ({ inputModifier: 1 }),
     CLOSE_PORT: () => ({ inputModifier: 1 }),
     SET_PORT: () => ({
@@ -251,12 +242,10 @@ export class RoughCommands {
     ARM_SRQ: () => ({ inputModifier: this.#objects.number('srq', true), inParam: this.#random.below(4) }),
     WRITE_MTT: () => this.#writeMttForm(),
     READ_MTT: () => ({ inParam: this.#mttAddress(), inputModifier: this.#random.between(1, 16) }),
-    SYNC_TPT: () => ({}),
     PAGE_FAULT_RESUME: () => ({
       inputModifier: this.#random.below(4),
       opcodeModifier: this.#random.below(2),
     }),
-    INVALIDATE_PAGES: () => ({}),
     CONF_SPECIAL_QP: () => ({ inputModifier: 64 + 8 * this.#random.below(4) }),
     SW2HW_EQ: () => ({
       inputModifier: this.#objects.number('eq', false),
@@ -290,23 +279,15 @@ export class RoughCommands {
       layout: srqc,
     }),
     SW2HW_MPT: () => this.#regionForm(),
-    HW2SW_EQ: () => ({
-      inputModifier: this.#objects.number('eq', true),
-      opcodeModifier: this.#random.below(2),
-    }),
-    HW2SW_CQ: () => ({
-      inputModifier: this.#objects.number('cq', true),
-      opcodeModifier: this.#random.below(2),
-    }),
-    HW2SW_SRQ: () => ({
-      inputModifier: this.#objects.number('srq', true),
-      opcodeModifier: this.#random.below(2),
-    }),
-    HW2SW_MPT: () => ({
-      inputModifier: this.#objects.number('mpt', true),
-      opcodeModifier: this.#random.below(2),
-    }),
+    HW2SW_EQ: () => this.#destroyForm('eq'),
+    HW2SW_CQ: () => this.#destroyForm('cq'),
+    HW2SW_SRQ: () => this.#destroyForm('srq'),
+    HW2SW_MPT: () => this.#destroyForm('mpt'),
   };
+
+  #destroyForm(kind: ObjectKind): Form {
+    return { inputModifier: this.#objects.number(kind, true), opcodeModifier: this.#random.below(2) };
+  }
 
   #mapForm(icmAddress: () => number): Form {
     const count = this.#random.chance(0.8) ? 1 : this.#random.between(2, 6);

@@ -14,7 +14,7 @@ import { Draw } from './draw.ts';
 import { type GuestLife, initialMappings, NOT_ENDED, ramBytes, UNREACHABLE } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
 import { noteFields } from './hostile-fields.ts';
-import { type Kind, kinds, noCounts, noRoughCoverage, noteCommand, usualWeight } from './kinds.ts';
+import { type Kind, kinds, kindTable, noCounts, noRoughCoverage, noteCommand } from './kinds.ts';
 import {
   type RoughCommand,
   RoughCommands,
@@ -82,7 +82,7 @@ export class RoughGuest {
     this.#commands = new RoughCommands(this.#draw, this.#objects);
     this.#work = new RoughWork(this.#draw, this.#objects, life);
     life.patience = roughPatience;
-    const weights = kinds.map((kind) => [kind, random.chance(0.4) ? 0 : usualWeight[kind]] as const);
+    const weights = kinds.map((kind) => [kind, random.chance(0.4) ? 0 : kindTable[kind].weight] as const);
     const left = weights.filter(([kind, weight]) => weight > 0 && !without.includes(kind));
     this.#weights = left.length > 0 ? left : [['register', 1]];
     this.#weightSum = this.#weights.reduce((sum, [, weight]) => sum + weight, 0);
