@@ -11,7 +11,7 @@
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import { IBV_WC_SUCCESS } from '../../userlib/index.ts';
 import type { Played } from '../run-story.ts';
-import { sceneOf } from '../scenes/index.ts';
+import { traitsOf } from './scene-traits.ts';
 
 const lineBytes = 64;
 /** The longest WQE of the card. */
@@ -60,10 +60,10 @@ export function judgeRequester(played: Played): string[] {
 }
 
 /** Work may have been cut off by a device that left or was reset. */
-const isCut = ({ story: { climate, faults, scene } }: Played): boolean =>
-  climate === 'broken' ||
-  faults.some((fault) => 'device' in fault || 'reset' in fault || 'catastrophic' in fault) ||
-  (scene !== undefined && sceneOf(scene).hasResets === true);
+const isCut = ({ story }: Played): boolean =>
+  story.climate === 'broken' ||
+  story.faults.some((fault) => 'device' in fault || 'reset' in fault || 'catastrophic' in fault) ||
+  traitsOf(story).hasResets === true;
 
 const sumOf = (parts: readonly Sent[]): Sent =>
   parts.reduce(
@@ -75,8 +75,7 @@ const sumOf = (parts: readonly Sent[]): Sent =>
     { packets: 0, filled: 0, payloadBytes: 0 },
   );
 
-const isToGroups = ({ scene }: Played['story']): boolean =>
-  scene !== undefined && sceneOf(scene).sendsToGroups === true;
+const isToGroups = (story: Played['story']): boolean => traitsOf(story).sendsToGroups === true;
 
 /** Requests that left a node's port, or went to the port itself. A datagram to a group does both. */
 function sentBy(played: Played, node: number): Sent {
