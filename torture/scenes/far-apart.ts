@@ -3,56 +3,26 @@
  *
  *  - READs whose answers take some 2^23 PSNs in all: with 2^23 - 1 outstanding the next one waits (IBTA volume 1, 9.7.2), and the first one
  *    brings its bytes whatever follows it. The judge of answers counts PSNs on the cable.
- *  - READs and WRITEs of about the longest message (9.8.2.2, table 60; docs/deviations.md, 74): up to it they begin, beyond it they end
+ *  - READs and WRITEs of about the longest message (9.8.2.2, table 60; docs/reference/deviations.md, 74): up to it they begin, beyond it they end
  *    in LOC_LEN_ERR.
  *  - requests up to 2^52 bytes from their region, which end in REM_ACCESS_ERR (9.7.4.1.5).
  *
  * What has begun is flushed when both ends leave service.
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
-import { allAccess, barrier } from '../../experiments/workloads/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { psPerUs } from '../../base/index.ts';
+import { allAccess } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
 import {
-  deregMr,
   IBV_QP_STATE,
   IBV_QPS_ERR,
   IBV_SEND_SIGNALED,
-  IBV_WC_LOC_LEN_ERR,
-  IBV_WC_REM_ACCESS_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
   type IbvMr,
   type IbvSge,
   modifyQp,
-  type PortAttr,
   postSend,
-  regMr,
 } from '../../userlib/index.ts';
-import {
-  askerAndAnswerer,
-  completionsOf,
-  connectWithPeer,
-  type Ended,
-  leave,
-  nowPs,
-  type Side,
-} from './pair.ts';
-import { differencesOf, patternOf, type Wrong, wrongOf } from './patterns.ts';
-import type { Scene, SceneDraft } from './scene.ts';
-
-interface Args {
-  /** PSNs of the answers of READs that follow each other on one connection of the shortest packets. */
-  readonly psnCounts: readonly number[];
-  readonly restNs: number;
-  /** log2 of the longest message. */
-  readonly logLongest: number;
-  readonly messages: readonly { readonly lengthBytes: number; readonly isWrite: boolean }[];
-  /** Powers of two by which requests miss their region. */
-  readonly farPowers: readonly number[];
-}
+import type { ArgsOf, Draft, Ended, Reach, Side, Stage } from './language/index.ts';
+import { connect, oneOf, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const mtuBytes = 256;
 const firstBytes = 4096;
@@ -63,34 +33,37 @@ const stretchBytes = 2 ** 21;
 const bufferBytesMax = 2 ** 30;
 const patiencePs = 5000 * psPerUs;
 
-function draw(random: Random): SceneDraft {
+/** Of a reliable connection: no more PSNs than may be outstanding. */
+const longestBytes = (logLongest: number): number => Math.min(2 ** logLongest, psnsMax * mtuBytes);
+
+function draw(random: Random) {
   const logLongest = random.chance(0.5) ? 31 : 30;
   const longest = longestBytes(logLongest);
   const count = 2 + random.below(3);
   const total = psnsMax + random.below(4) - 1 - firstBytes / mtuBytes;
   const share = Math.floor(total / count);
-  const args: Args = {
-    psnCounts: Array.from({ length: count }, (_, at) => (at === 0 ? total - (count - 1) * share : share)),
+  const args = {
+    // PSNs of the answers of READs that follow each other on one connection of the shortest packets.
+    psnCounts: times(count, (at) => (at === 0 ? total - (count - 1) * share : share)),
     restNs: random.below(20_000),
+    // log2 of the longest message.
     logLongest,
-    messages: Array.from({ length: random.below(3) }, () => ({
-      lengthBytes: Math.min(regionBytes, longest + [-1, 0, 1, mtuBytes, 4096][random.below(5)]!),
+    messages: times(random.below(3), () => ({
+      lengthBytes: Math.min(regionBytes, longest + oneOf(random, [-1, 0, 1, mtuBytes, 4096])),
       isWrite: random.chance(0.4),
     })),
-    farPowers: Array.from({ length: 1 + random.below(3) }, () => 44 + random.below(9)),
+    // Powers of two by which requests miss their region.
+    farPowers: times(1 + random.below(3), () => 44 + random.below(9)),
   };
   return {
-    args: args as unknown as JsonValue,
+    args,
     set: { 'hca.capability.logMaxMessageBytes': args.logLongest },
     hasDrawnHardware: random.chance(0.2),
     climate: 'flawed',
-  };
+  } satisfies Draft<unknown>;
 }
 
-/** Of a reliable connection: no more PSNs than may be outstanding. */
-const longestBytes = (logLongest: number): number => Math.min(2 ** logLongest, psnsMax * mtuBytes);
-
-const qpCountOf = ({ messages, farPowers }: Args): number => 1 + messages.length + farPowers.length;
+type Args = ArgsOf<typeof draw>;
 
 interface Far {
   readonly side: Side;
@@ -98,30 +71,25 @@ interface Far {
   readonly mr: IbvMr;
 }
 
-async function open(program: ProgramContext): Promise<Far> {
-  const args = program.args as unknown as Args;
-  const side = await connectWithPeer(program, {
+const farTopic = topic<Reach>('far');
+
+async function open(stage: Stage<Args>): Promise<Far> {
+  const { messages, farPowers } = stage.args;
+  const side = await connect(stage, {
     areaBytes: 2 * firstBytes,
-    qpCount: qpCountOf(args),
+    qpCount: 1 + messages.length + farPowers.length,
     cap: { maxSendWr: 8, maxSendSge: 4 },
-    attributes: { pathMtu: 1 as PortAttr['activeMtu'] },
+    mtuCode: 1,
   });
-  const address = program.memory.map(regionBytes, { stretchBytes, pageSize: stretchBytes });
-  const mr = await regMr(side.endpoint.pd, address, regionBytes, allAccess);
-  return { side, address, mr };
+  const address = stage.memory.map(regionBytes, { stretchBytes, pageSize: stretchBytes });
+  return { side, address, mr: await side.device.region(address, regionBytes, allAccess) };
 }
 
 /** Both ends leave service at once: answers of gigabytes end there. */
-async function halt(side: Side): Promise<void> {
-  await barrier(side.endpoint.program, 'halt');
+async function halt(stage: Stage<Args>, side: Side): Promise<void> {
+  await stage.meet('halt');
   for (const qp of side.qps) await modifyQp(qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
-  await barrier(side.endpoint.program, 'halted');
-}
-
-async function close({ side, mr }: Far): Promise<void> {
-  await barrier(side.endpoint.program, 'over');
-  await deregMr(mr);
-  await leave(side);
+  await stage.meet('halted');
 }
 
 function buffersOf({ address, mr }: Far, lengthBytes: number): IbvSge[] {
@@ -131,89 +99,84 @@ function buffersOf({ address, mr }: Far, lengthBytes: number): IbvSge[] {
   return buffers;
 }
 
-/** Reads what comes first, and far more; then asks for what is too long, or too far away. */
-export async function asker(program: ProgramContext): Promise<JsonValue> {
-  const args = program.args as unknown as Args;
-  const far = await open(program);
-  const { side } = far;
-  const there = (await program.exchange.take('far')) as { address: number; rkey: number };
-  const wrong: string[] = [];
-  const due = new Map<number, readonly number[]>();
-  const ask = (
-    qp: number,
-    opcode: number,
-    sgList: readonly IbvSge[],
-    reach: { remoteAddr: number; rkey: number },
-    statuses: readonly number[],
-  ): void => {
-    const wrId = due.size;
-    due.set(wrId, statuses);
-    const request = {
-      wrId,
-      sgList: [...sgList],
-      numSge: sgList.length,
-      opcode,
-      sendFlags: IBV_SEND_SIGNALED,
-    };
-    const errno = postSend(side.qps[qp]!, { ...request, wr: { rdma: reach } }, { wr: null, index: 0 });
-    if (errno !== 0) wrong.push(`request ${wrId}: errno ${errno}`);
-  };
-  const note = (ended: readonly Ended[]): void => {
+/** Requests of the asker, and the status in which each must end. */
+class Requests {
+  readonly #due: string[] = [];
+  readonly #stage: Stage<Args>;
+  readonly #side: Side;
+
+  constructor(stage: Stage<Args>, side: Side) {
+    this.#stage = stage;
+    this.#side = side;
+  }
+
+  get count(): number {
+    return this.#due.length;
+  }
+
+  post(qp: number, opcode: number, sgList: IbvSge[], { address, rkey }: Reach, due: string): void {
+    const wrId = this.#due.push(due) - 1;
+    const wr = { rdma: { remoteAddr: address, rkey } };
+    const request = { wrId, sgList, numSge: sgList.length, opcode, sendFlags: IBV_SEND_SIGNALED, wr };
+    const errno = postSend(this.#side.qps[qp]!, request, { wr: null, index: 0 });
+    if (errno !== 0) this.#stage.accuse(`request ${wrId}: errno ${errno}`);
+  }
+
+  judge(ended: readonly Ended[], count: number): void {
+    if (ended.length < count) this.#stage.accuse(`${ended.length} of ${count} completions came`);
     for (const { id, status } of ended)
-      if (due.get(id)?.includes(status) !== true)
-        wrong.push(`request ${id} ended in status ${status}, due ${due.get(id)?.join(' or ')}`);
-  };
-  const begin = { remoteAddr: there.address, rkey: there.rkey };
-  const first = { addr: side.area.address, length: firstBytes, lkey: side.area.region.lkey };
-  ask(0, IBV_WR_RDMA_READ, [first], { remoteAddr: side.peer.address, rkey: side.peer.rkey }, [
-    IBV_WC_SUCCESS,
-  ]);
-  for (const count of args.psnCounts)
-    ask(0, IBV_WR_RDMA_READ, buffersOf(far, count * mtuBytes), begin, [IBV_WC_WR_FLUSH_ERR]);
-  note(await completionsOf(side, 1, patiencePs));
-  wrong.push(
-    ...differencesOf('the first READ', program.memory.read(first.addr, firstBytes), patternOf(1, firstBytes)),
-  );
-  const longest = longestBytes(args.logLongest);
-  for (const [at, { lengthBytes, isWrite }] of args.messages.entries())
-    ask(1 + at, isWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, buffersOf(far, lengthBytes), begin, [
-      lengthBytes > longest ? IBV_WC_LOC_LEN_ERR : IBV_WC_WR_FLUSH_ERR,
-    ]);
-  for (const [at, power] of args.farPowers.entries())
-    ask(
-      1 + args.messages.length + at,
-      at % 2 === 0 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
-      [{ ...first, length: 8 }],
-      { remoteAddr: there.address + 2 ** power, rkey: there.rkey },
-      [IBV_WC_REM_ACCESS_ERR],
-    );
-  const refused = args.farPowers.length + args.messages.filter((one) => one.lengthBytes > longest).length;
-  note(await completionsOf(side, refused, patiencePs));
-  await program.cpu.sleep(args.restNs * psPerNs);
-  const haltedPs = nowPs(program);
-  await halt(side);
-  note(await completionsOf(side, due.size - 1 - refused, patiencePs));
-  if (nowPs(program) - haltedPs > 2 * patiencePs) wrong.push('the flush took too long');
-  await close(far);
-  return { wrong };
+      if (this.#due[id] !== status)
+        this.#stage.accuse(`request ${id} ended in ${status}, due ${this.#due[id]}`);
+  }
 }
 
-export async function answerer(program: ProgramContext): Promise<JsonValue> {
-  const far = await open(program);
-  const { side, address, mr } = far;
-  program.memory.write(side.area.address, patternOf(1, firstBytes));
-  await program.exchange.put('far', { address, rkey: mr.rkey });
-  await halt(side);
-  await close(far);
-  return { wrong: [] };
+/** Reads what comes first, and far more; then posts what is too long, or too far away. */
+async function asker(stage: Stage<Args>): Promise<void> {
+  const { psnCounts, messages, farPowers, logLongest, restNs } = stage.args;
+  const far = await open(stage);
+  const { side } = far;
+  const there = await stage.take(farTopic);
+  const requests = new Requests(stage, side);
+  requests.post(0, READ, [side.sge({ lengthBytes: firstBytes })], side.peer, 'SUCCESS');
+  for (const count of psnCounts)
+    requests.post(0, READ, buffersOf(far, count * mtuBytes), there, 'WR_FLUSH_ERR');
+  requests.judge(await side.completions(1, patiencePs), 1);
+  side.expect('the first READ', 0, patternOf(1, firstBytes));
+  const longest = longestBytes(logLongest);
+  for (const [at, { lengthBytes, isWrite }] of messages.entries()) {
+    const due = lengthBytes > longest ? 'LOC_LEN_ERR' : 'WR_FLUSH_ERR';
+    requests.post(1 + at, isWrite ? WRITE : READ, buffersOf(far, lengthBytes), there, due);
+  }
+  for (const [at, power] of farPowers.entries()) {
+    const beyond = { ...there, address: there.address + 2 ** power };
+    const opcode = at % 2 === 0 ? READ : WRITE;
+    requests.post(1 + messages.length + at, opcode, [side.sge({ lengthBytes: 8 })], beyond, 'REM_ACCESS_ERR');
+  }
+  const refused = farPowers.length + messages.filter((one) => one.lengthBytes > longest).length;
+  requests.judge(await side.completions(refused, patiencePs), refused);
+  await stage.sleepNs(restNs);
+  const haltedPs = stage.nowPs;
+  await halt(stage, side);
+  const flushed = requests.count - 1 - refused;
+  requests.judge(await side.completions(flushed, patiencePs), flushed);
+  if (stage.nowPs - haltedPs > 2 * patiencePs) stage.accuse('the flush took too long');
+  await stage.meet('over');
 }
 
-export const farApart: Scene = {
+async function answerer(stage: Stage<Args>): Promise<void> {
+  const { side, address, mr } = await open(stage);
+  side.fill(patternOf(1, firstBytes));
+  await stage.put(farTopic, { address, rkey: mr.rkey });
+  await halt(stage, side);
+  await stage.meet('over');
+}
+
+export const farApart = scene({
   name: 'far-apart',
   about:
     'READs over some 2^23 PSNs, messages of about the longest, and requests up to 2^52 bytes from their region',
   module: import.meta.url,
-  programs: askerAndAnswerer,
   draw,
-  judge: ({ results }) => wrongOf(results as unknown as readonly Wrong[]),
-};
+  programs: [asker, answerer],
+});
+export const { program0, program1 } = farApart.run;
