@@ -307,7 +307,7 @@ describe('perf on a cable of Ethernet', () => {
     const { code, err } = await hca('perf', 'write-bw', '-n', '5', '-m', '2048', ...sets);
     expect([code === 0, err]).toEqual([
       false,
-      expect.stringMatching(/path MTU is 2048, expected at most the port's, 1024/),
+      expect.stringMatching(/--mtu is 2048, expected at most the port's, 1024/),
     ]);
   });
 });
