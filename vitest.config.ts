@@ -45,7 +45,7 @@ const scenarios = [
   'experiments/{bottleneck,model,studies,validate,workloads}/**/*.spec.ts',
   'explain/timeline/**/*.spec.ts',
   'torture/**/*.spec.ts',
-  'machine/**/!(workers).spec.ts',
+  'machine/**/!(worker-parts).spec.ts',
 ];
 /** Commands of `hca`, most of them in the process of their spec, which is afterwards as it was (cli/testing). */
 const ofCommands = [
