@@ -6,18 +6,16 @@
  *
  * A deadline that moves later costs nothing: the timer finds out when it is due.
  */
-import { psPerUs } from '../../base/index.ts';
+import { NEVER, psPerUs } from '../../base/index.ts';
 import { deadlinesDue } from '../../protocol/tcp/index.ts';
 import type { Cpu } from '../platform.ts';
 import type { Connection } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';
 
-const never = Number.POSITIVE_INFINITY;
-
 export class ConnectionTimers {
   readonly #environment: StackEnvironment;
   readonly #connections: ReadonlySet<Connection>;
-  #armedPs = never;
+  #armedPs = NEVER;
   #isServing = false;
   #isStopped = false;
 
@@ -54,7 +52,7 @@ export class ConnectionTimers {
   #due(deadlinePs: number): void {
     // A timer that a nearer one has replaced does nothing.
     if (this.#isStopped || deadlinePs !== this.#armedPs) return;
-    this.#armedPs = never;
+    this.#armedPs = NEVER;
     const nowPs = this.#environment.platform.nowPs();
     if (this.#nearest() > nowPs) {
       this.#arm(this.#nearest());
@@ -65,7 +63,7 @@ export class ConnectionTimers {
   }
 
   #nearest(): number {
-    let nearest = never;
+    let nearest = NEVER;
     for (const { deadlinePs } of this.#connections) nearest = Math.min(nearest, deadlinePs);
     return nearest;
   }

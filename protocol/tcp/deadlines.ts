@@ -1,10 +1,8 @@
 /** Deadlines of a connection: close, delayed acknowledgement, retransmission (RFC 6298, 5) and window probe (RFC 9293, 3.8.6.1). */
-import { usToPs } from '../../base/index.ts';
+import { NEVER, usToPs } from '../../base/index.ts';
 import { acknowledge, output, sendSyn } from './output.ts';
 import { isBefore } from './sequence.ts';
 import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
-
-const never = Number.POSITIVE_INFINITY;
 
 /** Acts on the deadlines of a connection that have passed. */
 export function deadlinesDue<Actor, Buffer extends StreamBuffer>(
@@ -17,7 +15,7 @@ export function deadlinesDue<Actor, Buffer extends StreamBuffer>(
     return;
   }
   if (connection.delayedAckPs <= nowPs) {
-    connection.delayedAckPs = never;
+    connection.delayedAckPs = NEVER;
     connection.isAckDue = true;
     output(actor, connection);
   }
@@ -29,7 +27,7 @@ function retransmitDue<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
 ): void {
   const { limits } = connection;
-  connection.retransmitPs = never;
+  connection.retransmitPs = NEVER;
   const isOpening = connection.state === 'SYN_SENT' || connection.state === 'SYN_RECEIVED';
   const isHeld = connection.sendQueue[0] !== undefined && connection.isHeld(connection.sendQueue[0]);
   if (isHeld && !connection.isProbing) {

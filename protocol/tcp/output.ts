@@ -7,11 +7,11 @@
  * Source: RFC 9293, 3.8; RFC 5681; RFC 896 with Minshall's change (a small segment waits only for a small one).
  */
 
+import { NEVER } from '../../base/index.ts';
 import { Flag, type SegmentFields } from './header.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
 
-const never = Number.POSITIVE_INFINITY;
 const windowFieldMax = 0xffff;
 /** Reused for every segment: nothing waits while it is filled. */
 const fields: SegmentFields = {
@@ -224,7 +224,7 @@ function prepare<Actor, Buffer extends StreamBuffer>(
   fields.maximumSegment = 0;
   connection.isAckDue = false;
   connection.unacknowledgedSegments = 0;
-  connection.delayedAckPs = never;
+  connection.delayedAckPs = NEVER;
 }
 
 function advance<Actor, Buffer extends StreamBuffer>(
@@ -237,7 +237,7 @@ function advance<Actor, Buffer extends StreamBuffer>(
 
 /** Something is on its way: it must be acknowledged. Nothing is, but something waits: the window is probed. */
 function startTimer<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): void {
-  if (connection.retransmitPs !== never || connection.isOver) return;
+  if (connection.retransmitPs !== NEVER || connection.isOver) return;
   const isOnItsWay = isBefore(connection.sendUnacknowledged, connection.sendMax);
   const waits = connection.sendQueue[connection.sendIndex];
   if (!isOnItsWay && (waits === undefined || waits === connection.filling || !connection.maySendData)) return;

@@ -5,13 +5,11 @@
  *
  * The buffer belongs to this file: it ends in the receive queue or is given back.
  */
-import { usToPs } from '../../base/index.ts';
+import { NEVER, usToPs } from '../../base/index.ts';
 import { Flag, type SegmentFields } from './header.ts';
 import { output, resendFirst, sendReset } from './output.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
-
-const never = Number.POSITIVE_INFINITY;
 
 export function segmentArrived<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
@@ -179,7 +177,7 @@ function updateWindow<Actor, Buffer extends StreamBuffer>(
       !isAfter(connection.windowAcknowledgement, segment.acknowledgement));
   if (!isNewer) return;
   if (window > connection.sendWindow && connection.isProbing) {
-    connection.retransmitPs = never;
+    connection.retransmitPs = NEVER;
     connection.tries = 0;
     connection.roundTrip.backoff = 0;
   }
@@ -227,7 +225,7 @@ function takeAcknowledged<Actor, Buffer extends StreamBuffer>(
   }
   connection.roundTrip.backoff = 0;
   connection.tries = 0;
-  connection.retransmitPs = never;
+  connection.retransmitPs = NEVER;
   if (isBefore(acknowledgement, connection.sendMax)) connection.armRetransmit();
   return freed;
 }
@@ -319,7 +317,7 @@ function delayAcknowledgement<Actor, Buffer extends StreamBuffer>(
     connection.isAckDue = true;
     return;
   }
-  if (connection.delayedAckPs !== never) return;
+  if (connection.delayedAckPs !== NEVER) return;
   connection.delayedAckPs = connection.nowPs() + usToPs(delayedAckUs);
   connection.deadlineChanged();
 }

@@ -9,7 +9,7 @@
  * time, transmission and accounting by the abstract members. `Actor` is what executes a call and is charged for it.
  * Names are those of RFC 9293, 3.3.1.
  */
-import { usToPs } from '../../base/index.ts';
+import { NEVER, usToPs } from '../../base/index.ts';
 import { Congestion } from './congestion.ts';
 import type { SegmentFields } from './header.ts';
 import { RoundTrip } from './round-trip.ts';
@@ -100,7 +100,6 @@ export interface TcpSetup {
   readonly defaultSegmentBytes: number;
 }
 
-const never = Number.POSITIVE_INFINITY;
 /** The smallest maximum segment size that is accepted (Linux: tcp_min_snd_mss). */
 const leastSegmentBytes = 48;
 
@@ -160,9 +159,9 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   isReadShut = false;
 
   // Deadlines, in picoseconds of simulated time.
-  retransmitPs = never;
-  delayedAckPs = never;
-  closePs = never;
+  retransmitPs = NEVER;
+  delayedAckPs = NEVER;
+  closePs = NEVER;
 
   readonly #defaultSegmentBytes: number;
 
@@ -306,9 +305,9 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   end(actor: Actor): void {
     if (this.state === 'CLOSED') return;
     this.state = 'CLOSED';
-    this.retransmitPs = never;
-    this.delayedAckPs = never;
-    this.closePs = never;
+    this.retransmitPs = NEVER;
+    this.delayedAckPs = NEVER;
+    this.closePs = NEVER;
     this.dropSendQueue();
     if (this.isOrphan) this.received.clear();
     this.forget();
@@ -330,8 +329,8 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   /** TIME_WAIT: the last acknowledgement may have got lost. */
   waitOut(actor: Actor): void {
     this.state = 'TIME_WAIT';
-    this.retransmitPs = never;
-    this.delayedAckPs = never;
+    this.retransmitPs = NEVER;
+    this.delayedAckPs = NEVER;
     this.closePs = this.nowPs() + usToPs(this.limits.timeWaitUs);
     this.dropSendQueue();
     this.timeWaits();

@@ -558,7 +558,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'A FIN behind a gap ends the stream.',
     kind: 'check skipped',
     scene: 'socket-streams',
-    file: 'net/stack/segment-input.ts',
+    file: 'protocol/tcp/segment-input.ts',
     find: 'if (connection.hasFin || end !== connection.received.next) return;',
     replace: 'if (connection.hasFin) return;',
   },
@@ -567,7 +567,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'After a time-out sending continues after the lost segment.',
     kind: 'wrong order',
     scene: 'socket-streams',
-    file: 'net/stack/connection-timers.ts',
+    file: 'protocol/tcp/deadlines.ts',
     find: `    connection.sendNext = connection.sendUnacknowledged;
     connection.sendIndex = 0;
 `,
@@ -579,7 +579,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'A short segment waits although nothing is under way.',
     kind: 'check skipped',
     scene: 'socket-streams',
-    file: 'net/stack/output.ts',
+    file: 'protocol/tcp/output.ts',
     find: '  return isAfter(connection.smallEnd, connection.sendUnacknowledged);',
     replace: '  return !isBefore(connection.smallEnd, connection.sendUnacknowledged);',
   },
@@ -588,8 +588,8 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'A SYN is not sent again.',
     kind: 'lost event',
     scene: 'socket-streams',
-    file: 'net/stack/connection-timers.ts',
-    find: `  if (isOpening) sendSyn(cpu, connection);
+    file: 'protocol/tcp/deadlines.ts',
+    find: `  if (isOpening) sendSyn(actor, connection);
   else if`,
     replace: `  if (isOpening) connection.isAckDue = false;
   else if`,
@@ -599,7 +599,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'What comes after the own FIN was acknowledged is dropped.',
     kind: 'check skipped',
     scene: 'socket-streams',
-    file: 'net/stack/segment-input.ts',
+    file: 'protocol/tcp/segment-input.ts',
     find: `    connection.state === 'FIN_WAIT_1' ||
     connection.state === 'FIN_WAIT_2';`,
     replace: "    connection.state === 'FIN_WAIT_1';",
@@ -656,7 +656,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'The buffer of a segment that came before is not given back.',
     kind: 'resource not returned',
     scene: 'socket-streams',
-    file: 'net/stack/segment-input.ts',
+    file: 'protocol/tcp/segment-input.ts',
     find: `  if (!isAcceptable(connection, segment, buffer.length)) {
     drop(connection, buffer);
 `,
@@ -709,13 +709,13 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'Losses of a connection add up until it is given up, however much arrives between them.',
     kind: 'counter not reset',
     scene: 'socket-streams',
-    file: 'net/stack/segment-input.ts',
+    file: 'protocol/tcp/segment-input.ts',
     find: `  connection.roundTrip.backoff = 0;
   connection.tries = 0;
-  connection.retransmitPs = never;
+  connection.retransmitPs = NEVER;
   if (isBefore`,
     replace: `  connection.roundTrip.backoff = 0;
-  connection.retransmitPs = never;
+  connection.retransmitPs = NEVER;
   if (isBefore`,
   },
   {

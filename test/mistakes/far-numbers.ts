@@ -25,7 +25,7 @@ export const farNumberMistakes: readonly Mistake[] = [
     what: 'The bits above the 52nd of the address of a region are taken for 0.',
     kind: 'wrong address',
     isServed: true,
-    file: 'hw/hca/memory/translator.ts',
+    file: 'hw/hca/memory/key-check.ts',
     find: `    const offset = addressDistance(cache.start[line]!, cache.startTop[line]!, address, addressTop);
     if`,
     replace: `    const offset = addressDistance(cache.start[line]!, 0, address, addressTop);
