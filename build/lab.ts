@@ -59,7 +59,7 @@ const sharedNames: readonly (readonly [module: string, name: string])[] = [
 
 /** A name that says what is in a file. */
 function chunkFileNames({ name, isDynamicEntry, moduleIds }: ChunkContent): string {
-  if (isDynamicEntry) return `view-${name}.js`;
+  if (isDynamicEntry) return `view-${name.replace(/-view$/, '')}.js`;
   const shared = sharedNames.find(([module]) => moduleIds.includes(join(root, module)));
   return `${shared?.[1] ?? name}.js`;
 }
