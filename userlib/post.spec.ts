@@ -82,6 +82,11 @@ describe('sizes', () => {
     expect(sendSizesOf(type, wr, sge, inline)).toMatchObject({ logStride, logCount });
   });
 
+  it('grants no more buffers than a WQE has units for: 63 of 16 bytes, control and address segment among them', () => {
+    expect(sendSizesOf(IBV_QPT_RC, 1, 32, 0)).toMatchObject({ logStride: 10, maxSge: 63 - 2 });
+    expect(sendSizesOf(IBV_QPT_RC, 1, 30, 0)).toMatchObject({ logStride: 9, maxSge: 32 - 2 });
+  });
+
   it('sheet 6.1: leave 2 KiB and one WQE unused, and say so', () => {
     // 64-byte WQEs: 32 + 1 spare; 128 asked + 33 spare need 256, of which 223 are usable.
     expect(sendSizesOf(IBV_QPT_RC, 128, 1, 0)).toMatchObject({

@@ -41,6 +41,9 @@ export interface SendSizes {
   readonly maxInline: number;
 }
 
+/** The longest WQE: the size field of its control segment has 6 bits, in units of 16 bytes. */
+const wqeBytesMax = 63 * 16;
+
 /** Bytes before the data of a WQE, the control segment apart. */
 function addressBytesOf(type: QpTypeVerb): number {
   return type === QpTypeVerb.IBV_QPT_UD ? datagramSegment.sizeBytes : remoteAddressSegment.sizeBytes;
@@ -79,7 +82,10 @@ export function sendSizesOf(
     logCount,
     spareWqes,
     maxPost: 2 ** logCount - spareWqes,
-    maxSge: Math.floor(dataBytes / dataPointer.sizeBytes),
+    maxSge: Math.floor(
+      (Math.min(2 ** logStride, wqeBytesMax) - controlSegment.sizeBytes - addressBytesOf(type)) /
+        dataPointer.sizeBytes,
+    ),
     maxInline: dataBytes - inlineHeaders * inlineHeader.sizeBytes,
   };
 }
