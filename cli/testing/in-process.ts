@@ -1,7 +1,7 @@
 /**
  * The command line in the process of a spec: what a start takes is paid once, and what has been compiled serves each run.
  *
- *     bin/hca.js ─► dist/checkout/…/system/cli/main.js ─► runCommandLine ◄─ hca, here: the same built modules
+ *     bin/hca.js ─► dist/checkout/…/cli/main.js ─► runCommandLine ◄─ hca, here: the same built modules
  *
  * What belongs to the process is a run's own while it lasts, and as it was afterwards: standard output and error, exit code, folder,
  * COLUMNS. So one run follows the other, whoever waits for it. What only a process has (signals, a reader that goes away, a full

@@ -26,6 +26,8 @@ export class Connection extends TcpConnection<Cpu, PacketBuffer> implements Ends
   readonly received: ReceiveQueue;
   sendLimitBytes: number;
   isThrottled = false;
+  /** The socket has shut reading down. */
+  isReadShut = false;
   /** Threads that wait for bytes, for room, or for the connection to come up. */
   readonly readers: WaitQueue;
   readonly writers: WaitQueue;

@@ -1,5 +1,5 @@
 /**
- * One TCP connection: its state, its queues and its deadlines, whoever executes it: a core of a host or an engine of a card.
+ * One TCP connection: its state, its queues and its deadlines. A core of a host or an engine of a card executes it.
  * `segment-input.ts` processes arriving segments, `output.ts` sends, `deadlines.ts` acts when time has passed.
  *
  *     send() ──► queue ─ unacknowledged │ to be sent ─► device         device ─► received ──► recv()
@@ -156,7 +156,6 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   unacknowledgedSegments = 0;
   isAckDue = false;
   hasFin = false;
-  isReadShut = false;
 
   // Deadlines, in picoseconds of simulated time.
   retransmitPs = NEVER;
