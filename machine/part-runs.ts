@@ -121,8 +121,10 @@ export class PartRuns {
       while (!(await isOver())) {
         const activities = await Promise.all(this.#ports.map((port) => port.activity()));
         this.#quiescentUntilPs = Math.min(...activities.map(({ nextPs }) => nextPs));
-        const isStuck = activities.every(({ isQuiescent, waiting }) => isQuiescent || waiting.length === 0);
-        if (this.#quiescentUntilPs === NEVER || isStuck) break;
+        // A device in a part of its own has no programs, but packets under way: both questions are of the whole machine.
+        const isStuck = activities.every(({ isQuiescent }) => isQuiescent);
+        const hasEnded = activities.every(({ waiting }) => waiting.length === 0);
+        if (this.#quiescentUntilPs === NEVER || isStuck || hasEnded) break;
         const run: RunPart = (port, ps) => port.runTo(ps);
         await this.#runStretch(run, Math.max(this.#nowPs, this.#quiescentUntilPs) + stepPs);
       }

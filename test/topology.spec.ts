@@ -227,6 +227,14 @@ describe('the exchange', () => {
     ]);
   });
 
+  it('rejects receivers that are no list, or that are named twice', async () => {
+    for (const to of [[1, 1], JSON.parse('2') as number[]]) {
+      await using machine = await smallMachine({ topology: crossed });
+      await machine.load({ node: 0, run: ({ exchange }) => exchange.put('x', 1, to) });
+      await expect(machine.run()).rejects.toThrow('receivers of exchange x is');
+    }
+  });
+
   it('rejects a host that does not exist, and the own one', async () => {
     for (const to of [0, 4]) {
       await using machine = await smallMachine({ topology: crossed });

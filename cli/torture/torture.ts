@@ -138,9 +138,11 @@ async function one(drawn: Story, options: TortureOptions, screen: Screen): Promi
     return;
   }
   for (const line of renderStory(story)) screen.print(line);
-  printFindings(findings, screen);
+  if (refused === undefined) printFindings(findings, screen);
   await printDifference(story, findings, screen);
   finish({ story, findings, refused: refused ?? null }, options, screen);
+  // A story of a file that is not played shows nothing, and must not pass.
+  if (refused !== undefined && options.story !== undefined) process.exitCode = exitFailed;
 }
 
 async function small(

@@ -89,6 +89,8 @@ export class ExchangePort {
 
   async #put(cpu: CoreThread, name: string, value: JsonLike, to: readonly number[]): Promise<void> {
     await cpu.settle();
+    if (!Array.isArray(to) || new Set(to).size !== to.length)
+      throw new ConfigurationError(`receivers of exchange ${name}`, to, 'a list of hosts, each once');
     const bytes = bytesOf(name, value);
     const writers = to.map((node) => this.#writerTo(name, node));
     for (const writer of writers) appendValue(writer, this.#lp.nowPs + this.#latencyPs, bytes);

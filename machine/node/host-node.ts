@@ -145,7 +145,7 @@ export class HostNode implements BusMap {
   constructor(plan: MachinePlan, node: number, device?: SharedDevice) {
     const { config, shuffleSeed } = plan;
     this.node = node;
-    this.peers = peersOf(plan.topology, node);
+    this.peers = Object.freeze(peersOf(plan.topology, node));
     this.config = config;
     const name = hostName(node);
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);

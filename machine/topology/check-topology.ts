@@ -50,8 +50,10 @@ export function checkedTopology(entry: unknown): Topology {
     );
   if (!Array.isArray(links)) throw new ConfigurationError('topology, field links,', links, 'a list of links');
   const topology: Topology = {
-    nodes: nodes.map(checkedNode),
-    links: (links as unknown[]).map((link, at) => checkedLink(link, `topology, links[${at}]`, nodes.length)),
+    nodes: Array.from(nodes as unknown[], checkedNode),
+    links: Array.from(links as unknown[], (link, at) =>
+      checkedLink(link, `topology, links[${at}]`, nodes.length),
+    ),
   };
   checkPorts(topology);
   return ordered(topology);
