@@ -87,6 +87,29 @@ describe('sizes', () => {
     expect(sendSizesOf(IBV_QPT_RC, 1, 30, 0)).toMatchObject({ logStride: 9, maxSge: 32 - 2 });
   });
 
+  it.each([
+    // 63 units are 1,008 bytes. RC: 32 before the data, in which 16 inline segments of 4 begin; UD: 64, and 15 segments.
+    ['RC', IBV_QPT_RC, 1008 - 32 - 16 * 4],
+    ['UC', IBV_QPT_UC, 1008 - 32 - 16 * 4],
+    ['XRC', IBV_QPT_XRC_SEND, 1008 - 32 - 16 * 4],
+    ['UD', IBV_QPT_UD, 1008 - 64 - 15 * 4],
+  ])(
+    'grants no more inline data than a WQE of %s has units for, and refuses a byte more',
+    async (_name, type, bytes) => {
+      expect(sendSizesOf(type, 1, 1, bytes)).toMatchObject({ logStride: 10, maxInline: bytes });
+      await expect(newQp({ maxInlineData: bytes + 1 }, type)).rejects.toMatchObject({ code: 'EINVAL' });
+    },
+  );
+
+  it.each([
+    ['RC', IBV_QPT_RC, 63 - 2],
+    ['UD', IBV_QPT_UD, 63 - 4],
+  ])('grants all buffers of the longest WQE of %s, and refuses one more', async (_name, type, buffers) => {
+    const { sendRing } = await newQp({ maxSendSge: buffers }, type);
+    expect(sendRing.maxSge).toBe(buffers);
+    await expect(newQp({ maxSendSge: buffers + 1 }, type)).rejects.toMatchObject({ code: 'EINVAL' });
+  });
+
   it('sheet 6.1: leave 2 KiB and one WQE unused, and say so', () => {
     // 64-byte WQEs: 32 + 1 spare; 128 asked + 33 spare need 256, of which 223 are usable.
     expect(sendSizesOf(IBV_QPT_RC, 128, 1, 0)).toMatchObject({
@@ -100,7 +123,7 @@ describe('sizes', () => {
   it('grant at least what was asked, and WQEs that hold it', () => {
     const wr = fc.integer({ min: 1, max: 16_000 });
     const sge = fc.integer({ min: 1, max: 30 });
-    const inline = fc.integer({ min: 0, max: 900 });
+    const inline = fc.integer({ min: 0, max: 884 });
     fc.assert(
       fc.property(
         fc.constantFrom(IBV_QPT_RC, IBV_QPT_UD),
@@ -113,7 +136,8 @@ describe('sizes', () => {
           expect(sizes.maxSge).toBeGreaterThanOrEqual(maxSge);
           expect(sizes.maxInline).toBeGreaterThanOrEqual(maxInline);
           const start = type === IBV_QPT_UD ? 64 : 32;
-          expect(start + inlineBytes(start, sizes.maxInline)).toBeLessThanOrEqual(2 ** sizes.logStride);
+          const wqeBytesMax = Math.min(2 ** sizes.logStride, 63 * 16);
+          expect(start + inlineBytes(start, sizes.maxInline)).toBeLessThanOrEqual(wqeBytesMax);
         },
       ),
     );
@@ -243,6 +267,14 @@ describe('postSend', () => {
     other.state = IBV_QPS_RTS;
     postSend(other, write({ opcode: IBV_WR_RDMA_READ }));
     expect(plain.takeDeviceStores()[0]!.kind).toBe('uncached');
+  });
+
+  it('writes the longest WQE with its size of 63 units and no fence', async () => {
+    const qp = await newQp({ maxInlineData: 912 });
+    const addr = process.map(qp.sendRing.maxInline);
+    const sgList = [{ addr, length: qp.sendRing.maxInline, lkey: 0 }];
+    expect(postSend(qp, write({ sgList, sendFlags: IBV_SEND_INLINE }))).toBe(0);
+    expect(wqeAt(qp, 0)).toMatchObject({ ds: 63, fence: 0 });
   });
 
   it('sheet 6.3: cuts inline data at 64-byte boundaries, for any buffers', async () => {

@@ -78,6 +78,12 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
       cap.maxInlineData,
       qpType === QpTypeVerb.IBV_QPT_RC && hasMaskedAtomics,
     );
+    // The longest WQE may hold less than the limits, which are of all types.
+    checkArguments(
+      'ibv_create_qp',
+      ['maxSendSge', cap.maxSendSge, send.maxSge],
+      ['maxInlineData', cap.maxInlineData, send.maxInline],
+    );
     const isInitiator = init.qpType === QpTypeVerb.IBV_QPT_XRC_SEND;
     const inlRecvSz = init.inlRecvSz ?? 0;
     checkArguments('ibv_create_qp', ['inlRecvSz', inlRecvSz, inlineReceiveMax(context)]);

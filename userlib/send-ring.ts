@@ -41,8 +41,8 @@ export interface SendSizes {
   readonly maxInline: number;
 }
 
-/** The longest WQE: the size field of its control segment has 6 bits, in units of 16 bytes. */
-const wqeBytesMax = 63 * 16;
+/** The longest WQE: the size field of its control segment counts units. */
+const wqeBytesMax = controlSegment.fields.ds.mask * wqeUnitBytes;
 
 /** Bytes before the data of a WQE, the control segment apart. */
 function addressBytesOf(type: QpTypeVerb): number {
@@ -55,7 +55,10 @@ function inlineHeadersOf(type: QpTypeVerb, dataBytes: number): number {
   return Math.ceil((dataBytes + start) / (inlineBoundaryBytes - inlineHeader.sizeBytes));
 }
 
-/** The sizes for what a program asks. Every WQE fits one stride. */
+/**
+ * The sizes for what a program asks. Every WQE fits one stride and its own size field, so `maxSge` and `maxInline` are less than asked
+ * where a WQE of that many would be too long.
+ */
 export function sendSizesOf(
   type: QpTypeVerb,
   maxSendWr: number,
@@ -75,17 +78,14 @@ export function sendSizesOf(
   const logStride = Math.max(logStrideMin, log2Ceil(bytes));
   const spareWqes = (headroomBytes >>> logStride) + 1;
   const logCount = log2Ceil(maxSendWr + spareWqes);
-  const dataBytes = 2 ** logStride - controlSegment.sizeBytes - addressBytesOf(type);
+  const dataBytes = Math.min(2 ** logStride, wqeBytesMax) - controlSegment.sizeBytes - addressBytesOf(type);
   const inlineHeaders = roundUp(dataBytes, inlineBoundaryBytes) / inlineBoundaryBytes;
   return {
     logStride,
     logCount,
     spareWqes,
     maxPost: 2 ** logCount - spareWqes,
-    maxSge: Math.floor(
-      (Math.min(2 ** logStride, wqeBytesMax) - controlSegment.sizeBytes - addressBytesOf(type)) /
-        dataPointer.sizeBytes,
-    ),
+    maxSge: Math.floor(dataBytes / dataPointer.sizeBytes),
     maxInline: dataBytes - inlineHeaders * inlineHeader.sizeBytes,
   };
 }
