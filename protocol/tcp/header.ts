@@ -122,7 +122,8 @@ function readOptions(view: DataView, from: number, end: number, into: SegmentFie
       at++;
       continue;
     }
-    const length = view.getUint8(at + 1);
+    // The last byte may be a kind whose length lies beyond the header.
+    const length = at + 1 < end ? view.getUint8(at + 1) : 0;
     if (length < 2 || at + length > end) return;
     if (kind === Option.MAXIMUM_SEGMENT && length === 4) {
       into.maximumSegment = view.getUint16(at + 2);
