@@ -7,7 +7,7 @@
  * Source: RFC 9293, 3.8; RFC 5681; RFC 896 with Minshall's change (a small segment waits only for a small one).
  */
 
-import { NEVER } from '../../base/index.ts';
+import { NEVER, usToPs } from '../../base/index.ts';
 import { Flag, type SegmentFields } from './header.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
@@ -79,7 +79,7 @@ export function acknowledge<Actor, Buffer extends StreamBuffer>(
   const buffer = connection.takeBuffer();
   if (buffer === undefined) {
     // The delayed acknowledgement tries again.
-    connection.delayedAckPs = connection.nowPs() + connection.limits.memoryWaitUs * 1e6;
+    connection.delayedAckPs = connection.nowPs() + usToPs(connection.limits.memoryWaitUs);
     connection.isAckDue = false;
     connection.deadlineChanged();
     return false;
