@@ -25,12 +25,7 @@ export function countNak(
   const isRnr = syndromeKind(syndrome) === AethKind.RNR_NAK;
   const isSequence = !isRnr && syndromeValue(syndrome) === NakCode.PSN_SEQUENCE_ERROR;
   transport.count(eventOf(isRnr, isSequence, direction));
-  const name =
-    direction === 'Sent'
-      ? isRnr
-        ? 'rqRnr'
-        : sentNaks[syndromeValue(syndrome)]
-      : receivedName(isRnr, isSequence);
+  const name = direction === 'Sent' ? sentName(isRnr, syndrome) : receivedName(isRnr, isSequence);
   if (name !== undefined) diagnostics.count(name);
 }
 
@@ -38,6 +33,9 @@ function eventOf(isRnr: boolean, isSequence: boolean, direction: Direction): Tra
   if (isRnr) return `rnrNak${direction}`;
   return isSequence ? `sequenceNak${direction}` : `errorNak${direction}`;
 }
+
+const sentName = (isRnr: boolean, syndrome: number): DiagnosticName | undefined =>
+  isRnr ? 'rqRnr' : sentNaks[syndromeValue(syndrome)];
 
 function receivedName(isRnr: boolean, isSequence: boolean): DiagnosticName | undefined {
   if (isRnr) return 'sqRnr';
