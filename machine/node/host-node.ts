@@ -358,8 +358,7 @@ export class HostNode implements BusMap {
       found,
       systemDma!,
       this.#kernel,
-      this.peers,
-      this.#resolvesNeighbours,
+      this.#resolvesNeighbours ? [] : this.peers,
     );
     await this.nic.probe(cpu);
   }

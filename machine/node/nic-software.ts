@@ -67,6 +67,7 @@ export class NicSoftware {
   /** Driver, stack and sockets; undefined when the kernel leaves the card alone. */
   readonly network: Network | undefined;
 
+  /** @param neighbours hosts of the link whose MACs are configuration; without any, neighbours are found by ARP */
   constructor(
     host: Host,
     config: MachineConfig,
@@ -74,8 +75,7 @@ export class NicSoftware {
     found: EnumeratedFunction,
     systemDma: DmaController,
     kernel: NicKernel,
-    peers: readonly number[],
-    resolvesNeighbours: boolean,
+    neighbours: readonly number[],
   ) {
     const functionId = config.pcie.rootComplex.deviceBus << 8;
     this.node = node;
@@ -91,8 +91,7 @@ export class NicSoftware {
       log: (text: string) => kernel.log(text),
     };
     const { ipv6: hasIpv6, vlanId, vlanPriority: priority } = config.net.stack;
-    const setupOf = (vlan: number): InterfaceSetup =>
-      interfaceSetup(node, resolvesNeighbours ? [] : peers, vlan, hasIpv6);
+    const setupOf = (vlan: number): InterfaceSetup => interfaceSetup(node, neighbours, vlan, hasIpv6);
     this.network = new Network(platform, config.net, {
       ...setupOf(0),
       vlans: vlanId === 0 ? [] : [{ ...setupOf(vlanId), vlan: vlanId, priority }],
