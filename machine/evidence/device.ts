@@ -20,6 +20,7 @@ import {
 import { mask24, viewOf } from '../../base/index.ts';
 import { type Hca, operationNames, portNames, type QueuePair } from '../../hw/hca/index.ts';
 import {
+  bth,
   bytesBeforeGrh,
   FLAG_GRH,
   grh,
@@ -680,34 +681,37 @@ export class DeviceJournal {
 
   #countVersion(slot: number): void {
     const { port } = this.#parts.ethernet!;
-    const at = port.frameStart(slot);
-    const view = viewOf(port.rxBytes);
-    const bthAt = transportPlace(port.rxBytes, at);
-    if (bthAt + 12 > at + port.frameBytes(slot)) return;
-    const qp = this.#ofQpn(view.getUint32(bthAt + 4) & 0xffffff);
+    const transport = this.#transportOf(slot);
+    const qp = transport === undefined ? undefined : this.#ofQpn(transport.destinationQp);
     if (qp === undefined) return;
-    if (view.getUint16(typePlace(view, at)) === EtherType.ROCE) qp.packetsV1++;
+    const view = viewOf(port.rxBytes);
+    if (view.getUint16(typePlace(view, port.frameStart(slot))) === EtherType.ROCE) qp.packetsV1++;
     else qp.packetsV2++;
+  }
+
+  /** The BTH of a frame of RoCE; undefined for a frame that ends before it does. */
+  #transportOf(slot: number): ReturnType<typeof bth.decode> | undefined {
+    const { port } = this.#parts.ethernet!;
+    const at = port.frameStart(slot);
+    const place = transportPlace(port.rxBytes, at);
+    return place + bth.sizeBytes > at + port.frameBytes(slot) ? undefined : bth.decode(port.rxBytes, place);
   }
 
   /** A frame of RoCE of which no packet was made. */
   #dropFrame(reason: string, slot: number): void {
     const { port } = this.#parts.ethernet!;
     const bytes = port.rxBytes;
-    const at = port.frameStart(slot);
-    const bthAt = transportPlace(bytes, at);
-    const view = viewOf(bytes);
-    const isWhole = bthAt + 12 <= at + port.frameBytes(slot);
+    const transport = this.#transportOf(slot);
     const macs = this.#parts.address.roce?.macs ?? new Float64Array(0);
     const own = Array.from(macs).filter((mac) => mac > 0);
     this.#countDrop({
       reason,
-      destinationQpn: isWhole ? view.getUint32(bthAt + 4) & mask24 : NONE,
+      destinationQpn: transport?.destinationQp ?? NONE,
       sourceQpn: NONE,
-      opcode: isWhole ? view.getUint8(bthAt) : 0,
-      psn: isWhole ? view.getUint32(bthAt + 8) & mask24 : 0,
+      opcode: transport?.opcode ?? 0,
+      psn: transport?.psn ?? 0,
       bytes: port.frameBytes(slot),
-      found: `MAC ${macText(bytes, at)}`,
+      found: `MAC ${macText(bytes, port.frameStart(slot))}`,
       heldTo: own.length === 0 ? 'no MAC' : `MAC ${own.map(macOfNumber).join(', ')}`,
     });
   }
