@@ -31,6 +31,7 @@ import {
   type IbvSrq,
   type OperationTap,
 } from '../../userlib/index.ts';
+import { GRH_BYTES } from '../../wire/index.ts';
 import type { RaceWatch } from '../node/race-watch.ts';
 import { around } from '../timeline/index.ts';
 import { gidText } from './device.ts';
@@ -78,8 +79,6 @@ type Wait = Pick<WaitEvidence, 'kind' | 'cqns' | 'channel' | 'label' | 'line'>;
 
 /** Label of a poll that was followed by one sleep. */
 const sleptOnce = 'sleeps between polls';
-/** Of each receive of a UD QP, IBTA vol 1, 11.4.1.2. */
-const GRH_BYTES = 40;
 /** CQs that one loop polls. */
 const waitedCqsMax = 16;
 
