@@ -7,6 +7,7 @@
  * registered region, ib_umem_get) or stable (queue memory); regions on demand are not pinned, so where the driver has any,
  * only free frames are watched. What the driver itself allocated is kernel memory, and free again when the driver frees it.
  */
+import { pageBytes } from '../../base/index.ts';
 import type { PageFrames } from '../../host/index.ts';
 import type { HostMemory, MemoryWatcher } from '../../hw/pcie/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
@@ -30,7 +31,6 @@ export interface FrameOwnership {
   hasOnDemandRegions(): boolean;
 }
 
-const pageShift = 12;
 const keptMax = 16;
 
 export class AccessWatch implements HostMemory {
@@ -76,8 +76,8 @@ export class AccessWatch implements HostMemory {
   #check(access: 'read' | 'write', address: number, lengthBytes: number): void {
     const { ownership } = this;
     if (ownership === undefined || lengthBytes === 0) return;
-    const last = Math.floor((address + lengthBytes - 1) / 2 ** pageShift);
-    for (let frame = Math.floor(address / 2 ** pageShift); frame <= last; frame++) {
+    const last = Math.floor((address + lengthBytes - 1) / pageBytes);
+    for (let frame = Math.floor(address / pageBytes); frame <= last; frame++) {
       const kind = kindOf(ownership, frame);
       if (kind === undefined) continue;
       this.unownedCount++;

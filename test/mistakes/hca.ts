@@ -115,8 +115,8 @@ export const hcaMistakes: readonly Mistake[] = [
     kind: 'comparison off by one',
     scene: 'full-completion-queue',
     file: 'hw/hca/completion/completion-writer.ts',
-    find: 'return ((queue.producer - queue.consumer) & COUNTER_MASK) < 1 << queue.logEntries;',
-    replace: 'return ((queue.producer - queue.consumer) & COUNTER_MASK) <= 1 << queue.logEntries;',
+    find: 'return ((queue.producer - queue.consumer) & mask24) < 1 << queue.logEntries;',
+    replace: 'return ((queue.producer - queue.consumer) & mask24) <= 1 << queue.logEntries;',
   },
   {
     name: 'errors-not-solicited',

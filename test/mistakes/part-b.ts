@@ -157,9 +157,9 @@ export const onceFoundMistakes: readonly Mistake[] = [
     what: 'A packet counts as sent when it is queued, so that all others count as retransmitted.',
     kind: 'wrong order',
     file: 'hw/hca/requester/request-packets.ts',
-    find: '    packet.psn = (request.firstPsn + index) & 0xffffff;\n',
+    find: '    packet.psn = psnAdd(request.firstPsn, index);\n',
     replace:
-      '    packet.psn = (request.firstPsn + index) & 0xffffff;\n    pair.unsentPsn = (packet.psn + 1) & 0xffffff;\n',
+      '    packet.psn = psnAdd(request.firstPsn, index);\n    pair.unsentPsn = psnAdd(packet.psn, 1);\n',
   },
   {
     name: 'moderated-stays-zero',

@@ -123,7 +123,7 @@ function* requireRoom(device: DeviceState, slot: CqSlot, logEntries: number): St
   const record = viewOf(yield* read(address, cqRecord.sizeBytes));
   dataPath.cqSync(slot);
   const producer = fields.producerCounter.get(cqs.view, base);
-  const held = (producer - cqRecord.fields.consumerCounter.get(record, 0)) & 0xff_ffff;
+  const held = (producer - cqRecord.fields.consumerCounter.get(record, 0)) & mask24;
   demand(held <= 2 ** logEntries, CommandStatus.BAD_SIZE);
 }
 

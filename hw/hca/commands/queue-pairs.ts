@@ -26,7 +26,7 @@ import {
   specialQpBlock,
   sqdEventRequest,
 } from '../../../abi/index.ts';
-import { viewOf } from '../../../base/index.ts';
+import { mask24, viewOf } from '../../../base/index.ts';
 import type { Qpn, QpTable } from '../objects/index.ts';
 import {
   type CommandRequest,
@@ -42,12 +42,11 @@ import type { DeviceState } from './device-state.ts';
 import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = qpc.fields;
-const qpnMask = 0xff_ffff;
 
 /** RST2INIT: creates the context. */
 export function* initialiseQueuePair(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { qps, icm, dataPath } = device.parts;
-  const qpn = request.inputModifier & qpnMask;
+  const qpn = request.inputModifier & mask24;
   const index = contextIndex(device, qpn);
   demand(qps.slotOf(qpn) < 0, CommandStatus.BAD_QP_STATE);
   demand(!device.qpnOfIndex.has(index), CommandStatus.BAD_RES_STATE);
@@ -178,7 +177,7 @@ export function transitionOf(name: QpTransitionName) {
   const transition: QpTransition = qpTransitions[name];
   return function* changeState(device: DeviceState, request: CommandRequest): Steps<undefined> {
     const { qps, dataPath } = device.parts;
-    const qpn = request.inputModifier & qpnMask;
+    const qpn = request.inputModifier & mask24;
     const slot = liveQueuePair(device, qpn);
     const base = qps.offsetOf(slot);
     const needsMailbox = transition.takesOptional || transition.required.length > 0;
@@ -211,7 +210,7 @@ export function transitionOf(name: QpTransitionName) {
  */
 export function failQueuePair(device: DeviceState, request: CommandRequest): undefined {
   const { qps, dataPath } = device.parts;
-  const qpn = request.inputModifier & qpnMask;
+  const qpn = request.inputModifier & mask24;
   contextIndex(device, qpn);
   const slot = qps.slotOf(qpn);
   if (slot < 0) return undefined;
@@ -226,7 +225,7 @@ export function failQueuePair(device: DeviceState, request: CommandRequest): und
 /** 2RST: the QP disappears, without completions. A QP that is not there is in reset already. */
 export function* resetQueuePair(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { qps, dataPath } = device.parts;
-  const qpn = request.inputModifier & qpnMask;
+  const qpn = request.inputModifier & mask24;
   const index = contextIndex(device, qpn);
   const slot = qps.slotOf(qpn);
   if (slot < 0) return undefined;
@@ -243,7 +242,7 @@ export function* resetQueuePair(device: DeviceState, request: CommandRequest): S
 /** The context with the live state; of a QP in reset, zeros. */
 export function* queryQueuePair(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { qps, dataPath } = device.parts;
-  const qpn = request.inputModifier & qpnMask;
+  const qpn = request.inputModifier & mask24;
   contextIndex(device, qpn);
   const slot = qps.slotOf(qpn);
   const answer = new Uint8Array(qpMailbox.sizeBytes);
@@ -260,7 +259,7 @@ export function* queryQueuePair(device: DeviceState, request: CommandRequest): S
 
 /** Names the block of special QPs, 8 of them and aligned to 8; 0 takes it back. */
 export function configureSpecialQueuePairs(device: DeviceState, request: CommandRequest): undefined {
-  const base = request.inputModifier & qpnMask;
+  const base = request.inputModifier & mask24;
   demand(base % specialQpBlock === 0, CommandStatus.BAD_PARAM);
   if (base !== 0) contextIndex(device, base);
   device.specialQpBase = base;

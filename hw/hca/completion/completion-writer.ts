@@ -9,7 +9,7 @@
  */
 
 import { CqErrorSyndrome, QueueStatus } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, mask24, NEVER } from '../../../base/index.ts';
 import {
   BlockAccount,
   type BlockState,
@@ -58,8 +58,6 @@ const {
   consumer: STALL_CONSUMER,
   events: STALL_EVENTS,
 } = stalls;
-
-const COUNTER_MASK = 0xffffff;
 
 export interface CompletionWriterPorts {
   readonly ends: {
@@ -297,7 +295,7 @@ export class CompletionWriter {
     }
     // An arm request that came while the stage was awake already is due later than that.
     const { dueCycle } = notifier;
-    if (dueCycle < Number.POSITIVE_INFINITY) this.#domain.wake(this.#stage, Math.max(cycle + 1, dueCycle));
+    if (dueCycle < NEVER) this.#domain.wake(this.#stage, Math.max(cycle + 1, dueCycle));
     return true;
   }
 
@@ -345,7 +343,7 @@ export class CompletionWriter {
     this.#staging.issue(posted, cq, queue, translator.physicalAddress);
     translator.port(PORT_COMPLETION).usedBuffer();
     this.#cqcCache.port(PORT_COMPLETION).used();
-    queue.producer = (queue.producer + 1) & COUNTER_MASK;
+    queue.producer = (queue.producer + 1) & mask24;
     costs?.completed(PORT_COMPLETION, cqs.numberOf[cq]!);
     this.notifier.issued(cq, posted.isSolicited === 1 || posted.syndrome !== 0, cycle);
     return NOT_STALLED;
@@ -354,7 +352,7 @@ export class CompletionWriter {
   #hasRoom(cq: CqSlot): boolean {
     const queue = this.#cqs.rows[cq]!;
     if (queue.ignoreOverrun === 1) return true;
-    return ((queue.producer - queue.consumer) & COUNTER_MASK) < 1 << queue.logEntries;
+    return ((queue.producer - queue.consumer) & mask24) < 1 << queue.logEntries;
   }
 
   #readConsumer(cq: CqSlot): void {
@@ -397,7 +395,7 @@ export class CompletionWriter {
       return NOT_STALLED;
     }
     this.#staging.issueResize(cq, queue, logEntries, this.#translator.physicalAddress);
-    queue.producer = (queue.producer + 1) & COUNTER_MASK;
+    queue.producer = (queue.producer + 1) & mask24;
     return NOT_STALLED;
   }
 

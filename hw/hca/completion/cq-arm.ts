@@ -8,7 +8,7 @@
  */
 
 import { CqArmCommand } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, mask24, NEVER } from '../../../base/index.ts';
 import { type ClockDomain, Fifo, type LogicalProcess, type Wakeable } from '../../../sim/index.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import {
@@ -23,14 +23,13 @@ import {
 } from '../objects/index.ts';
 
 const NONE = -1;
-const COUNTER_MASK = 0xffffff;
 const HALF_COUNTER = 0x800000;
 /** Entries that a CQ may have, by which software's counters may differ. */
 const LARGEST_CQ = 2 ** 22;
 
 /** Whether one 24-bit counter is ahead of another, by less than half of its range. */
 function isBeyond(counter: number, other: number): boolean {
-  const ahead = (counter - other) & COUNTER_MASK;
+  const ahead = (counter - other) & mask24;
   return ahead > 0 && ahead < HALF_COUNTER;
 }
 
@@ -41,8 +40,8 @@ function isBeyond(counter: number, other: number): boolean {
 export function forgetConsumed(queue: CompletionQueue): void {
   const { consumer, producer } = queue;
   const isFarBehind = (counter: number): boolean =>
-    ((counter - consumer) & COUNTER_MASK) > ((producer - consumer) & COUNTER_MASK) &&
-    ((consumer - counter) & COUNTER_MASK) > LARGEST_CQ;
+    ((counter - consumer) & mask24) > ((producer - consumer) & mask24) &&
+    ((consumer - counter) & mask24) > LARGEST_CQ;
   if (isFarBehind(queue.lastNotified)) queue.lastNotified = consumer;
   if (isFarBehind(queue.solicitedProducer)) queue.solicitedProducer = consumer;
 }
@@ -135,7 +134,7 @@ export class CompletionNotifier {
 
   get #timedHeadCycle(): Cycles {
     const cq = this.#timed[0];
-    return cq === undefined ? Number.POSITIVE_INFINITY : this.#timedCycle[cq]!;
+    return cq === undefined ? NEVER : this.#timedCycle[cq]!;
   }
 
   /**

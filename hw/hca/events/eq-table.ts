@@ -4,7 +4,7 @@
  * matter. Source: interface sheet 5.3, 6.7, 6.10.
  */
 import { EqArmState, eqc, eqeBytes, QueueStatus } from '../../../abi/index.ts';
-import { psPerUs } from '../../../base/index.ts';
+import { mask24, NEVER, psPerUs } from '../../../base/index.ts';
 import { ContextTable, type EqSlot } from '../objects/index.ts';
 
 /** No page of the EQ's buffer is known at the moment. */
@@ -53,7 +53,7 @@ export class EqTable extends ContextTable<'EQ'> {
     this.pageAddress = new Float64Array(capacity);
     this.moderationCycles = new Float64Array(capacity);
     this.moderationCount = new Uint16Array(capacity);
-    this.interruptCycle = new Float64Array(capacity).fill(Number.POSITIVE_INFINITY);
+    this.interruptCycle = new Float64Array(capacity).fill(NEVER);
     this.isArmNew = new Uint8Array(capacity);
   }
 
@@ -76,7 +76,7 @@ export class EqTable extends ContextTable<'EQ'> {
     this.pageIndex[slot] = NO_PAGE;
     this.moderationCycles[slot] = fields.moderationPeriod.get(view, base) * this.#cyclesPerUs;
     this.moderationCount[slot] = fields.moderationCount.get(view, base);
-    this.interruptCycle[slot] = Number.POSITIVE_INFINITY;
+    this.interruptCycle[slot] = NEVER;
     this.isArmNew[slot] = 0;
   }
 
@@ -99,6 +99,6 @@ export class EqTable extends ContextTable<'EQ'> {
 
   /** Entries written and not yet consumed. */
   unconsumed(slot: EqSlot): number {
-    return (this.producerCounter[slot]! - this.consumerCounter[slot]!) & 0xff_ffff;
+    return (this.producerCounter[slot]! - this.consumerCounter[slot]!) & mask24;
   }
 }

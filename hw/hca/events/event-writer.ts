@@ -13,7 +13,7 @@
  */
 
 import { EqArmState, EventType, PortManagementChange, QueueStatus } from '../../../abi/index.ts';
-import { type Cycles, passBit } from '../../../base/index.ts';
+import { type Cycles, mask24, NEVER, passBit } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { EventFormat } from '../host-interface/index.ts';
@@ -265,7 +265,7 @@ export class EventWriter {
     for (const eqn of eqns) {
       const slot = eqs.slotOf(eqn);
       if (slot < 0) continue;
-      eqs.producerCounter[slot] = (eqs.producerCounter[slot]! - 1) & 0xff_ffff;
+      eqs.producerCounter[slot] = (eqs.producerCounter[slot]! - 1) & mask24;
       this.writtenCount--;
     }
     this.#generation++;
@@ -317,7 +317,7 @@ export class EventWriter {
     if (this.#armedSlots.length > 0) this.#considerArmed(cycle);
     if (this.#moderation.nextCycle <= cycle) this.#moderation.runTimers(cycle);
     if (this.#fifo.hasWaiting) this.#writeHead(cycle);
-    if (this.#moderation.nextCycle !== Number.POSITIVE_INFINITY) {
+    if (this.#moderation.nextCycle !== NEVER) {
       this.#setup.domain.wake(this.#stage, this.#moderation.nextCycle);
     }
   }
@@ -375,7 +375,7 @@ export class EventWriter {
     this.#format.own(this.#view, base, passBit(producer, eqs.logEntries[slot]!));
     const cookie = this.#generation * this.#fifo.depth + entry;
     writes.request(this.#writer, address, entryBytes, this.#fifo.bytes, base, cookie);
-    eqs.producerCounter[slot] = (producer + 1) & 0xff_ffff;
+    eqs.producerCounter[slot] = (producer + 1) & mask24;
     this.#contexts?.used(contextPort);
     this.writtenCount++;
     this.#fifo.take();

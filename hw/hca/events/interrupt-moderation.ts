@@ -14,13 +14,11 @@
  */
 
 import { EqArmState, msix } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, NEVER } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { InterruptPort } from '../memory/index.ts';
 import type { EqSlot } from '../objects/index.ts';
 import type { EqTable } from './eq-table.ts';
-
-const NEVER = Number.POSITIVE_INFINITY;
 
 export interface InterruptModerationPorts {
   readonly events: {

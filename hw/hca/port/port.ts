@@ -20,7 +20,7 @@ import {
   PortState,
   portInfo,
 } from '../../../abi/index.ts';
-import { type Cycles, type Picoseconds, viewOf } from '../../../base/index.ts';
+import { type Cycles, NEVER, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress, RoceTables } from '../packets/index.ts';
@@ -111,7 +111,6 @@ export interface PortSetup {
   readonly ethernet?: EthernetSideSetup | undefined;
 }
 
-const NEVER = Number.POSITIVE_INFINITY;
 const PENDING_EVENTS_MAX = 64;
 const gidBytes = 16;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;

@@ -9,7 +9,7 @@
  */
 
 import { CqeSyndrome, EventType, grhBytes, ReceiveOpcode } from '../../../abi/index.ts';
-import { type Cycles, viewOf } from '../../../base/index.ts';
+import { type Cycles, mask24, viewOf } from '../../../base/index.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import {
   FLAG_GRH,
@@ -246,7 +246,7 @@ export class DatagramReceiver {
     const source =
       ((flags & FLAG_GRH) !== 0 ? 1 << 31 : 0) |
       (pathBits << 24) |
-      (this.#word(offset, WORD_DATAGRAM_SOURCE_QPN) & 0xffffff);
+      (this.#word(offset, WORD_DATAGRAM_SOURCE_QPN) & mask24);
     const serviceLevel = (this.#word(offset, WORD_DATAGRAM_PKEY) >> SERVICE_LEVEL_SHIFT) & 0xf;
     const pair = this.#qps.rows[qp]!;
     pair.hasReceiveWqe = 0;

@@ -4,7 +4,7 @@
  */
 
 import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, mask24 } from '../../../base/index.ts';
 import { PSN_MASK, PSNS_OUTSTANDING_MAX } from '../../../wire/index.ts';
 import type { SendFormat } from '../host-interface/index.ts';
 import {
@@ -83,7 +83,7 @@ export class RecordMaker {
   /** Gives the record its PSNs, counts it in the SSN, and has its packets sent next. */
   #number(pair: QueuePair, request: SendRecord): void {
     pair.nextPsn = (pair.nextPsn + request.psnCount) & PSN_MASK;
-    pair.ssn = (pair.ssn + 1) & 0xffffff;
+    pair.ssn = (pair.ssn + 1) & mask24;
     if (request.isReadOrAtomic === 1) pair.readsOutstanding++;
     pair.recordCursor = request;
     pair.packetCursor = 0;

@@ -7,7 +7,7 @@
 import { WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { type BlockAccount, type ClockDomain, stallReasons, type Wakeable } from '../../../sim/index.ts';
-import { FLAG_ACK_REQUEST, FLAG_SOLICITED, Opcode } from '../../../wire/index.ts';
+import { FLAG_ACK_REQUEST, FLAG_SOLICITED, Opcode, psnAdd } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import {
@@ -280,7 +280,7 @@ export class RequestPackets {
     const isLast = isRead || index === request.psnCount - 1;
     const place = (index === 0 ? IS_FIRST : 0) | (isLast ? IS_LAST : 0);
     packet.opcode = packetOpcodes[(opcode << 2) | place]! | pair.opcodeBase;
-    packet.psn = (request.firstPsn + index) & 0xffffff;
+    packet.psn = psnAdd(request.firstPsn, index);
     packet.payloadBytes = this.#headerBytes + this.#wanted;
     packet.address = request.remoteAddress;
     packet.addressTop = request.remoteAddressTop;

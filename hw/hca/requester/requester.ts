@@ -13,7 +13,7 @@
  */
 
 import { CqeSyndrome, QpState, WqeOpcode } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, NEVER } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { CostAttribution } from '../costs/index.ts';
@@ -76,7 +76,6 @@ const { LOCAL_INVAL, RDMA_READ } = WqeOpcode;
 
 /** The QP has nothing to send now: ask the scheduler for another. */
 const NOTHING = 0;
-const NEVER = Number.POSITIVE_INFINITY;
 
 /** Received payload on its way to memory: see PayloadWriter. */
 export interface PayloadProgress {

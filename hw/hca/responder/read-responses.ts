@@ -5,7 +5,7 @@
 
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, ClockDomain, Wakeable } from '../../../sim/index.ts';
-import { Opcode } from '../../../wire/index.ts';
+import { Opcode, psnAdd } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, DONE_LAST, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import {
@@ -99,7 +99,7 @@ export class ReadResponses {
     if (gathered !== DONE) return gathered;
     packets.packet.payloadBytes = this.#wanted;
     const isLast = index === packetCount - 1;
-    const psn = (resources.psn[entry]! + index) & 0xffffff;
+    const psn = psnAdd(resources.psn[entry]!, index);
     const syndrome = packets.creditSyndrome(pair, resources.takenCounter[entry]!);
     packets.seal(readResponseOpcode(index === 0, isLast), psn, syndrome, cycle, resources.msn[entry]!);
     resources.sent[entry] = index + 1;

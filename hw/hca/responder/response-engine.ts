@@ -10,7 +10,7 @@
  */
 
 import { EventType, QpState } from '../../../abi/index.ts';
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, NEVER } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain } from '../../../sim/index.ts';
 import {
   NakCode,
@@ -18,6 +18,7 @@ import {
   Opcode,
   operandBytes,
   PACKET_PAYLOAD_OFFSET,
+  psnAdd,
   psnDistance,
 } from '../../../wire/index.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
@@ -52,7 +53,6 @@ import {
 const { RC_ACKNOWLEDGE } = Opcode;
 
 const NONE = -1;
-const NEVER = Number.POSITIVE_INFINITY;
 /** The turn of a QP is over without a packet. */
 const FINISHED = 0;
 
@@ -387,7 +387,7 @@ export class ResponseEngine {
   /** Takes the next QP that has something due. */
   #choose(cycle: Cycles): PendingResponses | undefined {
     const resources = this.#resources;
-    let nextCycle = Number.POSITIVE_INFINITY;
+    let nextCycle = NEVER;
     for (let tries = resources.waitingCount; tries > 0; tries--) {
       const pending = resources.leave();
       if (pending.isPaused === 1) continue;
@@ -402,7 +402,7 @@ export class ResponseEngine {
       nextCycle = Math.min(nextCycle, dueCycle);
     }
     this.account.rest(cycle);
-    if (nextCycle < Number.POSITIVE_INFINITY) this.wake(nextCycle);
+    if (nextCycle < NEVER) this.wake(nextCycle);
     return undefined;
   }
 
@@ -495,7 +495,7 @@ export class ResponseEngine {
   /** The request was accepted but its memory cannot be used: NAK, and the QP fails (9.7.5.2.4). */
   #fail(pending: PendingResponses, entry: number, cycle: Cycles): number {
     this.#packets.abandon(cycle);
-    const psn = (this.#resources.psn[entry]! + this.#resources.sent[entry]!) & 0xffffff;
+    const psn = psnAdd(this.#resources.psn[entry]!, this.#resources.sent[entry]!);
     this.#failAt(pending.pair, psn, cycle);
     return this.#endTurn(pending, cycle, 1);
   }

@@ -13,7 +13,7 @@
  * none costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
  * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
  */
-import type { Cycles } from '../../../base/index.ts';
+import { type Cycles, NEVER } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { QueuePair } from '../objects/index.ts';
 
@@ -45,7 +45,6 @@ const NOT_SCHEDULED = 0;
 const IN_RING = 1;
 const IN_DELAY_LINE = 2;
 const IN_FRONT = 3;
-const NEVER = Number.POSITIVE_INFINITY;
 
 export interface SchedulerPorts {
   /** Asks for a QP from a cycle on. */

@@ -2,7 +2,7 @@
  * A stand-in for the DMA engines in specs of the HCA's control side: the same contract over a sparse host memory, with a
  * fixed latency and one operation per cycle. Reports come in order; sources are copied when the write leaves.
  */
-import type { Cycles } from '../../../base/units.ts';
+import { type Cycles, pageBytes } from '../../../base/units.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import type {
   DmaReads,
@@ -11,8 +11,6 @@ import type {
   ReadRequesterPort,
   WriteRequesterPort,
 } from '../memory/dma-ports.ts';
-
-const pageBytes = 4096;
 
 /** Host memory at any address, zero where it was never written. */
 export class SparseMemory {
