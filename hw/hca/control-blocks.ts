@@ -154,7 +154,7 @@ function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: 
         lid: lidOf(config, nodeIndex),
         subnetManagerLid: config.subnetManagerLid,
         domain,
-        speed: link?.config,
+        linkSetting: link?.config,
         link: index === 0 ? (ethernet?.link ?? link) : undefined,
         traffic: index === 0 && ethernet === undefined ? link : undefined,
         ethernet: ethernet && {

@@ -453,7 +453,7 @@ export interface PortReportState {
   readonly isLinkUp: boolean;
   readonly logGids: number;
   readonly logPkeys: number;
-  readonly link: LinkSetting;
+  readonly linkSetting: LinkSetting;
   /** Undefined on a port of InfiniBand. */
   readonly ethernet: EthernetSide | undefined;
 }
@@ -465,7 +465,7 @@ export const portReport = (config: CapabilityConfig, state: PortReportState): Ui
       ? { supportedTypes: PortType.INFINIBAND }
       : ethernetReport(state.ethernet)),
     maxIbMtu: PortMtu.MTU_4096,
-    ...queryPortOfLink(state.link),
+    ...queryPortOfLink(state.linkSetting),
     logGids: state.logGids,
     logPkeys: state.logPkeys,
     // Linux asks for 128 of each of any port, also of InfiniBand, and warns when there are fewer.

@@ -44,8 +44,8 @@ export function closePort(device: DeviceState, request: CommandRequest): undefin
 
 export function* queryPortBox(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { logGids, logPkeys } = device.parts.capabilities;
-  const { isActive: isLinkUp, ethernet, link } = portOf(device, request);
-  const state = { isLinkUp, logGids, logPkeys, ethernet, link };
+  const { isActive: isLinkUp, ethernet, linkSetting } = portOf(device, request);
+  const state = { isLinkUp, logGids, logPkeys, ethernet, linkSetting };
   yield* writeOutBox(request, portReport(device.parts.capabilities, state));
   return undefined;
 }

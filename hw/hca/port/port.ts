@@ -104,7 +104,7 @@ export interface PortSetup {
   /** The cable, or nothing on a port that has none. */
   readonly link: LinkStateSource | undefined;
   /** Speed and width that the ports of the card have, with a cable or without; left out: 4X QDR. */
-  readonly speed?: LinkSetting | undefined;
+  readonly linkSetting?: LinkSetting | undefined;
   /** What that cable carries. */
   readonly traffic: LinkTraffic | undefined;
   /** Left out on a port of InfiniBand. */
@@ -141,7 +141,7 @@ type PendingEvent =
 export class HcaPort implements PortAddress {
   readonly setup: PortSetup;
   /** Speed and width of its link. */
-  readonly link: LinkSetting;
+  readonly linkSetting: LinkSetting;
   /** PortInfo as the agent answers it. */
   readonly info = new Uint8Array(portInfo.sizeBytes);
   readonly view = viewOf(this.info);
@@ -174,7 +174,7 @@ export class HcaPort implements PortAddress {
 
   constructor(setup: PortSetup) {
     this.setup = setup;
-    this.link = setup.speed ?? { speed: 'QDR', lanes: '4' };
+    this.linkSetting = setup.linkSetting ?? { speed: 'QDR', lanes: '4' };
     this.guids = new BigUint64Array(1 << setup.logGids);
     this.gids = new Uint8Array(gidBytes << setup.logGids);
     this.pkeys = new Uint16Array(1 << setup.logPkeys);
@@ -449,9 +449,9 @@ export class HcaPort implements PortAddress {
           PortCapability.IS_TRAP |
           PortCapability.IS_SL_MAPPING |
           PortCapability.IS_SYSTEM_IMAGE_GUID |
-          capabilitiesOfLink(this.link),
+          capabilitiesOfLink(this.linkSetting),
         localPort: setup.portNumber,
-        ...portInfoOfLink(this.link),
+        ...portInfoOfLink(this.linkSetting),
         portState: PortState.DOWN,
         portPhysicalState: PortPhysicalState.DISABLED,
         linkDownDefault: PortPhysicalState.POLLING,

@@ -273,7 +273,7 @@ export class SubnetAdministration {
     const { pkeys } = this.#port;
     if (has(PathComponent.PKEY) && !pkeys.some((pkey) => isSamePartition(pkey, asked.pkey))) return [];
     const mtu = portInfo.fields.neighborMtu.get(this.#port.view, 0);
-    const rate = pathRateOf(this.#port.link);
+    const rate = pathRateOf(this.#port.linkSetting);
     if (has(PathComponent.MTU) && !isAllowed(asked.mtuSelector, asked.mtu, mtu)) return [];
     if (has(PathComponent.RATE) && !isAllowed(asked.rateSelector, asked.rate, rate)) return [];
     const sources = this.#members.filter((member) => isEnd(member, sourceGid, sourceLid));

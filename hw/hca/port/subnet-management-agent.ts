@@ -160,7 +160,7 @@ export class ManagementAgents {
       case SmpAttribute.MLX_EXTENDED_PORT_INFO: {
         const subject = this.#portOf(modifier, port);
         if (subject === undefined) return MadStatus.INVALID_FIELD;
-        extendedPortInfo.encodeInto({ linkSpeedActive: vendorSpeedOf(subject.link) }, data);
+        extendedPortInfo.encodeInto({ linkSpeedActive: vendorSpeedOf(subject.linkSetting) }, data);
         return MadStatus.OK;
       }
       default:
