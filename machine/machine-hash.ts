@@ -1,11 +1,11 @@
-/** What the options of a machine that is not made yet come to, and its hash: equal exactly when parameters, seed and faults are. */
+/** The configuration that the options of a machine describe, and its hash: equal exactly when parameters, seed, faults and topology are. */
 import { ConfigurationError } from '../base/index.ts';
 import { checkedFaults, faultText } from './faults/index.ts';
 import type { MachineOptions } from './machine.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValue } from './profile/index.ts';
 import { checkedTopology, declaredOf, pairsOf, type Topology } from './topology/index.ts';
 
-/** The machine that options describe: every parameter, and what joins the hosts. */
+/** The machine that options describe: every parameter, the hosts and their cables. */
 export interface ConfiguredMachine {
   readonly config: MachineConfig;
   readonly topology: Topology;

@@ -34,7 +34,7 @@ export interface MachinePlan {
   readonly shuffleSeed: number | undefined;
   /** Whether to take what only makes the simulation faster; the report does not change. */
   readonly shortcuts: boolean;
-  /** What is traced and linted between hosts and HCAs; undefined is nothing. */
+  /** The analysis between hosts and HCAs; undefined for none. */
   readonly analysis: AnalysisOptions | undefined;
   /** What programs are watched for; undefined is nothing. */
   readonly watch: Watch | undefined;
@@ -132,7 +132,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     placement,
     channels,
     shuffleSeed,
-    // What runs ahead of its turn would be noted out of turn; the report is the same without it.
+    // A process that runs ahead would be recorded out of order; the report is the same without shortcuts.
     shortcuts: (choice.shortcuts ?? true) && analysis?.timeline === undefined,
     analysis,
     watch,

@@ -34,7 +34,7 @@ export interface LinkPacket {
   readonly aux: number;
 }
 
-/** What one end of a link has got. */
+/** Packets that one end of a link has received. */
 export interface LinkPackets {
   readonly node: number;
   readonly direction: 'toDevice' | 'toHost';
@@ -45,7 +45,7 @@ export interface LinkPackets {
 
 const keptMax = 100_000;
 
-/** Of an UpdateFC, which has none of it. */
+/** Fields that an UpdateFC does not have. */
 const nothing = {
   address: 0,
   lengthBytes: 0,
@@ -87,7 +87,7 @@ class PacketReader extends ChannelReader {
       this.isWhole = false;
       return offset;
     }
-    // What a packet of its kind does not have is 0: the record's words hold what was in the ring before.
+    // Fields that a packet of its kind does not have are 0: the words of the record hold what was in the ring before.
     const name = kindNames[kind] as LinkPacket['kind'];
     const isUpdateFc = kind === UPDATE_FC;
     const isCompletion = name === 'CplD' || name === 'Cpl';

@@ -91,7 +91,7 @@ export function acknowledge<Actor, Buffer extends StreamBuffer>(
   return connection.sendControl(actor, fields, buffer);
 }
 
-/** Sends RST: the connection is gone. */
+/** Sends RST: the connection no longer exists. */
 export function sendReset<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
@@ -121,7 +121,7 @@ function mayData<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<A
   if (buffer === undefined || !connection.maySendData) return false;
   if (buffer === connection.filling || connection.isHeld(buffer)) return false;
   const end = sequenceDistance(sequenceAdd(buffer.sequence, buffer.length), connection.sendUnacknowledged);
-  // What was inside of the window once is taken, though the window may have been rounded down since (RFC 7323, 2.4).
+  // The peer accepts bytes that were once inside its window, even if the window was rounded down since (RFC 7323, 2.4).
   if (end > connection.sendWindow && !buffer.isSent) return false;
   const { flightBytes } = connection;
   if (flightBytes > 0 && flightBytes + buffer.length > connection.congestion.windowBytes) return false;

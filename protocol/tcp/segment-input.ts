@@ -1,9 +1,9 @@
 /**
- * What an arriving segment does to a connection. The order of the checks is that of RFC 9293, 3.10.7.4:
+ * Processes the segments that arrive for a connection. The order of the checks is that of RFC 9293, 3.10.7.4:
  *
  *     sequence in window? ─► RST ─► SYN ─► ACK: what is acknowledged, windows, states ─► payload ─► FIN
  *
- * The buffer belongs to this file: it ends in the receive queue or is given back.
+ * The buffer belongs to this file: it enters the receive queue or is returned.
  */
 import { NEVER, usToPs } from '../../base/index.ts';
 import { Flag, type SegmentFields } from './header.ts';

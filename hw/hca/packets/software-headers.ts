@@ -103,7 +103,7 @@ function readLinkHeaders(
   return from + GRH_BYTES;
 }
 
-/** Ethernet, perhaps a tag, GRH or IP and UDP. Returns the place of the BTH, or -1 for what is no RoCE. */
+/** Ethernet, perhaps a tag, GRH or IP and UDP. Returns the place of the BTH, or -1 for a frame that is not RoCE. */
 function readFrameHeaders(record: number, inlineData: Uint8Array, datagrams: DatagramAddresses): number {
   const { grh, routes } = datagrams;
   // The bits of a lane and of a kept LID are bits of a MAC here.

@@ -91,7 +91,7 @@ export const capabilitiesOfLink = ({ speed }: LinkSetting): number => {
   );
 };
 
-/** What the vendor's attribute says: 1 of FDR10, 0 of the speeds that PortInfo names. */
+/** Speed in the vendor's attribute: 1 for FDR10, 0 for the speeds that PortInfo names. */
 export const vendorSpeedOf = ({ speed }: LinkSetting): number => Number(speed === 'FDR10');
 
 /** Speed and widths in QUERY_PORT. */

@@ -38,7 +38,7 @@ export interface LinkStateSource {
 
 /** What a link has carried since the model was built: packets of all lanes, without flow control and link training. */
 export interface LinkTraffic {
-  /** What the cable is. */
+  /** Speed and width of the cable. */
   readonly config: LinkSetting;
   readonly transmitted: {
     readonly packetCount: number;

@@ -1,6 +1,6 @@
-/** How a link puts packets on its lanes: what an encoding is to the rest of a link. Each has a file; link-framings.ts lists them. */
+/** How a link puts packets on its lanes by one encoding. Each framing has a file; link-framings.ts lists them. */
 
-/** Of some number of bits, symbols or blocks sent, those that are of use. */
+/** Useful bits, symbols or blocks among those that are sent. */
 interface UsefulShare {
   readonly useful: number;
   readonly sent: number;

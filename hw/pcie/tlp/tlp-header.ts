@@ -29,7 +29,7 @@ import {
   touchedDwords,
 } from './tlp.ts';
 
-/** What the header log needs of a reader. */
+/** The slice of a channel reader that the header log uses. */
 type RecordBytes = Pick<ChannelReader, 'bytes'>;
 
 export type TlpHeader = readonly [number, number, number, number];
