@@ -21,7 +21,7 @@ import { QpStateVerb } from '../driver/index.ts';
 import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
 import type { UserMemory, VerbsCpu } from './platform.ts';
-import { inlineBoundaryBytes, NextWqe, type SendRing } from './send-ring.ts';
+import { inlineBoundaryBytes, NextWqe, type SendRing, wqeBytesMax } from './send-ring.ts';
 import type { SendRow } from './send-rows.ts';
 import { EFAULT, EINVAL, ENOMEM } from './verbs-error.ts';
 import { addBlueFlameFields, inlineLengthOf, wqeBytesOf, writeWqe } from './wqe-writer.ts';
@@ -179,6 +179,8 @@ function checkInline(
   memory: UserMemory,
 ): number {
   if (inlineLength > ring.maxInline || (row.isShort && !row.isAtomic)) return EINVAL;
+  // A QP may grant what a SEND carries, for a WRITE of which the longest WQE has no room.
+  if (wqeBytesOf(row, wr, inlineLength) > wqeBytesMax) return EINVAL;
   for (let sge = 0; sge < wr.numSge; sge++) {
     const { addr, length } = wr.sgList[sge]!;
     const end = addr + length;

@@ -88,10 +88,10 @@ describe('sizes', () => {
   });
 
   it.each([
-    // 63 units are 1,008 bytes. RC: 32 before the data, in which 16 inline segments of 4 begin; UD: 64, and 15 segments.
-    ['RC', IBV_QPT_RC, 1008 - 32 - 16 * 4],
-    ['UC', IBV_QPT_UC, 1008 - 32 - 16 * 4],
-    ['XRC', IBV_QPT_XRC_SEND, 1008 - 32 - 16 * 4],
+    // 63 units are 1,008 bytes. RC: a SEND has 16 before the data, and 16 inline segments, of 4 each; UD: 64, and 15 segments.
+    ['RC', IBV_QPT_RC, 1008 - 16 - 16 * 4],
+    ['UC', IBV_QPT_UC, 1008 - 16 - 16 * 4],
+    ['XRC', IBV_QPT_XRC_SEND, 1008 - 16 - 16 * 4],
     ['UD', IBV_QPT_UD, 1008 - 64 - 15 * 4],
   ])(
     'grants no more inline data than a WQE of %s has units for, and refuses a byte more',
@@ -136,8 +136,9 @@ describe('sizes', () => {
           expect(sizes.maxSge).toBeGreaterThanOrEqual(maxSge);
           expect(sizes.maxInline).toBeGreaterThanOrEqual(maxInline);
           const start = type === IBV_QPT_UD ? 64 : 32;
-          const wqeBytesMax = Math.min(2 ** sizes.logStride, 63 * 16);
-          expect(start + inlineBytes(start, sizes.maxInline)).toBeLessThanOrEqual(wqeBytesMax);
+          expect(start + inlineBytes(start, sizes.maxInline)).toBeLessThanOrEqual(2 ** sizes.logStride);
+          const ofSend = type === IBV_QPT_UD ? 64 : 16;
+          expect(ofSend + inlineBytes(ofSend, sizes.maxInline)).toBeLessThanOrEqual(63 * 16);
         },
       ),
     );
@@ -269,13 +270,21 @@ describe('postSend', () => {
     expect(plain.takeDeviceStores()[0]!.kind).toBe('uncached');
   });
 
-  it('writes the longest WQE with its size of 63 units and no fence', async () => {
-    const qp = await newQp({ maxInlineData: 912 });
-    const addr = process.map(qp.sendRing.maxInline);
-    const sgList = [{ addr, length: qp.sendRing.maxInline, lkey: 0 }];
-    expect(postSend(qp, write({ sgList, sendFlags: IBV_SEND_INLINE }))).toBe(0);
-    expect(wqeAt(qp, 0)).toMatchObject({ ds: 63, fence: 0 });
-  });
+  it.each([
+    ['SEND', IBV_WR_SEND, 928],
+    ['WRITE', IBV_WR_RDMA_WRITE, 1008 - 32 - 16 * 4],
+  ])(
+    'writes the longest WQE of a %s with its size of 63 units and no fence, and none that is longer',
+    async (_name, opcode, length) => {
+      const qp = await newQp({ maxInlineData: 928 });
+      const addr = process.map(1024);
+      const inline = (bytes: number): IbvSendWr =>
+        write({ opcode, sgList: [{ addr, length: bytes, lkey: 0 }], sendFlags: IBV_SEND_INLINE });
+      expect(postSend(qp, inline(length + 1))).toBe(EINVAL);
+      expect(postSend(qp, inline(length))).toBe(0);
+      expect(wqeAt(qp, 0)).toMatchObject({ ds: 63, fence: 0 });
+    },
+  );
 
   it('sheet 6.3: cuts inline data at 64-byte boundaries, for any buffers', async () => {
     const qp = await newQp({ maxInlineData: 400, maxSendSge: 4 });

@@ -19,6 +19,7 @@ import {
   sendDoorbell,
   wqeStamp,
   wqeUnitBytes,
+  wqeUnitsMax,
 } from '../abi/index.ts';
 import { asInteger, log2Ceil, roundUp, swap32 } from '../base/index.ts';
 import { QpTypeVerb } from '../driver/index.ts';
@@ -41,8 +42,8 @@ export interface SendSizes {
   readonly maxInline: number;
 }
 
-/** The longest WQE: the size field of its control segment counts units. */
-const wqeBytesMax = controlSegment.fields.ds.mask * wqeUnitBytes;
+/** The longest WQE. */
+export const wqeBytesMax = wqeUnitsMax * wqeUnitBytes;
 
 /** Bytes before the data of a WQE, the control segment apart. */
 function addressBytesOf(type: QpTypeVerb): number {
@@ -55,9 +56,16 @@ function inlineHeadersOf(type: QpTypeVerb, dataBytes: number): number {
   return Math.ceil((dataBytes + start) / (inlineBoundaryBytes - inlineHeader.sizeBytes));
 }
 
+/** Most inline data of the longest WQE: of a SEND, which has an address segment on UD only. A WRITE carries fewer. */
+function inlineMaxOf(type: QpTypeVerb): number {
+  const start = controlSegment.sizeBytes + (type === QpTypeVerb.IBV_QPT_UD ? addressBytesOf(type) : 0);
+  const headers = Math.ceil(wqeBytesMax / inlineBoundaryBytes) - Math.floor(start / inlineBoundaryBytes);
+  return wqeBytesMax - start - headers * inlineHeader.sizeBytes;
+}
+
 /**
- * The sizes for what a program asks. Every WQE fits one stride and its own size field, so `maxSge` and `maxInline` are less than asked
- * where a WQE of that many would be too long.
+ * The sizes for what a program asks. Every WQE fits one stride, and its size field: `maxSge` and `maxInline` are less than asked where
+ * no WQE holds as many.
  */
 export function sendSizesOf(
   type: QpTypeVerb,
@@ -78,15 +86,16 @@ export function sendSizesOf(
   const logStride = Math.max(logStrideMin, log2Ceil(bytes));
   const spareWqes = (headroomBytes >>> logStride) + 1;
   const logCount = log2Ceil(maxSendWr + spareWqes);
-  const dataBytes = Math.min(2 ** logStride, wqeBytesMax) - controlSegment.sizeBytes - addressBytesOf(type);
+  const bytesBefore = controlSegment.sizeBytes + addressBytesOf(type);
+  const dataBytes = 2 ** logStride - bytesBefore;
   const inlineHeaders = roundUp(dataBytes, inlineBoundaryBytes) / inlineBoundaryBytes;
   return {
     logStride,
     logCount,
     spareWqes,
     maxPost: 2 ** logCount - spareWqes,
-    maxSge: Math.floor(dataBytes / dataPointer.sizeBytes),
-    maxInline: dataBytes - inlineHeaders * inlineHeader.sizeBytes,
+    maxSge: Math.floor((Math.min(2 ** logStride, wqeBytesMax) - bytesBefore) / dataPointer.sizeBytes),
+    maxInline: Math.min(dataBytes - inlineHeaders * inlineHeader.sizeBytes, inlineMaxOf(type)),
   };
 }
 
