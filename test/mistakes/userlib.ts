@@ -99,4 +99,13 @@ export const userlibMistakes: readonly Mistake[] = [
     find: 'atomic.swapOrAdd.set(view, behind, isSwap ? request.swap : request.compareAdd);',
     replace: 'atomic.swapOrAdd.set(view, behind, request.compareAdd);',
   },
+  {
+    name: 'wqe-of-sixty-four-units',
+    what: 'A QP grants buffers for a WQE of 64 units, which its size field of 6 bits cannot hold.',
+    kind: 'comparison off by one',
+    scene: 'ends-of-ranges',
+    file: 'userlib/send-ring.ts',
+    find: 'const wqeBytesMax = 63 * 16;',
+    replace: 'const wqeBytesMax = 64 * 16;',
+  },
 ];
