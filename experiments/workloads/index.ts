@@ -67,7 +67,6 @@ export {
   pathTo,
   peerFrom,
   type RouteChoice,
-  reaching,
 } from './port-address.ts';
 export {
   barrier,
@@ -85,6 +84,7 @@ export {
 export { allAccess, type RcAddress, type RcAttributes, toInit, toRtr, toRts } from './rc-states.ts';
 export { readyWorkloadNames } from './ready-workloads.ts';
 export { acceptFrom, connectTo, listenAt, type SocketStream, socketsOf } from './socket-stream.ts';
+export { connectUc, connectUd, initUd, qkey } from './unreliable-states.ts';
 export {
   checkedTest,
   checkedWorkload,

@@ -44,10 +44,10 @@ export async function connectUc(
   await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
-export const initUd = (qp: IbvQp): Promise<void> =>
+export const initUd = (qp: IbvQp, pkeyIndex = 0): Promise<void> =>
   modifyQp(
     qp,
-    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qkey },
+    { qpState: IBV_QPS_INIT, pkeyIndex, portNum: 1, qkey },
     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
   );
 

@@ -1,4 +1,5 @@
 /** Requests to send: made from their plans, posted as far as there is room. */
+import { qkey } from '../../experiments/workloads/index.ts';
 import {
   type BadWr,
   bindMw,
@@ -14,7 +15,6 @@ import {
   type IbvSendWr,
   postSend,
 } from '../../userlib/index.ts';
-import { qkey } from '../connecting.ts';
 import { lengthOf, peerOfQp, type SendPlan } from '../story.ts';
 import { isAtomicVerb } from '../verbs.ts';
 import { sgesOf } from './receives.ts';

@@ -5,9 +5,10 @@ import {
   handleTo,
   type PortAddress,
   peerFrom,
+  qkey,
 } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { qkey, ready } from '../connecting.ts';
+import { ready } from '../connecting.ts';
 import type { QpPlan } from '../story.ts';
 import { type Device, type Reach, SEND, Side, type Stage, type Taken, topic } from './language/index.ts';
 

@@ -5,10 +5,9 @@
  *
  *     both: join, leave, post receives ─► both: send ─► both: what came is what was due ─► …
  */
-import type { RcBuffer } from '../../experiments/workloads/index.ts';
+import { qkey, type RcBuffer } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { qkey } from '../connecting.ts';
 import { allThatCame, grhBytes, readyDatagrams } from './datagrams.ts';
 import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
 import {

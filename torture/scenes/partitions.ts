@@ -9,10 +9,10 @@
  * The judge keeps tables of its own and computes from them the end of each message, its bytes and the counts of violations.
  */
 import { psPerMs } from '../../base/index.ts';
-import { handleTo } from '../../experiments/workloads/index.ts';
+import { handleTo, qkey } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { qkey, ready } from '../connecting.ts';
+import { ready } from '../connecting.ts';
 import { grhBytes, planOf } from './datagrams.ts';
 import type { ArgsOf, Draft, Ended, Played, Side, Stage } from './language/index.ts';
 import {

@@ -12,11 +12,11 @@ import {
   handleTo,
   type PortAddress,
   peerFrom,
+  qkey,
   type RcBuffer,
 } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { qkey } from '../connecting.ts';
 import { allThatCame, datagramQps, grhBytes, readyDatagrams } from './datagrams.ts';
 import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
 import { isSame, isWell, oneOf, patternOf, SEND, scene, sumOf, times, topic } from './language/index.ts';

@@ -13,18 +13,6 @@ import {
   createAh,
   createCq,
   createQp,
-  IBV_QP_AV,
-  IBV_QP_DEST_QPN,
-  IBV_QP_PATH_MTU,
-  IBV_QP_PKEY_INDEX,
-  IBV_QP_PORT,
-  IBV_QP_QKEY,
-  IBV_QP_RQ_PSN,
-  IBV_QP_SQ_PSN,
-  IBV_QP_STATE,
-  IBV_QPS_INIT,
-  IBV_QPS_RTR,
-  IBV_QPS_RTS,
   IBV_QPT_RC,
   IBV_QPT_UC,
   IBV_QPT_UD,
@@ -36,7 +24,6 @@ import {
   type IbvAh,
   type IbvQp,
   type IbvSendWr,
-  modifyQp,
   postSend,
   SendFlag,
 } from '../../../userlib/index.ts';
@@ -45,11 +32,15 @@ import {
   announcedOf,
   barrier,
   CompletionPoller,
+  connectUc,
+  connectUd,
   createBuffer,
+  initUd,
   openEndpoint,
   type PortAddress,
   pathTo,
   peerFrom,
+  qkey,
   type RcAddress,
   type RcEndpoint,
   toInit,
@@ -60,7 +51,6 @@ import {
 import type { StreamPlan } from '../points.ts';
 
 const lineBytes = 64;
-const qkey = 0x1111_1111;
 const samplesMax = 64;
 const cqEntriesMin = 128;
 const types = { RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD } as const;
@@ -192,35 +182,14 @@ async function ready(
     await toInit(qp);
     await toRtr(qp, peer, attributes);
     await toRts(qp, sqPsn, attributes);
-    return;
+  } else if (transport === 'UC') {
+    // Local and remote writes: an unreliable connection has no others.
+    await toInit(qp, allAccess & 3);
+    await connectUc(qp, peer, port.activeMtu, sqPsn);
+  } else {
+    await initUd(qp);
+    await connectUd(qp, sqPsn);
   }
-  if (transport === 'UC') await unreliableToRtr(qp, port.activeMtu, peer);
-  else await datagramToRtr(qp);
-  await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
-}
-
-async function unreliableToRtr(
-  qp: IbvQp,
-  pathMtu: RcEndpoint['port']['activeMtu'],
-  { qpNum, psn, ...there }: RcAddress,
-): Promise<void> {
-  // Local and remote writes: an unreliable connection has no others.
-  await toInit(qp, allAccess & 3);
-  const ahAttr = pathTo(there);
-  await modifyQp(
-    qp,
-    { qpState: IBV_QPS_RTR, pathMtu, destQpNum: qpNum, rqPsn: psn, ahAttr },
-    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-  );
-}
-
-async function datagramToRtr(qp: IbvQp): Promise<void> {
-  await modifyQp(
-    qp,
-    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qkey },
-    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
-  );
-  await modifyQp(qp, { qpState: IBV_QPS_RTR }, IBV_QP_STATE);
 }
 
 /** As many work requests as are posted at once, in a list. */
