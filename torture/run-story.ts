@@ -316,7 +316,7 @@ export function programsOf(story: Story, marks = false): ProgramOptions[] {
     node,
     run: { url: players, exportName: 'play' },
     name: `player${program}`,
-    args: { story, program, marks } as unknown as JsonValue,
+    args: { story, program, marks },
   }));
 }
 

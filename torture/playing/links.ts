@@ -1,7 +1,6 @@
 /** Links: what peers publish to each other at the beginning and at each turn, and QPs that are brought to where they send and receive. */
 import { psPerMs } from '../../base/index.ts';
 import { handleTo, type PortAddress } from '../../experiments/workloads/index.ts';
-import type { JsonValue } from '../../machine/index.ts';
 import {
   IBV_LINK_LAYER_ETHERNET,
   IBV_PORT_ACTIVE,
@@ -56,7 +55,7 @@ export class Links {
       const { qp } = qps[index]!;
       const news = qp === undefined ? null : { ...(await this.#address(peer.link)), qpNum: qp.qpNum, areas };
       if (peer.program === own) this.#met(peer.qp, news);
-      else await program.exchange.put(mailboxOf(peer.link, turn, peer), news as unknown as JsonValue);
+      else await program.exchange.put(mailboxOf(peer.link, turn, peer), news);
     }
     for (const { index, peer } of links) {
       if (peer.program !== own) this.#met(index, await this.#newsOf(peer, index, turn));
@@ -69,7 +68,7 @@ export class Links {
     const box = mailboxOf(link, turn, { program: index, qp });
     let news: PeerNews | null | undefined;
     await this.#waiting.untilPeer(`news of link ${link}`, async () => {
-      news = (await program.exchange.poll(box)) as unknown as PeerNews | null | undefined;
+      news = await program.exchange.poll<PeerNews | null>(box);
       return news !== undefined;
     });
     return news ?? null;

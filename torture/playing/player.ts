@@ -7,7 +7,7 @@
  *     waiting ── patience and meetings       requests · receives · completions · events ── traffic
  */
 import { psPerNs } from '../../base/index.ts';
-import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
 import {
   ackCqEvents,
   allocPd,
@@ -23,6 +23,7 @@ import {
   openDevice,
   VerbsError,
 } from '../../userlib/index.ts';
+import type { Observations } from '../observations.ts';
 import { type Step, turnOfQp } from '../story.ts';
 import { Areas } from './areas.ts';
 import { Completions } from './completions.ts';
@@ -31,15 +32,15 @@ import { Links } from './links.ts';
 import { Queues } from './queues.ts';
 import { Receives } from './receives.ts';
 import { Requests } from './requests.ts';
-import { Session } from './session.ts';
+import { type PlayerArgs, Session } from './session.ts';
 import { Waiting } from './waiting.ts';
 import { Windows } from './windows.ts';
 
 /** The module's program. */
-export async function play(program: ProgramContext): Promise<JsonValue> {
+export async function play(program: ProgramContext<PlayerArgs>): Promise<Observations> {
   const session = new Session(program);
   await new Player(session).play();
-  return session.seen as unknown as JsonValue;
+  return session.seen;
 }
 
 type Doers = {

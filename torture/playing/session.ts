@@ -19,7 +19,7 @@ import { patienceOf } from '../patience.ts';
 import type { ProgramPlan, QpPlan, SendPlan, SgePlan, Story } from '../story.ts';
 
 /** A program's arguments: the story, and which of its programs it is. */
-interface PlayerArgs {
+export interface PlayerArgs {
   readonly story: Story;
   readonly program: number;
   /** Whether it marks what it posts as operations, whose costs the machine attributes. */
@@ -117,8 +117,8 @@ export class Session {
     limitsArmed: 0,
   };
 
-  constructor(program: ProgramContext) {
-    const { story, program: index, marks } = program.args as unknown as PlayerArgs;
+  constructor(program: ProgramContext<PlayerArgs>) {
+    const { story, program: index, marks } = program.args;
     this.program = program;
     this.story = story;
     this.index = index;

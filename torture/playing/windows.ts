@@ -1,5 +1,4 @@
 /** The memory windows of a player: which are bound, their keys, and what programs tell each other of them. */
-import type { JsonValue } from '../../machine/index.ts';
 import {
   allocMw,
   deallocMw,
@@ -27,6 +26,9 @@ interface WindowKey {
   readonly base: number;
 }
 
+/** The key of a binding, or whether it went well; null: it did not, or nothing will be told. */
+type News = WindowKey | boolean | null;
+
 export class Windows {
   readonly #session: Session;
   readonly #waiting: Waiting;
@@ -36,7 +38,7 @@ export class Windows {
   /** By id of the bind, of this program. */
   readonly #ownKeys = new Map<number, WindowKey>();
   /** What peers have told, by mailbox. */
-  readonly #heard = new Map<string, JsonValue>();
+  readonly #heard = new Map<string, News>();
   readonly #told = new Set<string>();
 
   constructor(session: Session, waiting: Waiting) {
@@ -69,7 +71,7 @@ export class Windows {
     if (what === 'bound') {
       await untilEnded('a bind', ({ id }) => id === bind);
       const key = statuses.get(bind) === IBV_WC_SUCCESS ? this.#ownKeys.get(bind) : undefined;
-      return this.#put(what, bind, (key ?? null) as unknown as JsonValue);
+      return this.#put(what, bind, key ?? null);
     }
     if (what === 'used') {
       await untilEnded('the uses of a window', ({ through }) => through === bind);
@@ -93,7 +95,7 @@ export class Windows {
     );
   }
 
-  async #put(what: Told, bind: number, value: JsonValue): Promise<void> {
+  async #put(what: Told, bind: number, value: News): Promise<void> {
     const box = mailboxOf(what, bind);
     if (this.#told.has(box)) return;
     this.#told.add(box);
@@ -109,10 +111,10 @@ export class Windows {
   }
 
   /** @returns what the other program has told of a binding; null when it did not, or will not */
-  async hear(what: Told, bind: number): Promise<JsonValue> {
+  async hear(what: Told, bind: number): Promise<News> {
     const isPlanned = (step: Step): boolean => step.do === 'tell' && step.what === what && step.bind === bind;
     if (!this.#session.story.programs.some(({ steps }) => steps.some(isPlanned))) return null;
-    let told: JsonValue | undefined;
+    let told: News | undefined;
     await this.#waiting.untilPeer(`news that a window is ${what}`, async () => {
       told = await this.#poll(what, bind);
       return told !== undefined;
@@ -120,11 +122,11 @@ export class Windows {
     return told ?? null;
   }
 
-  async #poll(what: Told, bind: number): Promise<JsonValue | undefined> {
+  async #poll(what: Told, bind: number): Promise<News | undefined> {
     const box = mailboxOf(what, bind);
     const known = this.#heard.get(box);
     if (known !== undefined) return known;
-    const told = await this.#session.program.exchange.poll(box);
+    const told = await this.#session.program.exchange.poll<News>(box);
     if (told !== undefined) {
       this.#heard.set(box, told);
       if (what === 'gone' && told === true) this.#isGone(bind);
@@ -137,7 +139,7 @@ export class Windows {
     const key =
       opcode === IBV_WR_LOCAL_INV
         ? this.#ownKeys.get(through!)
-        : (this.#heard.get(mailboxOf('bound', through!)) as unknown as WindowKey | null | undefined);
+        : (this.#heard.get(mailboxOf('bound', through!)) as WindowKey | null | undefined);
     if (key === undefined || key === null) return undefined;
     const isWrong = flaw === 'windowKey' || flaw === 'invalidKey' || flaw === 'remoteInvalidKey';
     return isWrong ? { ...key, rkey: formerVariant(key.rkey) } : key;

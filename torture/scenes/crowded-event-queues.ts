@@ -8,7 +8,7 @@ import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Device, Draft, Reach, Stage } from './language/index.ts';
-import { isWell, oneOf, scene, someOrder, times, typed, WRITE } from './language/index.ts';
+import { isWell, oneOf, scene, someOrder, times, WRITE } from './language/index.ts';
 
 /** A CQ is armed and written for, so long after the one before. */
 export interface Step {
@@ -90,8 +90,8 @@ export class Crowd {
     }
     const area = await device.buffer(4096);
     const own = { address: area.address, rkey: area.region.rkey };
-    const { note } = await connectRc(device.endpoint, qps, 'crowd', own);
-    return new Crowd({ stage, device, channel, cqs, qps }, area, typed<Reach>(note));
+    const { note } = await connectRc<Reach>(device.endpoint, qps, 'crowd', own);
+    return new Crowd({ stage, device, channel, cqs, qps }, area, note);
   }
 
   /** Arms a CQ, and has it get a completion. */

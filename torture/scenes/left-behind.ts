@@ -36,10 +36,8 @@ const missed = topic<true>('missed');
 const over = topic<true>('over');
 
 /** Uses every kind of object, and ends with them open. */
-async function leave(
-  stage: Stage<unknown>,
-  { qpCount, requests, lengthBytes, lifeNs, isKilled }: Args,
-): Promise<void> {
+async function leave(stage: Stage<Args>): Promise<void> {
+  const { qpCount, requests, lengthBytes, lifeNs, isKilled } = stage.args;
   const areaBytes = requests * lengthBytes;
   const side = await connect(stage, { areaBytes, qpCount, hasChannel: true, attributes, label: 'leaving ' });
   await side.device.cq(8, side.cq.channel);
@@ -59,7 +57,7 @@ async function keeper(stage: Stage<Args>): Promise<void> {
   const { memory, args } = stage;
   const { lengthBytes, lifeNs, isKilled, rounds } = args;
   const side = await connect(stage, { areaBytes: 2 * lengthBytes, label: 'staying ' });
-  const child = stage.context.fork('leaver', (context) => leave(new Stage(context), args));
+  const child = stage.context.fork('leaver', (context) => leave(new Stage(context, args)));
   if (child === 'ENOMEM') return stage.accuse('fork: ENOMEM');
   await stage.cpu.settle();
   await stage.take(connected);

@@ -5,6 +5,5 @@ export { maybe, oneOf, someOrder, sumOf, times } from './draws.ts';
 export { ADD, READ, SEND, WRITE } from './opcodes.ts';
 export { type ArgsOf, type Draft, on, type Played, type Scene, type ScenePlan, scene } from './scene.ts';
 export { connect, mtuOf, type Reach, Side, timeOutPsOf, usual } from './side.ts';
-export { codeOf, orCode, Stage } from './stage.ts';
+export { codeOf, orCode, Stage, topic } from './stage.ts';
 export { type Request, requestsOf, Traffic } from './traffic.ts';
-export { topic, typed } from './typed.ts';

@@ -7,24 +7,23 @@
  * Stories of players (draw-story.ts) find what no author thought of; scenes vary one known situation in every way.
  */
 import type { FaultEntry } from '../../../machine/faults/index.ts';
-import type { JsonValue, ProgramContext, Report } from '../../../machine/index.ts';
+import type { ProgramContext, ProgramFunction, Report } from '../../../machine/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import type { Again, Climate } from '../../story.ts';
 import { Stage } from './stage.ts';
-import { plainOf, typed } from './typed.ts';
 
 /** How a story says which scene it is: plain data, like all of a story. */
 export interface ScenePlan {
   readonly name: string;
   /** Given to each of its programs. */
-  readonly args: JsonValue;
+  readonly args: unknown;
   /** Simulated time that it may take beyond that of other stories. */
   readonly sleepsSeconds?: number;
 }
 
 /** What a scene draws. */
-export interface Draft<Args = JsonValue> {
+export interface Draft<Args = unknown> {
   readonly args: Args;
   /** Parameters that the scene needs; they win over those of the drawn hardware. */
   readonly set?: ParameterValues;
@@ -99,19 +98,17 @@ export interface Scene extends Traits {
   readonly programs: readonly { readonly node: number; readonly exportName: string }[];
   draw(random: Random): Draft;
   judge(played: {
-    readonly args: JsonValue;
-    readonly results: readonly (JsonValue | null)[];
+    readonly args: unknown;
+    readonly results: readonly unknown[];
     readonly set: ParameterValues;
     readonly faults: readonly FaultEntry[];
     readonly report: Report;
   }): string[];
 }
 
-type Run = (context: ProgramContext) => Promise<JsonValue>;
-
 /** A scene, and its programs to be exported as `program0`, `program1` and so on. */
 export interface Playable extends Scene {
-  readonly run: Readonly<Record<`program${number}`, Run>>;
+  readonly run: Readonly<Record<`program${number}`, ProgramFunction>>;
 }
 
 /** Result of each program. */
@@ -142,12 +139,12 @@ export function scene<Args, const Told extends readonly unknown[] | []>({
     typeof program === 'function' ? { node: at, play: program } : program,
   );
   const runs = cast.map(
-    ({ play }): Run =>
-      async (context) => {
-        const stage = new Stage<Args>(context);
+    ({ play }): ProgramFunction =>
+      async (context: ProgramContext<Args>) => {
+        const stage = new Stage(context, context.args);
         const told = (await play(stage)) ?? null;
         await stage.close();
-        return plainOf({ wrong: stage.wrong, told });
+        return { wrong: stage.wrong, told };
       },
   );
   return {
@@ -157,17 +154,14 @@ export function scene<Args, const Told extends readonly unknown[] | []>({
       exportName: `program${cast.findIndex((other) => other.play === play)}`,
     })),
     run: Object.fromEntries(runs.map((run, at) => [`program${at}`, run])),
-    draw: (random) => {
-      const { args, ...draft } = draw(random);
-      return { ...draft, args: plainOf(args) };
-    },
+    draw,
     judge: ({ args, results, ...played }) => {
-      const each = typed<readonly Result[]>(results);
+      const each = results as readonly Result[];
       const wrong = each.flatMap((one, at) =>
         one.wrong.slice(0, wrongMax).map((what) => `program ${at}: ${what}`),
       );
-      const told = typed<Told>(each.map((one) => one.told));
-      return [...wrong, ...judge({ ...played, args: typed<Args>(args), told })];
+      const told = each.map((one) => one.told) as unknown[] as Told;
+      return [...wrong, ...judge({ ...played, args: args as Args, told })];
     },
   };
 }

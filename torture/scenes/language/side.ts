@@ -18,8 +18,7 @@ import * as ibv from '../../../userlib/index.ts';
 import type { Ended, Taken } from './completions.ts';
 import type { Device } from './device.ts';
 import { ADD, SEND } from './opcodes.ts';
-import { codeOf, type Patience, type Stage } from './stage.ts';
-import { topic } from './typed.ts';
+import { codeOf, type Patience, type Stage, topic } from './stage.ts';
 
 export interface SideOptions {
   /** Of the area that the peer may reach. */

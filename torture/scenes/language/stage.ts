@@ -1,12 +1,20 @@
 /** What a program of a scene has at hand: its host, its arguments, the other program, and what it finds wrong. */
 import { psPerMs, psPerNs, psPerUs } from '../../../base/index.ts';
 import { barrier } from '../../../experiments/workloads/index.ts';
-import type { ProgramContext } from '../../../machine/index.ts';
+import type { JsonLike, ProgramContext } from '../../../machine/index.ts';
 import { getAsyncEvent, type IbvContext, type IbvCq, VerbsError } from '../../../userlib/index.ts';
 import { differencesOf } from './bytes.ts';
 import { type Ended, failuresOf, type Taken, takenFrom } from './completions.ts';
 import { Device } from './device.ts';
-import { plainOf, type Topic, typed } from './typed.ts';
+
+/** What programs of a scene tell each other under a name, and of what shape. */
+interface Topic<T> {
+  readonly name: string;
+  /** Never there: it ties the shape to the name. */
+  readonly shape?: T;
+}
+
+export const topic = <T extends JsonLike>(name: string): Topic<T> => ({ name });
 
 /** How a program waits for completions: its rests between polls, and how long nothing may come. */
 export interface Patience {
@@ -20,12 +28,7 @@ export class Stage<Args> {
   readonly wrong: string[];
   readonly #devices: Device[];
 
-  constructor(
-    context: ProgramContext,
-    args = typed<Args>(context.args),
-    wrong: string[] = [],
-    devices: Device[] = [],
-  ) {
+  constructor(context: ProgramContext, args: Args, wrong: string[] = [], devices: Device[] = []) {
     this.context = context;
     this.args = args;
     this.wrong = wrong;
@@ -84,16 +87,16 @@ export class Stage<Args> {
     return barrier(this.context, name);
   }
 
-  put<T>({ name }: Topic<T>, value: T): Promise<void> {
-    return this.context.exchange.put(name, plainOf(value));
+  put<T extends JsonLike>({ name }: Topic<T>, value: T): Promise<void> {
+    return this.context.exchange.put(name, value);
   }
 
-  async take<T>({ name }: Topic<T>): Promise<T> {
-    return typed<T>(await this.context.exchange.take(name));
+  take<T>({ name }: Topic<T>): Promise<T> {
+    return this.context.exchange.take<T>(name);
   }
 
   /** Tells the other program something, and is told the same of it. */
-  async swap<T>(about: Topic<T>, own: T): Promise<T> {
+  async swap<T extends JsonLike>(about: Topic<T>, own: T): Promise<T> {
     await this.put(about, own);
     return this.take(about);
   }
