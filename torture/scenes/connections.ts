@@ -10,7 +10,7 @@ import type { Driver } from '../../driver/index.ts';
 import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { CmConnection, cmPort, cmServer, nameOf } from './cm-connection.ts';
+import { CmConnection, cmPort, cmServer, listen, listening, nameOf } from './cm-connection.ts';
 import type { ArgsOf, Draft, Stage } from './language/index.ts';
 import { maybe, oneOf, patternOf, scene, times, topic } from './language/index.ts';
 
@@ -77,7 +77,6 @@ const reasonConsumer = 28;
 const receiveId = 1;
 const messageId = 2;
 
-const listening = topic<true>('listening');
 const allHaveTalked = topic<true>('all have talked');
 
 const isTalking = ({ fate }: Plan): boolean => (talkingFates as readonly string[]).includes(fate);
@@ -233,10 +232,7 @@ async function clientEvent(event: ibv.RdmaCmEvent, open: Set<Talk>): Promise<voi
 async function server(stage: Stage<Args>): Promise<void> {
   const { plans, backlog } = stage.args;
   const channel = await ibv.rdmaCreateEventChannel(stage.context.verbs);
-  const listener = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
-  await ibv.rdmaBindAddr(listener, { sinAddr: '0.0.0.0', sinPort: cmPort });
-  await ibv.rdmaListen(listener, backlog);
-  await stage.put(listening, true);
+  const listener = await listen(stage, channel, backlog);
   const talks = new Map<ibv.RdmaCmId, Talk>();
   const dueCount = plans.filter(isTalking).length;
   let ended = 0;

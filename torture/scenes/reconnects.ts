@@ -7,20 +7,20 @@
  *     client: connect ─► message ──► reset? ─► barrier ─► connect again ─► …
  *     server: accept, receive ─────► reset? ─► barrier ─► the same listener accepts ─► …
  */
-import { psPerMs } from '../../base/index.ts';
-import type { Driver } from '../../driver/index.ts';
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { CmConnection, cmPort, cmServer, nameOf } from './cm-connection.ts';
+import {
+  type CmConnection,
+  CmParty,
+  cmBytesMax,
+  cmPatiencePs,
+  listen,
+  listening,
+  nameOf,
+  reasonStale,
+} from './cm-connection.ts';
 import type { ArgsOf, Draft, Played, Stage } from './language/index.ts';
-import { oneOf, patternOf, scene, sumOf, times, topic } from './language/index.ts';
-
-const resolveMs = 2000;
-const reasonStale = 10;
-const maxBytes = 4096;
-/** For one request and its answer: a REQ that got no answer is repeated after more than four seconds. */
-const attemptPs = 2000 * psPerMs;
-const resetPatiencePs = 10_000 * psPerMs;
+import { oneOf, patternOf, scene, sumOf, times } from './language/index.ts';
 
 function draw(random: Random) {
   const choices = [[0], [1], [0, 1], [1, 0], [0, 0], [1, 1], []] as const;
@@ -31,7 +31,7 @@ function draw(random: Random) {
       // Nodes whose devices are reset afterwards, in this order.
       resets: oneOf<readonly number[]>(random, choices),
     })),
-    lengthBytes: 1 + random.below(maxBytes),
+    lengthBytes: 1 + random.below(cmBytesMax),
   };
   return { args, hasDrawnHardware: random.chance(0.2), sleepsSeconds: 600 } satisfies Draft<unknown>;
 }
@@ -44,131 +44,82 @@ interface Told {
   readonly ended: number;
 }
 
-/** One side, and its connections. */
-class Party {
+class Party extends CmParty<Args> {
   refused = 0;
-  /** Each with the number of resets of the own device before it was made. */
-  readonly #connections = new Map<
-    ibv.RdmaCmId,
-    { readonly connection: CmConnection; readonly life: number }
-  >();
-  readonly #stage: Stage<Args>;
-  readonly #channel: ibv.RdmaEventChannel;
+  /** Of each ID: the number of resets of the own device before it was made. */
+  readonly #lives = new Map<ibv.RdmaCmId, number>();
   #life = 0;
   #ended = 0;
 
-  constructor(stage: Stage<Args>, channel: ibv.RdmaEventChannel) {
-    this.#stage = stage;
-    this.#channel = channel;
-  }
-
-  async build(id: ibv.RdmaCmId): Promise<CmConnection> {
-    const connection = await CmConnection.build(id, this.#stage.memory, maxBytes);
-    this.#connections.set(id, { connection, life: this.#life });
-    return connection;
-  }
-
-  of(id: ibv.RdmaCmId): CmConnection {
-    return this.#connections.get(id)!.connection;
-  }
-
-  async end(connection: CmConnection): Promise<void> {
-    this.#connections.delete(connection.id);
-    await connection.end();
-  }
-
-  /** The next event of the channel, acknowledged. */
-  async next(patiencePs: number): Promise<ibv.RdmaCmEvent | undefined> {
-    const event = await ibv.rdmaGetCmEvent(this.#channel, patiencePs);
-    if (event !== undefined) ibv.rdmaAckCmEvent(event);
-    return event;
+  override build(id: ibv.RdmaCmId): Promise<CmConnection> {
+    this.#lives.set(id, this.#life);
+    return super.build(id);
   }
 
   /** Ends what an event ends that is not of a connection being made. */
-  async settle(event: ibv.RdmaCmEvent): Promise<void> {
+  override async settle(event: ibv.RdmaCmEvent): Promise<void> {
+    const { stage } = this;
+    const { id, status } = event;
     const name = nameOf(event);
-    const held = this.#connections.get(event.id);
     if (name === 'TIMEWAIT_EXIT') return;
     if (name === 'DISCONNECTED') this.#ended++;
-    if (held === undefined)
-      return this.#stage.accuse(`${name} ${event.status} of an ID without a connection`);
-    const isRemoval = name === 'DEVICE_REMOVAL';
-    const isStale = name === 'REJECTED' && event.status === reasonStale;
-    if (isRemoval && held.life === this.#life)
-      this.#stage.accuse('DEVICE_REMOVAL of a device that was not reset');
-    if (!isRemoval && !isStale && name !== 'DISCONNECTED')
-      this.#stage.accuse(`${name} ${event.status} of a connection`);
-    await this.end(held.connection);
+    if (!this.connections.has(id)) return stage.accuse(`${name} ${status} of an ID without a connection`);
+    if (name === 'DEVICE_REMOVAL' && this.#lives.get(id) === this.#life)
+      stage.accuse('DEVICE_REMOVAL of a device that was not reset');
+    const isStale = name === 'REJECTED' && status === reasonStale;
+    if (!['DEVICE_REMOVAL', 'DISCONNECTED'].includes(name) && !isStale)
+      stage.accuse(`${name} ${status} of a connection`);
+    await this.end(id);
   }
 
-  /** Waits for a completion. */
-  async completed({ cq }: CmConnection): Promise<void> {
-    const beganPs = this.#stage.nowPs;
-    let [end] = await this.#stage.poll(cq, 1);
-    while (end === undefined && this.#stage.nowPs - beganPs <= attemptPs) {
-      await this.#stage.sleepUs(20);
-      [end] = await this.#stage.poll(cq, 1);
-    }
-    if (end?.status !== 'SUCCESS') this.#stage.accuse(`a message ended in ${end?.status}`);
+  /** Accuses of a message that did not end well. */
+  judge(status: string | undefined): void {
+    if (status !== 'SUCCESS') this.stage.accuse(`a message ended in ${status}`);
   }
 
-  /** Resets the own device as Linux does after an internal error, if it is this node's turn; both sides wait for it. */
+  /** Resets the own device if it is this node's turn; both sides wait for it. */
   async resets(number: number): Promise<void> {
-    const stage = this.#stage;
-    const driver = stage.context.verbs.devices[0] as Driver;
+    const { stage } = this;
     for (const victim of stage.args.rounds[number]!.resets) {
       await stage.meet('reset');
       if (victim === stage.node) {
         this.#life++;
-        driver.device.lifecycle.die('the scene wants it');
-        const beganPs = stage.nowPs;
-        while (!driver.isProbed && stage.nowPs - beganPs < resetPatiencePs) await stage.sleepMs(1);
-        await this.#takeEvents();
-        for (const { connection, life } of [...this.#connections.values()]) {
-          if (life === this.#life) continue;
+        await this.reset();
+        await this.settleAll();
+        for (const id of [...this.connections.keys()]) {
+          if (this.#lives.get(id) === this.#life) continue;
           stage.accuse('a connection of a device that was reset has no DEVICE_REMOVAL');
-          await this.end(connection);
+          await this.end(id);
         }
       }
       await stage.meet('reset is over');
     }
   }
 
-  /** Takes the events that have come. */
-  async #takeEvents(): Promise<void> {
-    for (let event = await this.next(psPerMs); event !== undefined; event = await this.next(psPerMs))
-      await this.settle(event);
-  }
-
-  async close(): Promise<Told> {
-    await this.#takeEvents();
-    for (const { connection } of [...this.#connections.values()]) await this.end(connection);
-    await ibv.rdmaDestroyEventChannel(this.#channel);
+  async told(): Promise<Told> {
+    await this.close();
     return { refused: this.refused, ended: this.#ended };
   }
 }
-
-const listening = topic<true>('listening');
 
 /** Connects as often as it has to, and sends a message by each connection. */
 async function client(stage: Stage<Args>): Promise<Told> {
   const { rounds, lengthBytes } = stage.args;
   await stage.take(listening);
-  const channel = await ibv.rdmaCreateEventChannel(stage.context.verbs);
-  const party = new Party(stage, channel);
+  const party = new Party(stage, await ibv.rdmaCreateEventChannel(stage.context.verbs));
   let opened = 0;
   for (const [number, { count }] of rounds.entries()) {
     for (const last = opened + count; opened < last; ) {
       for (let attempts = 1; ; attempts++) {
         const where = `round ${number}, attempt ${attempts}, after ${opened} connections`;
         const beganPs = stage.nowPs;
-        const { connection, what } = await attempt(party, channel, stage);
+        const { id, what } = await party.ask(20 * cmPatiencePs);
+        const isEstablished = what === 'ESTABLISHED';
+        await (isEstablished ? stage.cpu.settle() : party.end(id));
         const tookPs = stage.nowPs - beganPs;
-        if (tookPs > attemptPs) stage.accuse(`${where}: ${what} after ${tookPs} ps`);
-        if (connection !== undefined) {
-          stage.memory.write(connection.address, patternOf(opened, lengthBytes));
-          connection.send(1, lengthBytes);
-          await party.completed(connection);
+        if (tookPs > cmPatiencePs) stage.accuse(`${where}: ${what} after ${tookPs} ps`);
+        if (isEstablished) {
+          party.judge(await party.send(id, patternOf(opened, lengthBytes)));
           break;
         }
         party.refused++;
@@ -182,64 +133,29 @@ async function client(stage: Stage<Args>): Promise<Told> {
     await party.resets(number);
   }
   await stage.meet('all is over');
-  return party.close();
-}
-
-/** Asks for one connection. @returns what came of it, and the connection if it is established */
-async function attempt(
-  party: Party,
-  channel: ibv.RdmaEventChannel,
-  { cpu }: Stage<Args>,
-): Promise<{ connection?: CmConnection; what: string }> {
-  const id = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
-  await ibv.rdmaResolveAddr(id, null, { sinAddr: cmServer, sinPort: cmPort }, resolveMs);
-  let connection: CmConnection | undefined;
-  for (;;) {
-    const event = await party.next(20 * attemptPs);
-    if (event === undefined) return { what: 'no event' };
-    const what = `${nameOf(event)} ${event.status}`;
-    if (event.id !== id) await party.settle(event);
-    else if (what === 'ADDR_RESOLVED 0') await ibv.rdmaResolveRoute(id, resolveMs);
-    else if (what === 'ROUTE_RESOLVED 0') {
-      connection = await party.build(id);
-      await ibv.rdmaConnect(id, { retryCount: 7, rnrRetryCount: 7 });
-    } else if (what === 'ESTABLISHED 0') {
-      await cpu.settle();
-      return { connection: connection!, what };
-    } else {
-      await (connection === undefined ? ibv.rdmaDestroyId(id) : party.end(connection));
-      return { what };
-    }
-  }
+  return party.told();
 }
 
 /** Accepts by one listener at any address, and takes a message of each connection. */
 async function server(stage: Stage<Args>): Promise<Told> {
-  const { memory } = stage;
   const { rounds, lengthBytes } = stage.args;
   const channel = await ibv.rdmaCreateEventChannel(stage.context.verbs);
-  const listener = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
-  await ibv.rdmaBindAddr(listener, { sinAddr: '0.0.0.0', sinPort: cmPort });
-  await ibv.rdmaListen(listener, 4);
-  await stage.put(listening, true);
+  const listener = await listen(stage, channel, 4);
   const party = new Party(stage, channel);
   let taken = 0;
   for (const [number, { count }] of rounds.entries()) {
     for (const last = taken + count; taken < last; ) {
-      const event = await party.next(20 * attemptPs);
+      const event = await party.next(20 * cmPatiencePs);
       if (event === undefined) {
         stage.accuse(`round ${number}: no request came`);
         break;
       }
-      if (nameOf(event) === 'CONNECT_REQUEST') {
-        const connection = await party.build(event.id);
-        memory.write(connection.address, new Uint8Array(lengthBytes));
-        connection.receive(1, 0, lengthBytes);
-        await ibv.rdmaAccept(event.id);
-      } else if (nameOf(event) === 'ESTABLISHED') {
-        const connection = party.of(event.id);
-        await party.completed(connection);
-        stage.expectAt(`message ${taken}`, connection.address, patternOf(taken, lengthBytes));
+      const { id } = event;
+      if (nameOf(event) === 'CONNECT_REQUEST') await party.accept(id, lengthBytes);
+      else if (nameOf(event) === 'ESTABLISHED') {
+        party.judge(await party.completed(id));
+        const { address } = party.connections.get(id)!;
+        stage.expectAt(`message ${taken}`, address, patternOf(taken, lengthBytes));
         taken++;
       } else await party.settle(event);
     }
@@ -248,7 +164,7 @@ async function server(stage: Stage<Args>): Promise<Told> {
   }
   await stage.meet('all is over');
   await ibv.rdmaDestroyId(listener);
-  return party.close();
+  return party.told();
 }
 
 function judge({ told }: Played<Args, readonly Told[]>): string[] {
