@@ -2,10 +2,13 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   IBV_WC_LOC_PROT_ERR,
+  IBV_WC_RECV,
   IBV_WC_REM_OP_ERR,
+  IBV_WC_RNR_RETRY_EXC_ERR,
   IBV_WC_SUCCESS,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
   IBV_WR_RDMA_READ,
+  IBV_WR_SEND,
 } from '../../userlib/index.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
 import { type Played, playStory } from '../run-story.ts';
@@ -303,6 +306,51 @@ describe('the judges', () => {
       unownedAccesses: { count: 1, first: [access] },
     }));
     expect(verdict('ending', { report: { ...played.report, nodes } }).join()).toMatch(/a free frame/);
+  });
+
+  it('find a program that did not begin or did not end, and ledgers that do not balance', () => {
+    expect(verdict('ending', { seen: [null, ...played.seen.slice(1)] })).toEqual(['program 0 did not end']);
+    const failure = 'no device';
+    expect(
+      verdict(
+        'ending',
+        seenAs(1, () => ({ failure })),
+      ),
+    ).toEqual(['program 1 could not begin: no device']);
+    const checks = { ...played.report.checks, balanced: false };
+    expect(verdict('ending', { report: { ...played.report, checks } }).join()).toMatch(/do not balance/);
+  });
+
+  it('find a read that waited for a link with room for every read', () => {
+    const { config, report } = played;
+    const port = { ...config.pcie.endpointPort, nonPostedFifoTlps: config.dma.tagCount };
+    const roomy = { ...config, pcie: { ...config.pcie, endpointPort: port } };
+    const nodes = report.nodes.map((node) => {
+      const dmaRead = { ...node.hca.blocks['dmaRead']!, stalledCycles: { link: 7 } };
+      return { ...node, hca: { ...node.hca, blocks: { ...node.hca.blocks, dmaRead } } };
+    });
+    expect(verdict('stalls', { config: roomy })).toEqual([]);
+    expect(verdict('stalls', { config: roomy, report: { ...report, nodes } }).join()).toMatch(
+      /node 0: the read engine waited 7 cycles.*node 1/,
+    );
+  });
+
+  it('find a receive that failed without a reason', () => {
+    const [program, completion] = firstWhere(({ opcode }) => opcode === IBV_WC_RECV);
+    const told = withCompletion(program, completion, [{ ...completion, status: IBV_WC_LOC_PROT_ERR }]);
+    expect(verdict('completions', told).join()).toMatch(/LOC_PROT_ERR, and nothing is wrong with it/);
+  });
+
+  it('find a SEND that gave up sooner than its RNR delays take (IBTA 9.7.5.2.8)', () => {
+    const [program, completion] = firstWhere((_, opcode) => opcode === IBV_WR_SEND);
+    // A timer of code 0 is 655 ms.
+    const programs = played.story.programs.map((plan) => ({
+      ...plan,
+      qps: plan.qps.map((qp) => ({ ...qp, rnrRetry: 6, rnrTimer: 0 })),
+    }));
+    const failed = { ...completion, status: IBV_WC_RNR_RETRY_EXC_ERR };
+    const told = { ...withCompletion(program, completion, [failed]), story: { ...played.story, programs } };
+    expect(verdict('completions', told).join()).toMatch(/6 delays take 3932160000000/);
   });
 
   it('find a message that came twice', () => {
