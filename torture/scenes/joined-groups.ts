@@ -134,62 +134,61 @@ async function host(stage: Stage<Args>): Promise<void> {
   const device = await stage.open();
   const port = await portOf(device, args.gidPlace);
   const cq = await device.cq(512);
+  const qps = await openQps(stage, device, cq);
+  const area = await device.buffer((qps.length * receivesOfQp + datagramsMax) * slotBytes);
+  const news: News = { gid: [...port.gid], lid: port.lid, qpNums: qps.map(({ qpNum }) => qpNum) };
+  const there = await stage.swap<News>(topic('groups'), news);
+  const hosts = own === 0 ? [news, there] : [there, news];
+  const gids = times(args.groups, (group) => groupGid(port, group));
+  const handles = await openHandles(device, port, gids, hosts);
+  const members = new Members({ stage, device, cq, qps, area, hosts, gids });
+  for (const round of args.rounds.keys()) {
+    await members.settle(round);
+    members.fill();
+    await stage.meet('members');
+    const sent = members.send(round, handles);
+    await stage.meet('datagrams');
+    await members.judge(round, sent);
+    await stage.meet('round is over');
+  }
+  await members.leave();
+}
+
+async function openQps({ node, args }: Stage<Args>, device: Device, cq: ibv.IbvCq): Promise<ibv.IbvQp[]> {
   const qps: ibv.IbvQp[] = [];
   const cap = { maxSendWr: datagramsMax, maxRecvWr: receivesOfQp, maxSendSge: 1, maxRecvSge: 1 };
-  for (const { blocksLoopback, isKeyOther } of args.qps[own]!) {
+  for (const { blocksLoopback, isKeyOther } of args.qps[node]!) {
     const createFlags = blocksLoopback ? ibv.IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0;
     const qp = await device.qp(cq, { qpType: ibv.IBV_QPT_UD, createFlags, cap });
     await readyDatagrams(qp);
     if (isKeyOther) await ibv.modifyQp(qp, { qkey: qkey ^ 1 }, ibv.IBV_QP_QKEY);
     qps.push(qp);
   }
-  const area = await device.buffer((qps.length * receivesOfQp + datagramsMax) * slotBytes);
-  const news: News = { gid: [...port.gid], lid: port.lid, qpNums: qps.map(({ qpNum }) => qpNum) };
-  const there = await stage.swap<News>(topic('groups'), news);
-  const hosts = own === 0 ? [news, there] : [there, news];
-  const handle = async (gid: Uint8Array, dlid: number): Promise<ibv.IbvAh> => {
-    const grh = { dgid: gid, flowLabel: 0, sgidIndex: port.gidIndex, hopLimit, trafficClass: 0 };
-    const path = {
-      dlid: port.isEthernet ? 0 : dlid,
-      sl: 0,
-      srcPathBits: 0,
-      portNum: 1,
-      isGlobal: 1 as const,
-      grh,
-    };
-    return device.handle(await ibv.createAh(device.pd, path));
+  return qps;
+}
+
+/** Address handles, by group and by host. */
+interface Handles {
+  readonly toGroups: readonly ibv.IbvAh[];
+  readonly toHosts: readonly ibv.IbvAh[];
+}
+
+async function openHandles(
+  device: Device,
+  { isEthernet, gidIndex }: Port,
+  gids: readonly Uint8Array[],
+  hosts: readonly News[],
+): Promise<Handles> {
+  const handle = async (dgid: Uint8Array, dlid: number): Promise<ibv.IbvAh> => {
+    const grh = { dgid, flowLabel: 0, sgidIndex: gidIndex, hopLimit, trafficClass: 0 };
+    const path = { sl: 0, srcPathBits: 0, portNum: 1, isGlobal: 1 as const, grh };
+    return device.handle(await ibv.createAh(device.pd, { ...path, dlid: isEthernet ? 0 : dlid }));
   };
-  const gids = times(args.groups, (group) => groupGid(port, group));
   const toGroups: ibv.IbvAh[] = [];
   for (const [group, gid] of gids.entries()) toGroups.push(await handle(gid, firstGroupLid + group));
   const toHosts: ibv.IbvAh[] = [];
   for (const { gid, lid } of hosts) toHosts.push(await handle(Uint8Array.from(gid), lid));
-  const members = new Members({ stage, device, cq, qps, area, hosts, gids });
-  for (const [round, { datagrams }] of args.rounds.entries()) {
-    await members.settle(round);
-    members.fill();
-    await stage.meet('members');
-    let sent = 0;
-    for (const [at, { from, group, to, lengthBytes }] of datagrams.entries()) {
-      if (from.host !== own) continue;
-      const addr = area.address + (qps.length * receivesOfQp + at) * slotBytes;
-      stage.memory.write(addr, patternOf(firstOf(args, round) + at, lengthBytes));
-      const remoteQpn = to === undefined ? multicastQpn : hosts[to.host]!.qpNums[to.qp]!;
-      const ah = to === undefined ? toGroups[group]! : toHosts[to.host]!;
-      const error = ibv.postSend(qps[from.qp]!, {
-        wrId: at,
-        sgList: [{ addr, length: lengthBytes, lkey: area.region.lkey }],
-        ...{ numSge: 1, opcode: SEND, sendFlags: ibv.IBV_SEND_SIGNALED },
-        wr: { ud: { ah, remoteQpn, remoteQkey: qkey } },
-      });
-      if (error !== 0) stage.accuse(`datagram ${at} of round ${round} was refused with ${error}`);
-      else sent++;
-    }
-    await stage.meet('datagrams');
-    await members.judge(round, sent);
-    await stage.meet('round is over');
-  }
-  await members.leave();
+  return { toGroups, toHosts };
 }
 
 interface Parts {
@@ -253,6 +252,28 @@ class Members {
         const error = ibv.postRecv(qp, { wrId, sgList, numSge: 1 });
         if (error !== 0) stage.accuse(`a receive was refused with ${error}`);
       }
+  }
+
+  /** Sends the datagrams of a round. @returns how many were posted */
+  send(round: number, { toGroups, toHosts }: Handles): number {
+    const { stage, qps, area, hosts } = this.#parts;
+    let sent = 0;
+    for (const [at, { from, group, to, lengthBytes }] of stage.args.rounds[round]!.datagrams.entries()) {
+      if (from.host !== stage.node) continue;
+      const addr = area.address + (qps.length * receivesOfQp + at) * slotBytes;
+      stage.memory.write(addr, patternOf(firstOf(stage.args, round) + at, lengthBytes));
+      const remoteQpn = to === undefined ? multicastQpn : hosts[to.host]!.qpNums[to.qp]!;
+      const ah = to === undefined ? toGroups[group]! : toHosts[to.host]!;
+      const error = ibv.postSend(qps[from.qp]!, {
+        wrId: at,
+        sgList: [{ addr, length: lengthBytes, lkey: area.region.lkey }],
+        ...{ numSge: 1, opcode: SEND, sendFlags: ibv.IBV_SEND_SIGNALED },
+        wr: { ud: { ah, remoteQpn, remoteQkey: qkey } },
+      });
+      if (error !== 0) stage.accuse(`datagram ${at} of round ${round} was refused with ${error}`);
+      else sent++;
+    }
+    return sent;
   }
 
   /** Holds what a round brought to what was sent in it. */

@@ -67,17 +67,35 @@ const drawLongReads = (random: Random, mtu: number): Request[] =>
     lengthBytes: mtu * (24 + random.below(60)) + random.below(mtu),
   }));
 
-function draw(random: Random): Draft<Args> {
-  const mtuCode = 1 + random.below(3);
-  const mtu = mtuOf(mtuCode);
-  // READs whose answers take long: the rest is asked for again while it is being answered.
+const is =
+  (opcode: number) =>
+  (request: Request): boolean =>
+    request.opcode === opcode;
+
+/** What faults and retries depend on. */
+interface Course {
+  readonly requests: readonly Request[];
+  /** Packets of each request, or of its answer. */
+  readonly packets: readonly number[];
+  /** READs whose answers take long: the rest is asked for again while it is being answered. */
+  readonly isLong: boolean;
+  readonly hasOwnAnswers: boolean;
+  readonly due: Args['due'];
+}
+
+function drawCourse(random: Random, mtu: number): Course {
   const isLong = random.chance(0.15);
   const requests = isLong ? drawLongReads(random, mtu) : drawRequests(random, mtu);
-  const is = (opcode: number) => (request: Request) => request.opcode === opcode;
   const packets = requests.map(({ lengthBytes }) => Math.ceil(lengthBytes / mtu));
   const asked = sumOf(packets.map((count, id) => (is(READ)(requests[id]!) ? 1 : count)));
   const hasOwnAnswers = requests.every(({ opcode }) => opcode === READ || opcode === ADD);
   const due = [asked, hasOwnAnswers ? sumOf(packets) : null] as const;
+  return { requests, packets, isLong, hasOwnAnswers, due };
+}
+
+/** The losses, and what else the scene is about with them. */
+function drawFaults(random: Random, { requests, packets, isLong, hasOwnAnswers, due }: Course) {
+  const [asked] = due;
   const isSingle = isLong || random.chance(0.6);
   const count = isSingle ? 1 : 1 + random.below(4);
   const faults = times(count, (): FaultEntry => {
@@ -109,14 +127,24 @@ function draw(random: Random): Draft<Args> {
     const delay = `${1 + random.below(random.chance(0.7) ? 8000 : 40_000)}ns`;
     faults.push({ packet: 'duplicated', nth, delay, node: 0 });
   }
+  return { faults, needsRetries: isTail || isBehind };
+}
+
+function drawRetries(random: Random, { isLong, hasOwnAnswers }: Course, needsRetries: boolean): number {
+  if (needsRetries || (isLong && random.chance(0.5))) return 7;
+  if (isLong || random.chance(hasOwnAnswers ? 0.5 : 0.25)) return 0;
+  return random.chance(0.3) ? 1 + random.below(3) : 7;
+}
+
+function draw(random: Random): Draft<Args> {
+  const mtuCode = 1 + random.below(3);
+  const course = drawCourse(random, mtuOf(mtuCode));
+  const { requests, packets, isLong, due } = course;
+  const { faults, needsRetries } = drawFaults(random, course);
   const isNearWrap = random.chance(0.7);
   const firstPsn = isNearWrap ? 2 ** 24 - 1 - random.below(sumOf(packets) + 1) : random.below(2 ** 24);
-  const drawRetries = (): number => {
-    if (isTail || isBehind || (isLong && random.chance(0.5))) return 7;
-    if (isLong || random.chance(hasOwnAnswers ? 0.5 : 0.25)) return 0;
-    return random.chance(0.3) ? 1 + random.below(3) : 7;
-  };
-  const args = { requests, mtuCode, firstPsn, retryCount: drawRetries(), timeoutCode: 13, due };
+  const retryCount = drawRetries(random, course, needsRetries);
+  const args = { requests, mtuCode, firstPsn, retryCount, timeoutCode: 13, due };
   const fewResults = { 'hca.responderAtomicResults': random.chance(0.7) ? 1 : 4 };
   const set = {
     ...(random.chance(0.8) ? fewResults : {}),

@@ -188,38 +188,79 @@ const destinationAt = (connection: number): number => sourceAt(connection) + slo
 /** Both hosts do the same. */
 async function player(stage: Stage<Args>): Promise<Told> {
   const { node, args } = stage;
-  const { connections, steps } = args;
-  // One QP more, which exchanges addresses and stays idle.
-  const side = await connect(stage, { areaBytes: 2 * connections.length * slotBytes });
-  const { context, endpoint, pd } = side.device;
-  const isFixed = endpoint.port.linkLayer === ibv.IBV_LINK_LAYER_ETHERNET;
-  const courses = coursesOf(args, isFixed);
-  const codes: string[] = [];
-  const set = async (changes: readonly Change[]): Promise<void> => {
-    for (const change of changes)
-      if (change.node === node)
-        codes.push(await codeOf(ibv.smSetPkeys(context, 1, change.index, [change.pkey])));
-  };
-  const { qps, peerQpns } = await connectAll(side, args, isFixed);
-  const ah = side.device.handle(await handleTo(pd, side.path));
-  const hasReceive = new Set<number>();
+  const parts = await open(stage);
+  const { side } = parts;
+  const host = new Host(parts);
+  const courses = coursesOf(args, parts.isFixed);
   const seen: Seen[] = [];
-  for (const [number, { changes, from, messages, repair }] of steps.entries()) {
-    await set(changes);
+  for (const [number, { changes, from, repair }] of args.steps.entries()) {
+    await host.set(changes);
     const live = courses[number]!.map(({ connection }) => connection);
-    const bytesOf = (connection: number): Uint8Array =>
-      patternOf(1 + number * connections.length + connection, messages[connection]!.lengthBytes);
+    host.prepare(number, live);
+    await stage.meet('step');
+    if (node === from) host.post(number, live);
+    if (repair?.node === node) {
+      await stage.sleepMs(repairAfterMs);
+      await host.set([repair]);
+    }
+    const ended = node === from ? await side.completions(live.length) : [];
+    await stage.meet('step is over');
+    await stage.lastBytesIn();
+    seen.push({ ended, ...(await host.see(number, live)) });
+    await stage.meet('step is seen');
+  }
+  return { steps: seen, codes: host.codes };
+}
+
+/** A side, and a QP for each connection. */
+async function open(stage: Stage<Args>) {
+  // One QP more, which exchanges addresses and stays idle.
+  const side = await connect(stage, { areaBytes: 2 * stage.args.connections.length * slotBytes });
+  const isFixed = side.device.endpoint.port.linkLayer === ibv.IBV_LINK_LAYER_ETHERNET;
+  const { qps, peerQpns } = await connectAll(side, stage.args, isFixed);
+  const ah = side.device.handle(await handleTo(side.device.pd, side.path));
+  return { stage, side, isFixed, qps, peerQpns, ah };
+}
+
+/** What a host does in each step. */
+class Host {
+  /** Codes that setting an entry came to. */
+  readonly codes: string[] = [];
+  readonly #parts: Awaited<ReturnType<typeof open>>;
+  readonly #hasReceive = new Set<number>();
+
+  constructor(parts: Awaited<ReturnType<typeof open>>) {
+    this.#parts = parts;
+  }
+
+  /** Sets the entries of this host. */
+  async set(changes: readonly Change[]): Promise<void> {
+    const { stage, side } = this.#parts;
+    for (const { node, index, pkey } of changes)
+      if (node === stage.node)
+        this.codes.push(await codeOf(ibv.smSetPkeys(side.device.context, 1, index, [pkey])));
+  }
+
+  /** Fills the sources of a step, clears its destinations, and posts receives that are due. */
+  prepare(step: number, live: readonly number[]): void {
+    const { stage, side, qps } = this.#parts;
+    const { from, messages } = stage.args.steps[step]!;
     for (const connection of live) {
-      side.fill(bytesOf(connection), sourceAt(connection));
+      side.fill(this.#bytesOf(step, connection), sourceAt(connection));
       side.fill(new Uint8Array(slotBytes), destinationAt(connection));
-      if (node === from || messages[connection]!.opcode !== SEND || hasReceive.has(connection)) continue;
-      hasReceive.add(connection);
+      const isReceiving = stage.node !== from && messages[connection]!.opcode === SEND;
+      if (!isReceiving || this.#hasReceive.has(connection)) continue;
+      this.#hasReceive.add(connection);
       const sgList = [side.sge({ offset: destinationAt(connection), lengthBytes: slotBytes })];
       ibv.postRecv(qps[connection]!, { wrId: receiveId + connection, sgList, numSge: 1 });
     }
-    await stage.meet('step');
-    for (const connection of node === from ? live : []) {
-      const { opcode, lengthBytes } = messages[connection]!;
+  }
+
+  post(step: number, live: readonly number[]): void {
+    const { stage, side, qps, peerQpns, ah } = this.#parts;
+    const { connections, steps } = stage.args;
+    for (const connection of live) {
+      const { opcode, lengthBytes } = steps[step]!.messages[connection]!;
       const [source, destination] = [sourceAt(connection), destinationAt(connection)];
       const [offset, remoteOffset] = opcode === READ ? [destination, source] : [source, destination];
       const request = side.request(connection, opcode, { offset, remoteOffset, lengthBytes });
@@ -227,30 +268,36 @@ async function player(stage: Stage<Args>): Promise<Told> {
       const isDatagram = connections[connection]!.transport === 'UD';
       ibv.postSend(qps[connection]!, isDatagram ? { ...request, wr: { ud } } : request);
     }
-    if (repair?.node === node) {
-      await stage.sleepMs(repairAfterMs);
-      await set([repair]);
-    }
-    const ended = node === from ? await side.completions(live.length) : [];
-    await stage.meet('step is over');
-    await stage.lastBytesIn();
+  }
+
+  /** What a step has left here. */
+  async see(step: number, live: readonly number[]): Promise<Omit<Seen, 'ended'>> {
+    const { stage, side, isFixed } = this.#parts;
+    const { node, args } = stage;
+    const { connections, steps } = args;
+    const { from, messages } = steps[step]!;
+    const { context } = side.device;
     const received = node === from ? [] : await side.completions(connections.length + 1, psPerMs);
-    for (const { id } of received) hasReceive.delete(id - receiveId);
+    for (const { id } of received) this.#hasReceive.delete(id - receiveId);
     const arrived = live.filter((connection) => {
       const { opcode, lengthBytes } = messages[connection]!;
       const skipped = connections[connection]!.transport === 'UD' ? grhBytes : 0;
       const came = side.bytes(destinationAt(connection) + skipped, lengthBytes);
-      return (opcode === READ) === (node === from) && isSame(came, bytesOf(connection));
+      return (opcode === READ) === (node === from) && isSame(came, this.#bytesOf(step, connection));
     });
     const pkeys: number[] = [];
     for (const index of usedPlaces(args, isFixed)) pkeys.push(await ibv.queryPkey(context, 1, index));
     const { badPkeyCntr: violations } = await ibv.queryPort(context, 1);
     const raised = await stage.asyncEvents(context);
     const events = raised.filter(({ eventType }) => eventType === ibv.IBV_EVENT_PKEY_CHANGE).length;
-    seen.push({ ended, received, arrived, pkeys, events, violations });
-    await stage.meet('step is seen');
+    return { received, arrived, pkeys, events, violations };
   }
-  return { steps: seen, codes };
+
+  #bytesOf(step: number, connection: number): Uint8Array {
+    const { connections, steps } = this.#parts.stage.args;
+    const { lengthBytes } = steps[step]!.messages[connection]!;
+    return patternOf(1 + step * connections.length + connection, lengthBytes);
+  }
 }
 
 /** A QP for each connection, from its first entry on where it is to be. */
