@@ -22,7 +22,6 @@ const stillNamedOtherwise: readonly string[] = [
   'hw/hca/registers/registers.ts: control-registers.ts',
   'hw/hca/responder/atomic-arithmetic.ts: atomic-value.ts',
   'hw/hca/responder/atomic-replay.ts: atomic-results.ts',
-  'torture/judges/pcie/credit-rules.ts: credit-rule.ts',
 ];
 
 /** `DmaReadEngine` is `dma-read-engine`, `TLPRecord` is `tlp-record`. */

@@ -8,7 +8,7 @@ import { psPerSecond, psPerUs } from '../../base/index.ts';
 import type { LinkPacket, LinkPackets } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { Played } from '../run-story.ts';
-import { CreditRule } from './pcie/credit-rules.ts';
+import { CreditRule } from './pcie/credit-rule.ts';
 import type { Accuse, Direction, LinkRule } from './pcie/link-facts.ts';
 import { CompletionRule, SizeRule } from './pcie/request-rules.ts';
 import { LaneRule, ReadLatencyRule, RegisterLatencyRule } from './pcie/time-rules.ts';
