@@ -2,8 +2,6 @@
  * Exactly one completion for each request that is owed one, in order, with a status that the standard allows and the fields that
  * belong to it.
  */
-
-import { hcaParameters } from '../../hw/hca/index.ts';
 import {
   IBV_WC_LOC_PROT_ERR,
   IBV_WC_RDMA_READ,
@@ -41,10 +39,13 @@ import { isEverTaken, windowStateOf } from './windows.ts';
 /** A story with the packets at most that were missing where they were due. */
 interface CountedStory extends Story {
   readonly losses: number;
+  /** Records of requests that the QPs of a device share. */
+  readonly outstandingWqes: number;
 }
 
 export function judgeCompletions(played: Played): string[] {
-  const story: CountedStory = { ...played.story, losses: lossesIn(played) };
+  const { outstandingWqes } = played.config.hca;
+  const story: CountedStory = { ...played.story, losses: lossesIn(played), outstandingWqes };
   const found: string[] = [];
   for (const [program, seen] of played.seen.entries())
     if (seen !== null) found.push(...judgeUniqueness(program, seen));
@@ -462,12 +463,11 @@ function mayLackReceives(story: CountedStory, { from, to }: Flow): boolean {
 
 /** What waits for ever holds records of the device, of which all QPs together have `hca.outstandingWqes`: in the end others never begin. */
 function mayLackRecords(story: CountedStory, { from }: Flow): boolean {
-  const { programs, set } = story;
-  const records = Number(set['hca.outstandingWqes'] ?? hcaParameters.outstandingWqes.default);
+  const { programs, outstandingWqes, losses } = story;
   const { node } = programs[from.program]!;
   const waiting = programs
     .filter((program) => program.node === node)
     .flatMap(({ qps }) => qps.filter(({ transport, timeout }) => transport === 'RC' && timeout === 0))
     .reduce((sum, { maxSendWr }) => sum + maxSendWr, 0);
-  return waiting >= records && story.losses > 0;
+  return waiting >= outstandingWqes && losses > 0;
 }

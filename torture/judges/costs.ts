@@ -3,7 +3,6 @@
  * and the CQE of a request that ended well is its operation's. The TLPs of a read or a write are its owner's as it is asked for: where a
  * read fails, or a reset drops what the DMA engines hold, the rest is not sent, and the owner has more than the link.
  */
-import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
 import { IBV_WC_SUCCESS } from '../../userlib/index.ts';
 import type { Costs, Played } from '../run-story.ts';
@@ -14,7 +13,6 @@ import { traitsOf } from './scene-traits.ts';
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
 /** These are writes, which do not fail at the device, but for its reset. */
 const isWritten: ReadonlySet<string> = new Set(['cqe', 'eqe', 'payloadWrite']);
-const attributedNames = trafficClassNames.filter((name) => !unattributed.has(name));
 
 /** @returns nothing where costs were not attributed */
 export function judgeCosts(played: Played): string[] {
@@ -24,14 +22,16 @@ export function judgeCosts(played: Played): string[] {
   const mayDrop = mayBeReset(story);
   return report.nodes.flatMap(({ pcie }, node) => {
     const owned = ownedTlps(story, costs, node);
-    const found = attributedNames.flatMap((name) => {
-      const counted = pcie.toHost.classes[name]?.tlps ?? 0;
-      const isMore = (mayDrop || (mayFail && !isWritten.has(name))) && owned(name) > counted;
-      return owned(name) === counted || isMore
+    const names = new Set([...Object.keys(pcie.toHost.classes), ...owned.keys()]);
+    const found = [...names].flatMap((name) => {
+      if (unattributed.has(name)) return [];
+      const [own = 0, counted = 0] = [owned.get(name), pcie.toHost.classes[name]?.tlps];
+      const isMore = (mayDrop || (mayFail && !isWritten.has(name))) && own > counted;
+      return own === counted || isMore
         ? []
-        : [`node ${node}: ${owned(name)} TLPs of class ${name} have an owner, its link counted ${counted}`];
+        : [`node ${node}: ${own} TLPs of class ${name} have an owner, its link counted ${counted}`];
     });
-    const ofOperations = ownedTlps(story, { ...costs, others: [] }, node)('cqe');
+    const ofOperations = ownedTlps(story, { ...costs, others: [] }, node).get('cqe') ?? 0;
     const due = completedSends(played, node);
     if (ofOperations < due)
       found.push(`node ${node}: ${ofOperations} CQEs are of operations, ${due} requests in them ended well`);
@@ -62,15 +62,19 @@ const completedSends = ({ story, seen }: Played, node: number): number =>
     return sum + ended.length;
   }, 0);
 
-/** TLPs of a class that a node's device sent: those of all owners together. */
-function ownedTlps(story: Story, { operations, others }: Costs, node: number): (name: string) => number {
+/** TLPs that a node's device sent, by class: those of all owners together. */
+function ownedTlps(story: Story, { operations, others }: Costs, node: number): Map<string, number> {
   const costs: DeviceCost[] = operations.flatMap((cost) => [
     ...(cost.node === node ? [cost] : []),
     ...(receiverOf(story, cost) === node ? [cost.peer] : []),
   ]);
   for (const other of others) if (other.node === node) costs.push(other.control, other.unmarked);
-  return (name) =>
-    costs.reduce((sum, { readTlps, writeTlps }) => sum + (readTlps[name] ?? 0) + (writeTlps[name] ?? 0), 0);
+  const owned = new Map<string, number>();
+  for (const [name, tlps] of costs
+    .flatMap((cost) => [cost.readTlps, cost.writeTlps])
+    .flatMap(Object.entries<number>))
+    owned.set(name, (owned.get(name) ?? 0) + tlps);
+  return owned;
 }
 
 /** The node that received what an operation sent: the own one, where a program's QP is connected to another of its own. */

@@ -1,4 +1,5 @@
 /** Each judge finds what it is for: a story that went well, altered. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   IBV_WC_LOC_PROT_ERR,
@@ -74,6 +75,20 @@ function altered(bytes: string): string {
 }
 
 describe('the judges', () => {
+  it('share no code with the device, its drivers and its wires', () => {
+    const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' });
+    const sources = files.filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'));
+    expect(sources.length).toBeGreaterThan(30);
+    const shared = sources.flatMap((file) =>
+      [
+        ...readFileSync(`${import.meta.dirname}/${file}`, 'utf8').matchAll(/from '(?:\.\.\/)+(\w+)\//g),
+      ].flatMap(([, room = '']) =>
+        /^(hw|host|driver|net|wire|protocol|abi)$/.test(room) ? [`${file}: ${room}`] : [],
+      ),
+    );
+    expect(shared).toEqual([]);
+  });
+
   it('find nothing in a story that went well', () => {
     for (const { name } of judges) expect(verdict(name)).toEqual([]);
   });
