@@ -112,7 +112,7 @@ const allowed: Readonly<Record<Phrase, number>> = {
   'for ever': 38,
   whoever: 19,
   'there is none': 91,
-  'What at the beginning': 1_392,
+  'What at the beginning': 1_391,
   behind: 420,
 };
 

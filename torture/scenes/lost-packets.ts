@@ -72,7 +72,7 @@ const is =
   (request: Request): boolean =>
     request.opcode === opcode;
 
-/** What faults and retries depend on. */
+/** Requests and packets that faults and retries depend on. */
 interface Course {
   readonly requests: readonly Request[];
   /** Packets of each request, or of its answer. */

@@ -222,7 +222,7 @@ async function open(stage: Stage<Args>) {
   return { stage, side, isFixed, qps, peerQpns, ah };
 }
 
-/** What a host does in each step. */
+/** The actions of a host in each step. */
 class Host {
   /** Codes that setting an entry came to. */
   readonly codes: string[] = [];
@@ -270,7 +270,7 @@ class Host {
     }
   }
 
-  /** What a step has left here. */
+  /** Returns what a step has left here. */
   async see(step: number, live: readonly number[]): Promise<Omit<Seen, 'ended'>> {
     const { stage, side, isFixed } = this.#parts;
     const { node, args } = stage;

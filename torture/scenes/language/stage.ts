@@ -7,7 +7,7 @@ import { differencesOf } from './bytes.ts';
 import { type Ended, failuresOf, type Taken, takenFrom } from './completions.ts';
 import { Device } from './device.ts';
 
-/** What programs of a scene tell each other under a name, and of what shape. */
+/** Name of a value that programs of a scene send each other, with its type. */
 interface Topic<T> {
   readonly name: string;
   /** Never there: it ties the shape to the name. */
