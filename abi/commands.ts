@@ -139,7 +139,7 @@ export const commands = {
   ALLOCATE_VPP: unused(0x080),
   SET_VPORT_QOS: unused(0x081),
   MAD_DEMUX: row(0x203, 'optionalBox', 'optionalBox', '1', '0 configure, 2 query', 'Po'),
-  // Ours, for on-demand paging (a ConnectX-3 has none): the first with mlx5's number. See docs/reference/deviations.md.
+  // Added for on-demand paging, which a ConnectX-3 lacks: the first with mlx5's number. See docs/reference/deviations.md.
   PAGE_FAULT_RESUME: row(
     0x204,
     'none',

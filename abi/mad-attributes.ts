@@ -31,7 +31,7 @@ export type LinkSpeed = (typeof LinkSpeed)[keyof typeof LinkSpeed];
 export const LinkSpeedExtended = { NONE: 0, FDR: 1, EDR: 2, HDR: 4, NDR: 8 } as const;
 export type LinkSpeedExtended = (typeof LinkSpeedExtended)[keyof typeof LinkSpeedExtended];
 
-/** Bits of PortInfo.CapabilityMask that Linux sets or tests, and that which makes CapabilityMask2 valid. */
+/** Bits of PortInfo.CapabilityMask that Linux sets or tests, and the bit that makes CapabilityMask2 valid. */
 export const PortCapability = {
   IS_SM: 1 << 1,
   IS_TRAP: 1 << 3,

@@ -43,10 +43,10 @@ export const mib = (count: number): number => count * bytesPerMib;
 /** A page of the hosts' processors, and of the device's translations unless they say otherwise: 4 KiB. */
 export const pageBytes = 4096;
 
-/** An instant or a cycle that never comes. */
+/** An instant or a cycle that is never reached. */
 export const NEVER = Number.POSITIVE_INFINITY;
 
-/** The greatest number of 24 bits: of QPs, CQs and SRQs, of PSNs, and of the counters of CQs and EQs. */
+/** The largest 24-bit number, for QPs, CQs and SRQs, PSNs, and the counters of CQs and EQs. */
 export const mask24 = 0xff_ffff;
 
 /** log2 of a power of two; the caller has checked that it is one. */

@@ -1,6 +1,6 @@
 /**
- * Headers of every file of the lab. The first two give a page shared memory; the policy keeps everything in the page, and programs that
- * a reader writes from fetching.
+ * Headers of every file of the lab. The first two allow a page shared memory; the policy keeps everything in the page, and programs that a
+ * reader writes from fetching.
  */
 export const labHeaders = {
   'Cross-Origin-Opener-Policy': 'same-origin',

@@ -42,7 +42,7 @@ interface InvocationMachine {
   readonly faults: readonly string[];
   /** As the option --topology says it; left out for the default, which is pairs. */
   readonly topology?: string;
-  /** Of parameters, seed, faults and topology, as in reports. */
+  /** Hash of parameters, seed, faults and topology, as in reports. */
   readonly configHash: string;
 }
 

@@ -41,7 +41,7 @@ const memorySpaceCommand = async (cpu: Cpu, pci: PciFunction): Promise<number> =
 const writeCommand = (cpu: Cpu, pci: PciFunction, value: number): Promise<void> =>
   pci.writeConfig32(cpu, command.offset, value & 0xffff);
 
-/** Offset of a capability in configuration space, 0 when there is none. */
+/** Offset of a capability in configuration space; 0 if the function lacks it. */
 export async function findCapability(cpu: Cpu, { pci }: FunctionSite, id: number): Promise<number> {
   const pointer = await pci.readConfig32(cpu, capabilitiesPointer.offset);
   let offset = fieldOf(pointer, capabilitiesPointer.fields.value) & ~3;
@@ -60,7 +60,7 @@ export interface MsixTable {
   readonly vectorCount: number;
 }
 
-/** Finds the MSI-X table by the capability list; undefined when the function has none. */
+/** Finds the MSI-X table by the capability list; undefined if the function has no MSI-X. */
 export async function findMsix(cpu: Cpu, site: FunctionSite): Promise<MsixTable | undefined> {
   const capabilityOffset = await findCapability(cpu, site, CapabilityId.msix);
   if (capabilityOffset === 0) return undefined;

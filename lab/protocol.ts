@@ -201,7 +201,7 @@ export interface OperationPicture {
   readonly isBalanced: boolean;
 }
 
-/** What blocks did and what was on its way, from instant to instant: what the block diagram is drawn from. */
+/** Activity of blocks and packets in flight, from instant to instant: the input of the block diagram. */
 export type MachinePicture = Pick<OperationPicture, 'fromPs' | 'toPs' | 'tracks' | 'records'>;
 
 /** What is compared of two operations. */
@@ -275,13 +275,13 @@ export interface ProgramOrder {
   readonly machine: LabMachine;
   /** Faults, as `hca --fault` takes them, separated by blanks; may be empty. */
   readonly faults: readonly string[];
-  /** The operation of which {@link LabProgram.picture} is asked for; left out: none, and less is recorded. */
+  /** The operation that {@link LabProgram.picture} will show; if omitted, less is recorded. */
   readonly watched?: WatchedTime;
-  /** The instant of which {@link LabProgram.moment} is asked for, instead of an operation. */
+  /** The instant that {@link LabProgram.moment} will show, instead of an operation. */
   readonly watchedPs?: number;
-  /** Lines that have a breakpoint; left out: none. */
+  /** Lines with a breakpoint; omitted: no breakpoints. */
   readonly breakpoints?: readonly number[];
-  /** Where the program stood when it was continued: earlier arrivals at a breakpoint do not count. */
+  /** Where the program had stopped when it was continued: earlier arrivals at a breakpoint do not count. */
   readonly stood?: StandingPlace;
 }
 
@@ -291,7 +291,7 @@ export interface ReachedName {
   readonly ordinal: number;
 }
 
-/** An instant at which a program stands, since power-on; and the line, when it stands at a breakpoint. */
+/** The instant at which a program has stopped, since power-on; and the line, if it has stopped at a breakpoint. */
 export interface StandingPlace {
   readonly atPs: number;
   readonly reached: ReachedName | undefined;
@@ -352,7 +352,7 @@ export interface ProgramProgress {
   /** What the programs returned, as JSON, by host. */
   readonly results: readonly (string | undefined)[];
   readonly remarks: readonly ProgramRemark[];
-  /** The line that each host's program is at: its last call of the library; or the breakpoint's, of the host that stands at it. */
+  /** The present line of each host's program: its last call of the library, or the breakpoint's line at the host that has stopped there. */
   readonly lines: readonly (number | undefined)[];
   /** System calls and handled interrupts of each host so far. */
   readonly hosts: readonly { readonly systemCalls: number; readonly interrupts: number }[];

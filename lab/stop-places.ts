@@ -17,13 +17,13 @@ type Node = ReturnType<typeof typescript.parse>['topNode'];
 interface StopPlace {
   /** From 1. */
   readonly line: number;
-  /** Text positions of what runs there. */
+  /** Text positions of the code that runs there. */
   readonly from: number;
   readonly to: number;
   readonly shape: 'statement' | 'body' | 'condition' | 'expression';
 }
 
-/** Types and all: what the lab's programs are written in. */
+/** The language of the lab's programs: TypeScript with types. */
 export const typescript = parser.configure({ dialect: 'ts' });
 
 const statements: ReadonlySet<string> = new Set([
@@ -50,8 +50,8 @@ const bodyOwners: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Every place of a text, by their positions: one a line and function, so that a line with several statements stops once each time it
- * runs. A text that cannot be parsed has none.
+ * Every place of a text, by their positions: one a line and function, so that a line with several statements stops once each time it runs.
+ * A text that cannot be parsed has no places.
  */
 export function stopPlaces(text: string): readonly StopPlace[] {
   const places: StopPlace[] = [];
@@ -82,7 +82,7 @@ export function withStops(text: string, name: string): string {
     const [open, close] = shape === 'body' ? [`{${call};`, '}'] : [`(${call},`, ')'];
     return [
       { at: from, order, piece: open },
-      // What ends where something within it ends closes after it.
+      // An outer piece closes after an inner piece that ends at the same position.
       { at: to, order: -order, piece: close },
     ];
   });
@@ -95,9 +95,9 @@ export function withStops(text: string, name: string): string {
 }
 
 /**
- * The line at which a breakpoint of a line stops: the line itself; of a line within a longer statement, where that begins; else the
- * next line that can stop.
- * @returns undefined where none of these exists
+ * The line at which a breakpoint of a line stops: the line itself; for a line within a longer statement, the first line of that statement;
+ * else the next line that can stop.
+ * @returns undefined if no such line exists
  */
 export function stopLineOf(text: string, line: number): number | undefined {
   const places = stopPlaces(text);

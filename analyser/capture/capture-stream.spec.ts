@@ -131,7 +131,7 @@ describe('a capture stream', () => {
 
   it('reads on after a block that claims more options than it keeps', () => {
     const options = new FileBytes(true);
-    // An option without a value takes four bytes: pcapng 3.5.
+    // An option without a value has four bytes: pcapng 3.5.
     for (let count = 0; count < 2000; count++) options.word(2988, 2).word(0, 2);
     const body = new FileBytes(true).words(0, 0, 1, 4, 4).raw([1, 2, 3, 4]).raw(options.done);
     const file = sectionHeader(true)

@@ -304,7 +304,7 @@ export class CaptureStream {
     return problemIn(options);
   }
 
-  /** Counts since the capture began: of several blocks of an interface the last one counts. */
+  /** Counts since the capture began. If an interface has several blocks, the last one counts. */
   #statistics(at: number, end: number): string | undefined {
     const { statistics, isLittle } = this.#layouts;
     if (at + statistics.sizeBytes > end) return tooShort;

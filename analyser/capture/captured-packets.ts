@@ -59,7 +59,7 @@ class Tallies {
   }
 }
 
-/** Frames that decide whether a capture was taken at two places. */
+/** Number of frames that decide whether a capture was recorded at two places. */
 const PLACES_AHEAD = 400;
 /** Bytes of frames that are held for it at most, so that a file of long frames needs no more memory than another. */
 const PLACES_AHEAD_BYTES = 32 * 2 ** 20;

@@ -1,4 +1,4 @@
-/** Flows of a capture: the packets from a port to one QP of another, and the connection that two flows turn out to be. */
+/** Flows of a capture: the packets from a port to one QP of another port, and the connection that two flows form. */
 import { psnAdd, psnDistance } from '../../wire/index.ts';
 import { AwaitedResponses, type RequestBudget } from './awaited-responses.ts';
 import { OPEN_PSNS_MAX, type OpenRange } from './open-psns.ts';
@@ -22,10 +22,10 @@ export class Flow {
   network: number;
   readonly qp: number;
   readonly service: string;
-  /** Requests: PSN that comes next, and the oldest that nothing has answered. */
+  /** Requests: the next expected PSN, and the oldest unanswered PSN. */
   nextPsn: number | undefined;
   openPsn: number | undefined;
-  /** PSNs beyond {@link nextPsn} that a READ may have taken: how many is only known when the path's MTU is. */
+  /** PSNs beyond {@link nextPsn} that a READ may have used; their number depends on the path's MTU. */
   loosePsns = 0;
   /** Payload of a packet that is not its message's last. */
   mtuBytes: number | undefined;
@@ -74,7 +74,7 @@ export class Flow {
   }
 }
 
-/** A connection as it is put together: of one flow, or of two. */
+/** A connection under assembly, from one flow or two. */
 export class Talk {
   readonly first: Flow;
   second: Flow | undefined;

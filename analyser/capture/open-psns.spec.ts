@@ -46,7 +46,7 @@ describe('open PSNs', () => {
   );
 });
 
-/** Rounds of a request to each of so many QPs, and then an answer from each: of equal PSNs, so that none shows whose it is. */
+/** Rounds of one request to each of the QPs, and then one response from each. All PSNs are equal, so that no PSN identifies a QP. */
 function roundsOf(qps: number, rounds: number): Uint8Array[] {
   const packet = (opcode: number, destinationQp: number, psn: number, isAnswer: boolean): Uint8Array =>
     encodePacket({
@@ -65,7 +65,7 @@ function roundsOf(qps: number, rounds: number): Uint8Array[] {
   ).flat();
 }
 
-/** Steps of reading a capture: look-ups in maps and comparisons of PSNs. */
+/** Steps to read a capture: look-ups in maps and comparisons of PSNs. */
 function stepsOf(frames: readonly Uint8Array[]): number {
   const { packets } = packetsIn({
     interfaces: [

@@ -1,9 +1,9 @@
 /**
  * Open PSNs of many flows, each an interval of the circle of 2^24 PSNs: finds the only flow that has a PSN open.
  *
- * A Fenwick tree over the PSNs, of which only the nodes that are not zero are kept. The value of a flow is a large number and the flow's
- * own, so that a sum of values says how many flows it is of, and, of one flow, which: a search and a change take 24 steps, however many
- * flows there are. Source: Fenwick, 1994.
+ * A Fenwick tree over the PSNs that stores only nonzero nodes. The value of a flow is a large number and unique to the flow, so that a sum
+ * of values gives the number of its flows, and identifies a single flow. A search and a change need 24 steps for any number of flows.
+ * Source: Fenwick, 1994.
  */
 import { psnAdd } from '../../wire/index.ts';
 

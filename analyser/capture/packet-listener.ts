@@ -96,7 +96,7 @@ export class PacketListener {
     return this.#request(flow, captured);
   }
 
-  /** Two networks turn out to be one. Takes as long as `from` has flows. */
+  /** Merges two networks that are one. Its cost is proportional to the flows of `from`. */
   joinNetworks(from: number, into: number): void {
     const moved = this.#networks.get(from) ?? new Map<string, Flow>();
     this.#networks.delete(from);
@@ -217,7 +217,7 @@ export class PacketListener {
     return this.#say(flow, captured, [words, ...after].join('; '), isRefusal || after.length > 0);
   }
 
-  /** Finds the flow that this one answers, unless that is known. */
+  /** Finds the flow that this one answers, unless it was found before. */
   #join(flow: Flow, psn: number): void {
     if (flow.answeredBy !== undefined) return;
     const found = this.#unanswered.answeredBy(flow, psn);

@@ -27,7 +27,7 @@ export class UnansweredWay {
     this.#uncount(flow);
   }
 
-  /** Takes over what has changed of a flow: its open PSNs, or its network. */
+  /** Updates a flow whose open PSNs or network have changed. */
   update(flow: Flow): void {
     if (this.#all === undefined) return;
     this.#uncount(flow);
@@ -78,7 +78,7 @@ export class UnansweredFlows {
     way.add(flow);
   }
 
-  /** Finds the flow that an answer with `psn` in `flow` answers: of the other direction, with this PSN among those sent. */
+  /** Finds the flow that a response with `psn` in `flow` answers: a flow of the other direction that has sent this PSN. */
   answeredBy({ from, to, service, network }: Flow, psn: number): Flow | undefined {
     return this.#ways.get(keyOf(to, from, service))?.flowAt(psn, network);
   }

@@ -4,7 +4,7 @@
  */
 import type { HeaderName } from './fields.ts';
 
-/** Payload rules: it fills the path MTU; it ends a message with at least one byte; it is a whole message; the packet has none. */
+/** Payload rules: it fills the path MTU; it ends a message with at least one byte; it is a whole message; the packet has no payload. */
 type Payload = 'full' | 'rest' | 'whole' | 'none';
 
 export interface Operation {

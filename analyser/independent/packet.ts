@@ -41,7 +41,7 @@ export interface IndependentPacket {
 
 export const isRight = ({ found, due }: CheckedCrc): boolean => found === due;
 
-/** Returns the errors of a packet, its CRCs included; none for a right packet. */
+/** Returns the errors of a packet, its CRCs included; an empty list for a correct packet. */
 export function errorsOf({ icrc, vcrc, wrong }: IndependentPacket): string[] {
   const errors = [...wrong];
   if (!isRight(icrc)) errors.push(`ICRC ${hex(icrc.found)}, due ${hex(icrc.due)}`);

@@ -26,7 +26,7 @@ export function checksumOf(bytes: Uint8Array): number {
   return 0xffff - sum;
 }
 
-/** Returns contradictions between an LRH and what follows it. @param end place after the ICRC */
+/** Returns contradictions between an LRH and the bytes that follow it. @param end place after the ICRC */
 export function linkContradictions(
   { numbers: lrh }: HeaderFields,
   grh: HeaderFields | undefined,

@@ -1,7 +1,7 @@
 /**
- * The tables of docs/reference/timing.md that set the model beside a real card: what `hca perf TEST -m 2048` measures by default beside
- * group A of reference/measurements.csv. `npm run docs` measures and writes them between the marks of that page; a spec
- * measures some of the rows again.
+ * The tables of docs/reference/timing.md that compare the model with a real card: results of `hca perf TEST -m 2048` by default next to
+ * group A of reference/measurements.csv. `npm run docs` measures and writes them between the marks of that page; a spec measures some of
+ * the rows again.
  */
 import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,5 @@
 /**
- * The faults there are, as docs/how-to/faults.md holds them between its marks. `npm run docs` writes the page; a spec holds it to the
- * declaration.
+ * The list of all faults between the marks of docs/how-to/faults.md. `npm run docs` writes the page; a spec holds it to the declaration.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { commandsOf, faultListing } from '../../machine/faults/index.ts';

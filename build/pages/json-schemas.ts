@@ -1,7 +1,6 @@
 /**
- * The published JSON Schemas (schemas/*.schema.json) of what commands write, made of the types in cli/json-outputs.ts and
- * of the table of parameters. `npm run schemas` writes them; a spec holds the files to the declarations, and what the commands
- * write to the files.
+ * The published JSON Schemas (schemas/*.schema.json) of the outputs of commands, made from the types in cli/json-outputs.ts and of the
+ * table of parameters. `npm run schemas` writes them; a spec holds the files to the declarations, and what the commands write to the files.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -73,7 +72,7 @@ export function schemaTexts(): ReadonlyMap<string, string> {
   ]);
 }
 
-/** The file that `--topology` reads: ranges that types do not have stand here. */
+/** The file that `--topology` reads. Adds the ranges that types cannot express. */
 function topologySchemaText(generator: SchemaGenerator): string {
   const { $ref = '', definitions = {}, $schema, ...alias } = generator.createSchema('TopologyEntry');
   const { [nameOf($ref)]: entry = alias, ...parts } = definitions as Record<string, Schema>;

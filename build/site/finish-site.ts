@@ -1,4 +1,4 @@
-/** Completes what VitePress has built: the lab, copies of linked files, headers for static hosts, and the check of all links. */
+/** Completes the output of VitePress: the lab, copies of linked files, headers for static hosts, and the check of all links. */
 import { cpSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { headersFile } from '../lab-headers.ts';

@@ -1,4 +1,4 @@
-/** Links of pages to what is no page: sources, captures and folders. */
+/** Links of pages to targets that are not pages: sources, captures and folders. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { MarkdownRenderer } from 'vitepress';

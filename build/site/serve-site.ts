@@ -1,4 +1,4 @@
-/** Serves the built site on loopback, the lab in it with the headers by which a browser gives a page shared memory. */
+/** Serves the built site on loopback, and the lab in it with the headers that a browser requires for shared memory. */
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -50,7 +50,7 @@ function groupOf(text: string, folder: string): DefaultTheme.SidebarItem {
   };
 }
 
-/** READMEs of rooms, which explain the sources to who changes them. */
+/** READMEs of rooms, which explain the sources to contributors. */
 function roomsGroup(): DefaultTheme.SidebarItem {
   const rooms = pages.filter((page) => /^(?!docs|reference|examples).+\/README\.md$/.test(page));
   return {

@@ -96,7 +96,7 @@ describe('a cable up to 400 Gb/s', () => {
       expect(code).toBe(0);
       const mebibytes = Number(/^ 65536 +60 +\S+ +(\S+)/m.exec(out)![1]);
       const share = (mebibytes * 2 ** 20 * 8) / 1e9 / gigabits;
-      // Headers, CRCs and framing take 28 bytes of a packet, 0.7 %; the way out and back of 240 messages takes the rest.
+      // Headers, CRCs and framing use 28 bytes of a packet, 0.7 %; the round trip of 240 messages uses the rest.
       expect(share).toBeGreaterThan(0.94);
       expect(share).toBeLessThan(4096 / (4096 + 28));
     },

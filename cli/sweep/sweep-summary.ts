@@ -60,7 +60,7 @@ export function bestAndWorstTable(rows: readonly SweepRow[], axes: readonly stri
   };
 }
 
-/** What the summary says in sentences. */
+/** The sentences of the summary. */
 export function summarySentences(
   rows: readonly SweepRow[],
   axes: readonly string[],
@@ -101,7 +101,7 @@ export function placeText({ axes: values }: SweepRow, axes: readonly string[], s
   return axes.map((path, at) => `${isApart ? lastNames[at] : path}=${values[path] ?? '-'}`).join(separator);
 }
 
-/** The same in words, for a page: an axis by its title, with the unit beside the value. */
+/** The same in words, for a page: an axis by its title, with the unit next to the value. */
 export function placeWords({ axes: values }: SweepRow, axes: readonly string[]): string {
   return axes.map((path) => `${axisTitleOf(path)}: ${values[path] ?? '–'}`).join(', ');
 }

@@ -200,10 +200,10 @@ function stackHere(): string {
   return stack ?? '';
 }
 
-/** Of an error that a program threw: whose it is, its own text says. */
+/** Node of an error that a program threw; the error's own text names the program. */
 const ANY_NODE = -1;
 
-/** A cause with lines of the program in place of the names of stacks. */
+/** A cause with lines of the program instead of the names of stacks. */
 function withLines({ line, mendLine, ...cause }: Cause, lines: ProgramLines): Cause {
   const [at, see] = [lines.lineOf(line), lines.lineOf(mendLine)];
   return {

@@ -1,9 +1,9 @@
-/** The conversations of a capture as JSON, with what was not read. */
+/** The conversations of a capture as JSON, with the counts of unread packets. */
 import type { CaptureReading, Conversation, Utterance } from '../../analyser/capture/index.ts';
 import { captureNotes } from '../../explain/text/capture-notes.ts';
 import type { ExactPs } from '../../sim/index.ts';
 
-/** A line of a conversation: a packet, or what a segment of TCP brought. */
+/** A line of a conversation: a packet, or the content of a TCP segment. */
 interface WireLine {
   /** Number in the file, from 1. */
   readonly frame: number;
@@ -11,7 +11,7 @@ interface WireLine {
   readonly timePs: ExactPs;
   /** True of the side whose requests opened the connection. */
   readonly isFromFirst: boolean;
-  /** Something went wrong, or makes up for what did. */
+  /** True if the packet is an error, or the recovery from one. */
   readonly isTrouble: boolean;
   readonly words: string;
 }
@@ -61,7 +61,7 @@ export interface WireResult {
     /** Frames in a form that has no reader. */
     readonly unread: readonly WireFrames[];
   };
-  /** Sentences on what was not read or shown, as on the screen. */
+  /** Sentences about unread or hidden packets, as on the screen. */
   readonly notes: readonly string[];
 }
 

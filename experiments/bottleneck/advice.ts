@@ -41,7 +41,7 @@ const doesSomething: Readonly<
   // A list is posted whole, and of lists the send queue holds a whole number.
   // An answer goes when its message has come.
   '--post-list': ({ postList = 1, txDepth, isEchoed }) => isEchoed !== true && txDepth % (2 * postList) === 0,
-  // A queue that holds all messages of a QP bounds none.
+  // A queue that holds all messages of a QP limits no message.
   '--tx-depth': ({ txDepth, iterations }) => txDepth < iterations,
   '--rx-depth': ({ rxDepth, iterations, connection, usesSrq, qpCount }) =>
     rxDepth < iterations * (connection === 'XRC' || usesSrq === true ? qpCount : 1),
@@ -148,7 +148,7 @@ function alongPrograms(programs: number, { core }: MachineConfig['host']): Along
   ];
 }
 
-/** Of a queue that several QPs share, a faster sender may take all receives before they are posted again: each RNR NAK costs a delay. */
+/** A faster sender may consume all receives of a queue that several QPs share before they are posted again; each RNR NAK costs a delay. */
 function alongSenders({ args }: Measured): Along[] {
   const { verb, connection, usesSrq, rxDepth, txDepth, iterations, qpCount, threads = 1 } = args;
   const isShared = connection === 'XRC' || usesSrq === true;

@@ -1,4 +1,4 @@
-/** Cycles of a message in a block, by the parameter that they come from: an advice names first the one that takes most of them. */
+/** Cycles of a message in a block, by the parameter that causes them. An advice names the parameter with the most cycles first. */
 import { isRequest, lengthsOf, type Measured, mtuBytesOf, type Turn } from './measured.ts';
 
 type Cycles = Readonly<Record<string, number>>;
@@ -84,7 +84,10 @@ const ofBlock: Readonly<Record<string, (measured: Measured, node: number) => Cyc
   responseEngine: ofResponder,
 };
 
-/** The turns of a block: first those whose parameters take cycles, by how many; without those that take none; then all others. */
+/**
+ * Sorts the advised changes of a block: first the parameters of the path that cost cycles, most expensive first; then all changes outside
+ * of the path. Omits parameters of the path that cost no cycles.
+ */
 export function byCycles(measured: Measured, node: number, block: string, turn: readonly Turn[]): Turn[] {
   const cycles = ofBlock[block]?.(measured, node);
   if (cycles === undefined) return [...turn];

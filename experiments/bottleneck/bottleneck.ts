@@ -81,13 +81,13 @@ export function bottleneckOf(measured: Measured): Bottleneck {
 /** A window that is as full as this part of the fullest one may be why that one is; others are filled for a moment only. */
 const asFull = 0.7;
 
-/** Of the windows that are full, the one nearest to the cause. */
+/** Returns the full window that is nearest to the cause. */
 function nearestFull(windows: readonly Resource[]): Resource | undefined {
   const most = Math.max(...windows.map(({ share }) => Math.min(1, share)));
   return windows.find(({ share }) => share >= mostly && share >= asFull * most);
 }
 
-/** From this part of the share of what binds on, another resource may keep the rate as it is. */
+/** Fraction of the binding resource's share from which another resource may also limit the rate. */
 const nearly = 0.83;
 
 function caveatOf({ share, turn }: Resource, next: readonly Resource[]): Pick<Bottleneck, 'caveat'> {

@@ -28,7 +28,7 @@ const otherSide = (node: number): number => (node === 0 ? 1 : 0);
 const isSender = ({ isBidirectional, isEchoed, kv }: PerfArgs, node: number): boolean =>
   node === 0 || isBidirectional === true || isEchoed === true || kv !== undefined;
 
-/** Whether the core of a host can hold the other one up: an unreliable sender loses what is not received in time. */
+/** Whether the core of a host can delay the other host's. An unreliable sender does not wait; it loses messages that are not received in time. */
 const holdsUp = (args: PerfArgs, node: number): boolean =>
   isSender(args, node) || isReliable(args.connection);
 

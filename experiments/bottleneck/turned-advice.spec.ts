@@ -95,10 +95,10 @@ it.each(rowsOf([27, 68], [18, 24, 26, 29, 33, 40]))(
   },
 );
 
-/** No rate of few messages is known better. */
+/** Least ratio that counts as an improvement; rates of few messages are no more precise. */
 const improved = 1.01;
 
-/** What the first advice that can be made comes to, and whether it is qualified. */
+/** The result of the first possible advice, and whether it is qualified. */
 async function firstAdviceOf(seed: number) {
   const run = shortened(drawRun(seed));
   const row = await runPerf(orderOf(run));

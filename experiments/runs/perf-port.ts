@@ -7,11 +7,11 @@ import type { MachineConfig } from '../../machine/profile/index.ts';
 import { cableOf } from '../model/index.ts';
 import type { FieldNaming, PerfArgs } from '../workloads/index.ts';
 
-/** The driver's GIDs on Ethernet: of the link-local and the IPv4 address, each once for a version of RoCE (IBTA A17.4). */
+/** The driver's GIDs on Ethernet: one for the link-local and one for the IPv4 address per version of RoCE (IBTA A17.4). */
 const gidCounts = { none: 1, v1: 2, v2: 4 } as const;
 
 /**
- * @param named what the fields are called where they come from
+ * @param named names of the fields in their source
  * @throws ConfigurationError for a path MTU, a GID index or a datagram beyond those of the port
  */
 export function checkPort(

@@ -253,7 +253,7 @@ function remedyOf(bytes: number): string {
 const kibibyte = 1024;
 const mebibyte = 1024 ** 2;
 
-/** Of each thread a client at host 0 and a server at its peer. */
+/** Creates for each thread a client at host 0 and a server at its peer. */
 export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<void> {
   for (const program of placed(programsOf(args), machine.topology)) await machine.load(program);
 }

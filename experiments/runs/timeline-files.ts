@@ -20,7 +20,7 @@ export interface OperationRange {
   readonly last: number;
 }
 
-/** What to record and where to write it: plain data, which workers get. */
+/** The records to collect and the files to write: plain data, which workers receive. */
 export interface TimelineOrder {
   readonly options: TimelineOptions;
   readonly timeline?: string;
@@ -28,12 +28,12 @@ export interface TimelineOrder {
   readonly operations?: OperationRange;
 }
 
-/** What was written. */
+/** The written files. */
 export interface TimelineWritten {
   readonly files: readonly string[];
   readonly records: number;
   readonly processes: readonly DroppedRecords[];
-  /** What a reader is to know of it. */
+  /** Remarks for the reader. */
   readonly notes: readonly string[];
 }
 
@@ -113,7 +113,7 @@ function timeOfOperations(timeline: Timeline, { first, last }: OperationRange, n
 const clocksOf = ({ config, nodeCount }: Machine): readonly VcdClock[] =>
   Array.from({ length: nodeCount }, (_, node) => hostClocks(config, node)).flat();
 
-/** Of a simulated host, and of what is in its slot. */
+/** Clocks of a simulated host and of the device in its slot. */
 export const hostClocks = (config: MachineConfig, node: number): VcdClock[] => [
   { process: `host${node}`, name: 'cores', frequencyMHz: config.host.core.clockMHz },
   deviceClock(config, node, config.machine.adapter),

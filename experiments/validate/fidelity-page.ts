@@ -1,5 +1,5 @@
 /**
- * docs/reference/fidelity.md: what holds, what is missed by how much, and which mechanism is suspected. Made of the measurements and of
+ * docs/reference/fidelity.md: figures within tolerance, misses with their sizes, and suspected mechanisms. Made from the measurements and
  * the figures that a run gave, so that the page cannot say anything else.
  */
 import { paragraph } from '../../explain/text/paragraph.ts';

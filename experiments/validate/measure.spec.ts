@@ -1,4 +1,4 @@
-/** Workloads of this room against figures of their own: what rows they give is docs/reference/fidelity.md's. */
+/** Workloads of this room against separate figures; docs/reference/fidelity.md covers the rows. */
 import { describe, expect, it, vi } from 'vitest';
 import { configurationOf } from '../../machine/profile/index.ts';
 import { constantFigures } from './constants.ts';

@@ -1,6 +1,6 @@
 /**
- * A TCP connection of a program with the real guest beside which its host runs (docs/how-to/guest.md, "A program of yours at the other
- * end"): for what stock programs tell each other before RDMA begins. It is carried over the exchange by guests/serve/peer-relay.ts.
+ * A TCP connection of a program with the real guest that is its host's peer (docs/how-to/guest.md, "A program of yours at the other end").
+ * Stock programs exchange data over it before RDMA begins. guests/serve/peer-relay.ts carries it over the exchange.
  *
  *     const stream = await acceptGuest(program);             the guest connects to its peer
  *     const stream = await connectGuest(program, 18515);    to what listens in the guest

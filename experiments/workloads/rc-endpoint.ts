@@ -58,7 +58,7 @@ export interface RcBuffer {
   readonly region: IbvMr;
 }
 
-/** What the other side says of itself. @typeParam Note the type of the note that its program gives */
+/** Data that the peer sends about itself. @typeParam Note type of the note that its program supplies */
 export interface RcPeer<Note = JsonValue> extends PortAddress {
   readonly qpNumbers: readonly number[];
   readonly firstPsns: readonly number[];

@@ -1,6 +1,6 @@
 /**
- * A device as its data path: which blocks stand where, and the arrows between them. Columns go from the PCIe side to the cable's, rows
- * from the post of a request to its completion. Numbers at arrows are the steps of a WRITE from host 0 to host 1.
+ * A device as its data path: the positions of blocks, and the arrows between them. Columns go from the PCIe side to the cable's, rows from
+ * the post of a request to its completion. Numbers at arrows are the steps of a WRITE from host 0 to host 1.
  *
  *     PCIe ingress
  *     doorbells ──────▶ WQE fetch
@@ -29,7 +29,7 @@ export const dataPathPlaces: Readonly<Record<string, readonly [column: number, r
 };
 export const dataPathRows = 7;
 
-/** Blocks in the order in which a WRITE comes by. */
+/** Blocks in the order in which a WRITE passes them. */
 export const blockOrder: readonly string[] = [
   ...[
     'pcieIngress',
@@ -54,9 +54,9 @@ export interface DataPathArrow {
   readonly from: string;
   readonly to: string;
   readonly route: Route;
-  /** Step of a WRITE, at the host that posts it and at its peer; undefined where a WRITE does not come by. */
+  /** Step of a WRITE, at the host that posts it and at its peer; undefined if a WRITE does not pass it. */
   readonly steps: readonly [poster: number | undefined, peer: number | undefined];
-  /** Pixels by which it is beside the middle of what it touches: of two that touch the same. */
+  /** Distance in pixels from the middle of the side that it touches, if two arrows touch the same side. */
   readonly aside?: number;
 }
 

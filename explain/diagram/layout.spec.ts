@@ -1,4 +1,4 @@
-/** Where things of the block diagram stand, whatever blocks, caches and cores there are: nothing lies on anything else. */
+/** Layout of the block diagram for any blocks, caches and cores: no two elements overlap. */
 import { describe, expect, it } from 'vitest';
 import { dataPathPlaces } from './data-path.ts';
 import {

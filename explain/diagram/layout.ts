@@ -1,9 +1,9 @@
 /**
- * Where everything of the block diagram stands: both hosts, both devices, the links between them; across, or on a narrow screen down.
+ * Positions of all elements of the block diagram: both hosts, both devices, the links between them; across, or on a narrow screen down.
  *
  *     host 0 ═ PCIe ═ device 0 ══ cable ══ device 1 ═ PCIe ═ host 1
  *
- * A device has its data path above (data-path.ts), below it what controls it, and its caches.
+ * A device has its data path at the top (data-path.ts), and its control blocks and caches below.
  */
 import {
   type DataPathArrow,
@@ -16,19 +16,19 @@ import {
 
 type Point = readonly [x: number, y: number];
 
-/** What is to be drawn of a host or a device. */
+/** The blocks to draw of a host or a device. */
 export interface DiagramParts {
   /** `host0`, `hca0`, `hca1`, `host1`. */
   readonly process: string;
   /** Cores of a host; blocks of a device. */
   readonly blocks: readonly string[];
-  /** Of a device. */
+  /** Caches of a device. */
   readonly caches: readonly string[];
 }
 
 export interface Cell {
   readonly process: string;
-  /** Of its track, or of a part that several tracks tell of. */
+  /** Name of its track, or of a part that several tracks describe. */
   readonly name: string;
   readonly x: number;
   readonly y: number;
@@ -43,7 +43,7 @@ interface Zone {
   readonly height: number;
 }
 
-/** A direction of a link, from its sender to the process that takes what crosses. */
+/** A direction of a link, from its sender to the receiving process. */
 export interface LinkLane {
   readonly process: string;
   readonly group: string;
@@ -55,7 +55,7 @@ export interface LinkLane {
 /** A line of several points, with an arrowhead at its end. */
 export interface DiagramArrow {
   readonly points: readonly Point[];
-  /** Of a WRITE; such arrows are drawn strongly. */
+  /** Part of a WRITE's path; such arrows are drawn bold. */
   readonly step: number | undefined;
 }
 
@@ -100,7 +100,7 @@ export function layoutOf(parts: readonly DiagramParts[], isAcross: boolean): Dia
   return isAcross ? across(known) : down(known);
 }
 
-/** A zone and what is in it, its corner at 0, 0. */
+/** A zone and its contents, its corner at 0, 0. */
 interface Drawn {
   readonly width: number;
   readonly height: number;
@@ -194,7 +194,7 @@ const lane = (
   step: number | undefined,
 ): LinkLane => ({ process, group, from, to, step });
 
-/** Zones in their places, with what is in them. */
+/** Placed zones with their contents. */
 function composed(
   parts: readonly DiagramParts[],
   drawn: readonly Drawn[],
@@ -315,7 +315,7 @@ function hostOf({ process, blocks }: DiagramParts): Drawn {
   };
 }
 
-/** Where hosts stand above and below devices: cores, root complex and memory in a row, interrupts below. */
+/** Layout with hosts above and below devices: cores, root complex and memory in a row, interrupts below. */
 function hostInRowsOf({ process, blocks }: DiagramParts): Drawn {
   const node = process === 'host0' ? 0 : 1;
   const cores = blocks.map((name, at) => ({ name, column: 0, row: at }));

@@ -1,4 +1,4 @@
-/** Points of what is drawn of an arrow: its line, its head, and the place of its number. */
+/** Points of a drawn arrow: its line, its head, and the place of its number. */
 import type { DiagramArrow, LinkLane } from './layout.ts';
 
 type Point = readonly [x: number, y: number];
@@ -9,10 +9,10 @@ const pointsText = (points: readonly Point[]): string =>
   points.map(([x, y]) => `${round(x)},${round(y)}`).join(' ');
 const round = (value: number): number => Math.round(value * 10) / 10;
 
-/** Of a `polyline`: the whole of it, to the tip of the head. */
+/** Points of a `polyline`: the whole arrow, to the tip of the head. */
 export const lineText = ({ points }: Pick<DiagramArrow, 'points'>): string => pointsText(points);
 
-/** Of a `polygon`: the head at the end of the last piece. */
+/** Points of a `polygon`: the head at the end of the last piece. */
 export function headText({ points }: Pick<DiagramArrow, 'points'>): string {
   const [[fromX, fromY], [x, y]] = points.slice(-2) as [Point, Point];
   const length = Math.hypot(x - fromX, y - fromY);
@@ -25,10 +25,10 @@ export function headText({ points }: Pick<DiagramArrow, 'points'>): string {
   ]);
 }
 
-/** A number covers so much of an arrow. */
+/** Length of an arrow that a number covers. */
 const numberPx = 18;
 
-/** The middle of the longest piece; beside it where it is too short. */
+/** The middle of the longest piece, or a point next to it if the piece is too short. */
 export function numberPlace({ points }: Pick<DiagramArrow, 'points'>): Point {
   const pieces = points.slice(1).map((to, at) => [points[at]!, to] as const);
   const lengthOf = ([[fromX, fromY], [x, y]]: readonly [Point, Point]): number =>

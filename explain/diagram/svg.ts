@@ -1,9 +1,9 @@
-/** The block diagram as SVG that does not move: in reports, with what each block did; and in docs. */
+/** The block diagram as static SVG: in reports, with the work of each block; and in docs. */
 import { wordsOf } from '../../explain/text/words.ts';
 import { type Cell, cellHeight, cellWidth, type DiagramArrow, type DiagramLayout } from './layout.ts';
 import { cutToCell, headText, laneArrow, laneNumberPlace, lineText, numberPlace } from './shapes.ts';
 
-/** What a block did, as parts of the longest that any did. */
+/** Work of a block, as fractions of the busiest block's. */
 export interface Work {
   readonly busy: number;
   readonly stalled: number;

@@ -1,7 +1,7 @@
-/** Pieces of a page: text is escaped once, here, and so is a distinct type from what may stand in a page. */
+/** Pieces of a page. Text is escaped once, here; a distinct type marks text that a page may contain. */
 import { stackedClass } from './stacked.ts';
 
-/** Text that may stand in a page as it is. */
+/** Text that a page may contain unchanged. */
 export class Html {
   readonly text: string;
 
@@ -10,7 +10,7 @@ export class Html {
   }
 }
 
-/** Text of our own that stands in a page as it is: a style sheet, a script. */
+/** Trusted text that a page contains unchanged: a style sheet, a script. */
 export const pieceOf = (text: string): Html => new Html(text);
 
 type Part = string | number | Html | readonly Html[];
@@ -24,7 +24,7 @@ function inserted(part: Part): string {
   return escaped(String(part));
 }
 
-/** A template of a page: what is put in is escaped, unless it is a piece of a page itself. */
+/** A template of a page. Inserted values are escaped, unless they are pieces of a page. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(
     strings.map((string, at) => string + (at < parts.length ? inserted(parts[at]!) : '')).join(''),
@@ -33,11 +33,11 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
 
 type Cell = string | number | Html;
 
-/** What a reader sees of a cell. */
+/** The visible text of a cell. */
 const seen = (cell: Cell | undefined): string =>
   cell instanceof Html ? cell.text.replace(/<[^>]*>/g, '') : String(cell ?? '');
 
-/** How the cells of a column are set: sentences over several lines; words that may go on in the next line; figures in one. */
+/** How the cells of a column are set: sentences over several lines; words that may continue in the next line; figures in one. */
 type Setting = 'said' | 'worded' | 'figures';
 
 function settingOf(column: number, rows: readonly (readonly Cell[])[]): Setting {
@@ -48,7 +48,7 @@ function settingOf(column: number, rows: readonly (readonly Cell[])[]): Setting 
 
 /**
  * A table with a caption; the first column is the head of its row. Where its place is narrower than the table, each row becomes a block of
- * its own, in which the names of the columns stand beside the figures: nothing is cut (`stacked.ts`).
+ * its own, in which the names of the columns are next to the figures: nothing is cut (`stacked.ts`).
  */
 export function table(caption: string, head: readonly string[], rows: readonly (readonly Cell[])[]): Html {
   if (rows.length === 0) return html``;
@@ -66,7 +66,7 @@ export function table(caption: string, head: readonly string[], rows: readonly (
 `;
 }
 
-/** The same, with a column for each row where that makes fewer columns: of few things with many figures each. */
+/** The same, with a column for each row if that makes fewer columns: for few items with many figures each. */
 export function narrowTable(
   caption: string,
   head: readonly string[],
@@ -77,12 +77,12 @@ export function narrowTable(
   return table(caption, [head[0]!, ...rows.map(([name]) => seen(name))], turned);
 }
 
-/** Pixels of a letter of the widest common fonts, in a head and elsewhere; of what is beside a cell's text; of columns of sentences and of words. */
+/** Widths in pixels: a letter of the widest common fonts, in a head and elsewhere; a cell without its text; columns of sentences and of words. */
 const [headLetterPx, letterPx, besidePx, saidPx, wordedPx] = [10.5, 9.6, 23, 224, 144] as const;
-/** A row's name may take several lines, and has at least so many letters in each. */
+/** Minimum number of letters in each line of a row's name, which may use several lines. */
 const rowNameLetters = 14;
 
-/** The width below which a table would be cut, in pixels: words of its head and names of its rows may stand below each other. */
+/** The width below which a table would be cut, in pixels: words of its head and names of its rows may be below each other. */
 function widthOf(
   head: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -118,7 +118,7 @@ export interface Segment {
   readonly colour: string;
 }
 
-/** Segments one behind the other, as long as their values; the bar is full at `full`. Their texts are read out. */
+/** Segments one after the other, with lengths proportional to their values; the bar is full at `full`. Screen readers read their texts. */
 export function bar(segments: readonly Segment[], full: number): Html {
   const shown = segments.filter(({ value }) => value > 0);
   const spoken = shown.map(({ name, text }) => `${name} ${text}`).join(', ');

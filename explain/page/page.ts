@@ -27,7 +27,7 @@ export interface PageTable {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly (string | number)[])[];
-  /** Of few things with many figures each: a column for each thing. */
+  /** For few items with many figures each: a column for each item. */
   readonly isTurned?: true;
   /** Of each row the number of the report that its head opens; undefined where there is none. */
   readonly reports?: readonly (number | undefined)[];
@@ -82,7 +82,7 @@ export function tableSection({ title, head, rows, isTurned, reports = [] }: Page
   return isTurned === true ? narrowTable(title, head, linked) : table(title, head, linked);
 }
 
-/** Text as a terminal shows it; lines that are longer than the page is wide go on in the next. */
+/** Text as a terminal shows it; lines that are longer than the page is wide continue in the next. */
 export const textSection = (title: string, text: string): Html => html`<h2>${title}</h2><pre>${text}</pre>`;
 
 /** Text that few readers want: folded away. */

@@ -115,7 +115,7 @@ ${isOneOfMany ? html`` : drawingOf(nodes, longest)}
 <div class="diagram">${nodes.map((node, at) => deviceOf(node, at, longest))}<div>${cables}</div></div>`;
 }
 
-/** The machine as one drawing, each block with its work: of a pair of HCAs. */
+/** One drawing of the machine, each block with its work, for a pair of HCAs. */
 function drawingOf(nodes: readonly HostShown[], longest: number): Html {
   if (nodes.length !== 2 || nodes.some(({ nic }) => nic !== undefined)) return html``;
   const parts = nodes.flatMap(({ hca, cpu }, node) => [
@@ -151,14 +151,14 @@ function drawingOf(nodes: readonly HostShown[], longest: number): Html {
   );
 }
 
-/** Those that did something: a host of which nothing is known has one. */
+/** Up to three cores that did work; core 0 if no core did. */
 function coresAtWork(cpu: HostShown['cpu']): string[] {
   const cores = cpu?.cores ?? [];
   const names = cores.flatMap(({ cycles }, core) => (cycles.idle === cycles.total ? [] : [`core ${core}`]));
   return names.length === 0 ? ['core 0'] : names.slice(0, 3);
 }
 
-/** In the order of a WRITE, then what controls the device. */
+/** In the order of a WRITE, then the control blocks of the device. */
 const blocksInOrder = (blocks: Readonly<Record<string, BlockRow>>): (readonly [string, BlockRow])[] => {
   const placeOf = (name: string): number => (blockOrder.indexOf(name) + 100) % 100;
   return Object.entries(blocks).toSorted(([left], [right]) => placeOf(left) - placeOf(right));

@@ -1,14 +1,14 @@
 /**
  * Tables in a place that is narrower than they are. A table of the class `below840` becomes blocks, one for each row, in a place of less
- * than 840 pixels: the row's name, and below it the names of the columns beside the figures, as many side by side as there is room for.
+ * than 840 pixels: the row's name, and below it the names of the columns next to the figures, with as many pairs in a line as fit.
  */
 
-/** Widths are told apart by so much, in pixels. */
+/** Step between distinct widths, in pixels. */
 const stepPx = 40;
 /** The narrowest place on a page, and one that no page has. */
 const [leastPx, mostPx] = [360, 4000] as const;
 
-/** The class of a table that needs so many pixels; empty for one that fits everywhere. */
+/** The class of a table by its width in pixels; empty for a table that fits everywhere. */
 export function stackedClass(widthPx: number): string {
   return widthPx <= leastPx ? '' : `below${Math.min(mostPx, Math.ceil(widthPx / stepPx) * stepPx)}`;
 }

@@ -38,7 +38,7 @@ const capitals: Readonly<Record<string, string>> = {
   ...{ srq: 'SRQ', srqc: 'SRQC', tlp: 'TLP', tx: 'TX', wqe: 'WQE', msix: 'MSI-X', blueflame: 'BlueFlame' },
 };
 
-/** Compounds that are not taken apart. */
+/** Compounds that are not split. */
 const wholes: Readonly<Record<string, string>> = { blueFlame: 'BlueFlame', msix: 'MSI-X', rxCq: 'RX CQ' };
 
 /** A name in lower case or camel case as words; capitals of the standards stay. */

@@ -99,9 +99,8 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
 
 /**
  * Requests go to the QP that the operation names; responses come back with its PSNs. What was begun last of what fits is meant: an
- * unreliable request is over when it leaves, and a packet may come once more when its request has ended. QPs of several hosts have the
- * same numbers, and no packet says where it comes from: a request is rather of a host at the other end of a link than of
- * the own port.
+ * unreliable request is over when it leaves, and a packet may come once more when its request has ended. QPs of several hosts have the same
+ * numbers, and no packet names its sender: a request more likely belongs to a host at the other end of a link than to the own port.
  */
 function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
   interface Span {

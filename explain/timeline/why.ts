@@ -120,7 +120,7 @@ class Earlier {
     return new Earlier(this.#run, end);
   }
 
-  /** Whether a host receives what another one sends over a cable. */
+  /** Whether a host receives the packets that another host sends over a cable. */
   arePeers(node: number, other: number): boolean {
     return node !== other && peersOf(this.#run.topology, node).includes(other);
   }

@@ -25,7 +25,7 @@ export interface RefusedAccess {
   readonly askingNode: number;
   /** `remote` for an rkey, `local` for an lkey of a send, `receive` for that of a receive. */
   readonly side: 'remote' | 'local' | 'receive';
-  /** Buffers of the request, of `local`: the device accesses them in pieces, of which it refused one. */
+  /** Buffers of the request, of `local`: the device accesses them in pieces, and refused one of them. */
   readonly buffers?: readonly BufferEvidence[];
 }
 
@@ -220,7 +220,7 @@ function missingRight(refused: RefusedAccess): Explanation {
 const qpRights = ['remote read', 'remote write', 'remote atomic'];
 const qpFlags = ['IBV_ACCESS_REMOTE_READ', 'IBV_ACCESS_REMOTE_WRITE', 'IBV_ACCESS_REMOTE_ATOMIC'];
 
-/** qp_access_flags of a host's QP forbid the request. @param what it is, as the subject of a sentence */
+/** qp_access_flags of a host's QP forbid the request. @param what name of the request, as the subject of a sentence */
 export function qpRightMissing(
   scene: Scene,
   node: number,

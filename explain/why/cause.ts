@@ -1,4 +1,4 @@
-/** A diagnosis: the cause by name, in one sentence, with the numbers that prove it, where it is, and what to do. */
+/** A diagnosis: the cause by name, in one sentence, with the numbers that prove it, its place, and advice. */
 
 /** `fault`: a request failed, a call was refused, or a program waits for what never comes. `note`: it went well, and cost time or a message. */
 export type Weight = 'fault' | 'note';
@@ -18,7 +18,7 @@ export interface Cause {
   /** Line at which the mistake is, where that is another; and the lines of its helpers. */
   readonly mendLine?: string;
   readonly mendWithin?: readonly string[];
-  /** Advice: what the user changes. */
+  /** Advice: the change that the user should make. */
   readonly advice: string;
   /** Symptoms with this cause: requests, calls or programs. */
   readonly count: number;

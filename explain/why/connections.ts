@@ -1,9 +1,9 @@
-/** Connections by rdma_cm: why an event does not come, or says that there is no connection. */
+/** Connections by rdma_cm: why an event does not arrive, or reports a failed connection. */
 import type { ConnectionCall, ConnectionEvent } from '../../machine/evidence/index.ts';
 import { durationText, type Explanation } from './cause.ts';
 import type { Scene } from './scene.ts';
 
-/** Events that end an attempt, with what they say. */
+/** Events that end an attempt, with their meaning. */
 const failures: Readonly<Record<string, string>> = {
   RDMA_CM_EVENT_ADDR_ERROR: 'no device has a path to the address, or nothing answered for it',
   RDMA_CM_EVENT_ROUTE_ERROR: 'no route was found to the address',
@@ -26,7 +26,7 @@ const callsOf = (scene: Scene, node: number, name: string): ConnectionCall[] =>
 const eventsOf = (scene: Scene, node: number, name: string): ConnectionEvent[] =>
   (scene.host(node)?.connectionEvents ?? []).filter(({ event }) => event === `RDMA_CM_EVENT_${name}`);
 
-/** The last event of a host, if it says that there is no connection. */
+/** The last event of a host, if it reports a failed connection. */
 export function connectionFailed(scene: Scene, node: number): Explanation | undefined {
   const last = scene.host(node)?.connectionEvents.at(-1);
   if (last === undefined) return undefined;

@@ -135,7 +135,7 @@ function addFailures(scene: Scene, findings: Causes): void {
   for (const { node, explanation, line } of consequences) findings.add(node, explanation, 'fault', line);
 }
 
-/** Requests of a guest that had no answer when their QP was destroyed, or have none now. */
+/** Requests of a guest that had no answer when their QP was destroyed, or have no answer now. */
 function addOpenRequests(scene: Scene, findings: Causes): void {
   for (const { node, qps, atPs } of scene.devices) {
     if (scene.host(node) !== undefined) continue;
@@ -153,7 +153,7 @@ function addOpenRequests(scene: Scene, findings: Causes): void {
   }
 }
 
-/** Commands of a guest on its objects that the device rejected; those that probe what the device can do are left out. */
+/** Commands of a guest on its objects that the device rejected; commands that probe the device's capabilities are left out. */
 function addCommands(scene: Scene, findings: Causes): void {
   for (const { node, commands } of scene.devices) {
     if (scene.host(node) !== undefined) continue;

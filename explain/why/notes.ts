@@ -72,7 +72,7 @@ function repeated(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   ];
 }
 
-/** A request that sends what an earlier READ or atomic of the same QP still writes: it does not wait for it without a fence. */
+/** A request that sends bytes that an earlier READ or atomic of the same QP still writes: without a fence it does not wait. */
 function unfenced(scene: Scene, node: number): Explanation[] {
   const posts = scene.host(node)?.posts ?? [];
   const open = new Map<number, PostEvidence[]>();
@@ -107,7 +107,7 @@ const fenceMissing = (node: number, source: PostEvidence, post: PostEvidence): E
   key: `fence ${node} ${post.qpn}`,
 });
 
-/** Two versions of RoCE on one connection: this card takes both, others drop what is not of the QP's. */
+/** Two versions of RoCE on one connection: this card accepts both, other cards drop packets of a version other than the QP's. */
 function versions(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   if (qp.service === 'UD' || qp.service === 'MLX') return [];
   const peer = qp.sendPsn < 0 ? undefined : scene.peer(node, qp);
@@ -165,8 +165,8 @@ function strangersVersion(node: number, qp: QpEvidence): Explanation[] {
 }
 
 /**
- * Completions of a guest that lie in an armed CQ. One that is armed has its event with the next completion, so that they were there, and
- * reported, before; or they are of messages that solicit none.
+ * Completions of a guest that lie in an armed CQ. An armed CQ raises its event with the next completion. These completions were therefore
+ * present, and reported, before; or their messages solicit no event.
  */
 function left(node: number, { cqn, armed, producer, consumer, arms, events }: CqEvidence): Explanation[] {
   const count = (producer - consumer) & mask24;

@@ -30,7 +30,7 @@ export class ProgramLines {
     this.#isLibrary = isLibrary;
   }
 
-  /** Keeps the lines of a stack. @returns a name for {@link lineOf}; undefined when none is of the program */
+  /** Keeps the lines of a stack. @returns a name for {@link lineOf}; undefined if no line belongs to the program */
   note(node: number, stack: string): string | undefined {
     const frames = stack
       .split('\n')

@@ -48,7 +48,7 @@ const linkDown: Rule<NoAnswer> = ({ scene, node, qp, atPs }) => {
   };
 };
 
-/** The other end of the cable is not of this machine, and no plug brings the packets back: its addresses are not known. */
+/** The other end of the cable is outside of this machine and no plug returns the packets, so its addresses are unknown. */
 const isStrangers = ({ scene, node }: NoAnswer, drop: DropEvidence | undefined): boolean =>
   scene.farDevice(node) === undefined && drop === undefined;
 
@@ -306,8 +306,8 @@ const elsewhere: Rule<NoAnswer> = (symptom) => {
 };
 
 /**
- * A QP that begins with another PSN than its peer expects. A responder that is a few packets ahead takes these for duplicates, and
- * refuses the next one, which then begins in the middle of a message.
+ * A QP that begins with another PSN than its peer expects. A responder that is a few packets ahead treats these as duplicates, and refuses
+ * the next one, which then begins in the middle of a message.
  */
 export const psnMismatch: Rule<NoAnswer> = (symptom) => {
   const { scene, node, qp, atPs } = symptom;

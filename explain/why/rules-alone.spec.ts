@@ -1,6 +1,6 @@
 /**
- * Rules that no program of simulated hosts can reach: their peer is a stranger, their path is a guest kernel's, or a device breaks the
- * protocol. Each is held to the evidence of a run in which one record is changed, as such a mistake leaves it.
+ * Rules that no program of simulated hosts can reach: their peer is a third-party endpoint, their path is a guest kernel's, or a device
+ * breaks the protocol. Each test changes one record in the evidence of a run, as such a mistake would.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/index.ts';
@@ -20,7 +20,7 @@ import { mistakes } from './testing/mistakes.ts';
 
 const roceSet = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
 
-/** What the devices have of a mistake of the catalogue, as those of guests do. */
+/** The devices' evidence of a mistake of the catalogue; guests' devices have no more. */
 async function devicesOf(name: string, set: Readonly<Record<string, string>> = {}): Promise<Evidence> {
   const mistake = [...mistakes, ...furtherMistakes].find((one) => one.name === name)!;
   const { host0, host1, faults } = mistake;

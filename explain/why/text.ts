@@ -2,7 +2,7 @@
 import { visible } from '../../base/index.ts';
 import type { Cause } from './cause.ts';
 
-/** The sentence, its line, and what to do, of each. */
+/** The sentence of each cause, its line, and its advice. */
 export function causeLines(findings: readonly Cause[]): string[] {
   return findings.flatMap(
     ({ cause, weight, sentence, line, within, mendLine, mendWithin, advice, count }) => [

@@ -2,7 +2,7 @@
 import { counted, type Explanation, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 
-/** A program reads the payload of datagrams where their GRH is. @param subject what it does then, as a sentence that is continued */
+/** A program reads the payload of datagrams at the place of their GRH. @param subject the program's action, as the beginning of a sentence */
 export function headRead(scene: Scene, node: number, subject: string): Explanation | undefined {
   const [read] = (scene.host(node)?.headReads ?? []).filter(
     ({ qpn }) => (scene.qp(node, qpn)?.received ?? 0) > 0,

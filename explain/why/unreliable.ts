@@ -247,7 +247,7 @@ export function lostOnTheWay(
   };
 }
 
-/** A WRITE to one of these QPs of unreliable connections that a right or a key forbids: it is gone, and its sender learns nothing. */
+/** A right or a key forbids a WRITE to one of these QPs of unreliable connections: the device drops it without notice to the sender. */
 export function refusedInSilence(
   scene: Scene,
   node: number,

@@ -68,7 +68,7 @@ const connections: Rule<Waiting> = (waiting) =>
     ? connectionWait(waiting.scene, waiting.node, waiter(waiting))
     : undefined;
 
-/** Requests of a QP that was destroyed or reset: their completions went with it, or never came to be. */
+/** Requests of a QP that was destroyed or reset: their completions were removed with it, or were never written. */
 const ownQpGone: Rule<Waiting> = (waiting) => {
   const { scene, node, cqns, atPs } = waiting;
   const gone = (scene.device(node)?.qps ?? []).filter(
@@ -268,7 +268,7 @@ const events: Rule<Waiting> = (waiting) => {
   return otherChannel(waiting);
 };
 
-/** A CQ of another channel has raised an event that the program does not take. */
+/** A CQ of another channel has raised an event that the program does not read. */
 function otherChannel(waiting: Waiting): Explanation | undefined {
   const { scene, node, wait } = waiting;
   const use = scene
@@ -328,7 +328,7 @@ function armExplained(waiting: Waiting, cq: CqEvidence): Explanation | undefined
   };
 }
 
-/** Asynchronous events: of the limit of a shared receive queue, which has to be armed, or of what did not happen. */
+/** Asynchronous events: the limit of a shared receive queue, which must be armed, or an occurrence that never happened. */
 const asyncEvents: Rule<Waiting> = (waiting) => {
   const { scene, node, wait } = waiting;
   if (wait.kind !== 'async') return undefined;
@@ -376,7 +376,7 @@ function farText({ scene, node }: Waiting): string {
   return far.waits.map((wait) => `host ${far.node} waits in ${wait.text}`).join(', ');
 }
 
-/** Of QPs without a receive only own requests complete, and all have. */
+/** QPs without a receive complete only their own requests, and all have completed. */
 export function ownCompletionsTaken(waiting: Waiting): Explanation | undefined {
   const { scene, node, wait, cqns } = waiting;
   const qps = livingQps(waiting, (qp) => cqns.includes(qp.receiveCqn) || cqns.includes(qp.sendCqn));

@@ -1,8 +1,8 @@
 /**
- * How a guest reaches the simulated host beside it: by an Ethernet that carries TCP to its program, and by IP over InfiniBand, of
- * which that host has no more than its addresses. So its entry in the guest's neighbour table is put there by hand, as every
- * simulated host has the table of all (docs/how-to/connections.md): nobody there would answer ARP. Where ports are of Ethernet it answers by
- * itself, and with a NIC the adapter's interface is all there is.
+ * A guest reaches the simulated host next to it by an Ethernet that carries TCP to its program, and by IP over InfiniBand, of which that
+ * host implements only its addresses. The guest's neighbour table therefore has a permanent entry for that host, since no host answers ARP
+ * there; every simulated host has the table of all hosts (docs/how-to/connections.md). On ports of Ethernet the host answers by itself, and
+ * with a NIC the adapter's interface is the only one.
  */
 import { portGuidOf } from '../../hw/hca/index.ts';
 import { peerNetworkAddresses } from './qemu.ts';

@@ -1,10 +1,10 @@
 /**
- * TCP connections between a guest and the program of the simulated host beside it, carried over the machine's out-of-band
- * exchange: as programs of two real hosts tell each other addresses and keys over their Ethernet.
+ * TCP connections between a guest and the program of the simulated host next to it, carried over the machine's out-of-band exchange.
+ * Programs of two real hosts exchange addresses and keys in this way over their Ethernet.
  *
  *     guest ── TCP ── QEMU ── TCP, loopback ── PeerRelay ── exchange ── program
  *
- * What the program sees, in mailboxes of its exchange (experiments/workloads/guest-stream.ts wraps it):
+ * The program sees these mailboxes of its exchange (experiments/workloads/guest-stream.ts wraps them):
  *
  *     tcp.accept     ──► { connection }                    the guest has connected to the port of its peer
  *     tcp.connect    ◄── { port }                          connect to a port of the guest

@@ -1,4 +1,4 @@
-/** What the block diagram of a picture has: the tracks of its timeline, as parts of hosts and devices. */
+/** Elements of a picture's block diagram: the tracks of its timeline, as parts of hosts and devices. */
 import { type DiagramLayout, type DiagramParts, layoutOf } from '../../explain/diagram/index.ts';
 import type { MachinePicture } from '../protocol.ts';
 

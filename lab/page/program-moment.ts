@@ -1,4 +1,4 @@
-/** The block diagram of the machine at the instant at which a program stands. */
+/** The block diagram of the machine at the instant at which a program has stopped. */
 import { html, type TemplateResult } from 'lit-html';
 import { timeText } from '../../explain/text/format.ts';
 import type { MachinePicture, ProgramOrder } from '../protocol.ts';
@@ -10,7 +10,7 @@ import { ProgramWorker } from './program-worker.ts';
 
 export class ProgramMoment {
   readonly #drawn: () => void;
-  /** Its own: the program stands meanwhile in the other. */
+  /** A separate worker; the program remains stopped in the other one. */
   readonly #worker = new ProgramWorker();
   readonly #latest = new Latest();
   #asked: { readonly atPs: number; readonly picture: MachinePicture | undefined } | undefined;
@@ -20,14 +20,14 @@ export class ProgramMoment {
     this.#drawn = drawn;
   }
 
-  /** The program no longer stands there. */
+  /** Discards the picture, because the program has left the instant. */
   drop(): void {
     this.#latest.drop();
     if (this.#asked?.picture === undefined) this.#worker.stop();
     this.#asked = undefined;
   }
 
-  /** The program stands at an instant. */
+  /** Requests the picture of the instant at which the program has stopped. */
   async ask(order: ProgramOrder, atPs: number): Promise<void> {
     this.drop();
     const isWanted = this.#latest.begin();
@@ -37,7 +37,7 @@ export class ProgramMoment {
       if (picture === undefined || !isWanted()) return;
       this.#asked = { atPs, picture };
     } catch {
-      // The program was ended for it does not come back: the view reports that of its own run.
+      // The program was ended because it did not return; the view reports that for its own run.
       if (!isWanted()) return;
       this.#asked = undefined;
     }

@@ -5,7 +5,7 @@
 import type { MachinePicture, OperationName, OperationPicture, ProgramOrder } from '../protocol.ts';
 import type { ProgramWorker } from './program-worker.ts';
 
-/** Simulated time of a turn of the worker. */
+/** Simulated time of one call of the worker. */
 const turnPs = 200_000_000;
 /** The last effects of an operation arrive after its completion. */
 const afterPs = 5_000_000;

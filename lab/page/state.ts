@@ -47,7 +47,7 @@ export interface LabState {
   readonly fault: string;
   /** Lines of the program that have a breakpoint, ascending. */
   readonly breakpoints: readonly number[];
-  /** The line at which the program stands; undefined: at an instant alone. */
+  /** The line at which the program has stopped; undefined: it has stopped at an instant only. */
   readonly reached: ReachedName | undefined;
   /** How long the program has run, and how far a step of it goes. */
   readonly ranPs: number;

@@ -1,5 +1,5 @@
 /**
- * Arrivals of a program at lines that have a breakpoint, of which the first after a place counts.
+ * Arrivals of a program at lines with a breakpoint. The first arrival after a place counts.
  *
  * The code of a program runs ahead of its machine up to the next wait, and one host ahead of the other: the first arrival is known
  * once the machine has passed its instant.
@@ -16,18 +16,18 @@ export class Arrivals {
   #first: Arrival | undefined;
   #standsAt: Arrival | undefined;
 
-  /** @param stood a place that has been passed already; left out, every arrival counts */
+  /** @param stood a place that the program has already passed; if omitted, every arrival counts */
   constructor(breakpoints: readonly number[], stood: StandingPlace = { atPs: -1, reached: undefined }) {
     this.#breakpoints = new Set(breakpoints);
     this.#stood = stood;
   }
 
-  /** The arrival that the program stood at, once it has been reached again. */
+  /** The arrival at which the program had stopped, after the program has reached it again. */
   get standsAt(): Arrival | undefined {
     return this.#standsAt;
   }
 
-  /** The first arrival after that, when the machine has passed its instant. */
+  /** The first arrival after that, if the machine has passed its instant. */
   firstUntil(nowPs: number): Arrival | undefined {
     return this.#first !== undefined && this.#first.atPs <= nowPs ? this.#first : undefined;
   }
@@ -48,7 +48,7 @@ export class Arrivals {
     if (this.#first === undefined || isBefore(arrival, this.#first)) this.#first = arrival;
   }
 
-  /** Without a line, the instant alone was reached: what arrives at it has still to come. */
+  /** Without a line, the program reached only the instant: arrivals at that instant are still due. */
   #isAfterStood(arrival: Arrival): boolean {
     const { atPs, reached } = this.#stood;
     return reached === undefined ? arrival.atPs >= atPs : isBefore({ atPs, ...reached }, arrival);

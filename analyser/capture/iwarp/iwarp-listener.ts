@@ -197,7 +197,7 @@ class Hearing {
     this.#boundWaiting(direction);
   }
 
-  /** Gives up a message of which the rest has not arrived, if all that waits is too much. */
+  /** Discards an incomplete message if too many bytes wait. */
   #boundWaiting(direction: Direction): void {
     const { waiting } = this.#connection;
     settle(direction, waiting);

@@ -1,4 +1,4 @@
-/** Bytes of a stream that are not taken yet: added at the end and taken off the front, each copied a bounded number of times. */
+/** Unread bytes of a stream: appended at the end and removed at the front, each copied a bounded number of times. */
 export class PendingBytes {
   #bytes = new Uint8Array(0);
   #from = 0;

@@ -63,7 +63,7 @@ describe('a stream of TCP', () => {
     for (const count of [500, 1000]) {
       const places = orderOf(count);
       bytesOf(0, places);
-      // A search in 1000 takes ten steps, and each segment is read a few times when it comes and when it is passed on.
+      // A search in 1000 needs ten steps. Each segment is read a few times on arrival and on delivery.
       expect(reads / places.length).toBeLessThan(30);
     }
   });

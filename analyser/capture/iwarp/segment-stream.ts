@@ -1,7 +1,6 @@
 /**
- * One direction of a TCP connection put in order: segments that come twice or late, and bytes that a capture does not have.
- * Bounded: a gap that is not filled while so much waits for it is given up. A segment takes a search in those that wait, and each of
- * them is passed on once.
+ * One direction of a TCP connection put in order: segments that come twice or late, and bytes that a capture does not have. Bounded: a gap
+ * is abandoned if too many bytes wait for it. A segment needs one search among the waiting ones, and each of them is passed on once.
  */
 import type { CapturedSegment } from '../captured-packets.ts';
 
@@ -73,7 +72,7 @@ export class SegmentStream {
     return { place, gapBytes: 0, next };
   }
 
-  /** No segment follows: what waits is given up. */
+  /** Discards the waiting segments, because no segment follows. */
   clear(): void {
     this.#waiting = [];
     this.#count(-this.#waitingBytes);

@@ -1,4 +1,4 @@
-/** Of the catalogue of mistakes: connections by rdma_cm. */
+/** Mistakes of the catalogue with connections by rdma_cm. */
 
 import type { ProgramContext } from '../../../machine/index.ts';
 import {

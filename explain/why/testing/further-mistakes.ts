@@ -1,6 +1,6 @@
 /**
- * More of the catalogue of mistakes: what people ask in forums and bug trackers beside the classic ones, and a program for each rule that
- * those do not reach.
+ * More of the catalogue of mistakes: further questions of forums and bug trackers in addition to the classic mistakes, and a program for
+ * each rule that those do not reach.
  */
 
 import { connectInitiator, connectTarget, rcDefaults } from '../../../experiments/workloads/index.ts';

@@ -1231,7 +1231,7 @@ const unreliable: readonly Mistake[] = [
   },
 ];
 
-/** Mistakes that programs of others are known for: off by one, out of order, or a limit of 0. */
+/** Common mistakes of published programs: off by one, out of order, or a limit of 0. */
 const reported: readonly Mistake[] = [
   {
     name: 'path_mtu is above the MTU of the ports',
@@ -1309,7 +1309,7 @@ const reported: readonly Mistake[] = [
   },
   {
     name: 'max_dest_rd_atomic is 0, and the peer READs',
-    // As Linux's driver does it: without places for READs the QP allows its peer none.
+    // As Linux's driver does it: without places for READs the QP allows its peer no READ.
     cause: 'qp-right-missing',
     says: /needs remote read; QP .* of host 1 allows its peer remote write/,
     evidence: { missing: 'IBV_ACCESS_REMOTE_READ', given: 'IBV_ACCESS_REMOTE_WRITE' },

@@ -6,10 +6,10 @@
  *     ib_write_bw ─► rxe0 (over a dummy Ethernet device)          ───────────────── = ratio, 1 and above: as fast
  *                                                                 rate of Soft-RoCE
  *
- * Rates are wall-clock figures of the computer that runs guest and emulator, so they are reported and never asserted. A ratio
- * is of medians over rounds in which the two take turns, because a computer is not equally busy for long. Processor time,
- * of guest and emulator, depends less on what else the computer does: what a long run takes beyond a short one, by message.
- * It holds what a processor spends polling. What the figures mean: docs/how-to/serve.md.
+ * Rates are wall-clock figures of the computer that runs guest and emulator, so they are reported and never asserted. A ratio is the ratio
+ * of medians over rounds in which the two alternate, because the load of a computer varies. Processor time of guest and emulator depends
+ * less on the load: the difference between a long and a short run, per message. It includes the time that a processor spends polling.
+ * docs/how-to/serve.md explains the figures.
  */
 import { tableOf } from '../../../explain/text/table.ts';
 import type { Scenario, Step } from './scenario.ts';

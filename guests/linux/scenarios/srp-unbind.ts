@@ -9,7 +9,7 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 import { loginBySrp, srpTargetNames, useSrpDisk } from './storage.ts';
 
 const rounds = 3;
-/** Seconds a kernel task may be blocked. An unbind takes 2 s here; a drain that is never flushed has no end. */
+/** Seconds a kernel task may be blocked. An unbind needs 2 s here; a drain that is never flushed never returns. */
 const blockedSeconds = 20;
 const unbindTimeoutSeconds = 90;
 
@@ -30,7 +30,7 @@ async function expectNoHang(stage: Stage): Promise<void> {
   }
 }
 
-/** Runs a command that takes the driver away. @returns seconds by the guest's clock */
+/** Runs a command that removes the driver. @returns seconds by the guest's clock */
 async function takeAway(stage: Stage, command: string, guest = 0): Promise<number> {
   const timed = `read a b </proc/uptime; ${command}; read c d </proc/uptime; echo; echo $a $c`;
   const output = await stage.check(timed, { guest, timeoutSeconds: unbindTimeoutSeconds });

@@ -108,7 +108,7 @@ export class OperationView implements View {
     const picture = await ask.operation(question);
     if (!isWanted()) return;
     this.#open(picture);
-    // What it is compared with would take its processors from the drawing, and from the reader's steps.
+    // The simulation for the comparison would compete for processors with the drawing and the reader's steps.
     await this.#rest();
     if (!isWanted()) return;
     const other = await ask.outcome({ ...question, isWarm: !question.isWarm });

@@ -1,4 +1,7 @@
-/** The operations that a program has posted, as a table of which a part is shown: line, verb, bytes, latency, and a way into the diagram. */
+/**
+ * The operations that a program has posted, as a table that shows a part at a time: line, verb, bytes, latency, and a button that opens the
+ * diagram.
+ */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { bytesText, countText, timeText } from '../../../explain/text/format.ts';
 import type { OperationName, PostedOperation } from '../../protocol.ts';

@@ -1,6 +1,6 @@
 /**
- * "Write it yourself": a program for both hosts in an editor, run in steps of simulated time; what the linter and the watch of buffers
- * find stands at its line.
+ * "Write it yourself": a program for both hosts in an editor, run in steps of simulated time; findings of the linter and the watch of
+ * buffers are shown at their lines.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { createRef, type Ref, ref } from 'lit-html/directives/ref.js';
@@ -23,7 +23,7 @@ import type { Lab, View } from '../view.ts';
 import { chosen, fromTheBegin, messageOf } from '../watched.ts';
 import { postedTable } from './posted-table.ts';
 
-/** Simulated time of a turn of the worker while a program runs: short enough to be stopped in between. */
+/** Simulated time of one call of the worker while a program runs: short enough that the user can stop it in between. */
 const turnPs = 200_000_000;
 const steps = [
   { title: '10 ns', ps: 10_000 },
@@ -37,10 +37,10 @@ type Phase = 'new' | 'standing' | 'running' | 'ended';
 
 const theBegin: StandingPlace = { atPs: 0, reached: undefined };
 
-/** Of an address. */
+/** Maximum number of breakpoints in an address. */
 const breakpointsMax = 100;
 
-/** What an address says of a program that has not run. */
+/** The address fields of a program that has not run. */
 const fromTheStart = { ranPs: 0, reached: undefined } as const;
 
 const placeText = (ranPs: number, reached: ReachedName | undefined): string =>
@@ -60,13 +60,13 @@ export class ProgramView implements View {
   /** Index of the first operation shown. */
   #firstShown = 0;
   #shown = '';
-  /** How far the address says that it has run. */
+  /** Progress of the program by the address. */
   #asked = '';
-  /** Where the program stands, or stood when it was run on. */
+  /** Where the program has stopped, or had stopped when it was continued. */
   #stood = theBegin;
-  /** Breakpoints of the program that the worker has, when it stands where {@link #stood} says; else undefined. */
+  /** Breakpoints of the worker's program if it has stopped at {@link #stood}; else undefined. */
   #loadedBreaks: string | undefined;
-  /** Why a breakpoint is elsewhere than was asked. */
+  /** Why a breakpoint is at another line than requested. */
   #breakNote = '';
 
   constructor(lab: Lab) {
@@ -88,7 +88,7 @@ export class ProgramView implements View {
     return textOf(this.#lab.state.program);
   }
 
-  /** Another program, machine or fault: what ran is of the one before. What an address says has run is run. */
+  /** Resets the view for another program, machine or fault, and runs the program as far as the address requests. */
   changed(): void {
     const { machine, fault, ranPs, reached } = this.#lab.state;
     const shown = JSON.stringify([this.#text, machine, fault]);
@@ -104,7 +104,7 @@ export class ProgramView implements View {
     return this.#phase === 'standing';
   }
 
-  /** How long the program has run, as an address says it; what ended at an instant has run until that one is over. */
+  /** Run time of the program for the address; a program that ended at an instant has run to the end of that instant. */
   get #ranPs(): number {
     const atPs = this.#progress?.atPs ?? 0;
     return this.#phase === 'ended' ? atPs + 1 : this.#phase === 'standing' ? atPs : 0;
@@ -127,7 +127,7 @@ export class ProgramView implements View {
     void this.#doing((isWanted) => this.#run(turnPs, Number.POSITIVE_INFINITY, isWanted));
   }
 
-  /** Does something with the program that may take a while; what goes wrong is reported as a finding. */
+  /** Runs a possibly long action with the program, and reports its errors as findings. */
   async #doing(work: (isWanted: () => boolean) => Promise<void>): Promise<void> {
     const isWanted = this.#latest.begin();
     this.#moment.drop();
@@ -172,7 +172,7 @@ export class ProgramView implements View {
     this.#loadedBreaks = loaded;
   }
 
-  /** Loads the program, and has it run until a place; it stands there, or has ended before. */
+  /** Loads the program and runs it to a place; it stops there unless it has ended before. */
   async #goTo(place: StandingPlace, isWanted: () => boolean): Promise<void> {
     this.#loadedBreaks = undefined;
     const breaks = this.#breaks;
@@ -195,7 +195,7 @@ export class ProgramView implements View {
     this.#progress = progress;
     this.#remarks = progress.remarks;
     this.#phase = phase;
-    // Where it stands or ends, the operations are listed first.
+    // If it has stopped or ended, the operations are listed first.
     if (phase === 'running') this.#lab.draw();
   }
 
@@ -210,7 +210,7 @@ export class ProgramView implements View {
     return this.#lab.state.breakpoints.flatMap((line) => stopLineOf(text, line) ?? []);
   }
 
-  /** Sets or clears the breakpoint of a line; one that cannot stop gives it to the next that can. */
+  /** Sets or clears the breakpoint of a line; a line that cannot stop passes it to the next line that can. */
   #toggle(line: number): void {
     const { breakpoints } = this.#lab.state;
     const stops = stopLineOf(this.#text, line);
@@ -230,23 +230,23 @@ export class ProgramView implements View {
     this.#lab.change({ breakpoints: breakpoints.slice(0, breakpointsMax) });
   }
 
-  /** Asks for what has been posted so far. */
+  /** Requests the operations posted so far. */
   async #list(isWanted: () => boolean): Promise<void> {
     const operations = await this.#worker.operations();
-    // The program may have run ahead of where it stands.
+    // The program's code may have run ahead of the stop.
     const isOver = ({ postedPs }: PostedOperation): boolean =>
       this.#phase === 'standing' && postedPs >= this.#stood.atPs;
     if (isWanted()) this.#operations = operations.filter((each) => !isOver(each));
   }
 
-  /** How far it has come belongs into the address. */
+  /** Stores the progress in the address. */
   #keep(): void {
     const reached = this.#phase === 'standing' ? this.#stood.reached : undefined;
     this.#asked = placeText(this.#ranPs, reached);
     this.#lab.change({ ranPs: this.#ranPs, reached });
   }
 
-  /** Stands where it is; a program that does not come back is ended. */
+  /** Stops the program at its present instant; ends a program that does not return. */
   #stop(): void {
     this.#latest.drop();
     if (this.#phase === 'running') this.#phase = this.#progress === undefined ? 'new' : 'standing';
