@@ -93,7 +93,7 @@ export default defineConfig({
   plugins: [...builtForm],
   test: {
     setupFiles: isQuick ? [nodeRuntime, quickProperties] : [nodeRuntime],
-    // What `hca` runs is run by specs as it is (cli/testing).
+    // Specs run the code of `hca` unmodified (cli/testing).
     server: { deps: { external: [/\/dist\/checkout\//] } },
     testTimeout: 120_000,
     hookTimeout: 120_000,

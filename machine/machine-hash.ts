@@ -12,8 +12,8 @@ export interface ConfiguredMachine {
 }
 
 /**
- * Every parameter, the seed and the number of hosts among them, and the topology: the default one where the options declare none.
- * @throws ConfigurationError naming what is wrong with them
+ * Every parameter, the seed and the number of hosts among them, and the topology, the default one if the options declare no topology.
+ * @throws ConfigurationError naming field, value and range
  */
 export function configuredOf({ profile, set, seed, nodes, topology }: MachineOptions): ConfiguredMachine {
   const declared = topology === undefined ? undefined : checkedTopology(topology);

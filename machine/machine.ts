@@ -321,7 +321,7 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * What the programs returned, in the order they were loaded; undefined of those that run or returned nothing.
+   * Results of the programs, in the order in which they were loaded; undefined for programs that still run or returned nothing.
    * @typeParam Results their types
    */
   async results<Results extends readonly unknown[] = (JsonValue | undefined)[]>(): Promise<Results> {

@@ -249,7 +249,7 @@ export class PartRuns {
     // The part in which it happened has the error itself; the others were ended because of it.
     const [failure] = [...(failures[this.#workers?.failedThread ?? 0] ?? []), ...failures.flat()];
     if (failure !== undefined) {
-      // Threads that were ended answer no more; one thread stands at the instant that it has reached.
+      // Ended threads no longer answer; a single thread keeps the instant that it has reached.
       if (this.#workers === undefined)
         this.#nowPs = Math.max(this.#nowPs, (await this.#ports[0]!.steps()).nowPs);
       throw failure;

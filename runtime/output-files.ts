@@ -16,8 +16,8 @@ const unwritable = (file: string, error: unknown): ConfigurationError =>
   new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
 
 /**
- * Writes a file whole or not at all; what is no file and cannot be replaced is written to.
- * @throws ConfigurationError when it cannot be written: a file that was there is as it was
+ * Writes a file whole or not at all. Writes in place if the target is not a regular file and cannot be replaced.
+ * @throws ConfigurationError if it cannot be written; an existing file is unchanged
  */
 export function writeFileAtomically(file: string, content: string | Uint8Array): void {
   pending.delete(file);
@@ -29,7 +29,7 @@ export function writeFileAtomically(file: string, content: string | Uint8Array):
 }
 
 /**
- * Checks before a long run that a file can be written afterwards; leaves nothing behind.
+ * Checks before a long run that a file can be written afterwards; leaves no file.
  * @throws ConfigurationError when it cannot
  */
 export function checkWritable(file: string | undefined): void {

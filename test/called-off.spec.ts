@@ -55,7 +55,7 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     expect((await machine.physicalMemory(0)).length).toBe(64 * 2 ** 20);
     const { nodes, elapsedPs } = await machine.report();
     expect(nodes).toHaveLength(2);
-    // One thread stands where it was; threads that were ended have reached the last instant at which all stood.
+    // A single thread keeps its instant; ended threads have reached the last instant at which all had stopped.
     if (partition === 'single') expect(elapsedPs).toBeGreaterThan(10e9);
     else expect(elapsedPs).toBe(10e9);
     expect((await machine.ledgers()).hosts).toHaveLength(2);

@@ -201,7 +201,7 @@ function folderOf(page: string): string {
 const wordHere = (word: string): string =>
   tree.includes(word) || word.startsWith('dist/') ? join(root, word) : word;
 
-/** What a command prints: on a terminal of 120 columns, or in a pipe where a line of the page is longer. */
+/** Output of a command: on a terminal of 120 columns, or in a pipe if a line of the page is longer. */
 async function printedBy({ page, words: [command, ...words], program, lines }: Shown): Promise<string[]> {
   if (command === 'hca') {
     const columns = lines.some((line) => line.length > 120) ? {} : { columns: 120 };
@@ -223,7 +223,7 @@ const spaced = (line: string): string =>
     .replace(/(?<=\S)\s+/g, ' ')
     .replace(/^\s+/, ' ');
 
-/** A line of a page as a pattern: `…` is anything; wall time, version and hash are what they are. */
+/** A line of a page as a pattern: `…` matches anything; wall time, version and hash match any value. */
 const patternOf = (line: string): RegExp =>
   new RegExp(
     `^${spaced(line)
@@ -245,7 +245,7 @@ function missingLines(lines: readonly string[], printed: readonly string[]): str
   });
 }
 
-/** `npm test` prints what this run is part of; a command in a pipe needs a program that may not be installed. */
+/** Leaves out `npm test`, which includes this run, and commands in a pipe, which need a program that may not be installed. */
 const allShown = pages
   .flatMap((page) => shownIn(page, textOf(page)))
   .filter(({ words }) => words[0] !== 'test' && !words.includes('--all') && !words.includes('|'));

@@ -52,7 +52,7 @@ describe('a QP that has been in error for a second', () => {
 
 describe('a QP left in error', () => {
   it('has a monitored doorbell record, which no report shows: neither in the IOTLB nor anywhere else', async () => {
-    // With one entry each comparison through the IOTLB would evict what the device uses.
+    // With one entry, each comparison through the IOTLB would evict the device's entry.
     const set = { 'pcie.iommu.isEnabled': true, 'pcie.iommu.iotlbEntries': 1, 'pcie.iommu.iotlbWays': 1 };
     const run = async () =>
       bytesOf((await runPrograms(programsOf('late-posts', 'worksBeside'), { set })).report);

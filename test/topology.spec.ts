@@ -42,7 +42,7 @@ const refusals = (cables: readonly (readonly [requester: number, responder: numb
     programOf('bystander', 'server', responder, { name: 'server' }),
   ]);
 
-/** Everything that is known of a run after it, in a form that can be compared. */
+/** All results of a run, in a form that can be compared. */
 interface Seen {
   readonly report: string;
   readonly results: readonly (JsonValue | undefined)[];

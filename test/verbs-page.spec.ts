@@ -1,4 +1,4 @@
-/** docs/reference/verbs.md and the library agree: what the page has is exported, what it refuses is not, and no verb is left out. */
+/** docs/reference/verbs.md and the library agree: every verb of the page is exported, no refused verb is, and the page omits no verb. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import * as library from '../userlib/index.ts';

@@ -83,8 +83,9 @@ export const queryGidTable = (context: IbvContext, portNum: number): Promise<Gid
   });
 
 /**
- * Writes entries of a port's P_Key table from a place on, as the subnet manager does (SubnSet(P_KeyTable); libibverbs has no such verb: OpenSM takes it from
- * partitions.conf). A P_Key with the highest bit is a full member's, one without a limited member's; 0 is none. IBV_EVENT_PKEY_CHANGE follows.
+ * Writes entries of a port's P_Key table from a place on, as the subnet manager does (SubnSet(P_KeyTable); libibverbs has no such verb:
+ * OpenSM reads it from partitions.conf). A P_Key with the highest bit is a full member's, a P_Key without it is a limited member's; 0 is an
+ * empty entry. IBV_EVENT_PKEY_CHANGE follows.
  * @throws VerbsError EINVAL beyond the table, EOPNOTSUPP on Ethernet
  */
 export const smSetPkeys = (

@@ -143,7 +143,7 @@ export interface CallWatch {
   /** The thread waits for an asynchronous event; it got one. */
   awaitsAsyncEvent(): void;
   gotAsyncEvent(isOfLimit: boolean): void;
-  /** A call of rdma_cm that asks for something, by its name in C, with the address or port that it names. */
+  /** A request call of rdma_cm, by its name in C, with the address or port that it names. */
   connectionCalled(call: string, detail: string): void;
   /** The thread waits for an event of rdma_cm; it got one, by its name in C. */
   awaitsConnectionEvent(): void;

@@ -284,7 +284,7 @@ describe('a receiver that takes nothing', () => {
 });
 
 describe('a station that is asked to stop', () => {
-  /** A stranger at a's end sends MAC control frames as any; b sends short frames. */
+  /** An endpoint at a's end sends arbitrary MAC control frames; b sends short frames. */
   async function asked(frames: readonly (readonly [atPs: number, bytes: Uint8Array])[], heeds = true) {
     const bench = new EthernetBench(small, 1, undefined, [undefined, MAC_B]);
     const { a, b } = bench;

@@ -168,7 +168,8 @@ export function decodeInfiniband(
 const noVcrc = { vcrc: undefined, isVcrcRight: true } as const;
 
 /**
- * Reads an Ethernet frame: a packet of RoCE v1 or v2, also one within a tunnel (VXLAN, GENEVE, GRE), or what else it is. A frame check sequence may follow.
+ * Reads an Ethernet frame: a packet of RoCE v1 or v2, also one within a tunnel (VXLAN, GENEVE, GRE), or any other frame. A frame check
+ * sequence may follow.
  * @param wireBytes its length on the wire, if the capture cut it
  */
 export const decodeEthernet = (bytes: Uint8Array, wireBytes = bytes.length): DecodedFrame =>
@@ -399,7 +400,7 @@ const greOptions: readonly number[] = [0x8000, 0x2000, 0x1000];
 /** Bits 1, 4 and 5, and the version. */
 const GRE_REFUSED = 0x4c07;
 
-/** What a tunnel carries from `inner` to `end`: a frame, or a packet of IP. */
+/** Contents of a tunnel from `inner` to `end`: a frame, or an IP packet. */
 function tunnelled(
   frame: Frame,
   inner: number,

@@ -154,7 +154,7 @@ describe('a capture stream', () => {
     stream.end();
     expect(stream.interfaces).toHaveLength(65_536);
     expect(numbers).toEqual(Array.from({ length: 65_536 }, (_, index) => index));
-    // Of each section beyond: the interface, and its packet.
+    // Each further section counts as two problems: its interface and its packet.
     expect(stream.problemCount).toBe(20);
   });
 

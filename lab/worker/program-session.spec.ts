@@ -174,7 +174,7 @@ describe('a program of the reader', () => {
   });
 });
 
-/** Continues a program from where it stood to the next breakpoint, as the page does: found in one run, stood at in a second. */
+/** Continues a program from its stop to the next breakpoint, as the page does: one run finds it, a second run stops at it. */
 async function continued(
   order: ProgramOrder,
   stood?: StandingPlace,
@@ -190,7 +190,7 @@ async function continued(
   }
 }
 
-/** Every stop of a program in turn. */
+/** Every stop of a program, in order. */
 async function stopsOf(
   order: ProgramOrder,
 ): Promise<readonly { stands: ProgramProgress; arrival: Arrival }[]> {
@@ -366,7 +366,7 @@ export async function host1(program) {
       textOf('ping-pong'),
       (operations) => operations.filter(({ node }) => node === 1)[7]!,
     );
-    // 20 rounds, of which each host sends one message a round.
+    // 20 rounds; each host sends one message a round.
     expect(all.filter(({ node }) => node === 0)).toHaveLength(20);
     expect(all.filter(({ node }) => node === 1)).toHaveLength(20);
     expect(all.every(({ line }) => line === lineOf(textOf('ping-pong'), 'postSend(qp!'))).toBe(true);

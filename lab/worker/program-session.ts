@@ -34,7 +34,7 @@ const hosts = [0, 1] as const;
 /** Calls by which a program reads and writes memory: an access ends where the next call begins. */
 const accesses = /^(?:read|write|touch|load|store)/;
 
-/** Before an operation's post, everything is recorded from so long on: a thread may be ahead of its machine. */
+/** Recording starts this long before an operation's post, because a thread may be ahead of its machine. */
 const leadPs = 5_000_000;
 
 export class ProgramSession implements LabProgram {
@@ -50,7 +50,7 @@ export class ProgramSession implements LabProgram {
   #hasEnded = false;
   #posted = new PostedLines(() => undefined);
   #arrivals = new Arrivals([]);
-  /** Lines of the log that the host which stands at a breakpoint had written before. */
+  /** Log lines that the host at the breakpoint had written before it. */
   #logCount: number | undefined;
   #stood: StandingPlace | undefined;
   #hasLeft = false;
@@ -133,7 +133,7 @@ export class ProgramSession implements LabProgram {
     if (this.#arrivals.standsAt !== undefined) this.#logCount ??= this.#calls[node]!.logCount;
   }
 
-  /** The arrival at which the program stands: its code may have run ahead, even to its end. */
+  /** The arrival at which the program has stopped; its code may have run ahead, even to its end. */
   get #standsAt(): Arrival | undefined {
     const { standsAt } = this.#arrivals;
     return this.#hasLeft || standsAt === undefined || this.#machine?.nowPs !== standsAt.atPs + 1
@@ -223,7 +223,7 @@ export class ProgramSession implements LabProgram {
       });
   }
 
-  /** What is wrong with the program as far as it has run. */
+  /** Findings about the program up to the present instant. */
   async #remarksOf(
     machine: Machine,
     nodes: Awaited<ReturnType<Machine['report']>>['nodes'],
@@ -254,7 +254,7 @@ export class ProgramSession implements LabProgram {
     ];
   }
 
-  /** Lines that had been logged at the instant at which the machine stands. */
+  /** Lines that were logged by the machine's present instant. */
   async #logOf(machine: Machine): Promise<ProgramProgress['log']> {
     const stands = this.#standsAt;
     const isCut = stands !== undefined || !this.#hasEnded;
@@ -274,7 +274,7 @@ export class ProgramSession implements LabProgram {
     const isOver = !isStanding && ended.every((ps) => ps !== undefined);
     const results = isStanding ? [] : await machine.results();
     return {
-      // The end, and not the turn in which it came.
+      // The instant of the end, not of the call in which the program ended.
       atPs: isOver ? Math.max(...ended.map(Number)) : (stands?.atPs ?? machine.nowPs),
       hasEnded: this.#hasEnded && !isStanding,
       log: await this.#logOf(machine),
@@ -294,7 +294,7 @@ export class ProgramSession implements LabProgram {
     };
   }
 
-  /** The line that a host's program is at: it may have run ahead of the instant at which the machine stands. */
+  /** The present line of a host's program, which may have run ahead of the machine's present instant. */
   #lineOf(node: number, nowPs: number): number | undefined {
     const stands = this.#standsAt;
     return stands?.node === node ? stands.line : this.#calls[node]?.lineAt(nowPs);

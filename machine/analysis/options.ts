@@ -33,21 +33,21 @@ export interface CaptureOptions {
   readonly file?: string;
 }
 
-/** What is kept of refusals, drops and calls, for explain/why. */
+/** Records of refusals, drops and calls for explain/why. */
 export interface EvidenceOptions {
-  /** The line of the program that is calling; only in partition `single`. Left out: lines are unknown. */
+  /** The line of the program that is calling; only in partition `single`. If omitted, lines are unknown. */
   readonly placeOf?: PlaceOf;
 }
 
 export interface AnalysisOptions {
   readonly trace?: TraceOptions;
-  /** Whether drivers are held against the rules of the interface. */
+  /** Whether drivers are checked by the rules of the interface. */
   readonly lint?: boolean;
-  /** Whether the packets of the PCIe links are kept, to be asked for after a run. */
+  /** Whether the packets of the PCIe links are kept for queries after a run. */
   readonly packets?: boolean;
-  /** Records of what happens when, in every part: docs/how-to/timeline.md. Left out: none, and nothing is spent on it. */
+  /** Records of all activity by time, in every part: docs/how-to/timeline.md. If omitted, none are kept and they cost nothing. */
   readonly timeline?: TimelineOptions;
-  /** Evidence of why requests fail, for {@link Machine.evidence}. Left out: none, and nothing is spent on it. */
+  /** Evidence of why requests fail, for {@link Machine.evidence}. If omitted, none is kept and it costs nothing. */
   readonly evidence?: EvidenceOptions;
   /** Which packets of the cable are kept, for {@link Machine.capture}. */
   readonly capture?: CaptureOptions;

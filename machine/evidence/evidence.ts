@@ -278,7 +278,7 @@ export interface PostEvidence {
   readonly remoteGid?: string;
   /** It waits for READs and atomics before it. */
   readonly isFenced: boolean;
-  /** Of the bind of a window: the key that it gives. */
+  /** For the bind of a window: the new key. */
   readonly bindKey?: number;
   isCompleted: boolean;
   /** When its program learned of it. */
@@ -340,7 +340,7 @@ export interface ObjectLines {
   toRts?: string;
   toError?: string;
   toReset?: string;
-  /** Calls of the program that destroyed or reset it, whether their lines are known or not. */
+  /** True if the program destroyed it by a call, also if the call's line is unknown. */
   isDestroyed: boolean;
   isReset: boolean;
 }
@@ -378,7 +378,7 @@ export interface HeadRead {
   readonly line?: string;
 }
 
-/** What programs of a host did with the limits of shared receive queues. */
+/** Actions of a host's programs on the limits of shared receive queues. */
 export interface LimitEvidence {
   readonly arms: number;
   readonly events: number;

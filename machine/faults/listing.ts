@@ -1,4 +1,4 @@
-/** The faults there are, as a listing: what `hca faults` prints and what docs/how-to/faults.md holds. */
+/** The list of all faults, as `hca faults` prints it and docs/how-to/faults.md shows it. */
 import type { Field } from './fields.ts';
 import { type FaultKind, faultKinds, type Kind } from './kinds.ts';
 

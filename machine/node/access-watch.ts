@@ -1,11 +1,11 @@
 /**
- * Watches what a device does to a host's memory: every access must be to memory that was given to it and not yet taken back.
+ * Checks a device's accesses to a host's memory: the host must have granted the memory and not yet revoked it.
  *
  *     root complex ─► IOMMU ─► watch: frame in use? of a process: pinned, or a queue's? ─► memory
  *
- * A frame without references may be neither read nor written. A frame of a process may be reached while it is pinned (a
- * registered region, ib_umem_get) or stable (queue memory); regions on demand are not pinned, so where the driver has any,
- * only free frames are watched. What the driver itself allocated is kernel memory, and free again when the driver frees it.
+ * A frame without references may be neither read nor written. A device may access a frame of a process while it is pinned (a registered
+ * region, ib_umem_get) or stable (queue memory). Regions on demand are not pinned, so the watch checks only free frames if the driver has
+ * such regions. Memory that the driver itself allocated is kernel memory, and free again when the driver frees it.
  */
 import { pageBytes } from '../../base/index.ts';
 import type { PageFrames } from '../../host/index.ts';
@@ -18,7 +18,7 @@ export interface UnownedAccess {
   readonly access: 'read' | 'write';
   readonly address: number;
   readonly lengthBytes: number;
-  /** `free`: a frame without references. `unpinned`: of a process that has not given it to the device. */
+  /** `free`: a frame without references. `unpinned`: of a process that has not granted it to the device. */
   readonly frame: 'free' | 'unpinned';
 }
 

@@ -1,6 +1,6 @@
 /**
- * The out-of-band exchange: how programs of different hosts tell each other addresses and keys before RDMA can begin,
- * as real ones do over a TCP socket. Small JSON values under a name, one mailbox per name at each receiving host.
+ * The out-of-band exchange: programs of different hosts send each other addresses and keys before RDMA can begin, as real ones do over a
+ * TCP socket. Small JSON values under a name, one mailbox per name at each receiving host.
  *
  *     put(name, value) ── latency ──► mailbox of `name` at each peer in the topology ──► take(name)
  *
@@ -34,9 +34,9 @@ export interface Exchange {
    * @throws ConfigurationError for a number that no other host has
    */
   put(name: string, value: JsonLike, to?: readonly number[]): Promise<void>;
-  /** Takes the oldest value of the own mailbox `name`, waiting for one if there is none. Its type is that of the program which put it. */
+  /** Dequeues the oldest value of the own mailbox `name`; waits if the mailbox is empty. The sending program defines its type. */
   take<Value = JsonValue>(name: string): Promise<Value>;
-  /** Takes the oldest value of the own mailbox `name` if there is one: for programs that do something else meanwhile. */
+  /** Dequeues the oldest value of the own mailbox `name`, or returns undefined if it is empty, for programs that do other work meanwhile. */
   poll<Value = JsonValue>(name: string): Promise<Value | undefined>;
 }
 

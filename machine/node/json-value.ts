@@ -11,7 +11,7 @@ export type JsonValue =
   | { readonly [name: string]: JsonValue };
 
 /**
- * A value that is to be carried as JSON: besides {@link JsonValue}, objects of an interface or a class. {@link jsonCopy} checks it when it is
+ * A value for transfer as JSON: in addition to {@link JsonValue}, objects of an interface or a class. {@link jsonCopy} checks it when it is
  * copied.
  */
 export type JsonLike = JsonValue | object;

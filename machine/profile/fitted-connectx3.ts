@@ -1,6 +1,6 @@
 /**
- * A ConnectX-3 and its host as far as published measurements show them (reference/measurements.csv): one set of values for all
- * of its rows. docs/reference/fidelity.md says how far it comes.
+ * A ConnectX-3 and its host as far as published measurements show them (reference/measurements.csv): one set of values for all of its rows.
+ * docs/reference/fidelity.md shows its accuracy.
  */
 import type { ParameterValues } from './configuration.ts';
 

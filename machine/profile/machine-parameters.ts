@@ -1,4 +1,4 @@
-/** Parameters of the machine as a whole: how many nodes, what joins them in addition to the cable, when a run is over. */
+/** Parameters of the machine as a whole: number of nodes, connections in addition to the cable, end of a run. */
 import { choice, number } from '../../base/index.ts';
 
 export const machineParameters = {

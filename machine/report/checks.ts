@@ -69,7 +69,7 @@ const linkFailuresOf = <Ledger>(
   directionsOf(topology).flatMap(({ from, to }) => failuresOf(byNode[from.node]!, byNode[to.node]!));
 
 /**
- * What does not balance between a host and its HCA, in words, by the name of the balance.
+ * Failed balances between a host and its HCA, in words, by the name of the balance.
  * @param peers the HCAs that answer its requests
  */
 export function hostFailures(
@@ -107,7 +107,7 @@ function nicChecksOf(
   };
 }
 
-/** What does not balance between a host and its NIC, but for the cable. @param peers simulated hosts at the other ends of its cables */
+/** Failed balances between a host and its NIC, except those of the cable. @param peers simulated hosts at the other ends of its cables */
 export function nicHostFailures(
   host: HostLedger,
   nic: NicLedger,

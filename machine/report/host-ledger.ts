@@ -71,7 +71,7 @@ export interface HostLedger {
   readonly net: NetLedger | undefined;
 }
 
-/** What software did with a NIC: counters by name (net/net-statistics.ts, ProgrammedStatistics), and the DMA controller's. */
+/** Software's use of a NIC: counters by name (net/net-statistics.ts, ProgrammedStatistics), and the DMA controller's. */
 export interface NetLedger {
   readonly kernel: Readonly<Record<string, number>>;
   readonly programmed: Readonly<Record<string, number>>;

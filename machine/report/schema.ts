@@ -77,7 +77,7 @@ export interface NodeReport {
       readonly byName: Readonly<Record<string, number>>;
     };
   };
-  /** What memory management did, by kind (host/mm/memory-statistics.ts); zeros left out. */
+  /** Events of memory management, by kind (host/mm/memory-statistics.ts); zeros are omitted. */
   readonly memory: Readonly<Partial<MemoryStatistics>>;
   /** What the IOMMU did; left out when there is none. */
   readonly iommu?: IommuLedger;

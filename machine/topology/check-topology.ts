@@ -1,5 +1,5 @@
 /**
- * A topology as a user writes it, read and checked: of a file, of an option of the library, or of a command's JSON.
+ * Reads and checks a topology written by a user: from a file, an option of the library, or a command's JSON.
  *
  *     { "nodes": [{ "kind": "host" }, { "kind": "host" }], "links": [{ "ends": [{ "node": 0 }, { "node": 1 }] }] }
  */
@@ -37,7 +37,7 @@ export const hostCountMin = 2;
 export const hostCountMax = 8;
 
 /**
- * Checks a topology that may come from anywhere.
+ * Checks a topology from an untrusted source.
  * @throws ConfigurationError naming field, value and range
  */
 export function checkedTopology(entry: unknown): Topology {
@@ -84,7 +84,7 @@ export function parsedTopology(text: string): Topology {
 export const topologyText = ({ links }: Topology): string =>
   links.map(({ ends }) => ends.map(({ node }) => node).join('-')).join(',');
 
-/** Reads a file. @throws ConfigurationError naming the file, or what is wrong in it */
+/** Reads a file. @throws ConfigurationError naming the file, or the invalid field in it */
 function readTopology(path: string): Topology {
   let text: string;
   try {
@@ -153,7 +153,7 @@ function checkPorts({ nodes, links }: Topology): void {
     throw new ConfigurationError(`topology, nodes[${open}]`, 'without a link', 'one link for each host');
 }
 
-/** The fields of an object, of which each is known. */
+/** Returns the fields of an object, and rejects unknown fields. */
 function fieldsOf<Name extends string>(
   entry: unknown,
   place: string,

@@ -4,7 +4,7 @@
  *     node 0, port 1 ──link── node 2, port 1
  *     node 1, port 1 ──link── node 3, port 1
  *
- * Code that needs the other end of a cable asks here and never computes it from a node's number.
+ * Code that needs the other end of a cable calls these functions and never computes it from a node's number.
  */
 import { InvariantError } from '../../base/index.ts';
 

@@ -1,4 +1,4 @@
-/** TCP without a kernel: both ends are engines of a card, which count what they process and have no core, route or packet buffer. */
+/** TCP without a kernel: both ends are engines of a card, which count processed segments and have no core, route or packet buffer. */
 import { describe, expect, it } from 'vitest';
 import {
   type Arrival,

@@ -5,9 +5,9 @@
  *     send() ──► queue ─ unacknowledged │ to be sent ─► device         device ─► received ──► recv()
  *                        sendUnacknowledged   sendNext                          received.next
  *
- * A connection changes only within a call of these functions, none of which waits: no lock is needed. Its owner supplies buffers,
- * time, transmission and accounting by the abstract members. `Actor` is what executes a call and is charged for it.
- * Names are those of RFC 9293, 3.3.1.
+ * A connection changes only within a call of these functions. They never wait, so no lock is needed. Its owner supplies buffers, time,
+ * transmission and accounting by the abstract members. An `Actor` executes a call and is charged for it. Names are those of RFC 9293,
+ * 3.3.1.
  */
 import { NEVER, usToPs } from '../../base/index.ts';
 import { Congestion } from './congestion.ts';
@@ -120,7 +120,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   sendNext: number;
   /** The furthest that was ever sent. */
   sendMax: number;
-  /** Window of the other side: its size, the segment it was taken from, and what its field is shifted by. */
+  /** Window of the peer: its size, the segment that carried it, and the shift of its field. */
   sendWindow = 0;
   windowSequence = 0;
   windowAcknowledgement = 0;
@@ -141,14 +141,14 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   readonly roundTrip: RoundTrip;
   duplicateAcks = 0;
   tries = 0;
-  /** The segment whose acknowledgement is timed ends here; -1: none. */
+  /** End of the segment whose acknowledgement is timed; -1: no segment. */
   timedEnd = -1;
   timedPs = 0;
 
   // Receiving.
   abstract readonly received: ReceivedBytes<Buffer>;
   receiveScale: number;
-  /** Both sides scale their windows, as far as we know: a SYN that answers one says so only if that did (RFC 7323, 2.2). */
+  /** Both sides scale their windows, as far as this side has learned: a SYN-ACK has the option only if the SYN had it (RFC 7323, 2.2). */
   isScaled = true;
   receiveLimitBytes = 0;
   /** Edge of the window that we have announced. */
@@ -202,7 +202,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   abstract sendControl(actor: Actor, fields: SegmentFields, buffer: Buffer): boolean;
   /** An empty buffer; undefined when all are in use. */
   abstract takeBuffer(): Buffer | undefined;
-  /** Charges for a buffer that was taken. */
+  /** Charges for an allocated buffer. */
   abstract allocated(actor: Actor): void;
   /** Charges for buffers that an acknowledgement has freed. */
   abstract freed(actor: Actor, buffers: number): void;
@@ -265,7 +265,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     return this.state === 'CLOSED' || this.state === 'TIME_WAIT';
   }
 
-  /** The next deadline, infinite when there is none. */
+  /** The next deadline; infinite if no deadline is set. */
   get deadlinePs(): number {
     return Math.min(this.retransmitPs, this.delayedAckPs, this.closePs);
   }
@@ -294,7 +294,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.congestion = new Congestion(this.segmentBytes, this.limits.initialWindowSegments);
   }
 
-  /** Ends the connection with an error: what was to be sent goes, what has arrived can still be read. */
+  /** Ends the connection with an error: discards unsent bytes; received bytes can still be read. */
   fail(actor: Actor, error: ConnectionError): void {
     this.error = error;
     this.end(actor);

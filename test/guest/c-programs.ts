@@ -28,13 +28,13 @@ const compilerKit: Kit = {
 };
 
 const libraries = 'usr/lib/x86_64-linux-gnu';
-/** Of what libc6-dev and libibverbs-dev have, all that a dynamically linked program needs. */
+/** The files of libc6-dev and libibverbs-dev that a dynamically linked program needs. */
 const linked = ['crt1.o', 'crti.o', 'crtn.o', 'libc.so', 'libc_nonshared.a', 'libibverbs.so', 'tcc'];
 
 /** Libraries of the compiler that nothing else in the guest needs. */
 const loaded = ['libpthread.so.0', 'libdl.so.2', 'libm.so.6'];
 
-/** @returns what is copied into a guest so that `tcc -libverbs` builds `name` of examples/c there, at /root */
+/** @returns the files to copy into a guest so that `tcc -libverbs` builds `name` of examples/c there, at /root */
 export async function compilerWith(name: string): Promise<readonly string[]> {
   const [tree] = await ensureKits([compilerKit], cache);
   const place = (path: string): string => `${join(tree!, path)}:/${path}`;

@@ -1,4 +1,4 @@
-/** Mistakes of C programs of libibverbs in a stock guest are named from what the device knows alone. */
+/** Mistakes of C programs of libibverbs in a stock guest are named from the device's evidence alone. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Cause, diagnosedGuests } from '../../explain/why/index.ts';
 import { GuestSession } from '../../guests/linux/index.ts';

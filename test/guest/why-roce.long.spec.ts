@@ -1,6 +1,6 @@
 /**
- * RoCE between stock guests with one mistake: a neighbour table that is wrong, VLANs that differ, versions that differ. The programs are those
- * of rdma-core; the devices alone know what their packets had.
+ * RoCE between stock guests with one mistake: a neighbour table that is wrong, VLANs that differ, versions that differ. The programs are
+ * those of rdma-core; only the devices record the contents of their packets.
  */
 import { describe, expect, it } from 'vitest';
 import { diagnosedGuests } from '../../explain/why/index.ts';
@@ -83,7 +83,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
         for (const guest of [0, 1]) macs.push((await run(guest, 'cat /sys/class/net/eth0/address')).trim());
         for (const guest of [0, 1]) {
           const name = `eth0.${7 + guest}`;
-          // Both sides believe that the other one is in their VLAN: neither asks for its MAC.
+          // Each side has the other in its VLAN, so neither requests its MAC.
           await run(
             guest,
             `modprobe 8021q; ip link add link eth0 name ${name} type vlan id ${7 + guest} && ip addr add 10.3.0.${guest + 1}/24 dev ${name} &&

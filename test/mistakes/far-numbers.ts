@@ -1,4 +1,4 @@
-/** Defects of numbers at the ends of their fields, and of devices that are reset while a connection is asked for. */
+/** Defects of numbers at the ends of their fields, and of devices that are reset during a connection request. */
 import type { Mistake } from './mistake.ts';
 
 export const farNumberMistakes: readonly Mistake[] = [

@@ -1,6 +1,6 @@
 /**
- * Plays the stories of the seeds that come in, one a line, and prints what came of each as one line of JSON: `17`, or `served 17` for a
- * story of a served device. Started by story-player.ts.
+ * Reads seeds from standard input, one a line, plays their stories, and prints each outcome as one line of JSON. A line is `17`, or `served
+ * 17` for a story of a served device. story-player.ts starts this program.
  */
 import '../../runtime/node.ts';
 import { createInterface } from 'node:readline';

@@ -96,7 +96,7 @@ async function settledText(page: Page): Promise<string> {
   return textOf(page);
 }
 
-/** What the view of programs says; its editor draws only the lines that are in sight. */
+/** Text of the view of programs; its editor draws only the visible lines. */
 const saidOf = (page: Page): Promise<unknown> =>
   page.evaluate(
     `[...document.querySelectorAll('[role=status], .breaks, .results, .moment')].map((each) => each.innerText)`,
@@ -347,7 +347,7 @@ inBrowser(
       const breaks = (): Promise<unknown> =>
         page.evaluate(`[...document.querySelectorAll('.breaks button')].map((each) => each.innerText)`);
 
-      // A line that cannot stop gives its breakpoint to the next that can.
+      // A line that cannot stop passes its breakpoint to the next line that can.
       await clickGutter(1);
       await untilText(page, /Line 1 cannot stop by itself: the breakpoint is at line \d+/);
       await page.click('.breaks button');
@@ -364,7 +364,7 @@ inBrowser(
           { timeout: limitMs },
         );
         const standsPs = Number(/ran=(\d+)/.exec(page.url())![1]);
-        // The line runs next: its post is still to come, and the one before has been made.
+        // The line runs next: its post is not made yet, the post before it is.
         expect(standsPs).toBeGreaterThan(before);
         expect(standsPs).toBeLessThanOrEqual(postedPs);
         expect(postedPs - standsPs).toBeLessThan(1_000_000);

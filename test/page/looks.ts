@@ -24,7 +24,7 @@ interface TextGroup {
 export interface Looks {
   /** By how many pixels the page is wider than its window. */
   readonly excess: number;
-  /** Tables and texts that are wider than their place, and figures that go on in the next line, also of what is folded away. */
+  /** Tables and texts that are wider than their place, and figures that continue in the next line, folded parts included. */
   readonly cut: readonly string[];
   /** Colour that is behind all text. */
   readonly ground: string;

@@ -45,11 +45,11 @@ for (const name of ${JSON.stringify(names)}) for (const width of ${JSON.stringif
 fetch('/outcome', { method: 'POST', body: JSON.stringify(measured) });
 </script>`;
 
-/** What is said of a page in a frame: what of it is cut, how much wider its content is, its thinnest bar, and whether there is much of it. */
+/** Measures of a page in a frame: its cut parts, the excess width of its content, its thinnest bar, and whether it is long. */
 interface Measured {
   readonly name: string;
   readonly width: number;
-  /** Tables and texts that are wider than their place, and figures that go on in the next line. */
+  /** Tables and texts that are wider than their place, and figures that continue in the next line. */
   readonly cut: readonly string[];
   readonly excess: number;
   readonly bars: number;

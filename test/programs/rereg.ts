@@ -96,7 +96,7 @@ export async function failures(program: ProgramContext): Promise<JsonValue> {
   return { ...codes, pinnedLater: memory.process.space.pinnedBytes - pinnedBytes };
 }
 
-/** Asks for the right to write to memory that was read-only when it was pinned. @returns what became of it */
+/** Requests write access to memory that was read-only when it was pinned. @returns the outcome */
 export async function readOnly({ memory, verbs }: ProgramContext): Promise<JsonValue> {
   const context = await ibv.openDevice(ibv.getDeviceList(verbs)[0]!);
   const protectionDomain = await ibv.allocPd(context);

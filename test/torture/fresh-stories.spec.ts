@@ -1,7 +1,6 @@
 /**
- * A minute of stories that were never played before, beside the fixed ones of `torture`. The wall clock bounds how
- * long the test looks, and draws where it begins; no story depends on it. HCA_TORTURE_SEED=N begins at N instead, to play
- * the same ones again.
+ * A minute of stories that were never played before, in addition to the fixed ones of `torture`. The wall clock bounds how long the test
+ * looks, and draws where it begins; no story depends on it. HCA_TORTURE_SEED=N begins at N instead, to play the same ones again.
  */
 import { expect, it } from 'vitest';
 import { seedMax } from '../../cli/torture/seed-range.ts';

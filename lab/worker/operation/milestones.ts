@@ -1,8 +1,8 @@
 /**
- * The instants of an operation that matter, each with what it means.
+ * The important instants of an operation, each with its meaning.
  *
- * Packets, doorbells and CQEs name their operation. DMA of WQEs and payload does not: where other operations of a program do the same at
- * that time, those instants are left out.
+ * Packets, doorbells and CQEs name their operation. DMA of WQEs and payload does not: if other operations of a program do the same at that
+ * time, those instants are omitted.
  */
 import type { DecodedEvent, Milestone, PictureRecord, PictureTrack } from '../../protocol.ts';
 
@@ -146,7 +146,7 @@ function isFollowedClosely(
  * The instant at which the last bytes that packets brought are in memory.
  * @param others packets that arrived at the same device
  * @param writes TLPs with payload into the memory of its host
- * @returns undefined where the writes cannot be told from those of other operations
+ * @returns undefined if the writes cannot be distinguished from those of other operations
  */
 function lastBytesOf(
   packets: readonly PictureRecord[],

@@ -85,7 +85,7 @@ export class WatchedRun {
     this.#recording.keep();
   }
 
-  /** Draws one of its operations. @throws when the operation has no end within what was recorded */
+  /** Draws one of its operations. @throws if the recording has no end of the operation */
   async pictureOf(machine: Machine, operation: WatchedOperation): Promise<OperationPicture> {
     const { configHash, checks } = await machine.report();
     return pictureOf(
@@ -100,7 +100,7 @@ export class WatchedRun {
     );
   }
 
-  /** The machine around an instant, with instants after it. What runs on is drawn as far as the machine has simulated it. */
+  /** The machine around an instant, with instants after it. Running intervals are drawn as far as the machine has simulated them. */
   async momentOf(machine: Machine, atPs: number): Promise<MachinePicture> {
     const [fromPs, toPs] = [Math.max(0, atPs - momentPs), atPs + momentPs];
     const timeline = this.#recording.timeline(await machine.timeline()).between(fromPs, toPs);
@@ -110,7 +110,7 @@ export class WatchedRun {
   }
 }
 
-/** A packet over the longest cable is on its way for so long: what begins earlier has arrived. */
+/** Longest time of a packet on the longest cable; packets sent earlier have arrived. */
 const momentPs = 5_000_000;
 
 /** Shown after the last thing that happens. */
@@ -176,7 +176,7 @@ function pictureOf(watched: Watched, operation: WatchedOperation): OperationPict
   };
 }
 
-/** Packets that belong to no operation: of one that fails, the device keeps no PSNs, and they are taken for its own. */
+/** Packets that belong to no operation. The device keeps no PSNs of a failed operation; these packets count as its own. */
 function unclaimedPackets(timeline: Timeline, { postedPs, latencyPs }: Explanation): readonly number[] {
   const claimed = new Set(operationFlows(timeline).flatMap(({ records }) => records));
   return [...timeline.records()].flatMap(({ kind, atPs }, place) => {
@@ -189,7 +189,7 @@ function unclaimedPackets(timeline: Timeline, { postedPs, latencyPs }: Explanati
 /** Looked for after the completion. */
 const afterPs = 3_000_000;
 
-/** @throws ConfigurationError naming what is wrong with the machine, or what has to be smaller */
+/** @throws ConfigurationError naming the invalid field of the machine, or the value that must be smaller */
 export async function operation({
   machine,
   scenario: name,
