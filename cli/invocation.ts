@@ -1,10 +1,9 @@
 /**
  * What it takes to run a command again: the part `invocation` of its JSON, beside the figures.
  *
- *     hca perf write-bw --profile mine.json --size 64 --partition per-node --json out.json
- *       arguments  write-bw --size 64           what the command itself was asked
- *       machine    parameters, seed, faults, topology     whatever they came from
- *       left out   --partition --json           how it was computed, where it went
+ * hca perf write-bw --profile mine.json --size 64 --partition per-node --json out.json arguments  write-bw --size 64           what the
+ * command itself was asked machine    parameters, seed, faults, topology     from any source left out   --partition --json           how it
+ * was computed, where it went
  *
  * So it is the same on every machine and for every partition, and holds after the profile's file has changed.
  */

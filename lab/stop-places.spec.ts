@@ -67,7 +67,7 @@ describe('the lines that a program reaches', () => {
     },
   );
 
-  it('has none in a text that cannot be parsed', () => {
+  it('finds no place in a text that cannot be parsed', () => {
     expect(stopPlaces('function f() {\n  const = 3;\n}')).toEqual([]);
   });
 });

@@ -250,7 +250,7 @@ const allShown = pages
   .flatMap((page) => shownIn(page, textOf(page)))
   .filter(({ words }) => words[0] !== 'test' && !words.includes('--all') && !words.includes('|'));
 
-describe('every page shows what its command prints', () => {
+describe('every page shows the output of its commands', () => {
   it.each(allShown.map((shown) => [`${shown.page}: ${shown.words.join(' ')}`, shown] as const))(
     '%s',
     async (_, shown) => {

@@ -26,7 +26,7 @@ describe('the table of mechanisms', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  /** The second step ends where the name is declared: a mention would only lead on. */
+  /** The second step ends at the declaration of the name, not at a mention. */
   const declares = (text: string, name: string): boolean =>
     new RegExp(
       [

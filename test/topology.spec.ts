@@ -89,7 +89,7 @@ describe('two cables that join no neighbours', () => {
   const programs = (): ProgramOptions[] => mixtures([0, 1, 2, 3]);
   const single = (): Promise<Seen> => (reference ??= seenOf(programs(), { topology: crossed }));
 
-  it('carry what both pairs of hosts send, every byte of it, and are balanced', async () => {
+  it('carry every byte that both pairs of hosts send, and are balanced', async () => {
     const { report, results } = await runPrograms(programs(), { topology: crossed });
     expect(results.map((result) => (result as { mistakes: unknown }).mistakes)).toEqual([[], [], [], []]);
     expect(report.checks).toMatchObject({ balanced: true });
@@ -100,7 +100,7 @@ describe('two cables that join no neighbours', () => {
 
   it('show in the timeline, whose packets arrive at either end of the cable of their request', async () => {
     const { flows } = await single();
-    // Of some requests only the far end receives packets: one acknowledgement may be for several.
+    // For some requests only the far end receives packets, because one acknowledgement may cover several.
     const endsOf = {
       0: ['hca0,hca2', 'hca2'],
       1: ['hca1,hca3', 'hca3'],

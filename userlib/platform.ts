@@ -140,12 +140,12 @@ export interface CallWatch {
   gotEvent(cq: IbvCq): void;
   /** The limit of a shared receive queue was armed. */
   limitArmed(): void;
-  /** The thread waits for an asynchronous event; it got one. */
+  /** The thread waits for an asynchronous event; it has received the event. */
   awaitsAsyncEvent(): void;
   gotAsyncEvent(isOfLimit: boolean): void;
   /** A request call of rdma_cm, by its name in C, with the address or port that it names. */
   connectionCalled(call: string, detail: string): void;
-  /** The thread waits for an event of rdma_cm; it got one, by its name in C. */
+  /** The thread waits for an event of rdma_cm; it has received the event, by its name in C. */
   awaitsConnectionEvent(): void;
   gotConnectionEvent(event: string, status: number): void;
 }

@@ -143,7 +143,7 @@ describe('a capture stream', () => {
     expect(read.frames.map(({ bytes }) => bytes[0])).toEqual([1, 2]);
   });
 
-  it('keeps a bounded number of interfaces, and gives no frame to another one', () => {
+  it('keeps a bounded number of interfaces, and assigns no frame to a wrong one', () => {
     const section = sectionHeader(true)
       .block(1, interfaceBody(true, 1))
       .block(6, packetBody(true, 0, 1, [7])).done;
@@ -210,7 +210,7 @@ describe('a capture stream', () => {
 });
 
 describe('a reading of any capture', () => {
-  it('holds few long frames until it is known whether they are of two places', () => {
+  it('holds few long frames until it has decided whether they are from two places', () => {
     const reading = new CaptureReading({ lines: 1000, isTroubleOnly: false });
     const bytes = new Uint8Array(8 * 2 ** 20);
     reading.push(pcapFile(1, []));

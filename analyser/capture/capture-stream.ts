@@ -416,9 +416,9 @@ const readBlocks: ReadonlySet<number> = new Set(Object.values(BlockType));
 const tooShort = 'a block too short for its type';
 const undescribed = (number: number): string => `interface ${number}, which was not described`;
 
-/** In place of the code of an option that is longer than its block. */
+/** Instead of an option's code: the option is longer than its block. */
 const BROKEN_OPTION = -1;
-/** In place of the code of an option after the last that is read. */
+/** Instead of an option's code: the block has more options than are read. */
 const TOO_MANY_OPTIONS = -2;
 
 function problemIn(options: readonly Option[]): string | undefined {

@@ -52,7 +52,7 @@ export class Flow {
     this.talk = new Talk(this, budget.lines);
   }
 
-  /** Nothing has passed that counts, such as damaged packets only. */
+  /** True if no valid packet has passed, only damaged ones for example. */
   get isEmpty(): boolean {
     return this.nextPsn === undefined && this.answeredBy === undefined && this.talk.second === undefined;
   }

@@ -98,8 +98,8 @@ function stepsOf(frames: readonly Uint8Array[]): number {
 vi.mock('../../wire/psn.ts', { spy: true });
 afterEach(() => void vi.restoreAllMocks());
 
-describe('a capture of many QPs whose answers nothing tells apart', () => {
-  it('takes as many steps for each packet with 400 QPs as with 50', () => {
+describe('a capture of many QPs with indistinguishable answers', () => {
+  it('needs as many steps for each packet with 400 QPs as with 50', () => {
     const few = stepsOf(roundsOf(50, 16)) / (50 * 16);
     const many = stepsOf(roundsOf(400, 2)) / (400 * 2);
     expect(many).toBeLessThan(1.5 * few);

@@ -12,7 +12,7 @@ import {
 vi.setConfig({ testTimeout: 120_000 });
 
 /** Some of each table; `npm run docs` writes all. */
-describe('docs/reference/timing.md beside the card (else: npm run docs)', () => {
+describe('docs/reference/timing.md compared with the card (else: npm run docs)', () => {
   const lines = cardPart().split('\n');
 
   it.each([2, 256, 4096])('has the latencies that perf measures with %i bytes', async (size) => {

@@ -1,6 +1,6 @@
 /**
  * docs/pictures/data-path.svg: two hosts, two devices and their links, with the arrows of a WRITE. Blocks and caches are those that a
- * machine reports whenever the picture is made. `npm run docs` writes it; a spec holds it.
+ * machine reports whenever the picture is made. `npm run docs` writes it; a spec compares it.
  */
 import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';

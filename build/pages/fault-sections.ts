@@ -1,5 +1,6 @@
 /**
- * The list of all faults between the marks of docs/how-to/faults.md. `npm run docs` writes the page; a spec holds it to the declaration.
+ * The list of all faults between the marks of docs/how-to/faults.md. `npm run docs` writes the page; a spec compares it with the
+ * declaration.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { commandsOf, faultListing } from '../../machine/faults/index.ts';

@@ -1,6 +1,7 @@
 /**
  * The published JSON Schemas (schemas/*.schema.json) of the outputs of commands, made from the types in cli/json-outputs.ts and of the
- * table of parameters. `npm run schemas` writes them; a spec holds the files to the declarations, and what the commands write to the files.
+ * table of parameters. `npm run schemas` writes them; a spec compares the files with the declarations, and the outputs of the commands with
+ * the files.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

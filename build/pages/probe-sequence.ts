@@ -1,7 +1,7 @@
 /**
  * docs/reference/probe-sequence.md: the commands of this project's driver from probe to removal next to those of the stock Linux driver,
  * and why they differ. Our half is traced on the simulated machine whenever the page is made; Linux's half is a trace of served guests,
- * kept in linux-sequence.json. `npm run docs` writes the page; a spec holds it.
+ * kept in linux-sequence.json. `npm run docs` writes the page; a spec compares it.
  */
 import '../../runtime/node.ts';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

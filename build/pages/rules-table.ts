@@ -1,6 +1,5 @@
 /**
- * The table of rules in docs/how-to/trace.md. `npm run docs` writes it between the marks of that page; a spec holds the page to
- * it.
+ * The table of rules in docs/how-to/trace.md. `npm run docs` writes it between the marks of that page; a spec compares the page with it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { rules } from '../../analyser/index.ts';

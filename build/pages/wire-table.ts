@@ -1,7 +1,6 @@
 /**
- * Who calls whom in the rooms of the hardware, in the READMEs there, as the tables of the sources declare it.
- * `npm run docs` writes it between the marks of those pages; a spec holds the pages to it. The HCA, with too many blocks for a table,
- * is drawn in its README.
+ * Who calls whom in the rooms of the hardware, in the READMEs there, as the tables of the sources declare it. `npm run docs` writes it
+ * between the marks of those pages; a spec compares the pages with it. The HCA, with too many blocks for a table, is drawn in its README.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { busWires } from '../../hw/dma/index.ts';

@@ -46,7 +46,7 @@ it('rejects scripts, styles and images of another host, and allows links to one'
   ]);
 });
 
-it('ignores what scripts contain and the pages of the lab, which has tests of its own', () => {
+it('ignores the contents of scripts and the pages of the lab, which has its own tests', () => {
   writeFileSync(join(folder, 'lab-app', 'index.html'), '<script src="absent.js"></script>');
   expect(deadIn('<script>const link = "<a href=nowhere.html>";</script>')).toEqual([]);
 });

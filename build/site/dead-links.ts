@@ -9,7 +9,7 @@ interface Page {
 }
 
 const isElsewhere = (address: string): boolean => /^(?:[a-z]+:|\/\/)/i.test(address);
-/** The lab brings its own links, which are its own tests' to check. */
+/** The lab's own tests check the lab's links. */
 const isChecked = (path: string): boolean => path.endsWith('.html') && !path.startsWith('lab-app/');
 
 function parsed(html: string): Page {

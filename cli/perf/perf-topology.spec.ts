@@ -31,7 +31,7 @@ const crossed = {
 };
 
 describe('perf --topology', () => {
-  it('measures between host 0 and its peer what it measures between the hosts of a pair', async () => {
+  it('measures the same between host 0 and its peer as between the hosts of a pair', async () => {
     expect(await perf('--topology', '0-2,1-3', '--json', 'crossed.json')).toMatchObject({ code: 0, err: '' });
     await perf('--json', 'pair.json');
     const [row, pair] = [read('crossed.json').rows[0]!, read('pair.json').rows[0]!];
@@ -69,7 +69,7 @@ describe('perf --topology', () => {
     expect(err).toContain(message);
   });
 
-  it('has a published schema, which accepts and rejects what the command does', () => {
+  it('has a published schema that accepts and rejects the same files as the command', () => {
     const schema = JSON.parse(publishedTexts().get('hca-topology-1.schema.json')!) as object;
     const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(schema);
     expect(validate(crossed)).toBe(true);

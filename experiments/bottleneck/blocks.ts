@@ -196,7 +196,7 @@ function causeOf(
 const manyEvictions = 0.4;
 
 /**
- * Advises a warm-up where most entries are read for the first time, which no larger cache saves; undefined if the cache is too small.
+ * Advises a warm-up if most misses are first reads of an entry, which no larger cache avoids; undefined if the cache is too small.
  * @param things number of things that the cache is for: if it is used less often, most of them are used for the first time
  */
 function firstUse(

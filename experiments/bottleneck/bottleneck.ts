@@ -30,7 +30,7 @@ export interface Bottleneck {
   readonly binds: Resource;
   /** Others, by their share: what would bind next stands first. */
   readonly next: readonly Resource[];
-  /** A sentence, where another resource is nearly as much in use, and turning the one that binds may change little. */
+  /** A sentence, present if another resource is nearly as busy, so that a change of the binding one may have little effect. */
   readonly caveat?: string;
 }
 

@@ -35,7 +35,7 @@ export interface ReportShown extends Pick<Report, 'elapsedPs' | 'operations' | '
 
 const COLOUR_COUNT = 10;
 
-/** @param isOneOfMany a page with many reports draws the machine in none of them */
+/** @param isOneOfMany a page with many reports does not draw the machine */
 export function reportSections(report: ReportShown, isOneOfMany = false): Html {
   return html`${stagesOf(report)}
 ${diagramOf(report, isOneOfMany)}

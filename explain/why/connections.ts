@@ -11,7 +11,7 @@ const failures: Readonly<Record<string, string>> = {
   RDMA_CM_EVENT_CONNECT_ERROR: 'the peer gave up before the connection was ready',
 };
 
-/** Reasons of a REJ that people meet (IBTA vol 1, 12.6.7.2). */
+/** Common reasons of a REJ (IBTA vol 1, 12.6.7.2). */
 const rejectReasons: Readonly<Record<number, string>> = {
   1: 'the peer has no QP for it',
   3: 'the peer has no resources for it',

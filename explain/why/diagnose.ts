@@ -242,7 +242,7 @@ function addNotes(scene: Scene, findings: Causes): void {
         (note.cause === 'rnr-wait' && [...named].some((cause) => /receive|srq-empty/.test(cause)));
       const isConsequence = note.cause === 'retransmissions' && findings.hasFault;
       if (isNamed || isConsequence) continue;
-      // Of a connection that fails for another reason it is only worth a word.
+      // If the connection fails for another reason, this is only a note.
       const isMinor = /^(roce-version|wrong-vlan)$/.test(note.cause) && findings.hasFault;
       findings.add(device.node, isMinor ? { ...note, weight: 'note' } : note, 'note', undefined);
     }

@@ -75,7 +75,7 @@ describe('lines of a program', () => {
     ]);
   });
 
-  it('knows no line of a stack of the library alone', () => {
+  it('returns no line for a stack of the library alone', () => {
     const lines = new ProgramLines(undefined, isLibrary);
     expect(lines.note(0, stackOf(post))).toBe(undefined);
     expect([lines.lineOf(undefined), lines.lineOf('7')]).toEqual([undefined, undefined]);

@@ -86,7 +86,7 @@ describe('a rule alone', () => {
     for (const { errors } of unanswered.devices) (errors as ErrorEvidence[]).length = 0;
   }, 120_000);
 
-  it('names the VLAN that the peer does not take', () => {
+  it('names the VLAN that the peer does not accept', () => {
     const causes = causesAfter(unanswered, (near, far) => {
       connection(near).path.vlan = 7;
       connection(far).path.vlan = 8;
@@ -108,7 +108,7 @@ describe('a rule alone', () => {
     expect(causes[0]!.sentence).toMatch(/sends to MAC 02:00:00:00:00:99, but the port .* dropped 3 frames/);
   });
 
-  it('names the VLAN of an unreliable connection, and what it has no name for', () => {
+  it('names the VLAN of an unreliable connection, and reports an unnamed cause', () => {
     const causesOfDrop = (reason: string): readonly Cause[] =>
       causesAfter(unreliable, (_, far) => {
         far.drops = [{ ...dropOf(far, reason), opcode: 0x24 }];
@@ -118,7 +118,7 @@ describe('a rule alone', () => {
     expect(causesOfDrop('other').map(({ cause }) => cause)).toContain('uc-dropped');
   });
 
-  it('says that a stranger does not answer, and what a stranger refused', () => {
+  it('reports that a third-party endpoint does not answer, and its refusal', () => {
     const silent = causesAfter(lost, (near) => withError(near, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR), true);
     expect(faultsOf(silent)).toEqual(['no-answer']);
     expect(silent[0]!.sentence).toMatch(/got no answer: .* and its peer is not of this machine/);
@@ -127,7 +127,7 @@ describe('a rule alone', () => {
     expect(denied[0]!.sentence).toMatch(/is not of this machine or kept no reason/);
   });
 
-  it('names the version of RoCE that a stranger speaks from its packets alone', async () => {
+  it('names the version of RoCE of a third-party endpoint from its packets alone', async () => {
     const other = await devicesOf('sgid_index of RoCE v1 here, of v2 there', roceSet);
     const causes = causesAfter(other, () => {}, true);
     expect(faultsOf(causes)).toEqual(['roce-version']);

@@ -1,4 +1,4 @@
-/** An error that a program threw itself while all calls and requests went well: its own check of what it received failed. */
+/** An error that a program threw itself while all calls and requests succeeded: its own check of the received data failed. */
 import { counted, type Explanation, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 

@@ -252,7 +252,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
   const peers = peer === undefined ? [] : [peer];
   const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
   const topology = servedTopology(cabling, slots.length);
-  // A port whose cable leads out of the machine has no HCA to compare with.
+  // A cable that leads out of the machine has no HCA for comparison.
   const links = peer?.nic === undefined ? directionsOf(topology) : [];
   const exact = new ExactFigures();
   const ends = endsOf(slots[0]!.hca, farEndOf(peer, stranger));

@@ -15,7 +15,7 @@ interface AxisItem {
 
 export interface AxisRow {
   readonly title: string;
-  /** Where it is not the title: the name that tells the row from others. */
+  /** The name that identifies the row, if it differs from the title. */
   readonly name?: string;
   readonly items: readonly AxisItem[];
   /** How full something is, from each instant on: drawn as a curve from 0 to the most. */

@@ -4,7 +4,7 @@ import { labelOf, type OperationFlow, operationFlows, timeOf } from '../../expla
 import type { Timeline, TimelineOptions } from '../../machine/timeline/index.ts';
 import type { PostedOperation } from '../protocol.ts';
 
-/** Operations of a host whose lines are kept: the first. */
+/** Number of operations of a host whose lines are kept, from the first. */
 const linesMax = 100_000;
 
 export class PostedLines {

@@ -251,7 +251,7 @@ export async function host1({ cpu, log }) {
     expect(instants).toEqual(instants.toSorted((a, b) => a - b));
   });
 
-  it('change nothing of a run, and of a line that cannot stop nothing is known', async () => {
+  it('do not change a run, and report nothing for a line that cannot stop', async () => {
     const text = textOf('ping-pong');
     const breakpoints = [lineOf(text, 'program.log('), 1];
     const stops = await stopsOf({ text, machine, faults: [], breakpoints });
@@ -263,7 +263,7 @@ export async function host1({ cpu, log }) {
     expect(rest).toEqual(plain);
   });
 
-  it('are drawn with what is on its way at their instant', async () => {
+  it('are drawn with the packets in flight at their instant', async () => {
     const text = textOf('write-and-poll');
     const order = { text, machine, faults: [], breakpoints: [lineOf(text, 'postSend(')] };
     const { arrival } = (await continued(order))!;

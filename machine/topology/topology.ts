@@ -9,8 +9,8 @@
 import { InvariantError } from '../../base/index.ts';
 
 /**
- * The kinds of nodes. A `host` ends traffic: a host with an adapter in its slot. A node that forwards is to be another kind, numbered after
- * the hosts, whose ports have links of their own.
+ * The kinds of nodes. A `host` ends traffic: a host with an adapter in its slot. A forwarding node will be another kind, numbered after the
+ * hosts, with its own link at each port.
  */
 export const nodeKinds = ['host'] as const;
 export type NodeKind = (typeof nodeKinds)[number];

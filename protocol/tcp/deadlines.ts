@@ -31,7 +31,7 @@ function retransmitDue<Actor, Buffer extends StreamBuffer>(
   const isOpening = connection.state === 'SYN_SENT' || connection.state === 'SYN_RECEIVED';
   const isHeld = connection.sendQueue[0] !== undefined && connection.isHeld(connection.sendQueue[0]);
   if (isHeld && !connection.isProbing) {
-    // The device still holds it: the delay is not the network's.
+    // The device still holds the segment, so the network does not cause the delay.
     connection.retransmitPs = connection.nowPs() + usToPs(limits.retransmitMinUs);
     connection.deadlineChanged();
     return;

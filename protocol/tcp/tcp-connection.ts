@@ -109,7 +109,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   state: ConnectionState = 'CLOSED';
   /** Kept until a call reports it. */
   error: ConnectionError | undefined;
-  /** No socket holds it any more. */
+  /** True when no socket refers to it any more. */
   isOrphan = false;
   /** Was opened by the other side. */
   readonly isPassive: boolean;
@@ -256,7 +256,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     );
   }
 
-  /** Nothing is on its way: the retransmission timer, when it runs, probes a window that is too small. */
+  /** No segment is in flight: a running retransmission timer probes a window that is too small. */
   get isProbing(): boolean {
     return this.sendUnacknowledged === this.sendMax;
   }
@@ -300,7 +300,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.end(actor);
   }
 
-  /** Nothing more happens on this connection. */
+  /** Closes the connection and stops all its timers. */
   end(actor: Actor): void {
     if (this.state === 'CLOSED') return;
     this.state = 'CLOSED';

@@ -68,7 +68,7 @@ describe('a stream of TCP', () => {
     }
   });
 
-  it('gives up a gap when too much waits for it, of one stream and of all', () => {
+  it('abandons a gap when too many bytes wait for it, in one stream and in all', () => {
     const ofAll = new WaitingBytes();
     const streams = Array.from({ length: 1000 }, () => new SegmentStream(ofAll));
     const payload = new Uint8Array(1000);
@@ -90,7 +90,7 @@ describe('a stream of TCP', () => {
 });
 
 describe('pending bytes', () => {
-  it('keeps the bytes that were added and not taken', () => {
+  it('keeps added bytes that were not removed', () => {
     const pending = new PendingBytes();
     const model: number[] = [];
     for (let step = 0; step < 5000; step++) {

@@ -1,6 +1,6 @@
 /**
- * One direction of a TCP connection put in order: segments that come twice or late, and bytes that a capture does not have. Bounded: a gap
- * is abandoned if too many bytes wait for it. A segment needs one search among the waiting ones, and each of them is passed on once.
+ * Orders one direction of a TCP connection: duplicate and late segments, and bytes missing from the capture. Bounded: a gap is abandoned if
+ * too many bytes wait for it. A segment needs one search among the waiting ones, and each of them is passed on once.
  */
 import type { CapturedSegment } from '../captured-packets.ts';
 

@@ -38,7 +38,7 @@ const detailsMax = 6;
 export class OperationView implements View {
   readonly #lab: Lab;
   readonly #latest = new Latest();
-  /** In which the programs run whose operations are watched. */
+  /** Worker that runs the programs of the watched operations. */
   readonly #worker = new ProgramWorker();
   readonly #player: Player;
   #picture: OperationPicture | undefined;

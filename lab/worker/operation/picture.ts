@@ -80,7 +80,7 @@ export class WatchedRun {
     return this.#recording.isKeeping;
   }
 
-  /** From now on everything is kept; of the time before, only how full things are. */
+  /** Starts to keep all records; only fill levels are kept of the time before. */
   keep(): void {
     this.#recording.keep();
   }
