@@ -79,7 +79,7 @@ export class WorkQueueFollower {
     if (isPosted(view, 0, block, qp.logSqBlocks)) qp.fetchedBlock = block;
   }
 
-  /** A WQE that goes on beyond what was read, or around the end of the ring, is completed from memory. */
+  /** A WQE that continues beyond what was read, or around the end of the ring, is completed from memory. */
   #wholeWqe(qp: FollowedQp, block: number, read: Uint8Array, sizeBytes: number): Uint8Array {
     if (read.length >= sizeBytes) return read.slice(0, Math.max(wqeUnitBytes, sizeBytes));
     const wqe = new Uint8Array(sizeBytes);

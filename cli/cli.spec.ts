@@ -41,7 +41,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['did you mean sockets', ['compare', '--paths', 'send,socket']],
     ['expected the smaller size first', ['compare', '--sizes', '4K..64']],
     ['a file that can be written', ['compare', '--html', '/no/such/folder/out.html']],
-    // Found when it runs, beside another.
+    // Found when it runs, next to another.
     [
       'fault is "reset", expected one of interrupt, read, packet, port, cable',
       ['compare', '--paths', 'write,sockets', '--sizes', '64', '--fault', 'reset=stuck'],

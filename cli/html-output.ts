@@ -16,7 +16,7 @@ export const htmlOption = ['--html <file>', 'write it as one self-contained HTML
 
 interface Ran {
   readonly title: string;
-  /** What was given beside options: the name of a test, files. */
+  /** What was given in addition to options: the name of a test, files. */
   readonly words?: readonly string[];
   /** All that gives the same again, where it is not what was given. */
   readonly instead?: readonly string[];

@@ -192,7 +192,7 @@ interface AskOutput extends Omit<SweepHeader, 'schema'> {
   readonly rows: readonly SweepRow[];
 }
 
-/** `hca validate --json`: each row of the measurements beside what the model has. */
+/** `hca validate --json`: each row of the measurements next to what the model has. */
 interface ValidateOutput {
   readonly schema: 'hca-validate/1';
   /** Parameters that were changed. */

@@ -1,7 +1,7 @@
 /**
  * How commands write: files atomically, JSON to a file or to standard output, one clear line for bad input.
  *
- *     a file            into a temporary one beside it, which takes its name when every byte is on the disk
+ *     a file            into a temporary one next to it, which takes its name when every byte is on the disk
  *     a symbolic link   the same for what it points to; the link stays
  *     device, pipe      written to, as a shell's > would
  */
@@ -88,7 +88,7 @@ export function watchStandardOutput(): void {
 const frame = /[\u2500-\u257f]/;
 
 /**
- * Text for a terminal of so many columns: a sentence that is longer goes on in the next line, behind two spaces, at a space and
+ * Text for a terminal of so many columns: a sentence that is longer continues in the next line, behind two spaces, at a space and
  * not within a word.
  */
 export function wrapped(text: string, columns: number): string {

@@ -34,7 +34,7 @@ const recordsLimit = 20_000_000;
 const isTimelineFile = (text: string): boolean => /\.(perfetto-trace|pftrace)$/.test(text);
 const isVcdFile = (text: string): boolean => text.endsWith('.vcd');
 
-/** A file that `--trace` names in place of categories. */
+/** A file that `--trace` names instead of categories. */
 export const timelineFilesOf = ({ trace }: { readonly trace?: unknown }): readonly string[] =>
   typeof trace === 'string' && (isTimelineFile(trace) || isVcdFile(trace)) ? [trace] : [];
 

@@ -28,7 +28,7 @@ export class BuddyAllocator {
     return this.takenEntries;
   }
 
-  /** A run of at least `entries`. @returns its first entry, or -1 when there is none */
+  /** A run of at least `entries`. @returns its first entry, or -1 if none exists */
   allocate(entries: number): number {
     const wanted = log2Ceil(entries);
     let order = wanted;

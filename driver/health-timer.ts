@@ -59,7 +59,7 @@ export class HealthTimer {
     this.isStopped = true;
   }
 
-  /** The driver was used: checks go on, if they had stopped. */
+  /** The driver was used: checks continue, if they had stopped. */
   used(): void {
     this.activity++;
     if (!this.isRunning && !this.isStopped) this.arm();

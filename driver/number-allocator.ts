@@ -21,7 +21,7 @@ export interface NumberRange {
   readonly end: number;
   /** Bits of a number, as a mask of at least count − 1; the surplus is the generation. */
   readonly mask: number;
-  /** `first`: a released index is the next to be taken. `roundRobin`: the search goes on and comes back late. */
+  /** `first`: a released index is the next to be taken. `roundRobin`: the search continues and comes back late. */
   readonly reuse: 'first' | 'roundRobin';
 }
 

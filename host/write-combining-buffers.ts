@@ -9,7 +9,7 @@
  * A buffer that leaves before it is full leaves as one TLP for each run of written bytes within each chunk: byte
  * enables can express no more (Intel SDM vol. 3A 11.3.1: partial writes of at most 8 bytes). Between buffers there
  * is no order but the one above. Every method stops where the root complex takes no more stores, says how far it
- * came, and goes on from there when called again.
+ * came, and continues from there when called again.
  */
 import type { BlockState } from '../sim/index.ts';
 import type { BusMap, DevicePort } from './device-port.ts';

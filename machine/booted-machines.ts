@@ -1,5 +1,5 @@
 /**
- * Machines for many short runs: one that has booted is put back to where it had, in place of booting another of the same kind.
+ * Machines for many short runs: one that has booted is put back to where it had, instead of booting another of the same kind.
  *
  *     take: the 1st of a kind ─► fresh machine (where images are taken of the second: most kinds of a sweep are run once)
  *           the 2nd           ─► fresh machine, run until its drivers have probed, image taken, run on
@@ -204,7 +204,7 @@ async function retire({ booted, isTaken }: Kind): Promise<void> {
 const hasEnded = async (machine: Machine): Promise<boolean> =>
   (await machine.programs()).every(({ endedPs }) => endedPs !== undefined);
 
-/** What images are taken of; with any other option, as somebody who listens or looks on, a machine is run as it is. */
+/** Options of machines with images. With any other option, a listener for example, a machine runs without an image. */
 const imaged: ReadonlySet<string> = new Set<keyof MachineOptions>([
   'profile',
   'set',

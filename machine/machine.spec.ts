@@ -346,7 +346,7 @@ describe('injected faults', () => {
     await using machine = await Machine.create({ set: { ...small, 'machine.drainNs': 1_000_000 }, faults });
     await machine.run();
     const { nodes, checks } = await machine.report();
-    // An event for each change at least, beside those of start-up.
+    // An event for each change at least, in addition to those of start-up.
     await using quiet = await Machine.create({ set: { ...small, 'machine.drainNs': 1_000_000 } });
     await quiet.run();
     const before = (await quiet.report()).nodes;

@@ -99,7 +99,7 @@ export interface MachineOptions {
   readonly watch?: Watch;
   /**
    * How long a program may await what is not simulated (a file, a timer, a promise that never settles), in milliseconds of
-   * real time: then the run ends with a ProgramFailedError. Default 30,000; Infinity waits for ever.
+   * real time: then the run ends with a ProgramFailedError. Default 30,000; Infinity waits indefinitely.
    */
   readonly programPatienceMs?: number;
   /**
@@ -560,7 +560,7 @@ export class Machine implements AsyncDisposable {
     return joinCosts(nodes, this.topology);
   }
 
-  /** What the blocks of each node hold now, by name: as much as when the machine was built, once all software is gone. */
+  /** Present contents of the blocks of each node, by name: equal to those of the built machine after all software has ended. */
   async held(): Promise<Held[]> {
     this.#checkIdle('count what is held');
     const parts = (await Promise.all(this.#ports.map((port) => port.held()))).flat();

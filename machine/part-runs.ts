@@ -41,7 +41,7 @@ interface Stretch {
   /** It stopped before its end, for all is done; or it came to its end. */
   readonly isDone: boolean;
   readonly isAtEnd: boolean;
-  /** What epochs that began in it have taken off all instants. */
+  /** Time that epochs which began in it have subtracted from all instants. */
   readonly shiftPs: number;
 }
 

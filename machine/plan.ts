@@ -36,7 +36,7 @@ export interface MachinePlan {
   readonly shortcuts: boolean;
   /** The analysis between hosts and HCAs; undefined for none. */
   readonly analysis: AnalysisOptions | undefined;
-  /** What programs are watched for; undefined is nothing. */
+  /** Watches of programs; undefined: disabled. */
   readonly watch: Watch | undefined;
   /** How long programs may await what is not simulated, by the wall clock. */
   readonly programPatienceMs: number;
@@ -55,7 +55,7 @@ export interface MachinePlan {
   readonly progress: SharedArrayBuffer;
 }
 
-/** What an HCA is built from: the slice of a plan that is the same whatever its host is. */
+/** Inputs of an HCA: the slice of a plan that does not depend on its host. */
 export type HcaPlan = Pick<
   MachinePlan,
   'config' | 'topology' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'

@@ -37,9 +37,9 @@ export interface ProgramContext<Args = unknown> {
   readonly verbs: Verbs;
   /** The socket calls of this process: with `machine.adapter=nic`, driven by the kernel. */
   readonly sockets: SocketCalls | undefined;
-  /** What drives the NIC; programs that drive it themselves find the card here. */
+  /** The NIC's driver; programs that drive the card themselves find it here. */
   readonly nic: NicSoftware | undefined;
-  /** What this host has spent, looked at without spending anything. */
+  /** Costs of this host so far; reading them costs nothing. */
   readonly meter: TransferMeter;
   /** A copy of the arguments that it was loaded with, null without. */
   readonly args: Args;
@@ -65,7 +65,7 @@ export interface ProgramContext<Args = unknown> {
 }
 
 /**
- * What a program returns is its result: anything JSON can carry, or nothing. It is copied. Anything else (bigint, NaN, a Map, a typed array, an
+ * A program's return value is its result: any JSON value, or nothing. It is copied. Anything else (bigint, NaN, a Map, a typed array, an
  * object that contains itself) ends the run with a ProgramFailedError that names the place.
  */
 export type ProgramFunction<Args = unknown> = {
@@ -105,7 +105,7 @@ export interface ProgramState {
   readonly node: number;
   /** Simulated time at which it had ended; undefined while it runs. */
   readonly endedPs: ExactPs | undefined;
-  /** What it returned. */
+  /** The returned value. */
   readonly result: JsonValue | undefined;
 }
 

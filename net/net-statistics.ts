@@ -1,4 +1,4 @@
-/** What the kernel path did, counted where it happens: the side of the comparison that RDMA avoids. */
+/** Counters of the kernel path, incremented at each event: the side of the comparison that RDMA avoids. */
 
 export class NetStatistics {
   /** System calls of the socket layer, and those among them that move data or wait for it. */
@@ -48,7 +48,7 @@ export class NetStatistics {
   neighborAdvertisements = 0;
   neighborIgnored = 0;
   neighbourProbes = 0;
-  /** Frames that were dropped because nobody has answered for their destination, or too many waited for that. */
+  /** Frames that were dropped because no host has answered for their destination, or too many waited for that. */
   unresolvedFrames = 0;
   /** Answers to pings. */
   echoReplies = 0;
@@ -58,11 +58,11 @@ export class NetStatistics {
   foreignProtocols = 0;
   foreignDestinations = 0;
   fragments = 0;
-  /** From hosts to which there is no way back. */
+  /** From hosts without a route back. */
   unroutable = 0;
   /** Checksummed by the CPU. */
   checksummedBytes = 0;
-  /** What the watchdog mended. */
+  /** Repairs by the watchdog. */
   recoveredInterrupts = 0;
   adapterResets = 0;
 

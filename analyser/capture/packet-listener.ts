@@ -3,7 +3,7 @@
  *
  * A packet names only the QP it is for. A flow is the packets from one port to one QP of another; the flow that answers it is found by the
  * first answer for a PSN that is open in it and in no other: then the two are one connection. Only packets are used, so captures of
- * strangers read alike. Source: IBTA vol 1, 9.7.
+ * third-party endpoints read alike. Source: IBTA vol 1, 9.7.
  */
 
 import {

@@ -16,7 +16,7 @@ const page = new URL('../../docs/reference/fidelity.md', import.meta.url);
 const kept = new URL('../../docs/reference/fidelity.json', import.meta.url);
 const measurements = new URL('../../reference/measurements.csv', import.meta.url);
 const schema = 'hca-fidelity/1';
-/** More digits say nothing beside any of the tolerances. */
+/** More digits say nothing next to any of the tolerances. */
 const digits = 6;
 
 export const measurementsText = (): string => readFileSync(measurements, 'utf8');

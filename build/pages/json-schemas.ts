@@ -48,7 +48,7 @@ const declared: Readonly<Record<string, () => Schema>> = {
   }),
 };
 
-/** Stops the generator at the types that are declared here: a word stands for each, since it compares types by content. */
+/** Stops the generator at the types that are declared here: a word represents each, since it compares types by content. */
 const declaredTypes: SubNodeParser = {
   supportsNode: (node) => declaredName(node) !== undefined,
   createType: (node) => new DefinitionType(declaredName(node), new LiteralType(declaredName(node)!)),

@@ -1,4 +1,4 @@
-/** `hca ask`: the questions of docs/studies, each a sweep that goes on where it was, a page, and three sentences made from the figures. */
+/** `hca ask`: the questions of docs/studies, each a sweep that continues where it was, a page, and three sentences made from the figures. */
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';

@@ -16,7 +16,7 @@ export interface HeatMap {
   readonly label: string;
   /** By row and column; undefined where there is no figure. */
   readonly cells: readonly (readonly (number | undefined)[])[];
-  /** Likewise, the number of the report that a click on the cell opens; undefined where there is none. */
+  /** Likewise, the number of the report that a click on the cell opens; undefined if none exists. */
   readonly reports?: readonly (readonly (number | undefined)[])[];
 }
 
@@ -51,10 +51,10 @@ function cellHtml(map: HeatMap, row: number, column: number, low: number, high: 
 
 const textOf = (value: number): string => String(Number(value.toPrecision(4)));
 
-/** A name of many parts may go on in the next line behind each. */
+/** A name of many parts may continue in the next line behind each. */
 const broken = (text: string): Html => html`${text.split(/(?<=[.\-_])/).map((part) => html`${part}<wbr>`)}`;
 
-/** Widths of text, in letters as high as it: of a digit, and of what stands beside the text of a cell. */
+/** Widths of text, in letters as high as it: of a digit, and of what stands next to the text of a cell. */
 const digitEms = 0.62;
 const besideEms = 0.75;
 /** Sizes of letters, in pixels: as elsewhere on the page, the least for names that lie, the least that can be read. */

@@ -27,7 +27,7 @@ const colours = ['#d0463a', '#3b86c4', '#2e9e5b', '#a25fc0', '#d98e12', '#7a8b99
 
 /**
  * What tells lines of one colour apart, for each time round: strokes and gaps of a line, the size of a cloud's points and whether they
- * are filled, and the border that stands for either in the legend.
+ * are filled, and the border that represents either in the legend.
  */
 const manners = [
   { marker: 'solid', dash: undefined, size: 7, isFilled: true },
@@ -40,7 +40,7 @@ export interface ChartPage {
   readonly charts: readonly Chart[];
   /** Below the charts. */
   readonly heatMaps?: readonly HeatMap[];
-  /** Below the charts, beside their own. */
+  /** Below the charts, next to their own. */
   readonly tables?: readonly PageTable[];
   /** Below these. */
   readonly sections?: readonly Html[];

@@ -1,6 +1,6 @@
 /**
  * The script of a page of charts, put into it behind uPlot and `charts` (html-chart.ts): axes logarithmic unless a chart says
- * otherwise, sizes as people write them, charts as wide as their place and in the reader's colours. Names of axes stand beside the
+ * otherwise, sizes as people write them, charts as wide as their place and in the reader's colours. Names of axes stand next to the
  * drawing, where a narrow page can break them.
  */
 import { marksScript } from './marks-script.ts';

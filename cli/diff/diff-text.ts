@@ -96,7 +96,7 @@ function pathColumns(head: readonly string[], rows: readonly (readonly string[])
   return Math.max(30, terminalColumns() - 4 - taken.reduce((sum, width) => sum + width, 0));
 }
 
-/** A path that is too long goes on in the next line, behind a dot. */
+/** A path that is too long continues in the next line, behind a dot. */
 function folded(path: string, columns: number): string {
   if (path.length <= columns) return path;
   const at = path.lastIndexOf('.', columns - 1) + 1 || columns;

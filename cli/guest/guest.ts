@@ -102,7 +102,7 @@ interface GuestCommandOptions
 }
 
 const collected = (text: string, before: readonly string[]): string[] => [...before, text];
-/** What ends a guest from outside: Ctrl-C, kill, and a terminal that is closed. */
+/** Signals that end a guest from outside: Ctrl-C, kill, and a closed terminal. */
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** As a shell has it for a program that a signal ended. Ending so, and not by the signal, removes what the guest had in files. */
 const leave = (signal: (typeof endingSignals)[number]): never => process.exit(128 + os.signals[signal]);
@@ -197,7 +197,7 @@ async function guest(options: GuestCommandOptions, command: Command): Promise<vo
   }
 }
 
-/** What boots no guest, and writes nothing of one. */
+/** Options that boot no guest and write no guest's output. */
 const bootless = { fetchOnly: '--fetch-only', printQemu: '--print-qemu' } as const;
 /** Files that are written when a guest has run. */
 const afterwards = {
@@ -253,7 +253,7 @@ function refuseIdle(options: GuestCommandOptions, command: Command): void {
     throw new ConfigurationError('--run', elsewhere, 'a command of guest 0: guest 1 takes --guests 2');
 }
 
-/** What a scenario decides by itself. */
+/** Options that a scenario sets by itself. */
 const ofScenario = {
   guests: '--guests',
   hcas: '--hcas',
@@ -272,7 +272,7 @@ function refuseBesideScenario(name: string, command: Command): void {
       );
 }
 
-/** A simulated host stands beside the guest of a session, and of no other. */
+/** A simulated host stands next to the guest of a session, and of no other. */
 function refusePeer(options: GuestCommandOptions): void {
   const { peer, scenario: name, fetchOnly, printQemu: isByHand } = options;
   if (peer === undefined) return;
@@ -313,7 +313,7 @@ function refuseBesideStranger({ hcas, cable, peerArgs, shell, run }: GuestComman
     throw new ConfigurationError('--run', 'left out', wanted('a command, and no shell,'));
 }
 
-/** What guests are made from and served with. */
+/** Kits of guests and options of their devices. */
 function commonOptions(options: GuestCommandOptions): ScenarioOptions {
   const { kernel, memory, cpus, cpu } = options;
   const given = options.peer === softRocePeer ? [...strangerParameters, ...options.set] : options.set;
@@ -353,7 +353,7 @@ async function fetchFiles(options: GuestCommandOptions, screen: Screen): Promise
   screen.print(`Linux ${kernelVersion} is ready in ${options.cache} (${initramfs})`);
 }
 
-/** What guests there are. */
+/** The guests of a session. */
 function guestChoice(
   options: GuestCommandOptions,
 ): Pick<GuestChoice, 'hcas' | 'guests' | 'cable' | 'stranger'> {
@@ -362,7 +362,7 @@ function guestChoice(
   return { guests, hcas, cable };
 }
 
-/** For whoever wants QEMU's options, gdb's stub or another emulator's device in them. */
+/** For users who need QEMU's options, gdb's stub or another emulator's device in them. */
 async function printQemu(options: GuestCommandOptions, command: Command, screen: Screen): Promise<void> {
   const { cache, ...common } = commonOptions(options);
   const choice = { ...common, ...guestChoice(options) };
@@ -456,7 +456,7 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
     screen.print(timelineText(await writeServedTimeline(started.machine, result.report, timeline)));
 }
 
-/** What the report has of the commands' costs. */
+/** Costs of the commands in the report. */
 function costsOf(
   costs: readonly RunCost[],
   { writeBudget }: GuestCommandOptions,

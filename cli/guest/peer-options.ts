@@ -1,4 +1,4 @@
-/** `--peer FILE` and what belongs to it: a simulated host beside a guest, and the program that it runs. */
+/** `--peer FILE` and what belongs to it: a simulated host next to a guest, and the program that it runs. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,7 +12,7 @@ export interface PeerChoice {
   readonly peerArgs?: string;
 }
 
-/** @param others what else may stand in place of a file, for people */
+/** @param others what else may stand instead of a file, for people */
 export const addPeerOptions = (command: Command, others = ''): Command =>
   command
     .option(

@@ -58,7 +58,7 @@ const ofKinds: readonly Case[] = [
     other: { 'pcie.rootComplex.completionCombineBytes': 512, 'pcie.link.maxPayloadBytes': 512 },
   },
   {
-    // The scheduler goes on to another QP behind each packet, whose context is not on chip.
+    // The scheduler continues to another QP behind each packet, whose context is not on chip.
     binds: 'requester of host 0 (QPC misses)',
     workload: 'write-bw,size=4096,mtu=256,iters=20,warmup=10,qps=64,threads=4',
     set: { 'hca.sendContextEntries': 16, 'hca.contextFetchesInFlight': 1, 'hca.burstPackets': 1 },
@@ -384,7 +384,7 @@ const others: readonly Case[] = [
 const measured = (workload: string, set: ParameterValues): Promise<PerfRow> =>
   runPerf({ machine: { set }, args: perfArgsOf(parsedWorkload(workload)) });
 const rateOf = ({ result }: PerfRow): number => (result as BandwidthResult).messagesPerSecond;
-/** The workload with one field in place of its own. */
+/** The workload with one field instead of its own. */
 const changed = (workload: string, field: string): string =>
   [...workload.split(',').filter((part) => part.split('=')[0] !== field.split('=')[0]), field].join(',');
 
@@ -571,7 +571,7 @@ it.each(['read-bw,size=64,iters=100,qps=4,txDepth=2', 'read-lat,size=64,iters=20
 it('counts packets of messages whose lengths are drawn by the weights, not all as of the longest', async () => {
   const set = { 'hca.requestPacketCycles': 20 };
   const { bottleneck, result } = await measured('write-bw,sizes=64:19,32768:1,mtu=4096,iters=400', set);
-  // One of 20 has 7 packets beside the first: 77 + 20 * 7 / 20 cycles a message.
+  // One of 20 has 7 packets in addition to the first: 77 + 20 * 7 / 20 cycles a message.
   const { coreClockMHz } = configurationOf({ set }).hca;
   const busyPs = (400 * (77 + 7) * 1e6) / coreClockMHz;
   const interval = bottleneck!.next.find(({ name }) => name === 'same-QP interval');

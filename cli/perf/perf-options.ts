@@ -27,7 +27,7 @@ export interface PerfChoice extends Omit<WorkloadValues, 'onDemand'> {
 /** perftest's --all: 2^1 to 2^23 bytes. */
 const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
 
-/** Fields that are options: on demand is measured beside pinned, by --odp. */
+/** Fields that are options: on demand is measured next to pinned, by --odp. */
 const optionNames = workloadFieldNames.filter((name) => name !== 'onDemand');
 
 /** `--tx-depth` of `txDepth`. */

@@ -139,7 +139,7 @@ const kneesOf = (lines: readonly Line[]): (readonly [number, readonly Line[]])[]
   return [...Map.groupBy(withKnee, ({ knee }) => knee!)].toSorted(([left], [right]) => left - right);
 };
 
-/** A line for each choice of the other axes; those of one value of `by` beside each other. @param words places of words */
+/** A line for each choice of the other axes; those of one value of `by` next to each other. @param words places of words */
 function linesOf(
   { axes, rows, x, by }: LinesPlot,
   figure: string,

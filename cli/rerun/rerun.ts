@@ -82,7 +82,7 @@ async function rerun(file: string, options: RerunOptions, command: Command, run:
 }
 
 /**
- * The file that the command read, found again: as it was named, beside the output, or the README of this package.
+ * The file that the command read, found again: as it was named, next to the output, or the README of this package.
  * @throws ConfigurationError when it is not there, or has other bytes
  */
 async function inputOf(

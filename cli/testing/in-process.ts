@@ -4,7 +4,7 @@
  *     bin/hca.js ─► dist/checkout/…/cli/main.js ─► runCommandLine ◄─ hca, here: the same built modules
  *
  * What belongs to the process is a run's own while it lasts, and as it was afterwards: standard output and error, exit code, folder,
- * COLUMNS. So one run follows the other, whoever waits for it. What only a process has (signals, a reader that goes away, a full
+ * COLUMNS. Runs are therefore sequential, for any number of callers. What only a process has (signals, a reader that goes away, a full
  * disk, memory) takes one: {@link hcaProcess}.
  */
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** `hca validate`: the workloads of published measurements on the model, each figure beside the one that was measured. */
+/** `hca validate`: the workloads of published measurements on the model, each figure next to the one that was measured. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';

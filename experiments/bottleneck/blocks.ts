@@ -229,7 +229,7 @@ function contextTurns(measured: Measured, block: string, first: Turn[] | undefin
   ];
 }
 
-/** The scheduler goes on to another QP within a message: each of its turns may miss. */
+/** The scheduler continues to another QP within a message: each of its turns may miss. */
 const burstTurn = ({ config, args }: Measured): readonly string[] =>
   packetsOf(args) > config.hca.burstPackets ? ['hca.burstPackets'] : [];
 

@@ -178,7 +178,7 @@ function sameQpInterval(measured: Measured): Resource {
 /** Of the interval, so much has to come before it. */
 const clearlyLonger = 0.1;
 
-/** The interval begins when the requester has what the request needs: with one QP nobody uses the time of its misses. */
+/** The interval begins when the requester has what the request needs: with one QP no other request uses the time of its misses. */
 function missedBefore({ figures }: Measured): number {
   const cycles = figures.nodes.map(({ hca }) => hca.blocks['requester']?.stalledCycles['translation'] ?? 0);
   return Math.max(...cycles);

@@ -1,6 +1,6 @@
 /**
  * Of random tests on random machines, what crosses cable and slot is counted again from packets and their headers, by tables of this spec
- * alone; and nobody is at work for longer than the run.
+ * alone; and no block is busy for longer than the run.
  */
 import { expect, it } from 'vitest';
 import { configurationOf } from '../../machine/profile/index.ts';
@@ -9,7 +9,7 @@ import runPerf from '../runs/perf-run.ts';
 import { drawRun } from './testing/drawn-run.ts';
 import { orderOf } from './testing/turning.ts';
 
-/** IBTA 5.2 and 9: LRH 8, BTH 12, ICRC 4, VCRC 2 around each packet, and what its opcode has besides. */
+/** IBTA 5.2 and 9: LRH 8, BTH 12, ICRC 4, VCRC 2 around each packet, in addition to the headers of its opcode. */
 function headerBytesOf(opcode: string): number {
   const has = (pattern: RegExp, bytes: number): number => (pattern.test(opcode) ? bytes : 0);
   return (

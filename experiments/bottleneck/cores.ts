@@ -76,7 +76,7 @@ function plainPostCycles(measured: Measured, node: number): number {
   const posts = postsOf(measured, node);
   const { send = 0, blueFlame = 0 } = figures.nodes[node]!.hca.doorbells;
   const total = sum(posts.map(({ count }) => count));
-  // What a datagram's WQE names beside the message: an address vector of 48 bytes in place of a remote address of 16.
+  // What a datagram's WQE names in addition to the message: an address vector of 48 bytes instead of a remote address of 16.
   const headBytes = args.kv !== undefined && node === 1 ? 16 - (48 - 16) : 16;
   const costOf = ({ count, bytes }: Posts): number => {
     const inlined = bytes <= args.inlineBytes ? bytes : 0;

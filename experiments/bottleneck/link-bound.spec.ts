@@ -30,7 +30,7 @@ describe('the bound of the link', () => {
     [{ sizeBytes: 2500 }, 2500, 2500 + 3 * (8 + 12 + 4 + 2 + framingBytes) + 16],
     [{ verb: 'send', sizeBytes: 2048 }, 2048, 2048 + 2 * (8 + 12 + 4 + 2 + framingBytes)],
     [{ verb: 'read', sizeBytes: 4096 }, 4096, 4096 + 4 * (8 + 12 + 4 + 2 + framingBytes) + 2 * 4],
-    // UC has the headers of RC; a datagram has a DETH of 8 beside them.
+    // UC has the headers of RC; a datagram has a DETH of 8 in addition to them.
     [{ verb: 'send', connection: 'UC' }, 1024, 8 + 12 + 1024 + 4 + 2 + framingBytes],
     [{ verb: 'send', connection: 'UD' }, 1024, 8 + 12 + 8 + 1024 + 4 + 2 + framingBytes],
     [{ verb: 'send', connection: 'XRC' }, 1024, 8 + 12 + 4 + 1024 + 4 + 2 + framingBytes],

@@ -1,4 +1,4 @@
-/** The closed form beside the simulation: sizes at borders, and machines that differ in what each term is made of. */
+/** The closed form next to the simulation: sizes at borders, and machines that differ in what each term is made of. */
 import { describe, expect, it, vi } from 'vitest';
 import { BootedMachines } from '../../machine/index.ts';
 import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';

@@ -5,7 +5,7 @@
  *     eager        copy ─ SEND ─ wait ─ copy
  *     cached       look-up ─ ADVERTISE ─ wait ─ look-up ─ READ ─ wait ─ FINISHED
  *       by WRITE   look-up ─ ADVERTISE ─ wait ─ look-up ─ CLEAR ─ wait ─ WRITE, FINISHED ─ wait
- *     on the fly   the same with a registration in place of each look-up, and the receiver's deregistration at the end
+ *     on the fly   the same with a registration instead of each look-up, and the receiver's deregistration at the end
  */
 
 import { type MessagingConfig, messageHeaderBytes } from '../../userlib/messaging/index.ts';

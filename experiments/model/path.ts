@@ -196,7 +196,7 @@ export class Path {
 
   /**
    * From the requester's finding no WQE to its having it: asked, seen and sent in a cycle each, and looked at in the one
-   * after (wqe-fetch.ts). A fetch goes on to the end of the line, so its length depends on the WQE's place: the mean. One
+   * after (wqe-fetch.ts). A fetch continues to the end of the line, so its length depends on the WQE's place: the mean. One
    * that found nothing but valid WQEs is followed by another while the payload is read (requester.ts, #fetchAhead):
    * its reads take turns with those of the first packet.
    */

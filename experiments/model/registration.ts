@@ -61,7 +61,7 @@ function commandTerms(path: Path): Terms {
     { name: 'commandPost', ps: bus.storePs(dwordBytes) },
     // Latched in the cycle after its posting (command-processor.ts).
     { name: 'commandWork', ps: path.hca(1 + commandDecodeCycles + regionCycles) },
-    // Each DMA is seen by its engine in the next cycle, and the command goes on in the one after it.
+    // Each DMA is seen by its engine in the next cycle, and the command continues in the one after it.
     { name: 'commandRead', ps: path.hca(2) + bus.readPs(mpt.sizeBytes) },
     { name: 'commandWrite', ps: path.hca(2) },
     { name: 'commandEvent', ps: path.commandEventPs() },

@@ -20,7 +20,7 @@ const programCore = 0;
 export function interruptTerms(path: Path, vector: number): Terms {
   const { core, interrupt, cost } = path.config.host;
   const { entryCycles, exitCycles, deliveryNs } = interrupt;
-  // A thread on the interrupted core goes on when the handler has armed the queue and returned.
+  // A thread on the interrupted core continues when the handler has armed the queue and returned.
   const isOnOwnCore = vector % core.count === programCore;
   return [
     { name: 'interruptDelivery', ps: deliveryNs * 1000 },

@@ -242,7 +242,7 @@ const stretchBytesMax = 64 * 1024 ** 2;
 const stretchOf = (hostBytes: number, threads: number): number =>
   Math.min(stretchBytesMax, 2 ** Math.floor(Math.log2(hostBytes / 2 / threads)));
 
-/** Memory that the kernel, the driver and queues take beside. */
+/** Additional memory of the kernel, the driver and queues. */
 const besideMib = 64;
 
 function remedyOf(bytes: number): string {

@@ -8,7 +8,7 @@
  * Errors lose their class between threads; by it the command line distinguishes bad input from a failed run, and prints one line.
  *
  * A worker is only ended when it has loaded its modules and has no task: Node aborts the process when one is ended that is
- * loading a module, and one that is ended on its way into Atomics.wait may wait there for ever (seen with Node 24.21). So a
+ * loading a module, and one that is ended on its way into Atomics.wait may wait there indefinitely (seen with Node 24.21). So a
  * pool that is abandoned lets its running tasks end, has those behind them do nothing, and its idle workers wait in their
  * event loops.
  */
@@ -38,7 +38,7 @@ export interface TaskRunner<Order, Result> extends AsyncDisposable {
 /** How many simulations of a command run at once: HCA_CORES, else the cores of the computer. */
 export const tasksAtOnce = (): number => Math.max(1, runtime().coreCount);
 
-/** @param name of the module beside this one, without its ending */
+/** @param name of the module next to this one, without its ending */
 export function taskRunner<Order, Result>(
   name: string,
   threadsMax = tasksAtOnce(),
@@ -88,7 +88,7 @@ export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
   /** Workers that have loaded their modules. */
   #readyCount = 0;
 
-  /** @param name of the module beside this one, without its ending */
+  /** @param name of the module next to this one, without its ending */
   constructor(name: string, threadsMax: number) {
     this.#module = urlOf(name);
     this.#pool = this.#start(threadsMax);

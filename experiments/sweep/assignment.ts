@@ -1,7 +1,7 @@
 /**
  * A point as another machine gets it: plain data that says all that its outcome depends on.
  *
- *     point ─► assignment ─► JSON, queue or file ─► orderOf: version? hash computed anew, the same? ─► order, run there ─► outcome
+ *     point ─► assignment ─► JSON, queue or file ─► orderOf: version? hash computed again, the same? ─► order, run there ─► outcome
  *
  * What comes from there is checked likewise before it becomes a row.
  */

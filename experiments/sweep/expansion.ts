@@ -119,7 +119,7 @@ function workloadAt(base: WorkloadDraft, values: ReadonlyMap<string, AxisValue>)
   return { ...base, ...Object.fromEntries([...values].filter(([path]) => isWorkloadField(path))) };
 }
 
-/** The seed is a parameter, too; one that is given beside the parameters goes before. */
+/** The seed is a parameter, too; one that is given next to the parameters goes before. */
 const seedPath = 'machine.seed';
 
 function machineAt({ seed, ...base }: SweepMachine, values: ReadonlyMap<string, AxisValue>): SweepMachine {

@@ -1,5 +1,5 @@
 /**
- * One writer of a file at a time: `FILE.lock` beside it names process and host. A process that was killed leaves its lock behind;
+ * One writer of a file at a time: `FILE.lock` next to it names process and host. A process that was killed leaves its lock behind;
  * the next one on the same host sees that there is no such process and takes it.
  */
 import {

@@ -5,7 +5,7 @@
  *     {"hash":…,"index":7,"status":"done","axes":{…},"figures":{…}}
  *
  * A process may be killed at any instant. Then the last line may be torn: the next one that opens the file cuts it off, and its
- * point runs again. Of two rows of one point the later counts. When a run is through, the file is written anew in the order of the
+ * point runs again. Of two rows of one point the later counts. When a run is through, the file is written again in the order of the
  * points, so that its bytes depend neither on workers nor on interruptions.
  *
  * A row is in the hands of the operating system when `append` returns: it survives the process, not the machine.
@@ -39,7 +39,7 @@ function writeResults(file: string, { header, rows }: Results): void {
   }
 }
 
-/** Writes results into a file that no sweep writes: one that did would go on with what is no longer there. */
+/** Writes results into a file that no sweep writes: one that did would continue with what is no longer there. */
 export function writeJoinedResults(file: string, results: Results): void {
   using _lock = isWrittenInPlace(statOf(file)) ? undefined : new FileLock(file);
   writeResults(file, results);
@@ -56,7 +56,7 @@ export class ResultsFile implements Disposable {
   readonly #handle: number;
 
   /**
-   * Begins a file, or goes on with what an earlier run of the same sweep left.
+   * Begins a file, or continues with what an earlier run of the same sweep left.
    * @throws ConfigurationError for a file of another sweep, for what is no results, and while another process writes it
    */
   constructor(file: string, header: SweepHeader) {
@@ -125,7 +125,7 @@ function appendLine(file: string, handle: number, value: object): void {
   }
 }
 
-/** Only what can be read back can be gone on with: a device or a pipe is refused. */
+/** Only what can be read back can be continued: a device or a pipe is refused. */
 function openFile(file: string): number {
   let handle: number | undefined;
   try {

@@ -103,7 +103,7 @@ export function checkedSpec(value: unknown): SweepSpec {
   };
 }
 
-/** Of two seeds the one beside the parameters would be taken without a word. */
+/** Of two seeds the one in addition to the parameters would be taken without a word. */
 function checkOneSeed({ seed, set = {} }: SweepMachine): void {
   const other = set['machine.seed'];
   if (seed !== undefined && other !== undefined && other !== seed)

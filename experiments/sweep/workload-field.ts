@@ -76,7 +76,7 @@ function looseFieldsOf(text: string): Record<string, string> {
   for (const part of parts) {
     const at = part.indexOf('=');
     if (at < 0 && last !== 'test' && /^\d/.test(part)) {
-      // A list goes on behind its comma.
+      // A list continues behind its comma.
       fields[last] += `,${part}`;
       continue;
     }

@@ -63,7 +63,7 @@ export async function measure(
 }
 
 async function streamOf(plan: StreamPlan, options: MachineOptions): Promise<Figures> {
-  // One core is the kernel's, unless somebody has asked for a number.
+  // One core is the kernel's, unless the row requests a number.
   const set = { 'host.core.count': plan.threads + 1, ...options.set };
   const orders = Array.from({ length: 2 * plan.threads }, (_, at) => {
     const args: StreamArgs = { plan, thread: at >> 1 };

@@ -27,7 +27,7 @@ export type Budget = Partial<Record<(typeof ownFields)[number], number>> & {
   };
 };
 
-/** One figure of a budget beside what was counted. */
+/** One figure of a budget next to what was counted. */
 export interface BudgetLine {
   readonly field: string;
   readonly budget: number;
@@ -62,7 +62,7 @@ function linesOf(
   });
 }
 
-/** A class that is misspelt would be counted as 0, and hold for ever. */
+/** A class that is misspelt would be counted as 0, and hold indefinitely. */
 function checkedLimit(place: string, name: string, limit: unknown): number {
   const classes: readonly string[] = trafficClassNames;
   if (classes.includes(name) && typeof limit === 'number') return limit;

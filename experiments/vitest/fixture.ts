@@ -35,7 +35,7 @@ export class Costs {
     return this.operations.filter((cost) => cost.name === name);
   }
 
-  /** The only operation of this name. @throws ConfigurationError when there is none, or more than one */
+  /** The only operation of this name. @throws ConfigurationError if none exists, or more than one */
   the(name: string): OperationCost {
     const found = this.named(name);
     if (found.length === 1) return found[0]!;

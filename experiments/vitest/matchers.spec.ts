@@ -1,4 +1,4 @@
-/** What budgets refuse to judge: what was never counted would hold for ever. */
+/** What budgets refuse to judge: what was never counted would hold indefinitely. */
 import { it, expect as plainExpect } from 'vitest';
 import type { OperationCost } from '../../machine/costs/index.ts';
 import { expect } from './index.ts';

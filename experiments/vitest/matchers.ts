@@ -70,7 +70,7 @@ declare module 'vitest' {
     toCost(budget: Budget): R;
     /** The operation, or each of a list, costs no more than this. */
     toCostAtMost(budget: Budget): R;
-    /** All operations cost what the file has, beside the test's; `vitest -u` writes it. */
+    /** All operations cost what the file has, next to the test's; `vitest -u` writes it. */
     toMatchBaseline(file: string, options?: BaselineOptions): T extends never ? never : Promise<void>;
   }
 }

@@ -142,7 +142,7 @@ class RpingEnd {
     return new DataView(bytes.buffer);
   }
 
-  /** Says where `address` is, or that the peer may go on. */
+  /** Says where `address` is, or that the peer may continue. */
   async publish(address: number): Promise<void> {
     const info = new DataView(new ArrayBuffer(infoBytes));
     info.setBigUint64(0, BigInt(address));

@@ -22,7 +22,7 @@ export interface KvPlan {
   readonly items: number;
   /** GETs among the requests; the others are PUTs. */
   readonly getPercent: number;
-  /** What the store itself spends on a request, beside reading it and answering. */
+  /** What the store itself spends on a request, in addition to reading it and answering. */
   readonly lookupCycles: number;
   /** How the keys of requests are drawn. */
   readonly pattern: PerfPattern;

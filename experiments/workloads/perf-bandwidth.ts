@@ -213,7 +213,7 @@ class Messages {
     return number % this.#moderation === this.#moderation - 1 || number === this.#iterations - 1;
   }
 
-  /** So many completions were taken, now: each of a send stands for those before it in its queue. */
+  /** So many completions were taken, now: each of a send represents those before it in its queue. */
   completed(count: number, taken: readonly IbvWc[]): void {
     for (let at = 0; at < count; at++) {
       const stream = this.#streamOf.get(taken[at]!.qpNum)!;

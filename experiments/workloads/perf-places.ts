@@ -3,7 +3,7 @@
  * what caches addresses has more than one to keep.
  *
  *     sequential  place 0, 1, 2, … and from the beginning again; each QP for itself
- *     random      any place, drawn anew for each message
+ *     random      any place, drawn again for each message
  *     zipf        a few places often, most of them seldom (exponent 0.99, as YCSB has it), scattered over the region
  *     stride      places so many bytes apart, and from the beginning again
  */

@@ -91,7 +91,7 @@ export class PerfStream {
     if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
   }
 
-  /** Begins to count anew: all that was posted has completed. */
+  /** Begins to count again: all that was posted has completed. */
   restart(): void {
     this.posted = 0;
     this.completed = 0;

@@ -38,7 +38,7 @@ export interface RcAttributes {
   readonly pathMtu: PortAttr['activeMtu'];
   /** READs and atomics in flight, either way. */
   readonly readAtomicMax: number;
-  /** ACK timeout 4.096 µs × 2^code; 0 waits for ever. */
+  /** ACK timeout 4.096 µs × 2^code; 0 waits indefinitely. */
   readonly timeoutCode: number;
   readonly retryCount: number;
   readonly rnrRetryCount: number;

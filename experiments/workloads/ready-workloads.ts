@@ -1,5 +1,5 @@
 /**
- * Ready-made workloads, by name, in place of a test: `hca perf kv-get`, or `kv-get,qps=8` as text. Fields that are given take the
+ * Ready-made workloads, by name, instead of a test: `hca perf kv-get`, or `kv-get,qps=8` as text. Fields that are given take the
  * place of theirs.
  */
 import type { PerfTestName } from './perf-plan.ts';
@@ -7,7 +7,7 @@ import type { WorkloadValues } from './workload-fields.ts';
 
 interface ReadyWorkload extends WorkloadValues {
   readonly test: PerfTestName;
-  /** What it stands for. */
+  /** What it represents. */
   readonly meaning: string;
 }
 

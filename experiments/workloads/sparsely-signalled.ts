@@ -1,5 +1,5 @@
 /**
- * Requests of one QP that ask for a completion now and then, as HERD posts WRITEs and SENDs: the completion of one stands for
+ * Requests of one QP that ask for a completion now and then, as HERD posts WRITEs and SENDs: the completion of one represents
  * those before it, and is taken when the queue has no more room.
  */
 import { IBV_SEND_INLINE, type IbvQp, type IbvSendWr, postSend, SendFlag } from '../../userlib/index.ts';

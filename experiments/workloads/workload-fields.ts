@@ -27,7 +27,7 @@ export interface IntegerField extends FieldWords {
 
 export interface ChoiceField<Choice extends string | number = string | number> extends FieldWords {
   readonly kind: 'choice';
-  /** What stands for the value in the option's help. */
+  /** What represents the value in the option's help. */
   readonly unit: string;
   readonly choices: readonly Choice[];
 }

@@ -87,7 +87,7 @@ export function parsedWorkload(text: string): Workload {
   let last: WorkloadFieldName | undefined;
   for (const part of parts) {
     const at = part.indexOf('=');
-    // A list goes on behind its comma.
+    // A list continues behind its comma.
     if (at < 0 && last !== undefined && /^\d/.test(part)) {
       words.set(last, `${words.get(last)},${part}`);
       continue;

@@ -1,6 +1,6 @@
 /**
  * How much a figure may change: `1%` of any, `pcie.*=5%` of those whose path has such a part. A pattern begins at any name of
- * the path, or at the figure's group, and ends where the path ends; `*` stands for anything, dots too.
+ * the path, or at the figure's group, and ends where the path ends; `*` represents anything, dots too.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { groupOf } from './groups.ts';

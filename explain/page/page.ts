@@ -29,11 +29,11 @@ export interface PageTable {
   readonly rows: readonly (readonly (string | number)[])[];
   /** For few items with many figures each: a column for each item. */
   readonly isTurned?: true;
-  /** Of each row the number of the report that its head opens; undefined where there is none. */
+  /** Of each row the number of the report that its head opens; undefined if none exists. */
   readonly reports?: readonly (number | undefined)[];
 }
 
-/** What sections need beside their own text. */
+/** What sections need in addition to their own text. */
 export interface PageNeeds {
   /** Style sheets before the page's own. */
   readonly styles?: readonly string[];

@@ -49,7 +49,7 @@ const widthOfCell = (cell: Cell | undefined): number =>
     .split('\n')
     .reduce((widest, line) => Math.max(widest, line.length), 0);
 
-/** Columns that fit beside each other, each group with the first one. */
+/** Columns that fit next to each other, each group with the first one. */
 function groupsOf(widths: readonly number[], columns: number): number[][] {
   const groups: number[][] = [[0]];
   for (let column = 1; column < widths.length; column++) {

@@ -77,7 +77,7 @@ export class MotionWatch {
     this.#movedPs = machine.nowPs;
   }
 
-  /** @returns why the run is over, or undefined while it may go on */
+  /** @returns why the run is over, or undefined while it may continue */
   async check(): Promise<string | undefined> {
     const machine = this.#machine;
     const progress = await machine.progress();

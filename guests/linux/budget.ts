@@ -10,8 +10,9 @@
  *       }]
  *     }
  *
- * A figure that the budget leaves out is not looked at. The figures of a command are what its devices counted from its begin to its
- * end, whoever caused it in the guest; the guest's pace is the computer's, so figures of programs that sleep differ from run to run.
+ * A figure that the budget leaves out is not looked at. The figures of a command are what its devices counted from its begin to its end,
+ * regardless of the process in the guest that caused it; the guest's pace is the computer's, so figures of programs that sleep differ from
+ * run to run.
  */
 import { readFileSync } from 'node:fs';
 import { ConfigurationError } from '../../base/index.ts';
@@ -29,7 +30,7 @@ const usualTolerance = 0.05;
  */
 export type GuestFigures = Readonly<Record<string, number>>;
 
-/** Every name there is: one that is misspelt would be counted as 0, and hold for ever. */
+/** Every name there is: one that is misspelt would be counted as 0, and hold indefinitely. */
 const figureNames: ReadonlySet<string> = new Set([
   ...['mmioWrites', 'mmioReads', 'interrupts', 'commands', 'tlpsToDevice', 'tlpsToHost'],
   ...['toDevice', 'toHost'].flatMap((direction) => trafficClassNames.map((name) => `${direction}.${name}`)),
@@ -51,7 +52,7 @@ export interface GuestBudget {
   readonly runs: readonly RunCost[];
 }
 
-/** A figure beside its budget. */
+/** A figure next to its budget. */
 export interface BudgetRow {
   readonly run: string;
   readonly hca: number;
@@ -157,7 +158,7 @@ export function readBudget(file: string, commands: readonly string[], hcaCount: 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Each figure that a budget names beside what was counted, of the commands that have run. */
+/** Each figure that a budget names next to what was counted, of the commands that have run. */
 export function heldToBudget({ runs, tolerance = 0 }: GuestBudget, costs: readonly RunCost[]): BudgetRow[] {
   return costs.flatMap((cost, at) =>
     runs[at]!.hcas.flatMap((figures, hca) =>

@@ -1,5 +1,5 @@
 /**
- * Files of the cache that are used only as they were written: beside each lies its SHA-256.
+ * Files of the cache that are used only as they were written: next to each lies its SHA-256.
  *
  * Half a guest starts, too, and then fails in ways that name no cause.
  */

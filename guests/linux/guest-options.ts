@@ -31,8 +31,8 @@ const bootTimeoutSeconds = 120;
 /**
  * @param sockets at which the HCAs are served
  * @param folder for the sockets that QEMU makes
- * @param peerNetwork of a guest with a simulated host beside it
- * @param wire socket at which a stranger is plugged in
+ * @param peerNetwork of a guest with a simulated host next to it
+ * @param wire socket at which a third-party endpoint is plugged in
  */
 export function guestOptionsOf(
   { guests, memoryMib, cpus, cpuModel, console }: GuestChoice,

@@ -19,9 +19,9 @@ export interface GuestReport {
   readonly schema: typeof guestReportSchema;
   readonly versions: SessionVersions;
   readonly commands: readonly GuestCommandResult[];
-  /** What each command cost at the HCAs; left out when nobody asked for a budget. */
+  /** What each command cost at the HCAs; left out if no budget was requested. */
   readonly costs?: readonly RunCost[];
-  /** Each figure of the budget beside what was counted; left out without --budget. */
+  /** Each figure of the budget next to what was counted; left out without --budget. */
   readonly budget?: readonly BudgetRow[];
   /** Causes of what failed or never ended; left out without --why. */
   readonly causes?: readonly Cause[];

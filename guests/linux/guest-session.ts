@@ -2,7 +2,7 @@
  * One or two Linux guests with one or two HCAs served to them, from power-on to the report.
  *
  *     serve() ── sockets ──► QEMU guest0 (── QEMU guest1) ── agent ──► commands
- *        └────────── report ──► /proc/interrupts of each guest beside what its device counted
+ *        └────────── report ──► /proc/interrupts of each guest next to what its device counted
  *
  * An HCA whose port has no cable has a loopback plug, so that programs of one guest can talk over it. Two guests share a
  * virtual Ethernet, over which tests find each other: guest0 and guest1 by name.
@@ -68,7 +68,7 @@ const usualColumns = 80;
 
 /** After the last command the program of a simulated host may take so long to end. */
 const peerPatienceMs = 10_000;
-/** When it has failed, what runs in the guest may wait for it for ever: it has so long to end by itself. */
+/** When it has failed, what runs in the guest may wait for it indefinitely: it has so long to end by itself. */
 const failedPeerPatienceMs = 10_000;
 
 const shellTimeoutSeconds = 7 * 24 * 3600;
@@ -134,7 +134,7 @@ for device in /sys/class/infiniband/mlx4_*; do
 done`;
 
 /**
- * A stranger's network card, behind the one by which guests are joined: its address is that of an adapter's interface in guest 1, and it
+ * A third-party endpoint's network card, behind the one by which guests are joined: its address is that of an adapter's interface in guest 1, and it
  * takes frames as long as the adapter's cable carries. Soft-RoCE on it has RoCE version 2.
  */
 const strangerLoadCommand = (
@@ -265,7 +265,7 @@ export class GuestSession implements AsyncDisposable {
     this.#guests[index] = await LinuxGuest.start(this.#guestOptions[index]!);
   }
 
-  /** The guest of that number. @throws ConfigurationError when there is none */
+  /** The guest of that number. @throws ConfigurationError if none exists */
   guest(index: number): LinuxGuest {
     const guest = this.guests[index];
     if (guest === undefined) throw new ConfigurationError('guest', index, `0 to ${this.guests.length - 1}`);
@@ -342,7 +342,7 @@ export class GuestSession implements AsyncDisposable {
     return { versions: this.versions, interrupts, report };
   }
 
-  /** Ends a session in which a guest is gone: no interrupts can be compared, but the devices still report. */
+  /** Ends a session in which a guest has disconnected: no interrupts can be compared, but the devices still report. */
   async abandon(): Promise<SessionResult> {
     this.#listening.isOn = false;
     await Promise.all(this.guests.map((guest) => guest.dispose()));
@@ -366,7 +366,7 @@ export class GuestSession implements AsyncDisposable {
     limit.abort();
   }
 
-  /** What runs in the guest may wait for ever for a program that has failed: the guest is then switched off. */
+  /** What runs in the guest may wait indefinitely for a program that has failed: the guest is then switched off. */
   #peerHasEnded({ program, outcome }: PeerState): void {
     if (outcome !== 'failed') return;
     const reason = `program ${program} of the peer has failed, and the command did not end in the ${failedPeerPatienceMs / 1000} s after that`;

@@ -5,7 +5,7 @@
  * - the largest payload (MPS) belongs to the platform, which has what the link can carry: the guest's choice is kept
  *   here and read back, and not passed on;
  * - a function-level reset or a return from D3hot forgets addresses, command register and MSI-X table. The guest's
- *   machine answers for those registers itself and goes on routing accesses by what it believes, and a guest does not
+ *   machine answers for those registers itself and continues routing accesses by what it believes, and a guest does not
  *   write again what reads as it should; so they are put back behind the reset.
  *
  * Sources: Linux drivers/vfio/pci/vfio_pci_config.c (init_pci_cap_exp_perm, vfio_exp_config_write, pci_try_reset_function);

@@ -4,7 +4,7 @@
  *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╗        work(budget): time passes, until idle or for the budget
  *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╝        (or PeerHost: a simulated host with its program)
  *
- * When the model throws (a defect of the emulator, never a guest's doing) the devices are built anew, the guests that used
+ * When the model throws (a defect of the emulator, never a guest's doing) the devices are built again, the guests that used
  * them are to be dropped, and the report says so.
  */
 
@@ -62,7 +62,7 @@ export interface EmulationOptions extends Omit<ServedChoice, 'hasPeer'> {
   readonly peer?: PeerProgram | undefined;
   /** Takes what that program puts into the exchange. */
   readonly onValue?: ValueTaken | undefined;
-  /** Takes the frames that come out of the cable to a stranger. */
+  /** Takes the frames that come out of the cable to a third-party endpoint. */
   readonly onFrame?: FrameTaken | undefined;
 }
 
@@ -82,7 +82,7 @@ export class Emulation {
   hcas: readonly HcaNode[] = [];
   /** The simulated host, if there is one. */
   peer: PeerHost | undefined;
-  /** The far end of a cable to a stranger, if there is one. */
+  /** The far end of a cable to a third-party endpoint, if there is one. */
   wireEnd: WireEnd | undefined;
   #isPlugged = false;
   time!: ServedTime;
@@ -152,7 +152,7 @@ export class Emulation {
     }
   }
 
-  /** A stranger is plugged in at the far end of the cable, or has gone. */
+  /** A third-party endpoint is plugged in at the far end of the cable, or has gone. */
   setPlugged(isPlugged: boolean): void {
     this.#isPlugged = isPlugged;
     this.#atWireEnd((end) => end.setPlugged(isPlugged));
@@ -163,7 +163,7 @@ export class Emulation {
     return this.wireEnd?.hasRoom ?? false;
   }
 
-  /** Takes a frame of the stranger at the far end of the cable. */
+  /** Takes a frame of the third-party endpoint at the far end of the cable. */
   takeFrame(bytes: Uint8Array, at: number, lengthBytes: number): void {
     this.#atWireEnd((end) => end.take(bytes, at, lengthBytes));
   }

@@ -1,4 +1,4 @@
-/** A guest's slot at one end of an Ethernet cable, a simulated host with a NIC at the other; our own driver stands for the guest's. */
+/** A guest's slot at one end of an Ethernet cable, a simulated host with a NIC at the other; our own driver represents the guest's. */
 import { expect, it, vi } from 'vitest';
 import { toHex } from '../../base/bytes.ts';
 import { defaultsOf } from '../../base/parameter.ts';
@@ -32,7 +32,7 @@ interface Counted {
   };
 }
 
-/** Waits until somebody has asked its host for its MAC. */
+/** Waits until a neighbour has requested its host's MAC. */
 const untilAsked: ProgramFunction = async ({ cpu, nic }) => {
   while (nic!.network!.counts.arpReplies === 0) await cpu.sleep(1e8);
   return 'asked';

@@ -1,4 +1,4 @@
-/** A guest's slot at one end of the cable, a simulated host with a program at the other; our own driver stands for the guest's. */
+/** A guest's slot at one end of the cable, a simulated host with a program at the other; our own driver represents the guest's. */
 import { describe, expect, it, vi } from 'vitest';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';

@@ -1,5 +1,5 @@
 /**
- * The simulated host at the other end of the cable: node 1 of the machine, which runs a user's program beside a real guest.
+ * The simulated host at the other end of the cable: node 1 of the machine, which runs a user's program next to a real guest.
  *
  *     guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1: kernel, driver, program          (or nic1: `machine.adapter`)
  *       └────────────── exchange ────────────────────┘
@@ -36,7 +36,7 @@ export interface PeerProgram {
 /** What became of the program. */
 export interface PeerState {
   readonly program: string;
-  /** `failed`: it threw, or its host could not go on. */
+  /** `failed`: it threw, or its host could not continue. */
   readonly outcome: 'running' | 'ended' | 'failed';
   /** Simulated time at which it had ended. */
   readonly endedPs?: ExactPs;
@@ -49,7 +49,7 @@ export interface PeerState {
   readonly waitsIn?: string;
 }
 
-/** Software of the simulated host failed, so that it cannot go on: what its program did, and no defect of the emulator. */
+/** Software of the simulated host failed, so that it cannot continue: what its program did, and no defect of the emulator. */
 export const isPeerFailure = (error: unknown): error is ProgramFailedError =>
   error instanceof ProgramFailedError;
 
@@ -127,7 +127,7 @@ export class PeerHost {
     };
   }
 
-  /** The host cannot go on. */
+  /** The host cannot continue. */
   fail(error: ProgramFailedError): void {
     const { message, stack = '' } = error;
     this.#state = { outcome: 'failed', error: message, stack };

@@ -1,4 +1,4 @@
-/** A guest's slot at one end of an Ethernet cable, a simulated host with an HCA at the other; our own driver stands for the guest's. */
+/** A guest's slot at one end of an Ethernet cable, a simulated host with an HCA at the other; our own driver represents the guest's. */
 import { describe, expect, it, vi } from 'vitest';
 import { toHex } from '../../base/bytes.ts';
 import { defaultsOf } from '../../base/parameter.ts';

@@ -18,7 +18,7 @@ const unavailable = nativeUnavailableReason();
 const folder = mkdtempSync(join(tmpdir(), 'hca-loop-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A loop with a guest in its slot and a stranger at its cable, who is waited for so long in real time. */
+/** A loop with a guest in its slot and a third-party endpoint at its cable, who is waited for so long in real time. */
 function loopWithStranger(holdMs: number) {
   const wire = join(folder, `wire-${holdMs}`);
   const set = { 'hca.capability.linkLayer': 'ethernet' };
@@ -40,7 +40,7 @@ function loopWithStranger(holdMs: number) {
   return {
     loop,
     notices,
-    /** The stranger reads what there is. */
+    /** The third-party endpoint reads what there is. */
     read: () => stranger.receive(address, buffer.byteLength),
     /** As what comes out of the cable. */
     bringForth: (count: number): void => {

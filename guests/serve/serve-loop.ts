@@ -4,7 +4,7 @@
  *     ┌─► poll the sockets: at once while the devices are busy, else until the next thing is due ─┐
  *     └── work: time passes, until the devices are idle or for sliceMs of wall time ◄─────────────┘
  *
- * So a guest waits for the devices a slice at most, and idle devices cost nothing. While a stranger at the end of the cable has much to read
+ * So a guest waits for the devices a slice at most, and idle devices cost nothing. While a third-party endpoint at the end of the cable has much to read
  * there is no work: stranger-pace.ts.
  */
 import { performance } from 'node:perf_hooks';
@@ -151,7 +151,7 @@ export class ServeLoop {
     }
   }
 
-  /** Milliseconds for which time is to stand still, for the stranger to read. */
+  /** Milliseconds for which time is to stand still, for the third-party endpoint to read. */
   #holdMs(nowMs: number): number {
     const { frames } = this;
     if (frames === undefined) return 0;

@@ -166,7 +166,7 @@ function checkWire(
   checkStranger({ config, hcaCount });
 }
 
-/** @throws ConfigurationError for faults of a stranger that are not of what it sends */
+/** @throws ConfigurationError for faults of a third-party endpoint that are not of what it sends */
 function checkStrangerFaults(faults: readonly Fault[]): void {
   for (const fault of faults)
     if (fault.node === strangerNode && fault.kind !== 'packet')
@@ -183,7 +183,7 @@ function checkEthernet(faults: readonly Fault[], roce: HcaRoce): void {
     if (fault.kind === 'packet' && fault.packet === 'congested') checkMark(fault, roce);
 }
 
-/** @throws ConfigurationError for what has no place beside a simulated host */
+/** @throws ConfigurationError for what has no place next to a simulated host */
 function peerOrderOf({ peer, loopbackPlug }: ServeOptions): PeerOrder | undefined {
   if (peer === undefined) return undefined;
   const { run, name = 'peer', args = null } = peer;

@@ -68,7 +68,7 @@ export const meaning = {
     'this computer ran guest and emulator, not how fast a card is. run is wall-clock time of the emulator.',
 } as const;
 
-/** The same, where a simulated host is beside the guest. */
+/** The same, where a simulated host is next to the guest. */
 export const peerMeaning =
   'Under peer, times and cycles of host 1 and its adapter are simulated time too. But what it waited for of the guest came at the ' +
   "guest's pace, which is host time: latencies and rates between the two, its idle and polling cycles and endedPs measure no card.";
@@ -111,7 +111,7 @@ export interface ServedNodeReport {
 
 export interface ServeChecks {
   readonly balanced: boolean;
-  /** Of the simulated host; left out where there is none. */
+  /** Of the simulated host; left out if none exists. */
   readonly cpu?: CheckReport;
   readonly blocks: CheckReport;
   readonly pcie: CheckReport;
@@ -147,9 +147,9 @@ export interface ServeReport {
   /** Of these, the time that passed because the wall clock did. */
   readonly followedPs: number;
   readonly nodes: readonly ServedNodeReport[];
-  /** The simulated host at the other end of the cable; left out where there is none. */
+  /** The simulated host at the other end of the cable; left out if none exists. */
   readonly peer?: PeerReport;
-  /** What passed the socket at the other end of the cable; left out where there is none. Under `wire` that end is number 1. */
+  /** What passed the socket at the other end of the cable; left out if none exists. Under `wire` that end is number 1. */
   readonly stranger?: StrangerReport;
   readonly wire: readonly WireReport[];
   readonly operations: Readonly<Record<string, OperationReport>>;
@@ -163,7 +163,7 @@ export interface ServeReport {
   readonly exactPs?: ExactDigits;
 }
 
-/** A simulated host beside a guest: what its program did, and node 1 as in "hca-report/1". */
+/** A simulated host next to a guest: what its program did, and node 1 as in "hca-report/1". */
 export interface PeerReport {
   readonly program: Omit<PeerState, 'endedPs'> & { readonly endedPs?: number };
   readonly log: readonly PeerLogLine[];
@@ -171,7 +171,7 @@ export interface PeerReport {
 }
 
 /**
- * A stranger at the other end of a cable: frames through its socket.
+ * A third-party endpoint at the other end of a cable: frames through its socket.
  * @public
  */
 export interface StrangerReport {
@@ -180,19 +180,19 @@ export interface StrangerReport {
   readonly refused: number;
   readonly framesFromClient: number;
   readonly framesToClient: number;
-  /** Frames of the HCA that no stranger took: there was none, or it did not read. */
+  /** Frames of the HCA that no third-party endpoint took: there was none, or it did not read. */
   readonly unreadFrames: number;
-  /** How often simulated time stood still until the stranger had read, and for how much of the wall clock in all. */
+  /** How often simulated time stood still until the third-party endpoint had read, and for how much of the wall clock in all. */
   readonly holds: number;
   readonly heldMs: number;
-  /** Of these, how often it passed again although the stranger had not read: what found no room then is among `unreadFrames`. */
+  /** Of these, how often it passed again although the third-party endpoint had not read: what found no room then is among `unreadFrames`. */
   readonly expiredHolds: number;
-  /** Frames of strangers that no cable carries: without a whole header, or longer than the MTU allows. */
+  /** Frames of third-party endpoints that no cable carries: without a whole header, or longer than the MTU allows. */
   readonly unfitFrames: number;
-  /** Frames of strangers that waited for the cable when they went; and that do so now. */
+  /** Frames of third-party endpoints that waited for the cable when they went; and that do so now. */
   readonly forgottenFrames: number;
   readonly waitingFrames: number;
-  /** Frames of strangers that found the link down. */
+  /** Frames of third-party endpoints that found the link down. */
   readonly discardedFrames: number;
 }
 
@@ -306,7 +306,7 @@ function peerOf({ host, hca, nic, state, log }: PeerParts, exact: ExactFigures):
   };
 }
 
-/** An end of a cable of Ethernet, whoever has it. */
+/** An end of a cable of Ethernet, of any owner. */
 type CableEnd = Parameters<typeof frameCableFailures>[0] & { readonly ethernet: FrameLedger };
 
 /** The far end of the one HCA's cable where that is no HCA's. */

@@ -69,7 +69,7 @@ export class ServedMachine implements AsyncDisposable {
   /** The last report, when serving has ended: by {@link close}, or because the last guest has gone. */
   readonly ended: Promise<ServeReport>;
   readonly ready: Promise<void>;
-  /** What became of the program of a simulated host, when it has ended; pending for ever without one. */
+  /** What became of the program of a simulated host, when it has ended; pending indefinitely without one. */
   readonly peerEnded: Promise<PeerState>;
   readonly #hasPeerEnded = Promise.withResolvers<PeerState>();
   /** What the program of a simulated host has put into its exchange, by mailbox. */

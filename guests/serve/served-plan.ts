@@ -6,7 +6,7 @@
  *
  * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the
  * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing; or a cable whose other end is a
- * socket for strangers. `host1` is a simulated host, whose part of the plan is that of a machine of simulated hosts.
+ * socket for third-party endpoints. `host1` is a simulated host, whose part of the plan is that of a machine of simulated hosts.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
@@ -52,7 +52,7 @@ export interface ServedChoice {
   readonly hasPeer?: boolean;
 }
 
-/** The node that faults of what a stranger sends name. */
+/** The node that faults of what a third-party endpoint sends name. */
 export const strangerNode = 1;
 
 export interface ServedPlan extends HcaPlan {
@@ -64,7 +64,7 @@ export interface ServedPlan extends HcaPlan {
 }
 
 export const guestName = (node: number): string => `guest${node}`;
-/** The end of a channel that is unconnected, or where a stranger is plugged in. */
+/** The end of a channel that is unconnected, or where a third-party endpoint is plugged in. */
 export const openEndName = (node: number): string => `open${node}`;
 
 /** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
@@ -121,7 +121,7 @@ export function checkPeer({
     throw new ConfigurationError('machine.nodeCount', machine.nodeCount, '2: the guest and its peer');
 }
 
-/** @throws ConfigurationError for what a cable to a stranger cannot be plugged into */
+/** @throws ConfigurationError for what a cable to a third-party endpoint cannot be plugged into */
 export function checkStranger({ config, hcaCount }: Pick<ServedChoice, 'config' | 'hcaCount'>): void {
   if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 for a cable to a stranger');
   const { linkLayer } = config.hca.capability;
@@ -133,7 +133,7 @@ export function checkStranger({ config, hcaCount }: Pick<ServedChoice, 'config' 
     );
 }
 
-/** The plan of a machine of simulated hosts, of which the guest stands for host 0; a NIC's cable leads to the guest's HCA. */
+/** The plan of a machine of simulated hosts, of which the guest represents host 0; a NIC's cable leads to the guest's HCA. */
 function planPeer(choice: Pick<MachinePlan, 'config' | 'faults' | 'shuffleSeed' | 'shortcuts'>): MachinePlan {
   const plan = planMachine({ ...choice, partition: 'single', analysis: undefined });
   const hasNic = choice.config.machine.adapter === 'nic';

@@ -38,7 +38,7 @@ export class ServedTime {
   readonly #scale: number;
   readonly #wall: WallClock;
   readonly #epochPs: number;
-  /** Simulated time that passed because the wall clock did: whole microseconds, and picoseconds beside them. */
+  /** Simulated time that passed because the wall clock did: whole microseconds, and picoseconds in addition to them. */
   #followedUs = 0;
   #followedPs = 0;
   /** The line that simulated time follows while idle: an instant of the epoch, and the wall time that belongs to it. */

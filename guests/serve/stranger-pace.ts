@@ -1,16 +1,16 @@
 /**
- * Whether simulated time is to stand still since the stranger at the end of the cable has not read what came out of it. A device whose
+ * Whether simulated time is to stand still since the third-party endpoint at the end of the cable has not read what came out of it. A device whose
  * time runs on would drop frames that a real card's peer has long taken, and send all of them again.
  *
  *     bytes wait    0 ……… bound ……………………………………… a MiB
  *                   time passes │ time stands still       │ frames are dropped
  *                               └ for holdMs at most: then it passes until no more than the bound wait
  *
- * So a stranger that reads nothing holds the device up once; one that reads holds it up for as long as it takes to read.
+ * So a third-party endpoint that reads nothing holds the device up once; one that reads holds it up for as long as it takes to read.
  */
 import type { ServingConfig } from './parameters.ts';
 
-/** How often and for how long time stood still for a stranger. */
+/** How often and for how long time stood still for a third-party endpoint. */
 export interface StrangerPaceCounters {
   holds: number;
   /** Of these, how many ended although the bytes still waited. */

@@ -151,7 +151,7 @@ function reasonOf(pair: QueuePair): string {
   return `for its ${answer} from QP ${hex(remoteQpn)} (${timeout}, ${retriesLeft} of ${retryCountMax} retries left)`;
 }
 
-/** RNR retry count that stands for any number of retries (IBTA 9.7.5.2.8). */
+/** RNR retry count that represents any number of retries (IBTA 9.7.5.2.8). */
 const endlessRetries = 7;
 
 const secondsText = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;

@@ -11,7 +11,7 @@ import { WireEnd } from './wire-end.ts';
 
 const usPs = 1_000_000;
 
-/** A port in place of the HCA's, and the end of its cable, both up. */
+/** A port instead of the HCA's, and the end of its cable, both up. */
 function cableTo(set: Record<string, number> = {}, faults: FaultPlan = [], controlMac?: number) {
   const values = { 'hca.capability.linkLayer': 'ethernet', ...set };
   const config = configurationOf({ profile: servedProfile, set: values });

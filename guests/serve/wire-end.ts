@@ -1,11 +1,11 @@
 /**
- * The far end of an HCA's Ethernet cable where a stranger is plugged in: a port as any other, whose frames go out of simulated time, and
+ * The far end of an HCA's Ethernet cable where a third-party endpoint is plugged in: a port as any other, whose frames go out of simulated time, and
  * whose frames come from there.
  *
- *     HCA ══cable══ port ──► frame        to the stranger, at the instant of its last bit
- *                   port ◄── waiting ◄── take      from the stranger, as soon as the cable is free
+ *     HCA ══cable══ port ──► frame        to the third-party endpoint, at the instant of its last bit
+ *                   port ◄── waiting ◄── take      from the third-party endpoint, as soon as the cable is free
  *
- * While nobody is plugged in the link is down. A stranger whose frames wait is to wait itself ({@link WireEnd.hasRoom}).
+ * While no endpoint is connected the link is down. A third-party endpoint whose frames wait is to wait itself ({@link WireEnd.hasRoom}).
  */
 
 import { FaultLog, injectFrameFaults } from '../../machine/faults/index.ts';
@@ -17,18 +17,18 @@ import { openEndName, type ServedPlan, strangerNode } from './served-plan.ts';
 /** Takes a frame that lies in `bytes` during the call. */
 export type FrameTaken = (bytes: Uint8Array, at: number, lengthBytes: number) => void;
 
-/** Frames of the stranger that wait for the cable. */
+/** Frames of the third-party endpoint that wait for the cable. */
 const waitingMax = 64;
 
 export class WireEnd {
   readonly lp: LogicalProcess;
-  /** How often each fault of the plan has happened to what the stranger sent. */
+  /** How often each fault of the plan has happened to what the third-party endpoint sent. */
   readonly faultLog: FaultLog;
   readonly #port: EthernetPort;
   readonly #waiting: Uint8Array[] = [];
-  /** Frames of the stranger that no cable carries: without a whole header, or longer than the MTU and a tag allow. */
+  /** Frames of the third-party endpoint that no cable carries: without a whole header, or longer than the MTU and a tag allow. */
   #unfitCount = 0;
-  /** Frames that waited when their stranger went. */
+  /** Frames that waited when their third-party endpoint went. */
   #forgottenCount = 0;
 
   /** @param onFrame takes what the HCA sends */
@@ -65,7 +65,7 @@ export class WireEnd {
     });
   }
 
-  /** A stranger is plugged in or has gone. To be called between two runs, as {@link take}; the runner is to be notified. */
+  /** A third-party endpoint is plugged in or has gone. To be called between two runs, as {@link take}; the runner is to be notified. */
   setPlugged(isPlugged: boolean): void {
     this.#forgottenCount += this.#waiting.length;
     this.#waiting.length = 0;
@@ -77,7 +77,7 @@ export class WireEnd {
     return this.#waiting.length < waitingMax;
   }
 
-  /** Takes a frame of the stranger; there must be room. */
+  /** Takes a frame of the third-party endpoint; there must be room. */
   take(bytes: Uint8Array, at: number, lengthBytes: number): void {
     if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.#port.frameBytesMax) {
       this.#unfitCount++;
@@ -95,18 +95,18 @@ export class WireEnd {
     return this.#forgottenCount;
   }
 
-  /** Frames of the stranger that wait for the cable. */
+  /** Frames of the third-party endpoint that wait for the cable. */
   get waitingCount(): number {
     return this.#waiting.length;
   }
 
-  /** As the report has the ends of cables: what is handed to the stranger is done with. */
+  /** As the report has the ends of cables: what is handed to the third-party endpoint is done with. */
   get ledger(): FrameLedger {
     const { received, busyPs, heldFrames } = this.#port;
     return {
       transmitted: transmittedOf(this.#port),
       received: { ...received },
-      // MAC control frames are the stranger's, as all others.
+      // MAC control frames are the third-party endpoint's, as all others.
       flowControl: {},
       completed: received.deliveredFrames - heldFrames,
       packets: 0,

@@ -77,10 +77,10 @@ export interface VfioUserDevice {
 
   /**
    * A client has agreed on a version. `memory` is its RAM, empty until it maps some; the same object for the life of
-   * this client. After `clientDisconnected` it is empty for ever: each access returns false.
+   * this client. After `clientDisconnected` it is empty indefinitely: each access returns false.
    */
   clientConnected(memory: GuestMemory): void;
 
-  /** The client is gone, or was dropped. Its eventfds were taken away by setInterrupt(…, -1) before. */
+  /** The client has disconnected, or was dropped. Its eventfds were taken away by setInterrupt(…, -1) before. */
   clientDisconnected(): void;
 }

@@ -182,7 +182,7 @@ export class DmaMap implements GuestMemory {
     this.#trimFiles(this.#config.idleMemoryFileCountMax);
   }
 
-  /** Removes all regions and releases every file: the client is gone. */
+  /** Removes all regions and releases every file: the client has disconnected. */
   release(): void {
     this.unmapAll();
     this.#trimFiles(0);

@@ -53,7 +53,7 @@ export class Reactor {
 
   /**
    * Carries out what the clients have sent, waiting at most `timeoutMs` (fractions count, 0 does not wait, Infinity
-   * waits for ever) for something to do. Whether anything happened: bytes, a client that came or went, a wake-up.
+   * waits indefinitely) for something to do. Whether anything happened: bytes, a client that came or went, a wake-up.
    */
   poll(timeoutMs: number): boolean {
     if (this.#isPolling) throw new InvariantError('Reactor.poll is not called by a device', false, 'true');

@@ -14,7 +14,7 @@ export interface TraceOptions {
   readonly file: string;
   /** Bytes that the log of one host takes at most, in a file. */
   readonly sizeBytes: number;
-  /** Takes the log of each host in place of a file; only in partition `single`. Default: the file. */
+  /** Takes the log of each host instead of a file; only in partition `single`. Default: the file. */
   readonly sinkOf?: (hostName: string) => TextSink;
 }
 

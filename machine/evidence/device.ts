@@ -97,7 +97,7 @@ const parkedNames = [
   'context',
 ];
 
-/** Reasons of packets that a receiver drops, beside those of frames. */
+/** Reasons of packets that a receiver drops, in addition to those of frames. */
 const packetDrops: ReadonlySet<string> = new Set([
   'packetUnknownQp',
   'packetQpState',

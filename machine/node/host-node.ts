@@ -244,7 +244,7 @@ export class HostNode implements BusMap {
     this.passBooted();
   }
 
-  /** A thread that waited for the driver goes on, and lets the next one do so. */
+  /** A thread that waited for the driver continues, and lets the next one do so. */
   passBooted(): void {
     this.#booted.raise();
   }

@@ -46,7 +46,7 @@ export class NicNode {
       link: pcie.link,
       linkEnd: pcie.endpointPort,
       linkPeer: pcie.rootPort,
-      // A port of an HCA sends a tag beside the longest payload, and so does an interface of a VLAN.
+      // A port of an HCA sends a tag in addition to the longest payload, and so does an interface of a VLAN.
       ethernet: plan.nicFarEnd === undefined ? nicEthernetOf(config) : withTag(config.ethernet),
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),

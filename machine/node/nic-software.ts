@@ -19,7 +19,7 @@ import type { DmaController } from './dma-controller.ts';
 export const addressOf = (node: number, vlan = 0): number =>
   0x0a00_0001 + node + (vlan === 0 ? 0 : (0x1000 + vlan) * 256);
 
-/** IPv6 address of a host beside its link-local one, as text: 2001:db8:0:v::(n + 1) on VLAN v (RFC 3849). */
+/** IPv6 address of a host in addition to its link-local one, as text: 2001:db8:0:v::(n + 1) on VLAN v (RFC 3849). */
 const ipv6AddressOf = (node: number, vlan = 0): string =>
   `2001:db8:0:${vlan.toString(16)}::${(node + 1).toString(16)}`;
 

@@ -1,5 +1,5 @@
 /**
- * When work requests were posted and when their CQEs left the device: instrumentation beside the machine, in memory
+ * When work requests were posted and when their CQEs left the device: instrumentation next to the machine, in memory
  * that a host and its HCA share, so that the ledger of operations can follow a request across the PCIe link.
  *
  *     host: posted ──► entry: posted ──► HCA: stages of the request
@@ -158,7 +158,7 @@ export class OperationTimes {
     return entry;
   }
 
-  /** A QP's word of the directory: 0 where there is none. */
+  /** A QP's word of the directory: 0 if none exists. */
   #wordOf(qpn: number): number {
     if (qpn < this.#directory.length) return this.#directory[qpn]!;
     this.#search();

@@ -7,7 +7,7 @@ import type { ProgramMemory } from './program-memory.ts';
 const hostile = [Number.NaN, Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, -1, 0.5, 2 ** 53, 1e300];
 const bytes = new Uint8Array(8);
 
-/** Each takes an address that is mapped; the second number is what the call is given beside it or in its place. */
+/** Each takes an address that is mapped; the second number is what the call is given next to it or in its place. */
 const calls: Readonly<Record<string, (memory: ProgramMemory, address: number, odd: number) => unknown>> = {
   map: (memory, _, odd) => memory.map(odd),
   'mapFixed address': (memory, _, odd) => memory.mapFixed(odd, 4096, {}, 'noReplace'),

@@ -12,7 +12,7 @@ import { jsonCopy } from './json-value.ts';
 import { ProgramMemory } from './program-memory.ts';
 import { verbsOf } from './verbs.ts';
 
-/** What is known of a program besides its code: plain data. */
+/** Properties of a program in addition to its code: plain data. */
 export interface ProgramOrder {
   readonly name: string;
   readonly core: number | undefined;

@@ -4,7 +4,7 @@ import type { OperationTap, VerbsPlatform } from '../../userlib/index.ts';
 import type { HostNode } from './host-node.ts';
 import type { RaceWatch } from './race-watch.ts';
 
-/** The ledger of operations, and the watch of buffers beside it. */
+/** The ledger of operations, and the watch of buffers next to it. */
 function watchedTap({ operations }: HostNode, races: RaceWatch, processId: number): OperationTap {
   return {
     watch: races.bufferWatchOf(processId),

@@ -12,7 +12,7 @@ interface CapturedPacket {
   readonly direction: 'inbound' | 'outbound';
   /** LRH to VCRC; of an Ethernet port a frame without FCS. */
   readonly bytes: Uint8Array;
-  /** What a fault did to it, or nothing. */
+  /** Effect of a fault on it, if any. */
   readonly note: string;
 }
 
@@ -28,7 +28,7 @@ export interface WireCapture {
   readonly droppedPackets: number;
 }
 
-/** What an entry takes beside its bytes, about: in memory, and in a file. */
+/** Approximate overhead of an entry in addition to its bytes: in memory, and in a file. */
 const ENTRY_BYTES = 64;
 
 class WireLog implements WireTap {
@@ -91,7 +91,7 @@ export function attachWireLog(
   return log;
 }
 
-/** What a log has kept. */
+/** The kept packets of a log. */
 export const wireCaptureOf = (node: number, name: string, log: WireLog | undefined): WireCapture[] =>
   log === undefined
     ? []

@@ -1,5 +1,5 @@
 /**
- * What a worker answers to a call: a value, or an error as plain data that keeps its type on the other side.
+ * A worker's answer to a call: a value, or an error as plain data that keeps its type on the other side.
  */
 import { ConfigurationError, InvariantError, textOfThrown } from '../../base/index.ts';
 import { ProgramFailedError } from '../../host/index.ts';

@@ -37,20 +37,20 @@ import { LoopTurns } from './loop-turns.ts';
 import { type PartActivity, PartMonitor } from './part-activity.ts';
 import { loadProgram } from './program-module.ts';
 
-/** What one part reports at the end of a run: plain data. */
+/** Report of one part at the end of a run: plain data. */
 export interface PartLedgers {
   readonly hosts: readonly HostLedger[];
   readonly hcas: readonly HcaLedger[];
   readonly nics: readonly NicLedger[];
 }
 
-/** What is known of the costs of marked operations, with the node. */
+/** Costs of marked operations, with the node. */
 export interface PartCosts {
   readonly hosts: readonly (readonly [node: number, processor: readonly ProcessorCost[]])[];
   readonly hcas: readonly (readonly [node: number, device: CostLedger])[];
 }
 
-/** What blocks hold, with their node. */
+/** Contents of blocks, with their node. */
 export type PartHeld = readonly (readonly [node: number, held: Held])[];
 export type PartState = readonly (readonly [node: number, state: BlockState])[];
 
@@ -62,7 +62,7 @@ export interface PartEffort {
   readonly turnCount: number;
 }
 
-/** What each logical process of a part has done so far, and the earliest instant of the epoch at which anything is due. */
+/** Progress of each logical process of a part, and the earliest instant of the epoch at which anything is due. */
 export interface PartSteps {
   readonly counts: readonly { readonly name: string; readonly stepCount: number }[];
   readonly nextPs: number;
@@ -201,7 +201,7 @@ export class MachinePart {
     return this.#runner.nextPs;
   }
 
-  /** What is still to come, where the part stands between two runs. */
+  /** Due work of the part between two runs. */
   activity(): PartActivity {
     return { ...this.#monitor.take(), nextPs: this.#runner.nextPs };
   }
@@ -233,7 +233,7 @@ export class MachinePart {
     };
   }
 
-  /** What hosts and devices here know of the costs of marked operations. */
+  /** Records of hosts and devices here about the costs of marked operations. */
   costs(): PartCosts {
     return {
       hosts: this.hosts.map(({ node, marked }) => [node, marked?.costs() ?? []] as const),
@@ -243,7 +243,7 @@ export class MachinePart {
     };
   }
 
-  /** What the blocks hold now, by node. */
+  /** Present contents of the blocks, by node. */
   held(): PartHeld {
     return [
       ...this.hosts.map((host): PartHeld[number] => [host.node, heldByHost(host)]),
@@ -260,7 +260,7 @@ export class MachinePart {
     ];
   }
 
-  /** What has arrived at the ends of PCIe links in this thread, where the analysis keeps it. */
+  /** Arrivals at the ends of PCIe links in this thread, if the analysis keeps them. */
   packets(): LinkPackets[] {
     return [
       ...this.hosts.flatMap(({ node, port }) => packetsOf(node, 'toHost', port.reader)),
@@ -269,7 +269,7 @@ export class MachinePart {
     ];
   }
 
-  /** What was recorded in each process of this thread. */
+  /** Records of each process of this thread. */
   observations(): ProcessObservations[] {
     return [...this.hosts, ...this.hcas, ...this.nics].flatMap(({ stream }) =>
       stream === undefined ? [] : [stream.collect()],
@@ -292,7 +292,7 @@ export class MachinePart {
     return journals.reduce((sum, count) => sum + count, 0);
   }
 
-  /** What has passed the ends of the cable in this thread, where the analysis keeps it. */
+  /** Packets that have passed the ends of the cable in this thread, if the analysis keeps them. */
   captures(): WireCapture[] {
     return [...this.hcas, ...this.nics].flatMap(({ node, lp, wireLog }) =>
       wireCaptureOf(node, lp.name, wireLog),
@@ -348,7 +348,7 @@ export class MachinePart {
     );
   }
 
-  /** What the analysers of the hosts in this thread have found; their logs are complete up to now. */
+  /** Findings of the analysers of the hosts in this thread; their logs are complete up to now. */
   analyses(): Analysis[] {
     return this.hosts.flatMap(({ analyser, lp }) =>
       analyser === undefined ? [] : [analysisOf(analyser, lp.name, this.#analysis)],

@@ -1,6 +1,6 @@
 /**
- * What is still to come in a part of a machine, where it stands between two runs: anything that happens by itself, or only
- * the next polls of programs that have done nothing else for a while.
+ * Due work in a part of a machine between two runs: anything that happens by itself, or only the next polls of programs that have done
+ * nothing else for a while.
  */
 import { type Core, cpuCauses } from '../../host/index.ts';
 import { exactPs, type LogicalProcess, type ProcessInstant } from '../../sim/index.ts';
@@ -14,7 +14,7 @@ export interface PartActivity {
   readonly isPolling: boolean;
   /** Hosts whose programs have not ended, with the instant since which they do nothing but poll, or now. */
   readonly waiting: readonly ProcessInstant[];
-  /** What each program that has not ended waits in, in a sentence. */
+  /** The wait of each program that has not ended, in a sentence. */
   readonly programs: readonly string[];
   /** Instant of the epoch at which the last program of the part ended so far, in picoseconds; -Infinity when none has. */
   readonly endedPs: number;
@@ -55,7 +55,7 @@ export class PartMonitor {
   }
 }
 
-/** What each program of a host that has not ended waits in, in a sentence. */
+/** The wait of each program of a host that has not ended, in a sentence. */
 export function programWaitsOf({ node, host }: HostNode): string[] {
   return host.cores.flatMap(({ program }) =>
     program === undefined ? [] : [`program '${program.name}' on node ${node} waits in ${program.waitText}`],

@@ -1,10 +1,10 @@
-/** What a thread that runs one part of a machine exposes: it builds the part from the plan, and does what it is called to do. */
+/** Interface of a thread that runs one part of a machine: it builds the part from the plan and executes calls. */
 import type { MachinePlan } from '../plan.ts';
 import { type Answer, errorRecordOf } from './answer.ts';
 import { MachinePart } from './machine-part.ts';
 import { localPort, type PartPort } from './part-port.ts';
 
-/** What a thread is started with. */
+/** Arguments of a thread. */
 export interface PartOrder {
   readonly plan: MachinePlan;
   readonly thread: number;

@@ -1,4 +1,4 @@
-/** What the machine asks of a part, wherever it runs. Arguments and answers are plain data and shared memory. */
+/** Calls of the machine to a part, in any thread. Arguments and answers are plain data and shared memory. */
 import type { ProcessObservations, RunOutcome } from '../../sim/index.ts';
 import type { Analysis, NodeConnections } from '../analysis/index.ts';
 import type { PartEvidence } from '../evidence/index.ts';

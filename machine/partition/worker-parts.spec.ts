@@ -14,7 +14,7 @@ afterAll(() => void process.off('worker', count));
 /**
  * Threads that a machine of two has started.
  * @param name of a program in test/programs/endings.ts
- * @param words of the error by which it ends; undefined when it goes on
+ * @param words of the error by which it ends; undefined when it continues
  */
 async function threadsStartedFor(name: string, words?: string): Promise<number> {
   const before = startedCount;

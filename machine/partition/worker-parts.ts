@@ -34,7 +34,7 @@ export class WorkerParts {
     this.ports = this.#threads.map((worker, thread) => this.#portOf(worker, thread));
   }
 
-  /** Simulated time that every thread has promised to have passed, while a run goes on. */
+  /** Simulated time that every thread has promised to have passed, while a run continues. */
   get reachedPs(): number {
     const { processNames } = this.#control;
     return Math.min(...processNames.map((_, process) => this.#control.promisePs(process)));

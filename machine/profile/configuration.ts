@@ -71,7 +71,7 @@ export function configHashOf(
   return sha256Hex(canonicalJson(effective));
 }
 
-/** What must be set to get this configuration from the defaults, by path in the order of declaration. */
+/** Settings that change the defaults into this configuration, by path in the order of declaration. */
 export function changesOf(config: MachineConfig): ParameterValues {
   const rows = [...parametersByPath].map(([path, parameter]) => [
     path,
@@ -190,7 +190,7 @@ function checkMemory({ host }: MachineConfig): void {
       throw new ConfigurationError(path, kib, `less than host.memory.sizeMib has (${sizeKib} KiB)`);
 }
 
-/** What several parameters must satisfy together. */
+/** Conditions on several parameters together. */
 function checkConfiguration(config: MachineConfig): void {
   const { link, endpointPort, rootPort, rootComplex, enumeration } = config.pcie;
   if (config.machine.nodeCount % 2 !== 0)

@@ -33,7 +33,7 @@ export const fittedConnectx3: ParameterValues = {
   'hca.readResponseBytesPerCycle': 32,
   // with the shorter read of the root complex, a READ would be 0.3 us too fast; an atomic is not. F-023, F-029: so would be a
   // WRITE that misses the MTT cache, and a context that is not on chip holds up for 0.7 us (C-141). What is read of host memory to answer or
-  // to go on takes one time more than the read itself.
+  // to continue takes one time more than the read itself.
   'hca.readResponseLatencyCycles': 128,
   'hca.cacheMissCycles': 128,
   // periods of messages of 2048 bytes on one QP beyond their time on the cable, 25 ns of WRITEs, 60 of SENDs

@@ -1,4 +1,4 @@
-/** What `hca profiles` lists: the profiles, and every parameter with unit, default, range, source and meaning. */
+/** The listing of `hca profiles`: the profiles, and every parameter with unit, default, range, source and meaning. */
 import { type ParameterValue, parametersByPath, rangeOf } from './parameter-tree.ts';
 import { type Profile, profiles } from './profiles.ts';
 

@@ -90,7 +90,7 @@ export const parametersByPath: ReadonlyMap<string, Parameter> = new Map(
   placedParametersOf(parameterTree).map(({ path, parameter }) => [path, parameter]),
 );
 
-/** What a parameter accepts, in words. */
+/** The accepted values of a parameter, in words. */
 export function rangeOf(parameter: Parameter): string {
   if (parameter.kind === 'flag') return 'true or false';
   if (parameter.kind === 'choice') return `one of ${parameter.choices.join(', ')}`;

@@ -20,7 +20,7 @@ const connectx2: Profile['values'] = {
   'hca.ackTimeoutCodeMin': 16,
 };
 
-/** A port of Ethernet with RoCE in place of InfiniBand. */
+/** A port of Ethernet with RoCE instead of InfiniBand. */
 const roceOf = (version: 'v1' | 'v2', gigabitsPerSecond: number): Profile['values'] => ({
   'hca.capability.linkLayer': 'ethernet',
   'hca.capability.roce': version,

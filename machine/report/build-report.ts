@@ -72,7 +72,7 @@ function alongLinks<Ledger, Row>(
   return directions.map(({ from, to }) => rowOf(byNode[from.node]!, byNode[to.node]!));
 }
 
-/** Every fault of a plan, and how often it has happened in all parts together; nothing when there are none. */
+/** Every fault of a plan, and how often it has happened in all parts together; empty without faults. */
 export function faultsOf(
   faults: readonly Fault[],
   parts: readonly { readonly faultsFired: readonly number[] }[],
@@ -190,7 +190,7 @@ function interruptsOf(host: HostLedger, hca: Pick<HcaLedger, 'vectors'>): Interr
   });
 }
 
-/** What a device counts of a vector, all zero where it is the platform's alone. */
+/** A device's counters of a vector, all zero if only the platform uses it. */
 export function deviceInterruptsOf(
   { vectors }: Pick<HcaLedger, 'vectors'>,
   vector: number | string,

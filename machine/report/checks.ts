@@ -122,7 +122,7 @@ export function nicHostFailures(
   };
 }
 
-/** What every adapter has. */
+/** The parts of every adapter. */
 type AdapterLedger = Pick<HcaLedger, 'vectors' | 'unsentMessages' | 'pcie'>;
 
 function pcieFailures(host: HostLedger, adapter: AdapterLedger): string[] {
@@ -140,7 +140,7 @@ const elsewhere: ReadonlySet<string> = new Set([
   'packetBuffer',
 ]);
 
-/** What a device has got of memory is what left it, and what it has put there what entered it, unless refused. */
+/** Bytes that a device read from memory must equal the bytes that left memory, and bytes that it wrote those that entered, unless refused. */
 function memoryFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   const payloadOf = ({ received }: LinkEndLedger): number =>
     sumOf(Object.entries(received).map(([name, row]) => (elsewhere.has(name) ? 0 : row.payloadBytes)));
@@ -180,7 +180,7 @@ export function blockFailures(hca: HcaLedger): string[] {
   return [...failures, ...loopbackFailures(hca)];
 }
 
-/** What an HCA has sent to itself it has received, but for what is under way or was swept away by a reset. */
+/** An HCA has received all packets that it has sent to itself, except those in flight or dropped by a reset. */
 function loopbackFailures({ node, loopback }: HcaLedger): string[] {
   const sent = totalOf(loopback.transmitted, loopback.retransmitted);
   const received = totalOf(loopback.received, {});
@@ -278,7 +278,7 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
 
 type LedgerByOpcode = Readonly<Record<string, PacketLedger>>;
 
-/** What faults took off the cable, and what they put on it. */
+/** Packets that faults removed from the cable, and packets that they added. */
 const takenOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>
   rearranged === undefined ? [] : [rearranged.lost, rearranged.heldBack];
 const addedOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>

@@ -1,6 +1,6 @@
 /**
  * Figures of time that a number of JSON does not hold exactly: from 2^53 ps on, which are two and a half hours. A report has
- * the nearest number in its place, which is good to one part in 10^15, and all digits beside it:
+ * the nearest number in its place, which is good to one part in 10^15, and all digits next to it:
  *
  *     "elapsedPs": 2592000000123456800,
  *     "exactPs": { "elapsedPs": "2592000000123456789" }

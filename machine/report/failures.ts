@@ -1,4 +1,4 @@
-/** What the checks of a report are made of: comparisons that answer in words what does not hold. */
+/** Comparisons for the checks of a report; each returns failed conditions in words. */
 import type { ExactPs } from '../../sim/index.ts';
 import type { HcaLedger } from './hca-ledger.ts';
 import type { CheckReport } from './schema.ts';
@@ -25,7 +25,7 @@ export function behind(what: string, far: number, near: number, isQuiet: boolean
   return [`${what}: ${far} at the far end, ${near} at the near end`];
 }
 
-/** What is left over of a vector waits: for its moderation period or room, or in its pending bit. At most one each. */
+/** Remaining interrupts of a vector wait for its moderation period or space, or in its pending bit; at most one each. */
 export function vectorFailures(node: string, row: HcaLedger['vectors'][number]): string[] {
   const planned = row.requested - row.moderated - row.messages;
   const pending = row.messages - row.delivered - row.coalesced - row.dropped;

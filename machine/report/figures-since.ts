@@ -1,4 +1,4 @@
-/** What has been counted since an earlier report of the same machine: each figure of nodes and cable less what it was then. */
+/** Counts since an earlier report of the same machine: each figure of nodes and cable minus its earlier value. */
 import type { Report } from './schema.ts';
 
 /** The parts of a report that count. */
@@ -31,7 +31,7 @@ function lessOf<Part>(after: Part, before: unknown): Part {
 const isNoCount = (name: string): boolean =>
   ['vector', 'races', 'lostRaces', 'unownedAccesses'].includes(name);
 
-/** What a member of a list was: rows of vectors by their vectors, for a list has only those that were used by then. */
+/** Returns the earlier row of a list's member: rows of vectors by their vectors, since a list has only vectors used by then. */
 function earlierOf(member: unknown, index: number, before: unknown): unknown {
   const rows = (before ?? []) as readonly unknown[];
   const vector = vectorOf(member);

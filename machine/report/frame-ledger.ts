@@ -8,7 +8,7 @@ export interface FrameLedger {
   /** The two halves of the port: wire/ethernet-counters.ts. */
   readonly transmitted: Readonly<Record<string, number>>;
   readonly received: Readonly<Record<string, number>>;
-  /** What flow control has sent, received and held up: likewise. */
+  /** Pauses that flow control has sent, received and obeyed: likewise. */
   readonly flowControl: Readonly<Record<string, number>>;
   /** Frames that the port has handed on: written to a ring's buffer, as packets of RoCE to their receiver, and dropped, by reason. */
   readonly completed: number;
@@ -17,7 +17,7 @@ export interface FrameLedger {
   /** Those that wait for their turn. */
   readonly held: number;
   readonly busyPs: number;
-  /** What its frames take, with preambles and gaps; left out of reports. */
+  /** Line time of its frames, with preambles and gaps; left out of reports. */
   readonly linkPs?: number;
   /** Those that a fault holds back yet, with their bytes; left out of reports. */
   readonly heldBack?: { readonly frames: number; readonly bytes: number };
@@ -70,7 +70,7 @@ function linkPsOf({ config, transmitted, rearranged, flowControl, unsent }: Ethe
   return (linkBytes * numeratorPs) / denominator;
 }
 
-/** What a port has sent, and what faults made of its order where they made anything of it. */
+/** Frames that a port has sent, and the changes of their order by faults, if any. */
 export function transmittedOf({ transmitted, rearranged }: EthernetPort): FrameLedger['transmitted'] {
   const isRearranged = sumOf(Object.values(rearranged)) > 0;
   return { ...transmitted, ...(isRearranged ? rearranged : {}) };

@@ -54,7 +54,7 @@ export interface VectorLedger {
 export interface WireEndLedger {
   readonly transmitted: Readonly<Record<string, PacketLedger>>;
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
-  /** The transmitter's own totals, beside its statistics by opcode. */
+  /** The transmitter's own totals, in addition to its statistics by opcode. */
   readonly transmittedPackets: number;
   readonly transmittedBytes: number;
   /** Packets whose turn came while the link was down: neither sent nor counted elsewhere; and the same by opcode. */
@@ -70,7 +70,7 @@ export interface WireEndLedger {
   /** Time that the link bytes take by the data rate, whatever the serializer counted; and packets that a fault corrupted. */
   readonly linkPs: number;
   readonly faultyPackets: number;
-  /** What other faults did to packets; left out where there were none. */
+  /** Effects of other faults on packets; left out without such faults. */
   readonly rearranged?: RearrangedLedger;
   readonly creditWaitPs: number;
   readonly serializerWaitPs: number;
@@ -99,7 +99,7 @@ export interface HcaOperationLedger {
   readonly lifePs: number;
   /** The same, by what was waited for. */
   readonly stagesPs: Readonly<Record<OperationStage, number>>;
-  /** What comes on top of both; absent where numbers hold all. */
+  /** The parts above both; absent if numbers hold all. */
   readonly far?: FarTimes;
 }
 
@@ -160,9 +160,9 @@ export interface HcaLedger {
   readonly heldPackets: number;
   /** Messages put in their receive WQEs. */
   readonly inlineReceives: InlineReceiveLedger;
-  /** What the transport did to recover, by name, and its ACK timeouts; zeros left out. */
+  /** Recovery by the transport, by name, and its ACK timeouts; zeros are omitted. */
   readonly transport: Readonly<Record<string, number>>;
-  /** What the device refused, by name. */
+  /** Refusals of the device, by name. */
   readonly violations: Readonly<Record<string, number>>;
 }
 

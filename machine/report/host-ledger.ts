@@ -15,7 +15,7 @@ export interface HostOperationLedger {
   readonly posted: number;
   readonly completed: number;
   readonly takenPs: number;
-  /** What comes on top of it; absent where a number holds all. */
+  /** The part above it; absent if a number holds all. */
   readonly farTakenPs?: bigint;
   /** From posting until the program took the completion, in picoseconds. */
   readonly latencyPs: HistogramData | undefined;
@@ -45,15 +45,15 @@ export interface HostLedger {
   };
   /** Reads of the device that the root complex took, and those a fault left without an answer. */
   readonly reads: { readonly taken: number; readonly lost: number };
-  /** What memory management did. */
+  /** Counters of memory management. */
   readonly memory: Readonly<MemoryStatistics>;
   readonly pcie: LinkEndLedger;
-  /** What the root complex refused or dropped, by reason. */
+  /** Accesses that the root complex refused or dropped, by reason. */
   readonly deviceFaults: Readonly<Record<string, number>>;
   readonly operations: readonly HostOperationLedger[];
   /** Times that each fault of the plan has happened here. */
   readonly faultsFired: readonly number[];
-  /** What the IOMMU did; undefined when there is none. */
+  /** Counters of the IOMMU; undefined if none exists. */
   readonly iommu: IommuLedger | undefined;
   /** Breaches of the contract of use; undefined when they are not watched. */
   readonly races: readonly Race[] | undefined;
@@ -63,9 +63,9 @@ export interface HostLedger {
   readonly unownedAccesses: UnownedAccessLedger | undefined;
   /** Bytes over the memory bus, by who moved them. */
   readonly memoryBus: MemoryTraffic;
-  /** What on-demand paging cost the driver; undefined when no driver was probed. */
+  /** Cost of on-demand paging for the driver; undefined if no driver was probed. */
   readonly onDemand: Readonly<OnDemandStatistics> | undefined;
-  /** What the kernel's search for MACs has come to; undefined where ports are not of Ethernet. */
+  /** Results of the kernel's search for MACs; undefined unless ports are Ethernet. */
   readonly neighbours: NetworkCounts | undefined;
   /** The traditional path; undefined with an HCA. */
   readonly net: NetLedger | undefined;

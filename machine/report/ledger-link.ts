@@ -61,7 +61,7 @@ export function linkEndLedgerOf(port: PcieLinkPort, nowPs: number, isDrained: bo
     },
     received: Object.fromEntries(received) as LinkEndLedger['received'],
     creditOverflows: receiver.overflowCount,
-    // What has been delivered and not yet taken effect keeps its place in the channel.
+    // Delivered records that have not taken effect keep their place in the channel.
     isQuiet: transmitter.waitingCount === 0 && isDrained && port.reader.takenBytes === 0,
   };
 }

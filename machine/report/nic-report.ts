@@ -28,7 +28,7 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
   violations: {},
 });
 
-/** What an adapter knows of its end of an Ethernet cable. */
+/** An adapter's counters of its end of an Ethernet cable. */
 type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'> & {
   /** Of an HCA's: wire/ethernet-counters.ts. */
   readonly flowControl?: Readonly<Record<string, number>>;

@@ -21,7 +21,7 @@ export const reportSchema = 'hca-report/1';
 /** Cycles of one core by cause. `ahead` are charged cycles that lie beyond the end of the run. */
 export type CoreCycles = Readonly<Record<CpuCause | 'total' | 'ahead', number>>;
 
-/** What a device did for one MSI-X vector. */
+/** A device's actions for one MSI-X vector. */
 export interface DeviceInterruptRow {
   /** In a row of the platform, the name of a legacy pin as well. */
   readonly vector: number | string;
@@ -79,7 +79,7 @@ export interface NodeReport {
   };
   /** Events of memory management, by kind (host/mm/memory-statistics.ts); zeros are omitted. */
   readonly memory: Readonly<Partial<MemoryStatistics>>;
-  /** What the IOMMU did; left out when there is none. */
+  /** Counters of the IOMMU; left out if none exists. */
   readonly iommu?: IommuLedger;
   /** Programs that touched buffers which were the device's; left out when that is not watched. */
   readonly races?: readonly Race[];
@@ -100,7 +100,7 @@ export interface NodeReport {
   readonly neighbours?: Readonly<Partial<NetworkCounts>>;
   /** The conventional NIC and the software above it; left out with an HCA. */
   readonly nic?: NicReport;
-  /** With a NIC there is none: everything in it is empty. */
+  /** With a NIC all parts of it are empty. */
   readonly hca: {
     readonly blocks: Readonly<Record<string, BlockRow>>;
     readonly caches: Readonly<Record<string, CacheLedger>>;
@@ -113,12 +113,12 @@ export interface NodeReport {
     readonly loopback: LoopbackLedger;
     /** Messages put in their receive WQEs, and their bytes: written without a key; left out when there were none. */
     readonly inlineReceives?: InlineReceiveLedger;
-    /** What the transport did to recover: NAKs by kind and direction, timeouts, what was left over; zeros left out. */
+    /** Recovery by the transport: NAKs by kind and direction, timeouts, leftovers; zeros are omitted. */
     readonly transport: Readonly<Record<string, number>>;
-    /** What the device refused, by name: rules that software broke, packets it discarded, and lawful requests without effect; empty when nothing. */
+    /** Refusals of the device, by name: rules that software broke, discarded packets, and lawful requests without effect; may be empty. */
     readonly violations: Readonly<Record<string, number>>;
   };
-  /** What the root complex refused of the device, by reason; empty when nothing. */
+  /** Device accesses that the root complex refused, by reason; may be empty. */
   readonly deviceFaults: Readonly<Record<string, number>>;
 }
 
@@ -179,7 +179,7 @@ export interface OperationReport {
 
 export interface CheckReport {
   readonly holds: boolean;
-  /** What does not hold, in words; empty when all does. */
+  /** Failed checks, in words; empty if all hold. */
   readonly failures: readonly string[];
 }
 

@@ -4,7 +4,7 @@
  */
 import { operationStages } from '../../hw/hca/index.ts';
 
-/** What can be asked for. */
+/** Categories that a user can request. */
 export const timelineCategories = [
   'blocks',
   'tlps',
@@ -23,7 +23,7 @@ export type TimelineCategory = (typeof timelineCategories)[number];
 
 export interface TimelineKind {
   readonly category: TimelineCategory;
-  /** What a record of the kind is. */
+  /** The shape of a record of the kind. */
   readonly shape: 'interval' | 'instant' | 'level';
   /** Its numbers, in their order. */
   readonly values: readonly string[];
@@ -155,7 +155,7 @@ export const interruptStepNumbers = Object.fromEntries(
 
 /**
  * Checks of a request at its responder, by the number that a record has; the first of `access` and `receive` left a record of its own.
- * `sharedQueue`: the SRQ that an XRC request names. `broken`: no fault of the request, a queue of the responder cannot go on.
+ * `sharedQueue`: the SRQ that an XRC request names. `broken`: no fault of the request, a queue of the responder cannot continue.
  */
 export const requestChecks = [
   'sequenceOrLength',

@@ -8,11 +8,11 @@ import {
 } from '../../sim/index.ts';
 import { kindNumbers, type TimelineCategory, type TimelineKindName, timelineCategories } from './kinds.ts';
 
-/** What to record of a machine, and how much: plain data. */
+/** The categories to record of a machine, and the amount: plain data. */
 export interface TimelineOptions {
   /** Left out: all. */
   readonly categories?: readonly TimelineCategory[];
-  /** What lies wholly outside of this time since power-on, in picoseconds, is left out. Left out: all the time. */
+  /** Records wholly outside of this time since power-on, in picoseconds, are left out. If omitted: all the time. */
   readonly fromPs?: number;
   readonly toPs?: number;
   /** Records kept of each process; default {@link timelineRecordsMax}. Those that come later are counted. */
@@ -79,7 +79,7 @@ export class Stream {
     this.#log.addOpenEnd(noteOpen);
   }
 
-  /** What was noted so far; where there is a sink, it gets that, and nothing is left. */
+  /** Records so far; a sink, if present, receives and removes them. */
   collect(): ProcessObservations {
     this.#log.flush();
     return this.#log.collect();

@@ -26,7 +26,7 @@ const silenceMaxMs = 60_000;
 const retryMs = 1000;
 const defaultRetries = 60;
 
-/** What jobs that have ended are kept for, when whoever added them does not come back. */
+/** Time for which ended jobs are kept if the process that added them does not return. */
 const keptSeconds = 7 * 24 * 3600;
 export const keepOptions = {
   removeOnComplete: { age: keptSeconds },

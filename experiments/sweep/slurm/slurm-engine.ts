@@ -32,7 +32,7 @@ export interface SlurmOptions {
   /** The words that start hca on all machines. */
   readonly command: readonly string[];
   readonly manner: RunManner;
-  /** Points that are to run and have failed in arrays before this run, or were lost, begin anew. */
+  /** Points that are to run and have failed in arrays before this run, or were lost, begin again. */
   readonly isFailedRetried?: boolean;
   readonly onNotice: (text: string) => void;
   readonly client?: SlurmClient;
@@ -96,7 +96,7 @@ export class SlurmEngine implements SweepEngine {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** Tasks that are there leave out what has failed: it begins anew when they have ended. */
+  /** Tasks that are there leave out what has failed: it begins again when they have ended. */
   async #forgetFailures(name: string, left: ReadonlyMap<string, unknown>): Promise<void> {
     const { folder, onNotice, pollMs = defaultPollMs } = this.#options;
     for (let isFirst = true; await this.#isQueued(name); isFirst = false) {

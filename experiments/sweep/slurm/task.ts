@@ -7,7 +7,7 @@ import { inLanes, type PointRunner, type Shard } from '../runner.ts';
 import { TaskFile, TaskFiles } from './task-files.ts';
 
 /**
- * Runs the points of one task, and writes what becomes of them beside their file.
+ * Runs the points of one task, and writes what becomes of them next to their file.
  * @returns how many it has run
  * @throws ConfigurationError for a file that cannot be read, and for points of another version of the emulator
  */

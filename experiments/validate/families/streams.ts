@@ -18,7 +18,7 @@ export const apt: PointMachine = {
 };
 
 /**
- * One machine that stands for the many which ask: its requester spends a cycle on a request, and its slot is so fast that posting
+ * One machine that represents the many which ask: its requester spends a cycle on a request, and its slot is so fast that posting
  * is not what limits; nor does the slot of the responder, which carries 55.9 Gb/s where 50.7 are the most that was measured
  * (C-039). Each QP keeps its own interval, and no responder has any of the other parameters.
  */

@@ -17,7 +17,7 @@ interface PlayedRun {
 
 export interface RecordedRun extends PlayedRun {
   readonly timeline: Timeline;
-  /** When the messages after a warm-up begin; undefined where there is none. */
+  /** When the messages after a warm-up begin; undefined if none exists. */
   readonly startPs: number | undefined;
   /** Until when it counts. */
   readonly endPs: number;

@@ -111,7 +111,7 @@ export const write =
 
 export const ib: readonly Network[] = ['InfiniBand'];
 export const roce: readonly Network[] = ['RoCE'];
-/** A GID of nobody, in the form of both networks. */
+/** A GID that no host has, in the form of both networks. */
 export const strangeGid = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0xff, 0xfe, 0, 0, 0x99];
 
 export const wellConnected = { inInit: receives(4) };
@@ -1461,7 +1461,7 @@ export const mistakes: readonly Mistake[] = [
   ...reported,
 ];
 
-/** Programs without a mistake: nobody may be accused. */
+/** Programs without a mistake: no finding is allowed. */
 export const rightPrograms: readonly Pick<Mistake, 'name' | 'host0' | 'host1'>[] = [
   {
     name: 'SEND, WRITE, READ and atomic with signalled completions',

@@ -36,7 +36,7 @@ while :; do agent </dev/${agentDevice} >/dev/${agentDevice} 2>/dev/${consoleDevi
  * Reads lines "token seconds command", the command as `printf %b` takes it, and answers each with
  * RS token " begin" LF, the command's output, RS token " end " exit-status LF. The first line it sends is RS "ready" LF.
  * Commands run one after the other in a session of their own; one that takes longer is killed with all of its session.
- * They run in the foreground: what a shell without job control puts into the background ignores Ctrl-C for ever.
+ * They run in the foreground: what a shell without job control puts into the background ignores Ctrl-C indefinitely.
  *
  * To start a process takes an emulated processor tens of milliseconds: a command takes one of its own, and one other shell, which is
  * there from the beginning, watches the time of all. It is given the seconds of each by a pipe, and an empty line at its end.

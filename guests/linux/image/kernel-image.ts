@@ -34,7 +34,7 @@ const kernelBytesMax = 512 * 1024 * 1024;
 const pvhNote = { owner: 'Xen', type: 18 } as const;
 
 /**
- * Path of what is to be started in place of `kernel`, made in the cache when it is not there whole; of `kernel` itself where nothing can
+ * Path of what is to be started instead of `kernel`, made in the cache when it is not there whole; of `kernel` itself where nothing can
  * be taken out of it. `toolsRoot` has xz.
  */
 export function ensureKernelImage(cacheFolder: string, toolsRoot: string, kernel: string): string {

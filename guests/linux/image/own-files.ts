@@ -3,7 +3,7 @@
  *
  *     SOURCE          a file or a folder with all that is in it, at /root/NAME
  *     SOURCE:PLACE    at that absolute path
- *     FILE.ko         as a module: in the kernel's `updates`, where modprobe takes it in place of a stock one of the same name
+ *     FILE.ko         as a module: in the kernel's `updates`, where modprobe takes it instead of a stock one of the same name
  */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';

@@ -32,7 +32,7 @@ const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**
  * The Debian archive that the apt configuration under `folder` names first; or the one at `mirror`.
- * @throws ConfigurationError when there is none
+ * @throws ConfigurationError if none exists
  */
 export function debianArchive(folder = '/etc/apt', mirror?: string): DebianArchive {
   const keyring = existsSync(debianKeyring) ? debianKeyring : undefined;

@@ -62,7 +62,7 @@ export class Apt {
     return packagesToInstall(output);
   }
 
-  /** Fetches packages that `resolve` named, going on where an earlier attempt stopped. */
+  /** Fetches packages that `resolve` named, continuing where an earlier attempt stopped. */
   async download(request: AptRequest, progress: AptProgress): Promise<void> {
     this.#prepare(request);
     await this.#run(['install', '-d', '-q', '-y', ...choice(request)], progress);

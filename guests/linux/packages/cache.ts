@@ -1,7 +1,7 @@
 /**
  * The cache that holds unpacked kits. A kit is there, whole and ready, exactly when its folder is: it is put together
  * in a temporary folder that takes the kit's name at the end, so an interruption leaves nothing half-done, and the
- * next attempt goes on with the packages already fetched. A kit that is there needs no network and no apt.
+ * next attempt continues with the packages already fetched. A kit that is there needs no network and no apt.
  *
  *     CACHE/apt/…                      apt's lists and fetched packages, until they are unpacked; checked before that
  *     CACHE/kits/qemu-1f2e3d4c/        name and a digest of what was asked for; packages.json names the versions
@@ -154,7 +154,7 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** One after the other: asked to make all at once, Node tries for ever where none can be, as below /proc. */
+/** One after the other: asked to make all at once, Node tries indefinitely where none can be, as below /proc. */
 function makeEach(folder: string): void {
   if (existsSync(folder)) return;
   makeEach(dirname(folder));

@@ -1,4 +1,4 @@
-/** What the performance agent and the kernel's own files say of a port, beside what is known to have crossed its cable. */
+/** What the performance agent and the kernel's own files say of a port, next to what is known to have crossed its cable. */
 import type { Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 

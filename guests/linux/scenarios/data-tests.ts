@@ -27,7 +27,7 @@ const both = (route: Route, command: string): PairedTest => ({
   client: `${command.replace('{device}', `-d ${route.clientDevice}`)} ${route.host}`,
 });
 
-/** A step that runs the commands one after the other. `{device}` stands for the option that names the adapter. */
+/** A step that runs the commands one after the other. `{device}` represents the option that names the adapter. */
 function stepOf(route: Route, title: string, commands: readonly string[]): Step {
   return {
     title,

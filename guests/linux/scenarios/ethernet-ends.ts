@@ -40,7 +40,7 @@ export function addVlans(stage: Stage): Promise<string[]> {
 export type RoceVersion = 'v1' | 'v2';
 /** Types of GIDs as sysfs has them. */
 export const gidTypes = { v1: 'IB/RoCE v1', v2: 'RoCE v2' } as const;
-/** Beginnings of GIDs as sysfs has them: of {@link addresses} and those beside a simulated host, and of link-local addresses. */
+/** Beginnings of GIDs as sysfs has them: of {@link addresses} and those next to a simulated host, and of link-local addresses. */
 const gidBegins = { IPv4: /^0000:0000:0000:0000:0000:ffff:0a0[02]:/, IPv6: /^fe80:/ } as const;
 export type GidFamily = keyof typeof gidBegins;
 

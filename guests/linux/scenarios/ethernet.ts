@@ -64,7 +64,7 @@ export function counterOf(listing: string, counter: string): number {
 
 const phyCounters = ['tx_packets_phy', 'tx_bytes_phy', 'rx_packets_phy', 'rx_bytes_phy'] as const;
 
-/** How much more a guest's driver has counted than the cable has carried, by counter: nothing since the driver's counters began anew. */
+/** How much more a guest's driver has counted than the cable has carried, by counter: nothing since the driver's counters began again. */
 export async function surplusOf(stage: Stage, guest: 0 | 1): Promise<string> {
   // The driver's task fetches the counters every 250 ms.
   const listing = await stage.check(`sleep 1; ethtool -S ${name}`, { guest });
@@ -114,7 +114,7 @@ async function pauseSurplusOf(stage: Stage, guest: 0 | 1): Promise<readonly numb
   });
 }
 
-/** Times are whole microseconds since the driver's counters began anew. */
+/** Times are whole microseconds since the driver's counters began again. */
 const isSameSurplus = (before: readonly number[], after: readonly number[]): boolean =>
   Object.values(pauseCounters).every(
     (own, at) => Math.abs(before[at]! - after[at]!) <= (own.endsWith('Ps') ? 1 : 0),

@@ -15,7 +15,7 @@ const mountPort = 20_048;
 const rpcbindPort = 111;
 const server = 1;
 
-/** Exported to the client: insecure ports, asynchronous, no check of subtrees, a number in place of the file system's (linux/nfsd/export.h). */
+/** Exported to the client: insecure ports, asynchronous, no check of subtrees, a number instead of the file system's (linux/nfsd/export.h). */
 const exportFlags = 0x2 + 0x10 + 0x400 + 0x2000;
 /** In seconds since 1970: never. */
 const expiry = 2_147_483_647;
@@ -46,7 +46,7 @@ const answerAt = (port: number, answerOf: string): string =>
 /** Guest 1 offers a folder in its memory, at the port for RDMA alone. */
 const serve = [
   'set -e; modprobe -a nfsd rpcrdma; mkdir -p /export; mount -t tmpfs tmpfs /export; ip link set lo up',
-  // NFS 3 has lockd beside it, which wants its ports registered: rpcbind says yes to everything.
+  // NFS 3 has lockd next to it, which wants its ports registered: rpcbind says yes to everything.
   answerAt(rpcbindPort, '00000001'),
   // Nobody has anything to reclaim: the time for that is as short as may be.
   'mount -t nfsd nfsd /proc/fs/nfsd; cd /proc/fs/nfsd; echo 10 >nfsv4leasetime; echo 10 >nfsv4gracetime',
@@ -158,7 +158,7 @@ export const nfs: Scenario = {
   steps: [ipStep, ...steps],
 };
 
-/** The same by RoCE of ConnectX-3 Pros, and a disk beside it. */
+/** The same by RoCE of ConnectX-3 Pros, and a disk next to it. */
 export const nfsRoce: Scenario = {
   ...common,
   name: 'nfs-roce',

@@ -33,7 +33,7 @@ export async function play(
   machine.put('task', { ...task });
   if (isListening) await Promise.race([machine.take('listening'), ended]);
   const { output, exitStatus } = await stage.run(`timeout ${stepSeconds} ${command}`);
-  // When the guest's side has failed, the other may wait for it for ever.
+  // When the guest's side has failed, the other may wait for it indefinitely.
   const outcome = await Promise.race([
     done,
     delay(exitStatus === 0 ? patienceMs : 0, { error: 'it waits' }, { ref: false }),
@@ -45,7 +45,7 @@ export async function play(
   return output;
 }
 
-/** Either side waits for ever for one that has failed. */
+/** Either side waits indefinitely for one that has failed. */
 const stepSeconds = 120;
 const patienceMs = 30_000;
 

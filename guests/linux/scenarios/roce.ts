@@ -1,5 +1,5 @@
 /**
- * RoCE under the stock mlx4_ib, beside mlx4_en on the same ports: two guests on a cable. Programs name what they use by GIDs, each of
+ * RoCE under the stock mlx4_ib, next to mlx4_en on the same ports: two guests on a cable. Programs name what they use by GIDs, each of
  * which stands in the table of a guest once for each version of RoCE that the adapter has.
  */
 import { frameSteps } from './ethernet.ts';
@@ -56,7 +56,7 @@ async function bringUp(stage: Stage): Promise<string> {
   return `${layer}, ${state}, MTU ${mtu}, part ${part}`;
 }
 
-/** A test of two sides over GIDs of this kind; its last line with figures. `{gid}` stands for the index. */
+/** A test of two sides over GIDs of this kind; its last line with figures. `{gid}` represents the index. */
 async function across(stage: Stage, command: string, version: Version, family: GidFamily): Promise<string> {
   const [client, server] = [
     await gidIndex(stage, { guest: 0, device }, version, family),

@@ -10,7 +10,7 @@ import { bothUp, bothWays, perftest, setVersion, softRoceEnds } from './soft-roc
 import { ScenarioFailure, type Stage } from './stage.ts';
 import { storageStep } from './storage.ts';
 
-/** Of what either end sends; node 1 is the stranger. */
+/** Of what either end sends; node 1 is the third-party endpoint. */
 export const badCable: FaultPlan = [0, 1].flatMap((node) =>
   (['requests', 'responses'] as const).flatMap((only) => [
     { packet: 'lost', only, chance: '0.5%', node },

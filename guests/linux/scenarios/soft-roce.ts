@@ -1,5 +1,5 @@
 /**
- * The adapter beside Linux's own Soft-RoCE (rdma_rxe) in the same guest, in the same run: the same perftest program on both in turn, and
+ * The adapter next to Linux's own Soft-RoCE (rdma_rxe) in the same guest, in the same run: the same perftest program on both in turn, and
  * the ratio of what it measures.
  *
  *     ib_write_bw ─► mlx4_0 ─► vfio-user ─► emulated HCA          rate of the HCA
@@ -18,7 +18,7 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 interface Measurement {
   readonly name: string;
   readonly title: string;
-  /** `{device}` stands for the options that name the adapter. */
+  /** `{device}` represents the options that name the adapter. */
   readonly command: string;
   readonly messages: number;
   readonly rounds: number;

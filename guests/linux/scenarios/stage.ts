@@ -33,7 +33,7 @@ export class Stage {
     this.session = session;
   }
 
-  /** Runs a command, however it ends. @throws GuestError when the guest is gone */
+  /** Runs a command, however it ends. @throws GuestError when the guest has disconnected */
   run(
     command: string,
     { guest = 0, timeoutSeconds = usualTimeoutSeconds }: RunOptions = {},

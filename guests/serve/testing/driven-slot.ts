@@ -192,7 +192,7 @@ class SlotSignal implements Signal {
     const endMs = bench.wallMs + timeoutPs / PS_PER_MS;
     while (!this.#isRaised && bench.wallMs < endMs) {
       await this.#slot.turnOutside(endMs);
-      // Handlers are async: they go on between two turns.
+      // Handlers are async: they continue between two turns.
       await null;
     }
     const wasRaised = this.#isRaised;

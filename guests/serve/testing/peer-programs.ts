@@ -1,4 +1,4 @@
-/** Programs of a simulated host beside a guest, for specs: modules, since they run in the thread that serves. */
+/** Programs of a simulated host next to a guest, for specs: modules, since they run in the thread that serves. */
 
 import { acceptGuest, connectGuest } from '../../../experiments/workloads/index.ts';
 import type { ProgramContext } from '../../../machine/index.ts';
@@ -37,7 +37,7 @@ export async function misuse({ cpu }: ProgramContext): Promise<void> {
   await Promise.all([cpu.sleep(1e6), cpu.sleep(1e6)]);
 }
 
-/** Says that it has begun, and waits for ever. */
+/** Says that it has begun, and waits indefinitely. */
 export async function wait({ exchange }: ProgramContext): Promise<void> {
   await exchange.put('begun', true);
   await exchange.take('what never comes');

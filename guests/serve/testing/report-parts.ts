@@ -1,4 +1,4 @@
-/** What the report of a served guest beside a simulated host is made from, as of now. */
+/** What the report of a served guest next to a simulated host is made from, as of now. */
 
 import type { ParameterValues } from '../../../machine/profile/index.ts';
 import { outsideOfMicrotasks } from '../../../runtime/microtasks.ts';
@@ -22,7 +22,7 @@ export function reportPartsOf({ emulation }: SlotBench): ServeReportParts {
   return structuredClone(parts);
 }
 
-/** Those of a machine whose guest does nothing yet, beside a program that has ended. */
+/** Those of a machine whose guest does nothing yet, next to a program that has ended. */
 export async function reportPartsOfIdle(set: ParameterValues): Promise<ServeReportParts> {
   const bench = await outsideOfMicrotasks(() => new SlotBench({ peer: async () => 0, set }));
   const slot = await outsideOfMicrotasks(() => new DrivenSlot(bench));

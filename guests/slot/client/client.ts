@@ -74,7 +74,7 @@ export class VfioUserClient {
     return this.#connection.descriptor;
   }
 
-  /** Sends bytes in one send, with descriptors, after what waits; throws NativeCallError where the server is gone. */
+  /** Sends bytes in one send, with descriptors, after what waits; throws NativeCallError where the server has disconnected. */
   send(bytes: Uint8Array, descriptors: readonly number[] = []): void {
     this.flush();
     this.#hasUnanswered = true;

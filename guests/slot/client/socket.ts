@@ -25,7 +25,7 @@ const structures = new Uint8Array(new ArrayBuffer(controlOffset + controlBytesOf
 const view = viewOf(structures);
 const data = new Uint8Array(new ArrayBuffer(dataBytesMax));
 
-/** One sendmsg, with descriptors: bytes sent, 0 where the socket is full. Throws where the peer is gone. */
+/** One sendmsg, with descriptors: bytes sent, 0 where the socket is full. Throws where the peer has disconnected. */
 export function sendWith(socket: number, bytes: Uint8Array, descriptors: readonly number[] = []): number {
   const native = nativeLibrary();
   const lengthBytes = Math.min(bytes.length, dataBytesMax);

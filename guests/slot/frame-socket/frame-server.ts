@@ -1,5 +1,5 @@
 /**
- * The end of an Ethernet cable on a UNIX socket, for one client at a time: QEMU's `-netdev stream`, or whoever speaks as it does
+ * The end of an Ethernet cable on a UNIX socket, for one client at a time: QEMU's `-netdev stream`, or any client of the same protocol
  * (frame-stream.ts). A second client is hung up on at once.
  *
  *     client ──recv──► frames ──► onFrame, while hasRoom            descriptor: the client, or without one the listening socket
@@ -74,7 +74,7 @@ export class FrameServer implements PolledServer {
   #waitingStart = 0;
   #waitingEnd = 0;
   #client: Connection | undefined;
-  /** The client is gone, as a send has shown: it is dropped at the next turn, not within the call. */
+  /** The client has disconnected, as a send has shown: it is dropped at the next turn, not within the call. */
   #isBroken = false;
   #busyTurns = 0;
   /** 0: not paused. */
@@ -237,7 +237,7 @@ export class FrameServer implements PolledServer {
     return true;
   }
 
-  /** Whether anything was sent, or the client is gone. */
+  /** Whether anything was sent, or the client has disconnected. */
   #flush(client: Connection): boolean {
     const waitingBytes = this.#waitingEnd - this.#waitingStart;
     const count = client.send(this.#waitingAddress + this.#waitingStart, waitingBytes);

@@ -28,7 +28,7 @@ import {
 
 const { EAGAIN, EINTR } = constants.errno;
 
-/** Results of `receive` besides the number of bytes. */
+/** Results of `receive` in addition to the number of bytes. */
 export const END_OF_STREAM = 0;
 export const NOTHING_YET = -1;
 export const CONNECTION_BROKEN = -2;
@@ -99,7 +99,7 @@ export class Connection {
     return errno === EAGAIN || errno === EINTR ? NOTHING_YET : CONNECTION_BROKEN;
   }
 
-  /** Sends all of it. False when the peer is gone, or takes nothing for `waitLimitMs`: drop the connection then. */
+  /** Sends all of it. False when the peer has disconnected, or takes nothing for `waitLimitMs`: drop the connection then. */
   sendAll(address: number, lengthBytes: number, waitLimitMs: number): boolean {
     let sentBytes = 0;
     let startMs = -1;

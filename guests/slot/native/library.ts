@@ -25,7 +25,7 @@ export interface NativeLibrary {
   receiveMessage(descriptor: number, messageHeader: number, flags: number): number;
   sendMessage(descriptor: number, messageHeader: number, flags: number): number;
   send(descriptor: number, address: number, lengthBytes: number, flags: number): number;
-  /** ppoll(2) without a signal mask; `timeSpec` 0 waits for ever. */
+  /** ppoll(2) without a signal mask; `timeSpec` 0 waits indefinitely. */
   poll(entries: number, count: number, timeSpec: number): number;
   mmap(lengthBytes: number, protection: number, flags: number, descriptor: number, offset: number): number;
   munmap(address: number, lengthBytes: number): number;

@@ -110,7 +110,7 @@ export class ClientInterrupts {
     return true;
   }
 
-  /** The client is gone: all its eventfds are taken away from the device, then closed. */
+  /** The client has disconnected: all its eventfds are taken away from the device, then closed. */
   release(): void {
     for (let index = 0; index < this.#descriptors.length; index++) this.#takeAway(index);
   }

@@ -35,7 +35,7 @@ export function answerVersion(payload: Uint8Array, reply: Reply, config: VfioUse
   return version.sizeBytes + text.length;
 }
 
-/** The object `capabilities` of the version data; empty where there is none, undefined where the data is no such text. */
+/** The object `capabilities` of the version data; empty if none exists, undefined where the data is no such text. */
 function capabilitiesOf(data: Uint8Array): Record<string, unknown> | undefined {
   if (data.length === 0) return {};
   if (data[data.length - 1] !== 0) return undefined;

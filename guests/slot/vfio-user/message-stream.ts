@@ -16,7 +16,7 @@ import { HEADER_BYTES, header, MESSAGE_COMMAND } from './protocol.ts';
 
 const { sizeBytes: sizeField, type: typeField } = header.fields;
 
-/** Results of `peek` besides the size of the complete message. */
+/** Results of `peek` in addition to the size of the complete message. */
 export const INCOMPLETE = 0;
 export const MALFORMED = -1;
 

@@ -96,7 +96,7 @@ export class Session {
     return this.#interrupts.answerUnmask();
   }
 
-  /** Whether the client is gone or will send no more; what it has sent may still be unread. */
+  /** Whether the client has disconnected or will send no more; what it has sent may still be unread. */
   get hasHungUp(): boolean {
     return hasHungUp(this.#connection.descriptor);
   }

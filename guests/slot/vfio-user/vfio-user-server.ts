@@ -74,7 +74,7 @@ export class VfioUserServer {
     return this.#acceptPausedUntilMs === 0 ? this.#listener.descriptor : -1;
   }
 
-  /** What to poll besides {@link descriptor}, for {@link answerNext}; -1: nothing. */
+  /** What to poll in addition to {@link descriptor}, for {@link answerNext}; -1: nothing. */
   get nextDescriptor(): number {
     if (this.#refusal !== undefined) return this.#refusal.descriptor;
     return this.#session !== undefined && this.#acceptPausedUntilMs === 0 ? this.#listener.descriptor : -1;

@@ -23,7 +23,7 @@ import type { LabState } from '../state.ts';
 import type { Lab, View } from '../view.ts';
 import { chosen, messageOf, sizeField } from '../watched.ts';
 
-/** Sizes that are simulated beside the one that is asked for. */
+/** Sizes that are simulated next to the one that is asked for. */
 const pointSizes = [1, 256, 4096, 65_536] as const;
 const restMs = 120;
 const rateQpCount = 8;

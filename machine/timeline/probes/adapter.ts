@@ -1,4 +1,4 @@
-/** What HCA and NIC have in common: PCIe function, DMA engines, interrupts, registers. */
+/** Probes common to HCA and NIC: PCIe function, DMA engines, interrupts, registers. */
 import type { DmaReadEngine, DmaWriteEngine } from '../../../hw/dma/index.ts';
 import type { BarTarget, PcieFunction, PcieLinkPort } from '../../../hw/pcie/index.ts';
 import type { ClockDomain } from '../../../sim/index.ts';
@@ -121,7 +121,7 @@ function watchWrites(stream: Stream, engine: DmaWriteEngine, { clock }: ClockDom
   });
 }
 
-/** What becomes of each request of an MSI-X vector. */
+/** The outcome of each request of an MSI-X vector. */
 function watchMessages(stream: Stream, { msix }: PcieFunction, { clock }: ClockDomain): void {
   const track = stream.track('interrupts', 'MSI-X');
   const { counters } = msix;

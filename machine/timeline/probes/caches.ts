@@ -35,7 +35,7 @@ export function watchContexts(
   });
 }
 
-/** What a user of the translator waits for. */
+/** The translations that a user of the translator waits for. */
 class Awaited {
   key = NOT_WAITING;
   line = NOT_WAITING;

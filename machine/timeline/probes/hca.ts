@@ -1,4 +1,4 @@
-/** What is observed in an HCA, beside what every adapter has. */
+/** Probes of an HCA, in addition to those of every adapter. */
 import { WqeOpcode } from '../../../abi/index.ts';
 import { type Hca, operationStages, portNames, UD_OPCODE_BASE } from '../../../hw/hca/index.ts';
 import { around } from '../around.ts';

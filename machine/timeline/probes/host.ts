@@ -1,4 +1,4 @@
-/** What is observed in a host: its cores, interrupts, the root complex and the verbs library's posts and polls. */
+/** Probes of a host: its cores, interrupts, the root complex and the verbs library's posts and polls. */
 import { frameOperation } from '../../../abi/index.ts';
 import {
   type Core,

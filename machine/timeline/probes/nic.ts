@@ -1,4 +1,4 @@
-/** What is observed in a NIC, beside what every adapter has: blocks, descriptor rings, causes of interrupts. */
+/** Probes of a NIC, in addition to those of every adapter: blocks, descriptor rings, causes of interrupts. */
 import { nicMsix } from '../../../abi/nic/index.ts';
 import type { Nic } from '../../../hw/nic/index.ts';
 import { after, around } from '../around.ts';
