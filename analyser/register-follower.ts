@@ -17,7 +17,7 @@ const hcrBase = bar0.registers.hcr.offset;
 const tableBytes = msixTableEntry.sizeBytes;
 const { fields: entry } = msixTableEntry;
 
-/** What BAR0 does to the rest of the analyser. */
+/** Effects of BAR0 accesses on the rest of the analyser. */
 export interface RegisterEffects {
   reset(why: string, nowPs: number): void;
   released(nowPs: number): void;

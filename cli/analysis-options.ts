@@ -91,7 +91,7 @@ export function addAnalysisOptions(command: Command): Command {
 }
 
 /**
- * What the options ask for; undefined for nothing.
+ * The analysis that the options request; undefined if they request none.
  * @throws ConfigurationError for a category or filter that cannot be read, and for options that would do nothing
  */
 export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | undefined {
@@ -128,7 +128,7 @@ function captureOptionsOf({ pcap, pcapAt, pcapSize }: AnalysisChoice): CaptureOp
   return { file: pcap, ends: pcapAt ?? captureDefaults.ends, sizeBytes };
 }
 
-/** What the analysers report at the end of a run. */
+/** Reports of the analysers at the end of a run. */
 export function analysisText(analyses: readonly Analysis[], options: AnalysisOptions): string {
   const logs = analyses.flatMap(({ file, eventCount }) =>
     file === undefined ? [] : [`Traced ${eventCount} events to ${file}`],

@@ -1,4 +1,4 @@
-/** What becomes of files when disks are full, readers go away, and names lead elsewhere. Run as a user's shell runs it, where that matters. */
+/** Output files with full disks, closed pipes and symbolic links. Runs the command as a user's shell does, if that matters. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -27,7 +27,7 @@ const root = mkdtempSync(join(tmpdir(), 'hca-files-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
 let folder = root;
-// What is run is built first, where disks have room.
+// Builds the command first, while the disk has space.
 beforeAll(() => void shell('hca --version'));
 beforeEach(() => {
   folder = mkdtempSync(join(root, 'case-'));

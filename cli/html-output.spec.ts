@@ -24,7 +24,7 @@ async function pageOf(...words: string[]): Promise<{ readonly out: string; reado
   return { out, page: readFileSync(file, 'utf8') };
 }
 
-/** What a reader sees, without tags and scripts. */
+/** Visible text, without tags and scripts. */
 const textOf = (page: string): string =>
   page
     .slice(page.indexOf('<body>'))

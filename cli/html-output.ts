@@ -16,7 +16,7 @@ export const htmlOption = ['--html <file>', 'write it as one self-contained HTML
 
 interface Ran {
   readonly title: string;
-  /** What was given in addition to options: the name of a test, files. */
+  /** Arguments in addition to options: the name of a test, files. */
   readonly words?: readonly string[];
   /** All that gives the same again, where it is not what was given. */
   readonly instead?: readonly string[];
@@ -30,7 +30,7 @@ interface Ran {
   readonly sentences?: readonly string[];
 }
 
-/** What stands above a command's page: the command line that gives the same again, with the machine's parameters. */
+/** Head of a command's page: the command line that reproduces it, with the machine's parameters. */
 export function headOf(
   command: Command,
   { title, words = [], instead, machine, input, ...rest }: Ran,

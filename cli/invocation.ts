@@ -1,5 +1,5 @@
 /**
- * What it takes to run a command again: the part `invocation` of its JSON, in addition to the figures.
+ * Data to run a command again: the part `invocation` of its JSON, in addition to the figures.
  *
  * hca perf write-bw --profile mine.json --size 64 --partition per-node --json out.json arguments  write-bw --size 64           what the
  * command itself was asked machine    parameters, seed, faults, topology     from any source left out   --partition --json           how it

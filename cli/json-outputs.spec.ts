@@ -1,4 +1,4 @@
-/** What the commands write, held to the published schemas: what rerun.spec.ts does not make anyway. */
+/** Compares outputs of the commands with the published schemas, except those that rerun.spec.ts makes. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * What the commands write as JSON: one declaration each. Every output has the name and version of its schema in `schema`; the
- * published schemas (schemas/*.schema.json) are made of these declarations by `npm run schemas`.
+ * JSON outputs of the commands: one declaration each. Every output has the name and version of its schema in `schema`; the published
+ * schemas (schemas/*.schema.json) are made of these declarations by `npm run schemas`.
  *
  * A field may be added without a new version. One whose name, type or meaning changes, or that goes, makes a new one.
  */
@@ -156,7 +156,7 @@ type DiffOutput = ReportDiff;
 /** `hca rerun --json`. */
 interface RerunOutput {
   readonly schema: 'hca-rerun/1';
-  /** What was run again. */
+  /** The repeated command. */
   readonly command: readonly string[];
   readonly versions: { readonly before: string; readonly after: string };
   readonly isEqual: boolean;

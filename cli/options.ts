@@ -101,7 +101,7 @@ export function addPartitionOption(command: Command, preset: (typeof partitions)
   );
 }
 
-/** What the shared options say to the machine. @throws ConfigurationError for a bad --set */
+/** Machine options from the shared options. @throws ConfigurationError for a bad --set */
 export function machineOptionsOf({
   profile,
   set,

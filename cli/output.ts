@@ -40,7 +40,7 @@ export function checkApart(inputs: readonly string[], outputs: readonly string[]
 /** JSON as files hold it: indented, one final newline. */
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, exactDigits, 2)}\n`;
 
-/** What no number of JSON holds exactly (instants past 2^53 ps) becomes a string of decimal digits. */
+/** Converts values that no JSON number holds exactly (instants past 2^53 ps) into strings of decimal digits. */
 const exactDigits = (_key: string, value: unknown): unknown =>
   typeof value === 'bigint' ? value.toString() : value;
 

@@ -114,7 +114,7 @@ export function addTimelineFileOption(command: Command): Command {
   );
 }
 
-/** What the options ask for; undefined for nothing. @throws ConfigurationError for options without a file to write */
+/** The recording that the options request; undefined if they request none. @throws ConfigurationError for options without a file to write */
 export function timelineOrderOf(choice: TimelineChoice): TimelineOrder | undefined {
   const { trace = '', timelineWindow, timelineOperations, timelineOnly, timelineRecords } = choice;
   const { timeline = isTimelineFile(trace) ? trace : undefined, vcd = isVcdFile(trace) ? trace : undefined } =
@@ -176,7 +176,7 @@ export const writeServedTimeline = async (
     order,
   );
 
-/** What was written, in words: never without what was left out. */
+/** The written files, in words, including omitted records. */
 export function timelineText({ files, records, processes, notes }: TimelineWritten): string {
   const full = processes.filter(({ dropped }) => dropped > 0);
   return [

@@ -25,7 +25,7 @@ import type { Cpu, DriverPlatform } from './platform.ts';
 
 const entriesPerPage = icmPageBytes / eqeBytes;
 
-/** What an event queue needs of the driver. */
+/** Services of the driver for an event queue. */
 export interface EqEnvironment {
   readonly platform: DriverPlatform;
   readonly commands: CommandInterface;

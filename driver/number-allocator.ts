@@ -12,7 +12,7 @@
 import { InvariantError } from '../base/index.ts';
 
 export interface NumberRange {
-  /** What the numbers are, for messages. */
+  /** Name of the numbers, for messages. */
   readonly name: string;
   /** Indices 0 … count − 1; a power of two. */
   readonly count: number;

@@ -23,7 +23,7 @@ export interface HostMmPlatformOptions {
   readonly kernel: MmKernel;
 }
 
-/** What memory management asks of the rest of the kernel. */
+/** Services of the rest of the kernel for memory management. */
 export interface MmKernel {
   /** Starts a kernel thread on the core of the running thread. */
   spawn(name: string, body: (cpu: CoreThread) => Promise<void>): void;

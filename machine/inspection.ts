@@ -1,4 +1,4 @@
-/** What may be looked at from outside of a machine: checks of the places that a program names. */
+/** Inspection from outside of a machine: checks of the places that a program names. */
 import { assertRange, ConfigurationError } from '../base/index.ts';
 import type { MachineConfig } from './profile/index.ts';
 

@@ -1,7 +1,7 @@
 /** Options by name and kind: a misspelt or wrong one is an error, which TypeScript would have said and JavaScript does not. */
 import { ConfigurationError } from '../base/index.ts';
 
-/** What an option may be, in words for its error, and whether a value is that. Left out: undefined. */
+/** Accepted values of an option, in words for its error, and a test of a value. Omitted: undefined. */
 export interface OptionKind {
   readonly range: string;
   fits(value: unknown): boolean;

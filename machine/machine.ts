@@ -314,7 +314,7 @@ export class Machine implements AsyncDisposable {
     return this.#programCount++;
   }
 
-  /** What became of the programs, in the order they were loaded. */
+  /** Outcomes of the programs, in the order in which they were loaded. */
   async programs(): Promise<ProgramState[]> {
     const states = (await Promise.all(this.#ports.map((port) => port.programStates()))).flat();
     return states.toSorted((left, right) => left.number - right.number);
@@ -582,7 +582,7 @@ export class Machine implements AsyncDisposable {
     );
   }
 
-  /** What the analysers have found so far, by host; empty unless the options ask for an analysis. */
+  /** Findings of the analysers so far, by host; empty unless the options request an analysis. */
   async analyses(): Promise<Analysis[]> {
     this.#checkIdle('read the analyses');
     return (await Promise.all(this.#ports.map((port) => port.analyses()))).flat();
@@ -594,13 +594,13 @@ export class Machine implements AsyncDisposable {
     return (await Promise.all(this.#ports.map((port) => port.connections()))).flat();
   }
 
-  /** What has crossed the PCIe links, by node and direction; empty unless the analysis keeps packets. */
+  /** Packets that have crossed the PCIe links, by node and direction; empty unless the analysis keeps packets. */
   async packets(): Promise<LinkPackets[]> {
     this.#checkIdle('read the packets');
     return (await Promise.all(this.#ports.map((port) => port.packets()))).flat();
   }
 
-  /** What was recorded of all parts so far, by time, then process; empty unless the analysis asks for a timeline. */
+  /** Records of all parts so far, by time, then process; empty unless the analysis requests a timeline. */
   async timeline(): Promise<Timeline> {
     this.#checkIdle('read the timeline');
     const parts = await Promise.all(this.#ports.map((port) => port.observations()));
@@ -628,8 +628,8 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * What has passed the ends of the cable, as the bytes of a pcapng file: an interface for each end that `analysis.capture` names, times
-   * in picoseconds of simulated time.
+   * Packets that have passed the ends of the cable, as the bytes of a pcapng file: an interface for each end that `analysis.capture` names,
+   * times in picoseconds of simulated time.
    */
   async capture(): Promise<Uint8Array<ArrayBuffer>> {
     return captureFile(await this.#captures(), this.config);

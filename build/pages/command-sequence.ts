@@ -34,7 +34,7 @@ export function stepsOfTrace(trace: string): SequenceStep[] {
   return folded(posted.toSorted((left, right) => left.atNs - right.atNs).map(({ step }) => step));
 }
 
-/** What makes two commands the same step. */
+/** Key that is equal for two commands of the same step. */
 const keyOf = ({ command, opcodeModifier, isByEvent }: SequenceStep): string =>
   `${command} ${opcodeModifier} ${isByEvent}`;
 

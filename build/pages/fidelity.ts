@@ -21,7 +21,7 @@ const digits = 6;
 
 export const measurementsText = (): string => readFileSync(measurements, 'utf8');
 
-/** What the last whole run gave. */
+/** Results of the last whole run. */
 export function keptFigures(): SimulatedFigures {
   return (JSON.parse(readFileSync(kept, 'utf8')) as { readonly rows: SimulatedFigures }).rows;
 }
@@ -29,7 +29,7 @@ export function keptFigures(): SimulatedFigures {
 export const pageText = (): string => readFileSync(page, 'utf8');
 export const pageOfKept = (): string => fidelityPage(parsedMeasurements(measurementsText()), keptFigures());
 
-/** What `hca validate --json` writes. */
+/** Output of `hca validate --json`. */
 interface Validated {
   /** Parameters that were changed. */
   readonly set: object;

@@ -1,4 +1,4 @@
-/** What a chart shows: lines over one quantity, both axes logarithmic unless they say otherwise. */
+/** Contents of a chart: lines over one quantity, both axes logarithmic unless they say otherwise. */
 
 export interface ChartLine {
   readonly name: string;

@@ -12,7 +12,7 @@ export interface HeatMap {
   /** Of the rows, from top to bottom. */
   readonly yLabel: string;
   readonly ys: readonly string[];
-  /** What the cells are, with its unit. */
+  /** Quantity of the cells, with its unit. */
   readonly label: string;
   /** By row and column; undefined where there is no figure. */
   readonly cells: readonly (readonly (number | undefined)[])[];

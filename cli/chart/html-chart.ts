@@ -103,7 +103,7 @@ interface DrawnLine extends Omit<ChartLine, 'reports'> {
   readonly reports: readonly (number | undefined)[];
 }
 
-/** What is drawn cannot be read out: the figures are in the table below. */
+/** Screen readers cannot read the drawing; the figures are in the table below. */
 const chartHtml = (chart: Drawn, at: number): Html =>
   html`<div id="chart${at}" class="chart" role="figure" aria-label="${chart.title}; a table below has its figures"></div>
 <p class="hint">${opens(chart) ? 'Click on a point, or on its figure below, for its report. ' : ''}Point at the chart for values, drag to zoom, double-click to go back, click on a name to hide its line.</p>
@@ -112,7 +112,7 @@ ${chart.isScattered === true ? html`` : figuresTable(chart)}`;
 const opens = ({ lines }: Drawn): boolean =>
   lines.some(({ reports }) => reports.some((number) => number !== undefined));
 
-/** What the script in the page is given: columns by x, null where a line has no value. */
+/** Input of the script in the page: columns by x, null if a line has no value. */
 function dataOf(chart: Drawn): object {
   const { title, xLabel, yLabel, yTitle = yLabel, marks, xScale, yScale, xWords, isScattered } = chart;
   const { xs, columns } = chart.isScattered === true ? cloudColumns(chart) : lineColumns(chart);

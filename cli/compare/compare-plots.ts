@@ -6,7 +6,7 @@ import type { PageHead } from '../../explain/page/index.ts';
 import { type Chart, chartPage, terminalChart } from '../chart/index.ts';
 import { compareCells, compareHead, cyclesPerByteOf } from './compare-table.ts';
 
-/** What is drawn over the size of a message. */
+/** Figures drawn over the size of a message. */
 const figures: readonly {
   readonly title: string;
   readonly unit: string;
@@ -57,7 +57,7 @@ export function comparePlots(rows: readonly CompareRow[]): string[] {
     .map((chart) => terminalChart(chart, terminalSize));
 }
 
-/** What the page says first. */
+/** First sentences of the page. */
 export const compareSentences: readonly string[] = [
   'Simulated: two hosts with cores of 2.5 GHz unless changed; a conventional 10 Gb/s NIC, or an InfiniBand HCA. ' +
     'Latency is of one message alone, everything else of a stream of messages, from memory to memory.',

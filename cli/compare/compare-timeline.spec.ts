@@ -1,4 +1,4 @@
-/** What `hca compare` records: a timeline of each run, by the writer of `hca perf` and `hca move`. */
+/** Recordings of `hca compare`: a timeline of each run, by the writer of `hca perf` and `hca move`. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

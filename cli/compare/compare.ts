@@ -81,7 +81,7 @@ export async function compare(options: CompareOptions, command: Command): Promis
   reportFailures(rows);
 }
 
-/** What is to be recorded of one run: of several each has files of its own, with path and size in their names. */
+/** Recordings of one run. Each of several runs has its own files, with path and size in their names. */
 function timelineOf(
   order: TimelineOrder | undefined,
   { path, sizeBytes }: CompareArgs,

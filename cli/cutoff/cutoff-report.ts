@@ -1,4 +1,4 @@
-/** What `hca cutoff` found, as table, plot, sentences, JSON and a page. */
+/** Results of `hca cutoff` as table, plot, sentences, JSON and a page. */
 
 import Table from 'cli-table3';
 import type { WaitingBy, Way } from '../../experiments/model/index.ts';
@@ -31,7 +31,7 @@ interface CutoffLatencies {
 export interface CutoffResult extends CutoffLatencies {
   readonly waiting: WaitingBy;
   readonly crossings: readonly Crossing[];
-  /** What a channel goes by: messaging.cutoffBytes, or computed when that is 0. */
+  /** The cut-off that a channel uses: messaging.cutoffBytes, or a computed value if that is 0. */
   readonly cutoffBytes: number;
 }
 
@@ -99,7 +99,7 @@ function chartOf(sizes: readonly number[], result: CutoffResult): Chart {
   };
 }
 
-/** What the page says first. */
+/** First sentences of the page. */
 export const resultSentences = (results: readonly CutoffResult[]): string[] =>
   results.flatMap(({ waiting, crossings, cutoffBytes }) => [
     ...crossings.map((crossing) => `Waiting by ${waiting}, ${crossingText(crossing)}.`),

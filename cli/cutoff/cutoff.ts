@@ -191,7 +191,7 @@ class Study {
     return formulaOf(config, messagingOf(this.#messaging, way, mostBytes), this.#waiting, way);
   }
 
-  /** What a byte more costs either way, and how slow copying would have to be. */
+  /** Cost of one more byte for either method, and the copy speed at which both are equal. */
   #whyNever(from: Way, to: Way, samples: readonly Sample[], range: SizeRange): string {
     const [low, high] = [samples.at(-2)!, samples.at(-1)!];
     const bytes = high.size - low.size;

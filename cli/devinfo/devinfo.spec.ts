@@ -1,4 +1,4 @@
-/** What `hca devinfo` prints, against what a stock `ibv_devinfo -v` printed of this device. */
+/** Output of `hca devinfo` compared with that of a stock `ibv_devinfo -v` on this device. */
 import { expect, it, vi } from 'vitest';
 import { programUrl } from '../../experiments/runs/program-url.ts';
 import type { DeviceQuery } from '../../experiments/workloads/device-query.ts';

@@ -78,7 +78,7 @@ const atomicCapabilities: Readonly<Record<number, string>> = {
 
 type Device = DeviceQuery['device'];
 
-/** What a device of this kind does not have: rows that ibv_devinfo prints nevertheless. */
+/** Rows for missing features of a device of this kind, which ibv_devinfo prints nevertheless. */
 const NONE = (): number => 0;
 
 /** The rows of ibv_devinfo in its order, from the largest region to the ACK delay. */
@@ -123,7 +123,7 @@ function flagLines({ deviceCapFlags }: Device): string {
   return [hex(deviceCapFlags, 8), ...names.map(([name]) => `\t\t\t\t\t${name}`)].join('\n');
 }
 
-/** What no device of this kind offers: on-demand paging of connections, offloads, rate limits. */
+/** Features that no device of this kind offers: on-demand paging of connections, offloads, rate limits. */
 const notOffered = [
   '\tgeneral_odp_caps:',
   ...['rc', 'uc', 'ud', 'xrc'].flatMap((service) => [`\t${service}_odp_caps:`, '\t\t\t\t\tNO SUPPORT']),

@@ -1,4 +1,4 @@
-/** What `hca diff` and `hca rerun` say of the differences of two outputs, for a terminal. */
+/** Differences of two outputs as `hca diff` and `hca rerun` print them on a terminal. */
 import { visible } from '../../base/index.ts';
 import type { FigureChange, ReportDiff, RequestChange } from '../../explain/diff/index.ts';
 import { timeText } from '../../explain/text/format.ts';

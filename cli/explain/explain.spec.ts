@@ -1,4 +1,4 @@
-/** What `hca explain` says of the end of a request that has no CQE, and that a timeline of its life reaches so far. */
+/** `hca explain` on the end of a request without a CQE; the timeline of the request reaches that end. */
 import { afterAll, expect, it } from 'vitest';
 import { makeTemporaryFolder } from '../../guests/linux/temporary-folder.ts';
 import { hcaWithin } from '../testing/in-process.ts';

@@ -140,7 +140,7 @@ async function recordedOf(
 const nsText = (ps: number): string => (ps / 1000).toFixed(3);
 const widths = { after: 12, lasts: 12 } as const;
 
-/** What stands above the steps. */
+/** Lines above the steps. */
 function sentencesOf(explanation: Explanation): string[] {
   const {
     ordinal,

@@ -1,6 +1,6 @@
 /**
- * What a newcomer should take away from the comparison of `hca move`, in a few sentences, each with its figures from the rows of
- * this run. A sentence about a path that was not run is left out.
+ * Conclusions from the comparison of `hca move` for newcomers, in a few sentences, each with its figures from the rows of this run. A
+ * sentence about a path that was not run is left out.
  */
 
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';

@@ -1,4 +1,4 @@
-/** What `perf` says that binds is checked by turning it: then the rate rises, and by turning something else it does not. */
+/** Checks the bottleneck that `perf` names: the rate rises if the named parameter changes, and does not rise if another one does. */
 import { expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
 import type { BandwidthResult, LatencyResult } from '../../experiments/workloads/perf-plan.ts';
@@ -10,7 +10,7 @@ interface Case {
   readonly binds: string;
   readonly workload: string;
   readonly set?: ParameterValues;
-  /** What to turn, by a parameter or by a field of the workload; it stands in the advice. */
+  /** The change, by a parameter or by a field of the workload; the advice contains it. */
   readonly turned: ParameterValues | string;
   /** Something else, of which more would be better. */
   readonly other: ParameterValues;
@@ -415,7 +415,7 @@ interface AlongCase {
   readonly set?: ParameterValues;
   readonly turned: string;
   readonly along: string;
-  /** What binds when the one is turned alone. */
+  /** The bottleneck if only the first parameter changes. */
   readonly bindsThen: string;
 }
 

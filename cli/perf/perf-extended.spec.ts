@@ -1,4 +1,4 @@
-/** What perf can vary in addition to perftest's plain tests: each changes in the machine what its words say. */
+/** Options of perf in addition to perftest's plain tests: each changes the named property of the machine. */
 import { describe, expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
 import type { BandwidthResult } from '../../experiments/workloads/perf-plan.ts';

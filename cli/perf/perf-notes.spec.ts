@@ -1,4 +1,4 @@
-/** What perf says of parameters without effect is held to runs with and without them. */
+/** Compares perf's notes on parameters without effect with runs with and without them. */
 import { expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
 import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';

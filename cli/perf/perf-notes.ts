@@ -48,7 +48,7 @@ export function parameterNotes(machine: MachineOptions, rows: readonly PerfRow[]
     const absent = absentPart(config, path);
     if (absent !== undefined) return [`--set ${path}=${value} has no effect: ${absent}.`];
     const cache = cacheOf[path];
-    // What a warm-up has filled is not counted.
+    // Entries filled by a warm-up are not counted.
     if (cache === undefined || rows.some(({ args }) => args.warmupIterations !== undefined)) return [];
     const filled = Math.max(...rows.flatMap(({ caches }) => caches.map((each) => each[cache]?.misses ?? 0)));
     const isFull = rows.some(({ caches }) => caches.some((each) => (each[cache]?.evictions ?? 0) > 0));

@@ -18,7 +18,7 @@ import {
   workloadFields,
 } from '../../experiments/workloads/index.ts';
 
-/** What was given: fields of the workload, and two options that make several of one. */
+/** Given options: fields of the workload, and two options that expand one workload into several. */
 export interface PerfChoice extends Omit<WorkloadValues, 'onDemand'> {
   readonly all?: boolean;
   readonly odp?: boolean;
@@ -73,7 +73,7 @@ export function refuseTestOptions(choice: PerfChoice, expected: string): void {
 }
 
 /**
- * What to run: one row of the table each.
+ * Workloads to run: one row of the table each.
  * @param start the test, with the fields of a ready workload
  * @throws ConfigurationError for options that contradict the test
  */

@@ -141,7 +141,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   }
 }
 
-/** What binds each row of a bandwidth test, of several in short; where the time of a latency test goes, of one. */
+/** The bottleneck of each row of a bandwidth test, in short form for several rows; the time stages of a latency test for a single row. */
 function bottleneckText(rows: readonly PerfRow[]): string[] {
   const [first] = rows;
   if (rows.every(({ load }) => load?.isOverload === false))
@@ -186,7 +186,7 @@ const lossNotes = (rows: readonly PerfRow[]): string[] =>
     return withoutReceive === 0 ? lines : [...lines, '  --rx-depth or --threads would take more.'];
   });
 
-/** What the transport did to recover, of each row where it did something. */
+/** Recovery by the transport, for each row with any. */
 const recoveryNotes = (rows: readonly PerfRow[]): string[] =>
   rows.flatMap((row) => (row.recovery === undefined ? [] : [recoveryLine(runOf(row).name, row.recovery)]));
 
@@ -273,7 +273,7 @@ function lineOf({ args, result, load }: PerfRow): string {
     : bandwidthLine(args, result as BandwidthRates);
 }
 
-/** What registration, the first message and a typical one take, pinned and on demand. */
+/** Times of registration, the first message and a typical one, pinned and on demand. */
 function onDemandText(rows: readonly PerfRow[]): string {
   const head = ' #bytes  memory     registration[usec]  first[usec]  typical[usec]  page requests  RNR NAKs';
   return ['', head, ...rows.map(onDemandLine)].join('\n');

@@ -1,5 +1,5 @@
 /**
- * What `hca plot` is to draw. The kind follows from what x and y are:
+ * Chart that `hca plot` draws. Its kind follows from the types of x and y:
  *
  *     x an axis,   y figures               lines with their knees
  *     x an axis,   y an axis, z a figure   a heat map

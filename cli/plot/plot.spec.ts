@@ -37,7 +37,7 @@ function htmlOf(page: PlotPage): string {
   return html;
 }
 
-/** What is in the page of the reports of points, each with its title. */
+/** The points' reports in the page, each with its title. */
 const reportsIn = (shown: Results, first?: Results['rows']): string[] =>
   pointReports(shown, first).reports.map(({ title, section }) => `${title}\n${section.text}`);
 

@@ -111,7 +111,7 @@ async function sha256Of(file: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** What the command writes when it is run again; undefined when it wrote nothing. */
+/** Output of the repeated command; undefined if it wrote nothing. */
 async function outputOf(words: readonly string[], schema: string, run: Run): Promise<Output | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'hca-rerun-'));
   const { exitCode } = process;

@@ -1,4 +1,4 @@
-/** What pages of served devices have in common: the device's part of the report as sections, and all of it as a terminal shows it. */
+/** Common parts of pages of served devices: the device's part of the report as sections, and the whole report as terminal text. */
 import { type Html, type PageHead, reportSections, textSection } from '../../explain/page/index.ts';
 import { atAnyWidth } from '../../explain/text/table.ts';
 import { renderServeReport, type ServeReport } from '../../guests/serve/index.ts';

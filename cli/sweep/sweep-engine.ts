@@ -48,7 +48,7 @@ export function poolRunner(
   };
 }
 
-/** What an engine is needed for. */
+/** Purpose of an engine. */
 interface EngineNeeds {
   /** Points that are to run. */
   readonly pointCount: number;

@@ -1,4 +1,4 @@
-/** What a sweep prints at its end: best and worst of each figure, knees, and how many points there are of each kind. */
+/** Summary at the end of a sweep: best and worst of each figure, knees, and the number of points of each kind. */
 
 import {
   type FigureSummary,

@@ -41,7 +41,7 @@ export function addSweepCommand(program: Command): void {
     .option(...jsonOption)
     .option(...htmlOption)
     .action(sweep);
-  // What follows `merge` is its own.
+  // Arguments after `merge` belong to it.
   addSweepOptions(command).enablePositionalOptions();
   command
     .command('merge')

@@ -1,4 +1,4 @@
-/** What `hca diff` says of two outputs one way and the other, held to each other, and to the values of both files by their places. */
+/** Compares `hca diff` of two outputs in both directions with each other, and with the values of both files by their places. */
 import type { ReportDiff } from '../../explain/diff/index.ts';
 
 interface Row {
@@ -12,7 +12,7 @@ interface Row {
 const rowsOf = ({ groups }: ReportDiff): Row[] =>
   groups.flatMap(({ group, changes }) => changes.map((change) => ({ group, ...change })));
 
-/** What is wrong with the two, in words: one is the other with before and after exchanged. */
+/** Errors of the two, in words: one must be the other with before and after exchanged. */
 export function mirrorFailures(there: ReportDiff, back: ReportDiff): string[] {
   const failures: string[] = [];
   for (const name of ['figures', 'changed', 'beyond', 'isEqual', 'compared'] as const)
@@ -54,7 +54,7 @@ function valuesOf(
   return into;
 }
 
-/** What was asked for, and lists that go by names and not by places. */
+/** Requested values, and lists that are ordered by names instead of places. */
 const elsewhere = /^\.\d+\.(args|bottleneck|stages)\.|\.fault$/;
 const byName = /\.(bottleneck|stages)\./;
 

@@ -16,7 +16,7 @@ function compiled(): ReadonlyMap<string, ValidateFunction> {
   return new Map(schemas.map((schema) => [schema.title, ajv.compile(schema)]));
 }
 
-/** What is wrong with an output; empty when nothing is. */
+/** Errors of an output; empty if it is valid. */
 export function faultsOf(output: Output): string[] {
   validators ??= compiled();
   const validate = validators.get(output.schema);

@@ -40,7 +40,7 @@ interface Result extends Output {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** What a run says of itself. */
+/** Summary that a run prints. */
 function resultOf(actions: number, last: number, first = 1): Result {
   const folder = makeTemporaryFolder('hca-torture-');
   try {

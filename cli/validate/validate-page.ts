@@ -20,7 +20,7 @@ import { type Chart, type ChartLine, chartPage } from '../chart/index.ts';
 /** Fewer points are no curve. */
 const pointsLeast = 3;
 
-/** What the page says first. */
+/** First sentences of the page. */
 export function validateSentences(groups: readonly GroupResult[]): string[] {
   const all = groups.at(-1)!;
   return [
@@ -79,7 +79,7 @@ function chartsOf(cases: readonly Case[], results: readonly RowResult[]): Chart[
   return [...curves.values()].flatMap(chartOf);
 }
 
-/** What the rows of each family measured: of average and median each is a line. */
+/** Quantities of the rows of each family: average and median are one line each. */
 function metricsOf(cases: readonly Case[]): ReadonlyMap<string, ReadonlySet<string>> {
   const found = Map.groupBy(cases, ({ family }) => family.name);
   return new Map([...found].map(([name, own]) => [name, new Set(own.map(({ row }) => row.metric))]));

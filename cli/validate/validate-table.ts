@@ -1,4 +1,4 @@
-/** What `hca validate` prints: a table for each family, what was not run, and a summary by group. */
+/** Output of `hca validate`: a table for each family, rows that were not run, and a summary by group. */
 
 import {
   type Case,

@@ -58,7 +58,7 @@ interface WhyOptions extends PerfChoice, MachineChoice, TopologyChoice, FaultCho
 
 /** How a run ended, and why requests of it failed. */
 export interface WhyResult {
-  /** What the run itself ended with; left out where all programs have ended. */
+  /** Reason for the end of the run; left out if all programs have ended. */
   readonly error?: string;
   /** Causes, each in a sentence. */
   readonly causes: readonly Cause[];

@@ -12,7 +12,7 @@ export type Leaf = number | string | boolean | null;
 /** Nothing that is compared lies deeper. */
 const depthMax = 32;
 
-/** What was asked for; it is compared as such. */
+/** Requested values, which are compared as such. */
 const request =
   /^(schema|invocation|configHash|config|test|story|report\.config(Hash)?|serve\.config(Hash)?)(\.|$)|^rows\.[^.]+\.args(\.|$)|(^|\.)faults\..*\.fault$/;
 
@@ -93,7 +93,7 @@ function keyOf(row: unknown, at: number): string {
   return String(at);
 }
 
-/** What identifies the rows of each list; the first that fits. */
+/** Fields that identify the rows of each list; the first match applies. */
 const keys: readonly ((row: JsonObject) => string | undefined)[] = [
   ({ args }) => {
     if (!isObject(args) || args['sizeBytes'] === undefined) return undefined;

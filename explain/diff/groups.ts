@@ -1,4 +1,4 @@
-/** What a figure is about, by its path. */
+/** Topic of a figure, by its path. */
 
 /** In the order in which they are shown. */
 export const figureGroups = [

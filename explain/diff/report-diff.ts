@@ -1,4 +1,4 @@
-/** What changed from one output to another of its kind: what was asked for, then what came of it, largest first. */
+/** Changes from one output to another of its kind: requested values, then results, largest first. */
 import { ConfigurationError } from '../../base/index.ts';
 import { figuresOf, type Leaf, soleRowOf } from './figures.ts';
 import { type FigureGroup, figureGroups, groupOf } from './groups.ts';

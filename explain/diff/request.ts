@@ -1,4 +1,4 @@
-/** What an output says it was asked for: command, arguments, version, parameters, seed, faults, input. */
+/** The request that an output contains: command, arguments, version, parameters, seed, faults, input. */
 import { type Leaf, leavesOf, soleRowOf } from './figures.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
 

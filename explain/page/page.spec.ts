@@ -42,7 +42,7 @@ const reportPage = (above: PageHead, report: Report, tables: readonly PageTable[
     reportSections(report),
   ]);
 
-/** What a reader sees, without tags. */
+/** Visible text, without tags. */
 const textOf = (page: string): string =>
   page
     .slice(page.indexOf('<body>'))

@@ -8,7 +8,7 @@ import { reportLink } from './reports.ts';
 import { stackedStyle } from './stacked.ts';
 import { style } from './style.ts';
 
-/** What stands above every page: what was run, by what, and what it says. */
+/** Head of every page: the command, its version, and its results. */
 export interface PageHead {
   readonly title: string;
   /** The command line that made it. */
@@ -33,7 +33,7 @@ export interface PageTable {
   readonly reports?: readonly (number | undefined)[];
 }
 
-/** What sections need in addition to their own text. */
+/** Requirements of sections in addition to their own text. */
 export interface PageNeeds {
   /** Style sheets before the page's own. */
   readonly styles?: readonly string[];

@@ -26,7 +26,7 @@ interface HostShown {
 type InterruptShown = Pick<NodeReport['interrupts'][number], 'vector'> &
   Partial<Omit<NodeReport['interrupts'][number], 'vector'>>;
 
-/** What a report of the simulated machine and one of served devices have in common. */
+/** Common parts of a report of the simulated machine and a report of served devices. */
 export interface ReportShown extends Pick<Report, 'elapsedPs' | 'operations' | 'wire' | 'configHash'> {
   readonly nodes: readonly HostShown[];
   readonly checks: { readonly balanced: boolean };

@@ -1,4 +1,4 @@
-/** What the linter found, as a table for a terminal. */
+/** Findings of the linter as a table for a terminal. */
 import Table from 'cli-table3';
 import { type Finding, nsText } from '../../analyser/index.ts';
 

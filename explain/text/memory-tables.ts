@@ -1,4 +1,4 @@
-/** What stands between device and memory, as tables: the IOMMU, and on-demand paging; nothing of what a machine has not. */
+/** Tables of the parts between device and memory: the IOMMU and on-demand paging; only parts that the machine has. */
 
 import type { NodeReport } from '../../machine/index.ts';
 import { countText } from './format.ts';

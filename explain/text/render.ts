@@ -82,7 +82,7 @@ function cpuTable(nodes: readonly NodeReport[]): string {
 const hasCause = ({ cpu }: NodeReport, cause: string): boolean =>
   cpu.cores.some(({ cycles }) => (cycles as Readonly<Record<string, number>>)[cause] !== 0);
 
-/** What the watch of the contract of use has found, by host; nothing when there was none. */
+/** Findings of the watch of the contract of use, by host; empty without a watch. */
 export function raceLines(nodes: readonly Pick<NodeReport, 'races' | 'lostRaces'>[]): string[] {
   return nodes.flatMap(({ races, lostRaces }, node) => {
     if (races === undefined) return [];
@@ -92,7 +92,7 @@ export function raceLines(nodes: readonly Pick<NodeReport, 'races' | 'lostRaces'
   });
 }
 
-/** What the watch of the device's accesses has found, by host; nothing when there was none. */
+/** Findings of the watch of the device's accesses, by host; empty without a watch. */
 function accessLines(nodes: readonly Pick<NodeReport, 'unownedAccesses'>[]): string[] {
   return nodes.flatMap(({ unownedAccesses: found }, node) => {
     if (found === undefined) return [];
@@ -127,7 +127,7 @@ export function faultLinesOf(
   });
 }
 
-/** What memory management did: the kinds that happened anywhere. */
+/** Events of memory management: the kinds that occurred on any host. */
 function memoryTable(nodes: readonly NodeReport[]): string {
   const kinds = [
     ...new Set(nodes.flatMap(({ memory }) => Object.keys(memory))),
@@ -145,7 +145,7 @@ function memoryBusTable(nodes: readonly NodeReport[]): string {
   return tableOf('Bytes over the memory bus', ['', ...nodes.map((_, node) => `host ${node}`)], rows);
 }
 
-/** What the NIC, the kernel above it and programs that drive it have counted. */
+/** Counters of the NIC, of the kernel above it and of programs that drive it. */
 /** @param nics with the numbers of their hosts */
 export function nicTable(nics: readonly (readonly [host: number, nic: NodeReport['nic']])[]): string {
   const parts = ['kernel', 'programmed', 'device', 'transmitted', 'received'] as const;
@@ -211,7 +211,7 @@ export const refusalTitles: Readonly<Record<RefusalKind, string>> = {
   lawful: 'lawful, without effect',
 };
 
-/** What the transport did to recover, and what the device refused; nothing when neither happened. */
+/** Recovery by the transport and refusals of the device; empty without either. */
 export function transportTable(
   nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'transport' | 'violations'> }[],
 ): string[] {

@@ -23,7 +23,7 @@ interface ExplainedStep {
   readonly stage: string;
   readonly afterPs: number;
   readonly durationPs: number;
-  /** What is waited for, and why. */
+  /** The awaited event, and the reason. */
   readonly text: string;
   readonly events: readonly ExplainedEvent[];
 }

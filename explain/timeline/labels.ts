@@ -81,7 +81,7 @@ const texts: Texts = {
   registerRead: ({ track, values }) => `read ${registerName(track.process, values[1]!)}`,
 };
 
-/** What a record is called. */
+/** Name of a record. */
 export const labelOf = (record: TimelineRecord): string => texts[record.kind](record);
 
 /** Numbers that are read as such in base 16. */

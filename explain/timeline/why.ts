@@ -26,7 +26,7 @@ interface Reason {
   readonly where: string;
   readonly atPs: number;
   readonly text: string;
-  /** What the check found, and what it was held to. */
+  /** The value that the check found, and the expected value. */
   readonly found?: string;
   readonly heldTo?: string;
   /** Where the rule is written. */
@@ -313,7 +313,7 @@ function refusalOf(before: Earlier, node: number, qpn: number): number {
 /** Syndrome of an AETH; those above are of refusals (IBTA vol 1, 9.7.5.1.2 and 9.7.5.2.2). */
 const nakOfSequence = 0x60;
 
-/** What the responder refused of this QP, and the check behind it. */
+/** Refusals of this QP by the responder, and the check that caused each. */
 function peerReasons(before: Earlier, node: number, qpn: number): readonly Reason[] {
   const at = refusalOf(before, node, qpn);
   if (at < 0) return [];
@@ -411,7 +411,7 @@ function peerReasons(before: Earlier, node: number, qpn: number): readonly Reaso
   }
 }
 
-/** What was sent and what came back, while a request was tried again and again. */
+/** Packets sent and received during the retries of a request. */
 function retryReasons(
   before: Earlier,
   record: TimelineRecord,

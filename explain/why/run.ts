@@ -8,7 +8,7 @@ import { diagnose, type RunEnd } from './diagnose.ts';
 
 /** How a run ended, and why. */
 export interface DiagnosedRun {
-  /** What the run ended with; left out where all programs have ended. */
+  /** Reason for the end of the run; left out if all programs have ended. */
   readonly error?: string;
   readonly findings: readonly Cause[];
 }

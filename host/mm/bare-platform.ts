@@ -1,5 +1,5 @@
 /**
- * What memory management needs of the host around it: who runs, what time it is there, and how to reach others.
+ * Requirements of memory management on its host: the running thread, its time, and interrupts to other cores.
  *
  * **The rule for synchronous access.** A program's load or store completes at once, while simulated time stands still.
  * What it costs (fault, zeroing, copy, walk) is charged to the running thread, whose own time moves ahead; where it must

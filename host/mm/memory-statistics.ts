@@ -1,4 +1,4 @@
-/** What the memory management of a host has done, counted by kind: the `memory` part of the report. */
+/** Events of a host's memory management, counted by kind: the `memory` part of the report. */
 
 export class MemoryStatistics {
   /** Faults that needed no device, and those that waited for the swap or file device. */

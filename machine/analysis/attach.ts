@@ -5,7 +5,7 @@ import { attachTap, type HostMemory, type RootComplex } from '../../hw/pcie/inde
 import { exactPs, type LogicalProcess } from '../../sim/index.ts';
 import { type AnalysisOptions, type TraceOptions, traceFileOf } from './options.ts';
 
-/** What the machine gets from the analyser of one host: plain data. */
+/** Results of the analyser of one host: plain data. */
 export interface Analysis {
   readonly node: string;
   readonly eventCount: number;

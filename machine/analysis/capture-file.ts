@@ -12,7 +12,7 @@ const BITS_PER_BYTE = 8n;
 
 const BITS_PER_GIGABIT = 1e9;
 
-/** What the rates of the cables follow from. */
+/** Parameters that determine the rates of the cables. */
 interface CableConfig {
   readonly wire: WireConfig;
   readonly ethernet: Pick<EthernetConfig, 'gigabitsPerSecond'>;

@@ -1,4 +1,4 @@
-/** What to analyse of a machine: plain data, but for a sink, since it crosses into workers. The same for served guests. */
+/** Analyses of a machine: plain data except for a sink, since it is sent to workers. The same for served guests. */
 
 import { type TraceCategory, type TraceFormat, traceCategories } from '../../analyser/index.ts';
 import { ConfigurationError, type TextSink } from '../../base/index.ts';

@@ -9,7 +9,7 @@ import type { CostLedger, CostRow } from '../../hw/hca/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 import { cabledPeerOf, type Topology } from '../topology/index.ts';
 
-/** What a device did on its PCIe link. */
+/** A device's transfers on its PCIe link. */
 export interface DeviceCost {
   /** Memory read requests, each a TLP. */
   readonly dmaReads: number;
@@ -21,7 +21,7 @@ export interface DeviceCost {
   readonly writeTlps: Readonly<Record<string, number>>;
 }
 
-/** What one marked operation has cost. */
+/** Cost of one marked operation. */
 export interface OperationCost extends DeviceCost {
   readonly node: number;
   readonly program: string;
@@ -41,14 +41,14 @@ export interface OperationCost extends DeviceCost {
   readonly peer: DeviceCost;
 }
 
-/** What a device did that no marked operation has caused: for commands and event queues, and for the rest. */
+/** A device's transfers without a marked operation: for commands and event queues, and for the rest. */
 export interface OtherCost {
   readonly node: number;
   readonly control: DeviceCost;
   readonly unmarked: DeviceCost;
 }
 
-/** What is known at one node. */
+/** Costs known at one node. */
 export interface NodeCosts {
   readonly node: number;
   readonly processor: readonly ProcessorCost[];

@@ -523,7 +523,7 @@ export class DeviceJournal {
     });
   }
 
-  /** What a CQ had when it failed is kept. */
+  /** Keeps the state of a CQ at its failure. */
   #refreshCq(cq: CqEvidence, slot: number): void {
     if (cq.failedPs !== undefined) return;
     const queue = this.#parts.cqs.rows[slot]!;

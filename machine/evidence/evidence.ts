@@ -309,7 +309,7 @@ export interface RefusedCall {
   count: number;
 }
 
-/** What a program did with a CQ. */
+/** A program's actions on a CQ. */
 export interface CqUse {
   readonly cqn: number;
   polls: number;
@@ -345,11 +345,11 @@ export interface ObjectLines {
   isReset: boolean;
 }
 
-/** What a program waits in at the end of the run. */
+/** A program's wait at the end of the run. */
 export interface WaitEvidence {
   readonly program: string;
   readonly text: string;
-  /** What it polls, or whose event it waits for. */
+  /** The object that it polls, or whose event it waits for. */
   readonly kind: 'poll' | 'event' | 'async' | 'connection' | 'exchange' | 'memory' | 'sleep' | 'other';
   readonly cqns: readonly number[];
   readonly channel: number;

@@ -74,7 +74,7 @@ const stateNames = new Map<number, string>(
 );
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
-/** What a thread waits in, as it last said. */
+/** A thread's present wait, as it last reported. */
 type Wait = Pick<WaitEvidence, 'kind' | 'cqns' | 'channel' | 'label' | 'line'>;
 
 /** Label of a poll that was followed by one sleep. */

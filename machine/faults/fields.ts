@@ -1,5 +1,5 @@
 /**
- * What the fields of a fault may be, and how they are read: the same words in an option and in a file.
+ * Types of the fields of a fault, and their parsers: the same words in an option and in a file.
  *
  *     nth       5 · every · 3-7 · 3-            which of the events that are counted, from 1
  *     time      250ns · 10us · 1.5ms · 2s       simulated time; a bare number is picoseconds
@@ -32,11 +32,11 @@ export const ANY_ACCESS = -2;
 export const NO_STATUS = -1;
 
 export interface Field<Value> {
-  /** What is accepted, in words. */
+  /** The accepted values, in words. */
   readonly range: string;
   readonly doc: string;
   readonly isRequired: boolean;
-  /** What it is when it is left out. */
+  /** Its value if it is omitted. */
   readonly preset: Value;
   /** Reads a word of an option or a value of a file. */
   read(value: string | number): Value | undefined;
@@ -44,7 +44,7 @@ export interface Field<Value> {
   write(value: unknown): string;
 }
 
-/** What a fault may say about itself. */
+/** Fields of a fault. */
 export type Fields = Readonly<Record<string, Field<unknown>>>;
 
 export type ValuesOf<Table extends Fields> = {
@@ -170,7 +170,7 @@ export function action(doc: string): Field<number> {
   };
 }
 
-/** What a command ends with. */
+/** Status with which a command ends. */
 export function status(doc: string): Field<number> {
   return {
     range: `none, or a status (${Object.keys(CommandStatus).join(', ')}), or its number up to 0xff`,

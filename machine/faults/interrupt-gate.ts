@@ -11,7 +11,7 @@ import type { FaultLog } from './fault-log.ts';
 import { isNth } from './fields.ts';
 import type { FaultOf } from './kinds.ts';
 
-/** What the gate needs to know of the controller behind it. */
+/** The gate's view of the controller behind it. */
 export interface GatedSink extends InterruptSink {
   /** The vector that a message means, or -1. */
   vectorOf(address: number, data: number): number;

@@ -45,9 +45,9 @@ const lasting = { for: optional(time('how long it lasts; indefinitely if left ou
 
 export interface Kind<Table extends Fields = Fields> {
   readonly fields: Table;
-  /** What happens. */
+  /** Effect of the fault. */
   readonly doc: string;
-  /** What the driver and programs see. */
+  /** Symptoms at the driver and programs. */
   readonly seen: string;
   /** An option that shows it. */
   readonly example: string;

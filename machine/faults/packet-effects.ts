@@ -1,4 +1,4 @@
-/** What a fault of packets asks of a port: its effect, on which of the packets that leave there, and by which random numbers. */
+/** A packet fault as a port receives it: its effect, the selected outgoing packets, and the random numbers. */
 import { psPerUs } from '../../base/index.ts';
 import { Random } from '../../sim/index.ts';
 import { DamagePlace, type PacketEffect, type PacketSelection } from '../../wire/index.ts';

@@ -21,7 +21,7 @@ export class HcaNode {
   readonly config: MachineConfig;
   readonly hca: Hca;
   readonly faultLog: FaultLog;
-  /** What happens when, when the plan asks for it. */
+  /** Timeline records, if the plan requests them. */
   readonly stream: Stream | undefined;
   /** Why requests fail, when the plan asks for evidence of it. */
   readonly journal: DeviceJournal | undefined;

@@ -1,6 +1,6 @@
 /**
- * What the blocks of a node hold at an instant, by name: work under way, and memory that software has given them. A machine at rest
- * whose software has given everything back holds what it held when it was built.
+ * Contents of the blocks of a node at an instant, by name: work under way, and memory that software has given them. A machine at rest whose
+ * software has given everything back holds what it held when it was built.
  */
 import type { HcaNode } from './hca-node.ts';
 import type { HostNode } from './host-node.ts';

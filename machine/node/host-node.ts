@@ -98,22 +98,22 @@ export class HostNode implements BusMap {
   readonly userCopies = { count: 0, bytes: 0 };
   /** Observes what passes between host and HCA, when the plan asks for it. */
   readonly analyser: Analyser | undefined;
-  /** What happens when, when the plan asks for it. */
+  /** Timeline records, if the plan requests them. */
   readonly stream: Stream | undefined;
-  /** What programs asked of the verbs library, when the plan asks for evidence of it. */
+  /** Calls of programs to the verbs library, if the plan requests this evidence. */
   readonly journal: HostJournal | undefined;
-  /** What firmware found in the slot; undefined until it has looked. */
+  /** Device that firmware found in the slot; undefined before enumeration. */
   enumerated: EnumeratedFunction | undefined;
   /** The driver; undefined until the slot was enumerated. */
   driver: Driver | undefined;
   /** Simulated time at which the driver had probed the device. */
   bootedPs: ExactPs | undefined;
-  /** What the kernel had to say. */
+  /** Log lines of the kernel. */
   readonly kernelLog: LogLine[] = [];
   /** The third party that moves words between memory and the NIC; undefined with an HCA. */
   readonly systemDma: DmaController | undefined;
   readonly meter: TransferMeter;
-  /** What drives the NIC; undefined with an HCA, and until the slot was enumerated. */
+  /** The NIC's driver; undefined with an HCA, and before the slot is enumerated. */
   nic: NicSoftware | undefined;
   readonly #booted: Signal;
   /** Who is at the other end of a NIC's cable is found by ARP. */

@@ -29,7 +29,7 @@ export const inspectNic = ({ nic }: NicNode): BlockState => ({
   ...inspectBus(nic),
 });
 
-/** What every adapter has between its core and the link. */
+/** Blocks that every adapter has between its core and the link. */
 function inspectBus({
   linkPort,
   pcieFunction,

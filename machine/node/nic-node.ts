@@ -20,7 +20,7 @@ export class NicNode {
   readonly config: MachineConfig;
   readonly nic: Nic;
   readonly faultLog: FaultLog;
-  /** What happens when, when the plan asks for it. */
+  /** Timeline records, if the plan requests them. */
   readonly stream: Stream | undefined;
   /** Frames at its end of the cable, where the analysis keeps them. */
   readonly wireLog: WireLog | undefined;

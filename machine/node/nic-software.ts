@@ -1,6 +1,6 @@
 /**
- * What the kernel of a host does with a conventional NIC: its driver, the protocol stack and the sockets above it; or
- * nothing, so that a program drives the card word by word.
+ * A host kernel's software for a conventional NIC: its driver, the protocol stack and the sockets above it; or nothing, so that a program
+ * drives the card word by word.
  *
  *     programs ── sockets ── stack ── driver ──► NIC        nicDriver = kernel
  *     programs ── packet buffer in the BAR ────► NIC        nicDriver = none
@@ -27,13 +27,13 @@ const ipv6AddressOf = (node: number, vlan = 0): string =>
 const linkPrefixBits = 24;
 const ipv6PrefixBits = 64;
 
-/** What the kernel uses of the host. */
+/** The kernel's interface to the host. */
 export interface NicKernel {
   startTimer(delayPs: number, due: () => void): void;
   log(text: string): void;
 }
 
-/** What programs that drive the card themselves have done. */
+/** Counters of programs that drive the card themselves. */
 class ProgrammedStatistics {
   /** Words that a core has moved: stores to the packet buffer, and loads from it, with their bytes. */
   stores = 0;

@@ -16,7 +16,7 @@ export class OperationLog implements OperationTap {
   readonly completedCount = new Float64Array(OPCODE_COUNT);
   /** From the CQE's departure at the device until the program took it. */
   readonly takenPs = new Float64Array(OPCODE_COUNT);
-  /** What comes on top of it, of requests that took more than an hour. */
+  /** The part above it, for requests that lasted more than an hour. */
   readonly farTakenPs: bigint[] = new Array(OPCODE_COUNT).fill(0n);
   /** Requests of queues for which there were no entries: they were posted, and nothing else is known of them. */
   readonly untimedCount = new Float64Array(OPCODE_COUNT);

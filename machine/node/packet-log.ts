@@ -28,7 +28,7 @@ export interface LinkPacket {
   readonly isRelaxed: boolean;
   /** Of a completion: bytes still to come, these included. */
   readonly byteCount: number;
-  /** What a configuration write writes, or the limit of an UpdateFC as it carries it (figure 3-8). */
+  /** Data of a configuration write, or the limit in an UpdateFC as encoded (figure 3-8). */
   readonly data: number;
   /** Message code, target of a configuration request, or the flow of an UpdateFC: 0 posted, 1 non-posted, 2 completions. */
   readonly aux: number;

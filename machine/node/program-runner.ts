@@ -100,7 +100,7 @@ export class ProgramRunner {
     });
   }
 
-  /** What a program is given. */
+  /** Arguments of a program. */
   #contextOf(order: ProgramOrder, hostContext: HostContext): ProgramContext {
     const { host } = this.#host;
     const { cpu, process } = hostContext;
@@ -177,7 +177,7 @@ export class ProgramRunner {
     return this.#processes.get(name);
   }
 
-  /** What became of each program, in the order they were loaded. */
+  /** Outcome of each program, in the order in which they were loaded. */
   states(): ProgramState[] {
     return this.#loaded.map(({ order, program, result }) => ({
       number: order.number,

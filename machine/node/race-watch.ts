@@ -20,7 +20,7 @@ import {
   type IbvSge,
 } from '../../userlib/index.ts';
 
-/** What a program did to memory. */
+/** A program's access to memory. */
 export type ProgramAccess = 'read' | 'write' | 'unmap' | 'remap' | 'protect' | 'dontNeed';
 
 export interface RaceSide {

@@ -15,7 +15,7 @@ import { type MemoryTraffic, memoryTrafficOf } from './memory-traffic.ts';
 /** Name under which each program publishes that its side of a transfer has ended. */
 export const endLabel = 'transfer.end';
 
-/** What a host has spent since the beginning, or between two readings. */
+/** Costs of a host since the beginning, or between two readings. */
 export interface HostSpent {
   /** Cycles of all cores by cause, idle ones left out. */
   readonly cycles: Readonly<Partial<Record<CpuCause, number>>>;
@@ -117,7 +117,7 @@ const sumOf = (values: Float64Array): number => values.reduce((sum, value) => su
 
 type Numbers = Readonly<Record<string, number>>;
 
-/** What was spent between two readings; causes without cycles are left out. */
+/** Costs between two readings; causes without cycles are left out. */
 function differenceOf(end: HostSpent, begin: HostSpent): HostSpent {
   const minus = <Part extends object>(left: Part, right: Part): Part =>
     Object.fromEntries(

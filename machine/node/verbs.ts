@@ -1,4 +1,4 @@
-/** What a program's verbs library is given: its thread, its memory, and the devices its kernel drives. */
+/** Inputs of a program's verbs library: its thread, its memory, and the devices of its kernel. */
 import type { CoreThread, ProgramContext as HostContext } from '../../host/index.ts';
 import type { OperationTap, VerbsPlatform } from '../../userlib/index.ts';
 import type { HostNode } from './host-node.ts';

@@ -31,7 +31,7 @@ export function errorRecordOf(thrown: unknown): ErrorRecord {
       };
     }
   } catch {
-    // What cannot be looked at has a text at least.
+    // A value that cannot be inspected still has a text.
   }
   return { name: 'Error', message: textOfThrown(thrown), fields: {} };
 }

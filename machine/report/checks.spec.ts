@@ -154,7 +154,7 @@ const spoilers: {
   },
 };
 
-/** What two balances know independently fails both. */
+/** A value that two balances check independently fails both. */
 const known: Readonly<Record<string, readonly string[]>> = {
   'a packet of the loopback that nobody received': ['blocks', 'operations'],
   'packets of an opcode sent': ['wire', 'operations'],

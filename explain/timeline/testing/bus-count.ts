@@ -113,7 +113,7 @@ export class BusCount {
     return this.#sums.get(`${node} ${direction} ${name}`) ?? { tlps: 0, bytes: 0, payloadBytes: 0 };
   }
 
-  /** What the report says of both directions of every link, held to this. */
+  /** Compares the report of both directions of every link with these counts. */
   againstReport({ nodes, elapsedPs }: Report): string[] {
     const failures = [...this.failures];
     for (const [node, { pcie, interrupts }] of nodes.entries()) {

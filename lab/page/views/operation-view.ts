@@ -170,7 +170,7 @@ export class OperationView implements View {
     this.#lab.change({ event: picture.records.indexOf(record), atPs: this.#player.atPs });
   }
 
-  /** What is stepped through: everything, or what the chosen block does. */
+  /** Records to step through: all, or those of the chosen block. */
   #instantsOf(picture: OperationPicture): readonly number[] {
     const { block } = this.#lab.state;
     if (this.#steps?.of !== block || this.#steps.picture !== picture) {
@@ -239,7 +239,7 @@ export class OperationView implements View {
       }`;
   }
 
-  /** What the caches save, when the other picture is there too. */
+  /** Time saved by the caches, if the other picture is available. */
   #saving({ latencyPs, misses }: OperationPicture): TemplateResult {
     const other = this.#other;
     if (other === undefined) return html``;
@@ -274,7 +274,7 @@ export class OperationView implements View {
     });
   }
 
-  /** What begins or takes effect now, with its bytes; or what was chosen. */
+  /** Records that begin or take effect now, with their bytes; or the chosen record. */
   #happening(picture: OperationPicture, atPs: number): TemplateResult {
     const shown = this.#shown(picture);
     const records = shown === undefined ? happeningAt(picture, atPs) : [shown];

@@ -30,7 +30,7 @@ const rateQpCount = 8;
 const sizes = [1, 8, 64, 220, 256, 1024, 2048, 4096, 16_384, 65_536] as const;
 const inlines = [0, 64, 128, 220, 400] as const;
 
-/** What is known of one machine so far. */
+/** Results of one machine so far. */
 interface Known {
   estimate?: Estimate;
   points: SimulatedLatency[];

@@ -41,7 +41,7 @@ export function watchCore(stream: Stream, core: Core, causes: readonly string[])
     const offset = epochCycles();
     if (cause !== idle) stream.cycles('core', track, clock, from - offset, to - offset, cause, thread);
   };
-  /** What lies wholly before simulated time can no longer be taken back. */
+  /** Intervals wholly before simulated time are final. */
   const settle = (): void => {
     const now = epochCycles() + clock.cyclesElapsed(stream.lp.nowPs);
     let count = 0;

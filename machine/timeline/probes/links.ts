@@ -1,6 +1,6 @@
 /**
- * What crosses a link, as its reading end takes it: both ends are known from there. A record's instant is when its last byte has left
- * the sender and the link's latency has passed; the time on the lanes is its length at the link's rate.
+ * Records of a link's traffic at its reading end, from which both ends follow. A record's instant is when its last byte has left the sender
+ * and the link's latency has passed; the time on the lanes is its length at the link's rate.
  */
 
 import {
