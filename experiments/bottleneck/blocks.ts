@@ -113,7 +113,7 @@ const blocks: readonly BlockWords[] = [
 
 const atomicTurn = [...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs', 'hca.atomicCycles')];
 
-/** What the software wrote and read by commands is no part of a test. */
+/** Commands of the software are not part of a test. */
 const setupClasses = ['command', 'register', 'config'];
 
 /** Share of the bytes of a direction that belong to the test. */
@@ -172,7 +172,7 @@ const canTurn =
     return !ofPayload.includes(what) || gathers(args);
   };
 
-/** What a block waits for, in words, and which parameter to change. */
+/** The waits of a block, in words, and the parameter to change. */
 function causeOf(
   measured: Measured,
   { hca }: NodeReport,

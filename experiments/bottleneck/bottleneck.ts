@@ -26,7 +26,7 @@ import {
 import { windowResources } from './windows.ts';
 
 export interface Bottleneck {
-  /** What binds. */
+  /** The resource that binds. */
   readonly binds: Resource;
   /** Others, by their share: what would bind next stands first. */
   readonly next: readonly Resource[];
@@ -214,7 +214,7 @@ function messageGap(measured: Measured): Resource[] {
   ];
 }
 
-/** What the requester spends on a packet of a message of several, whose payload is read from memory. */
+/** Cycles of the requester for a packet of a message of several packets, with payload read from memory. */
 const packetCycles = ({ hca }: Measured['config'], bytes: number): number =>
   hca.requestPacketCycles +
   hca.gatherCycles +

@@ -1,4 +1,4 @@
-/** What a bandwidth test has counted, and how long it took. */
+/** Counters of a bandwidth test, and its duration. */
 
 import type { ReportFigures } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -38,7 +38,7 @@ export const mttLinesOf = ({ nodes }: ReportFigures): readonly MttLines[] =>
 export interface Turn {
   readonly what: string;
   readonly towards: 'more' | 'less';
-  /** What has to be turned with it; left out for nothing. */
+  /** Parameters that must change with it; left out for none. */
   readonly along?: readonly Along[];
   /** How far it has to be turned, as a sentence; left out where each step helps. */
   readonly because?: string;

@@ -1,4 +1,4 @@
-/** What binds, in lines that fit a terminal. */
+/** The bottleneck, in lines that fit a terminal. */
 import type { Bottleneck } from './bottleneck.ts';
 import { less, type Resource, type Turn } from './measured.ts';
 import type { StageShare } from './stages.ts';
@@ -8,12 +8,12 @@ const percent = (share: number): string => `${Math.min(100, Math.round(share * 1
 const wordsOf = ({ name, kind, share }: Resource): string =>
   `${name}, ${percent(share)} ${kind === 'server' ? 'busy' : 'full'}`;
 
-/** What binds, in short. */
+/** The bottleneck, in short form. */
 export const bottleneckShort = ({ binds }: Bottleneck): string => wordsOf(binds);
 
 const lineChars = 78;
 
-/** What binds, what would bind next, and which parameter to change. */
+/** The bottleneck, the next candidates, and the parameter to change. */
 export function bottleneckLines({ binds, next, caveat }: Bottleneck): string[] {
   const [second] = next;
   const lines = [`What binds: ${wordsOf(binds)}.`];

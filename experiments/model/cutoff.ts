@@ -22,7 +22,7 @@ export interface SizeRange {
 /** Sizes of {@link cutoffOf}'s search. */
 const searched: SizeRange = { least: 64, most: 16 * 2 ** 20 };
 
-/** What the formula says of one way. */
+/** Terms of the formula for one method. */
 export function formulaOf(
   config: MachineConfig,
   messaging: MessagingConfig,

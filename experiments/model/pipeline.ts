@@ -7,7 +7,7 @@
  * bottleneck so far sets the distance. The few jobs that differ follow one by one.
  */
 
-/** What one stage does with a job of type `Job`; times in picoseconds. */
+/** Times of one stage for a job of type `Job`, in picoseconds. */
 export interface Stage<Job> {
   /** The term of the estimate that its pass belongs to. */
   readonly term: string;

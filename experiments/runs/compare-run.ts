@@ -23,7 +23,7 @@ export interface CompareOrder {
   /** What the path's own parameters are added to. */
   readonly machine: MachineOptions;
   readonly args: CompareArgs;
-  /** What to record of it, and where. */
+  /** Recordings of it, and their files. */
   readonly timeline?: TimelineOrder;
 }
 
@@ -37,7 +37,7 @@ export interface CompareRow {
   /** Of all of them, one behind the other. */
   readonly durationPs: number;
   readonly bytesPerSecond: number;
-  /** What host 0 (has the bytes) and host 1 (gets them) have spent on all messages. */
+  /** Costs of all messages at host 0 (has the bytes) and host 1 (receives them). */
   readonly hosts: readonly [HostSpent, HostSpent];
   /** Whether each host's program took part. */
   readonly isActive: readonly [boolean, boolean];
@@ -47,7 +47,7 @@ export interface CompareRow {
   /** Faults that were asked for, and how often each has happened; left out when there were none. */
   readonly faults?: readonly FaultReport[];
   readonly report?: Report;
-  /** What was recorded, when a timeline was asked for. */
+  /** The written recordings, if a timeline was requested. */
   readonly timeline?: TimelineWritten;
 }
 

@@ -121,7 +121,7 @@ export function loadedLine(bytes: string, count: number, result: LoadedRates, lo
   ]);
 }
 
-/** What the figures of a loaded test mean, in sentences. */
+/** Meaning of the figures of a loaded test, in sentences. */
 export function loadNotes(
   { load: plan, sizeBytes }: PerfArgs,
   load: LoadOutcome,

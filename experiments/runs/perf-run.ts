@@ -47,7 +47,7 @@ import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timel
 export interface PerfOrder {
   readonly machine: MachineOptions;
   readonly args: PerfArgs;
-  /** What to record of it, and where. */
+  /** Recordings of it, and their files. */
   readonly timeline?: TimelineOrder;
   /** For a page. */
   readonly isReported?: boolean;
@@ -60,10 +60,10 @@ export interface PerfOrder {
 type WithPeakIfAny<Result extends BandwidthResult> = Omit<Result, 'peakBytesPerSecond'> &
   Partial<Pick<Result, 'peakBytesPerSecond'>>;
 
-/** What a bandwidth test measured. */
+/** Measurements of a bandwidth test. */
 export interface BandwidthRates extends WithPeakIfAny<BandwidthResult> {}
 
-/** What the clients of a key-value store measured. */
+/** Measurements of the clients of a key-value store. */
 export interface KvRates extends WithPeakIfAny<KvResult> {
   /** Under an offered load. */
   readonly p90Ps?: number;
@@ -85,9 +85,9 @@ export interface PerfRow {
   readonly cores?: readonly { readonly node: number; readonly cycles: Readonly<Record<string, number>> }[];
   /** Messages of SEND that were taken, and that were sent: an unreliable service loses those that cannot be taken at once. */
   readonly received?: Received;
-  /** What the transport did to recover; left out where it had nothing to do. */
+  /** Recovery by the transport; left out if it did not recover anything. */
   readonly recovery?: Recovery;
-  /** What an offered load came to. */
+  /** Results of an offered load. */
   readonly load?: LoadOutcome;
   /** What binds a bandwidth test, and what would bind next; left out under an offered load that all goes through. */
   readonly bottleneck?: Bottleneck;
@@ -107,13 +107,13 @@ export interface PerfRow {
   readonly onDemand?: readonly Required<NodeReport>['onDemand'][];
   /** Faults that were asked for, and how often each has happened; left out when there were none. */
   readonly faults?: readonly FaultReport[];
-  /** What the watch of the contract of use found, by host; left out when nothing is watched. */
+  /** Findings of the watch of the contract of use, by host; left out without a watch. */
   readonly races?: readonly Required<NodeReport>['races'][];
   /** How many more there were, by host; left out when the lists have all. */
   readonly lostRaces?: readonly number[];
-  /** What the analysers found, when one was asked for. */
+  /** Findings of the analysers, if an analysis was requested. */
   readonly analyses?: readonly Analysis[];
-  /** What was recorded, when a timeline was asked for. */
+  /** The written recordings, if a timeline was requested. */
   readonly timeline?: TimelineWritten;
 }
 

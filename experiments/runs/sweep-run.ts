@@ -16,7 +16,7 @@ export default async function runPoint(order: PerfOrder): Promise<Outcome> {
   }
 }
 
-/** What the machine does not accept is refused; all else has failed. */
+/** Outcome `refused` if the machine rejects the point; any other error is `failed`. */
 export function outcomeOfError(error: unknown): Outcome {
   const text = error instanceof Error ? error.message : String(error);
   return { status: error instanceof ConfigurationError ? 'refused' : 'failed', error: text };

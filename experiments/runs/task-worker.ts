@@ -1,4 +1,4 @@
-/** What a worker of a {@link TaskPool} does with an order; see there. */
+/** Executes an order of a {@link TaskPool} in a worker; see there. */
 import '../../runtime/node.ts';
 import { ConfigurationError } from '../../base/index.ts';
 import { RunError } from '../../sim/index.ts';

@@ -5,7 +5,7 @@
 import { InvariantError } from '../../base/index.ts';
 import { type AxisValue, figureText, type SweepRow } from '../sweep/index.ts';
 
-/** What is drawn over what, as `hca plot` has it. */
+/** Axes and figures of the chart, as in `hca plot`. */
 interface StudyPlot {
   readonly x: string;
   readonly y: readonly string[];
@@ -16,7 +16,7 @@ interface StudyPlot {
 }
 
 export interface Study {
-  /** What it is asked for by: `hca ask inline`. */
+  /** Its name on the command line: `hca ask inline`. */
   readonly name: string;
   readonly question: string;
   /** A specification of a sweep (docs/how-to/sweeps.md). */

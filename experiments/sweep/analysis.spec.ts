@@ -1,4 +1,4 @@
-/** What results come to: knees, best and worst, idle axes, grids, Pareto fronts. */
+/** Analyses of results: knees, best and worst, idle axes, grids, Pareto fronts. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { gridsOver } from './axis-grid.ts';

@@ -1,4 +1,4 @@
-/** What other machines get of a point, what they refuse, and what is believed of what they say. */
+/** Points as other machines receive them, their refusals, and the checks of their outcomes. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -71,7 +71,7 @@ function checkedManner(value: RunManner | undefined): RunManner {
   throw new ConfigurationError('manner', shortJson(value), `a partition of ${partitions.join(', ')}`);
 }
 
-/** What another machine says of a point that it ran; undefined when that is no outcome. */
+/** Outcome of a point that another machine ran; undefined if the text is no outcome. */
 export function outcomeFrom(value: unknown): Outcome | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { status, figures, error } = value as Readonly<Record<string, unknown>>;

@@ -3,7 +3,7 @@ import type { AxisValue } from './axis.ts';
 import type { SweepRow } from './row.ts';
 
 export interface AxisGrid {
-  /** What is the same all over the grid. */
+  /** Settings common to the whole grid. */
   readonly fixed: Readonly<Record<string, AxisValue | null>>;
   readonly xs: readonly (AxisValue | null)[];
   readonly ys: readonly (AxisValue | null)[];

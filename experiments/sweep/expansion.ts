@@ -19,7 +19,7 @@ import {
   workloadTextOfDraft,
 } from './workload-field.ts';
 
-/** What runs at a point, with the one text of its workload. */
+/** The run of a point, with the one text of its workload. */
 export interface SweepOrder extends PerfOrder {
   readonly machine: SweepMachine;
   readonly workload: string;
@@ -141,7 +141,7 @@ function hcaHashOf(machine: SweepMachine): string {
   return configHashOf(config, faults, topology);
 }
 
-/** What the results of these points begin with. */
+/** First line of the results of these points. */
 export function headerOf(spec: SweepSpec, points: readonly SweepPoint[]): SweepHeader {
   const axes = axisPathsOf(spec);
   const version = packageVersion();

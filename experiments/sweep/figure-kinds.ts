@@ -1,9 +1,9 @@
-/** What the name of a figure says of it: its unit, and whether more of it is better. */
+/** Properties of a figure that its name determines: its unit, and whether more of it is better. */
 
 export interface FigureKind {
   /** As people write it: `µs`, `MB/s`. */
   readonly unit: string;
-  /** What a figure is divided by to have that unit. */
+  /** Divisor of a figure for that unit. */
   readonly divisor: number;
   /** Undefined when neither more nor less is better. */
   readonly isMoreBetter?: boolean;

@@ -8,7 +8,7 @@
 import type { PerfRow } from '../runs/perf-run.ts';
 import type { Figure, Outcome } from './row.ts';
 
-/** What was asked for, and lists of findings, are no figures. */
+/** Requested values and lists of findings are no figures. */
 const leftOut: ReadonlySet<string> = new Set(['args', 'isBalanced', 'races', 'lostRaces', 'analyses']);
 
 /** A run whose statistics do not balance has no figures that can be trusted. */

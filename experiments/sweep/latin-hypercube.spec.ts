@@ -1,4 +1,4 @@
-/** What makes a sample a Latin hypercube. */
+/** Properties of a Latin hypercube sample. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Axis } from './axis.ts';

@@ -3,7 +3,7 @@ import type { AxisValue } from './axis.ts';
 import type { SweepRow } from './row.ts';
 
 export interface FigureLine {
-  /** What is the same along the line. */
+  /** Settings common to the whole line. */
   readonly fixed: Readonly<Record<string, AxisValue | null>>;
   /** By rising x. */
   readonly points: readonly (readonly [x: number, y: number])[];

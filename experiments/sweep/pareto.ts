@@ -24,5 +24,5 @@ export function paretoFront(rows: readonly SweepRow[], x: string, y: string): Sw
   return front.toSorted((left, right) => Number(left.figures[x]) - Number(right.figures[x]));
 }
 
-/** What a figure's name does not say is taken as a rate is: more is better. */
+/** A figure of unknown direction counts as a rate: more is better. */
 export const isMoreBetter = (figure: string): boolean => figureKindOf(figure).isMoreBetter ?? true;

@@ -29,7 +29,7 @@ export interface SweepRow {
   readonly figures: Readonly<Record<string, Figure>>;
 }
 
-/** What the first line of a file of results says: which sweep they are of. */
+/** First line of a file of results: identifies the sweep. */
 export interface SweepHeader {
   readonly schema: 'hca-sweep/1';
   /** Of the emulator. */
@@ -52,7 +52,7 @@ export function rowOf(
     : { hash, index, status: outcome.status, error: outcome.error, axes, figures: {} };
 }
 
-/** What a row says of its run. */
+/** Facts of a row's run. */
 export function outcomeOf({ status, error = '', figures }: SweepRow): Outcome {
   return status === 'done' ? { status, figures } : { status, error };
 }

@@ -1,4 +1,4 @@
-/** What runs and what does not: resumed sweeps, failed points, equal points, shards, taken-over results. */
+/** Points that run and points that do not: resumed sweeps, failed points, equal points, shards, imported results. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

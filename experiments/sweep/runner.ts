@@ -89,7 +89,7 @@ export interface Work {
   readonly known: readonly SweepRow[];
 }
 
-/** What is left to do of a sweep. */
+/** Remaining points of a sweep. */
 export function workOf(
   points: readonly SweepPoint[],
   rows: ReadonlyMap<number, SweepRow>,

@@ -1,4 +1,4 @@
-/** What a sweep comes to: where each figure is best and worst, and along which axes it has a knee. */
+/** Summary of a sweep: places of the best and worst of each figure, and axes along which it has a knee. */
 import { figureKindOf } from './figure-kinds.ts';
 import { kneeOf } from './knee.ts';
 import { linesOver } from './lines.ts';

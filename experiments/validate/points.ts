@@ -77,7 +77,7 @@ export interface SlotPoint {
   readonly window: number;
 }
 
-/** What the query verbs answer. */
+/** Results of the query verbs. */
 interface DevicePoint {
   readonly kind: 'device';
 }

@@ -3,7 +3,7 @@ import type { Measurement } from './measurements.ts';
 
 const named = /\b(size|window(?:\/thread)?|N|code|timeout|retry_cnt|MR size)=(\d+(?: [KM]B)?)/g;
 
-/** What distinguishes a row within its family. */
+/** Columns that distinguish a row within its family. */
 export function circumstancesText({ params, workload, metric }: Measurement): string {
   const found = [...params.matchAll(named)].map(([, name, value]) => `${name}=${value}`);
   if (found.length > 0) return found.join(' ');

@@ -122,7 +122,7 @@ export interface RowResult {
   readonly kind?: NotRunKind;
 }
 
-/** What a point gave, or how it failed. */
+/** Result of a point, or its failure. */
 export type PointOutcome = Figures | { readonly failure: string };
 
 const hasFailed = (outcome: PointOutcome | undefined): outcome is { readonly failure: string } =>

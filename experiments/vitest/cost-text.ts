@@ -15,7 +15,7 @@ const ownFields = [
 ] as const;
 const peerFields = ['dmaReads', 'dmaWrites', 'interrupts'] as const;
 
-/** What an operation may cost: what is left out is not looked at. */
+/** Budget of an operation: omitted figures are not checked. */
 export type Budget = Partial<Record<(typeof ownFields)[number], number>> & {
   /** TLPs by accounting class, exactly those named. */
   readonly readTlps?: Readonly<Record<string, number>>;
@@ -82,12 +82,12 @@ const listed = (tlps: Readonly<Record<string, number>>): string =>
     .map(([name, count]) => `${name} ${count}`)
     .join(', ') || 'none';
 
-/** What the device did for an operation, class by class: where a count comes from. */
+/** A device's transfers for an operation, class by class: the origin of a count. */
 export const tlpText = ({ readTlps, writeTlps, peer }: OperationCost): string =>
   `  reads: ${listed(readTlps)}; writes: ${listed(writeTlps)}\n` +
   `  at the peer, reads: ${listed(peer.readTlps)}; writes: ${listed(peer.writeTlps)}`;
 
-/** What a baseline keeps of a cost: counts, and times too if asked for. */
+/** The parts of a cost that a baseline keeps: counts, and times if requested. */
 function kept(cost: OperationCost, hasTimes: boolean): object {
   const { workRequests, mmioWrites, mmioReads, systemCalls, interrupts, readTlps, writeTlps, peer } = cost;
   const times = {

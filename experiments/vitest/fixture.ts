@@ -10,12 +10,12 @@ import {
   type Report,
 } from '../../machine/index.ts';
 
-/** What programs of a machine have cost. */
+/** Costs of the programs of a machine. */
 export class Costs {
   readonly operations: readonly OperationCost[];
-  /** What no marked operation has caused, by host. */
+  /** Costs without a marked operation, by host. */
   readonly others: readonly OtherCost[];
-  /** What the programs returned, in the order in which they were loaded. */
+  /** Results of the programs, in the order in which they were loaded. */
   readonly results: readonly (JsonValue | undefined)[];
   readonly report: Report;
 

@@ -1,4 +1,4 @@
-/** What budgets refuse to judge: what was never counted would hold indefinitely. */
+/** Budgets that the matchers reject: a figure that was never counted would always hold. */
 import { it, expect as plainExpect } from 'vitest';
 import type { OperationCost } from '../../machine/costs/index.ts';
 import { expect } from './index.ts';

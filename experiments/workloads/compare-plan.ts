@@ -88,7 +88,7 @@ export interface SideResult {
 export interface CompareSide {
   /** Whether the program of this side takes part; false for the passive side of a one-sided operation. */
   readonly isActive: boolean;
-  /** What can be done before the start: posting receives. */
+  /** Work before the start: posting receives. */
   prepare(messages: readonly Message[]): Promise<void>;
   run(messages: readonly Message[]): Promise<void>;
   close(): Promise<void>;

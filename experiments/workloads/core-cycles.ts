@@ -1,4 +1,4 @@
-/** What the core of a program spends between two of its own instants, by cause. */
+/** Cycles of a program's core between two of its own instants, by cause. */
 import { cpuCauses } from '../../host/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 

@@ -7,15 +7,15 @@ import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import { type GuestPingpongArgs, guestPingpong } from './guest-pingpong.ts';
 import { type GuestRpingArgs, guestRping } from './guest-rping.ts';
 
-/** What the guest runs, and how. */
+/** The guest's command and its arguments. */
 export type CounterpartTask =
   | ({ readonly program: 'ibv_rc_pingpong' } & GuestPingpongArgs)
   | ({ readonly program: 'rping' } & GuestRpingArgs);
 
-/** What a task came to. */
+/** Outcome of a task. */
 export type CounterpartOutcome =
   | { readonly result: JsonValue }
-  /** What it threw, in words. */
+  /** Its error, in words. */
   | { readonly error: string };
 
 /** Plays the other side of `rping` once, as its args say. */

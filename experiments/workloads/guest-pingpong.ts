@@ -38,7 +38,7 @@ const fillByte = 0x7b;
 const connectTries = 100;
 
 export interface GuestPingpongArgs {
-  /** What the guest runs. */
+  /** The guest's command. */
   readonly guest: 'client' | 'server';
   /** As its options -s and -n. */
   readonly sizeBytes: number;

@@ -64,7 +64,7 @@ const firstCharacter = 65;
 const lastCharacter = 122;
 
 export interface GuestRpingArgs {
-  /** What the guest runs. */
+  /** The guest's command. */
   readonly guest: 'client' | 'server';
   /** Of its server; the guest's address on IP over InfiniBand or on Ethernet. */
   readonly address: string;
@@ -89,7 +89,7 @@ export async function guestRping(program: ProgramContext, args: GuestRpingArgs):
   return { pings };
 }
 
-/** What both sides have: their buffers, and the connection's QP. */
+/** State of both sides: their buffers, and the connection's QP. */
 class RpingEnd {
   readonly #program: ProgramContext;
   readonly #id: RdmaCmId;

@@ -18,7 +18,7 @@ const pieceBytes = 1024;
 /** Values that leave at one instant: the exchange has room for so many. */
 const piecesAtOnce = 16;
 
-/** What a stream needs of its program. */
+/** Requirements of a stream on its program. */
 export type GuestStreamUser = Pick<ProgramContext, 'exchange' | 'cpu'>;
 
 /** A connection with the guest. One read or write at a time. */

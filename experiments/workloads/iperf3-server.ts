@@ -35,7 +35,7 @@ const lengthBytes = 4;
 /** Of parameters and results: those of a hundred streams are shorter. */
 const jsonBytesMax = 65_536;
 
-/** What a test was. */
+/** Parameters of a test. */
 export interface Iperf3Result {
   readonly isReverse: boolean;
   readonly streams: number;

@@ -22,7 +22,7 @@ export interface KvPlan {
   readonly items: number;
   /** GETs among the requests; the others are PUTs. */
   readonly getPercent: number;
-  /** What the store itself spends on a request, in addition to reading it and answering. */
+  /** Cost of the store itself for a request, in addition to reading it and answering. */
   readonly lookupCycles: number;
   /** How the keys of requests are drawn. */
   readonly pattern: PerfPattern;
@@ -78,7 +78,7 @@ export const slotPollCycles = 5;
 export const answerBytes = ({ valueBytes }: KvPlan, grhBytes: number): number =>
   wholeLines(grhBytes + valueBytes);
 
-/** What one program of the store has done while it measured. */
+/** Counts of one program of the store during its measurement. */
 export interface KvRequests {
   readonly getCount: number;
   readonly putCount: number;

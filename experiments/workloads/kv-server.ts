@@ -41,7 +41,7 @@ import { connectUd, initUd, qkey } from './unreliable-states.ts';
 const cqEntriesLeast = 128;
 const pageMask = ~4095;
 
-/** What a client announces of the QP that gets its answers. */
+/** A client's announcement of the QP that receives its answers. */
 export interface AnswerQp extends PortAddress {
   readonly client: number;
   readonly qpNum: number;

@@ -1,4 +1,4 @@
-/** What the sender and the receiver of `move` agree on, and what each returns. */
+/** Agreement between the sender and the receiver of `move`, and the result of each. */
 
 /** Ways to move the file, in the order they are run. */
 export const moveMethods = ['SEND', 'WRITE', 'READ'] as const;
@@ -43,7 +43,7 @@ export interface MoveReceiverResult {
   readonly compareSwapTotal: number;
 }
 
-/** What the two rings need of each other: exchanged as the note of the connection. */
+/** Data that the two rings exchange, as the note of the connection. */
 export interface RingNote {
   readonly ringAddress: number;
   readonly ringKey: number;

@@ -135,7 +135,7 @@ class Messages {
   doneCount = 0;
   /** Messages whose sends have completed. */
   #sentCount = 0;
-  /** What has come on each QP: where messages are echoed, answers or what is to be answered. */
+  /** Received messages of each QP: answers, or requests to answer if messages are echoed. */
   readonly #echoes: ReadonlyMap<PerfStream, { count: number }> | undefined;
   readonly #isAnswering: boolean;
   readonly #args: PerfArgs;

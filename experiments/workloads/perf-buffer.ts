@@ -11,7 +11,7 @@ const cacheLineBytes = 64;
 /** A UD receive begins with room for a GRH (IBTA 11.4.1.2). */
 export const grhBytes = 40;
 
-/** What the other side needs to know of a half. */
+/** Address and key of a half, for the other side. */
 export interface HalfNote {
   readonly address: number;
   /** Of each part of the half, in order. */
@@ -29,7 +29,7 @@ export interface PerfBuffer {
   readonly receive: HalfNote;
   /** Of the receiving half. */
   readonly receiveLkey: number;
-  /** What mapping and registering took. */
+  /** Times of mapping and registering. */
   readonly registrationPs: number;
 }
 

@@ -72,7 +72,7 @@ export interface PerfLink {
   readonly receiveAddress: number;
   /** Gives back the receive that a message on this QP took. */
   readonly repost: (qpNum: number) => void;
-  /** What mapping and registering the buffer took. */
+  /** Times of mapping and registering the buffer. */
   readonly registrationPs: number;
 }
 
@@ -112,7 +112,7 @@ function checkDatagram({ connection, sizeBytes }: PerfArgs, activeMtu: number): 
   throw new ConfigurationError('size', sizeBytes, range);
 }
 
-/** What a work request of a service has in addition. */
+/** Additional fields of a work request of a service. */
 type Addressing = Pick<IbvSendWr, 'qpType'> & { readonly ud?: NonNullable<IbvSendWr['wr']>['ud'] };
 
 /** The QPs of a side, connected, with their receives posted. */

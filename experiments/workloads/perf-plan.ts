@@ -145,7 +145,7 @@ export interface HostWork {
   readonly cycles: number;
 }
 
-/** What one program of a bandwidth test has done. */
+/** Counts of one program of a bandwidth test. */
 export interface PerfSide {
   /** Of a side that sends. */
   readonly result?: BandwidthResult;
@@ -161,7 +161,7 @@ export interface PerfSide {
   readonly cycles: Readonly<Record<string, number>>;
 }
 
-/** What the client posts. */
+/** Posts of the client. */
 export const verbOf = (test: PerfTestName): PerfVerb =>
   isKvTest(test) ? 'write' : (test.slice(0, test.indexOf('-')) as PerfVerb);
 export const isKvTest = (test: PerfTestName): boolean => test === 'kv-rpc';

@@ -65,7 +65,7 @@ export async function ownAddressOf(
   return { lid, gid: [...entry.gid], sgidIndex: entry.gidIndex, ...route };
 }
 
-/** What is told to others of an own address. */
+/** The parts of an own address that peers receive. */
 export const announcedOf = ({ lid, gid }: PeerAddress): PortAddress =>
   gid === undefined ? { lid } : { lid, gid };
 

@@ -33,7 +33,7 @@ import {
 } from './port-address.ts';
 import { allAccess, type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
-/** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */
+/** Time-outs of ConnectX-3 programs; 67 ms and 0.64 ms are perftest's. */
 export const rcDefaults = {
   readAtomicMax: 16,
   timeoutCode: 14,
@@ -62,7 +62,7 @@ export interface RcBuffer {
 export interface RcPeer<Note = JsonValue> extends PortAddress {
   readonly qpNumbers: readonly number[];
   readonly firstPsns: readonly number[];
-  /** What the programs agreed on. */
+  /** Agreement of the programs. */
   readonly note: Note;
 }
 

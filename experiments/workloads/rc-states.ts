@@ -33,7 +33,7 @@ import { type PeerAddress, pathTo, reaching } from './port-address.ts';
 export const allAccess =
   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-/** What a connection is made with, the same at both ends. */
+/** Attributes of a connection, the same at both ends. */
 export interface RcAttributes {
   readonly pathMtu: PortAttr['activeMtu'];
   /** READs and atomics in flight, either way. */

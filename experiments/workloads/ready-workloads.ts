@@ -7,7 +7,7 @@ import type { WorkloadValues } from './workload-fields.ts';
 
 interface ReadyWorkload extends WorkloadValues {
   readonly test: PerfTestName;
-  /** What it represents. */
+  /** Description of the workload. */
   readonly meaning: string;
 }
 

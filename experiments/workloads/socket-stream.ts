@@ -11,7 +11,7 @@ export class SocketStreamError extends Error {
   override readonly name = 'SocketStreamError';
 }
 
-/** What a stream needs of its program. */
+/** Requirements of a stream on its program. */
 export type SocketUser = Pick<ProgramContext, 'cpu' | 'memory' | 'sockets'>;
 
 /** The socket calls of a program. @throws ConfigurationError on a host without a NIC */

@@ -9,7 +9,7 @@ import { arrivalKinds, loadDefaults } from './offered-load.ts';
 import { strideDefaultBytes } from './perf-places.ts';
 import { perfConnections, perfDefaults, perfPatterns } from './perf-plan.ts';
 
-/** What every field has. */
+/** Properties of every field. */
 export interface FieldWords {
   /** In the words of the option's help. */
   readonly meaning: string;
@@ -27,7 +27,7 @@ export interface IntegerField extends FieldWords {
 
 export interface ChoiceField<Choice extends string | number = string | number> extends FieldWords {
   readonly kind: 'choice';
-  /** What represents the value in the option's help. */
+  /** Placeholder of the value in the option's help. */
   readonly unit: string;
   readonly choices: readonly Choice[];
 }
@@ -207,7 +207,7 @@ export const workloadFields = {
 export type WorkloadFieldName = keyof typeof workloadFields;
 export const workloadFieldNames = Object.keys(workloadFields) as readonly WorkloadFieldName[];
 
-/** What a field holds. */
+/** Value of a field. */
 export type ValueOfField<Field> =
   Field extends ChoiceField<infer Choice>
     ? Choice
@@ -217,14 +217,14 @@ export type ValueOfField<Field> =
         ? string
         : number;
 
-/** What each field may hold; what is left out has its default. */
+/** Values of the fields; an omitted field has its default. */
 export type WorkloadValues = {
   readonly [Name in WorkloadFieldName]?: ValueOfField<(typeof workloadFields)[Name]>;
 };
 
 export type FieldValue = number | string | boolean;
 
-/** What a field accepts, in words. */
+/** The accepted values of a field, in words. */
 export function acceptedBy(field: WorkloadField): string {
   if (field.kind === 'flag') return 'true or false';
   if (field.kind === 'choice') return `one of ${field.choices.join(', ')}`;

@@ -13,7 +13,7 @@ import {
 } from './perf-plan.ts';
 import type { WorkloadFieldName, WorkloadValues } from './workload-fields.ts';
 
-/** What a field is called where its value comes from: the field itself, or the option of a command. */
+/** Name of a field in the source of its value: the field itself, or the option of a command. */
 export type FieldNaming = (field: WorkloadFieldName) => string;
 
 interface Asked extends WorkloadValues {

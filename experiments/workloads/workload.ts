@@ -102,7 +102,7 @@ export function parsedWorkload(text: string): Workload {
   return checkedWorkload({ ...startOf(test!), ...(Object.fromEntries(values) as object) });
 }
 
-/** What a test, or a ready workload of this name, begins with. */
+/** Initial fields of a test, or of a ready workload of this name. */
 export const startOf = (name: string): Workload =>
   readyWorkload(name) ?? { test: checkedTest(name, [...perfTestNames, ...readyWorkloadNames]) };
 
@@ -174,7 +174,7 @@ const inlineOf = ({ test, connection }: Workload): number =>
     ? perfDefaults.datagramInlineBytes
     : perfDefaults.inlineBytes[verbOf(test)];
 
-/** What differs from perftest's plain test; nothing of what was not asked for. */
+/** Differences from perftest's plain test; omits fields that were not requested. */
 function extrasOf(asked: Workload): Partial<PerfArgs> {
   const {
     connection = 'RC',

@@ -36,7 +36,7 @@ const figureNames: ReadonlySet<string> = new Set([
   ...['toDevice', 'toHost'].flatMap((direction) => trafficClassNames.map((name) => `${direction}.${name}`)),
 ]);
 
-/** What one command cost. */
+/** Cost of one command. */
 export interface RunCost {
   /** As `--run` has it. */
   readonly run: string;
@@ -62,7 +62,7 @@ export interface BudgetRow {
   readonly holds: boolean;
 }
 
-/** What a device has counted so far. */
+/** A device's counts so far. */
 export function figuresOf({ accesses, interrupts, intx, pcie, hca }: ServedNodeReport): GuestFigures {
   const bars = [...Object.values(accesses.registers), ...Object.values(accesses.doorbells)];
   const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
@@ -82,7 +82,7 @@ export function figuresOf({ accesses, interrupts, intx, pcie, hca }: ServedNodeR
   };
 }
 
-/** What was counted between two readings of one device; zeros left out. */
+/** Counts between two readings of one device; zeros are omitted. */
 export function figuresBetween(before: GuestFigures, after: GuestFigures): GuestFigures {
   const differences = Object.entries(after).map(
     ([name, value]) => [name, value - (before[name] ?? 0)] as const,

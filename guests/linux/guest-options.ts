@@ -1,4 +1,4 @@
-/** What each guest of a session is started with. */
+/** Start options of each guest of a session. */
 import { join } from 'node:path';
 import type { OwnFiles } from './image/own-files.ts';
 import type { GuestFiles } from './kernel-choice.ts';

@@ -19,7 +19,7 @@ export interface GuestReport {
   readonly schema: typeof guestReportSchema;
   readonly versions: SessionVersions;
   readonly commands: readonly GuestCommandResult[];
-  /** What each command cost at the HCAs; left out if no budget was requested. */
+  /** Cost of each command at the HCAs; left out if no budget was requested. */
   readonly costs?: readonly RunCost[];
   /** Each figure of the budget next to what was counted; left out without --budget. */
   readonly budget?: readonly BudgetRow[];
@@ -39,7 +39,7 @@ export function guestReportOf(
   return { schema: guestReportSchema, versions, commands, ...more, interrupts, serve: report };
 }
 
-/** What was wrong, a line each; none when nothing was. */
+/** Errors, a line each; empty if none occurred. */
 export function guestFaultsOf({ commands, budget = [], interrupts, serve }: GuestReport): string[] {
   return [
     ...commands
@@ -57,7 +57,7 @@ export function guestFaultsOf({ commands, budget = [], interrupts, serve }: Gues
   ];
 }
 
-/** What is wrong with the program of a simulated host, a line; none without one, or when it ended well. */
+/** Error of a simulated host's program, in a line; undefined without a program or if it ended well. */
 export function peerFaultsOf({ peer }: Pick<ServeReport, 'peer'>): string[] {
   if (peer === undefined) return [];
   const { program, outcome, error, waitsIn = 'it runs' } = peer.program;

@@ -47,7 +47,7 @@ export interface SessionOptions extends GuestChoice {
   readonly onNotice: (text: string) => void;
 }
 
-/** What ran, by version. */
+/** Versions of the programs that ran. */
 export interface SessionVersions {
   readonly kernel: string;
   readonly qemu: string;
@@ -149,7 +149,7 @@ until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; do
   sleep 0.1
 done`;
 
-/** What a simulated host has in its slot. */
+/** The adapter in a simulated host's slot. */
 const adapterIn = ({ profile = servedProfile, set = {} }: SessionOptions['serve']): 'hca' | 'nic' =>
   configurationOf({ profile, set }).machine.adapter;
 
@@ -277,7 +277,7 @@ export class GuestSession implements AsyncDisposable {
     return this.guest(guest).run(command, limits);
   }
 
-  /** What each HCA has counted so far. */
+  /** Counts of each HCA so far. */
   async figures(): Promise<GuestFigures[]> {
     return (await this.machine.report()).nodes.map(figuresOf);
   }

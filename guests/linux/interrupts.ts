@@ -38,7 +38,7 @@ export interface VectorComparison {
   readonly isServed: boolean;
 }
 
-/** What the device counted of a vector. */
+/** The device's counts of a vector. */
 export interface DeviceVector {
   readonly raised: number;
   readonly unservedQueues: number;

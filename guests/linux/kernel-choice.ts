@@ -22,7 +22,7 @@ export interface GuestFiles {
   readonly qemuRoot: string;
   readonly toolsRoot: string;
   readonly kernelRoot: string;
-  /** What QEMU starts, and the kernel's version. */
+  /** The file that QEMU starts, and the kernel's version. */
   readonly kernel: string;
   readonly kernelVersion: string;
   /** The initial file system for that kernel. */

@@ -27,7 +27,7 @@ const options = (changes: Partial<QemuOptions> = {}): QemuOptions => ({
   ...changes,
 });
 
-/** What follows each occurrence of an option. */
+/** The argument after each occurrence of an option. */
 function valuesOf(option: string, changes: Partial<QemuOptions> = {}): string[] {
   const { arguments: all } = qemuCommandLine(options(changes));
   return all.flatMap((argument, index) => (argument === option ? [all[index + 1]!] : []));

@@ -1,4 +1,4 @@
-/** What a guest did to its slot: accesses by register, as they came, before the device judged them. */
+/** A guest's accesses to its slot, by register, counted on arrival, before the device checks them. */
 import { bar0, gatewayOffset, isEqDoorbell, uarOffset, uarPageBytes } from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 

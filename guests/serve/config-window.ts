@@ -99,7 +99,7 @@ export class ConfigWindow {
     ];
   }
 
-  /** What firmware does with a function that has come out of power-on reset. */
+  /** Firmware's initialization of a function after power-on reset. */
   powerOn(): void {
     this.#guestPayload = 0;
     const control = this.#access.configRead(this.#deviceControl & ~3) >>> (8 * (this.#deviceControl & 3));

@@ -4,7 +4,7 @@ import { type ExactPs, ProcessFailedError } from '../../sim/index.ts';
 /** The model threw: what was being done, where, and when. */
 export interface Defect {
   readonly node: number;
-  /** What the guest had asked for, or `time passing`. */
+  /** The guest's access, or `time passing`. */
   readonly access: string;
   readonly atPs: ExactPs;
   readonly message: string;

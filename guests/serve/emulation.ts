@@ -88,7 +88,7 @@ export class Emulation {
   time!: ServedTime;
   #hasFailed = false;
   #hasPeerFailed = false;
-  /** What is to go into the exchange when there is room. */
+  /** Values that enter the exchange when it has space. */
   readonly #waitingValues: (readonly [name: string, value: JsonValue])[] = [];
   /** Wall time at which a guest was last there. */
   #servedMs = Number.NEGATIVE_INFINITY;
@@ -96,7 +96,7 @@ export class Emulation {
   #generation = 0;
   /** Packets of the cables of earlier builds. */
   readonly #captures: WireCapture[] = [];
-  /** What the processes of earlier builds have recorded. */
+  /** Records of the processes of earlier builds. */
   readonly #observations: ProcessObservations[] = [];
   #analysers: readonly (Analyser | undefined)[] = [];
   readonly #queueWaits: readonly QueueWaits[];
@@ -220,7 +220,7 @@ export class Emulation {
     return peer !== undefined && nowMs - this.#servedMs <= this.options.serving.peerGraceMs && !peer.hasEnded;
   }
 
-  /** What guests have waited for, for longer than `waitNoticeMs`, in words: each wait once. */
+  /** Waits of guests longer than `waitNoticeMs`, in words: each wait once. */
   waits(): string[] {
     const nowMs = this.options.wall();
     if (nowMs - this.#sampledMs < SAMPLE_MS || this.#hasFailed) return [];
@@ -247,7 +247,7 @@ export class Emulation {
     return { host: hostLedgerOf(host), hca: hca && hcaLedgerOf(hca), nic: nic && nicLedgerOf(nic) };
   }
 
-  /** What the analysers have found so far; empty unless the options ask for an analysis. */
+  /** Findings of the analysers so far; empty unless the options request an analysis. */
   analyses(): Analysis[] {
     return this.#analysers.flatMap((analyser, node) =>
       analyser === undefined ? [] : [analysisOf(analyser, this.#traceName(node), this.options.analysis)],
@@ -285,7 +285,7 @@ export class Emulation {
     );
   }
 
-  /** What all processes have recorded so far, of all builds; empty unless the options ask for a timeline. */
+  /** Records of all processes so far, of all builds; empty unless the options request a timeline. */
   observations(): ProcessObservations[] {
     return [...this.#observations, ...this.#observationsNow()];
   }

@@ -24,7 +24,7 @@ export class GuestNode {
   readonly faultLog: FaultLog;
   /** Where the guest's accesses enter. */
   readonly core: CorePort;
-  /** What happens when, of the link to the guest; undefined unless the plan asks for a timeline. */
+  /** Timeline records of the link to the guest; undefined unless the plan requests a timeline. */
   readonly stream: Stream | undefined;
   /** The exchange with the simulated host, if there is one. */
   readonly exchange: ExchangeEnd | undefined;

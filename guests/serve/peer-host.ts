@@ -33,16 +33,16 @@ export interface PeerProgram {
   readonly args: JsonValue;
 }
 
-/** What became of the program. */
+/** Outcome of the program. */
 export interface PeerState {
   readonly program: string;
   /** `failed`: it threw, or its host could not continue. */
   readonly outcome: 'running' | 'ended' | 'failed';
   /** Simulated time at which it had ended. */
   readonly endedPs?: ExactPs;
-  /** What it returned. */
+  /** The returned value. */
   readonly result?: JsonValue;
-  /** What it threw, in words, and where. */
+  /** Its error, in words, and the place. */
   readonly error?: string;
   readonly stack?: string;
   /** Of a program that runs: what it waits in, in a sentence. */
@@ -67,7 +67,7 @@ export const stepPrograms: ProgramStep = (process) => {
 
 export class PeerHost {
   readonly host: HostNode;
-  /** What is in its slot: one of both. */
+  /** The adapter in its slot: one of both. */
   readonly hca: HcaNode | undefined;
   readonly nic: NicNode | undefined;
   /** Values of the exchange that have come so far. */
@@ -106,12 +106,12 @@ export class PeerHost {
     return this.state().outcome !== 'running';
   }
 
-  /** What the program and the kernel have logged, in this order. */
+  /** Log lines of the program, then of the kernel. */
   get log(): LogLine[] {
     return [...this.#programs.log, ...this.host.kernelLog];
   }
 
-  /** What became of the program. */
+  /** Outcome of the program. */
   state(): PeerState {
     const endedPs = this.#programs.states()[0]?.endedPs;
     // Its code has returned; of its process, what it left is being taken back.
@@ -133,7 +133,7 @@ export class PeerHost {
     this.#state = { outcome: 'failed', error: message, stack };
   }
 
-  /** What the program throws ends the program, and not the host: the kernel takes back what it had. */
+  /** An error that the program throws ends the program, not the host; the kernel releases the program's resources. */
   async #watch(run: () => ReturnType<ProgramFunction>): Promise<void> {
     try {
       const result = structuredClone((await run()) ?? undefined) as JsonValue | undefined;

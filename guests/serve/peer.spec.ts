@@ -43,7 +43,7 @@ function guestAt({ sockets }: ServedMachine): { leave(): void } {
   };
 }
 
-/** What comes over a connection, to its end. */
+/** All bytes of a connection, to its end. */
 async function allOf(socket: Socket): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of socket) pieces.push(piece as Buffer);

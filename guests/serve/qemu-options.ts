@@ -1,9 +1,9 @@
-/** What to give QEMU so that its guest has the served HCAs: options as one would type them. */
+/** Options of QEMU for a guest with the served HCAs, as typed in a shell. */
 /** Memory that the emulator can map: a memfd, shared. */
 const memoryLine =
   '-object memory-backend-memfd,id=memory,size=1G,share=on -machine q35,memory-backend=memory -m 1G';
 
-/** What makes QEMU attach the adapter served at `socket`, as the `index`-th. */
+/** Options that make QEMU attach the adapter served at `socket`, as the `index`-th. */
 export function adapterArguments(socket: string, index = 0): string[] {
   const device = {
     driver: 'vfio-user-pci',

@@ -69,7 +69,7 @@ function strangerLine({ clients, framesFromClient, framesToClient, ...lost }: St
 
 const logLinesShown = 20;
 
-/** What the simulated host's program did, and the last of what it and its kernel had to say. */
+/** Outcome of the simulated host's program, and the last log lines of the program and its kernel. */
 function peerLines({ program, log }: PeerReport): string[] {
   const { program: name, outcome, endedPs, result, error, stack = '', waitsIn } = program;
   const ended = endedPs === undefined ? '' : ` after ${timeText(endedPs)} of simulated time`;

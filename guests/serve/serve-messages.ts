@@ -8,7 +8,7 @@ import type { PeerState } from './peer-host.ts';
 import type { ServeOrder } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
 
-/** What the serving thread is started with. */
+/** Arguments of the serving thread. */
 export interface ServeStart {
   readonly order: ServeOrder;
   /** One word: how many {@link ServeRequest}s were sent. Read after every turn, which a message port is too slow for. */
@@ -25,7 +25,7 @@ export type ServeMessage =
   | { readonly kind: 'ready'; readonly wakeDescriptor: number }
   | { readonly kind: 'notice'; readonly text: string }
   | { readonly kind: 'report'; readonly ticket: number; readonly report: ServeReport }
-  /** What the simulated host's program has put into the exchange, and what became of the program. */
+  /** Values that the simulated host's program has put into the exchange, and the program's outcome. */
   | { readonly kind: 'value'; readonly name: string; readonly value: JsonValue }
   | { readonly kind: 'peer'; readonly state: PeerState }
   | {

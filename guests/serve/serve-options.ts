@@ -1,4 +1,4 @@
-/** What can be chosen about a served machine, and its checks. */
+/** Options of a served machine, and their checks. */
 import { ConfigurationError } from '../../base/index.ts';
 import { type AnalysisOptions, checkCapture, checkCrossing } from '../../machine/analysis/index.ts';
 import {

@@ -156,7 +156,7 @@ export interface ServeReport {
   readonly checks: ServeChecks;
   /** What the model threw; the statistics count from the last of them on. Not empty is a defect of the emulator. */
   readonly defects: readonly Defect[];
-  /** What the analysers of the guests found; empty unless asked for. */
+  /** Findings of the analysers of the guests; empty unless requested. */
   readonly analyses: readonly Analysis[];
   readonly run: ServeRun;
   /** All digits of the figures above that are 2^53 ps or more, by their places; absent when there are none. */
@@ -426,7 +426,7 @@ function checksOf(
   return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
 }
 
-/** What does not balance in the simulated host; of an HCA, its blocks are among those of all. */
+/** Failed balances of the simulated host; an HCA's blocks are among those of all HCAs. */
 function peerFailures({ host, hca, nic }: PeerParts, peers: readonly HcaLedger[]) {
   if (hca !== undefined) return { ...hostFailures(host, hca, peers), blocks: [] };
   return nicHostFailures(host, nic!);

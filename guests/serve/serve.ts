@@ -69,10 +69,10 @@ export class ServedMachine implements AsyncDisposable {
   /** The last report, when serving has ended: by {@link close}, or because the last guest has gone. */
   readonly ended: Promise<ServeReport>;
   readonly ready: Promise<void>;
-  /** What became of the program of a simulated host, when it has ended; pending indefinitely without one. */
+  /** Outcome of a simulated host's program, after it has ended; never settles without a program. */
   readonly peerEnded: Promise<PeerState>;
   readonly #hasPeerEnded = Promise.withResolvers<PeerState>();
-  /** What the program of a simulated host has put into its exchange, by mailbox. */
+  /** Values that the program of a simulated host has put into its exchange, by mailbox. */
   readonly #mailboxes = new Map<string, Mailbox>();
   #relay: PeerRelay | undefined;
   #guestPorts: ReadonlyMap<number, number> = new Map();

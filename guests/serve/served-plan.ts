@@ -35,7 +35,7 @@ import {
 } from '../../machine/topology/index.ts';
 import { peerNode } from './peer-host.ts';
 
-/** What is in port 1 of each HCA. */
+/** The plug in port 1 of each HCA. */
 const cablings = ['cable', 'loopback', 'open', 'socket'] as const;
 export type Cabling = (typeof cablings)[number];
 
@@ -59,7 +59,7 @@ export interface ServedPlan extends HcaPlan {
   /** HCAs that are served. */
   readonly hcaCount: number;
   readonly cabling: Cabling;
-  /** What the simulated host is built from, when there is one. */
+  /** Inputs of the simulated host, if present. */
   readonly peer: MachinePlan | undefined;
 }
 

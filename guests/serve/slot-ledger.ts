@@ -25,7 +25,7 @@ interface LineLedger {
   readonly unservedQueues: number;
 }
 
-/** What the guest's software asked of the device that the model does not have: a real card may. */
+/** Requests of the guest's software for features that the model lacks; a real card may have them. */
 export interface NotModelled {
   /** Places in the BARs. */
   readonly registers: Readonly<Record<string, AccessCount>>;
@@ -58,7 +58,7 @@ export interface SlotLedger {
   readonly notModelled: NotModelled;
 }
 
-/** What came over the socket. */
+/** Messages received over the socket. */
 export interface SlotAccesses {
   readonly configuration: AccessCount;
   /** BAR0, by register. */

@@ -48,7 +48,7 @@ const BARS_END = 0x28;
 /** The longest access of a BAR: no CPU makes a longer one. */
 const ACCESS_BYTES_MAX = 4096;
 
-/** What a guest asked for when the model failed. */
+/** The guest's access at which the model failed. */
 export interface SlotListener {
   /** The model threw: the session is over, the slot waits for {@link Slot.fit}. */
   modelFailed(node: number, error: unknown, access: string): void;
@@ -73,7 +73,7 @@ export class Slot implements VfioUserDevice {
   readonly regions: readonly DeviceRegion[];
   readonly interrupts: readonly DeviceInterrupt[];
   readonly accesses: AccessCounters;
-  /** What the guest reads over and over. */
+  /** Registers that the guest reads repeatedly. */
   readonly spin = new RegisterSpin();
   /** Guests that were connected so far, resets asked for, accesses to the platform's table that did not get through. */
   sessionCount = 0;

@@ -43,7 +43,7 @@ export interface DeviceInterrupt {
   readonly count: number;
 }
 
-/** What a guest's machine sees of the device behind one vfio-user socket. */
+/** The device behind one vfio-user socket, as a guest's machine sees it. */
 export interface VfioUserDevice {
   readonly regions: readonly DeviceRegion[];
   readonly interrupts: readonly DeviceInterrupt[];

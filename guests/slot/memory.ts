@@ -22,7 +22,7 @@ const { EACCES, EEXIST, EINVAL, ENOENT, ENOMEM, ENOSPC } = constants.errno;
 export interface GuestMemory extends HostMemory {
   /** A copy of the bytes at an address, or undefined where they are not all mapped and readable. */
   read(address: number, lengthBytes: number): Uint8Array | undefined;
-  /** What is mapped now, by address. */
+  /** Present mappings, by address. */
   readonly regions: readonly MemoryRegion[];
 }
 
@@ -36,7 +36,7 @@ export interface MemoryRegion {
   readonly access: 'mapped' | 'file' | 'none';
 }
 
-/** What a client asks to be mapped. */
+/** A client's request for a mapping. */
 export interface MapRequest {
   readonly address: number;
   readonly sizeBytes: number;

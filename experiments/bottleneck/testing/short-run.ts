@@ -101,7 +101,7 @@ function bandwidthFields(
   return drawn;
 }
 
-/** What a reliable service recovers from. */
+/** Faults from which a reliable service recovers. */
 function drawFaults(fields: DrawnRun['fields'], messages: number, random: Random): string[] {
   const isReliable = fields['connection'] === 'RC' || fields['connection'] === 'XRC';
   if (!isReliable || random.below(100) < 50) return [];

@@ -4,7 +4,7 @@ import { inlineMaxOf, type PerfArgs, parsedWorkload, perfArgsOf } from '../../wo
 import { mtuBytesOf, type Turn } from '../measured.ts';
 import type { DrawnRun, FieldValue } from './drawn-run.ts';
 
-/** What is to be simulated. */
+/** The run to simulate. */
 export interface RunOrder {
   readonly machine: { readonly set: Readonly<Record<string, ParameterValue>>; readonly profile?: string };
   readonly args: PerfArgs;

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { ConfigurationError, codeOf } from '../../../base/index.ts';
 import { RunError } from '../../../sim/index.ts';
 
-/** What squeue says of a part of an array. */
+/** State of a part of an array, as squeue prints it. */
 export interface QueuedTasks {
   /** PENDING, RUNNING and so on. */
   readonly state: string;
@@ -20,7 +20,7 @@ export interface QueuedTasks {
 export interface SlurmClient {
   /** @returns the array's number */
   submit(name: string, script: string, options: readonly string[]): Promise<string>;
-  /** What there is of arrays with this name, until they have ended. */
+  /** Parts of arrays with this name that have not ended. */
   queued(name: string): Promise<readonly QueuedTasks[]>;
   cancel(name: string): Promise<void>;
 }

@@ -22,7 +22,7 @@ const points: readonly PointToRun[] = pointsOf(
   checkedSpec({ workload: 'write-bw,iters=10', vary: { size: '1..8+1' } }),
 ).map(({ hash, order }) => ({ hash, order: order! }));
 
-/** What kills a task at a point: the runner throws, and nothing more of the task runs. */
+/** Kills a task at a point: the runner throws, and the rest of the task does not run. */
 type IsLost = (sizeBytes: number) => boolean;
 
 /** Carries out arrays at once, in this process. */

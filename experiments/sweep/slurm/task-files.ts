@@ -133,7 +133,7 @@ function bytesFrom(file: string, from: number): Buffer {
   }
 }
 
-/** What is no JSON (a disk that was full) says nothing: its point is missing, and runs again. */
+/** A line that is no JSON (a full disk) has no result: its point is missing, and runs again. */
 function objectOf(line: string): Readonly<Record<string, unknown>> {
   try {
     const value = JSON.parse(line) as unknown;

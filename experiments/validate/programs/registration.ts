@@ -1,4 +1,4 @@
-/** What registering and deregistering one buffer cost a program, by its own clock. */
+/** Time to register and deregister one buffer in a program, by its own clock. */
 import { pageBytes } from '../../../base/index.ts';
 import type { ProgramContext } from '../../../machine/index.ts';
 import { deregMr, regMr } from '../../../userlib/index.ts';

@@ -88,7 +88,7 @@ interface Peer extends PortAddress {
   readonly rkey: number;
 }
 
-/** What both hosts run. */
+/** The program of both hosts. */
 export async function streamThread(program: ProgramContext<StreamArgs>): Promise<StreamResult | null> {
   const { plan, thread } = program.args;
   const sender = await connected(program, plan, thread);

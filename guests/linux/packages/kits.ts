@@ -27,7 +27,7 @@ export const qemuKit: Kit = {
   isKernel: false,
 };
 
-/** What runs in the guest. */
+/** Programs that run in the guest. */
 export const toolsKit: Kit = {
   name: 'tools',
   title: 'rdma-core, perftest and busybox',

@@ -31,7 +31,7 @@ const nobodysPort = 11;
 const fileMib = 2;
 const callBytes = 100_000;
 
-/** What the kernel of the simulated host has counted. */
+/** Counters of the simulated host's kernel. */
 async function kernelOf(stage: Stage): Promise<Readonly<Record<string, number>>> {
   return (await stage.session.machine.report()).peer!.node.nic!.kernel;
 }

@@ -88,7 +88,7 @@ const pingPongStep = (guest: 'client' | 'server'): Step => ({
 });
 
 const pingCount = 10;
-/** What rping sends last. */
+/** The last message of rping. */
 const lastPing = 'ping data: rdma-ping-9: JKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA';
 
 /**

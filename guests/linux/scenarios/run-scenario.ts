@@ -8,7 +8,7 @@ import { finishScenario, type Scenario, type ScenarioOptions, startScenario } fr
 interface StepOutcome {
   readonly title: string;
   readonly holds: boolean;
-  /** What was seen, or what was wrong. */
+  /** The observed output, or the error. */
   readonly text: string;
   readonly elapsedMs: number;
 }
@@ -20,7 +20,7 @@ export interface ScenarioOutcome {
   readonly steps: readonly StepOutcome[];
   readonly figures: Readonly<Record<string, number>>;
   readonly interrupts: readonly VectorComparison[];
-  /** What the analysers saw; left out where none looked, or a step failed. */
+  /** Findings of the analysers; left out without an analysis, or if a step failed. */
   readonly analyses?: ServeReport['analyses'];
 }
 

@@ -39,7 +39,7 @@ export interface Scenario {
   readonly briefSteps?: readonly Step[];
 }
 
-/** What the scenario does not decide. */
+/** Options that the scenario does not set. */
 export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable' | 'peer' | 'stranger'>;
 
 /** Serves and boots what the scenario needs. @throws ConfigurationError, GuestError */

@@ -85,13 +85,13 @@ rdma link add rxe0 type rxe netdev rxe-net || exit 1
 until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; do sleep 0.1; done
 until grep -q 0a01:0001 /sys/class/infiniband/rxe0/ports/1/gids/1; do sleep 0.1; done`;
 
-/** What both sides of a test are given to name their adapter. */
+/** Options by which both sides of a test name their adapter. */
 interface Sides {
   readonly server: string;
   readonly client: string;
 }
 
-/** What a run measured, and what it took. */
+/** Measurements of a run, and its processor time. */
 interface Outcome {
   readonly figure: number;
   readonly emulatorMs: number;

@@ -87,7 +87,7 @@ export class Stage {
     });
   }
 
-  /** What the kernel printed since the mark. */
+  /** Lines that the kernel has printed since the mark. */
   async messagesSince(mark: number, guest = 0): Promise<string> {
     return await this.check(`dmesg | tail -n +${mark + 1}`, { guest });
   }

@@ -1,4 +1,4 @@
-/** What the report of a served guest next to a simulated host is made from, as of now. */
+/** Present inputs of the report of a served guest next to a simulated host. */
 
 import type { ParameterValues } from '../../../machine/profile/index.ts';
 import { outsideOfMicrotasks } from '../../../runtime/microtasks.ts';

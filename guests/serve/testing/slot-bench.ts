@@ -80,7 +80,7 @@ export class SlotBench {
   readonly emulation: Emulation;
   /** Descriptors that were written, in order. */
   readonly raised: number[] = [];
-  /** What the program of the simulated host has put into the exchange, in order. */
+  /** Values that the simulated host's program has put into the exchange, in order. */
   readonly values: (readonly [name: string, value: JsonValue])[] = [];
   /** The wall clock. */
   wallMs = 1000;

@@ -37,7 +37,7 @@ export interface SendOptions {
   readonly noReply?: boolean;
 }
 
-/** What QEMU 11 proposes (hw/vfio-user/proxy.c, caps_json). */
+/** Capabilities that QEMU 11 proposes (hw/vfio-user/proxy.c, caps_json). */
 export const qemuCapabilities = {
   capabilities: {
     migration: { pgsize: 4096, max_bitmap_size: 268_435_456 },

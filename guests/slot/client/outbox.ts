@@ -33,7 +33,7 @@ export class Outbox {
     this.#access(id, Command.REGION_READ, region, offset, count, 0);
   }
 
-  /** What was added, until the next addition; none of it is kept. */
+  /** The added messages, until the next addition; the outbox keeps none of them. */
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.#lengthBytes);
     this.#lengthBytes = 0;

@@ -45,7 +45,7 @@ export interface FrameServerOptions {
   readonly onDisconnect: (reason: string) => void;
 }
 
-/** What has passed the socket, of all clients. */
+/** Frames of all clients that have passed the socket. */
 export interface FrameSocketCounters {
   clients: number;
   /** Clients that came while another was there. */

@@ -56,7 +56,7 @@ export class FrameStream {
     this.#end += count;
   }
 
-  /** What there is of the next frame. */
+  /** The received part of the next frame. */
   get next(): typeof FRAME_WHOLE | typeof FRAME_PARTIAL | typeof FRAME_IMPOSSIBLE {
     const heldBytes = this.#end - this.#start;
     if (heldBytes < PREFIX_BYTES) return FRAME_PARTIAL;

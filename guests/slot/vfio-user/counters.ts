@@ -1,4 +1,4 @@
-/** What a server counts over all its clients, for a report. */
+/** Counters of a server over all its clients, for a report. */
 
 export interface ServerCounters {
   /** Clients that agreed on a version. */

@@ -68,13 +68,13 @@ export class VfioUserServer {
     return this.#session !== undefined;
   }
 
-  /** What to poll: the client, or without one the listening socket; -1: nothing now. */
+  /** Descriptor to poll: the client, or without a client the listening socket; -1: nothing now. */
   get descriptor(): number {
     if (this.#session !== undefined) return this.#session.descriptor;
     return this.#acceptPausedUntilMs === 0 ? this.#listener.descriptor : -1;
   }
 
-  /** What to poll in addition to {@link descriptor}, for {@link answerNext}; -1: nothing. */
+  /** Descriptor to poll in addition to {@link descriptor}, for {@link answerNext}; -1: nothing. */
   get nextDescriptor(): number {
     if (this.#refusal !== undefined) return this.#refusal.descriptor;
     return this.#session !== undefined && this.#acceptPausedUntilMs === 0 ? this.#listener.descriptor : -1;
