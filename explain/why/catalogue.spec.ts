@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
+import { parsedTopology, type TopologyEntry } from '../../machine/topology/index.ts';
 import { diagnosedRun } from './index.ts';
 import type { DiagnosedRun } from './run.ts';
 import { cmMistakes } from './testing/cm-mistakes.ts';
@@ -20,18 +21,27 @@ function placeOf(stack: string | undefined): string | undefined {
   return place?.[1];
 }
 
+/** Hosts of a mistake's two programs. */
+interface Placed {
+  readonly topology?: TopologyEntry;
+  readonly nodes: readonly [first: number, second: number];
+}
+const inPair: Placed = { nodes: [0, 1] };
+
 async function run(
   { host0, host1, set, faults, watch }: Pick<Mistake, 'host0' | 'host1' | 'set' | 'faults' | 'watch'>,
   network: Network,
+  { topology, nodes: [first, second] }: Placed = inPair,
 ): Promise<DiagnosedRun> {
   await using machine = await Machine.create({
     set: { ...networks[network], ...set },
+    ...(topology === undefined ? {} : { topology }),
     ...(faults === undefined ? {} : { faults }),
     ...(watch === undefined ? {} : { watch }),
     analysis: { evidence: { placeOf: () => placeOf(new Error('place').stack) } },
   });
-  await machine.load({ node: 0, name: 'host0', run: host0 });
-  await machine.load({ node: 1, name: 'host1', run: host1 });
+  await machine.load({ node: first, name: `host${first}`, run: host0 });
+  await machine.load({ node: second, name: `host${second}`, run: host1 });
   return await diagnosedRun(machine, (error) => placeOf(error instanceof Error ? error.stack : undefined));
 }
 
@@ -79,6 +89,18 @@ it('names the line that posted, called or waited', () => {
   for (const name of names) expect(`${name}: ${found[name]}`).toContain('// here');
   // The mistake is in the receive, the request that failed is the peer's.
   expect(found[receive]).toContain('here.receive({ lkey:');
+});
+
+it('names the host at the other end of the cable, whatever its number', async () => {
+  const topology = parsedTopology('0-3,1-2');
+  for (const { host0, host1, cause, node = 0, says } of cmMistakes) {
+    if (!cause.startsWith('connection-')) continue;
+    const { findings } = await run({ host0, host1 }, 'InfiniBand', { topology, nodes: [2, 1] });
+    const sentence = new RegExp(says.source.replaceAll('host 0', 'host 2'));
+    expect(findings.filter(({ weight }) => weight === 'fault')).toMatchObject([
+      { cause, node: node === 0 ? 2 : 1, sentence: expect.stringMatching(sentence) },
+    ]);
+  }
 });
 
 it('recognises a refused call of a library that the program loaded itself', async () => {

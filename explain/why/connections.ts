@@ -49,8 +49,9 @@ export function connectionFailed(scene: Scene, node: number): Explanation | unde
 }
 
 /** A program waits for an event of rdma_cm. @param subject of the sentence */
-export function connectionWait(scene: Scene, node: number, subject: string): Explanation {
-  const far = node ^ 1;
+export function connectionWait(scene: Scene, node: number, subject: string): Explanation | undefined {
+  const far = scene.farNode(node);
+  if (far === undefined) return undefined;
   const failed = connectionFailed(scene, node);
   if (failed !== undefined) return failed;
   const evidence = { calls: scene.host(node)?.connectionCalls.length ?? 0 };
