@@ -72,17 +72,20 @@ function repeated(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   ];
 }
 
-/** A request that sends bytes that an earlier READ or atomic of the same QP still writes: without a fence it does not wait. */
+/**
+ * A request that sends bytes which an earlier READ or atomic of the same QP may still write: only a fence, of the request itself or of one
+ * between the two, waits for these.
+ */
 function unfenced(scene: Scene, node: number): Explanation[] {
   const posts = scene.host(node)?.posts ?? [];
   const open = new Map<number, PostEvidence[]>();
   for (const post of posts) {
     const before = (open.get(post.qpn) ?? []).filter(
-      ({ completedPs }) => completedPs === undefined || completedPs > post.atPs,
+      ({ completedPs }) => !post.isFenced && (completedPs === undefined || completedPs > post.atPs),
     );
     open.set(post.qpn, before);
     if (/READ|SWAP|ADD/.test(post.operation)) before.push(post);
-    else if (!post.isFenced) {
+    else {
       const source = before.find((one) => overlap(one, post));
       if (source !== undefined) return [fenceMissing(node, source, post)];
     }
@@ -90,10 +93,13 @@ function unfenced(scene: Scene, node: number): Explanation[] {
   return [];
 }
 
+/** Whether two requests name a byte that is the same. */
 const overlap = (one: PostEvidence, other: PostEvidence): boolean =>
   one.buffers.some((left) =>
     other.buffers.some(
-      (right) => left.address < right.address + right.bytes && right.address < left.address + left.bytes,
+      (right) =>
+        Math.max(left.address, right.address) <
+        Math.min(left.address + left.bytes, right.address + right.bytes),
     ),
   );
 

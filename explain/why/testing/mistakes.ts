@@ -29,6 +29,7 @@ import {
   IBV_QPS_RESET,
   IBV_QPS_RTS,
   IBV_QPS_SQD,
+  IBV_SEND_FENCE,
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
   IBV_WR_ATOMIC_CMP_AND_SWP,
@@ -1519,6 +1520,18 @@ export const rightPrograms: readonly Pick<Mistake, 'name' | 'host0' | 'host1'>[]
       here.send();
       await here.take();
       await destroyQp(here.qp);
+    }),
+    host1: side(waits),
+  },
+  {
+    name: 'the buffer of a READ sent after a request with a fence, and named by an empty request before it',
+    host0: side(async (here) => {
+      here.send({ opcode: IBV_WR_RDMA_READ, bytes: 2048 });
+      here.send({ opcode: IBV_WR_RDMA_WRITE, bytes: 0, addr: here.buffer + 64 });
+      here.send({ opcode: IBV_WR_RDMA_WRITE, flags: IBV_SEND_SIGNALED | IBV_SEND_FENCE });
+      here.send({ opcode: IBV_WR_RDMA_WRITE });
+      for (let taken = 0; taken < 4; taken++) await here.mustTake();
+      await here.signal();
     }),
     host1: side(waits),
   },
