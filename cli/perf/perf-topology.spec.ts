@@ -36,9 +36,28 @@ describe('perf --topology', () => {
     await perf('--json', 'pair.json');
     const [row, pair] = [read('crossed.json').rows[0]!, read('pair.json').rows[0]!];
     expect(row['result']).toEqual(pair['result']);
-    expect(row['bottleneck']).toEqual(pair['bottleneck']);
+    // The same bottleneck, at the hosts that took part.
+    const named = JSON.stringify(pair['bottleneck'])
+      .replaceAll('host 1', 'host 2')
+      .replaceAll('to 1', 'to 2');
+    expect(JSON.stringify(pair['bottleneck'])).toContain('host 1');
+    expect(row['bottleneck']).toEqual(JSON.parse(named));
     expect(row).toMatchObject({ isBalanced: true, interrupts: [0, 0, 0, 0] });
+    expect(row['cores']).toMatchObject([{ node: 0 }, { node: 2 }]);
     expect(faultsOf(read('crossed.json'))).toEqual([]);
+  });
+
+  it('counts interrupts and caches at the hosts that have them', async () => {
+    const args = ['send-bw', '--size', '64', '--iters', '60', '--events', '--topology', '0-2,1-3'];
+    await hca('perf', ...args, '--json', 'events.json');
+    const [{ interrupts, caches }] = read('events.json').rows as [
+      {
+        interrupts: readonly number[];
+        caches: readonly Readonly<Record<string, { readonly hits: number }>>[];
+      },
+    ];
+    expect(interrupts.map((count) => count > 0)).toEqual([true, false, true, false]);
+    expect(caches.map(({ qpc }) => qpc!.hits > 0)).toEqual([true, false, true, false]);
   });
 
   it('reads a file, whose machine is the same as that of its links', async () => {

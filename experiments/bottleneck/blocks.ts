@@ -8,6 +8,7 @@ import { byCycles } from './block-cycles.ts';
 import {
   gathers,
   hcaShare,
+  hostText,
   isRequest,
   lengthsOf,
   less,
@@ -149,13 +150,18 @@ function blockResource(
   const [longest = ['', 0] as const] = waits.toSorted(([, left], [, right]) => right - left);
   const ownTurn = byCycles(measured, node, block, turn.filter(canTurn(measured)));
   if (longest[1] <= busy / 4)
-    return { name: `${name} of host ${node}`, kind: 'server', share, turn: ownTurn };
+    return { name: `${name} of ${hostText(measured, node)}`, kind: 'server', share, turn: ownTurn };
   const [cause, causeTurn] = causeOf(measured, report, block, longest[0]);
   if (longest[1] > busy)
-    return { name: `${name} of host ${node} (${cause})`, kind: 'server', share, turn: causeTurn };
+    return {
+      name: `${name} of ${hostText(measured, node)} (${cause})`,
+      kind: 'server',
+      share,
+      turn: causeTurn,
+    };
   // Whoever works faster waits longer: what is not on chip comes no sooner.
   const both = longest[1] > busy / 2 ? [...causeTurn, ...ownTurn] : [...ownTurn, ...causeTurn];
-  return { name: `${name} of host ${node}`, kind: 'server', share, turn: both };
+  return { name: `${name} of ${hostText(measured, node)}`, kind: 'server', share, turn: both };
 }
 
 /** Work of READs, and of payload that is read from memory, which other messages do not make. */

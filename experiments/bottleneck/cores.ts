@@ -5,6 +5,7 @@
 import type { NodeReport } from '../../machine/index.ts';
 import { isReliable, type PerfArgs, putBytes } from '../workloads/index.ts';
 import {
+  hostText,
   lengthsOf,
   less,
   type Measured,
@@ -144,7 +145,7 @@ function resourcesOf(
   if (shares.length === 0) return [];
   const most = (pick: (shares: CoreShares) => number): number => Math.max(...shares.map(pick));
   const work: Resource = {
-    name: `core of host ${node}`,
+    name: `core of ${hostText(measured, node)}`,
     kind: 'server',
     share: most((each) => each.work),
     turn:
@@ -156,7 +157,7 @@ function resourcesOf(
           ],
   };
   const blocked: Resource = {
-    name: `stores of host ${node} to the device`,
+    name: `stores of ${hostText(measured, node)} to the device`,
     kind: 'window',
     share: most((each) => each.blockedPosts),
     turn: [...more('--post-list', 'pcie.endpointPort.postedHeaders', 'host.core.writeCombiningBuffers')],
@@ -164,7 +165,7 @@ function resourcesOf(
   // The server of a store waits for nothing but its clients.
   if (!isSender(args, node) || (args.kv !== undefined && node === 1)) return [{ work, blocked, flight: [] }];
   const flight: Resource = {
-    name: `messages in flight of host ${node}`,
+    name: `messages in flight of ${hostText(measured, node)}`,
     kind: 'window',
     share: Math.min(...shares.map((each) => each.waiting)),
     turn:

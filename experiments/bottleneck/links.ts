@@ -2,6 +2,7 @@
 import type { NodeReport } from '../../machine/index.ts';
 import { testShareOf } from './blocks.ts';
 import {
+  hostText,
   isEthernet,
   lengthsOf,
   less,
@@ -17,10 +18,10 @@ const wireTurn = more('wire.speed', 'wire.lanes', '--mtu');
 const ethernetTurn = more('ethernet.gigabitsPerSecond', 'ethernet.mtuBytes', '--mtu');
 
 export function linkResources(measured: Measured): Resource[] {
-  const { config, figures, durationPs } = measured;
+  const { config, figures, hosts, durationPs } = measured;
   const cables = figures.wire.map(
     ({ from, to, busyPs }): Resource => ({
-      name: `cable from host ${from} to ${to}`,
+      name: `cable from ${hostText(measured, from)} to ${hosts[to]}`,
       kind: 'server',
       share: busyPs / durationPs,
       turn: isEthernet(config) ? ethernetTurn : wireTurn,
@@ -30,7 +31,7 @@ export function linkResources(measured: Measured): Resource[] {
     (['toDevice', 'toHost'] as const).map((direction): Resource => {
       const { pcie } = report;
       const share = (pcie[direction].busyPs * testShareOf(pcie[direction])) / durationPs;
-      const name = `PCIe link of host ${node} ${direction === 'toHost' ? 'to the host' : 'to the device'}`;
+      const name = `PCIe link of ${hostText(measured, node)} ${direction === 'toHost' ? 'to the host' : 'to the device'}`;
       const turn = [
         ...pcieTurn,
         ...payloadTurns(measured, direction),

@@ -16,7 +16,10 @@ export interface Measured {
   /** From the first post to the last completion. */
   readonly durationPs: number;
   readonly messagesPerSecond: number;
+  /** Numbered by side, as the nodes of cores are: 0 is the client's, 1 the server's. */
   readonly figures: ReportFigures;
+  /** Number of the host of each place in the figures. */
+  readonly hosts: readonly number[];
   readonly cores: readonly ProgramCore[];
   /** Of each HCA from its start on, a warm-up included. */
   readonly mttLines: readonly MttLines[];
@@ -62,6 +65,9 @@ export interface Resource {
   readonly share: number;
   readonly turn: readonly Turn[];
 }
+
+/** The host of a side, as resources name it. */
+export const hostText = ({ hosts }: Measured, side: number): string => `host ${hosts[side]}`;
 
 export const more = (...names: readonly string[]): Turn[] => names.map((what) => ({ what, towards: 'more' }));
 export const less = (...names: readonly string[]): Turn[] => names.map((what) => ({ what, towards: 'less' }));

@@ -10,6 +10,7 @@ import { isReliable, rcDefaults } from '../workloads/index.ts';
 import {
   gathers,
   hcaShare,
+  hostText,
   isEthernet,
   isRequest,
   lengthsOf,
@@ -78,7 +79,7 @@ function bufferWindow(
   const isOften = waited >= oftenWaited || (waited >= seldomWaited && filled >= hardlyIdle);
   const isCable = isOften && !isOccupied;
   return {
-    name: `receive buffer of the port of host ${to}`,
+    name: `receive buffer of the port of ${hostText(measured, to)}`,
     kind: 'window',
     share: isCable ? Math.min(1, filled) : waited,
     turn: [
@@ -112,7 +113,7 @@ function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: 
   const { context = 0, translation = 0 } = stalledCycles;
   const freeShare = Math.max(fetchShare, 1 - hcaShare(measured, busyCycles + context + translation));
   return {
-    name: `receive WQEs of host ${node}`,
+    name: `receive WQEs of ${hostText(measured, node)}`,
     kind: 'window',
     share: (fetchShare === 0 ? 0 : fetchShare / freeShare) + delayShare,
     turn: receiveTurns(measured, fetchShare > delayShare),
@@ -160,7 +161,7 @@ function pageWindow(measured: Measured, { onDemand }: NodeReport, node: number):
   const waited = hcaShare(measured, requester + response) / measured.args.qpCount;
   return [
     {
-      name: `absent pages of host ${node}`,
+      name: `absent pages of ${hostText(measured, node)}`,
       kind: 'window',
       share: Math.min(1, waited + shareOfRnrDelays(measured, rnrNaks)),
       turn: [...more('driver.pageRequestPagesMax'), ...less('--region')],
@@ -171,7 +172,7 @@ function pageWindow(measured: Measured, { onDemand }: NodeReport, node: number):
 const flowNames = { posted: 'posted', nonPosted: 'nonPosted' } as const;
 
 /** Credits that the other end of a PCIe link gives; those for completions are infinite. */
-function creditWindows({ durationPs }: Measured, { pcie }: NodeReport, node: number): Resource[] {
+function creditWindows(measured: Measured, { pcie }: NodeReport, node: number): Resource[] {
   const ends = [
     ['toDevice', 'endpointPort', 'device'],
     ['toHost', 'rootPort', 'root port'],
@@ -180,9 +181,9 @@ function creditWindows({ durationPs }: Measured, { pcie }: NodeReport, node: num
     Object.values(flowNames).map((flow): Resource => {
       const { headerCredits = 0, dataCredits = 0 } = pcie[direction].waitedPs[flow] ?? {};
       return {
-        name: `${flow === 'posted' ? 'posted' : 'non-posted'} credits of the ${giver} of host ${node}`,
+        name: `${flow === 'posted' ? 'posted' : 'non-posted'} credits of the ${giver} of ${hostText(measured, node)}`,
         kind: 'window',
-        share: (headerCredits + dataCredits) / durationPs,
+        share: (headerCredits + dataCredits) / measured.durationPs,
         turn: more(`pcie.${port}.${flow}${headerCredits >= dataCredits ? 'Headers' : 'Data'}`),
       };
     }),
@@ -217,7 +218,12 @@ function stallWindow(
   turn: Resource['turn'],
 ): Resource {
   const cycles = hca.blocks[block]?.stalledCycles[reason] ?? 0;
-  return { name: `${name} of host ${node}`, kind: 'window', share: hcaShare(measured, cycles), turn };
+  return {
+    name: `${name} of ${hostText(measured, node)}`,
+    kind: 'window',
+    share: hcaShare(measured, cycles),
+    turn,
+  };
 }
 
 /** From a request to the first byte of its answer over PCIe, idle. */
@@ -283,7 +289,7 @@ function fetchWindow(measured: Measured, { hca }: NodeReport, node: number): Res
     ...(isBeyondLines || isAllAtOnce ? [] : ['--qps']),
   ];
   return {
-    name: `WQE fetches in flight of host ${node}`,
+    name: `WQE fetches in flight of ${hostText(measured, node)}`,
     kind: 'window',
     share: (fetches * readLatencyPs(measured)) / durationPs / atOnce,
     turn: [...more(...ways), ...less('pcie.rootComplex.readLatencyPs')],

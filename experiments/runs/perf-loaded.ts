@@ -28,9 +28,9 @@ export interface LoadOutcome {
   readonly backlogAtEnd: number;
   /** More was offered than went through: latencies depend on how long the test lasts and on the size of the backlog. */
   readonly isOverload: boolean;
-  /** Of each host, from the start to the last completion. */
+  /** Of the client's host and the server's, from the start to the last completion. */
   readonly interruptsPerSecond: readonly number[];
-  /** Cores of each host that were at work, polling included: 0.25 is a quarter of one core. */
+  /** Cores of these hosts that were at work, polling included: 0.25 is a quarter of one core. */
   readonly busyCores: readonly number[];
 }
 

@@ -14,7 +14,7 @@ import {
   type ReportFigures,
 } from '../../machine/index.ts';
 import { type MachineConfig, parametersByPath } from '../../machine/profile/index.ts';
-import { cabledPeerOf, checkedTopology, type Topology } from '../../machine/topology/index.ts';
+import { cabledPeerOf, checkedTopology, hostsOf, type Topology } from '../../machine/topology/index.ts';
 import {
   type Bottleneck,
   bottleneckOf,
@@ -153,11 +153,12 @@ export default async function runPerf(
   const sides = await machine.results<(LatencyResult | PerfSide | null)[]>();
   const report = await machine.report();
   const { checks, faults } = report;
-  const figures = figuresBySide(measuredFigures ?? report, machine.topology);
+  const figures = measuredFigures ?? report;
   const onDemand = figures.nodes.flatMap((node) => node.onDemand ?? []);
   const races = figures.nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
   const lostRaces = figures.nodes.map((node) => node.lostRaces ?? 0);
   const measured = withLosses(resultOf(args, sides), figures);
+  const hosts = hostsBySide(machine.topology);
   const recovery = recoveryOf(figures);
   const { config } = machine;
   const load =
@@ -165,6 +166,9 @@ export default async function runPerf(
   const row = {
     args,
     ...measured,
+    ...(measured.cores === undefined
+      ? {}
+      : { cores: measured.cores.map((core) => ({ ...core, node: hosts[core.node]! })) }),
     ...(load === undefined ? {} : { load }),
     ...(args.isLatency
       ? { stages: stagesOf(report.operations, config, args), ...meanTimeOf(args, report) }
@@ -173,7 +177,10 @@ export default async function runPerf(
       ? {}
       : {
           bottleneck: bottleneckIn(
-            { config, args, figures, mttLines: mttLinesOf(figuresBySide(report, machine.topology)) },
+            {
+              ...{ config, args, hosts, figures: figuresBySide(figures, hosts) },
+              mttLines: mttLinesOf(figuresBySide(report, hosts)),
+            },
             measured,
           ),
         }),
@@ -202,7 +209,7 @@ function meanTimeOf({ usesEvents }: PerfArgs, { operations }: Report): Pick<Perf
 }
 
 function bottleneckIn(
-  given: Pick<Measured, 'config' | 'args' | 'figures' | 'mttLines'>,
+  given: Pick<Measured, 'config' | 'args' | 'hosts' | 'figures' | 'mttLines'>,
   { result, cores = [] }: Pick<PerfRow, 'result' | 'cores'>,
 ): Bottleneck {
   const { durationPs, messagesPerSecond } = result as BandwidthRates;
@@ -261,29 +268,26 @@ export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<vo
 /** Sides of a test: the client's is 0, the server's is 1. In the default topology these are the numbers of their hosts. */
 const [clientSide, serverSide] = [0, 1];
 
-/** The host of each side: host 0, and the host at the other end of its cable. */
-const hostsOfSides = (topology: Topology): readonly [client: number, server: number] => [
-  clientSide,
-  cabledPeerOf(topology, clientSide),
+/** The host of each side: host 0, and the host at the other end of its cable; the other hosts follow in their order. */
+const hostsBySide = (topology: Topology): readonly number[] => [
+  ...new Set([clientSide, cabledPeerOf(topology, clientSide), ...hostsOf(topology)]),
 ];
 
 /** The programs of the sides at their hosts. */
 function placed(programs: readonly ProgramOptions[], topology: Topology): ProgramOptions[] {
-  const hosts = hostsOfSides(topology);
+  const hosts = hostsBySide(topology);
   return programs.map((program) => ({ ...program, node: hosts[program.node]! }));
 }
 
-/** Figures with the hosts of the two sides first, as if they were hosts 0 and 1; the others follow in their order. */
-function figuresBySide({ nodes, wire }: ReportFigures, topology: Topology): ReportFigures {
-  const sides = hostsOfSides(topology);
-  const order = [...new Set([...sides, ...nodes.keys()])];
+/** Figures in the order of the sides, as if these were hosts 0 and 1. */
+function figuresBySide({ nodes, wire }: ReportFigures, hosts: readonly number[]): ReportFigures {
   const cables = wire.map((cable) => ({
     ...cable,
-    from: order.indexOf(cable.from),
-    to: order.indexOf(cable.to),
+    from: hosts.indexOf(cable.from),
+    to: hosts.indexOf(cable.to),
   }));
   return {
-    nodes: order.map((node) => nodes[node]!),
+    nodes: hosts.map((node) => nodes[node]!),
     wire: cables.toSorted((left, right) => left.from - right.from),
   };
 }

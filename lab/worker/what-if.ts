@@ -59,6 +59,7 @@ export async function rate(
     config,
     args,
     figures: report,
+    hosts: [0, 1],
     mttLines: mttLinesOf(report),
     durationPs,
     messagesPerSecond,
