@@ -66,7 +66,7 @@ export function addShortcutsOption(command: Command): Command {
 export const addTopologyOption = (command: Command): Command =>
   command.option(
     '--topology <file|links>',
-    'hosts and cables: a JSON file, or links such as 0-2,1-3; the server runs on the host cabled to host 0',
+    'hosts and cables: a JSON file, or links such as 0-2,1-3; a test runs on host 0 and the host cabled to it',
     parsedTopology,
   );
 

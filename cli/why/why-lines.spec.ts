@@ -38,6 +38,23 @@ export async function host0(program) {
 export async function host1(program) {}
 `;
 
+it('runs a program for each host of the topology', async () => {
+  const file = join(folder, 'two-pairs.ts');
+  writeFileSync(
+    file,
+    `export async function host0({ exchange }) { await exchange.put('word', 'of host 0'); }
+export async function host2({ exchange }) { throw new Error(await exchange.take('word')); }
+`,
+  );
+  const { out } = await hca('why', file, '--topology', '0-2,1-3');
+  expect(out).toContain('A program of host 2 threw "Error: of host 0"');
+  const { code, err } = await hca('why', file);
+  expect([code, err]).toEqual([
+    2,
+    expect.stringContaining('with host2", expected exports for host0 and host1'),
+  ]);
+});
+
 it('names the line of the program that calls a helper, and the helper', async () => {
   writeFileSync(join(folder, 'helpers.ts'), helpers);
   const file = join(folder, 'program.ts');

@@ -130,12 +130,23 @@ async function programsOf(file: string, options: PerfChoice): Promise<Load> {
   } catch (error) {
     throw new ConfigurationError('FILE', file, `a module that loads (${String(error)})`);
   }
-  const programs = ['host0', 'host1'].flatMap((name, node) =>
-    typeof found[name] === 'function' ? [{ node, run: found[name] as ProgramFunction }] : [],
-  );
+  const programs = Object.entries(found).flatMap(([name, run]) => {
+    const node = /^host(\d)$/.exec(name)?.[1];
+    return node !== undefined && typeof run === 'function'
+      ? [{ node: Number(node), run: run as ProgramFunction }]
+      : [];
+  });
   if (programs.length === 0)
     throw new ConfigurationError('FILE', file, 'a module that exports host0 or host1');
   return async (machine) => {
+    const last = machine.nodeCount - 1;
+    const beyond = programs.find(({ node }) => node > last);
+    if (beyond !== undefined)
+      throw new ConfigurationError(
+        'FILE',
+        `${file} with host${beyond.node}`,
+        last === 1 ? 'exports for host0 and host1' : `exports for host0 to host${last}`,
+      );
     for (const { node, run } of programs) await machine.load({ node, name: `host${node}`, run });
   };
 }
