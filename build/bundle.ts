@@ -1,9 +1,10 @@
 /**
  * The modules of the repository as a few JavaScript files, which a process loads in a third of the time of 900:
  *
- * index.js, cli/main.js, experiments/workloads/…   files started or imported by their address, under their own names model.js
- * what `index.ts` brings: the machine and what programs speak rest.js                                            the command line, serving,
- * guests, stories experiments/vitest/index.js                             fixture and matchers: the only file that imports vitest
+ *     index.js, cli/main.js, experiments/workloads/…     what is started or imported by its address, under its own name
+ *     model.js                                           what `index.ts` brings: the machine and what programs speak
+ *     rest.js                                            the command line, serving, guests, stories
+ *     experiments/vitest/index.js                        fixture and matchers: the only file that imports vitest
  *
  * What is started by its address is listed in `knip.json`. A module's `import.meta.url` is the address that it would have as a
  * file of its own, so modules find each other as they do in the sources.

@@ -1,9 +1,6 @@
 /**
- * How commands write: files atomically, JSON to a file or to standard output, one clear line for bad input.
- *
- *     a file            into a temporary one next to it, which takes its name when every byte is on the disk
- *     a symbolic link   the same for what it points to; the link stays
- *     device, pipe      written to, as a shell's > would
+ * How commands write: JSON to a file or to standard output, one clear line for bad input. How files are written is in
+ * `runtime/output-files.ts`.
  */
 import { ConfigurationError, codeOf, visible } from '../base/index.ts';
 import { terminalColumns } from '../explain/text/table.ts';

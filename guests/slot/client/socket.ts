@@ -1,4 +1,4 @@
-/** The other end of a socket: a connected pair, and a send with descriptors. */
+/** The client's end of a socket: a send with descriptors. */
 
 import { constants } from 'node:os';
 import { viewOf } from '../../../base/index.ts';
