@@ -42,6 +42,11 @@ describe('the lines that a program reaches', () => {
       [2, 4, 4, 3, 4, 3],
     ],
     [
+      'what an arrow function returns after a remark',
+      'function f() {\n  const one = () => // a remark\n    /* and another */ 1;\n  return one();\n}',
+      [2, 4, 3],
+    ],
+    [
       'cases, labels and catches',
       'function f() {\n  outer: for (;;) {\n    switch (1) {\n      case 1:\n        break outer;\n    }\n  }\n  try {\n    throw 1;\n  } catch {\n    return 2;\n  }\n}',
       [2, 3, 5, 8, 9, 11],

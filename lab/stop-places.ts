@@ -116,7 +116,7 @@ export function stopLineOf(text: string, line: number): number | undefined {
     node !== null;
     node = node.parent
   ) {
-    if (/Comment$|^(?:Block|SwitchBody|ClassBody|Script)$/.test(node.name)) break;
+    if (isComment(node) || /^(?:Block|SwitchBody|ClassBody|Script)$/.test(node.name)) break;
     const found = places.find(({ from, to }) => from === node!.from && to === node!.to);
     if (found !== undefined) return found.line;
   }
@@ -128,7 +128,7 @@ function shapeOf(node: Node, lineAt: (at: number) => number): StopPlace['shape']
   const { name, parent } = node;
   if (parent === null) return undefined;
   if (parent.name === 'ArrowFunction')
-    return name !== 'Block' && node.prevSibling?.name === 'Arrow' ? 'expression' : undefined;
+    return name !== 'Block' && !isComment(node) && follows(node, 'Arrow') ? 'expression' : undefined;
   if (
     name === 'ParenthesizedExpression' &&
     (parent.name === 'WhileStatement' || parent.name === 'DoStatement')
@@ -138,6 +138,15 @@ function shapeOf(node: Node, lineAt: (at: number) => number): StopPlace['shape']
   if (parent.name === 'Block' || parent.name === 'SwitchBody') return 'statement';
   // On one line with its owner, it stops with it.
   return bodyOwners.has(parent.name) && lineAt(node.from) !== lineAt(parent.from) ? 'body' : undefined;
+}
+
+const isComment = ({ name }: Node): boolean => name.endsWith('Comment');
+
+/** Whether a node is the next one after another, comments left out. */
+function follows(node: Node, name: string): boolean {
+  let before = node.prevSibling;
+  while (before !== null && isComment(before)) before = before.prevSibling;
+  return before?.name === name;
 }
 
 /** The innermost function around a node. */
