@@ -50,14 +50,19 @@ async function listens({ verbs, exchange }: ProgramContext, port = sinPort): Pro
   return channel;
 }
 
-async function resolves({ verbs, exchange }: ProgramContext, to = server): Promise<RdmaCmId> {
+/** Has the address resolved once the peer listens; its event is not taken. */
+async function asks({ verbs, exchange }: ProgramContext, to = server): Promise<RdmaCmId> {
   await exchange.take('listening');
-  const channel = await rdmaCreateEventChannel(verbs);
-  const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
+  const id = await rdmaCreateId(await rdmaCreateEventChannel(verbs), null, RDMA_PS_TCP);
   await rdmaResolveAddr(id, null, to, 100);
-  await next(channel);
+  return id;
+}
+
+async function resolves(program: ProgramContext, to = server): Promise<RdmaCmId> {
+  const id = await asks(program, to);
+  await next(id.channel);
   await rdmaResolveRoute(id, 100);
-  await next(channel);
+  await next(id.channel);
   return id;
 }
 
@@ -158,10 +163,7 @@ export const cmMistakes: readonly Mistake[] = [
     cause: 'connection-failed',
     says: /to 10\.0\.0\.77 port 7471 ended with RDMA_CM_EVENT_ADDR_ERROR/,
     host0: async (program) => {
-      await program.exchange.take('listening');
-      const channel = await rdmaCreateEventChannel(program.verbs);
-      const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
-      await rdmaResolveAddr(id, null, { sinAddr: '10.0.0.77', sinPort }, 100);
+      const { channel } = await asks(program, { sinAddr: '10.0.0.77', sinPort });
       await next(channel);
       await next(channel); // here
     },
@@ -174,11 +176,8 @@ export const cmMistakes: readonly Mistake[] = [
     cause: 'verb-refused',
     says: /was refused a call: rdma_connect/,
     host0: async (program) => {
-      await program.exchange.take('listening');
-      const channel = await rdmaCreateEventChannel(program.verbs);
-      const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
-      await rdmaResolveAddr(id, null, server, 100);
-      await next(channel);
+      const id = await asks(program);
+      await next(id.channel);
       await withQp(id);
       await rdmaConnect(id); // here
     },
@@ -193,7 +192,7 @@ export const cmMistakes: readonly Mistake[] = [
     host0: async (program) => {
       const channel = await rdmaCreateEventChannel(program.verbs);
       const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
-      const { verbs } = await resolvesElsewhere(program);
+      const { verbs } = await resolves(program);
       const pd = await allocPd(verbs!);
       const cq = await createCq(verbs!, 16);
       const cap = { maxSendWr: 4, maxRecvWr: 4, maxSendSge: 1, maxRecvSge: 1 };
@@ -208,11 +207,8 @@ export const cmMistakes: readonly Mistake[] = [
     cause: 'events-unacknowledged',
     says: /destroys an ID of which 1 event was taken and not acknowledged/,
     host0: async (program) => {
-      await program.exchange.take('listening');
-      const channel = await rdmaCreateEventChannel(program.verbs);
-      const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
-      await rdmaResolveAddr(id, null, server, 100);
-      await rdmaGetCmEvent(channel);
+      const id = await asks(program);
+      await rdmaGetCmEvent(id.channel);
       await rdmaDestroyId(id); // here
     },
     host1: async (program) => {
@@ -224,10 +220,7 @@ export const cmMistakes: readonly Mistake[] = [
     cause: 'no-connection-event',
     says: /nothing that it has asked for is under way: its last call was rdma_resolve_addr/,
     host0: async (program) => {
-      await program.exchange.take('listening');
-      const channel = await rdmaCreateEventChannel(program.verbs);
-      const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
-      await rdmaResolveAddr(id, null, server, 100);
+      const { channel } = await asks(program);
       await next(channel);
       await next(channel); // here
     },
@@ -236,6 +229,3 @@ export const cmMistakes: readonly Mistake[] = [
     },
   },
 ];
-
-/** An ID with a device, for its protection domain. */
-const resolvesElsewhere = (program: ProgramContext): Promise<RdmaCmId> => resolves(program);

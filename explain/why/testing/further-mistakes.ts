@@ -45,6 +45,7 @@ import {
   IBV_WR_RDMA_WRITE,
   IBV_WR_SEND,
   IBV_WR_SEND_WITH_INV,
+  type IbvMw,
   type IbvSrq,
   IbvWc,
   modifyQp,
@@ -92,6 +93,13 @@ const rests = (here: Side): Promise<void> => here.program.cpu.sleep(1e10);
 function receivesShared(here: Side, count: number): void {
   const sgList = [{ addr: here.buffer, length: 256, lkey: here.mr.lkey }];
   for (let posted = 0; posted < count; posted++) postSrqRecv(here.qp.srq!, { wrId: 1, sgList, numSge: 1 });
+}
+
+/** Binds a window to the first bytes of the buffer, for WRITEs of the peer. */
+async function bind(here: Side, mw: IbvMw, length: number): Promise<void> {
+  const bindInfo = { mr: here.mr, addr: here.buffer, length, mwAccessFlags: IBV_ACCESS_REMOTE_WRITE };
+  bindMw(here.qp, mw, { wrId: 1, sendFlags: IBV_SEND_SIGNALED, bindInfo });
+  await here.mustTake();
 }
 
 /** Services without acknowledgements: what their receivers drop. */
@@ -500,14 +508,7 @@ const lifetimes: readonly Mistake[] = [
       async (here) => {
         const mw = await allocMw(here.pd, IBV_MW_TYPE_1);
         const { rkey } = mw;
-        const bindInfo = {
-          mr: here.mr,
-          addr: here.buffer,
-          length: 4096,
-          mwAccessFlags: IBV_ACCESS_REMOTE_WRITE,
-        };
-        bindMw(here.qp, mw, { wrId: 1, sendFlags: IBV_SEND_SIGNALED, bindInfo });
-        await here.mustTake();
+        await bind(here, mw, 4096);
         await here.program.exchange.put('window', rkey);
         await here.awaitSignal();
       },
@@ -525,14 +526,7 @@ const lifetimes: readonly Mistake[] = [
     host1: side(
       async (here) => {
         const mw = await allocMw(here.pd, IBV_MW_TYPE_1);
-        const bindInfo = {
-          mr: here.mr,
-          addr: here.buffer,
-          length: 64,
-          mwAccessFlags: IBV_ACCESS_REMOTE_WRITE,
-        };
-        bindMw(here.qp, mw, { wrId: 1, sendFlags: IBV_SEND_SIGNALED, bindInfo });
-        await here.mustTake();
+        await bind(here, mw, 64);
         await here.program.exchange.put('window', mw.rkey);
         await here.awaitSignal();
       },
@@ -545,15 +539,7 @@ const lifetimes: readonly Mistake[] = [
     says: /was refused a call: ibv_dereg_mr/,
     host0: side(
       async (here) => {
-        const mw = await allocMw(here.pd, IBV_MW_TYPE_1);
-        const bindInfo = {
-          mr: here.mr,
-          addr: here.buffer,
-          length: 64,
-          mwAccessFlags: IBV_ACCESS_REMOTE_WRITE,
-        };
-        bindMw(here.qp, mw, { wrId: 1, sendFlags: IBV_SEND_SIGNALED, bindInfo });
-        await here.mustTake();
+        await bind(here, await allocMw(here.pd, IBV_MW_TYPE_1), 64);
         await deregMr(here.mr);
       },
       { access: allAccess | IBV_ACCESS_MW_BIND },
