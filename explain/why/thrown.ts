@@ -1,11 +1,16 @@
-/** An error that a program threw itself while all calls and requests succeeded: its own check of the received data failed. */
+/** An error that a program threw itself while all calls and requests went well: its own check of what it received failed. */
+import type { HostEvidence } from '../../machine/evidence/index.ts';
+import { GRH_BYTES } from '../../wire/index.ts';
 import { counted, type Explanation, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 
-/** A program reads the payload of datagrams at the place of their GRH. @param subject the program's action, as the beginning of a sentence */
+/** A program that reads the whole GRH reads it for what it is, as for ibv_create_ah_from_wc. */
+const isPartOfHeader = ({ bytes }: HostEvidence['headReads'][number]): boolean => bytes < GRH_BYTES;
+
+/** A program reads the payload of datagrams where their GRH is. @param subject what it does then, as a sentence that is continued */
 export function headRead(scene: Scene, node: number, subject: string): Explanation | undefined {
   const [read] = (scene.host(node)?.headReads ?? []).filter(
-    ({ qpn }) => (scene.qp(node, qpn)?.received ?? 0) > 0,
+    (head) => isPartOfHeader(head) && (scene.qp(node, head.qpn)?.received ?? 0) > 0,
   );
   if (read === undefined) return undefined;
   return {

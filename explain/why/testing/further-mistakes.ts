@@ -7,6 +7,7 @@ import { connectInitiator, connectTarget, rcDefaults } from '../../../experiment
 import {
   allocMw,
   bindMw,
+  createAhFromWc,
   createCompChannel,
   createCq,
   createQp,
@@ -300,6 +301,23 @@ const dropped: readonly Mistake[] = [
       async (here) => {
         await here.mustTake();
         if (here.program.memory.read(here.buffer, 1)[0] !== 7) throw new Error('wrong payload');
+      },
+      ud({ inInit: receives(1) }),
+    ),
+  },
+  {
+    name: 'a program reads a whole GRH, for an address handle, and fails by a check of its own',
+    cause: 'program-threw',
+    node: 1,
+    watch: 'races',
+    says: /threw "Error: another protocol"; no call was refused/,
+    host0: side(datagram(), ud()),
+    host1: side(
+      async (here) => {
+        const wc = await here.mustTake();
+        const grh = here.program.memory.read(here.buffer, 40);
+        await createAhFromWc(here.pd, wc, grh, 1);
+        throw new Error('another protocol');
       },
       ud({ inInit: receives(1) }),
     ),
