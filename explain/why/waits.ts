@@ -68,14 +68,14 @@ const connections: Rule<Waiting> = (waiting) =>
     ? connectionWait(waiting.scene, waiting.node, waiter(waiting))
     : undefined;
 
-/** Requests of a QP that was destroyed or reset: their completions were removed with it, or were never written. */
+/** Signalled requests of a QP that was destroyed or reset: their completions went with it, or never came to be. */
 const ownQpGone: Rule<Waiting> = (waiting) => {
   const { scene, node, cqns, atPs } = waiting;
   const gone = (scene.device(node)?.qps ?? []).filter(
     ({ destroyedPs, sendCqn }) => destroyedPs !== undefined && destroyedPs <= atPs && cqns.includes(sendCqn),
   );
   for (const qp of gone.toReversed()) {
-    const lost = openPosts(waiting, qp);
+    const lost = openPosts(waiting, qp).filter(({ isSignalled }) => isSignalled);
     if (lost.length > 0) return requestsGone(waiting, qp, qp.destroyedPs!, lost);
   }
   return undefined;

@@ -348,6 +348,18 @@ const dropped: readonly Mistake[] = [
 /** Objects that are destroyed, changed or reused too early. */
 const lifetimes: readonly Mistake[] = [
   {
+    name: 'a message is expected that nothing sends, after a QP with an unsignalled request is gone',
+    cause: 'no-more-messages',
+    says: /polls CQ .*, and no request that could complete there is under way: 0 receives completed/,
+    host0: side(async (here) => {
+      here.send({ opcode: IBV_WR_RDMA_WRITE, flags: 0 });
+      await rests(here);
+      await destroyQp(here.qp);
+      await here.take(); // here
+    }),
+    host1: side(idle),
+  },
+  {
     name: 'the QP is destroyed, and the completions of its requests awaited',
     cause: 'own-qp-destroyed',
     says: /polls CQ .* for 1 request of QP .*, which it destroyed at/,
