@@ -43,7 +43,7 @@ export async function serveSite(folder: string, port: number): Promise<SiteServe
 
 /** Answers with a file of the folder: for a path that ends in a slash, with its `index.html`. */
 function answer(folder: string, { url = '/' }: IncomingMessage, response: ServerResponse): void {
-  const path = normalize(decodeURIComponent(new URL(url, 'http://127.0.0.1').pathname));
+  const path = pathIn(url);
   const file = join(folder, path.endsWith('/') ? `${path}index.html` : path);
   const type = types[extname(file)];
   if (type === undefined || !existsSync(file)) {
@@ -52,4 +52,13 @@ function answer(folder: string, { url = '/' }: IncomingMessage, response: Server
   }
   const headers = path.startsWith(labAddress) ? labHeaders : {};
   response.writeHead(200, { 'Content-Type': type, ...headers }).end(readFileSync(file));
+}
+
+/** The path of a request, which may be any text; empty for one that names none. */
+function pathIn(url: string): string {
+  try {
+    return normalize(decodeURIComponent(new URL(url, 'http://127.0.0.1').pathname));
+  } catch {
+    return '';
+  }
 }
