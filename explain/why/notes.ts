@@ -80,18 +80,28 @@ function unfenced(scene: Scene, node: number): Explanation[] {
   const posts = scene.host(node)?.posts ?? [];
   const open = new Map<number, PostEvidence[]>();
   for (const post of posts) {
-    const before = (open.get(post.qpn) ?? []).filter(
-      ({ completedPs }) => !post.isFenced && (completedPs === undefined || completedPs > post.atPs),
+    const beganPs = generationBeganPs(scene, node, post);
+    const pending = (open.get(post.qpn) ?? []).filter(
+      ({ atPs, completedPs }) => atPs >= beganPs && (completedPs === undefined || completedPs > post.atPs),
     );
+    const before = post.isFenced ? [] : pending;
     open.set(post.qpn, before);
     if (/READ|SWAP|ADD/.test(post.operation)) before.push(post);
     else {
-      const source = before.find((one) => overlap(one, post));
+      // A fence comes too late for inline data, which were copied when the request was posted.
+      const source = (post.isInline ? pending : before).find((one) => overlap(one, post));
       if (source !== undefined) return [fenceMissing(node, source, post)];
     }
   }
   return [];
 }
+
+/** When a QP was created or last reset before a request was posted: requests of an earlier life are gone. */
+const generationBeganPs = (scene: Scene, node: number, { qpn, atPs }: PostEvidence): number => {
+  const qp = scene.qp(node, qpn, atPs);
+  const reset = qp?.states.findLast((change) => change.state === 'RESET' && change.atPs <= atPs);
+  return Math.max(qp?.createdPs ?? 0, reset?.atPs ?? 0);
+};
 
 /** Whether two requests name a byte that is the same. */
 const overlap = (one: PostEvidence, other: PostEvidence): boolean =>
@@ -106,10 +116,10 @@ const overlap = (one: PostEvidence, other: PostEvidence): boolean =>
 const fenceMissing = (node: number, source: PostEvidence, post: PostEvidence): Explanation => ({
   cause: 'fence-missing',
   weight: 'fault',
-  sentence: `The ${post.operation} on ${qpName(node, post.qpn)} sends the buffer of a ${source.operation} that was not completed when it was posted, without IBV_SEND_FENCE: it may send what the buffer had before`,
+  sentence: `The ${post.operation} on ${qpName(node, post.qpn)} sends the buffer of a ${source.operation} that was not completed when it was posted, ${post.isInline ? 'and inline data are copied then' : 'without IBV_SEND_FENCE'}: it may send what the buffer had before`,
   evidence: { address: post.buffers[0]?.address ?? 0, bytes: post.bytes },
   mendLine: post.line,
-  advice: `Set IBV_SEND_FENCE in the request, or post it after the completion of the ${source.operation}.`,
+  advice: `${post.isInline ? 'Post it' : 'Set IBV_SEND_FENCE in the request, or post it'} after the completion of the ${source.operation}.`,
   key: `fence ${node} ${post.qpn}`,
 });
 

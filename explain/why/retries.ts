@@ -380,7 +380,7 @@ const lost: Rule<NoAnswer> = ({ scene, node, qp }) => {
     cause: 'packets-lost',
     sentence: `The cable lost or damaged packets of ${qpName(node, qp.qpn)}: ${fault === undefined ? `${counted(corrupted, 'packet')} arrived with a wrong CRC` : `the injected fault ${fault.fault} fired ${counted(fault.fired, 'time')}`}, and ${qp.timeoutCode === 0 ? 'with timeout 0 nothing is sent again' : `${timeoutsText(qp)} used up retry_cnt ${qp.retryCount}`}`,
     evidence: { fired: fault?.fired ?? 0, corrupted, timeouts: qp.timeouts, retryCount: qp.retryCount },
-    advice: 'Mend the cable; until then raise retry_cnt (7 at most) and timeout.',
+    advice: `Mend the cable; until then raise ${qp.retryCount < 7 ? 'retry_cnt (7 at most) and timeout' : 'timeout'}.`,
   };
 };
 

@@ -431,7 +431,7 @@ function nothingComes(waiting: Waiting): Explanation {
   );
   return {
     cause: 'memory-never-changes',
-    sentence: `${waiter(waiting)} while nothing that could change what it looks at is under way: the peer did ${counted(written, 'WRITE')} or atomics so far, ${farText(waiting)}`,
+    sentence: `${waiter(waiting)} while nothing that could change what it looks at is under way: the peer did ${counted(written, 'WRITE or atomic')} so far, ${farText(waiting)}`,
     evidence: { writes: written },
     advice: 'Check the address that the peer writes to, and what the program compares it with.',
     key: `memory ${node}`,

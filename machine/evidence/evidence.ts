@@ -278,6 +278,8 @@ export interface PostEvidence {
   readonly remoteGid?: string;
   /** It waits for READs and atomics before it. */
   readonly isFenced: boolean;
+  /** The library copied its data when it was posted. */
+  readonly isInline: boolean;
   /** For the bind of a window: the new key. */
   readonly bindKey?: number;
   isCompleted: boolean;

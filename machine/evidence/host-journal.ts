@@ -429,6 +429,7 @@ export class HostJournal {
             ...(grh === undefined ? {} : { remoteGid: gidText(grh.dgid) }),
           }),
       isFenced: (wr.sendFlags & IBV_SEND_FENCE) !== 0,
+      isInline: (wr.sendFlags & IBV_SEND_INLINE) !== 0,
       ...(wr.bindMw === undefined ? {} : { bindKey: wr.bindMw.rkey }),
       isCompleted: false,
     });

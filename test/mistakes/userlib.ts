@@ -105,7 +105,7 @@ export const userlibMistakes: readonly Mistake[] = [
     kind: 'comparison off by one',
     scene: 'ends-of-ranges',
     file: 'userlib/send-ring.ts',
-    find: 'const wqeBytesMax = 63 * 16;',
-    replace: 'const wqeBytesMax = 64 * 16;',
+    find: 'export const wqeBytesMax = wqeUnitsMax * wqeUnitBytes;',
+    replace: 'export const wqeBytesMax = (wqeUnitsMax + 1) * wqeUnitBytes;',
   },
 ];

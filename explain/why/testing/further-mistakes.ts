@@ -35,6 +35,7 @@ import {
   IBV_QPT_XRC_SEND,
   IBV_REREG_MR_CHANGE_ACCESS,
   IBV_REREG_MR_CHANGE_TRANSLATION,
+  IBV_SEND_FENCE,
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
   IBV_SRQ_LIMIT,
@@ -605,6 +606,23 @@ const lifetimes: readonly Mistake[] = [
       await here.mustTake();
       await here.signal();
     }, {}),
+    host1: side(waits),
+  },
+  {
+    name: 'the buffer of a READ is sent on inline, where a fence does not help',
+    cause: 'fence-missing',
+    says: /The WRITE on QP .* sends the buffer of a READ that was not completed .* inline data are copied then/,
+    host0: side(
+      async (here) => {
+        here.send({ opcode: IBV_WR_RDMA_READ, bytes: 64 });
+        const flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE | IBV_SEND_INLINE;
+        here.send({ opcode: IBV_WR_RDMA_WRITE, flags, bytes: 64 }); // here
+        await here.mustTake();
+        await here.mustTake();
+        await here.signal();
+      },
+      { cap: { maxInlineData: 64 } },
+    ),
     host1: side(waits),
   },
   {

@@ -1055,7 +1055,7 @@ const completions: readonly Mistake[] = [
     name: 'a loop over memory that nobody writes',
     cause: 'memory-never-changes',
     node: 1,
-    says: /the peer did 1 WRITE or atomics so far/,
+    says: /the peer did 1 WRITE or atomic so far/,
     host0: side(async (here) => {
       here.send({ opcode: IBV_WR_RDMA_WRITE });
       await here.mustTake();
