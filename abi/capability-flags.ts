@@ -77,6 +77,8 @@ export const ExtendedFlag = {
   SW_CQ_INIT: 23,
   VLAN_CONTROL: 26,
   FLOWSTATS_EN: 28,
+  /** Ours: TCP is offloaded, and connections of QPs are those of iWARP. Public drivers give this bit no meaning. */
+  IWARP: 31,
 } as const;
 export type ExtendedFlag = (typeof ExtendedFlag)[keyof typeof ExtendedFlag];
 

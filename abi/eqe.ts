@@ -32,6 +32,8 @@ export const EventType = {
   FATAL_WARNING: 0x1b,
   FLR_EVENT: 0x1c,
   PORT_MNG_CHG_EVENT: 0x1d,
+  /** Ours: something happened to a TCP connection (tcp-connection.ts). */
+  TCP: 0x30,
   RECOVERABLE_ERROR_EVENT: 0x3e,
 } as const;
 export type EventType = (typeof EventType)[keyof typeof EventType];

@@ -55,6 +55,7 @@ export * from './query-fw.ts';
 export * from './srqc.ts';
 export * from './static-configuration.ts';
 export * from './subnet-administration.ts';
+export * from './tcp-connection.ts';
 export * from './vendor-syndromes.ts';
 export * from './wqe.ts';
 export * from './wqe-inline.ts';
