@@ -33,7 +33,7 @@ const ofOneCall = [
   'host/mm/fork.ts isComplete',
   'hw/dma/read-queue.ts request',
   'hw/dma/write-queue.ts request',
-  'hw/hca/memory/icm.ts mapped',
+  'hw/hca/connectx3/icm-map.ts mapped',
   'hw/hca/port/subnet-management-agent.ts changed',
   'hw/hca/statistics/operations.ts atPs',
   'hw/hca/statistics/operations.ts lastCycle',

@@ -5,7 +5,7 @@
  *     ibv_dereg_mr   call ─ HW2SW_MPT (entry read, status written) ─ unpin
  *
  * Pages are present, and the tables of ICM are mapped: nothing faults, no MAP_ICM is needed. Sources: driver/mr.ts,
- * driver/command-interface.ts, hw/hca/commands/memory-regions.ts.
+ * driver/command-interface.ts, hw/hca/connectx3/commands/memory-regions.ts.
  */
 
 import { mpt } from '../../abi/index.ts';

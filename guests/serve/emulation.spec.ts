@@ -187,7 +187,7 @@ describe('a guest that goes in the middle of a transfer', () => {
 describe('a model that throws', () => {
   /** Breaks the device: its next look at a register throws. */
   const sabotage = ({ emulation }: SlotBench): void => {
-    emulation.hcas[0]!.hca.control.registers.read = () => {
+    emulation.hcas[0]!.hca.control.blocks.commandSet.registers.read = () => {
       throw new TypeError('sabotaged');
     };
   };

@@ -6,11 +6,11 @@ import { Random } from '../../sim/index.ts';
 import { checkWires } from '../../sim/wires-bench.ts';
 import { CommandDma } from './commands/command-dma.ts';
 import { CommandProcessor } from './commands/command-processor.ts';
-import { DeviceState } from './commands/device-state.ts';
+import { DeviceState } from './connectx3/commands/device-state.ts';
+import { ControlRegisters } from './connectx3/registers/control-registers.ts';
 import { controlWires } from './control-blocks.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { HcaPort } from './port/port.ts';
-import { ControlRegisters } from './registers/registers.ts';
 import {
   broughtUp,
   createCq,
@@ -36,6 +36,7 @@ function busy(seed: number): ControlBench {
     if (!isOnChip) events.wake(bench.domain.cycle + 5);
     return isOnChip;
   };
+  const drain = bench.domain.addStage(() => bench.control.blocks.drains.watch(0), bench);
   const eqn = createEq(bench, 0, 7, random.chance(0.5) ? {} : { moderationPeriod: 20 });
   createCq(bench, 1, eqn);
   createSrq(bench);
@@ -50,6 +51,10 @@ function busy(seed: number): ControlBench {
     () => bench.post('QUERY_DEV_CAP', { outBytes: 256 }),
     () => bench.cable.set(random.chance(0.7)),
     () => bench.read32(SEMAPHORE),
+    () => {
+      bench.dataPath.busyQps.add(0);
+      bench.domain.wakeAfter(drain, bench.lp.nowPs);
+    },
     () => {
       for (let count = 1 + random.below(4); count > 0 && events.canPost(); count--)
         events.postQpEvent(EventType.COMM_EST, firstQpn, bench.cycle);

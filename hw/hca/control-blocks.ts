@@ -1,22 +1,12 @@
 /**
- * The blocks of the control side, and who calls whom: control-side.ts puts them behind BAR0. What is in the table is held to the
+ * The blocks of the control side and their wires; control-side.ts connects them to BAR0. The blocks in the table are held to the
  * contracts of control-blocks.spec.ts.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { ClockDomain, Wires } from '../../sim/index.ts';
 import type { EthernetConfig } from '../../wire/index.ts';
-import {
-  type CapabilityConfig,
-  CommandDma,
-  CommandProcessor,
-  CommandTable,
-  type ContextTables,
-  type ControlConfig,
-  type DataPathControl,
-  DeviceState,
-  DrainWatch,
-  interruptPin,
-} from './commands/index.ts';
+import type { CapabilityConfig } from './capabilities.ts';
+import { CommandDma, CommandProcessor, type ControlConfig, DrainWatch } from './commands/index.ts';
 import {
   EqPages,
   type EqTable,
@@ -25,8 +15,14 @@ import {
   EventWriter,
   InterruptModeration,
 } from './events/index.ts';
-import type { Personality } from './host-interface/index.ts';
-import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from './memory/index.ts';
+import type {
+  CommandSetPorts,
+  ContextTables,
+  DataPathControl,
+  EventQueueFormat,
+  Personality,
+} from './host-interface/index.ts';
+import type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './memory/index.ts';
 import {
   type FrameErrors,
   HcaPort,
@@ -39,7 +35,7 @@ import {
   SubnetAdministration,
   type SubnetMember,
 } from './port/index.ts';
-import { CommandRegister, type ControlRegisterPorts, ControlRegisters } from './registers/index.ts';
+import { MulticastGroups } from './receiver/index.ts';
 import type { ProtocolViolations } from './statistics/index.ts';
 
 /** The cable of an Ethernet port as the control side sees it. */
@@ -55,7 +51,6 @@ export interface ControlSideSetup {
   readonly domain: ClockDomain;
   /** Identity of the chip. */
   readonly hardwareId: number;
-  readonly icm: IcmMap;
   readonly interrupts: InterruptPort;
   readonly reads: DmaReads;
   readonly writes: DmaWrites;
@@ -72,7 +67,12 @@ export interface ControlSideSetup {
   /** The nodes of the subnet, this one among them. */
   readonly subnetNodes: readonly number[];
   /** The card's host interface. */
-  readonly personality: Pick<Personality, 'events'>;
+  readonly personality: Pick<
+    Personality,
+    'contextMemory' | 'translations' | 'events' | 'fillPatterns' | 'makeCommandSet'
+  >;
+  /** Form of the card's EQ contexts. */
+  readonly eventQueues: EventQueueFormat;
 }
 
 /** The parts that several blocks share, and the device around them. */
@@ -83,7 +83,7 @@ interface ControlParts extends ControlSideSetup {
 
 /** What the blocks reach outside of the control side, and itself as a whole. */
 interface Surroundings {
-  readonly control: ControlRegisterPorts['control'];
+  readonly control: CommandSetPorts['control'];
   readonly dataPath: DataPathControl;
   /** The cache through which EQ contexts come; left out: all of them are on chip. */
   readonly contexts?: EventContexts | undefined;
@@ -97,49 +97,46 @@ const guidsPerNode = 16n;
 
 /** The blocks, in the order in which their stages are added: from the output side back. */
 export function makeBlocks(parts: ControlParts) {
-  const { domain, config, eqs, icm, interrupts, reads, writes, sram, violations, hardwareId } = parts;
-  const { events: format } = parts.personality;
+  const { domain, config, eqs, interrupts, reads, writes, sram, violations, tables, personality } = parts;
+  const { contextMemory, translations, events: format, fillPatterns: patterns } = personality;
   const { eventFifoDepth: fifoDepth, eventCycles, fillWritesInFlight: writesInFlightMax } = config;
-  const pages = new EqPages({ domain, eqs, icm, reads, sram, format });
+  const pages = new EqPages({ domain, eqs, contextMemory, translations, reads, sram, format });
   const events = new EventWriter({ domain, eqs, writes, violations, fifoDepth, eventCycles, format });
-  const ports = new HcaPorts(makePorts(parts));
-  const state = makeState(parts, ports);
+  const ports = makePorts(parts);
+  const management = makeManagement(parts, ports);
   return {
     pages,
     events,
+    management,
     moderation: new InterruptModeration(eqs, interrupts),
     ports,
-    state,
+    commandSet: personality.makeCommandSet({ ...parts, ...tables, ...management, ports: ports.all }),
     processor: new CommandProcessor({ domain, config }),
-    commands: new CommandTable(state, config),
-    commandDma: new CommandDma({ reads, writes, sram, writesInFlightMax }),
-    hcr: new CommandRegister(violations),
-    registers: new ControlRegisters({ domain, violations, interruptPin, hardwareId }),
-    drains: new DrainWatch({ domain, config }, state),
+    commandDma: new CommandDma({ reads, writes, sram, writesInFlightMax, patterns }),
+    drains: new DrainWatch({ domain, config, qps: tables.qps }),
   };
 }
 
-export type ControlBlocks = ReturnType<typeof makeBlocks>;
+export type ControlBlocks = Omit<ReturnType<typeof makeBlocks>, 'management'>;
 
-/** Who calls whom. */
+/** Wires of the blocks: from each port to the block that is called through it. */
 export function controlWires(b: ControlBlocks & Surroundings): Wires<ControlBlocks> {
-  const { control, dataPath, contexts, posters } = b;
+  const { control, dataPath, contexts, posters, events, drains, processor, moderation, commandSet } = b;
   return {
-    registers: { control, hcr: b.hcr, moderation: b.moderation },
-    hcr: { processor: b.processor },
-    processor: { hcr: b.hcr, commands: b.commands, dma: b.commandDma, events: b.events },
-    commandDma: { processor: b.processor },
-    state: { dataPath, events: b.events, drains: b.drains },
-    drains: { dataPath, events: b.events },
-    ports: { dataPath, events: b.events },
-    events: { contexts, posters, moderation: b.moderation, pages: b.pages },
-    moderation: { events: b.events },
-    pages: { events: b.events },
+    commandSet: { control, dataPath, events, drains, processor, moderation },
+    processor: { source: commandSet.source, commands: commandSet.commands, dma: b.commandDma, events },
+    commandDma: { processor },
+    drains: { dataPath, events },
+    ports: { dataPath, events },
+    events: { contexts, posters, moderation, pages: b.pages },
+    moderation: { events },
+    pages: { events },
   };
 }
 
-function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: ControlParts): HcaPort[] {
-  return Array.from(
+function makePorts(setup: ControlSideSetup): HcaPorts {
+  const { config, capabilities, domain, nodeIndex, link, ethernet } = setup;
+  const ports = Array.from(
     { length: capabilities.portCount },
     (_, index) =>
       new HcaPort({
@@ -169,10 +166,19 @@ function makePorts({ config, capabilities, domain, nodeIndex, link, ethernet }: 
         },
       }),
   );
+  return new HcaPorts(ports);
 }
 
-function makeState(parts: ControlParts, { all: ports }: HcaPorts): DeviceState {
-  const { config, capabilities, domain, tables, icm, eqs, nodeIndex, subnetNodes } = parts;
+/** Management of the device: its identity, its agents, and the embedded subnet manager with its multicast groups. */
+export interface Management {
+  readonly node: NodeIdentity;
+  readonly agents: ManagementAgents;
+  readonly manager: SubnetAdministration;
+  readonly groups: MulticastGroups;
+}
+
+function makeManagement(setup: ControlSideSetup, { all: ports }: HcaPorts): Management {
+  const { config, nodeIndex, subnetNodes } = setup;
   const node = new NodeIdentity(nodeGuidOf(nodeIndex), descriptionOf(nodeIndex));
   const members = subnetNodes.map((index) => memberOf(config, index));
   const { embeddedSubnetManager, subnetManagerLid } = config;
@@ -189,18 +195,12 @@ function makeState(parts: ControlParts, { all: ports }: HcaPorts): DeviceState {
       subnetManagerLid,
       `a LID that no port has: ${members.map(({ lid }) => lid).join(', ')} are taken (hca.control.portLid)`,
     );
-  return new DeviceState({
-    ...tables,
-    capabilities,
-    domain,
-    icm,
-    eqs,
-    ports,
+  return {
     node,
     agents: new ManagementAgents(node, ports),
     manager: new SubnetAdministration({ port: ports[0]!, portCount: ports.length, members }),
-    memoryMapPerPageCycles: config.memoryMapPerPageCycles,
-  });
+    groups: new MulticastGroups(),
+  };
 }
 
 /** LID that the embedded subnet manager gives port 1 of a node. */

@@ -1,24 +1,26 @@
 /**
- * The control side of the HCA: BAR0, command processor, ICM map, event queues, ports. This file only wires it.
+ * The control side of the HCA: registers, command processor, event queues, ports. This file only wires it.
  *
- *   BAR0 ──> ControlRegisters ──> CommandRegister ──> CommandProcessor ──> commands/* ──> tables, DataPathControl
- *                 │ reset                                   │ EQE 0x0a            │ DMA
- *                 v                                         v                     v
- *            ControlSide.reset                         EventWriter ──> EQEs, interrupts      HcaPort ──> EQEs
+ *   BAR0 ──> CommandSet (of the card) ──> CommandProcessor ──> its commands ──> tables, DataPathControl
+ *                 │ reset                       │ event              │ DMA
+ *                 v                             v                    v
+ *            ControlSide.reset             EventWriter ──> EQEs, interrupts      HcaPort ──> EQEs
  *
- * The data path posts its events through {@link ControlSide.events}, looks up context addresses in
- * {@link ControlSide.icm}, and hands EQ doorbells to `events.eqDoorbell`.
+ * The data path posts its events through {@link ControlSide.events}, and hands EQ doorbells to `events.eqDoorbell`.
  */
-
-import { mailboxBytes } from '../../abi/index.ts';
 import { type Cycles, viewOf } from '../../base/index.ts';
 import { type BlockState, connectBlocks } from '../../sim/index.ts';
-import type { CommandProcessor, DataPathControl, DeviceState } from './commands/index.ts';
-import { type ControlBlocks, type ControlSideSetup, controlWires, makeBlocks } from './control-blocks.ts';
+import { CommandDma, type CommandProcessor } from './commands/index.ts';
+import {
+  type ControlBlocks,
+  type ControlSideSetup,
+  controlWires,
+  type Management,
+  makeBlocks,
+} from './control-blocks.ts';
 import { EqTable, type EventContexts, type EventPoster, type EventWriter } from './events/index.ts';
-import type { IcmMap } from './memory/index.ts';
+import type { DataPathControl } from './host-interface/index.ts';
 import type { HcaPort } from './port/index.ts';
-import type { ControlRegisters } from './registers/index.ts';
 import { ProtocolViolations } from './statistics/index.ts';
 
 export interface ControlSidePorts {
@@ -33,19 +35,27 @@ export interface ControlSidePorts {
   readonly posters: readonly EventPoster[];
 }
 
+/** For the translation entry of an EQ's page, aligned. */
+const TRANSLATION_ROOM_BYTES = 64;
+
 export class ControlSide {
   readonly violations: ProtocolViolations;
-  readonly icm: IcmMap;
   readonly eqs: EqTable;
+  readonly management: Management;
   readonly blocks: ControlBlocks;
   #device!: ControlSidePorts['device'];
 
   constructor(setup: ControlSideSetup) {
-    const { capabilities, domain, icm } = setup;
+    const { capabilities, domain, eventQueues } = setup;
     this.violations = new ProtocolViolations();
-    this.icm = icm;
-    this.eqs = new EqTable(2 ** capabilities.logMaxEqs, domain.clock.frequencyMHz);
-    this.blocks = makeBlocks({ ...setup, eqs: this.eqs, violations: this.violations });
+    this.eqs = new EqTable(2 ** capabilities.logMaxEqs, eventQueues, domain.clock.frequencyMHz);
+    const { management, ...blocks } = makeBlocks({
+      ...setup,
+      eqs: this.eqs,
+      violations: this.violations,
+    });
+    this.management = management;
+    this.blocks = blocks;
   }
 
   connect({ device, ...ports }: ControlSidePorts): void {
@@ -65,16 +75,10 @@ export class ControlSide {
     return this.blocks.processor;
   }
 
-  get registers(): ControlRegisters {
-    return this.blocks.registers;
+  /** On-chip memory that the control side allocates. @param patternCount of the card's patterns */
+  static sramBytes(patternCount: number): number {
+    return CommandDma.sramBytes(patternCount) + TRANSLATION_ROOM_BYTES;
   }
-
-  get state(): DeviceState {
-    return this.blocks.state;
-  }
-
-  /** On-chip memory the control side takes from the allocator. */
-  static readonly sramBytes = 4 * mailboxBytes + 64;
 
   /** BAR0 write of the PCIe function; returns the cycles its write port is occupied. */
   barWrite(
@@ -84,13 +88,13 @@ export class ControlSide {
     lengthBytes: number,
     cycle: Cycles,
   ): number {
-    this.registers.write(offset, viewOf(bytes), byteOffset, lengthBytes, cycle);
+    this.blocks.commandSet.registers.write(offset, viewOf(bytes), byteOffset, lengthBytes, cycle);
     return 1;
   }
 
   /** BAR0 read of the PCIe function. */
   barRead(offset: number, lengthBytes: number, into: DataView, cycle: Cycles): void {
-    this.registers.read(offset, lengthBytes, into, cycle);
+    this.blocks.commandSet.registers.read(offset, lengthBytes, into, cycle);
   }
 
   /** Software wrote the reset register. */
@@ -102,18 +106,18 @@ export class ControlSide {
   /** The same full reset, from the PCIe function (FLR, hot reset) or through BAR0. */
   reset(cycle: Cycles): void {
     this.processor.reset(cycle);
-    this.state.reset(cycle);
-    this.registers.reset();
+    this.blocks.commandSet.reset(cycle);
   }
 
   /** What each block holds, by name: see Block.inspect. */
   inspect(): BlockState {
+    const { commandSet, drains, ports } = this.blocks;
     return {
-      controlRegisters: this.registers.inspect(),
+      ...commandSet.inspect(),
       commandProcessor: this.processor.inspect(),
       eventWriter: this.events.inspect(),
-      deviceState: this.state.inspect(),
-      hcaPorts: this.blocks.ports.inspect(),
+      drainWatch: drains.inspect(),
+      hcaPorts: ports.inspect(),
     };
   }
 

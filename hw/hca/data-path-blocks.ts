@@ -171,7 +171,7 @@ function makeInput(parts: DataPathParts) {
 
 /** From a QP with work to its packets, and operations on keys. */
 function makeSendSide(parts: DataPathParts) {
-  const { lp, domain, config, dmaRead, dmaWrite, icm, qps, diagnostics, costs } = parts;
+  const { lp, domain, config, dmaRead, dmaWrite, contextMemory, keyFormat, qps, diagnostics, costs } = parts;
   const { sram, sramView, allocateSram, translator, pageFaults, qpcCache } = parts;
   const { records, lines, requestPackets, readUnit } = parts;
   const { sends } = parts.formats;
@@ -197,7 +197,18 @@ function makeSendSide(parts: DataPathParts) {
       costs,
     }),
     completion: new RequestCompletion(records),
-    keys: new KeyUnit({ domain, config, icm, dmaRead, dmaWrite, qps, sram, allocateSram, translator }),
+    keys: new KeyUnit({
+      domain,
+      config,
+      contextMemory,
+      keyFormat,
+      dmaRead,
+      dmaWrite,
+      qps,
+      sram,
+      allocateSram,
+      translator,
+    }),
   };
 }
 
@@ -228,7 +239,7 @@ function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterA
 
 /** Doorbells, and what becomes of requests, QPs and the other objects. */
 function makeLifecycle(parts: DataPathParts) {
-  const { lp, domain, config, icm, dmaRead, dmaWrite, monitors, personality } = parts;
+  const { lp, domain, config, contextMemory, keyFormat, dmaRead, dmaWrite, monitors, personality } = parts;
   const { qps, cqs, srqs, sramView, translator, pageFaults, qpcCache, cqcCache, srqcCache } = parts;
   const { lines, records, violations, diagnostics, operations } = parts;
   const { sends } = parts.formats;
@@ -240,7 +251,8 @@ function makeLifecycle(parts: DataPathParts) {
     errors: new QueuePairErrors({ lp, qps, cqs, diagnostics }),
     objects: new DataPathObjects({
       domain,
-      icm,
+      contextMemory,
+      keyFormat,
       dmaRead,
       dmaWrite,
       qps,

@@ -4,15 +4,14 @@
  */
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
-import type { CapabilityConfig } from './commands/index.ts';
+import type { CapabilityConfig } from './capabilities.ts';
 import type { CostAttribution } from './costs/index.ts';
-import type { HostFormats, Personality } from './host-interface/index.ts';
+import type { ContextFormats, HostFormats, Personality } from './host-interface/index.ts';
 import type { WordMonitors } from './lifecycle/index.ts';
 import {
   type ContextMisses,
   type DmaReads,
   type DmaWrites,
-  type IcmMap,
   MptCache,
   MttCache,
   makeContextCache,
@@ -44,26 +43,22 @@ import {
   ViolationCounters,
 } from './statistics/index.ts';
 
-/** The tables that QUERY_DEV_CAP names. */
+/** The tables of objects. */
 export interface DataPathTables {
   readonly qps: QpTable;
   readonly cqs: CqTable;
   readonly srqs: SrqTable;
 }
 
-/**
- * The tables that QUERY_DEV_CAP names: as many contexts as it reports, none of which costs memory before it is used.
- * @param frameBytesMax of an Ethernet port
- */
+/** The tables of objects, with the number of contexts that the capabilities report. A context costs no memory before it is used. */
 export function makeTables(
-  capabilities: Pick<CapabilityConfig, 'logMaxQps' | 'logMaxCqs' | 'logMaxSrqs' | 'roce'>,
-  frameBytesMax?: number,
+  capabilities: Pick<CapabilityConfig, 'logMaxQps' | 'logMaxCqs' | 'logMaxSrqs'>,
+  formats: Pick<ContextFormats, 'queuePairs' | 'completionQueues' | 'sharedQueues'>,
 ): DataPathTables {
-  const hasRoce = frameBytesMax !== undefined && capabilities.roce !== 'none';
   return {
-    qps: new QpTable(2 ** capabilities.logMaxQps, frameBytesMax, hasRoce),
-    cqs: new CqTable(2 ** capabilities.logMaxCqs),
-    srqs: new SrqTable(2 ** capabilities.logMaxSrqs),
+    qps: new QpTable(2 ** capabilities.logMaxQps, formats.queuePairs),
+    cqs: new CqTable(2 ** capabilities.logMaxCqs, formats.completionQueues),
+    srqs: new SrqTable(2 ** capabilities.logMaxSrqs, formats.sharedQueues),
   };
 }
 
@@ -73,7 +68,6 @@ export interface DataPathSite {
   readonly domain: ClockDomain;
   readonly config: HcaConfig;
   readonly tables: DataPathTables;
-  readonly icm: IcmMap;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly monitors: WordMonitors;
@@ -84,8 +78,11 @@ export interface DataPathSite {
   readonly specialQps: SpecialQps;
   readonly manager: EmbeddedManager;
   readonly groups: MulticastGroups;
-  /** Makes the formats and doorbells of the card. */
-  readonly personality: Pick<Personality, 'makeFormats' | 'makeDoorbells'>;
+  /** The card's host interface. */
+  readonly personality: Pick<
+    Personality,
+    'contextMemory' | 'keys' | 'translations' | 'makeFormats' | 'makeDoorbells'
+  >;
   /** Left out on a port of InfiniBand. With it `port` carries nothing: RoCE has one of its own. */
   readonly ethernet?: EthernetAttachment | undefined;
   readonly tap: OperationTap | undefined;
@@ -105,8 +102,11 @@ export function makeParts(site: DataPathSite) {
   const contexts = makeContextCaches(site);
   const queues = makeQueues(site);
   const sramView = new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength);
+  const { contextMemory, keys: keyFormat } = site.personality;
   return {
     ...surroundings,
+    contextMemory,
+    keyFormat,
     formats: makeFormats(site, queues.records, sramView),
     ethernet: site.ethernet,
     costs: site.costs,
@@ -131,10 +131,12 @@ function makeFormats(site: DataPathSite, records: SendRecords, sramView: DataVie
 
 /** Keys, translations and the pages that they lack. */
 function makeTranslation(site: DataPathSite) {
-  const { config, domain, tables } = site;
-  const mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
-  const mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
-  const translator = makeTranslator(site, mptCache, mttCache);
+  const { config, domain, tables, personality } = site;
+  const { mptCacheEntries, mptCacheWays, mttCacheLines, mttCacheWays, cacheReplacement } = config;
+  const { keys, translations, contextMemory } = personality;
+  const mptCache = new MptCache(mptCacheEntries, mptCacheWays, cacheReplacement, keys);
+  const mttCache = new MttCache(mttCacheLines, mttCacheWays, cacheReplacement, translations);
+  const translator = makeTranslator({ ...site, contextMemory }, mptCache, mttCache);
   return { mptCache, mttCache, translator, pageFaults: new PageFaults({ domain, qps: tables.qps }) };
 }
 
@@ -142,10 +144,11 @@ function makeContextCaches(site: DataPathSite) {
   const { qps, cqs, srqs } = site.tables;
   const { qpcCacheEntries, qpcCacheWays, cqcCacheEntries, cqcCacheWays, srqcCacheEntries, srqcCacheWays } =
     site.config;
+  const parts = { ...site, contextMemory: site.personality.contextMemory };
   return {
-    qpcCache: makeContextCache(site, 'qpc', qps, qpcCacheEntries, qpcCacheWays),
-    cqcCache: makeContextCache(site, 'cqc', cqs, cqcCacheEntries, cqcCacheWays),
-    srqcCache: makeContextCache(site, 'srqc', srqs, srqcCacheEntries, srqcCacheWays),
+    qpcCache: makeContextCache(parts, 'qpc', qps, qpcCacheEntries, qpcCacheWays),
+    cqcCache: makeContextCache(parts, 'cqc', cqs, cqcCacheEntries, cqcCacheWays),
+    srqcCache: makeContextCache(parts, 'srqc', srqs, srqcCacheEntries, srqcCacheWays),
   };
 }
 

@@ -13,10 +13,10 @@
  */
 import { QpState } from '../../abi/index.ts';
 import { type Block, type BlockAccount, type BlockState, connectBlocks } from '../../sim/index.ts';
-import type { DataPathControl } from './commands/index.ts';
 import { type DataPathBlocks, makeBlocks } from './data-path-blocks.ts';
 import { type DataPathParts, type DataPathSite, makeParts } from './data-path-parts.ts';
 import { type Carried, dataPathWires, type EventQueues } from './data-path-wires.ts';
+import type { DataPathControl } from './host-interface/index.ts';
 
 export interface DataPathSetup extends DataPathSite {
   readonly eventQueues: EventQueues;

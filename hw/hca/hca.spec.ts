@@ -4,7 +4,8 @@ import { LogicalProcess } from '../../sim/index.ts';
 import { checkWires } from '../../sim/wires-bench.ts';
 import { wireParameters } from '../../wire/index.ts';
 import { benchSlot } from '../dma/bus-interface-bench.ts';
-import { capabilityParameters, controlParameters } from './commands/index.ts';
+import { capabilityParameters } from './capabilities.ts';
+import { controlParameters } from './commands/index.ts';
 import { Hca, hcaWires } from './hca.ts';
 import { hcaParameters } from './parameters.ts';
 

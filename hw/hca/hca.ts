@@ -38,8 +38,9 @@ import {
   type PcieLinkPort,
   type SharedDevice,
 } from '../pcie/index.ts';
-import { type CapabilityConfig, type ControlConfig, hasRoomForBlueFlame } from './commands/index.ts';
-import { connectX3 } from './connectx3/index.ts';
+import type { CapabilityConfig } from './capabilities.ts';
+import type { ControlConfig } from './commands/index.ts';
+import { connectX3Of, hasRoomForBlueFlame } from './connectx3/index.ts';
 import { macOf } from './control-blocks.ts';
 import { ControlSide, type ControlSidePorts } from './control-side.ts';
 import {
@@ -56,7 +57,6 @@ import type { Personality } from './host-interface/index.ts';
 import {
   type ContextCache,
   type ContextUser,
-  IcmMap,
   makeContextCache,
   PORT_COUNT,
   type SramAllocator,
@@ -68,7 +68,6 @@ import type { OperationTap } from './statistics/index.ts';
 const MESSAGE_FIFO_DEPTH = 32;
 const BAR_REGISTERS = 0;
 const SRAM_ALIGNMENT = 64;
-const MIB = 1 << 20;
 
 export interface HcaSetup extends SlotSetup {
   readonly lp: LogicalProcess;
@@ -183,8 +182,14 @@ export class Hca implements BarTarget {
     const ethernet = setup.ethernet ?? defaultsOf(ethernetParameters);
     const frameBytesMax = isEthernet ? ethernetFrameBytesMax(withTag(ethernet)) : undefined;
     const references = setup.shared?.zeroCopy === true ? new PayloadReferences(ends.reader.bytes) : undefined;
-    const tables = makeTables(capabilities, frameBytesMax);
-    const sram = new Sram(sramBytesFor(config, frameBytesMax));
+    const personality = connectX3Of(capabilities);
+    const contextFormats = personality.makeContextFormats({
+      frameBytesMax: frameBytesMax ?? 0,
+      hasRoce: isEthernet && capabilities.roce !== 'none',
+    });
+    const tables = makeTables(capabilities, contextFormats);
+    const controlSramBytes = ControlSide.sramBytes(personality.fillPatterns.length);
+    const sram = new Sram(controlSramBytes + sramBytesFor(config, frameBytesMax));
     const bus = new BusInterface({
       ...setup,
       domain,
@@ -202,8 +207,6 @@ export class Hca implements BarTarget {
     this.wirePort = new WirePort({ lp, config: wire, ...ends, references });
     this.ethernetPort = isEthernet ? makeEthernetPort(setup, ethernet, cable) : undefined;
     const { ethernetPort } = this;
-    const icm = new IcmMap();
-    const personality = personalityOf(capabilities);
     const attributed = this.#attributed(setup, tables, personality);
     this.costs = attributed?.costs;
     const reads = attributed?.reads ?? this.dmaRead;
@@ -211,7 +214,6 @@ export class Hca implements BarTarget {
     this.control = new ControlSide({
       domain,
       hardwareId: hardwareIdOf(setup.pcieFunction.deviceId),
-      icm,
       interrupts: attributed?.interrupts ?? this.pcieFunction,
       reads,
       writes,
@@ -229,8 +231,10 @@ export class Hca implements BarTarget {
       nodeIndex: setup.nodeIndex,
       subnetNodes: setup.subnetNodes,
       personality,
+      eventQueues: contextFormats.eventQueues,
     });
-    const parts = { domain, config, icm, dmaRead: reads, dmaWrite: writes, sram };
+    const { contextMemory } = personality;
+    const parts = { domain, config, contextMemory, dmaRead: reads, dmaWrite: writes, sram };
     const { eqs } = this.control;
     attributed?.writes.connect({ eqs });
     const { eqcCacheEntries, eqcCacheWays } = config;
@@ -240,7 +244,6 @@ export class Hca implements BarTarget {
       domain,
       config,
       tables,
-      icm,
       dmaRead: reads,
       dmaWrite: writes,
       monitors: this.linkPort,
@@ -250,9 +253,9 @@ export class Hca implements BarTarget {
       ethernet: ethernetPort && { port: ethernetPort, side: this.control.ports[0]!.ethernet! },
       eventQueues: this.control.events,
       personality,
-      specialQps: this.control.state,
-      manager: this.control.state.manager,
-      groups: this.control.state.groups,
+      specialQps: this.control.blocks.commandSet,
+      manager: this.control.management.manager,
+      groups: this.control.management.groups,
       tap: setup.tap,
       costs: this.costs,
       misses: attributed?.misses,
@@ -355,15 +358,6 @@ export class Hca implements BarTarget {
   }
 }
 
-/** The card's host interface: its doorbells lie in pages of BAR2 as the capabilities report them. */
-const personalityOf = (
-  capabilities: Pick<CapabilityConfig, 'logUarAreaMib' | 'logBlueFlameRegisterBytes'>,
-): Personality =>
-  connectX3({
-    uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,
-    blueFlameHalfBytes: 2 ** (capabilities.logBlueFlameRegisterBytes - 1),
-  });
-
 /** Frames on the cable may carry a tag beside the longest payload. */
 function makeEthernetPort(
   { lp, nodeIndex, seed = 1 }: HcaSetup,
@@ -411,5 +405,5 @@ function sramBytesFor(config: HcaConfig, frameBytesMax: number | undefined): num
   const slotBytes = packetSlotBytes(frameBytesMax);
   const packets = config.transmitBufferPackets * slotBytes + config.responseBufferPackets * packetSlotBytes();
   const lines = (config.wqeLineCount + config.receiveQueueLineCount) * 1024;
-  return packets + lines + ControlSide.sramBytes + 256 * 1024;
+  return packets + lines + 256 * 1024;
 }

@@ -1,13 +1,7 @@
 /** The HCA: the device, the tables of its parameters, and what a report or a test of a part of it needs by name. */
-export {
-  type CommandFaults,
-  capabilityParameters,
-  checkCapabilities,
-  controlParameters,
-  GO_ON,
-  hasRoomForBlueFlame,
-  NEVER_END,
-} from './commands/index.ts';
+export { capabilityParameters } from './capabilities.ts';
+export { type CommandFaults, controlParameters, GO_ON, NEVER_END } from './commands/index.ts';
+export { checkCapabilities, hasRoomForBlueFlame } from './connectx3/index.ts';
 export { macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
 export { Hca, type HcaSetup } from './hca.ts';

@@ -538,7 +538,7 @@ export class DeviceJournal {
   // Commands and regions.
 
   #watchCommands(): void {
-    around(this.#hca.control.blocks.commands, 'start', (start) => (request) => {
+    around(this.#hca.control.blocks.commandSet.commands, 'start', (start) => (request) => {
       const reject = (thrown: unknown): never => {
         const status = statusOf(thrown);
         if (status !== undefined)

@@ -110,7 +110,7 @@ class DeviceFaults implements CommandFaults {
     });
     control.processor.faults = this;
     if (resets.length > 0)
-      control.registers.observeResets({
+      control.blocks.commandSet.registers.observeResets({
         resetWritten: () => this.#happened((fault) => fault.kind === 'reset'),
       });
     if (timed.some(({ after }) => after === ANY_ACCESS))
@@ -181,10 +181,10 @@ class DeviceFaults implements CommandFaults {
         this.#hca.pcieFunction.setPresent(!isBeginning, cycle);
         return;
       case 'semaphore':
-        control.registers.isSemaphoreStuck = isBeginning;
+        control.blocks.commandSet.registers.isSemaphoreStuck = isBeginning;
         return;
       case 'owner':
-        control.registers.isOwnerStuck = isBeginning;
+        control.blocks.commandSet.registers.isOwnerStuck = isBeginning;
         return;
       case 'port':
         hca.setCableEnabled((fault.port === 'up') === isBeginning);
@@ -198,7 +198,7 @@ class DeviceFaults implements CommandFaults {
   /** The firmware dies: code in the error buffer, a last event, and then nothing moves until a reset. */
   #die(code: number, cycle: number): void {
     const { control } = this.#hca;
-    control.registers.setCatastrophicError(code);
+    control.blocks.commandSet.registers.setCatastrophicError(code);
     control.processor.halt(cycle);
     this.#hca.resetDataPath(cycle);
     control.events.writeAnew();

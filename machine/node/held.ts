@@ -21,7 +21,7 @@ export function heldByHca({ hca }: HcaNode): Held {
     completionQueues: parts.cqs.liveCount,
     sharedReceiveQueues: parts.srqs.liveCount,
     eventQueues: control.eqs.liveCount,
-    icmPages: dataPath.parts.icm.mappedPageCount,
+    icmPages: dataPath.parts.contextMemory.mappedPageCount,
     // What these hold on chip.
     sendWqeLines: dataPath.parts.lines.heldCount,
     receiveWqeLines: dataPath.blocks.receives.heldCount,

@@ -134,11 +134,11 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'RNR retries are as many as those of time-outs.',
     kind: 'counter not reset',
     scene: 'late-receives',
-    file: 'hw/hca/objects/qp-table.ts',
-    find: `    pair.rnrRetriesLeft = pair.rnrRetryCountMax;
-    pair.ackTimeoutCode`,
-    replace: `    pair.rnrRetriesLeft = pair.retryCountMax;
-    pair.ackTimeoutCode`,
+    file: 'hw/hca/connectx3/qp-context.ts',
+    find: `  pair.rnrRetriesLeft = pair.rnrRetryCountMax;
+  pair.ackTimeoutCode`,
+    replace: `  pair.rnrRetriesLeft = pair.retryCountMax;
+  pair.ackTimeoutCode`,
   },
   {
     name: 'plain-raises-solicited',
@@ -269,8 +269,8 @@ export const blindSpotMistakes: readonly Mistake[] = [
     kind: 'wrong address',
     scene: 'high-addresses',
     file: 'hw/hca/memory/mtt-walk.ts',
-    find: '((entryOffset / ENTRY_BYTES) & 7)]!',
-    replace: '((entryOffset / ENTRY_BYTES) & 3)]!',
+    find: '((entryOffset / TRANSLATION_ENTRY_BYTES) & 7)]!',
+    replace: '((entryOffset / TRANSLATION_ENTRY_BYTES) & 3)]!',
   },
   {
     name: 'last-byte-not-of-region',

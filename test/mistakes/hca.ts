@@ -429,8 +429,8 @@ export const hcaMistakes: readonly Mistake[] = [
     kind: 'comparison off by one',
     scene: 'bound-windows',
     file: 'hw/hca/keys/windows.ts',
-    find: 'window.setRange(isZeroBased ? 0 : address, isZeroBased ? 0 : addressTop, lengthBytes);',
-    replace: 'window.setRange(isZeroBased ? 0 : address, isZeroBased ? 0 : addressTop, lengthBytes + 1);',
+    find: 'window.lengthBytes = lengthBytes;',
+    replace: 'window.lengthBytes = lengthBytes + 1;',
   },
   {
     name: 'region-counts-gone-windows',
@@ -453,8 +453,8 @@ export const hcaMistakes: readonly Mistake[] = [
     what: 'An invalidation takes another variant of the key for the one that the object has.',
     kind: 'check skipped',
     file: 'hw/hca/keys/invalidate.ts',
-    find: 'demand(entry.key === key && (status',
-    replace: 'demand((status',
+    find: 'demand(record.key === key && record',
+    replace: 'demand(record',
   },
   {
     name: 'zero-based-from-the-page',

@@ -36,7 +36,7 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
       'changed',
       6,
       ({ emulation }) => {
-        const { node } = emulation.hcas[0]!.hca.control.state.parts;
+        const { node } = emulation.hcas[0]!.hca.control.management;
         node.reset = () => {};
       },
     ],
@@ -45,7 +45,7 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
       'changed',
       6,
       ({ emulation }) => {
-        const { agents } = emulation.hcas[0]!.hca.control.state.parts;
+        const { agents } = emulation.hcas[0]!.hca.control.management;
         agents.reset = () => {};
       },
     ],
@@ -54,7 +54,7 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
       'thrown',
       1,
       ({ emulation, slot }) => {
-        const { registers } = emulation.hcas[0]!.hca.control;
+        const { registers } = emulation.hcas[0]!.hca.control.blocks.commandSet;
         const read = registers.read.bind(registers);
         registers.read = (...values) => {
           if (slot.sessionCount > 1) throw new TypeError('sabotaged');

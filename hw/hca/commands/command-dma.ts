@@ -1,29 +1,37 @@
 /**
  * The command processor's share of the DMA engines: one read or one write at a time through its own buffers in the HCA's
- * memory, and streams of empty queue entries out of a constant pattern.
+ * memory, and streams of copies of a constant pattern, which empty the entries of a queue.
  *
  * Promises: at most one operation is under way; the processor is called inside the engine's stage with the status of the read,
  * or 0. After {@link CommandDma.cancel} reports of older operations are ignored. Every read and write of a command passes
  * here, and none that is longer than a buffer, or empty, is started: the command ends with status INTERNAL_ERR.
  */
 
-import { CommandStatus, mailboxBytes } from '../../../abi/index.ts';
+import { CommandStatus } from '../../../abi/index.ts';
 import type { BusAddress, Cycles, Wide } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from '../memory/index.ts';
 import { demand } from './command-steps.ts';
 
-const entryBytes = 32;
-/** Offset of the owner byte in an entry, and its value for an owner bit of 1. */
-const ownerByte = entryBytes - 1;
-const ownerBitSet = 0x80;
+/** Bytes of each buffer: a page of the host, the most that one read or write of a command moves. */
+const BUFFER_BYTES = 4096;
 
 export interface CommandDmaPorts {
   readonly processor: {
     /** The operation under way has ended. */
     dmaDone(status: number, cycle: Cycles): void;
   };
+}
+
+/** Parts of the device that {@link CommandDma} uses. */
+export interface CommandDmaSetup {
+  readonly reads: DmaReads;
+  readonly writes: DmaWrites;
+  readonly sram: SramAllocator;
+  readonly writesInFlightMax: number;
+  /** Patterns of the card with which commands fill memory. Their lengths divide a page. */
+  readonly patterns: readonly Uint8Array[];
 }
 
 export class CommandDma {
@@ -34,7 +42,9 @@ export class CommandDma {
   readonly #sram: Uint8Array;
   readonly #readOffset: number;
   readonly #writeOffset: number;
-  readonly #patternOffset: readonly [number, number];
+  readonly #patterns: readonly Uint8Array[];
+  /** A buffer full of copies of each pattern. */
+  readonly #patternOffsets: readonly number[];
   readonly #writesInFlightMax: number;
   #processor!: CommandDmaPorts['processor'];
   /** Operations of an older epoch were cancelled. */
@@ -47,21 +57,17 @@ export class CommandDma {
   #isPattern = false;
   #inFlight = 0;
 
-  constructor(setup: {
-    reads: DmaReads;
-    writes: DmaWrites;
-    sram: SramAllocator;
-    writesInFlightMax: number;
-  }) {
-    const { reads, writes, sram } = setup;
+  constructor(setup: CommandDmaSetup) {
+    const { reads, writes, sram, patterns } = setup;
     const trafficClass = TrafficClass.command;
     this.#reads = reads;
     this.#writes = writes;
     this.#writesInFlightMax = setup.writesInFlightMax;
     this.#sram = sram.bytes;
-    this.#readOffset = sram.allocate(mailboxBytes);
-    this.#writeOffset = sram.allocate(mailboxBytes);
-    this.#patternOffset = [sram.allocate(mailboxBytes), sram.allocate(mailboxBytes)];
+    this.#readOffset = sram.allocate(BUFFER_BYTES);
+    this.#writeOffset = sram.allocate(BUFFER_BYTES);
+    this.#patterns = patterns;
+    this.#patternOffsets = patterns.map(() => sram.allocate(BUFFER_BYTES));
     this.#fillBuffers();
     const name = 'command';
     this.#reader = reads.addRequester(
@@ -75,6 +81,11 @@ export class CommandDma {
       { name, trafficClass, fifoDepth: setup.writesInFlightMax },
       { done: (cookie, cycle) => this.#writeDone(cookie, cycle), space: () => this.#issueWrites() },
     );
+  }
+
+  /** On-chip memory that it allocates: a buffer for reads, one for writes, and one for each pattern. */
+  static sramBytes(patternCount: number): number {
+    return (2 + patternCount) * BUFFER_BYTES;
   }
 
   connect({ processor }: CommandDmaPorts): void {
@@ -103,13 +114,14 @@ export class CommandDma {
   }
 
   /**
-   * Starts writing empty entries with this owner bit, in pieces of at most a page.
-   * @throws CommandRejection unless address and length are multiples of an entry, and the length is not 0
+   * Starts writing copies of a pattern, by its number, in pieces of at most a page.
+   * @throws CommandRejection unless address and length are multiples of the pattern's, and the length is not 0
    */
-  startFill(address: BusAddress, lengthBytes: number, ownerBit: number): void {
-    const isWhole = address % entryBytes === 0 && lengthBytes % entryBytes === 0;
+  startFill(address: BusAddress, lengthBytes: number, pattern: number): void {
+    const patternBytes = this.#patterns[pattern]!.length;
+    const isWhole = address % patternBytes === 0 && lengthBytes % patternBytes === 0;
     demand(isWhole && lengthBytes > 0, CommandStatus.INTERNAL_ERR);
-    this.#startWrites(address, lengthBytes, this.#patternOffset[ownerBit === 0 ? 0 : 1], true);
+    this.#startWrites(address, lengthBytes, this.#patternOffsets[pattern]!, true);
   }
 
   /** Reset: forgets what is under way, and fills all buffers as after power-on. */
@@ -135,12 +147,13 @@ export class CommandDma {
     this.#inFlight = 0;
   }
 
-  /** Scratch buffers of zeros, and the two patterns of empty entries. */
+  /** Scratch buffers of zeros, and copies of each pattern. */
   #fillBuffers(): void {
-    const [owned, disowned] = this.#patternOffset;
-    for (const offset of [this.#readOffset, this.#writeOffset, owned, disowned])
-      this.#sram.fill(0, offset, offset + mailboxBytes);
-    for (let at = ownerByte; at < mailboxBytes; at += entryBytes) this.#sram[disowned + at] = ownerBitSet;
+    for (const offset of [this.#readOffset, this.#writeOffset])
+      this.#sram.fill(0, offset, offset + BUFFER_BYTES);
+    for (const [index, pattern] of this.#patterns.entries())
+      for (let at = 0; at < BUFFER_BYTES; at += pattern.length)
+        this.#sram.set(pattern, this.#patternOffsets[index]! + at);
   }
 
   #startWrites(address: BusAddress, lengthBytes: number, sourceOffset: number, isPattern: boolean): void {
@@ -165,8 +178,8 @@ export class CommandDma {
       this.#inFlight < this.#writesInFlightMax &&
       this.#writes.canRequest(this.#writer)
     ) {
-      const toPageEnd = mailboxBytes - (this.#address % mailboxBytes);
-      const lengthBytes = Math.min(this.#remainingBytes, this.#isPattern ? toPageEnd : mailboxBytes);
+      const toPageEnd = BUFFER_BYTES - (this.#address % BUFFER_BYTES);
+      const lengthBytes = Math.min(this.#remainingBytes, this.#isPattern ? toPageEnd : BUFFER_BYTES);
       const address = this.#address;
       this.#address += lengthBytes;
       this.#remainingBytes -= lengthBytes;
@@ -197,5 +210,5 @@ export class CommandDma {
 }
 
 function demandBufferSize(lengthBytes: number): void {
-  demand(lengthBytes > 0 && lengthBytes <= mailboxBytes, CommandStatus.INTERNAL_ERR);
+  demand(lengthBytes > 0 && lengthBytes <= BUFFER_BYTES, CommandStatus.INTERNAL_ERR);
 }

@@ -62,7 +62,7 @@ describe('the command processor', () => {
     expect(bench.command('MAP_FA', { inParam: 0x200_0000, inputModifier: 1 }).status).toBe(
       CommandStatus.INTERNAL_ERR,
     );
-    expect(bench.control.icm.firmwarePageCount).toBe(0);
+    expect(bench.icm.firmwarePageCount).toBe(0);
   });
 
   it('sheet 3.1: refuses a mailbox that is not aligned', () => {

@@ -1,17 +1,16 @@
 /**
- * The command processor: takes one command at a time out of the HCR and runs it to its end.
+ * The command processor: fetches one command at a time from the source of the card's commands and runs it to its end.
  *
- *   HCR ──> latch ──> decode (cycles) ──> work: DMA, cycles, conditions ──> HCR, or EQE 0x0a
- *            │ by event: the HCR takes the next command meanwhile, which waits there with GO set
+ *   source ──> latch ──> decode (cycles) ──> work: DMA, cycles, conditions ──> source, or an event
+ *               │ by event: the source accepts the next command meanwhile, which waits there
  *
  * Promises: commands end in the order in which they were posted; all of a command's writes have left towards the host
- * before its completion can be seen; a rejected command has changed nothing. Sources: interface sheet 2.2, 3.
+ * before its completion can be seen; a rejected command has changed nothing.
  */
 
 import { CommandStatus } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../sim/index.ts';
-import type { CommandRegister } from '../registers/index.ts';
 import type { CommandDma } from './command-dma.ts';
 import type { ControlConfig } from './command-parameters.ts';
 import {
@@ -37,10 +36,20 @@ export interface StartedCommand {
   readonly cycles: number;
 }
 
-/** What the device can do. */
+/** The commands of a card. */
 export interface Commands {
   /** Begins a command. @throws CommandRejection when it may not run now */
   start(request: CommandRequest): StartedCommand;
+}
+
+/** The register or queue in which software posts commands. It notifies the processor of each. */
+export interface CommandSource {
+  /** A command has been posted and not yet latched. */
+  readonly isPosted: boolean;
+  /** Hands the posted command to the processor. */
+  latch(): CommandRequest;
+  /** A command whose completion software polls has ended. */
+  complete(status: number, result: OutImmediate | undefined): void;
 }
 
 /** Faults injected into commands, and their counter. */
@@ -67,13 +76,13 @@ export interface CommandProcessorSetup {
 }
 
 export interface CommandProcessorPorts {
-  readonly hcr: Pick<CommandRegister, 'isPosted' | 'latch' | 'complete'>;
+  readonly source: CommandSource;
   readonly commands: Commands;
   readonly dma: CommandDma;
   readonly events: CommandEvents;
 }
 
-/** A command with its form: opcode and opcode modifier, of 12 and 4 bits (interface sheet 2.2). */
+/** A command with its form: opcode and opcode modifier, of 12 and 4 bits. */
 const operationOf = ({ opcode, opcodeModifier }: CommandRequest): number => opcode * 16 + opcodeModifier;
 
 /** What the current command is waiting for. */
@@ -95,7 +104,7 @@ export class CommandProcessor {
   readonly #decodeCycles: number;
   readonly #pollCycles: number;
   readonly #stage: number;
-  #hcr!: CommandProcessorPorts['hcr'];
+  #source!: CommandSource;
   #commands!: Commands;
   #dma!: CommandDma;
   #events!: CommandEvents;
@@ -116,8 +125,8 @@ export class CommandProcessor {
     this.#stage = domain.addStage(this.#run, this);
   }
 
-  connect({ hcr, commands, dma, events }: CommandProcessorPorts): void {
-    this.#hcr = hcr;
+  connect({ source, commands, dma, events }: CommandProcessorPorts): void {
+    this.#source = source;
     this.#commands = commands;
     this.#dma = dma;
     this.#events = events;
@@ -129,7 +138,7 @@ export class CommandProcessor {
   }
 
   get isIdle(): boolean {
-    return this.#phase === 'idle' && !this.#hcr.isPosted;
+    return this.#phase === 'idle' && !this.#source.isPosted;
   }
 
   /** The DMA operation under way has ended. */
@@ -204,8 +213,8 @@ export class CommandProcessor {
   }
 
   #latch(cycle: Cycles): void {
-    if (!this.#hcr.isPosted || this.#isHalted) return;
-    this.#request = this.#hcr.latch();
+    if (!this.#source.isPosted || this.#isHalted) return;
+    this.#request = this.#source.latch();
     this.#latchedCycle = cycle;
     this.#result = undefined;
     this.#status = CommandStatus.OK;
@@ -263,7 +272,7 @@ export class CommandProcessor {
         this.#waitForDma(STALL_DMA_WRITE, cycle);
         return;
       case 'fill':
-        this.#dma.startFill(step.address, step.lengthBytes, step.ownerBit);
+        this.#dma.startFill(step.address, step.lengthBytes, step.pattern);
         this.#waitForDma(STALL_DMA_WRITE, cycle);
         return;
       case 'wait':
@@ -300,7 +309,7 @@ export class CommandProcessor {
       const { high, low } = this.#result ?? ZERO;
       events.postCommand(request.token, this.#status, high, low, cycle);
     } else {
-      this.#hcr.complete(this.#status, this.#result);
+      this.#source.complete(this.#status, this.#result);
     }
     increment(this.completedByOpcode, request.opcode);
     increment(this.takenCyclesByOpcode, request.opcode, cycle - this.#latchedCycle);

@@ -3,17 +3,15 @@
  * a condition) and the command processor resumes it when that has happened, so a command reads from top to bottom.
  *
  *     function* queryEq(device, request) {
- *       const context = device.eqs.contextOf(liveEq(device, request.inputModifier));
- *       yield* writeOutBox(device, request, context);
+ *       const context = contextOf(device, liveQueue(device, request.inputModifier));
+ *       yield* write(addressOf(request), context);
  *     }
  *
  * A command that finds something illegal calls {@link reject} before it has changed anything; the processor turns that
- * into the command's status. Sources: interface sheet 3.1, 3.2.
+ * into the command's status.
  */
-import { CommandStatus, mailboxBytes } from '../../../abi/index.ts';
-import { joinWords } from '../../../base/index.ts';
 
-/** The command as latched from the HCR. */
+/** A posted command. Each card gives the modifiers and the two 64-bit parameters a meaning of its own. */
 export interface CommandRequest {
   readonly opcode: number;
   readonly opcodeModifier: number;
@@ -23,11 +21,11 @@ export interface CommandRequest {
   readonly outParamHigh: number;
   readonly outParamLow: number;
   readonly token: number;
-  /** E bit: completion by an EQE instead of in the HCR. */
+  /** Completion by an event instead of in the source. */
   readonly byEvent: boolean;
 }
 
-/** 64 bits returned in out_param. */
+/** 64 bits that a command returns. */
 export interface OutImmediate {
   readonly high: number;
   readonly low: number;
@@ -36,12 +34,12 @@ export interface OutImmediate {
 export type CommandStep =
   | { readonly kind: 'read'; readonly address: number; readonly lengthBytes: number }
   | { readonly kind: 'write'; readonly address: number; readonly bytes: Uint8Array }
-  /** Writes queue entries of 32 bytes, all zero but the owner bit. */
+  /** Writes copies of a pattern of the card: see CommandDma. */
   | {
       readonly kind: 'fill';
       readonly address: number;
       readonly lengthBytes: number;
-      readonly ownerBit: number;
+      readonly pattern: number;
     }
   | { readonly kind: 'wait'; readonly cycles: number }
   | { readonly kind: 'until'; readonly isTrue: () => boolean };
@@ -76,9 +74,9 @@ export function* write(address: number, bytes: Uint8Array): Steps<void> {
   yield { kind: 'write', address, bytes };
 }
 
-/** Fills part of a queue buffer with empty entries of 32 bytes whose owner bit is `ownerBit`. */
-export function* fillEntries(address: number, lengthBytes: number, ownerBit: number): Steps<void> {
-  if (lengthBytes > 0) yield { kind: 'fill', address, lengthBytes, ownerBit };
+/** Fills host memory with copies of a pattern, by its number among the card's. */
+export function* fill(address: number, lengthBytes: number, pattern: number): Steps<void> {
+  if (lengthBytes > 0) yield { kind: 'fill', address, lengthBytes, pattern };
 }
 
 /** Spends cycles. */
@@ -89,23 +87,4 @@ export function* wait(cycles: number): Steps<void> {
 /** Waits until the rest of the device has come to a state. */
 export function* until(isTrue: () => boolean): Steps<void> {
   yield { kind: 'until', isTrue };
-}
-
-export const inParamOf = (request: CommandRequest): number =>
-  joinWords(request.inParamHigh, request.inParamLow);
-export const outParamOf = (request: CommandRequest): number =>
-  joinWords(request.outParamHigh, request.outParamLow);
-
-/** Reads the first `lengthBytes` of the command's in box. A box that is not 4 KiB aligned is refused. */
-export function* readInBox(request: CommandRequest, lengthBytes: number): Steps<Uint8Array> {
-  const address = inParamOf(request);
-  demand(address % mailboxBytes === 0, CommandStatus.BAD_PARAM);
-  return yield* read(address, lengthBytes);
-}
-
-/** Fills the command's out box; only the documented length is written. */
-export function* writeOutBox(request: CommandRequest, bytes: Uint8Array): Steps<void> {
-  const address = outParamOf(request);
-  demand(address % mailboxBytes === 0, CommandStatus.BAD_PARAM);
-  yield* write(address, bytes);
 }

@@ -4,11 +4,11 @@
  */
 import { EventType } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import type { ClockDomain } from '../../../sim/index.ts';
+import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { EventWriter } from '../events/index.ts';
+import type { DataPathControl } from '../host-interface/index.ts';
+import type { ContextTable, QpSlot } from '../objects/index.ts';
 import type { ControlConfig } from './command-parameters.ts';
-import type { DataPathControl } from './data-path-control.ts';
-import type { DeviceState } from './device-state.ts';
 
 export interface DrainWatchPorts {
   readonly dataPath: Pick<DataPathControl, 'qpIsDraining' | 'qpIsInError'>;
@@ -19,21 +19,24 @@ export interface DrainWatchPorts {
 export interface DrainWatchSetup {
   readonly domain: ClockDomain;
   readonly config: Pick<ControlConfig, 'conditionPollCycles'>;
+  readonly qps: Pick<ContextTable<'QP'>, 'numberOf'>;
 }
 
 export class DrainWatch {
   readonly #domain: ClockDomain;
   readonly #pollCycles: number;
-  readonly #state: DeviceState;
+  readonly #qps: DrainWatchSetup['qps'];
   readonly #stage: number;
   #ports!: DrainWatchPorts;
+  /** QPs that owe software an event when their send queue has drained. */
+  readonly #draining = new Set<QpSlot>();
   /** Polls of draining queues since the last of them began or ended. */
   #pollCount = 0;
 
-  constructor({ domain, config }: DrainWatchSetup, state: DeviceState) {
+  constructor({ domain, config, qps }: DrainWatchSetup) {
     this.#domain = domain;
     this.#pollCycles = config.conditionPollCycles;
-    this.#state = state;
+    this.#qps = qps;
     this.#stage = domain.addStage(this.#run, this);
   }
 
@@ -41,14 +44,29 @@ export class DrainWatch {
     this.#ports = ports;
   }
 
-  /** A QP was added to those that owe software a drained event. */
-  watch(): void {
+  /** Watches a QP in state SQD, of which software requests the event. */
+  watch(slot: QpSlot): void {
+    this.#draining.add(slot);
     this.#pollCount = 0;
     this.#domain.wake(this.#stage, this.#domain.cycle + 1);
   }
 
+  /** The QP has left state SQD: it owes no event any more. */
+  forget(slot: QpSlot): void {
+    this.#draining.delete(slot);
+  }
+
+  reset(): void {
+    this.#draining.clear();
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { draining: [...this.#draining] };
+  }
+
   #run(cycle: Cycles): void {
-    const { draining, parts } = this.#state;
+    const draining = this.#draining;
     const { dataPath, events } = this.#ports;
     for (const slot of draining) {
       if (dataPath.qpIsDraining(slot)) continue;
@@ -58,7 +76,7 @@ export class DrainWatch {
         continue;
       }
       if (!events.canPost()) continue;
-      events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
+      events.postQpEvent(EventType.SQ_DRAINED, this.#qps.numberOf[slot]!, cycle);
       draining.delete(slot);
       this.#pollCount = 0;
     }

@@ -182,8 +182,7 @@ describe('resizing', () => {
           bench.a.act(() => {
             const { cqs } = bench.a.dataPath.parts;
             const at = cqs.offsetOf(cq.slot);
-            const oldMtt = cqc.fields.mttAddress.get(cqs.view, at);
-            // What the resize command marks in the new buffer: the passes around the number behind the mark.
+            // Owner bits that the resize command writes into the new buffer: the passes around the number after the mark.
             const first = cqs.rows[cq.slot]!.producer + 1;
             for (let entry = 0; entry < 32; entry++) {
               const pass = (first >>> 5) & 1;
@@ -192,7 +191,7 @@ describe('resizing', () => {
             }
             cqc.fields.logEntries.set(cqs.view, at, 5);
             cqc.fields.mttAddress.set(cqs.view, at, newMtt);
-            bench.a.dataPath.control.cqResized(cq.slot, 3, 0, oldMtt);
+            bench.a.dataPath.control.cqResized(cq.slot);
           });
         if (posted - seen.length < 5) {
           qp.send(nop);

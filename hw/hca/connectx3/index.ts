@@ -1,2 +1,3 @@
 /** Interface of this room: see README.md. */
-export { connectX3 } from './connectx3.ts';
+export { checkCapabilities, hasRoomForBlueFlame } from './commands/index.ts';
+export { connectX3Of } from './connectx3.ts';

@@ -3,12 +3,16 @@
  * comes to another, that page's MTT entry is read by DMA, one at a time.
  */
 
-import { mttEntry, mttEntryBytes } from '../../../abi/index.ts';
 import { type Cycles, ringIndex, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type { EventFormat } from '../host-interface/index.ts';
-import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';
+import type { EventFormat, TranslationFormat } from '../host-interface/index.ts';
+import {
+  type ContextMemory,
+  type DmaReads,
+  type SramAllocator,
+  TRANSLATION_ENTRY_BYTES,
+} from '../memory/index.ts';
 import type { EqSlot } from '../objects/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
 
@@ -23,7 +27,8 @@ const PAGE_LIMIT = 2 ** 20;
 export interface EqPagesSetup {
   readonly domain: ClockDomain;
   readonly eqs: EqTable;
-  readonly icm: IcmMap;
+  readonly contextMemory: ContextMemory;
+  readonly translations: TranslationFormat;
   readonly reads: DmaReads;
   readonly sram: SramAllocator;
   readonly format: Pick<EventFormat, 'entryBytes'>;
@@ -38,7 +43,8 @@ export interface EqPagesPorts {
 
 export class EqPages {
   readonly #eqs: EqTable;
-  readonly #icm: IcmMap;
+  readonly #memory: ContextMemory;
+  readonly #translations: TranslationFormat;
   readonly #reads: DmaReads;
   readonly #requester: number;
   readonly #entryBytes: number;
@@ -52,10 +58,11 @@ export class EqPages {
 
   constructor(setup: EqPagesSetup) {
     this.#eqs = setup.eqs;
-    this.#icm = setup.icm;
+    this.#memory = setup.contextMemory;
+    this.#translations = setup.translations;
     this.#reads = setup.reads;
     this.#entryBytes = setup.format.entryBytes;
-    this.#mttOffset = setup.sram.allocate(mttEntryBytes);
+    this.#mttOffset = setup.sram.allocate(TRANSLATION_ENTRY_BYTES);
     this.#mttView = viewOf(setup.sram.bytes);
     this.#requester = setup.reads.addRequester(
       { name: 'eqTranslation', trafficClass: TrafficClass.translation, fifoDepth: 1, weight: 1 },
@@ -92,13 +99,15 @@ export class EqPages {
     const pageIndex = this.#offsetOfNext(slot) >>> eqs.logPageBytes[slot]!;
     eqs.pageIndex[slot] = pageIndex;
     eqs.pageAddress[slot] = NOT_MAPPED;
-    const address = this.#icm.mttEntryAddress(eqs.mttAddress[slot]! + pageIndex * mttEntryBytes);
+    const address = this.#memory.translationAddress(
+      eqs.mttAddress[slot]! + pageIndex * TRANSLATION_ENTRY_BYTES,
+    );
     if (address === NOT_MAPPED) return true;
     eqs.pageIndex[slot] = NO_PAGE;
     this.#isReading = true;
     this.#slot = slot;
     const cookie = this.#generation * PAGE_LIMIT + pageIndex;
-    this.#reads.request(this.#requester, address, mttEntryBytes, this.#mttOffset, cookie);
+    this.#reads.request(this.#requester, address, TRANSLATION_ENTRY_BYTES, this.#mttOffset, cookie);
     return false;
   }
 
@@ -131,10 +140,9 @@ export class EqPages {
     this.#isReading = false;
     this.#slot = -1;
     if (slot >= 0) {
-      const isPresent = mttEntry.fields.present.get(this.#mttView, this.#mttOffset) === 1;
-      const address = mttEntry.fields.pageAddress.getNumber(this.#mttView, this.#mttOffset);
+      const address = this.#translations.pageAt(this.#mttView, this.#mttOffset);
       this.#eqs.pageIndex[slot] = cookie % PAGE_LIMIT;
-      this.#eqs.pageAddress[slot] = status === 0 && isPresent ? address : NOT_MAPPED;
+      this.#eqs.pageAddress[slot] = status === 0 ? address : NOT_MAPPED;
     }
     this.#events.wake(cycle + 1);
   }

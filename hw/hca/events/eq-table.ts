@@ -1,14 +1,38 @@
 /**
  * The live event queues: their contexts as software configured them, and beside them in typed arrays what changes with
- * every event. Which of them would be on chip is the context cache's
- * matter. Source: interface sheet 5.3, 6.7, 6.10.
+ * every event. The context cache decides which of them count as on chip.
  */
-import { EqArmState, eqc, eqeBytes, QueueStatus } from '../../../abi/index.ts';
+import { EqArmState, QueueStatus } from '../../../abi/index.ts';
 import { mask24, NEVER, psPerUs } from '../../../base/index.ts';
+import type { EventQueueFormat } from '../host-interface/index.ts';
 import { ContextTable, type EqSlot } from '../objects/index.ts';
 
 /** No page of the EQ's buffer is known at the moment. */
 export const NO_PAGE = -1;
+
+/** Configured fields of an event queue. */
+export interface EventQueueSetting {
+  /** One of EqArmState; 0 is fired. */
+  readonly armState: number;
+  readonly logEntries: number;
+  readonly ignoresOverrun: number;
+  /** MSI-X vector. */
+  readonly vector: number;
+  /** Byte offset of entry 0 in the first page. */
+  readonly firstByte: number;
+  readonly logPageBytes: number;
+  readonly mttOffset: number;
+  readonly moderationUs: number;
+  readonly moderationCount: number;
+}
+
+/** Live fields of an event queue: 24-bit counters of entries. */
+export interface EventQueueProgress {
+  readonly status: number;
+  readonly armState: number;
+  readonly consumer: number;
+  readonly producer: number;
+}
 
 export class EqTable extends ContextTable<'EQ'> {
   /** Free-running 24-bit counters. */
@@ -34,10 +58,15 @@ export class EqTable extends ContextTable<'EQ'> {
   /** The EQ was armed by its doorbell and has not been looked at since. */
   readonly isArmNew: Uint8Array;
   readonly #cyclesPerUs: number;
+  readonly #format: EventQueueFormat;
 
-  /** @param coreClockMHz turns moderation periods, which software gives in µs, into cycles */
-  constructor(capacity: number, coreClockMHz: number) {
-    super(eqc.sizeBytes, capacity);
+  /**
+   * @param format of the contexts of the card
+   * @param coreClockMHz turns moderation periods, which software gives in µs, into cycles
+   */
+  constructor(capacity: number, format: EventQueueFormat, coreClockMHz: number) {
+    super(format.contextBytes, capacity);
+    this.#format = format;
     this.#cyclesPerUs = coreClockMHz * (psPerUs / 1_000_000);
     this.producerCounter = new Int32Array(capacity);
     this.consumerCounter = new Int32Array(capacity);
@@ -57,37 +86,34 @@ export class EqTable extends ContextTable<'EQ'> {
     this.isArmNew = new Uint8Array(capacity);
   }
 
-  /** Takes up the context bytes of a slot that SW2HW_EQ has just filled. Counters start at 0. */
+  /** Takes up the context bytes of a slot that a command has just filled. Counters start at 0. */
   activate(slot: EqSlot): void {
-    const { view } = this;
-    const base = this.offsetOf(slot);
-    const fields = eqc.fields;
+    const setting = this.#format.load(this.view, this.offsetOf(slot));
     this.producerCounter[slot] = 0;
     this.consumerCounter[slot] = 0;
     this.status[slot] = QueueStatus.OK;
-    const armState = fields.armState.get(view, base);
-    this.armState[slot] = armState === 0 ? EqArmState.FIRED : armState;
-    this.logEntries[slot] = fields.logEntries.get(view, base);
-    this.ignoresOverrun[slot] = fields.ignoreOverrun.get(view, base);
-    this.vector[slot] = fields.interruptNumber.get(view, base);
-    this.pageOffset[slot] = fields.pageOffset32.get(view, base) * eqeBytes;
-    this.logPageBytes[slot] = fields.logPageSize4k.get(view, base) + 12;
-    this.mttAddress[slot] = fields.mttAddress.get(view, base);
+    this.armState[slot] = setting.armState === 0 ? EqArmState.FIRED : setting.armState;
+    this.logEntries[slot] = setting.logEntries;
+    this.ignoresOverrun[slot] = setting.ignoresOverrun;
+    this.vector[slot] = setting.vector;
+    this.pageOffset[slot] = setting.firstByte;
+    this.logPageBytes[slot] = setting.logPageBytes;
+    this.mttAddress[slot] = setting.mttOffset;
     this.pageIndex[slot] = NO_PAGE;
-    this.moderationCycles[slot] = fields.moderationPeriod.get(view, base) * this.#cyclesPerUs;
-    this.moderationCount[slot] = fields.moderationCount.get(view, base);
+    this.moderationCycles[slot] = setting.moderationUs * this.#cyclesPerUs;
+    this.moderationCount[slot] = setting.moderationCount;
     this.interruptCycle[slot] = NEVER;
     this.isArmNew[slot] = 0;
   }
 
-  /** Writes the live fields into the context bytes, for QUERY_EQ. */
+  /** Writes the live fields into the context bytes. */
   override sync(slot: EqSlot): void {
-    const { view } = this;
-    const base = this.offsetOf(slot);
-    eqc.fields.status.set(view, base, this.status[slot]!);
-    eqc.fields.armState.set(view, base, this.armState[slot]!);
-    eqc.fields.consumerCounter.set(view, base, this.consumerCounter[slot]!);
-    eqc.fields.producerCounter.set(view, base, this.producerCounter[slot]!);
+    this.#format.sync(this.view, this.offsetOf(slot), {
+      status: this.status[slot]!,
+      armState: this.armState[slot]!,
+      consumer: this.consumerCounter[slot]!,
+      producer: this.producerCounter[slot]!,
+    });
   }
 
   /** Queues of a vector that software has still to serve: with entries that it has not consumed, or not armed since their last message. */

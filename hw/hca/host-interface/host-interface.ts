@@ -1,13 +1,18 @@
 /**
- * The host interface of a card: the formats by which software and the device exchange work requests and completions, and its
- * doorbells. The engines work on neutral records (SendRecord, scatter list, PostedCompletion) and reach a card only through here.
+ * The host interface of a card: the formats by which software and the device exchange work requests, completions and events, its
+ * doorbells, its commands, and the form of contexts and keys in host memory. The engines work on neutral records (SendRecord, scatter
+ * list, PostedCompletion, QueuePair, KeyRecord) and reach a card only through here.
  */
+import type { ContextMemory } from '../memory/index.ts';
 import type { QpTable, SendRecords } from '../objects/index.ts';
 import type { PortAddress } from '../packets/index.ts';
 import type { EthernetAttachment } from '../port/index.ts';
+import type { CommandSet, CommandSetParts } from './command-set.ts';
 import type { CompletionFormat } from './completion-format.ts';
+import type { ContextFormats, PortTraits } from './context-formats.ts';
 import type { DoorbellBlock, DoorbellParts } from './doorbell-block.ts';
 import type { EventFormat } from './event-format.ts';
+import type { KeyFormat, TranslationFormat } from './key-format.ts';
 import type { ReceiveFormat } from './receive-format.ts';
 import type { SendFormat } from './send-format.ts';
 
@@ -28,9 +33,16 @@ export interface FormatParts {
   readonly sramView: DataView;
 }
 
-/** A card's host interface: makes its parts, once for each device. */
+/** The host interface of one device: makes its parts once. */
 export interface Personality {
+  readonly contextMemory: ContextMemory;
+  readonly keys: KeyFormat;
+  readonly translations: TranslationFormat;
+  readonly events: EventFormat;
+  /** Patterns with which commands fill memory: see CommandDma. */
+  readonly fillPatterns: readonly Uint8Array[];
+  makeContextFormats(ports: PortTraits): ContextFormats;
   makeFormats(parts: FormatParts): HostFormats;
   makeDoorbells(parts: DoorbellParts): DoorbellBlock;
-  readonly events: EventFormat;
+  makeCommandSet(parts: CommandSetParts): CommandSet;
 }

@@ -4,51 +4,48 @@
  * MTT; then the entry becomes valid.
  */
 
-import {
-  CqeSyndrome,
-  icmPageBytes,
-  indexFormOfKey,
-  MptStatus,
-  mttEntryBytes,
-  pageListEntriesMax,
-} from '../../../abi/index.ts';
+import { CqeSyndrome, pageListEntriesMax } from '../../../abi/index.ts';
 import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT } from '../../../base/index.ts';
+import { CONTEXT_PAGE_BYTES, type KeyRecord, KeyState, TRANSLATION_ENTRY_BYTES } from '../memory/index.ts';
 import type { KeyRequest, QueuePair } from '../objects/index.ts';
-import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entry.ts';
+import { type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, type KeySteps, read, write } from './key-steps.ts';
-import { REMOTE_RIGHTS, setRights } from './rights.ts';
+import { REMOTE_RIGHTS } from './rights.ts';
 
-/** Pages of host memory and of ICM are of this size at least, of a region at most of 2 GiB (Linux: MLX4_MAX_MTT_SHIFT). */
+/** Pages of host memory and of context memory are of this size at least, of a region at most of 2 GiB (Linux: MLX4_MAX_MTT_SHIFT). */
 const LOG_PAGE_BYTES_MIN = 12;
 const LOG_PAGE_BYTES_MAX = 31;
 
 export function* fastRegister(stores: KeyStores, pair: QueuePair, request: KeyRequest): KeySteps<void> {
   demand(pair.allowsFastRegister === 1, CqeSyndrome.LOCAL_QP_OP_ERR);
   const entry = yield* readEntry(stores, request.key);
-  checkEntry(entry, pair, request);
+  const { record } = entry;
+  checkEntry(record, pair, request);
   const pageCount = pageCountOf(request);
-  demand(pageCount <= Math.min(pageListEntriesMax, entry.get('mttEntries')));
-  const list = yield* read(request.listAddress, pageCount * mttEntryBytes);
+  demand(pageCount <= Math.min(pageListEntriesMax, record.translationCount));
+  const list = yield* read(request.listAddress, pageCount * TRANSLATION_ENTRY_BYTES);
   demand(list !== undefined, CqeSyndrome.LOCAL_PROT_ERR);
-  yield* writeTranslations(stores, entry.get('mttAddress'), list);
-  entry.setRange(request.address, request.addressTop, request.lengthBytes);
-  entry.set('logPageSize', request.logPageBytes);
-  entry.set('firstByteOffsetEnabled', request.firstByteOffset === 0 ? 0 : 1);
-  entry.set('firstByteOffset', request.firstByteOffset);
-  entry.set('keyIndexForm', indexFormOfKey(request.key));
-  setRights(entry, request.rights);
-  entry.set('status', MptStatus.VALID);
+  yield* writeTranslations(stores, record.translationOffset, list);
+  record.start = request.address;
+  record.startTop = request.addressTop;
+  record.lengthBytes = request.lengthBytes;
+  record.logPageBytes = request.logPageBytes;
+  record.hasFirstByteOffset = request.firstByteOffset !== 0;
+  record.firstByteOffset = request.firstByteOffset;
+  record.key = request.key;
+  record.rights = request.rights;
+  record.state = KeyState.VALID;
   yield* writeEntry(stores, entry);
 }
 
 /** A region for fast registration, free, of the QP's PD; remote rights only where it was allocated for them. */
-function checkEntry(entry: KeyEntry, pair: QueuePair, request: KeyRequest): void {
-  demand(entry.get('isRegion') === 1 && entry.key >>> 8 === request.key >>> 8);
-  demand(entry.get('fastRegisterEnabled') === 1 && entry.get('status') === MptStatus.FREE);
-  demand(entry.get('pd') === pair.pd);
-  demand(entry.get('fastRegisterRemoteAccess') === 1 || (request.rights & REMOTE_RIGHTS) === 0);
+function checkEntry(entry: KeyRecord, pair: QueuePair, request: KeyRequest): void {
+  demand(entry.isRegion && entry.key >>> 8 === request.key >>> 8);
+  demand(entry.allowsFastRegister && entry.state === KeyState.FREE);
+  demand(entry.pd === pair.pd);
+  demand(entry.allowsRemoteFastRegister || (request.rights & REMOTE_RIGHTS) === 0);
   demand(request.lengthBytes > 0);
-  // Behind the last address there is none.
+  // No address is above 2^64 - 1.
   demand(request.addressTop < ADDRESS_TOP_MAX || request.address + request.lengthBytes <= ADDRESS_TOP_UNIT);
   const { logPageBytes } = request;
   demand(logPageBytes >= LOG_PAGE_BYTES_MIN && logPageBytes <= LOG_PAGE_BYTES_MAX);
@@ -61,12 +58,12 @@ function pageCountOf({ address, lengthBytes, logPageBytes, firstByteOffset }: Ke
   return Math.ceil((first + lengthBytes) / pageBytes);
 }
 
-/** The list has the form of MTT entries. Pages of ICM need not be neighbours. */
+/** The list has the form of the card's translation entries. Pages of context memory need not be contiguous. */
 function* writeTranslations(stores: KeyStores, mttOffset: number, list: Uint8Array): KeySteps<void> {
   for (let at = 0; at < list.length; ) {
-    const address = stores.icm.mttEntryAddress(mttOffset + at);
+    const address = stores.contextMemory.translationAddress(mttOffset + at);
     demand(address >= 0, CqeSyndrome.LOCAL_PROT_ERR);
-    const bytes = Math.min(list.length - at, icmPageBytes - (address % icmPageBytes));
+    const bytes = Math.min(list.length - at, CONTEXT_PAGE_BYTES - (address % CONTEXT_PAGE_BYTES));
     yield* write(address, list.subarray(at, at + bytes));
     at += bytes;
   }

@@ -2,8 +2,8 @@
  * The key unit carries out operations on memory keys, one at a time for the whole device: fast registration, invalidation and
  * binding of windows, which the requester hands over, and the invalidation that a received SEND asks for.
  *
- *   requester ──QP──> fifo ─┐                      ┌─ DMA read of ICM and of page lists
- *   responder ──────────────┴─> one operation ─────┼─ DMA write of ICM
+ *   requester ──QP──> fifo ─┐                      ┌─ DMA read of keys and of page lists
+ *   responder ──────────────┴─> one operation ─────┼─ DMA write of keys
  *   commands: claim ────────────────┘              └─ fence over accesses under way
  *
  * It changes entries that commands change, too: those claim the entries first, and the unit begins nothing meanwhile. An operation
@@ -14,7 +14,14 @@ import type { Cycles } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { WAIT } from '../answers.ts';
-import { AccessFence, type DmaReads, type DmaWrites, type IcmMap, type Translator } from '../memory/index.ts';
+import type { KeyFormat } from '../host-interface/index.ts';
+import {
+  AccessFence,
+  type ContextMemory,
+  type DmaReads,
+  type DmaWrites,
+  type Translator,
+} from '../memory/index.ts';
 import {
   enlarged,
   noRecord,
@@ -67,7 +74,8 @@ export interface KeyUnitPorts {
 export interface KeyUnitSetup {
   readonly domain: ClockDomain;
   readonly config: Pick<HcaConfig, 'keyOperationCycles'>;
-  readonly icm: IcmMap;
+  readonly contextMemory: ContextMemory;
+  readonly keyFormat: KeyFormat;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly qps: QpTable;
@@ -120,7 +128,8 @@ export class KeyUnit {
     this.#dmaWrite = setup.dmaWrite;
     this.#qps = setup.qps;
     this.#sram = setup.sram;
-    this.#stores = { icm: setup.icm, translator: setup.translator };
+    const { contextMemory, keyFormat, translator } = setup;
+    this.#stores = { contextMemory, keyFormat, translator };
     this.#fence = new AccessFence(setup.dmaRead, setup.dmaWrite);
     this.#readOffset = setup.allocateSram(KEY_STEP_BYTES_MAX);
     this.#writeOffset = setup.allocateSram(KEY_STEP_BYTES_MAX);

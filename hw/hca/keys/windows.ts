@@ -4,88 +4,96 @@
  *
  *   type 1: belongs to a PD, is bound anew or unbound by another binding     type 2: free, bound once to a QP, then invalidated
  */
-import { indexFormOfKey, MptStatus, mttEntryBytes } from '../../../abi/index.ts';
 import { addressDistance } from '../../../base/index.ts';
+import {
+  type KeyRecord,
+  KeyState,
+  NO_REGION,
+  RIGHT_LOCAL_WRITE,
+  TRANSLATION_ENTRY_BYTES,
+} from '../memory/index.ts';
 import type { KeyRequest, QueuePair } from '../objects/index.ts';
 import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, fence, type KeySteps } from './key-steps.ts';
-import { RIGHTS_TO_WRITE, setRights } from './rights.ts';
-
-/** In place of the key of a window's region: the window is not bound. */
-const NO_REGION = 0;
+import { RIGHTS_TO_WRITE } from './rights.ts';
 
 /** Binds the window of the request's key, or takes the binding back if the length is 0. */
 export function* bindWindow(stores: KeyStores, pair: QueuePair, request: KeyRequest): KeySteps<void> {
   const { key, regionKey } = request;
-  const window = yield* readEntry(stores, key);
+  const entry = yield* readEntry(stores, key);
+  const window = entry.record;
   checkWindow(window, pair, request);
   const isUnbinding = request.lengthBytes === 0;
-  if (!isUnbinding) checkRegion(yield* readEntry(stores, regionKey), pair, request);
-  const wasBound = window.get('lkey') !== NO_REGION;
-  yield* releaseRegion(stores, window);
+  if (!isUnbinding) checkRegion((yield* readEntry(stores, regionKey)).record, pair, request);
+  const wasBound = window.regionKey !== NO_REGION;
+  yield* releaseRegion(stores, entry);
   if (!isUnbinding) {
     const region = yield* readEntry(stores, regionKey);
-    region.set('boundWindows', region.get('boundWindows') + 1);
+    region.record.boundWindows++;
     yield* writeEntry(stores, region);
-    place(window, region, request);
-    if (request.isType2) window.set('boundQpn', pair.qpn);
+    place(window, region.record, request);
+    if (request.isType2) window.boundQpn = pair.qpn;
   }
-  window.set('keyIndexForm', indexFormOfKey(key));
-  window.set('status', MptStatus.VALID);
-  yield* writeEntry(stores, window);
+  window.key = key;
+  window.state = KeyState.VALID;
+  yield* writeEntry(stores, entry);
   if (wasBound) yield* fence();
 }
 
 /** The window is no longer bound: its region counts one less, and its entry, which the caller writes, leads nowhere. */
-export function* releaseRegion(stores: KeyStores, window: KeyEntry): KeySteps<void> {
-  const regionKey = window.get('lkey');
+export function* releaseRegion(stores: KeyStores, { record: window }: KeyEntry): KeySteps<void> {
+  const { regionKey } = window;
   if (regionKey === NO_REGION) return;
   const region = yield* readEntry(stores, regionKey);
-  region.set('boundWindows', region.get('boundWindows') - 1);
+  region.record.boundWindows--;
   yield* writeEntry(stores, region);
-  window.set('lkey', NO_REGION);
-  window.setRange(0, 0, 0);
-  setRights(window, 0);
+  window.regionKey = NO_REGION;
+  window.start = 0;
+  window.startTop = 0;
+  window.lengthBytes = 0;
+  window.rights = 0;
 }
 
 /** State, type and owner of the window (IBTA vol 1, 10.6.7.2.1 to 10.6.7.2.3). */
-function checkWindow(window: KeyEntry, pair: QueuePair, request: KeyRequest): void {
-  demand(window.get('isRegion') === 0 && window.key >>> 8 === request.key >>> 8);
-  demand(window.get('pd') === pair.pd);
-  demand((window.get('isBoundToQp') === 1) === request.isType2);
-  demand(window.get('status') === (request.isType2 ? MptStatus.FREE : MptStatus.VALID));
+function checkWindow(window: KeyRecord, pair: QueuePair, request: KeyRequest): void {
+  demand(!window.isRegion && window.key >>> 8 === request.key >>> 8);
+  demand(window.pd === pair.pd);
+  demand(window.isOfQp === request.isType2);
+  demand(window.state === (request.isType2 ? KeyState.FREE : KeyState.VALID));
   // Only a window of type 1 is unbound by a binding, and none of type 1 is zero-based.
   demand(request.isType2 ? request.lengthBytes > 0 : !request.isZeroBased);
 }
 
 /** The region must allow what the window is to give: binding at all, the range, and writing if a peer may write (C10-73 to C10-75). */
-function checkRegion(region: KeyEntry, pair: QueuePair, request: KeyRequest): void {
-  demand(region.get('isRegion') === 1 && region.key === request.regionKey);
-  demand(region.get('status') === MptStatus.VALID && region.get('pd') === pair.pd);
-  demand(region.get('bindEnabled') === 1);
-  // What has no pages of its own, or none that stay, has nothing that a window could take over.
-  demand(region.get('isPhysical') === 0 && region.get('isOnDemand') === 0);
-  const mayWrite = region.get('localWriteEnabled') === 1;
+function checkRegion(region: KeyRecord, pair: QueuePair, request: KeyRequest): void {
+  demand(region.isRegion && region.key === request.regionKey);
+  demand(region.state === KeyState.VALID && region.pd === pair.pd);
+  demand(region.allowsBinding);
+  // A region without pages of its own, or without pages that stay, has nothing that a window could take over.
+  demand(!region.isPhysical && !region.isOnDemand);
+  const mayWrite = (region.rights & RIGHT_LOCAL_WRITE) !== 0;
   demand(mayWrite || (request.rights & RIGHTS_TO_WRITE) === 0);
   const offset = offsetIn(region, request);
   demand(offset >= 0 && offset + request.lengthBytes <= region.lengthBytes);
 }
 
 /** Bytes from the region's first one to the window's. */
-const offsetIn = (region: KeyEntry, { address, addressTop }: KeyRequest): number =>
+const offsetIn = (region: KeyRecord, { address, addressTop }: KeyRequest): number =>
   addressDistance(region.start, region.startTop, address, addressTop);
 
 /** The window's entry names the region's pages from the one on in which the window begins. */
-function place(window: KeyEntry, region: KeyEntry, request: KeyRequest): void {
+function place(window: KeyRecord, region: KeyRecord, request: KeyRequest): void {
   const { address, addressTop, lengthBytes, isZeroBased } = request;
-  const logPageBytes = region.get('logPageSize');
+  const pageBytes = 2 ** region.logPageBytes;
   const byte = offsetIn(region, request) + region.startInPage;
-  const page = Math.floor(byte / 2 ** logPageBytes);
-  window.set('mttAddress', region.get('mttAddress') + page * mttEntryBytes);
-  window.set('logPageSize', logPageBytes);
-  window.set('firstByteOffsetEnabled', isZeroBased || region.get('firstByteOffsetEnabled') === 1 ? 1 : 0);
-  window.set('firstByteOffset', byte - page * 2 ** logPageBytes);
-  window.setRange(isZeroBased ? 0 : address, isZeroBased ? 0 : addressTop, lengthBytes);
-  window.set('lkey', request.regionKey);
-  setRights(window, request.rights);
+  const page = Math.floor(byte / pageBytes);
+  window.translationOffset = region.translationOffset + page * TRANSLATION_ENTRY_BYTES;
+  window.logPageBytes = region.logPageBytes;
+  window.hasFirstByteOffset = isZeroBased || region.hasFirstByteOffset;
+  window.firstByteOffset = byte - page * pageBytes;
+  window.start = isZeroBased ? 0 : address;
+  window.startTop = isZeroBased ? 0 : addressTop;
+  window.lengthBytes = lengthBytes;
+  window.regionKey = request.regionKey;
+  window.rights = request.rights;
 }

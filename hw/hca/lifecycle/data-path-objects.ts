@@ -6,18 +6,18 @@
 import { QpState } from '../../../abi/index.ts';
 import type { ClockDomain, Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
-import type { DataPathControl } from '../commands/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { AsyncEvents } from '../events/index.ts';
+import type { DataPathControl, KeyFormat } from '../host-interface/index.ts';
 import { type KeyEntry, type KeySteps, type KeyStores, type KeyUnit, releaseRegion } from '../keys/index.ts';
 import {
   AccessFence,
   type ContextCache,
+  type ContextMemory,
   type ContextUser,
   DmaFence,
   type DmaReads,
   type DmaWrites,
-  type IcmMap,
   type PageFaults,
   type Translator,
 } from '../memory/index.ts';
@@ -62,7 +62,8 @@ export interface DataPathObjectPorts {
 /** Parts of the device that {@link DataPathObjects} uses. */
 export interface DataPathObjectsSetup {
   readonly domain: ClockDomain;
-  readonly icm: IcmMap;
+  readonly contextMemory: ContextMemory;
+  readonly keyFormat: KeyFormat;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly qps: QpTable;
@@ -90,7 +91,7 @@ export class DataPathObjects implements DataPathControl {
   readonly #stores: KeyStores;
   #ports!: DataPathObjectPorts;
   readonly #fence: AccessFence;
-  readonly #icmFence: DmaFence;
+  readonly #contextFence: DmaFence;
   /** All DMA but that of commands. */
   readonly #everything: DmaFence;
 
@@ -105,11 +106,12 @@ export class DataPathObjects implements DataPathControl {
     this.#cqcCache = setup.cqcCache;
     this.#srqcCache = setup.srqcCache;
     this.#diagnostics = setup.diagnostics;
-    this.#stores = { icm: setup.icm, translator: setup.translator };
+    const { contextMemory, keyFormat, translator } = setup;
+    this.#stores = { contextMemory, keyFormat, translator };
     const { dmaRead, dmaWrite } = setup;
     const { context, translation, command } = TrafficClass;
     this.#fence = new AccessFence(dmaRead, dmaWrite);
-    this.#icmFence = new DmaFence(dmaRead, dmaWrite, [context, translation]);
+    this.#contextFence = new DmaFence(dmaRead, dmaWrite, [context, translation]);
     const all = Object.values(TrafficClass);
     this.#everything = new DmaFence(
       dmaRead,
@@ -216,10 +218,11 @@ export class DataPathObjects implements DataPathControl {
     this.#cqcCache.forget(slot);
   }
 
-  cqResized(slot: CqSlot, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void {
+  cqResized(slot: CqSlot): void {
+    const { logEntries, pageBytes, mttOffset } = this.#cqs.rows[slot]!;
     this.#cqs.load(slot);
     this.#translator.forgetMtt();
-    this.#ports.completions.postResize(slot, oldLogSize, 2 ** (12 + oldLogPageSize), oldMttAddress);
+    this.#ports.completions.postResize(slot, logEntries, pageBytes, mttOffset);
   }
 
   cqModerated(slot: CqSlot): void {
@@ -324,12 +327,12 @@ export class DataPathObjects implements DataPathControl {
     this.#ports.transmitter.wake(this.#domain.cycle + 1);
   }
 
-  beginIcmFence(): void {
-    this.#icmFence.begin();
+  beginContextFence(): void {
+    this.#contextFence.begin();
   }
 
-  isIcmFencePassed(): boolean {
-    return this.#icmFence.isPassed;
+  isContextFencePassed(): boolean {
+    return this.#contextFence.isPassed;
   }
 
   halt(): void {

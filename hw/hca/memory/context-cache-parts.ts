@@ -4,8 +4,8 @@ import type { ClockDomain } from '../../../sim/index.ts';
 import type { ContextTable } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import { ContextCache, type ContextMisses, contextReadDepth } from './context-cache.ts';
+import type { ContextMemory } from './context-memory.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
-import type { IcmMap } from './icm.ts';
 import { type ContextKind, type ContextUser, contextUsers, PORT_COUNT } from './ports.ts';
 
 /** Write-backs of one cache under way at once. */
@@ -17,7 +17,7 @@ export interface ContextCacheParts {
     HcaConfig,
     'sendContextEntries' | 'contextFetchesInFlight' | 'cacheReplacement' | 'cacheMissCycles'
   >;
-  readonly icm: IcmMap;
+  readonly contextMemory: ContextMemory;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly sram: SramAllocator;
@@ -32,7 +32,7 @@ export function makeContextCache<K extends ContextKind>(
   entries: number,
   ways: number,
 ): ContextCache<ContextUser<K>> {
-  const { icm, dmaRead, dmaWrite, sram, config, domain, misses } = parts;
+  const { contextMemory, dmaRead, dmaWrite, sram, config, domain, misses } = parts;
   const { sendContextEntries, contextFetchesInFlight } = config;
   const isOfQueuePairs = kind === 'qpc';
   const ownEntries = isOfQueuePairs ? { requester: sendContextEntries } : {};
@@ -48,7 +48,7 @@ export function makeContextCache<K extends ContextKind>(
     users: contextUsers[kind],
     table: contexts,
     kind,
-    icm,
+    contextMemory,
     domain,
     dmaRead,
     dmaWrite,

@@ -41,7 +41,7 @@ function bench(
     users: { first: 0, second: 1, third: 2 },
     table,
     kind: 'qpc',
-    icm: { contextAddress: (_kind, objectNumber) => ICM + objectNumber * CONTEXT_BYTES },
+    contextMemory: { contextAddress: (_kind, objectNumber) => ICM + objectNumber * CONTEXT_BYTES },
     domain,
     dmaRead: dma,
     dmaWrite: dma,

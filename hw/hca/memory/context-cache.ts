@@ -1,29 +1,24 @@
 /**
- * An on-chip cache of contexts (QPC, CQC or SRQC) in front of ICM.
+ * An on-chip cache of contexts (QPC, CQC or SRQC) in front of the card's context memory.
  *
  * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss
- * is a DMA read of the context from its ICM page, an evicted dirty line is a DMA write of the encoded context to it.
+ * is a DMA read of the context from its page, an evicted dirty line is a DMA write of the encoded context to it.
  * A user (port) waits for its miss and is woken to ask again, or goes on with other work and learns which context has come, with
  * several reads under way, up to a limit; several ports that miss on one context share the read. A port that has waited for a
  * read may use the context once when it is woken, even if another port has taken the line meanwhile: so ports that outnumber
- * the lines cannot keep each other waiting for ever. Who goes on keeps this right itself.
+ * the lines cannot keep each other waiting indefinitely. A user that goes on sees to this itself.
  */
 
 import type { BusAddress, Cycles, Wide } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { type ContextTable, type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
+import type { ContextMemory } from './context-memory.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
 import type { ContextKind, MissWaiter } from './ports.ts';
 
 const NONE = -1;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
-
-/** Where contexts lie. */
-interface ContextMap {
-  /** Physical address of an object's context in ICM; -1 when its page is not mapped. */
-  contextAddress(kind: ContextKind, objectNumber: number): number;
-}
 
 /** Who wants to know for which port the caches make their requests. */
 export interface ContextMisses {
@@ -42,7 +37,7 @@ export interface ContextCacheSetup<U extends string> {
   readonly users: Readonly<Record<U, number>>;
   readonly table: ContextTable;
   readonly kind: ContextKind;
-  readonly icm: ContextMap;
+  readonly contextMemory: Pick<ContextMemory, 'contextAddress'>;
   readonly domain: ClockDomain;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
@@ -411,7 +406,7 @@ export class ContextCache<U extends string = string> {
   }
 
   #addressOf(objectNumber: number): BusAddress {
-    return this.#setup.icm.contextAddress(this.#setup.kind, objectNumber);
+    return this.#setup.contextMemory.contextAddress(this.#setup.kind, objectNumber);
   }
 
   #wakeAll(ports: number, cycle: Cycles): void {

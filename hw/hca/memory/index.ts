@@ -2,6 +2,7 @@
 export { AccessFence } from './access-fence.ts';
 export type { ContextCache, ContextMisses, ContextPort } from './context-cache.ts';
 export { makeContextCache } from './context-cache-parts.ts';
+export { CONTEXT_PAGE_BYTES, type ContextMemory, TRANSLATION_ENTRY_BYTES } from './context-memory.ts';
 export { DmaFence } from './dma-fence.ts';
 export type {
   DmaReads,
@@ -11,7 +12,7 @@ export type {
   SramAllocator,
   WriteRequesterPort,
 } from './dma-ports.ts';
-export { IcmMap } from './icm.ts';
+export { KeyRecord, KeyState, NO_REGION } from './key-record.ts';
 export {
   PageFaults,
   type PageRequest,

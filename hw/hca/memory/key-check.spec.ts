@@ -3,7 +3,8 @@ import { indexFormOfKey } from '../../../abi/keys.ts';
 import { MptStatus, mpt } from '../../../abi/mpt.ts';
 import type { Initial } from '../../../base/index.ts';
 import { viewOf } from '../../../base/index.ts';
-import { IcmMap, type IcmTablePlace, icmTableNames } from './icm.ts';
+import { IcmMap, type IcmTablePlace, icmTableNames } from '../connectx3/icm-map.ts';
+import { mptFormat } from '../connectx3/mpt-entry.ts';
 import { checkReservedKey, KeyCheck } from './key-check.ts';
 import { FILL_FAILED, FILL_PENDING, type FillAnswer, type FilledCache } from './line-fill.ts';
 import { BAD_KEY, BAD_PD, MISSING_RIGHT, OUT_OF_BOUNDS, PENDING, TRANSLATED } from './translation.ts';
@@ -41,10 +42,10 @@ function bench() {
   const requests: number[] = [];
   const state = { answer: FILL_PENDING as FillAnswer, forgotten: 0 };
   const port = { mptMisses: 0, forget: () => void state.forgotten++ };
-  const mptCache = new MptCache(4, 2, 'lru');
+  const mptCache = new MptCache(4, 2, 'lru', mptFormat);
   const keys = new KeyCheck({
     mptCache,
-    icm,
+    contextMemory: icm,
     ports: [port],
     fill: {
       holds: (_port, _kind, tag) => entries.has(tag),

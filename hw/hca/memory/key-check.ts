@@ -8,16 +8,11 @@
  */
 import { addressDistance, type VirtualAddress, type Wide } from '../../../base/index.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
-import type { IcmMap } from './icm.ts';
+import type { ContextMemory } from './context-memory.ts';
+import { KeyState } from './key-record.ts';
 import { type EntryReads, FILL_MPT, FILL_PENDING } from './line-fill.ts';
 import { BAD_KEY, BAD_PD, MISSING_RIGHT, OUT_OF_BOUNDS, PENDING, TRANSLATED } from './translation.ts';
-import {
-  MPT_ENTRY_BYTES,
-  type MptCache,
-  NO_QPN,
-  RIGHT_LOCAL_READ,
-  RIGHT_LOCAL_WRITE,
-} from './translation-cache.ts';
+import { type MptCache, NO_QPN, RIGHT_LOCAL_READ, RIGHT_LOCAL_WRITE } from './translation-cache.ts';
 import { forgetLookups, type TranslationPort } from './translation-port.ts';
 
 const NO_LINE = -1;
@@ -34,7 +29,7 @@ export type KeyAnswer =
 
 export interface KeyCheckSetup {
   readonly mptCache: MptCache;
-  readonly icm: IcmMap;
+  readonly contextMemory: ContextMemory;
   readonly fill: EntryReads;
   /** Forgets the translations that they remember, and counts their misses. */
   readonly ports: readonly Pick<TranslationPort, 'mptMisses' | 'forget'>[];
@@ -54,16 +49,16 @@ export class KeyCheck {
   offset: Wide = 0;
   readonly #cache: MptCache;
   readonly #directory: SetAssociativeDirectory;
-  readonly #icm: IcmMap;
+  readonly #memory: ContextMemory;
   readonly #fill: EntryReads;
   readonly #ports: KeyCheckSetup['ports'];
   /** By port: the entry that the access under way missed. An access counts as a miss once, however often it is retried. */
   readonly #missed: Float64Array;
 
-  constructor({ mptCache, icm, fill, ports }: KeyCheckSetup) {
+  constructor({ mptCache, contextMemory, fill, ports }: KeyCheckSetup) {
     this.#cache = mptCache;
     this.#directory = mptCache.directory;
-    this.#icm = icm;
+    this.#memory = contextMemory;
     this.#fill = fill;
     this.#ports = ports;
     this.#missed = new Float64Array(ports.length).fill(NO_TAG);
@@ -87,8 +82,8 @@ export class KeyCheck {
       this.#missed[port] = tag;
       this.#ports[port]!.mptMisses++;
     }
-    const address = this.#icm.dmptEntryAddress(tag);
-    const answer = this.#fill.request(port, FILL_MPT, tag, address, MPT_ENTRY_BYTES);
+    const address = this.#memory.keyAddress(tag);
+    const answer = this.#fill.request(port, FILL_MPT, tag, address, this.#cache.entryBytes);
     return answer === FILL_PENDING ? PENDING : BAD_KEY;
   }
 
@@ -109,7 +104,7 @@ export class KeyCheck {
     qpn: number,
   ): KeyAnswer {
     const cache = this.#cache;
-    if (cache.status[line] !== 0 || cache.key[line] !== key) return BAD_KEY;
+    if (cache.status[line] !== KeyState.VALID || cache.key[line] !== key) return BAD_KEY;
     // A window gives a peer access, never a work request of this side.
     if (cache.isRegion[line] === 0 && (rights & LOCAL_RIGHTS) !== 0) return BAD_KEY;
     if (cache.pd[line] !== pd) return BAD_PD;
@@ -139,7 +134,8 @@ export class KeyCheck {
     const line = this.#directory.find(tag);
     if (line === NO_LINE) return undefined;
     this.#directory.touch(line);
-    return this.#cache.bytes.slice(line * MPT_ENTRY_BYTES, (line + 1) * MPT_ENTRY_BYTES);
+    const { bytes, entryBytes } = this.#cache;
+    return bytes.slice(line * entryBytes, (line + 1) * entryBytes);
   }
 
   /** Replaces cached copies of an entry that the device has changed in ICM, and drops reads of it. */
@@ -162,7 +158,7 @@ export class KeyCheck {
 
   /** Tells whether a tag names the entry of an index. */
   #tagsOf(index: number): (tag: number) => boolean {
-    const count = 2 ** (this.#icm.placeOf('dmpt')?.logEntries ?? 0);
+    const count = Math.max(1, this.#memory.keyCount);
     return (tag) => tag !== NO_TAG && tag % count === index;
   }
 }

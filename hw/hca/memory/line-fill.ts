@@ -1,5 +1,5 @@
 /**
- * Reads MPT entries and lines of the MTT from ICM, one at a time for each port of the translator.
+ * Reads MPT entries and lines of the MTT from context memory, one at a time for each port of the translator.
  *
  *   request ─> DMA read ─> the port's buffer ─> take: into a line of a cache
  *                     └──> failed: reported to the port once

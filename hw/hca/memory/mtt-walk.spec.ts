@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { IcmMap, type IcmTablePlace, icmTableNames } from './icm.ts';
+import { IcmMap, type IcmTablePlace, icmTableNames } from '../connectx3/icm-map.ts';
+import { mttFormat } from '../connectx3/mtt-entry.ts';
 import { FILL_FAILED, FILL_PENDING, type FillAnswer } from './line-fill.ts';
 import { MttWalk } from './mtt-walk.ts';
 import { BAD_PAGE, PENDING, TRANSLATED } from './translation.ts';
@@ -23,10 +24,10 @@ function bench(pages: readonly number[]) {
   const requests: number[] = [];
   const state = { answer: FILL_PENDING as FillAnswer, forgotten: 0 };
   const port = { mttMisses: 0, forget: () => void state.forgotten++ };
-  const mttCache = new MttCache(4, 2, 'lru');
+  const mttCache = new MttCache(4, 2, 'lru', mttFormat);
   const walk = new MttWalk({
     mttCache,
-    icm,
+    contextMemory: icm,
     ports: [port],
     fill: {
       holds: (_port, _kind, tag) => lines.has(tag),

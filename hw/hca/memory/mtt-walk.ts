@@ -8,7 +8,7 @@
  */
 import type { Wide } from '../../../base/index.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
-import type { IcmMap } from './icm.ts';
+import { type ContextMemory, TRANSLATION_ENTRY_BYTES } from './context-memory.ts';
 import { type EntryReads, FILL_MTT, FILL_PENDING } from './line-fill.ts';
 import { BAD_PAGE, type BufferTranslation, PENDING, TRANSLATED } from './translation.ts';
 import { MTT_ENTRIES_PER_LINE, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
@@ -16,11 +16,10 @@ import { forgetLookups, type TranslationPort } from './translation-port.ts';
 
 const NO_LINE = -1;
 const NO_TAG = -1;
-const ENTRY_BYTES = MTT_LINE_BYTES / MTT_ENTRIES_PER_LINE;
 
 export interface MttWalkSetup {
   readonly mttCache: MttCache;
-  readonly icm: IcmMap;
+  readonly contextMemory: ContextMemory;
   readonly fill: EntryReads;
   /** Forgets the translations that they remember, and counts their misses. */
   readonly ports: readonly Pick<TranslationPort, 'mttMisses' | 'forget'>[];
@@ -35,7 +34,7 @@ export class MttWalk {
   inPage: Wide = 0;
   readonly #cache: MttCache;
   readonly #directory: SetAssociativeDirectory;
-  readonly #icm: IcmMap;
+  readonly #memory: ContextMemory;
   readonly #fill: EntryReads;
   readonly #ports: MttWalkSetup['ports'];
   /** By port: the line that the access under way missed. An access counts as a miss once, however often it is retried. */
@@ -44,10 +43,10 @@ export class MttWalk {
   #absentLine = NO_LINE;
   #isAbsentFresh = false;
 
-  constructor({ mttCache, icm, fill, ports }: MttWalkSetup) {
+  constructor({ mttCache, contextMemory, fill, ports }: MttWalkSetup) {
     this.#cache = mttCache;
     this.#directory = mttCache.directory;
-    this.#icm = icm;
+    this.#memory = contextMemory;
     this.#fill = fill;
     this.#ports = ports;
     this.#missed = new Float64Array(ports.length).fill(NO_TAG);
@@ -65,7 +64,7 @@ export class MttWalk {
     lengthBytes: number,
   ): BufferTranslation {
     const page = Math.floor(byte / pageBytes);
-    const entryOffset = mttOffset + page * ENTRY_BYTES;
+    const entryOffset = mttOffset + page * TRANSLATION_ENTRY_BYTES;
     const tag = Math.floor(entryOffset / MTT_LINE_BYTES);
     let line = this.#directory.find(tag);
     let isFresh = false;
@@ -78,7 +77,8 @@ export class MttWalk {
     this.#directory.touch(line);
     this.line = line;
     if (this.#missed[port] === tag) this.#missed[port] = NO_TAG;
-    const pageAddress = this.#cache.pages[line * MTT_ENTRIES_PER_LINE + ((entryOffset / ENTRY_BYTES) & 7)]!;
+    const pageAddress =
+      this.#cache.pages[line * MTT_ENTRIES_PER_LINE + ((entryOffset / TRANSLATION_ENTRY_BYTES) & 7)]!;
     if (pageAddress < 0) {
       this.#absentLine = line;
       this.#isAbsentFresh = isFresh;
@@ -138,7 +138,7 @@ export class MttWalk {
       this.#ports[port]!.mttMisses++;
     }
     this.#absentLine = NO_LINE;
-    const address = this.#icm.mttEntryAddress(tag * MTT_LINE_BYTES);
+    const address = this.#memory.translationAddress(tag * MTT_LINE_BYTES);
     const answer = this.#fill.request(port, FILL_MTT, tag, address, MTT_LINE_BYTES);
     return answer === FILL_PENDING ? PENDING : BAD_PAGE;
   }

@@ -1,30 +1,23 @@
 /**
- * On-chip copies of MPT entries and of MTT lines (eight entries of 8 bytes), filled from ICM by DMA.
- * The decoded fields are held in typed arrays by cache line.
+ * On-chip copies of key entries (MPT) and of lines of translations (MTT, eight entries of 8 bytes), read from context memory by DMA. The
+ * loaded fields are held in typed arrays by cache line.
  */
-import { mpt } from '../../../abi/index.ts';
-import {
-  ADDRESS_TOP_MAX,
-  ADDRESS_TOP_UNIT,
-  addressAt,
-  addressTopAt,
-  placeInPage,
-  type VirtualAddress,
-} from '../../../base/index.ts';
+import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT } from '../../../base/index.ts';
+import type { KeyFormat, TranslationFormat } from '../host-interface/index.ts';
 import { type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
+import { TRANSLATION_ENTRY_BYTES } from './context-memory.ts';
+import { KeyRecord } from './key-record.ts';
 
-export const MPT_ENTRY_BYTES = 64;
 export const MTT_LINE_BYTES = 64;
-export const MTT_ENTRIES_PER_LINE = 8;
+export const MTT_ENTRIES_PER_LINE = MTT_LINE_BYTES / TRANSLATION_ENTRY_BYTES;
 
-/** Rights as they stand in the MPT entry's flag bits, for {@link MptCache.rights}. */
+/** Rights of a key, of which {@link KeyRecord.rights} is made. */
 export const RIGHT_LOCAL_READ = 1;
 export const RIGHT_LOCAL_WRITE = 2;
 export const RIGHT_REMOTE_READ = 4;
 export const RIGHT_REMOTE_WRITE = 8;
 export const RIGHT_REMOTE_ATOMIC = 16;
 
-const startPlace = mpt.fields.startAddress.wordOffset;
 /** In place of a QP that a window is bound to. */
 export const NO_QPN = -1;
 
@@ -50,10 +43,15 @@ export class MptCache {
   readonly startInPage: Float64Array;
   /** Of a window of type 2, the QP it is bound to; else -1. */
   readonly boundQpn: Int32Array;
-  /** The entries as they lie in ICM. */
+  /** The entries in the card's form, {@link entryBytes} each. */
   readonly bytes: Uint8Array;
+  readonly entryBytes: number;
+  readonly #format: KeyFormat;
+  readonly #record = new KeyRecord();
 
-  constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
+  constructor(lineCount: number, ways: number, policy: ReplacementPolicy, format: KeyFormat) {
+    this.#format = format;
+    this.entryBytes = format.entryBytes;
     this.directory = new SetAssociativeDirectory(lineCount, ways, policy);
     this.status = new Uint8Array(lineCount);
     this.key = new Float64Array(lineCount);
@@ -69,53 +67,38 @@ export class MptCache {
     this.pageBytes = new Float64Array(lineCount);
     this.startInPage = new Float64Array(lineCount);
     this.boundQpn = new Int32Array(lineCount);
-    this.bytes = new Uint8Array(lineCount * MPT_ENTRY_BYTES);
+    this.bytes = new Uint8Array(lineCount * format.entryBytes);
   }
 
-  /** Takes the 64 bytes of an MPT entry at `offset` of `view` into `line`. */
+  /** Loads the entry at `offset` of `view` into `line`. */
   load(line: number, view: DataView, offset: number): void {
-    const fields = mpt.fields;
-    this.status[line] = fields.status.get(view, offset);
-    this.key[line] = rotatedLeft8(fields.keyIndexForm.get(view, offset));
-    this.pd[line] = fields.pd.get(view, offset);
-    this.rights[line] =
-      fields.localReadEnabled.get(view, offset) * RIGHT_LOCAL_READ +
-      fields.localWriteEnabled.get(view, offset) * RIGHT_LOCAL_WRITE +
-      fields.remoteReadEnabled.get(view, offset) * RIGHT_REMOTE_READ +
-      fields.remoteWriteEnabled.get(view, offset) * RIGHT_REMOTE_WRITE +
-      fields.atomicEnabled.get(view, offset) * RIGHT_REMOTE_ATOMIC;
-    this.isPhysical[line] = fields.isPhysical.get(view, offset);
-    this.isRegion[line] = fields.isRegion.get(view, offset);
-    this.isOnDemand[line] = fields.isOnDemand.get(view, offset);
-    const start = addressAt(view, offset + startPlace);
-    const startTop = addressTopAt(view, offset + startPlace);
-    this.start[line] = start;
-    this.startTop[line] = startTop;
-    this.length[line] = lengthWithin(view, offset, start, startTop);
-    this.mttOffset[line] = fields.mttAddress.get(view, offset);
-    this.pageBytes[line] = 2 ** fields.logPageSize.get(view, offset);
-    this.startInPage[line] =
-      fields.firstByteOffsetEnabled.get(view, offset) === 1
-        ? fields.firstByteOffset.get(view, offset)
-        : placeInPage(start, startTop, this.pageBytes[line]!);
-    const isOfQp = fields.isRegion.get(view, offset) === 0 && fields.isBoundToQp.get(view, offset) === 1;
-    this.boundQpn[line] = isOfQp ? fields.boundQpn.get(view, offset) : NO_QPN;
-    const entry = new Uint8Array(view.buffer, view.byteOffset + offset, MPT_ENTRY_BYTES);
-    this.bytes.set(entry, line * MPT_ENTRY_BYTES);
+    const record = this.#record;
+    this.#format.load(view, offset, record);
+    this.status[line] = record.state;
+    this.key[line] = record.key;
+    this.pd[line] = record.pd;
+    this.rights[line] = record.rights;
+    this.isPhysical[line] = record.isPhysical ? 1 : 0;
+    this.isRegion[line] = record.isRegion ? 1 : 0;
+    this.isOnDemand[line] = record.isOnDemand ? 1 : 0;
+    this.start[line] = record.start;
+    this.startTop[line] = record.startTop;
+    this.length[line] = lengthWithin(record);
+    this.mttOffset[line] = record.translationOffset;
+    this.pageBytes[line] = 2 ** record.logPageBytes;
+    this.startInPage[line] = record.startInPage;
+    this.boundQpn[line] = !record.isRegion && record.isOfQp ? record.boundQpn : NO_QPN;
+    const { entryBytes } = this;
+    const entry = new Uint8Array(view.buffer, view.byteOffset + offset, entryBytes);
+    this.bytes.set(entry, line * entryBytes);
   }
 }
 
 /** Bytes up to where the entry's range ends, or addresses do at 2^64, or places among its pages are exact. */
-function lengthWithin(view: DataView, offset: number, start: VirtualAddress, startTop: number): number {
-  const lengthBytes = mpt.fields.lengthBytes.getNumber(view, offset);
-  if (mpt.fields.isPhysical.get(view, offset) === 1) return lengthBytes;
+function lengthWithin({ lengthBytes, isPhysical, start, startTop }: KeyRecord): number {
+  if (isPhysical) return lengthBytes;
   const within = startTop === ADDRESS_TOP_MAX ? ADDRESS_TOP_UNIT - start : ADDRESS_TOP_UNIT;
   return lengthBytes < within ? lengthBytes : within;
-}
-
-/** The key as software uses it, from the index form of the MPT entry. */
-function rotatedLeft8(value: number): number {
-  return ((value << 8) | (value >>> 24)) >>> 0;
 }
 
 export class MttCache {
@@ -123,18 +106,18 @@ export class MttCache {
   /** Page addresses by line and entry; -1 where the entry is not present. */
   readonly pages: Float64Array;
 
-  constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
+  readonly #format: TranslationFormat;
+
+  constructor(lineCount: number, ways: number, policy: ReplacementPolicy, format: TranslationFormat) {
+    this.#format = format;
     this.directory = new SetAssociativeDirectory(lineCount, ways, policy);
     this.pages = new Float64Array(lineCount * MTT_ENTRIES_PER_LINE);
   }
 
-  /** Takes 64 bytes of MTT entries at `offset` of `view` into `line`. */
+  /** Loads a line of entries at `offset` of `view` into `line`. */
   load(line: number, view: DataView, offset: number): void {
-    for (let entry = 0; entry < MTT_ENTRIES_PER_LINE; entry++) {
-      const high = view.getUint32(offset + entry * 8);
-      const low = view.getUint32(offset + entry * 8 + 4);
-      const isPresent = (low & 1) === 1;
-      this.pages[line * MTT_ENTRIES_PER_LINE + entry] = isPresent ? high * 2 ** 32 + ((low & ~7) >>> 0) : -1;
-    }
+    const first = line * MTT_ENTRIES_PER_LINE;
+    for (let entry = 0; entry < MTT_ENTRIES_PER_LINE; entry++)
+      this.pages[first + entry] = this.#format.pageAt(view, offset + entry * TRANSLATION_ENTRY_BYTES);
   }
 }

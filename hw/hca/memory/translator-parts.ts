@@ -1,8 +1,8 @@
 /** Makes the translator with its room in the HCA's memory. */
 import type { ClockDomain } from '../../../sim/index.ts';
 import type { HcaConfig } from '../parameters.ts';
+import type { ContextMemory } from './context-memory.ts';
 import type { DmaReads, SramAllocator } from './dma-ports.ts';
-import type { IcmMap } from './icm.ts';
 import { PORT_COUNT } from './ports.ts';
 import { type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
 import { Translator } from './translator.ts';
@@ -10,20 +10,20 @@ import { Translator } from './translator.ts';
 export interface TranslatorParts {
   readonly domain: ClockDomain;
   readonly config: Pick<HcaConfig, 'cacheMissCycles'>;
-  readonly icm: IcmMap;
+  readonly contextMemory: ContextMemory;
   readonly dmaRead: DmaReads;
   readonly sram: SramAllocator;
 }
 
 export function makeTranslator(parts: TranslatorParts, mptCache: MptCache, mttCache: MttCache): Translator {
-  const { config, icm, dmaRead, sram, domain } = parts;
+  const { config, contextMemory, dmaRead, sram, domain } = parts;
   return new Translator({
     mptCache,
     mttCache,
     missCycles: config.cacheMissCycles,
     portCount: PORT_COUNT,
     domain,
-    icm,
+    contextMemory,
     dmaRead,
     readDepth: PORT_COUNT,
     sram: sram.bytes,

@@ -4,9 +4,11 @@ import { indexFormOfKey } from '../../../abi/keys.ts';
 import { MptStatus, mpt } from '../../../abi/mpt.ts';
 import type { Initial } from '../../../base/index.ts';
 import { LogicalProcess } from '../../../sim/index.ts';
+import { IcmMap, type IcmTablePlace, icmTableNames } from '../connectx3/icm-map.ts';
+import { mptFormat } from '../connectx3/mpt-entry.ts';
+import { mttFormat } from '../connectx3/mtt-entry.ts';
 import { QueuePair } from '../objects/index.ts';
 import { MemoryDma, SparseMemory } from '../testing/memory-dma.ts';
-import { IcmMap, type IcmTablePlace, icmTableNames } from './icm.ts';
 import {
   BAD_KEY,
   BAD_PAGE,
@@ -57,15 +59,15 @@ function bench(lines = 8, ways = 2) {
   });
   icm.map(0, ICM_HOST, 0x800);
   const woken: { port: number; cycle: number }[] = [];
-  const mptCache = new MptCache(lines, ways, 'lru');
-  const mttCache = new MttCache(lines, ways, 'lru');
+  const mptCache = new MptCache(lines, ways, 'lru', mptFormat);
+  const mttCache = new MttCache(lines, ways, 'lru', mttFormat);
   const translator = new Translator({
     mptCache,
     mttCache,
     missCycles: MISS_CYCLES,
     portCount: PORTS,
     domain,
-    icm,
+    contextMemory: icm,
     dmaRead: dma,
     readDepth: 2,
     sram,
@@ -118,7 +120,7 @@ function bench(lines = 8, ways = 2) {
     domain,
     memory,
     dma,
-    icm,
+    contextMemory: icm,
     mptCache,
     mttCache,
     translator,
@@ -216,7 +218,7 @@ describe('Translator', () => {
   });
 
   it('refuses what ICM does not hold or what cannot be read, and reads it again the next time', () => {
-    const { access, writeMpt, writeMtt, memory, icm } = bench();
+    const { access, writeMpt, writeMtt, memory, contextMemory: icm } = bench();
     writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
     writeMtt(0, [0x9000n]);
     memory.limit = ICM_HOST;

@@ -18,7 +18,7 @@ import {
 } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import type { QueuePair } from '../objects/index.ts';
-import type { IcmMap } from './icm.ts';
+import type { ContextMemory } from './context-memory.ts';
 import { checkReservedKey, KeyCheck } from './key-check.ts';
 import { LineFill, type LineFillSetup } from './line-fill.ts';
 import { MttWalk } from './mtt-walk.ts';
@@ -41,7 +41,7 @@ const NO_LINE = -1;
 export interface TranslatorSetup extends LineFillSetup {
   readonly mptCache: MptCache;
   readonly mttCache: MttCache;
-  readonly icm: IcmMap;
+  readonly contextMemory: ContextMemory;
 }
 
 export class Translator {
@@ -57,7 +57,7 @@ export class Translator {
   readonly #walk: MttWalk;
 
   constructor(setup: TranslatorSetup) {
-    const { mptCache, mttCache, icm, portCount } = setup;
+    const { mptCache, mttCache, contextMemory, portCount } = setup;
     this.#mptCache = mptCache;
     this.#mttCache = mttCache;
     const ports = Array.from(
@@ -67,8 +67,8 @@ export class Translator {
     const fill = new LineFill(setup);
     this.#ports = ports;
     this.#fill = fill;
-    this.#keys = new KeyCheck({ mptCache, icm, fill, ports });
-    this.#walk = new MttWalk({ mttCache, icm, fill, ports });
+    this.#keys = new KeyCheck({ mptCache, contextMemory, fill, ports });
+    this.#walk = new MttWalk({ mttCache, contextMemory, fill, ports });
   }
 
   /** See Block.connect. */

@@ -31,10 +31,12 @@ export interface SlotUser {
  * @typeParam User names of those who keep something by slot
  */
 export class ContextTable<Kind extends string = string, User extends string = string> {
+  /** Bytes of a context in host memory. */
   readonly contextBytes: number;
+  readonly #storedBytes: number;
   /** Contexts that can be live at once. */
   readonly capacity: number;
-  /** Contexts by slot, `contextBytes` each; another array once the table has grown. */
+  /** Contexts by slot, `storedBytes` each; another array once the table has grown. */
   bytes: Uint8Array;
   view: DataView;
   /** Object number of each slot; -1 when the slot is free. Another array once the table has grown. */
@@ -49,12 +51,16 @@ export class ContextTable<Kind extends string = string, User extends string = st
   #lastSlot = NONE;
   #users: readonly SlotUser[] = [];
 
-  /** @param capacity contexts that can be live at once; beyond it creation answers "limit exceeded" */
-  constructor(contextBytes: number, capacity: number) {
+  /**
+   * @param capacity contexts that can be live at once; beyond it creation answers "limit exceeded"
+   * @param storedBytes bytes of a context on chip, if the card keeps more there than it writes to host memory
+   */
+  constructor(contextBytes: number, capacity: number, storedBytes = contextBytes) {
     const slotCount = Math.min(capacity, FIRST_SLOTS);
     this.contextBytes = contextBytes;
+    this.#storedBytes = storedBytes;
     this.capacity = capacity;
-    this.bytes = new Uint8Array(contextBytes * slotCount);
+    this.bytes = new Uint8Array(storedBytes * slotCount);
     this.view = new DataView(this.bytes.buffer);
     this.numberOf = new Int32Array(slotCount).fill(NONE);
   }
@@ -90,7 +96,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
     this.#forgetLast();
     this.numberOf[slot] = objectNumber;
     this.#pageOf(objectNumber)[objectNumber & PAGE_MASK] = slot;
-    this.bytes.fill(0, slot * this.contextBytes, (slot + 1) * this.contextBytes);
+    this.bytes.fill(0, slot * this.#storedBytes, (slot + 1) * this.#storedBytes);
     return slot;
   }
 
@@ -111,7 +117,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
 
   /** Byte offset of a slot's context in {@link bytes}. */
   offsetOf(slot: Slot<Kind>): number {
-    return slot * this.contextBytes;
+    return slot * this.#storedBytes;
   }
 
   /** Brings a slot's bytes up to date before they are read: writes what is held beside them into them. */
@@ -151,7 +157,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
   #grow(): void {
     const before = this.slotCount;
     const slotCount = Math.min(this.capacity, before + (before < MANY_SLOTS ? before : before >> 2));
-    this.bytes = enlarged(this.bytes, slotCount * this.contextBytes);
+    this.bytes = enlarged(this.bytes, slotCount * this.#storedBytes);
     this.view = new DataView(this.bytes.buffer);
     this.numberOf = enlarged(this.numberOf, slotCount, NONE);
     this.enlarge(slotCount);

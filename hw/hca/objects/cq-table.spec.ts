@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { cqc, QueueStatus } from '../../../abi/cqc.ts';
+import { cqContext } from '../connectx3/cq-context.ts';
 import { CQ_NOT_ARMED } from './completion-queue.ts';
 import { CqTable } from './cq-table.ts';
 
 describe('CqTable', () => {
   it('sheet 3.16: takes up a new context empty and not armed, whatever the slot held before', () => {
-    const cqs = new CqTable(2);
+    const cqs = new CqTable(2, cqContext);
     const slot = cqs.allocate(0x80);
     Object.assign(cqs.rows[slot]!, {
       producer: 5,
@@ -65,7 +66,7 @@ describe('CqTable', () => {
   });
 
   it('sheet 5.2: writes counters and status into the context', () => {
-    const cqs = new CqTable(1);
+    const cqs = new CqTable(1, cqContext);
     const slot = cqs.allocate(0x80);
     cqs.create(slot);
     cqs.rows[slot]!.producer = 0xffffff;
@@ -82,7 +83,7 @@ describe('CqTable', () => {
   });
 
   it('hands each slot out once and finds it by its number', () => {
-    const cqs = new CqTable(2);
+    const cqs = new CqTable(2, cqContext);
     const first = cqs.allocate(0x80);
     const second = cqs.allocate(0xf0_0000);
     expect([cqs.slotOf(0x80), cqs.slotOf(0xf0_0000), cqs.slotOf(0x81), cqs.allocate(0x82)]).toEqual([

@@ -1,57 +1,37 @@
-/** Completion queue contexts: configured fields decoded once per command, counters and arm state live. */
+/** Completion queue contexts: configured fields are loaded once per command, counters and arm state are live. */
 
-import { cqc } from '../../../abi/index.ts';
+import type { CompletionQueueFormat } from '../host-interface/index.ts';
 import { CompletionQueue } from './completion-queue.ts';
 import { ContextTable } from './context-table.ts';
 import type { CqSlot } from './numbers.ts';
-
-const CQC_BYTES = 64;
-
-const f = cqc.fields;
 
 export class CqTable extends ContextTable<'CQ', 'notifier'> {
   /** By slot; grows with the table. */
   readonly rows: CompletionQueue[] = [];
 
-  constructor(capacity: number) {
-    super(CQC_BYTES, capacity);
+  readonly #format: CompletionQueueFormat;
+
+  /** @param format of the contexts of the card */
+  constructor(capacity: number, format: CompletionQueueFormat) {
+    super(format.contextBytes, capacity);
+    this.#format = format;
     this.enlarge(this.slotCount);
   }
 
-  /** Takes up a context just created by SW2HW_CQ: empty, not armed. */
+  /** Takes up a context that a command has just created: empty, not armed. */
   create(slot: CqSlot): void {
     this.rows[slot]!.begin();
     this.load(slot);
   }
 
-  /** Decodes what a command configured. */
+  /** Loads what a command configured. */
   load(slot: CqSlot): void {
-    const view = this.view;
-    const at = this.offsetOf(slot);
-    const queue = this.rows[slot]!;
-    queue.logEntries = f.logEntries.get(view, at);
-    queue.mttOffset = f.mttAddress.get(view, at);
-    queue.pageBytes = 2 ** (12 + f.logPageSize4k.get(view, at));
-    queue.firstByte = f.pageOffset32.get(view, at) * 32;
-    queue.eqn = f.eqn.get(view, at);
-    queue.uarPage = f.uarPage.get(view, at);
-    queue.doorbellRecord = f.doorbellRecordAddress.getNumber(view, at);
-    queue.hasTimestamps = f.timestamps.get(view, at);
-    queue.ignoreOverrun = f.ignoreOverrun.get(view, at);
-    queue.moderationCount = f.moderationCount.get(view, at);
-    queue.moderationPeriodPs = f.moderationPeriodUs.get(view, at) * 1_000_000;
+    this.#format.load(this.view, this.offsetOf(slot), this.rows[slot]!);
   }
 
   /** Writes the live fields into the context bytes. */
   override sync(slot: CqSlot): void {
-    const view = this.view;
-    const at = this.offsetOf(slot);
-    const queue = this.rows[slot]!;
-    f.status.set(view, at, queue.status);
-    f.producerCounter.set(view, at, queue.producer);
-    f.consumerCounter.set(view, at, queue.consumer);
-    f.solicitedProducerCounter.set(view, at, queue.solicitedProducer);
-    f.lastNotifiedCounter.set(view, at, queue.lastNotified);
+    this.#format.sync(this.view, this.offsetOf(slot), this.rows[slot]!);
   }
 
   protected override enlarge(slotCount: number): void {

@@ -9,6 +9,7 @@ export { KeyRequest } from './key-request.ts';
 export type { Cqn, CqSlot, EqSlot, Qpn, QpSlot, SrqSlot } from './numbers.ts';
 export {
   ETHERNET_OPCODE_BASE,
+  NO_OPCODE_BASE,
   QP_RIGHT_ATOMIC,
   QP_RIGHT_READ,
   QP_RIGHT_WRITE,
@@ -41,5 +42,5 @@ export {
   type SendRecord,
 } from './send-record.ts';
 export { SendRecords } from './send-records.ts';
-export { SrqTable } from './srq-table.ts';
+export { type SharedQueueProgress, type SharedQueueSetting, SrqTable } from './srq-table.ts';
 export { noLine, WQE_LINE_BYTES, WqeLine, wqeBlocksOf } from './wqe-line.ts';

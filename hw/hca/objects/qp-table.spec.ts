@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { mtuBytesOf, QpState, qpc, qpcOffsetInMailbox } from '../../../abi/qpc.ts';
 import { linesOf, placeOf, readGolden } from '../../../abi/testing/golden.ts';
 import { fromHex } from '../../../base/bytes.ts';
+import { infinibandQpContext } from '../testing/contexts.ts';
 import { QpTable, SEGMENTS_MAX } from './qp-table.ts';
 
 function loaded(bytes: Uint8Array, previousState: number = QpState.RST): { qps: QpTable; slot: number } {
-  const qps = new QpTable(2);
+  const qps = new QpTable(2, infinibandQpContext);
   const slot = qps.allocate(0x40);
   qps.bytes.set(bytes, qps.offsetOf(slot));
   qps.create(slot);
@@ -129,7 +130,7 @@ describe('QpTable', () => {
   });
 
   it('has places for the scatter lists of QPs that take receives, which stay theirs, and none for others', () => {
-    const qps = new QpTable(4096);
+    const qps = new QpTable(4096, infinibandQpContext);
     const slots = Array.from({ length: 4096 }, (_, number) => qps.allocate(number));
     expect(qps.segmentKey.length).toBe(0);
     const receivers = slots.filter((slot) => slot % 80 === 3).map((slot) => qps.rows[slot]!);

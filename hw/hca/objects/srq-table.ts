@@ -1,12 +1,30 @@
 /** Shared receive queue contexts. What the receive-WQE fetch keeps of them lives in its own arrays. */
 
-import { srqc } from '../../../abi/index.ts';
+import type { SharedQueueFormat } from '../host-interface/index.ts';
 import { ContextTable, enlarged, type SlotUser } from './context-table.ts';
-import type { SrqSlot } from './numbers.ts';
+import type { Cqn, SrqSlot } from './numbers.ts';
 
-const SRQC_BYTES = 64;
+/** Configured fields of a shared receive queue. */
+export interface SharedQueueSetting {
+  readonly pd: number;
+  /** Of an XRC SRQ: the domain that may name it, and the CQ of its receives. */
+  readonly xrcDomain: number;
+  readonly cqn: Cqn;
+  readonly logCount: number;
+  readonly strideBytes: number;
+  readonly mttOffset: number;
+  readonly pageBytes: number;
+  readonly firstByte: number;
+  readonly doorbellRecord: number;
+  readonly limit: number;
+}
 
-const f = srqc.fields;
+/** Live fields of a shared receive queue: 16-bit counters of WQEs. */
+export interface SharedQueueProgress {
+  readonly limit: number;
+  readonly posted: number;
+  readonly consumed: number;
+}
 
 /** The fetch of receive WQEs, which counts them. */
 export interface ReceiveCounters extends SlotUser {
@@ -19,7 +37,7 @@ export interface ReceiveCounters extends SlotUser {
 /** Arrays by slot, others once the table has grown. */
 export class SrqTable extends ContextTable<'SRQ', 'receives'> {
   pd = new Int32Array(0);
-  /** Of an XRC SRQ: who may name it, and where its receives complete. */
+  /** Of an XRC SRQ: the domain that may name it, and the CQ of its receives. */
   xrcDomain = new Int32Array(0);
   cqn = new Int32Array(0);
   logCount = new Uint8Array(0);
@@ -32,8 +50,12 @@ export class SrqTable extends ContextTable<'SRQ', 'receives'> {
   limit = new Int32Array(0);
   #receives!: ReceiveCounters;
 
-  constructor(capacity: number) {
-    super(SRQC_BYTES, capacity);
+  readonly #format: SharedQueueFormat;
+
+  /** @param format of the contexts of the card */
+  constructor(capacity: number, format: SharedQueueFormat) {
+    super(format.contextBytes, capacity);
+    this.#format = format;
     this.enlarge(this.slotCount);
   }
 
@@ -42,29 +64,29 @@ export class SrqTable extends ContextTable<'SRQ', 'receives'> {
     this.#receives = receives;
   }
 
-  /** Decodes what a command configured. */
+  /** Loads what a command configured. */
   load(slot: SrqSlot): void {
-    const view = this.view;
-    const at = this.offsetOf(slot);
-    this.pd[slot] = f.pd.get(view, at);
-    this.xrcDomain[slot] = f.xrcDomain.get(view, at);
-    this.cqn[slot] = f.cqn.get(view, at);
-    this.logCount[slot] = f.logWqes.get(view, at);
-    this.strideBytes[slot] = 2 ** (4 + f.logStride16.get(view, at));
-    this.mttOffset[slot] = f.mttAddress.get(view, at);
-    this.pageBytes[slot] = 2 ** (12 + f.logPageSize4k.get(view, at));
-    this.firstByte[slot] = f.pageOffset64.get(view, at) * 64;
-    this.doorbellRecord[slot] = f.doorbellRecordAddress.getNumber(view, at);
-    this.limit[slot] = f.limitWatermark.get(view, at);
+    const setting = this.#format.load(this.view, this.offsetOf(slot));
+    this.pd[slot] = setting.pd;
+    this.xrcDomain[slot] = setting.xrcDomain;
+    this.cqn[slot] = setting.cqn;
+    this.logCount[slot] = setting.logCount;
+    this.strideBytes[slot] = setting.strideBytes;
+    this.mttOffset[slot] = setting.mttOffset;
+    this.pageBytes[slot] = setting.pageBytes;
+    this.firstByte[slot] = setting.firstByte;
+    this.doorbellRecord[slot] = setting.doorbellRecord;
+    this.limit[slot] = setting.limit;
   }
 
   /** Writes the live fields into the context bytes. */
   override sync(slot: SrqSlot): void {
-    const at = this.offsetOf(slot);
     const queue = this.#receives.srqQueue(slot);
-    f.limitWatermark.set(this.view, at, this.limit[slot]!);
-    f.postedWqes.set(this.view, at, this.#receives.postedCounter(queue));
-    f.wqeCounter.set(this.view, at, this.#receives.consumedCounter(queue));
+    this.#format.sync(this.view, this.offsetOf(slot), {
+      limit: this.limit[slot]!,
+      posted: this.#receives.postedCounter(queue),
+      consumed: this.#receives.consumedCounter(queue),
+    });
   }
 
   protected override enlarge(slotCount: number): void {

@@ -19,7 +19,7 @@ function smpOf(bench: ReturnType<typeof broughtUp>, method: number, attribute: n
   view.setUint32(0x14, 1);
   if (data !== undefined) request.set(data, dataAt);
   const handling = { portNumber: 1, checksMkey: false, cycle: bench.cycle };
-  const answer = bench.control.state.parts.agents.handle(request, handling) as Uint8Array;
+  const answer = bench.commandSet.state.parts.agents.handle(request, handling) as Uint8Array;
   expect([answer[4], answer[5]]).toEqual([0, 0]);
   return answer.slice(dataAt, dataAt + 64);
 }
@@ -33,7 +33,7 @@ function pathRate(bench: ReturnType<typeof broughtUp>): number {
   view.setBigUint64(0x30, (1n << 4n) | (1n << 5n));
   view.setUint16(0x38 + 40, 1);
   view.setUint16(0x38 + 42, 1);
-  expect(bench.control.state.manager.answer(mad)).toBe(true);
+  expect(bench.control.management.manager.answer(mad)).toBe(true);
   return mad[0x38 + 55]! & 0x3f;
 }
 

@@ -179,7 +179,7 @@ describe('the performance agent', () => {
     carry();
     basic(MadMethod.SET, { counterSelect: 1, symbolErrorCounter: 77 });
     bench.control.reset(bench.cycle);
-    const agents = bench.control.state.parts.agents;
+    const agents = bench.commandSet.state.parts.agents;
     const request = mad.encode({
       baseVersion: 1,
       managementClass: MadClass.PERF_MGMT,

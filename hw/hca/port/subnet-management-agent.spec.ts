@@ -26,7 +26,7 @@ function exchange(fields: Initial<typeof smp>, checksMkey = false) {
     classVersion: 1,
     ...fields,
   });
-  const response = bench.control.state.parts.agents.handle(request, {
+  const response = bench.commandSet.state.parts.agents.handle(request, {
     portNumber: 1,
     checksMkey,
     cycle: bench.cycle,

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { QpTable } from '../objects/qp-table.ts';
+import { infinibandQpContext } from '../testing/contexts.ts';
 import { KIND_ATOMIC, KIND_READ, ResponderResources } from './responder-resources.ts';
 
 function resourcesOfFour(): ResponderResources {
-  const qps = new QpTable(4);
+  const qps = new QpTable(4, infinibandQpContext);
   for (let qpn = 0; qpn < 4; qpn++) qps.allocate(qpn);
   const resources = new ResponderResources(qps);
   resources.slotsGrown(4);

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { QpTable } from '../objects/qp-table.ts';
+import { infinibandQpContext } from '../testing/contexts.ts';
 import { NOT_PARKED, PARKED_CONTEXT, PARKED_FENCE, PARKED_WINDOW, SendScheduler } from './send-scheduler.ts';
 
 function bench(capacity = 8) {
-  const qps = new QpTable(capacity);
+  const qps = new QpTable(capacity, infinibandQpContext);
   for (let qpn = 0; qpn < capacity; qpn++) qps.allocate(qpn);
   const wakes: number[] = [];
   const scheduler = new SendScheduler();

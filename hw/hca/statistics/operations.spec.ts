@@ -4,6 +4,7 @@ import { Clock } from '../../../sim/index.ts';
 import { QpTable } from '../objects/qp-table.ts';
 import { ENDED_BY_ANSWER, ENDED_BY_RNR_DELAY, ENDED_BY_TIMEOUT } from '../objects/send-record.ts';
 import { SendRecords } from '../objects/send-records.ts';
+import { infinibandQpContext } from '../testing/contexts.ts';
 import { scene } from '../testing/scenario.ts';
 import { OperationLedger, type OperationTap, operationStages } from './operations.ts';
 
@@ -22,7 +23,7 @@ const movingOpcodes: readonly number[] = [
 
 /** A table whose first slot has this object number. */
 function tableWith(objectNumber: number): QpTable {
-  const table = new QpTable(1);
+  const table = new QpTable(1, infinibandQpContext);
   table.allocate(objectNumber);
   return table;
 }

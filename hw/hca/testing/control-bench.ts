@@ -12,16 +12,18 @@ import { joinWords, viewOf } from '../../../base/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { Cycles } from '../../../base/units.ts';
 import { LogicalProcess } from '../../../sim/logical-process.ts';
+import { type CapabilityConfig, capabilityParameters } from '../capabilities.ts';
 import { type ControlConfig, controlParameters } from '../commands/command-parameters.ts';
-import type { DataPathControl } from '../commands/data-path-control.ts';
-import { type CapabilityConfig, capabilityParameters } from '../commands/device-capabilities.ts';
-import { eventFormat } from '../connectx3/event-format.ts';
+import { connectX3 } from '../connectx3/connectx3.ts';
+import { ConnectX3CommandSet } from '../connectx3/connectx3-command-set.ts';
+import { IcmMap } from '../connectx3/icm-map.ts';
+import { mptFormat } from '../connectx3/mpt-entry.ts';
 import { ControlSide } from '../control-side.ts';
 import type { EventPoster } from '../events/index.ts';
+import type { DataPathControl } from '../host-interface/data-path-control.ts';
 import type { EventFormat } from '../host-interface/index.ts';
 import { type KeyEntry, type KeySteps, type KeyStores, releaseRegion } from '../keys/index.ts';
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
-import { IcmMap } from '../memory/icm.ts';
 import { ContextTable } from '../objects/context-table.ts';
 import { noPauses } from '../port/frame-statistics.ts';
 import type { HcaPort, LinkStateSource, LinkTraffic } from '../port/port.ts';
@@ -59,7 +61,7 @@ class RecordingDataPath implements DataPathControl {
   qpIsFlushing = (slot: number): boolean => this.busyQps.has(slot);
   cqCreated = (slot: number): void => this.#note('cqCreated', slot);
   cqDestroyed = (slot: number): void => this.#note('cqDestroyed', slot);
-  cqResized = (...values: [number, number, number, number]): void => this.#note('cqResized', ...values);
+  cqResized = (slot: number): void => this.#note('cqResized', slot);
   cqModerated = (slot: number): void => this.#note('cqModerated', slot);
   cqSync = (slot: number): void => this.onCqSync(slot);
   cqIsBusy = (slot: number): boolean => this.busyCqs.has(slot);
@@ -83,8 +85,8 @@ class RecordingDataPath implements DataPathControl {
   releaseMpts = (): void => this.#note('releaseMpts');
   releaseRegionOf = (window: KeyEntry): KeySteps<void> => releaseRegion(this.#stores, window);
   portChanged = (isUp: boolean): void => this.#note(isUp ? 'portUp' : 'portDown');
-  beginIcmFence = (): void => this.#note('beginIcmFence');
-  isIcmFencePassed = (): boolean => this.isFenceOpen;
+  beginContextFence = (): void => this.#note('beginContextFence');
+  isContextFencePassed = (): boolean => this.isFenceOpen;
   halt = (): void => this.#note('halt');
   isQuiescent = (): boolean => this.isFenceOpen;
   resetAll = (): void => this.#note('reset');
@@ -96,7 +98,7 @@ class RecordingDataPath implements DataPathControl {
       replaceMpt: (index: number): void => this.#note('mptReplaced', index),
       forgetMttRange: (): void => undefined,
     };
-    this.#stores = { icm, translator };
+    this.#stores = { contextMemory: icm, keyFormat: mptFormat, translator };
   }
 
   #note(name: string, ...values: number[]): void {
@@ -257,17 +259,17 @@ export class ControlBench {
     capabilities: Partial<CapabilityConfig> = {},
     subnetNodes: readonly number[] = [0, 1],
     link: Partial<LinkTraffic['config']> = {},
-    events: EventFormat = eventFormat,
+    events?: EventFormat,
   ) {
     this.cable.config = { ...this.cable.config, ...link };
     this.config = { ...defaultsOf(controlParameters), ...quickCosts, ...config };
     this.capabilities = { ...defaultsOf(capabilityParameters), ...capabilities };
     const sram = new BumpAllocator(64 * 1024);
     this.dma = new MemoryDma(this.memory, this.domain, sram.bytes, latencyCycles);
+    const personality = connectX3({ uarAreaBytes: 0, blueFlameHalfBytes: 0 }, this.icm);
     this.control = new ControlSide({
       domain: this.domain,
       hardwareId: hardwareIdOf(pciIdentity.deviceId),
-      icm: this.icm,
       interrupts: this.interrupts,
       reads: this.dma,
       writes: this.dma,
@@ -279,7 +281,8 @@ export class ControlBench {
       capabilities: this.capabilities,
       nodeIndex: 0,
       subnetNodes,
-      personality: { events },
+      personality: { ...personality, ...(events === undefined ? {} : { events }) },
+      eventQueues: personality.makeContextFormats({ frameBytesMax: 0, hasRoce: false }).eventQueues,
     });
     this.control.connect({
       dataPath: this.dataPath,
@@ -288,6 +291,13 @@ export class ControlBench {
       posters: this.posters,
     });
     this.cable.connect(this.control.ports[0]!);
+  }
+
+  /** Commands and registers of the ConnectX-3. */
+  get commandSet(): ConnectX3CommandSet {
+    const { commandSet } = this.control.blocks;
+    if (!(commandSet instanceof ConnectX3CommandSet)) throw new TypeError('another card');
+    return commandSet;
   }
 
   /** As the device does. */

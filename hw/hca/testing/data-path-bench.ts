@@ -45,14 +45,13 @@ import { RootComplex } from '../../pcie/root-complex/root-complex.ts';
 import { BenchMemory } from '../../pcie/root-complex/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex/root-complex-parameters.ts';
 import { COMPLETION, COMPLETION_DATA, SIDEBAND_WORD_CHANGED, WORD_AUX } from '../../pcie/tlp/tlp.ts';
-import { capabilityParameters } from '../commands/device-capabilities.ts';
-
-import { connectX3 } from '../connectx3/index.ts';
+import { capabilityParameters } from '../capabilities.ts';
+import { connectX3 } from '../connectx3/connectx3.ts';
+import { IcmMap } from '../connectx3/icm-map.ts';
 import { DataPath } from '../data-path.ts';
 import { makeTables } from '../data-path-parts.ts';
 import type { Personality } from '../host-interface/index.ts';
 import type { SramAllocator } from '../memory/dma-ports.ts';
-import { IcmMap } from '../memory/icm.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
 import { type EthernetAttachment, EthernetSide, type EthernetSideSetup } from '../port/index.ts';
 import type { EmbeddedManager } from '../receiver/index.ts';
@@ -140,8 +139,8 @@ export interface BenchOptions {
   /** Reorders what one instant leaves unordered. */
   readonly shuffleSeed?: number;
   readonly tap?: OperationTap;
-  /** Formats of software and device; left out: those of the ConnectX-3. */
-  readonly personality?: Personality;
+  /** The host interface, made of that of the ConnectX-3, which is used if this is left out. */
+  readonly personality?: (card: Personality) => Personality;
 }
 
 const wireConfigOf = ({ wire }: BenchOptions): WireConfig => ({
@@ -269,15 +268,20 @@ export class DataPathNode {
       ...defaultsOf(hcaParameters),
       ...options.hca,
     };
+    const geometry = { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES };
+    const card = connectX3(geometry, this.icm);
+    const personality = options.personality?.(card) ?? card;
     this.dataPath = new DataPath({
       lp,
       domain,
       config: this.config,
       tables: makeTables(
-        { ...defaultsOf(capabilityParameters), roce: roceVersions(options) },
-        isEthernet ? ethernetFrameBytesMax(ethernetConfig) : undefined,
+        defaultsOf(capabilityParameters),
+        personality.makeContextFormats({
+          frameBytesMax: isEthernet ? ethernetFrameBytesMax(ethernetConfig) : 0,
+          hasRoce: options.roce !== undefined,
+        }),
       ),
-      icm: this.icm,
       dmaRead: this.reads,
       dmaWrite: this.writes,
       monitors: link,
@@ -286,9 +290,7 @@ export class DataPathNode {
       address: this.address,
       ethernet: this.ethernet,
       eventQueues: this.events,
-      personality:
-        options.personality ??
-        connectX3({ uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES }),
+      personality,
       specialQps: this,
       manager: this.#managerOf(),
       groups: this.groups,
@@ -333,7 +335,7 @@ export class DataPathNode {
     const mttOffset = this.#nextMttByte;
     this.#nextMttByte += pages.length * 8;
     pages.forEach((page, index) => {
-      const at = this.icm.mttEntryAddress(mttOffset + index * 8);
+      const at = this.icm.translationAddress(mttOffset + index * 8);
       this.view.setUint32(at, page < 0 ? 0 : Math.floor(page / 2 ** 32));
       this.view.setUint32(at + 4, page < 0 ? 0 : ((page & ~7) >>> 0) + 1);
     });
@@ -348,7 +350,7 @@ export class DataPathNode {
   }
 
   rewriteMpt(index: number, entry: Uint8Array): void {
-    this.memory.bytes.set(entry, this.icm.dmptEntryAddress(index));
+    this.memory.bytes.set(entry, this.icm.keyAddress(index));
   }
 
   #managerOf(): EmbeddedManager {

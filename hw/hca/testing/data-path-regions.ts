@@ -109,14 +109,14 @@ export class Region {
 
   /** Writes the translation entry of a page, or clears it. */
   setPresent(page: number, isPresent: boolean): void {
-    const at = this.#node.icm.mttEntryAddress(this.#mttOffset + page * 8);
+    const at = this.#node.icm.translationAddress(this.#mttOffset + page * 8);
     this.#node.view.setUint32(at, 0);
     this.#node.view.setUint32(at + 4, isPresent ? this.#pages[page]! + 1 : 0);
   }
 
   /** Has a page lie beyond the memory of the host, at 2^40: the root complex answers "unsupported request". */
   loseMemory(page: number): void {
-    const at = this.#node.icm.mttEntryAddress(this.#mttOffset + page * 8);
+    const at = this.#node.icm.translationAddress(this.#mttOffset + page * 8);
     this.#node.view.setUint32(at, 0x100);
     this.#node.view.setUint32(at + 4, 1);
     this.#node.act(() => this.#node.dataPath.control.translationChanged());

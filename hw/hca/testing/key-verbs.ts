@@ -47,7 +47,7 @@ export function newWindow(node: DataPathNode, type: 1 | 2, fields: Initial<typeo
 
 /** The entry of a key as it lies in ICM. */
 export const entryOf = (node: DataPathNode, key: number) =>
-  mpt.decode(node.memory.bytes.subarray(node.icm.dmptEntryAddress(key >>> 8)).slice(0, 64));
+  mpt.decode(node.memory.bytes.subarray(node.icm.keyAddress(key >>> 8)).slice(0, 64));
 
 /** The variant byte of a key, and the key with another one. */
 export const variant = (key: number, byte: number): number => ((key & ~0xff) | byte) >>> 0;

@@ -171,7 +171,7 @@ class ToyDoorbells implements DoorbellBlock {
 const EQE_BYTES = 16;
 
 /** EQEs: 1 + pass | type | subtype | 0 || number || the rest of what the event says, as far as this interface says it. */
-const events: EventFormat = {
+export const toyEvents: EventFormat = {
   entryBytes: EQE_BYTES,
   begin: (view, at, type, subtype) => {
     view.setUint8(at + 1, type);
@@ -202,11 +202,13 @@ function putNumber(view: DataView, at: number, number: number): void {
   view.setUint32(at + 4, number, true);
 }
 
-export const toyPersonality: Personality = {
-  events,
+/** The toy's work requests, completions, events and doorbells, on the contexts and keys of `card`. */
+export const toyFormats = (card: Personality): Personality => ({
+  ...card,
+  events: toyEvents,
   makeFormats,
   makeDoorbells: (parts) => new ToyDoorbells(parts),
-};
+});
 
 /** A request as software of this interface posts it. */
 export interface ToyRequest {
