@@ -23,7 +23,7 @@ import type {
 } from '../host-interface/index.ts';
 import type { SendRecord } from '../objects/index.ts';
 import type { DataPathNode } from './data-path-bench.ts';
-import type { Cq, Qp, Segment } from './data-path-verbs.ts';
+import type { Segment } from './data-path-verbs.ts';
 
 const SIGNALLED = 1;
 const FENCED = 2;
@@ -37,6 +37,8 @@ const operations: Readonly<Record<string, number>> = {
   W: WqeOpcode.RDMA_WRITE,
   R: WqeOpcode.RDMA_READ,
   S: WqeOpcode.SEND,
+  /** Invalidates the key in place of the remote one. */
+  I: WqeOpcode.LOCAL_INVAL,
 };
 /** In place of the opcode of a WQE with another letter: no operation has it. */
 const UNKNOWN = 31;
@@ -83,7 +85,7 @@ const makeFormats = ({ sramView }: FormatParts): HostFormats => ({
       request.isSignalled = sramView.getUint8(at + 1) & SIGNALLED;
       request.isSolicited = 0;
       request.isReadOrAtomic = opcode === WqeOpcode.RDMA_READ ? 1 : 0;
-      request.isKeyOperation = 0;
+      request.isKeyOperation = opcode === WqeOpcode.LOCAL_INVAL ? 1 : 0;
       request.isInline = 0;
       request.segmentCount = 0;
       request.messageBytes = 0;
@@ -91,6 +93,7 @@ const makeFormats = ({ sramView }: FormatParts): HostFormats => ({
       request.remoteKey = sramView.getUint32(at + 4, true);
       request.remoteAddress = Number(sramView.getBigUint64(at + 8, true));
       request.remoteAddressTop = 0;
+      if (request.isKeyOperation === 1) request.keyRequest.key = request.remoteKey;
       for (let piece = 0; piece < count; piece++)
         addPiece(request, pieceAt(sramView, at + HEAD_BYTES + piece * PIECE_BYTES));
       return opcode === UNKNOWN ? CqeSyndrome.LOCAL_QP_OP_ERR : 0;
@@ -202,13 +205,15 @@ function putNumber(view: DataView, at: number, number: number): void {
   view.setUint32(at + 4, number, true);
 }
 
-/** The toy's work requests, completions, events and doorbells, on the contexts and keys of `card`. */
-export const toyFormats = (card: Personality): Personality => ({
-  ...card,
+/** The toy's work requests, completions, events and doorbells. */
+export const toyWork: Pick<Personality, 'events' | 'makeFormats' | 'makeDoorbells'> = {
   events: toyEvents,
   makeFormats,
   makeDoorbells: (parts) => new ToyDoorbells(parts),
-});
+};
+
+/** These on the contexts, keys and commands of another card. */
+export const toyFormats = (card: Personality): Personality => ({ ...card, ...toyWork });
 
 /** A request as software of this interface posts it. */
 export interface ToyRequest {
@@ -218,17 +223,31 @@ export interface ToyRequest {
   readonly isFenced?: boolean;
 }
 
+/** Queues of software: rings of a QP and its doorbell record, and the buffer of a CQ with its own. */
+export interface ToyRings {
+  readonly qpn: number;
+  readonly sqAddress: number;
+  readonly rqAddress: number;
+  readonly recordAddress: number;
+}
+export interface ToyCompletions {
+  readonly cqn: number;
+  readonly logEntries: number;
+  readonly bufferAddress: number;
+  readonly recordAddress: number;
+}
+
 /** Software of one queue pair: `qp` has rings of 64-byte WQEs, 2^`logCount` of each. */
 export class ToySoftware {
   readonly #node: DataPathNode;
-  readonly #qp: Qp;
-  readonly #cq: Cq;
+  readonly #qp: ToyRings;
+  readonly #cq: ToyCompletions;
   readonly #logCount: number;
   #posted = 0;
   #received = 0;
   #consumed = 0;
 
-  constructor(node: DataPathNode, qp: Qp, cq: Cq, logCount: number) {
+  constructor(node: DataPathNode, qp: ToyRings, cq: ToyCompletions, logCount: number) {
     this.#node = node;
     this.#qp = qp;
     this.#cq = cq;
