@@ -43,14 +43,14 @@ interface EthernetCable {
   readonly link: LinkStateSource;
   readonly errors: FrameErrors;
   readonly flowControl: PauseControl;
-  /** What QUERY_PORT reports of it. */
+  /** Figures of it that are reported to software. */
   readonly config: Pick<EthernetConfig, 'mtuBytes' | 'gigabitsPerSecond'>;
 }
 
 export interface ControlSideSetup {
   readonly domain: ClockDomain;
-  /** Identity of the chip. */
-  readonly hardwareId: number;
+  /** Device ID of the PCI function. */
+  readonly deviceId: number;
   readonly interrupts: InterruptPort;
   readonly reads: DmaReads;
   readonly writes: DmaWrites;
@@ -81,13 +81,13 @@ interface ControlParts extends ControlSideSetup {
   readonly violations: ProtocolViolations;
 }
 
-/** What the blocks reach outside of the control side, and itself as a whole. */
+/** Neighbours of the blocks outside of the control side, and the control side as a whole. */
 interface Surroundings {
   readonly control: CommandSetPorts['control'];
   readonly dataPath: DataPathControl;
   /** The cache through which EQ contexts come; left out: all of them are on chip. */
   readonly contexts?: EventContexts | undefined;
-  /** Blocks that stall while there is no room for an event. */
+  /** Blocks that stall while the fifo of events is full. */
   readonly posters: readonly EventPoster[];
 }
 
@@ -188,7 +188,7 @@ function makeManagement(setup: ControlSideSetup, { all: ports }: HcaPorts): Mana
       config.portLid,
       `0: ${members.length} ports cannot have one LID`,
     );
-  // What is sent to that LID never leaves the HCA.
+  // Packets to that LID never leave the HCA.
   if (embeddedSubnetManager && members.some(({ lid }) => lid === subnetManagerLid))
     throw new ConfigurationError(
       'hca.control.subnetManagerLid',

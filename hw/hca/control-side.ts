@@ -31,7 +31,7 @@ export interface ControlSidePorts {
   };
   /** The cache through which EQ contexts come; left out: all of them are on chip. */
   readonly contexts?: EventContexts | undefined;
-  /** Blocks of the data path that stall while there is no room for an event. */
+  /** Blocks of the data path that stall while the fifo of events is full. */
   readonly posters: readonly EventPoster[];
 }
 
@@ -109,7 +109,7 @@ export class ControlSide {
     this.blocks.commandSet.reset(cycle);
   }
 
-  /** What each block holds, by name: see Block.inspect. */
+  /** The state of each block, by name: see Block.inspect. */
   inspect(): BlockState {
     const { commandSet, drains, ports } = this.blocks;
     return {

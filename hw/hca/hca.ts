@@ -7,7 +7,6 @@
  *
  * Stages are added from the output side back: DMA engines, function, control side, data path.
  */
-import { gatewayOffset, hardwareIdOf } from '../../abi/index.ts';
 import { type Cycles, defaultsOf } from '../../base/index.ts';
 import {
   type ChannelReader,
@@ -89,11 +88,11 @@ export interface HcaSetup extends SlotSetup {
   readonly tap: OperationTap | undefined;
   /** Which marked operation a work request belongs to, where TLPs are attributed to operations (costs/); left out: they are not. */
   readonly operationSource?: OperationSource | undefined;
-  /** What the host, in the same thread, may use of the HCA's memory; left out: nothing. No result depends on it. */
+  /** Uses that a host in the same thread makes of the HCA's memory; left out: none. No result depends on it. */
   readonly shared?: { readonly earlyPlacement: boolean; readonly zeroCopy: boolean } | undefined;
 }
 
-/** What the device is made of, but for the data path, which has a table of its own. */
+/** Parts of the device, except the data path, which has a table of its own. */
 interface HcaParts {
   readonly bus: BusInterface;
   readonly control: ControlSide;
@@ -106,7 +105,7 @@ interface Surroundings {
   readonly dataPath: DataPath;
 }
 
-/** Who calls whom. */
+/** Wires of the blocks: from each port to the block that is called through it. */
 export function hcaWires(b: HcaParts & Surroundings): Wires<HcaParts> {
   const { receiver, transmitter, objects, pageFaults, completions, asyncEvents } = b.dataPath.blocks;
   return {
@@ -122,7 +121,7 @@ export function hcaWires(b: HcaParts & Surroundings): Wires<HcaParts> {
   };
 }
 
-/** What takes the place of the wire port where ports are of Ethernet. */
+/** The port of the cable where ports are of Ethernet. */
 interface EthernetParts {
   readonly ethernetPort: EthernetPort;
 }
@@ -157,7 +156,7 @@ export class Hca implements BarTarget {
   readonly costs: CostAttribution | undefined;
   /** For the root complex of a host in the same thread. */
   readonly shared: SharedDevice;
-  /** What {@link hcaWires} wires. */
+  /** Blocks of {@link hcaWires}. */
   readonly parts: HcaParts;
   #accesses: AccessObserver | undefined;
   #barBytes: Uint8Array | undefined;
@@ -195,7 +194,7 @@ export class Hca implements BarTarget {
       domain,
       sram: sram.bytes,
       messageFifoDepth: MESSAGE_FIFO_DEPTH,
-      gatewayAddress: gatewayOffset.address,
+      gatewayAddress: personality.gatewayAddress,
       hasEarlyPlacement: setup.shared?.earlyPlacement === true,
       references,
     });
@@ -213,7 +212,7 @@ export class Hca implements BarTarget {
     const writes = attributed?.writes ?? this.dmaWrite;
     this.control = new ControlSide({
       domain,
-      hardwareId: hardwareIdOf(setup.pcieFunction.deviceId),
+      deviceId: setup.pcieFunction.deviceId,
       interrupts: attributed?.interrupts ?? this.pcieFunction,
       reads,
       writes,
@@ -284,7 +283,7 @@ export class Hca implements BarTarget {
     this.#accesses = observer;
   }
 
-  /** What stands between the blocks and the engines where TLPs are attributed to operations. */
+  /** Wrappers of the engines, where TLPs are attributed to operations. */
   #attributed(
     { lp, operationSource: source }: HcaSetup,
     { qps, cqs }: DataPathTables,
@@ -338,13 +337,13 @@ export class Hca implements BarTarget {
     this.#isResetting = false;
   }
 
-  /** A reset triggered through BAR0: the function stays configured, everything behind it forgets. */
+  /** A reset triggered through BAR0: the function stays configured, the rest of the device forgets everything. */
   deviceReset(cycle: Cycles): void {
     if (this.#isResetting) return;
     this.resetDataPath(cycle);
   }
 
-  /** Nothing that is under way goes on: all DMA is dropped, and every QP, CQ and SRQ forgotten. */
+  /** Ends all work: DMA is dropped, and every QP, CQ and SRQ is forgotten. */
   resetDataPath(cycle: Cycles): void {
     this.dmaRead.reset(cycle);
     this.dmaWrite.reset(cycle);

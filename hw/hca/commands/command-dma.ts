@@ -8,14 +8,14 @@
  */
 
 import { CommandStatus } from '../../../abi/index.ts';
-import type { BusAddress, Cycles, Wide } from '../../../base/index.ts';
+import { type BusAddress, type Cycles, pageBytes, type Wide } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from '../memory/index.ts';
 import { demand } from './command-steps.ts';
 
 /** Bytes of each buffer: a page of the host, the most that one read or write of a command moves. */
-const BUFFER_BYTES = 4096;
+const BUFFER_BYTES = pageBytes;
 
 export interface CommandDmaPorts {
   readonly processor: {

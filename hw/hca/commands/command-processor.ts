@@ -85,7 +85,7 @@ export interface CommandProcessorPorts {
 /** A command with its form: opcode and opcode modifier, of 12 and 4 bits. */
 const operationOf = ({ opcode, opcodeModifier }: CommandRequest): number => opcode * 16 + opcodeModifier;
 
-/** What the current command is waiting for. */
+/** Phase of the current command: its next event, or what it waits for. */
 type Phase = 'idle' | 'decode' | 'work' | 'dma' | 'condition' | 'completing';
 
 export class CommandProcessor {
@@ -98,7 +98,7 @@ export class CommandProcessor {
   readonly badOperations = new Map<number, number>();
   /** Faults to inject; undefined is none. */
   faults: CommandFaults | undefined;
-  /** The firmware has died: no command is taken any more until a reset. */
+  /** The firmware has died: no command is latched until a reset. */
   #isHalted = false;
   readonly #domain: ClockDomain;
   readonly #decodeCycles: number;
@@ -155,7 +155,7 @@ export class CommandProcessor {
     this.#dma.reset();
   }
 
-  /** The firmware dies: the current command never ends, and no other is taken until a reset. */
+  /** The firmware dies: the current command never ends, and no other is latched until a reset. */
   halt(cycle: Cycles): void {
     this.#isHalted = true;
     this.#forget(cycle);
@@ -179,7 +179,7 @@ export class CommandProcessor {
     this.account.rest(Math.max(cycle, this.account.freeCycle));
   }
 
-  /** What the command has claimed is released, wherever it stands. */
+  /** Releases what the command has claimed, in whatever step it is. */
   #abandon(): void {
     this.#steps?.return(undefined);
     this.#steps = undefined;
@@ -242,7 +242,7 @@ export class CommandProcessor {
   /** Carries the command on to its next wait. */
   #resume(cycle: Cycles): void {
     if (this.#dmaStatus !== 0) {
-      // A mailbox or table the host does not answer for: nothing the command could go on with.
+      // The host does not answer for a mailbox or a table: the command cannot continue.
       this.#dmaStatus = 0;
       this.#end(CommandStatus.INTERNAL_ERR, cycle);
       return;

@@ -3,6 +3,7 @@
  *
  *   BAR0 ──> ControlRegisters ──> CommandRegister ──> command processor ──> CommandTable ──> DeviceState ──> tables, data path
  */
+import { hardwareIdOf } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { type BlockState, connectBlocks, type Wires } from '../../../sim/index.ts';
 import type { CommandSet, CommandSetParts, CommandSetPorts } from '../host-interface/index.ts';
@@ -17,11 +18,16 @@ export class ConnectX3CommandSet implements CommandSet {
   readonly state: DeviceState;
 
   constructor(parts: CommandSetParts, icm: IcmMap) {
-    const { domain, violations, hardwareId, config } = parts;
+    const { domain, violations, deviceId, config } = parts;
     this.state = new DeviceState({ ...parts, icm });
     this.commands = new CommandTable(this.state, config);
     this.source = new CommandRegister(violations);
-    this.registers = new ControlRegisters({ domain, violations, interruptPin, hardwareId });
+    this.registers = new ControlRegisters({
+      domain,
+      violations,
+      interruptPin,
+      hardwareId: hardwareIdOf(deviceId),
+    });
   }
 
   get specialQpBase(): number {

@@ -1,4 +1,5 @@
 /** The host interface of the ConnectX-3. */
+import { gatewayOffset } from '../../../abi/index.ts';
 import type { CapabilityConfig } from '../capabilities.ts';
 import type { Personality } from '../host-interface/index.ts';
 import { emptyEntries } from './commands/index.ts';
@@ -20,6 +21,7 @@ const MIB = 1 << 20;
 
 /** @param icm of the device; specs that play its firmware pass their own */
 export const connectX3 = (geometry: DoorbellGeometry, icm = new IcmMap()): Personality => ({
+  gatewayAddress: gatewayOffset.address,
   contextMemory: icm,
   keys: mptFormat,
   translations: mttFormat,

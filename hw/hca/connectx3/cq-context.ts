@@ -1,6 +1,8 @@
 /** CQC: the context of a completion queue. Source: interface sheet 5.2. */
+
 import { cqc, icmTables } from '../../../abi/index.ts';
 import type { CompletionQueueFormat } from '../host-interface/index.ts';
+import { pageBytesOf } from './queue-pages.ts';
 
 const f = cqc.fields;
 
@@ -10,7 +12,7 @@ export const cqContext: CompletionQueueFormat = {
   load(view, at, queue) {
     queue.logEntries = f.logEntries.get(view, at);
     queue.mttOffset = f.mttAddress.get(view, at);
-    queue.pageBytes = 2 ** (12 + f.logPageSize4k.get(view, at));
+    queue.pageBytes = pageBytesOf(f.logPageSize4k.get(view, at));
     queue.firstByte = f.pageOffset32.get(view, at) * 32;
     queue.eqn = f.eqn.get(view, at);
     queue.uarPage = f.uarPage.get(view, at);

@@ -127,7 +127,7 @@ export class DatagramDecoder {
       path: to,
       mac: to + datagram.destinationMac.field.offset,
       sourceMac: sourceMacOf(this.#qps, slot, tables),
-      // libmlx4 leaves there what its memory held before where there is no tag, and Linux 0xffff: the bit of the vector decides.
+      // Without a tag libmlx4 leaves old bytes of its memory there, and Linux 0xffff: the bit of the vector decides.
       tag: vector.insertTag.get(view, to) === 0 ? NO_TAG : datagram.vlan.get(view, to),
       isRoutable: tables.isRoutable[gid] === 1,
       udpSourcePort: udpSourcePortOf(this.#qps, slot),
@@ -157,7 +157,7 @@ export class DatagramDecoder {
     if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const hasPointers = request.segmentCount > 0;
     const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;
-    // Data is either inline behind the headers or behind pointers; what the ICRC replaces comes last.
+    // Data is either inline after the headers or in memory that pointers name; the bytes that the ICRC replaces come last.
     if (hasPointers ? rest !== 0 : rest < 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
     if (hasPointers) return 0;
     request.inlineData.copyWithin(0, headerBytes, headerBytes + rest);

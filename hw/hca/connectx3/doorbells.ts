@@ -49,7 +49,7 @@ const PIECE_BYTES = 64;
 const ASSEMBLY_COUNT = 16;
 
 export interface DoorbellGeometry {
-  /** Bytes of the UAR area, behind which BlueFlame pages begin. */
+  /** Bytes of the UAR area, after which BlueFlame pages begin. */
   readonly uarAreaBytes: number;
   /** Bytes of one BlueFlame register half. */
   readonly blueFlameHalfBytes: number;
@@ -282,7 +282,7 @@ export class Doorbells implements DoorbellBlock {
     this.#keep(pair, line, counter, base, cycle);
   }
 
-  /** Whether a WQE that came by BlueFlame follows those of the QP that are on chip, and has a place behind them. */
+  /** Tells whether a WQE that came by BlueFlame follows those of the QP that are on chip, and has a place after them. */
   #follows(pair: QueuePair, page: number, counter: number): boolean {
     const { validCount, mayHaveMore, endCounter } = pair.wqeLine;
     if (pair.opcodeBase === ETHERNET_OPCODE_BASE) return false;
@@ -292,7 +292,7 @@ export class Doorbells implements DoorbellBlock {
     return validCount < places && validCount < this.#config.blueFlameWqes;
   }
 
-  /** Copies an assembled WQE into the line of its QP, behind those that are there. */
+  /** Copies an assembled WQE into the line of its QP, after those in it. */
   #keep(pair: QueuePair, line: WqeLine, counter: number, base: number, cycle: Cycles): void {
     const bytes = blueFlameHead.fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
     const to = line.placeOf(counter, pair.sqStrideBytes);

@@ -1,6 +1,8 @@
 /** EQC: the context of an event queue. Source: interface sheet 5.3. */
+
 import { eqc, eqeBytes } from '../../../abi/index.ts';
 import type { EventQueueFormat } from '../host-interface/index.ts';
+import { logPageBytesOf } from './queue-pages.ts';
 
 const f = eqc.fields;
 
@@ -13,7 +15,7 @@ export const eqContext: EventQueueFormat = {
     ignoresOverrun: f.ignoreOverrun.get(view, at),
     vector: f.interruptNumber.get(view, at),
     firstByte: f.pageOffset32.get(view, at) * eqeBytes,
-    logPageBytes: f.logPageSize4k.get(view, at) + 12,
+    logPageBytes: logPageBytesOf(f.logPageSize4k.get(view, at)),
     mttOffset: f.mttAddress.get(view, at),
     moderationUs: f.moderationPeriod.get(view, at),
     moderationCount: f.moderationCount.get(view, at),

@@ -50,7 +50,7 @@ export class FrameDecoder {
   readonly #sram: Uint8Array;
   readonly #sramView: DataView;
   readonly #offloads: FrameOffloads;
-  /** A WQE that goes on at the begin of its line, in one piece. */
+  /** A WQE that continues at the beginning of its line, in one piece. */
   readonly #whole = new Uint8Array((wqeUnitsMax + 1) * wqeUnitBytes);
   readonly #wholeView = new DataView(this.#whole.buffer);
 

@@ -23,7 +23,7 @@ import type { KeyRequest, SendRecord } from '../objects/index.ts';
 const { LOCAL_QP_OP_ERR } = CqeSyndrome;
 
 /**
- * Fills `request` from the segment behind the control segment of the WQE at `at`.
+ * Fills `request` from the segment after the control segment of the WQE at `at`.
  * @returns 0, or the CQE syndrome of a WQE that is too short
  */
 export function decodeKeyOperation(

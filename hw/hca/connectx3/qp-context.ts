@@ -1,4 +1,5 @@
 /** QPC: the context of a queue pair. Source: interface sheet 5.1, 6.1. */
+
 import {
   icmTables,
   mtuBytesOf,
@@ -21,6 +22,7 @@ import {
   UD_OPCODE_BASE,
   XRC_SERVICE,
 } from '../objects/index.ts';
+import { pageBytesOf } from './queue-pages.ts';
 
 const f = qpc.fields;
 const path = f.primaryPath.fields;
@@ -127,7 +129,7 @@ function loadReceiver(view: DataView, at: number, pair: QueuePair, previousState
 /** The queue with the larger stride comes first; with equal strides the send queue (interface sheet 6.1). */
 function loadBuffer(view: DataView, at: number, pair: QueuePair): void {
   pair.bufferMttOffset = f.mttAddress.get(view, at);
-  pair.bufferPageBytes = 2 ** (12 + f.logPageSize4k.get(view, at));
+  pair.bufferPageBytes = pageBytesOf(f.logPageSize4k.get(view, at));
   const first = f.pageOffset64.get(view, at) * 64;
   const sqBytes = powerOfTwo(f.sqLogStride16.get(view, at) + 4);
   const rqBytes = powerOfTwo(f.rqLogStride16.get(view, at) + 4);

@@ -1,6 +1,8 @@
 /** SRQC: the context of a shared receive queue. Source: interface sheet 5.5. */
+
 import { icmTables, srqc } from '../../../abi/index.ts';
 import type { SharedQueueFormat } from '../host-interface/index.ts';
+import { pageBytesOf } from './queue-pages.ts';
 
 const f = srqc.fields;
 
@@ -14,7 +16,7 @@ export const srqContext: SharedQueueFormat = {
     logCount: f.logWqes.get(view, at),
     strideBytes: 2 ** (4 + f.logStride16.get(view, at)),
     mttOffset: f.mttAddress.get(view, at),
-    pageBytes: 2 ** (12 + f.logPageSize4k.get(view, at)),
+    pageBytes: pageBytesOf(f.logPageSize4k.get(view, at)),
     firstByte: f.pageOffset64.get(view, at) * 64,
     doorbellRecord: f.doorbellRecordAddress.getNumber(view, at),
     limit: f.limitWatermark.get(view, at),

@@ -110,8 +110,8 @@ function decodeAtomic(
 ): number {
   const { operands } = request;
   const hasMasks = request.opcode === MASKED_ATOMIC_CS;
-  const behind = first + (hasMasks ? maskedCompareSwapSegment : atomicSegment).sizeBytes;
-  if (behind > sizeBytes) return LOCAL_QP_OP_ERR;
+  const dataAt = first + (hasMasks ? maskedCompareSwapSegment : atomicSegment).sizeBytes;
+  if (dataAt > sizeBytes) return LOCAL_QP_OP_ERR;
   operands[0] = atomic.swapOrAdd.getLowWord(view, at + first);
   operands[1] = atomic.swapOrAdd.getHighWord(view, at + first);
   operands[2] = atomic.compare.getLowWord(view, at + first);
@@ -122,7 +122,7 @@ function decodeAtomic(
     operands[6] = masks.compareMask.getLowWord(view, at + first);
     operands[7] = masks.compareMask.getHighWord(view, at + first);
   }
-  const syndrome = loadData(view, bytes, at, behind, sizeBytes, request);
+  const syndrome = loadData(view, bytes, at, dataAt, sizeBytes, request);
   if (syndrome !== 0) return syndrome;
   return request.isInline === 1 || request.messageBytes !== ATOMIC_BYTES ? LOCAL_LENGTH_ERR : 0;
 }
@@ -166,7 +166,7 @@ export function loadData(
   return 0;
 }
 
-/** The rest of {@link loadData}, from the first inline segment on. Data is either inline or behind pointers. */
+/** The rest of {@link loadData}, from the first inline segment on. Data is either inline or in memory that pointers name. */
 function loadInline(
   view: DataView,
   bytes: Uint8Array,

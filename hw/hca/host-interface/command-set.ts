@@ -25,8 +25,8 @@ export interface CommandSetParts extends ContextTables {
   readonly domain: ClockDomain;
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
-  /** Identity of the chip. */
-  readonly hardwareId: number;
+  /** Device ID of the PCI function. */
+  readonly deviceId: number;
   readonly eqs: EqTable;
   readonly ports: readonly HcaPort[];
   readonly node: NodeIdentity;

@@ -52,7 +52,7 @@ export interface ContextFormats {
   readonly eventQueues: EventQueueFormat;
 }
 
-/** What the ports of the device carry, on which the meaning of a QP's context depends. */
+/** Traits of the device's ports, on which the meaning of a QP's context depends. */
 export interface PortTraits {
   /** Of an Ethernet port's frames without FCS; 0 on a port of InfiniBand. */
   readonly frameBytesMax: number;

@@ -165,7 +165,6 @@ describe('the formats of a card', () => {
       'frames/ring-choice.ts',
       'packets/roce-route.ts',
       'receiver/multicast-groups.ts',
-      'statistics/flow-counters.ts',
     ]);
   });
 

@@ -35,6 +35,8 @@ export interface FormatParts {
 
 /** The host interface of one device: makes its parts once. */
 export interface Personality {
+  /** Address at which the vendor-specific gateway of the configuration space reaches the device's registers. */
+  readonly gatewayAddress: number;
   readonly contextMemory: ContextMemory;
   readonly keys: KeyFormat;
   readonly translations: TranslationFormat;

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
+import { FLAG_GRH } from '../../../wire/index.ts';
 import { type BenchOptions, dataPathBench, oneLineCaches } from '../testing/data-path-bench.ts';
 import { pattern } from '../testing/data-path-verbs.ts';
 import { type ToyCard, toyCard } from '../testing/toy-card.ts';
@@ -81,6 +82,7 @@ describe('a card with a command set, contexts, keys and context memory of its ow
     b.software.receive([b.region.part(50, 200), b.region.part(5000, 3000)]);
     a.software.send({ letter: 'S', pieces: [a.region.part(7, 1200)] });
     expect([await completionsOf(a, 1), await completionsOf(b, 1)]).toEqual([['s 0: 0'], ['r 0: 1200']]);
+    expect(b.node.port.packets.map(({ flags }) => flags & FLAG_GRH)).toEqual([FLAG_GRH, FLAG_GRH]);
     const sent = pattern(1, 2000);
     expect(b.region.read(50, 200)).toEqual(sent.subarray(7, 207));
     expect(b.region.read(5000, 1000)).toEqual(sent.subarray(207, 1207));

@@ -5,8 +5,8 @@
  */
 
 import { CqeSyndrome, pageListEntriesMax } from '../../../abi/index.ts';
-import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT } from '../../../base/index.ts';
-import { CONTEXT_PAGE_BYTES, type KeyRecord, KeyState, TRANSLATION_ENTRY_BYTES } from '../memory/index.ts';
+import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT, pageBytes } from '../../../base/index.ts';
+import { type KeyRecord, KeyState, TRANSLATION_ENTRY_BYTES } from '../memory/index.ts';
 import type { KeyRequest, QueuePair } from '../objects/index.ts';
 import { type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, type KeySteps, read, write } from './key-steps.ts';
@@ -63,7 +63,7 @@ function* writeTranslations(stores: KeyStores, mttOffset: number, list: Uint8Arr
   for (let at = 0; at < list.length; ) {
     const address = stores.contextMemory.translationAddress(mttOffset + at);
     demand(address >= 0, CqeSyndrome.LOCAL_PROT_ERR);
-    const bytes = Math.min(list.length - at, CONTEXT_PAGE_BYTES - (address % CONTEXT_PAGE_BYTES));
+    const bytes = Math.min(list.length - at, pageBytes - (address % pageBytes));
     yield* write(address, list.subarray(at, at + bytes));
     at += bytes;
   }

@@ -1,6 +1,6 @@
 /**
  * Invalidation of a key, by a work request of this side or by a SEND with Invalidate (IBTA vol 1, 10.6.5, 9.4.1.1.3). The object stays,
- * free: a region can be registered anew, a window of type 2 bound anew, each under another variant of the key.
+ * free: a region can be registered again, a window of type 2 bound again, each under another variant of the key.
  */
 import { type KeyRecord, KeyState } from '../memory/index.ts';
 import type { QueuePair } from '../objects/index.ts';

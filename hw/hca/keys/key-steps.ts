@@ -4,7 +4,7 @@
  * request.
  */
 import { CqeSyndrome } from '../../../abi/index.ts';
-import type { BusAddress } from '../../../base/index.ts';
+import { type BusAddress, pageBytes } from '../../../base/index.ts';
 
 type KeyStep =
   | { readonly kind: 'read'; readonly address: BusAddress; readonly lengthBytes: number }
@@ -16,7 +16,7 @@ type KeyStep =
 export type KeySteps<T> = Generator<KeyStep, T, Uint8Array | undefined>;
 
 /** Most bytes of one read or write: a page of the host. */
-export const KEY_STEP_BYTES_MAX = 4096;
+export const KEY_STEP_BYTES_MAX = pageBytes;
 
 /** Reads host memory. Undefined: the host does not answer for it. */
 export function* read(address: BusAddress, lengthBytes: number): KeySteps<Uint8Array | undefined> {

@@ -256,7 +256,7 @@ export class KeyUnit {
     else if (this.#phase === AT_FENCE) this.#pollFence(cycle);
   }
 
-  /** Takes the responder's operation or the oldest one of a work request. False: there is none, or a command has the entries. */
+  /** Begins the responder's operation or the oldest one of a work request. False: none waits, or a command has the entries. */
   #beginNext(cycle: Cycles): boolean {
     const isRemote = this.#remote === WAITING;
     if (!isRemote && this.#waiting.headCycle > cycle) {

@@ -2,7 +2,7 @@
  * Binding of memory windows (IBTA vol 1, 10.6.7). A window's entry takes over where the region's pages are, so that an access
  * through it needs no other entry; the region's entry counts the windows, and is not given back while there are any.
  *
- *   type 1: belongs to a PD, is bound anew or unbound by another binding     type 2: free, bound once to a QP, then invalidated
+ *   type 1: belongs to a PD, is bound again or unbound by another binding     type 2: free, bound once to a QP, then invalidated
  */
 import { addressDistance } from '../../../base/index.ts';
 import {

@@ -30,7 +30,7 @@ export class AccessFence {
     this.#responses = responses;
   }
 
-  /** What is under way now must end. */
+  /** Begins to wait for the accesses that are under way now. */
   begin(): void {
     this.#payload.begin();
     this.#isInAtomic = this.#responses.isInAtomic;

@@ -3,10 +3,10 @@
  *
  * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss
  * is a DMA read of the context from its page, an evicted dirty line is a DMA write of the encoded context to it.
- * A user (port) waits for its miss and is woken to ask again, or goes on with other work and learns which context has come, with
+ * A user (port) waits for its miss and is woken to ask again, or continues with other work and is notified of the context, with
  * several reads under way, up to a limit; several ports that miss on one context share the read. A port that has waited for a
  * read may use the context once when it is woken, even if another port has taken the line meanwhile: so ports that outnumber
- * the lines cannot keep each other waiting indefinitely. A user that goes on sees to this itself.
+ * the lines cannot keep each other waiting indefinitely. A user that continues ensures this itself.
  */
 
 import type { BusAddress, Cycles, Wide } from '../../../base/index.ts';
@@ -86,11 +86,11 @@ export class ContextPort {
   /** Contexts that the user has made use of, once for each of its works, and times that it had to wait for one. */
   useCount = 0;
   missCount = 0;
-  /** Of a user that goes on with other work, the uses for which the context had to be read. */
+  /** Of a user that continues with other work, the uses for which the context had to be read. */
   readUseCount = 0;
   /** Contexts being read that it waits for. */
   awaitedCount = 0;
-  /** How many these may be; of a port that waits for each there is no such limit. */
+  /** Limit of these; a port that waits for each context has none. */
   readonly awaitedMax: number;
   /** Who is woken when a miss has been served. */
   user: MissWaiter | undefined;
@@ -108,8 +108,8 @@ export class ContextPort {
   }
 
   /**
-   * What {@link ContextCache.access} does for this port.
-   * @param isFetched the user goes on with other work, and has learnt that the context was read for it
+   * Accesses a context for this port: see {@link ContextCache.access}.
+   * @param isFetched the user continues with other work, and was notified that the context was read for it
    */
   access(slot: number, dirties: boolean, isFetched = false): boolean {
     if (slot !== this.slot || (dirties && !this.isDirty))
@@ -125,7 +125,7 @@ export class ContextPort {
 
   /**
    * The user has done the work for which it needed the context.
-   * @param wasRead of a user that goes on with other work: the context had to be read
+   * @param wasRead of a user that continues with other work: the context had to be read
    */
   used(wasRead = false): void {
     this.useCount++;
@@ -148,7 +148,7 @@ export class ContextCache<U extends string = string> {
   readonly #writeRequester: number;
   readonly #readDepth: number;
   readonly #parts: Part[];
-  /** Contexts read so far: each has a room in turn, though one that comes late may share it, since nobody looks at what is read. */
+  /** Contexts read so far: each has one of the rooms in turn. A late one may share its room, since no block uses the bytes that are read. */
   #readCount: Wide = 0;
   readonly #isDirty: Uint8Array;
   readonly #isFilling: Uint8Array;
@@ -220,7 +220,7 @@ export class ContextCache<U extends string = string> {
     return this.#ports[port]!;
   }
 
-  /** What {@link ContextPort.used} says of a port. */
+  /** Counts a use: see {@link ContextPort.used}. */
   used(port: number): void {
     this.#ports[port]!.used();
   }

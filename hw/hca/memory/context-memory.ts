@@ -1,12 +1,10 @@
 /**
  * Host memory that software has given to the device for its contexts, keys and translations, as the card arranges it. Looking up an
- * address allocates nothing.
+ * address allocates nothing. Pages of the host's size are contiguous; their neighbours need not be.
  */
 import type { BusAddress } from '../../../base/index.ts';
 import type { ContextKind } from './ports.ts';
 
-/** Pages of this size are contiguous in host memory; their neighbours need not be. */
-export const CONTEXT_PAGE_BYTES = 4096;
 /** Translation entry: one page of an object's buffer or region. */
 export const TRANSLATION_ENTRY_BYTES = 8;
 

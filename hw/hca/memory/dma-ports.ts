@@ -1,5 +1,5 @@
 /**
- * What the HCA asks of the DMA engines and of its PCIe function: the consumer's slice of `hw/dma` and `hw/pcie`.
+ * The DMA engines and the PCIe function as the HCA uses them: the consumer's slice of `hw/dma` and `hw/pcie`.
  *
  * Reads land in the HCA's own memory and are reported in the requester's order; writes leave in one order over all
  * requesters, and the source bytes stay unchanged until the write is reported. Reports only leave work for later edges.
@@ -21,7 +21,7 @@ export interface WriteRequesterPort {
   space?(): void;
 }
 
-/** What can be seen of a requester of an engine. Its requests end in the order in which they were made. */
+/** A requester of an engine as others see it. Its requests end in the order in which they were made. */
 export interface DmaRequester {
   readonly trafficClass: number;
   /** Requests that have not ended. */
@@ -77,8 +77,8 @@ export interface InterruptPort {
   /** True when the host has switched MSI-X on; otherwise the pin is used. */
   readonly msixEnabled: boolean;
   /**
-   * Sends the message of a vector behind all writes requested before, or sets its pending bit where it is masked.
-   * False when there is no room: then nothing has happened, and the caller asks again in a later cycle.
+   * Sends the message of a vector after all writes requested before, or sets its pending bit where it is masked.
+   * False without room: then nothing has happened, and the caller asks again in a later cycle.
    */
   requestInterrupt(vector: number, cycle: Cycles): boolean;
   /** Drives the INTx pin. */

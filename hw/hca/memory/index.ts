@@ -2,7 +2,7 @@
 export { AccessFence } from './access-fence.ts';
 export type { ContextCache, ContextMisses, ContextPort } from './context-cache.ts';
 export { makeContextCache } from './context-cache-parts.ts';
-export { CONTEXT_PAGE_BYTES, type ContextMemory, TRANSLATION_ENTRY_BYTES } from './context-memory.ts';
+export { type ContextMemory, TRANSLATION_ENTRY_BYTES } from './context-memory.ts';
 export { DmaFence } from './dma-fence.ts';
 export type {
   DmaReads,

@@ -26,14 +26,14 @@ const IDLE = 0;
 /** Waits for room in the event fifo. */
 const ASKING = 1;
 const OUTSTANDING = 2;
-/** Software has said that there is no such page. */
+/** Software has refused the page. */
 const UNRESOLVABLE = 3;
 
 /** Entries are numbered in the low bits of a token, above them is how often the entry has been used. */
 const TOKEN_ENTRY_BITS = 22;
 const TOKEN_USES = 2 ** (32 - TOKEN_ENTRY_BITS);
 
-/** What a side of a QP needs of a region: bytes of which the first page is not there. */
+/** Bytes of a region that a side of a QP needs, of which the first page is absent. */
 export interface WantedPages {
   readonly side: number;
   readonly key: number;
@@ -88,7 +88,7 @@ export class PageFaults {
   #bytes = new Float64Array(0);
   #isWrite = new Uint8Array(0);
   #sinceCycle = new Float64Array(0);
-  /** Entries that wait for room for their event, each once: one whose QP has begun anew meanwhile keeps its place. */
+  /** Entries that wait for room for their event, each once: one whose QP was reset meanwhile keeps its place. */
   readonly #asking: Fifo;
   #isQueued = new Uint8Array(0);
   #ports!: PageFaultPorts;

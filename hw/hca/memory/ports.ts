@@ -3,9 +3,9 @@ import type { Cycles } from '../../../base/index.ts';
 
 /** A user of the translator or of a context cache. */
 export interface MissWaiter {
-  /** What it missed has been read, or there is room to read it: it asks again at `cycle` or later. */
+  /** The entry that it missed has been read, or can be read: it asks again at `cycle` or later. */
   wake(cycle: Cycles): void;
-  /** Of a user that goes on with other work meanwhile: the context that it missed is there from `cycle` on. */
+  /** Of a user that continues with other work: the context that it missed is on chip from `cycle` on. */
   contextFetched?(slot: number, cycle: Cycles): void;
 }
 

@@ -17,7 +17,7 @@ const NO_LINE = -1;
 
 export class TranslationPort {
   readonly number: number;
-  /** What was asked for: key, protection domain, top of the address, rights. No key equals NaN. */
+  /** The last request: key, protection domain, top of the address, rights. No key equals NaN. */
   key = Number.NaN;
   pd = 0;
   addressTop = 0;
@@ -29,7 +29,7 @@ export class TranslationPort {
   firstByte: Wide = 0;
   pageEnd: Wide = 0;
   regionEnd: Wide = 0;
-  /** What leads from a virtual address of the page to the physical one. */
+  /** Distance from a virtual address of the page to the physical one. */
   distance: Wide = 0;
   /** Translations that were made use of, and those that had to be waited for, of either cache. */
   mptUses = 0;

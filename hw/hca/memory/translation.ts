@@ -1,4 +1,4 @@
-/** What a translation answers: the outcome of the translator's checks, in their order. */
+/** Answers of a translation: the outcomes of the translator's checks, in their order. */
 
 /** The reserved key: local access to all memory by DMA addresses, for QPs that are allowed it. Its index is the firmware's. */
 export const RESERVED_LKEY = 0xff00;

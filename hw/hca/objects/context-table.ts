@@ -2,12 +2,12 @@
  * A table of contexts (QPC, CQC, EQC or SRQC): the device's own copy of every live context, as bytes in the
  * format of the interface, found by object number. Which of them would be on chip is the context cache's matter.
  *
- * The bytes are the truth for everything software configured. What changes with every packet is held beside them
+ * The bytes are the truth for everything software configured. Fields that change with every packet are held next to them
  * by the table that extends this one and by the blocks.
  *
  * Memory follows the number of live contexts, not the largest: slots are taken from 0 on, freed ones first, and there is
  * room for 64 at first. When that is used up the room doubles, and from 1,024 on grows by a quarter: what is not used yet of
- * room for 100,000 QPs weighs more than the copying. What the table's users keep by slot grows with it.
+ * room for 100,000 QPs weighs more than the copying. The state that the table's users keep by slot grows with it.
  */
 import type { ObjectNumber, Slot } from './numbers.ts';
 
@@ -46,7 +46,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
   /** Slots that were freed, and how many have ever been taken. */
   #free: number[] = [];
   #takenCount = 0;
-  /** What was asked for last, and its slot; NONE after a change. */
+  /** The last number looked up, and its slot; NONE after a change. */
   #lastNumber = NONE;
   #lastSlot = NONE;
   #users: readonly SlotUser[] = [];
@@ -173,7 +173,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
   }
 }
 
-/** A longer array that begins with the elements of `array` and goes on with `rest`. */
+/** A longer array that begins with the elements of `array`, followed by `rest`. */
 export function enlarged<T extends Uint8Array | Uint16Array | Int32Array | Float64Array>(
   array: T,
   length: number,

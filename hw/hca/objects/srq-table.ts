@@ -1,4 +1,4 @@
-/** Shared receive queue contexts. What the receive-WQE fetch keeps of them lives in its own arrays. */
+/** Shared receive queue contexts. The receive-WQE fetch keeps its state of them in arrays of its own. */
 
 import type { SharedQueueFormat } from '../host-interface/index.ts';
 import { ContextTable, enlarged, type SlotUser } from './context-table.ts';

@@ -5,8 +5,14 @@
  *
  * The last counter is the sink: of QPs that name none, or one that is not there. Source: interface sheet 3.7 (flag 48), 3.19.
  */
-import { queryIfStat } from '../../../abi/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
+
+export interface FlowTotals {
+  readonly rxFrames: number;
+  readonly rxBytes: number;
+  readonly txFrames: number;
+  readonly txBytes: number;
+}
 
 export class FlowCounters {
   readonly count: number;
@@ -36,17 +42,17 @@ export class FlowCounters {
     this.#transmittedBytes[counter]! += frameBytes;
   }
 
-  /** The answer of QUERY_IF_STAT. @param index below {@link count} */
-  report(index: number): Uint8Array {
-    return queryIfStat.encode({
-      rxFrames: BigInt(this.#received[index]!),
-      rxBytes: BigInt(this.#receivedBytes[index]!),
-      txFrames: BigInt(this.#transmitted[index]!),
-      txBytes: BigInt(this.#transmittedBytes[index]!),
-    });
+  /** Frames and bytes of a counter. @param index below {@link count} */
+  totals(index: number): FlowTotals {
+    return {
+      rxFrames: this.#received[index]!,
+      rxBytes: this.#receivedBytes[index]!,
+      txFrames: this.#transmitted[index]!,
+      txBytes: this.#transmittedBytes[index]!,
+    };
   }
 
-  /** One begins anew. */
+  /** One counter starts from 0 again. */
   clear(index: number): void {
     for (const totals of this.#all) totals[index] = 0;
   }

@@ -7,7 +7,7 @@ import { bar0 } from '../../../abi/bar-map.ts';
 import { type CommandName, Opcode } from '../../../abi/commands.ts';
 import { hcr, hcrGoOffset, mailboxBytes, pollingToken } from '../../../abi/hcr.ts';
 import { mapEntry } from '../../../abi/map-icm.ts';
-import { hardwareIdOf, pciIdentity } from '../../../abi/pci-identity.ts';
+import { pciIdentity } from '../../../abi/pci-identity.ts';
 import { joinWords, viewOf } from '../../../base/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { Cycles } from '../../../base/units.ts';
@@ -269,7 +269,7 @@ export class ControlBench {
     const personality = connectX3({ uarAreaBytes: 0, blueFlameHalfBytes: 0 }, this.icm);
     this.control = new ControlSide({
       domain: this.domain,
-      hardwareId: hardwareIdOf(pciIdentity.deviceId),
+      deviceId: pciIdentity.deviceId,
       interrupts: this.interrupts,
       reads: this.dma,
       writes: this.dma,

@@ -438,6 +438,7 @@ export function toyCard(): ToyCard {
   const memory = new ToyMemory();
   return {
     ...toyWork,
+    gatewayAddress: 0,
     contextMemory: memory,
     keys,
     translations,

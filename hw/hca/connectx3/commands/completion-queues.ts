@@ -4,6 +4,7 @@ import { CommandStatus, cqc, cqRecord } from '../../../../abi/index.ts';
 import { advance, mask24, passBit, ringIndex, viewOf } from '../../../../base/index.ts';
 import { type CommandRequest, demand, read, reject, type Steps, until } from '../../commands/index.ts';
 import type { Cqn, CqSlot } from '../../objects/index.ts';
+import { logPageBytesOf, logPageSize4kOf } from '../queue-pages.ts';
 import { uarPageCount } from './device-capabilities.ts';
 import type { DeviceState } from './device-state.ts';
 import { readInBox, writeOutBox } from './mailboxes.ts';
@@ -73,10 +74,10 @@ export function* modifyCompletionQueue(device: DeviceState, request: CommandRequ
 }
 
 /**
- * Goes over to another buffer. Entries that software has not consumed are copied by software from the old buffer, so all
- * of the new one is made invalid first: what lies ahead of the producer for this pass, what lies behind for the next. The
- * producer's own number is the mark's, which goes into the old buffer: its place here is next written a pass later.
- * The old buffer is software's when the command ends: its last entry has left by then.
+ * Changes to another buffer. Software copies entries that it has not consumed from the old buffer, so all of the new one is made invalid
+ * first: entries from the producer on for this pass, entries before it for the next. The producer's own number is that of the mark, which is
+ * written into the old buffer: its place in the new one is written a pass later. The old buffer is software's when the command ends: its
+ * last entry has left by then.
  */
 function* resize(device: DeviceState, slot: CqSlot, wanted: DataView): Steps<undefined> {
   const { cqs, capabilities, dataPath } = device.parts;
@@ -96,7 +97,7 @@ function* resize(device: DeviceState, slot: CqSlot, wanted: DataView): Steps<und
   yield* markEntries(pages, buffer, index, 2 ** buffer.logEntries - index, 1 - pass);
   yield* requireRoom(device, slot, buffer.logEntries); // the CQ ran on meanwhile
   fields.logEntries.set(cqs.view, base, buffer.logEntries);
-  fields.logPageSize4k.set(cqs.view, base, buffer.logPageBytes - 12);
+  fields.logPageSize4k.set(cqs.view, base, logPageSize4kOf(buffer.logPageBytes));
   fields.mttAddress.set(cqs.view, base, buffer.mttAddress);
   dataPath.cqResized(slot);
   yield* until(() => !dataPath.cqIsResizing());
@@ -104,8 +105,8 @@ function* resize(device: DeviceState, slot: CqSlot, wanted: DataView): Steps<und
 }
 
 /**
- * Rejects a size that what is in the CQ would not fit. What software has taken stands in its doorbell record alone: the
- * counter that the device holds is as old as the last overrun check.
+ * Rejects a size smaller than the contents of the CQ. The consumer counter is current in the doorbell record alone: the device's copy is as
+ * old as the last overrun check.
  */
 function* requireRoom(device: DeviceState, slot: CqSlot, logEntries: number): Steps<void> {
   const { cqs, dataPath } = device.parts;
@@ -136,7 +137,7 @@ function contextOf(device: DeviceState, slot: CqSlot): Uint8Array {
 
 const bufferOf = (view: DataView, base = 0): QueueBuffer => ({
   logEntries: fields.logEntries.get(view, base),
-  logPageBytes: fields.logPageSize4k.get(view, base) + 12,
+  logPageBytes: logPageBytesOf(fields.logPageSize4k.get(view, base)),
   pageOffset: fields.pageOffset32.get(view, base) * 32,
   mttAddress: fields.mttAddress.get(view, base),
 });

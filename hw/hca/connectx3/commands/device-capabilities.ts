@@ -119,7 +119,7 @@ export function firmwareReport(config: CapabilityConfig): Uint8Array {
   });
 }
 
-/** What the data path of this machine carries out on ports of InfiniBand. */
+/** Services of the data path on ports of InfiniBand. */
 const infinibandFlags = capabilityFlagsOf(
   CapabilityFlag.RC,
   CapabilityFlag.UC,
@@ -141,7 +141,7 @@ const ethernetFlags = capabilityFlagsOf(
   CapabilityFlag.FCS_KEEP,
 );
 
-/** What work requests do with memory keys. Windows of type 2 belong to a QP and its PD, as on the card. */
+/** Operations of work requests on memory keys. Windows of type 2 belong to a QP and its PD, as on the card. */
 const memoryManagementFlags = flagsOf(
   MemoryManagementFlag.LOCAL_INV,
   MemoryManagementFlag.REMOTE_INV,
@@ -156,7 +156,7 @@ const xrcDomains = { reservedXrcDomains: 2, logMaxXrcDomains: 16 };
 
 const infinibandCapabilities = { capabilityFlags: infinibandFlags, memoryManagementFlags, ...xrcDomains };
 
-/** As many as an entry of 256 bytes holds behind its head of 32, four to each 16 bytes. */
+/** As many as an entry of 256 bytes holds after its head of 32, four to each 16 bytes. */
 const maxQpsPerSteeringEntry = 56;
 
 /** Receive-side scaling: by either hash, over as many rings as a driver makes. */
@@ -296,7 +296,7 @@ const entrySizes = {
 export const adapterReport = (): Uint8Array =>
   queryAdapter.encode({ interruptPin, vsdVendorId: 0x15b3, boardId: boardIdBytes(boardId) });
 
-/** What changes in the answer of QUERY_PORT while the machine runs. */
+/** Fields of the answer of QUERY_PORT that change while the machine runs. */
 export interface PortReportState {
   readonly isLinkUp: boolean;
   readonly logGids: number;

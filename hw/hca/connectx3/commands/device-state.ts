@@ -1,5 +1,5 @@
 /**
- * What the commands share: how far software has brought the device up, and the parts of the HCA they work on.
+ * State that commands share: how far software has brought the device up, and the parts of the HCA that they work on.
  *
  *   off ──MAP_FA, RUN_FW──> firmware ──SET_ICM_SIZE, MAP_ICM_AUX, MAP_ICM, INIT_HCA──> initialised
  *    ^──────UNMAP_FA──────────^──────────────────────────CLOSE_HCA──────────────────────────┘
@@ -18,7 +18,7 @@ import type { IcmMap } from '../icm-map.ts';
 export const SystemPhase = { OFF: 0, FIRMWARE: 1, INITIALISED: 2 } as const;
 export type SystemPhase = (typeof SystemPhase)[keyof typeof SystemPhase];
 
-/** What INIT_HCA configured, as fields. */
+/** The configuration of INIT_HCA, as fields. */
 export type HcaProfile = Decoded<typeof initHca>;
 
 /** Parts of the device that commands use. */
@@ -36,10 +36,10 @@ export class DeviceState {
   phase: SystemPhase = SystemPhase.OFF;
   /** Auxiliary pages that SET_ICM_SIZE asked for; 0 before it. */
   auxiliaryPagesWanted = 0;
-  /** What INIT_HCA was given, as bytes and as fields; undefined before it. */
+  /** The mailbox of INIT_HCA, as bytes and as fields; undefined before it. */
   profileBytes = new Uint8Array(initHca.sizeBytes);
   profile: HcaProfile | undefined;
-  /** First special QP of CONF_SPECIAL_QP, 0 when there is none. */
+  /** First special QP of CONF_SPECIAL_QP, or 0. */
   specialQpBase = 0;
   /** Multicast entries that are not empty, by index; default entries by port and steering, as WRITE_MCG numbers them. */
   readonly groups: MulticastGroups;

@@ -8,6 +8,7 @@ import {
   MulticastFilterForm,
   MulticastMode,
   multicastFilterEntry,
+  queryIfStat,
   SetPortEthernet,
   setPortGeneral,
   setPortGidTable,
@@ -110,7 +111,7 @@ function* setGidTable(port: HcaPort, roce: RoceSide, request: CommandRequest): S
   return undefined;
 }
 
-/** Those of both versions. What the GID is, an address of IPv4 or of IPv6, is seen from itself. */
+/** Those of both versions. The GID itself shows whether it is an address of IPv4 or of IPv6. */
 function* setRoceAddresses(port: HcaPort, roce: RoceSide, request: CommandRequest): Steps<undefined> {
   demand(roce.hasVersion2, CommandStatus.BAD_OP);
   const { entries } = setPortRoceAddresses.decode(yield* readInBox(request, setPortRoceAddresses.sizeBytes));
@@ -186,7 +187,7 @@ export function filterGroups(device: DeviceState, request: CommandRequest): unde
   return undefined;
 }
 
-/** The counters as they are, of frames or of flow control; the next ones begin anew if asked. */
+/** The counters as they are, of frames or of flow control; they start from 0 again on request. */
 export function* dumpEthernetStatistics(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const view = new DataView(new ArrayBuffer(statisticsRequest.sizeBytes));
   view.setUint32(0, request.inputModifier);
@@ -202,15 +203,21 @@ export function* dumpEthernetStatistics(device: DeviceState, request: CommandReq
   return undefined;
 }
 
-/** Bit of the input modifier of QUERY_IF_STAT: the counter begins anew. */
+/** Bit of the input modifier of QUERY_IF_STAT: the counter starts from 0 again. */
 const resetsCounter = 2 ** 31;
 
-/** A flow counter, and perhaps a new beginning for it; a device that reports none has no such command. */
+/** A flow counter, which starts from 0 again on request; a device that reports no counters has no such command. */
 export function* queryFlowCounter({ parts }: DeviceState, request: CommandRequest): Steps<undefined> {
   const counters = parts.ports[0]?.ethernet?.flowCounters ?? reject(CommandStatus.BAD_OP);
   const index = request.inputModifier % resetsCounter;
   demand(index < counters.count, CommandStatus.BAD_INDEX);
-  const report = counters.report(index);
+  const { rxFrames, rxBytes, txFrames, txBytes } = counters.totals(index);
+  const report = queryIfStat.encode({
+    rxFrames: BigInt(rxFrames),
+    rxBytes: BigInt(rxBytes),
+    txFrames: BigInt(txFrames),
+    txBytes: BigInt(txBytes),
+  });
   if (request.inputModifier >>> 31 === 1) counters.clear(index);
   yield* writeOutBox(request, report);
   return undefined;

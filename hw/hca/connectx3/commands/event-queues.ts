@@ -4,6 +4,7 @@ import { CommandStatus, eqc, mapEqUnmap } from '../../../../abi/index.ts';
 import { viewOf } from '../../../../base/index.ts';
 import { type CommandRequest, demand, reject, type Steps, until } from '../../commands/index.ts';
 import type { EqSlot } from '../../objects/index.ts';
+import { logPageBytesOf } from '../queue-pages.ts';
 import { reservedEqCount } from './device-capabilities.ts';
 import type { DeviceState } from './device-state.ts';
 import { readInBox, writeOutBox } from './mailboxes.ts';
@@ -80,7 +81,7 @@ function contextOf(device: DeviceState, slot: EqSlot): Uint8Array {
 
 const bufferOf = (view: DataView): QueueBuffer => ({
   logEntries: fields.logEntries.get(view, 0),
-  logPageBytes: fields.logPageSize4k.get(view, 0) + 12,
+  logPageBytes: logPageBytesOf(fields.logPageSize4k.get(view, 0)),
   pageOffset: fields.pageOffset32.get(view, 0) * 32,
   mttAddress: fields.mttAddress.get(view, 0),
 });

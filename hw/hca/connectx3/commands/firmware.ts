@@ -298,7 +298,7 @@ export function* closeDevice(device: DeviceState): Steps<undefined> {
   return undefined;
 }
 
-/** What INIT_HCA set, and the clock's frequency; zeros before INIT_HCA. */
+/** The configuration of INIT_HCA, and the clock's frequency; zeros before INIT_HCA. */
 export function* queryHca(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const answer = device.profileBytes.slice();
   const view = new DataView(answer.buffer);

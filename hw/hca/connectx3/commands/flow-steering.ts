@@ -62,7 +62,7 @@ interface Record {
   readonly bytes: Uint8Array;
 }
 
-/** The records behind the head; one that does not fit, or that has no layout, refuses the rule. */
+/** The records after the head; one that does not fit, or that has no layout, refuses the rule. */
 function recordsOf(box: Uint8Array): Record[] {
   const records: Record[] = [];
   for (let at = flowRule.sizeBytes; at < box.length; ) {

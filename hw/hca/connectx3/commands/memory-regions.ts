@@ -16,9 +16,9 @@ import { viewOf } from '../../../../base/index.ts';
 import { type CommandRequest, demand, read, reject, type Steps, until, write } from '../../commands/index.ts';
 import { KeyEntry, KeyRefusal, type KeySteps } from '../../keys/index.ts';
 import { mptFormat } from '../mpt-entry.ts';
+import { logPageBytesMax } from '../queue-pages.ts';
 import type { DeviceState } from './device-state.ts';
 import { inParamOf, readInBox, writeOutBox } from './mailboxes.ts';
-import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = mpt.fields;
 
@@ -41,8 +41,8 @@ export function* activateRegion(device: DeviceState, request: CommandRequest): S
 }
 
 /**
- * Rejects a length or page size beyond the device's limits; and a window where INIT_HCA has not enabled them, that leads somewhere already, or of which the state is
- * not its type's. A free region has no length and no page size yet.
+ * Rejects a length or page size beyond the device's limits; and a window if INIT_HCA has not enabled
+ * them, if it is bound already, or if its state is not that of its type. A free region has no length and no page size yet.
  */
 function checkObject(device: DeviceState, view: DataView): void {
   if (fields.isRegion.get(view, 0) === 0) return checkWindow(device, view);
@@ -69,7 +69,7 @@ function checkRegion(device: DeviceState, view: DataView): void {
 }
 
 /**
- * Gives the entry back: it stays in the page, owned by software. Whether it was the device's is read in the page: the
+ * Returns the entry to software: it stays in the page. Whether it was the device's is read in the page: the
  * driver re-registers a region by clearing the status there. Once the command has ended the device does not access the
  * region's memory any more.
  */
@@ -128,8 +128,7 @@ function* asCommand(device: DeviceState, steps: KeySteps<void>): Steps<void> {
 }
 
 /**
- * Ends when no access under way can reach what has just been forgotten: software may give the memory to others when the
- * command has ended.
+ * Ends when no access under way can reach the memory by the entries just forgotten: software may use it otherwise when the command has ended.
  */
 function* outlastAccesses(device: DeviceState): Steps<void> {
   const { dataPath } = device.parts;
@@ -173,8 +172,8 @@ export function* readTranslations(device: DeviceState, request: CommandRequest):
 }
 
 /**
- * Everything cached of dMPT and MTT is read again from now on, and what was begun by it has ended: behind this command
- * Linux frees what fast registration had mapped, whose MPT entry it takes back in the page (mlx4_fmr_unmap).
+ * Everything cached of dMPT and MTT is read again from now on, and accesses begun by it have ended: after this command Linux frees the
+ * pages of a fast registration, whose MPT entry it takes back in the page (mlx4_fmr_unmap).
  */
 export function* synchroniseTranslation(device: DeviceState): Steps<undefined> {
   device.parts.dataPath.translationChanged();
@@ -189,7 +188,7 @@ export function* invalidatePages(device: DeviceState): Steps<undefined> {
   return undefined;
 }
 
-/** Ours: pages asked for are there, or are refused. */
+/** Ours: requested pages are present, or are refused. */
 export function resumePageFault(device: DeviceState, request: CommandRequest): undefined {
   demand(request.opcodeModifier <= 1, CommandStatus.BAD_PARAM);
   const isKnown = device.parts.dataPath.pagesResumed(request.inputModifier, request.opcodeModifier === 1);

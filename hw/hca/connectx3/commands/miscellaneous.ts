@@ -46,7 +46,7 @@ export function* reportDiagnostics(device: DeviceState, request: CommandRequest)
   return undefined;
 }
 
-/** What is at the other end of the cable: what the port is. */
+/** Link layer at the other end of the cable: that of the port. */
 export function sensePort(device: DeviceState, request: CommandRequest): OutImmediate {
   const port = device.parts.ports[request.inputModifier - 1] ?? reject(CommandStatus.BAD_PARAM);
   return { high: 0, low: port.ethernet === undefined ? PortType.INFINIBAND : PortType.ETHERNET };

@@ -1,5 +1,5 @@
 /**
- * Ports and management: INIT_PORT, CLOSE_PORT, SET_PORT, QUERY_PORT, MAD_IFC, SET_NODE. What only Ethernet has is in
+ * Ports and management: INIT_PORT, CLOSE_PORT, SET_PORT, QUERY_PORT, MAD_IFC, SET_NODE. Commands of Ethernet alone are in
  * ethernet-ports.ts. Source: interface sheet 3.11–3.14.
  */
 import {

@@ -2,12 +2,15 @@
  * The buffer of an EQ or CQ: where its entries lie in host memory, found through MTT entries, and how their ownership is
  * cleared before the queue begins to run. Sources: interface sheet 3.16, 4.4, 6.6, 6.7.
  */
-import { CommandStatus, mttEntry, mttEntryBytes } from '../../../../abi/index.ts';
-import { viewOf } from '../../../../base/index.ts';
+
+import { CommandStatus, eqeBytes, icmPageBytes, mttEntry, mttEntryBytes } from '../../../../abi/index.ts';
+import { pageBytes, viewOf } from '../../../../base/index.ts';
 import { demand, fill, read, type Steps } from '../../commands/index.ts';
+import { logPageBytesMax } from '../queue-pages.ts';
 import type { DeviceState } from './device-state.ts';
 
-const entryBytes = 32;
+/** Of an EQE and of a CQE. */
+const entryBytes = eqeBytes;
 /** Offset of the owner byte in an entry, and its value for an owner bit of 1. */
 const ownerByte = entryBytes - 1;
 const ownerBitSet = 0x80;
@@ -15,8 +18,6 @@ const ownerBitSet = 0x80;
 export const emptyEntries: readonly Uint8Array[] = [0, ownerBitSet].map((owner) =>
   new Uint8Array(entryBytes).fill(owner, ownerByte),
 );
-/** MTT entries read at once: one ICM page of them at most, since the next page may lie elsewhere in host memory. */
-const mttReadBytes = 4096;
 
 export interface QueueBuffer {
   readonly logEntries: number;
@@ -26,12 +27,6 @@ export interface QueueBuffer {
   readonly pageOffset: number;
   readonly mttAddress: number;
 }
-
-/** Pages of 1 GiB are the largest there are. */
-export const logPageBytesMax = 30;
-
-/** The page size of queue contexts is given in units of 4 KiB. */
-const logPageBytesMin = 12;
 
 /** Rejects a buffer with more entries than the device takes, or with impossible pages. */
 export function checkBuffer(buffer: QueueBuffer, logEntriesMax: number): void {
@@ -49,13 +44,14 @@ export function* readPages(device: DeviceState, buffer: QueueBuffer): Steps<numb
     const mttOffset = buffer.mttAddress + pages.length * mttEntryBytes;
     const address = device.parts.icm.translationAddress(mttOffset);
     demand(address >= 0, CommandStatus.ICM_ERROR);
-    const toPageEnd = mttReadBytes - (address % mttReadBytes);
+    // The next page of ICM may be elsewhere in host memory.
+    const toPageEnd = icmPageBytes - (address % icmPageBytes);
     const lengthBytes = Math.min((pageCount - pages.length) * mttEntryBytes, toPageEnd);
     const view = viewOf(yield* read(address, lengthBytes));
     for (let at = 0; at < lengthBytes; at += mttEntryBytes) {
       const pageAddress = mttEntry.fields.pageAddress.getNumber(view, at);
       demand(mttEntry.fields.present.get(view, at) === 1, CommandStatus.BAD_PARAM);
-      demand(pageAddress % 2 ** logPageBytesMin === 0, CommandStatus.BAD_PARAM);
+      demand(pageAddress % pageBytes === 0, CommandStatus.BAD_PARAM);
       pages.push(pageAddress);
     }
   }

@@ -2,8 +2,8 @@
  * Queue pairs: every transition, QUERY_QP, CONF_SPECIAL_QP. Which fields a transition takes from its mailbox, and from
  * which states it leads, is the table in abi/qp-transitions.ts. Source: interface sheet 3.17, 5.1.
  *
- * Promises: a rejected transition leaves the context as it was; 2RST ends when nothing of the QP is in the pipelines, and
- * what it had received has reached memory.
+ * Promises: a rejected transition leaves the context as it was; 2RST ends when nothing of the QP is in the pipelines, and its received
+ * payload has reached memory.
  */
 
 import {
@@ -29,10 +29,10 @@ import {
 import { mask24, viewOf } from '../../../../base/index.ts';
 import { type CommandRequest, demand, reject, type Steps, until } from '../../commands/index.ts';
 import type { Qpn, QpTable } from '../../objects/index.ts';
+import { logPageBytesMax, logPageBytesOf } from '../queue-pages.ts';
 import { logRingTable, uarPageCount } from './device-capabilities.ts';
 import type { DeviceState } from './device-state.ts';
 import { readInBox, writeOutBox } from './mailboxes.ts';
-import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = qpc.fields;
 
@@ -81,21 +81,21 @@ function copyKeepingTable(
   if (table !== undefined) bytes.set(table, at);
 }
 
-/** What a new context refers to must exist, and its queues must be within the limits. */
+/** Objects that a new context names must exist, and its queues must be within the limits. */
 function checkNewContext(device: DeviceState, view: DataView, base: number): void {
   const { cqs, srqs, icm, capabilities } = device.parts;
   demand(servicesOf(device).includes(fields.serviceType.get(view, base)), CommandStatus.BAD_PARAM);
   if (fields.isRssIndirection.get(view, base) === 1) checkRingTable(device, view, base);
   demand(fields.sqLogCount.get(view, base) <= capabilities.logMaxQpWqes, CommandStatus.EXCEED_LIM);
   demandStride(fields.sqLogStride16.get(view, base), capabilities.maxSendDescriptorBytes);
-  demand(fields.logPageSize4k.get(view, base) + 12 <= logPageBytesMax, CommandStatus.BAD_PARAM);
+  demand(logPageBytesOf(fields.logPageSize4k.get(view, base)) <= logPageBytesMax, CommandStatus.BAD_PARAM);
   demand(fields.uarPage.get(view, base) < uarPageCount(capabilities), CommandStatus.BAD_PARAM);
   demand(cqs.slotOf(fields.sendCqn.get(view, base)) >= 0, CommandStatus.BAD_RESOURCE);
   demand(cqs.slotOf(fields.receiveCqn.get(view, base)) >= 0, CommandStatus.BAD_RESOURCE);
   if (fields.srqAttached.get(view, base) === 1) {
     demand(srqs.slotOf(fields.srqn.get(view, base)) >= 0, CommandStatus.BAD_RESOURCE);
   } else if (fields.doorbellRecordAddress.getNumber(view, base) !== 0) {
-    // Without a doorbell record there is no receive queue, and Linux leaves its size byte at 0xfc.
+    // A QP without a doorbell record has no receive queue, and Linux leaves its size byte at 0xfc.
     demand(fields.rqLogCount.get(view, base) <= capabilities.logMaxQpWqes, CommandStatus.EXCEED_LIM);
     demandStride(fields.rqLogStride16.get(view, base), capabilities.maxReceiveDescriptorBytes);
   }
@@ -177,7 +177,7 @@ export function transitionOf(name: QpTransitionName) {
     const mailbox = needsMailbox ? viewOf(yield* readInBox(request, qpMailbox.sizeBytes)) : undefined;
     const mask = mailbox === undefined ? 0 : qpMailbox.fields.optionalParameterMask.get(mailbox, 0);
     const fieldsSet = fieldsSetBy(name, mask);
-    // What was posted before the send queue is brought back is flushed first.
+    // Work posted before the send queue is brought back is flushed first.
     if (name === 'SQERR2RTS_QP') yield* until(() => !dataPath.qpIsFlushing(slot));
     dataPath.qpSync(slot); // the QP may have moved to an error state by itself, even while the mailbox was read
     const previousState = fields.state.get(qps.view, base);
@@ -212,14 +212,14 @@ export function failQueuePair(device: DeviceState, request: CommandRequest): und
   return undefined;
 }
 
-/** 2RST: the QP disappears, without completions. A QP that is not there is in reset already. */
+/** 2RST: the QP disappears, without completions. A QP without a context is in reset already. */
 export function* resetQueuePair(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { qps, dataPath } = device.parts;
   const qpn = request.inputModifier & mask24;
   const index = contextIndex(device, qpn);
   const slot = qps.slotOf(qpn);
   if (slot < 0) return undefined;
-  // What it had to do is dropped, not done: there is no event of that.
+  // Its work is dropped, not done: no event reports it.
   device.parts.drains.forget(slot);
   dataPath.qpDestroyed(slot);
   dataPath.beginFence();

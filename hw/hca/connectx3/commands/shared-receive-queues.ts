@@ -4,9 +4,9 @@ import { CommandStatus, srqc } from '../../../../abi/index.ts';
 import { viewOf } from '../../../../base/index.ts';
 import { type CommandRequest, demand, reject, type Steps, until } from '../../commands/index.ts';
 import type { SrqSlot } from '../../objects/index.ts';
+import { logPageBytesMax, logPageBytesOf } from '../queue-pages.ts';
 import type { DeviceState } from './device-state.ts';
 import { inParamOf, readInBox, writeOutBox } from './mailboxes.ts';
-import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = srqc.fields;
 /** A WQE holds the next segment and one data pointer at least. */
@@ -26,7 +26,7 @@ export function* createSharedQueue(device: DeviceState, request: CommandRequest)
     2 ** (fields.logStride16.get(view, 0) + 4) <= capabilities.maxReceiveDescriptorBytes,
     CommandStatus.BAD_PARAM,
   );
-  demand(fields.logPageSize4k.get(view, 0) + 12 <= logPageBytesMax, CommandStatus.BAD_PARAM);
+  demand(logPageBytesOf(fields.logPageSize4k.get(view, 0)) <= logPageBytesMax, CommandStatus.BAD_PARAM);
   demand(icm.translationAddress(fields.mttAddress.get(view, 0)) >= 0, CommandStatus.ICM_ERROR);
   fields.srqn.set(view, 0, srqn);
   fields.postedWqes.set(view, 0, 0);

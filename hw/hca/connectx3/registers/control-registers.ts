@@ -1,7 +1,7 @@
 /**
  * BAR0: the effects of reads and writes of the registers of the HCA.
  *
- * What software may do with each is declared (abi/bar-map.ts) and enforced by the register file; here are the hooks. All
+ * The accesses of each are declared (abi/bar-map.ts) and enforced by the register file; here are the hooks. All
  * registers are big-endian dwords and take accesses of exactly one aligned dword: anything else reads zero or is dropped, and
  * is counted, and so is a write that finds nothing to write. Offsets between registers read 0 and ignore writes.
  * Source: interface sheet 2.
@@ -17,7 +17,7 @@ import type { CommandRegister } from './command-register.ts';
 const { trigger: resetTrigger } = bar0.registers.reset.fields;
 const DWORD_BYTES = 4;
 
-/** What registers set off outside themselves. */
+/** Blocks that registers call. */
 export interface ControlRegisterPorts {
   readonly hcr: Pick<CommandRegister, 'readDword' | 'writeDword' | 'inspect' | 'reset'>;
   readonly control: CommandSetPorts['control'];
@@ -93,7 +93,7 @@ export class ControlRegisters implements RegisterSpace {
     if (answer === 'refused') this.#violations.count(violation.registerReadOnlyWrite);
   }
 
-  /** What the registers hold, as far as they keep something. See Block.inspect. */
+  /** The registers that keep a value. See Block.inspect. */
   inspect(): BlockState {
     const { owner, semaphore, catastrophicBuffer } = bar0.registers;
     const held = Object.entries({ owner, semaphore, catastrophicBuffer }).map(
