@@ -434,18 +434,18 @@ export const hcaMistakes: readonly Mistake[] = [
   },
   {
     name: 'region-counts-gone-windows',
-    what: 'A region goes on counting windows that have been taken back from it.',
+    what: 'A region continues to count windows that have been taken back from it.',
     kind: 'counter not reset',
     file: 'hw/hca/keys/windows.ts',
-    find: "region.set('boundWindows', region.get('boundWindows') - 1);",
-    replace: "region.set('boundWindows', region.get('boundWindows'));",
+    find: '  region.record.boundWindows--;\n',
+    replace: '',
   },
   {
     name: 'window-keeps-its-key',
     what: 'A window is bound under the variant of the key that it had before.',
     kind: 'generation not raised',
     file: 'hw/hca/keys/windows.ts',
-    find: "  window.set('keyIndexForm', indexFormOfKey(key));\n",
+    find: '  window.key = key;\n',
     replace: '',
   },
   {
@@ -461,7 +461,7 @@ export const hcaMistakes: readonly Mistake[] = [
     what: 'Addresses within a zero-based window count from its first page.',
     kind: 'wrong address',
     file: 'hw/hca/keys/windows.ts',
-    find: "window.set('firstByteOffset', byte - page * 2 ** logPageBytes);",
-    replace: "window.set('firstByteOffset', isZeroBased ? 0 : byte - page * 2 ** logPageBytes);",
+    find: 'window.firstByteOffset = byte - page * pageBytes;',
+    replace: 'window.firstByteOffset = isZeroBased ? 0 : byte - page * pageBytes;',
   },
 ];

@@ -4,7 +4,7 @@ import type { CapabilityConfig } from '../capabilities.ts';
 import type { Personality } from '../host-interface/index.ts';
 import { emptyEntries } from './commands/index.ts';
 import { completionFormat } from './completion-format.ts';
-import { ConnectX3CommandSet } from './connectx3-command-set.ts';
+import { ConnectX3CommandSet } from './connect-x3-command-set.ts';
 import { cqContext } from './cq-context.ts';
 import { type DoorbellGeometry, Doorbells } from './doorbells.ts';
 import { eqContext } from './eq-context.ts';

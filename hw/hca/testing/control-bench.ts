@@ -15,7 +15,7 @@ import { LogicalProcess } from '../../../sim/logical-process.ts';
 import { type CapabilityConfig, capabilityParameters } from '../capabilities.ts';
 import { type ControlConfig, controlParameters } from '../commands/command-parameters.ts';
 import { connectX3 } from '../connectx3/connectx3.ts';
-import { ConnectX3CommandSet } from '../connectx3/connectx3-command-set.ts';
+import { ConnectX3CommandSet } from '../connectx3/connect-x3-command-set.ts';
 import { IcmMap } from '../connectx3/icm-map.ts';
 import { mptFormat } from '../connectx3/mpt-entry.ts';
 import { ControlSide } from '../control-side.ts';

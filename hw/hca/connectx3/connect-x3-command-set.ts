@@ -56,7 +56,7 @@ interface CommandSetBlocks {
 }
 
 /** Wires of the blocks: from each port to the block that is called through it. */
-export function commandSetWires(b: Pick<CommandSetBlocks, 'hcr'> & CommandSetPorts): Wires<CommandSetBlocks> {
+function commandSetWires(b: Pick<CommandSetBlocks, 'hcr'> & CommandSetPorts): Wires<CommandSetBlocks> {
   return {
     registers: { control: b.control, hcr: b.hcr, moderation: b.moderation },
     hcr: { processor: b.processor },
