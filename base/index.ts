@@ -29,6 +29,7 @@ export {
   type ParameterTable,
   powerOfTwo,
 } from './parameter.ts';
+export { ReflectedCrc } from './reflected-crc.ts';
 export { type PlacedBank, RegisterFile, type RegisterHooks } from './register-file.ts';
 export * from './registers.ts';
 export * from './ring-index.ts';

@@ -15,6 +15,7 @@ export { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts'
 export {
   type Arrival,
   type ReceivedBytes,
+  type StreamBuffer,
   TcpConnection,
   type TcpSetup,
 } from './tcp-connection.ts';
