@@ -3,7 +3,7 @@ import { builtForm } from './build/vitest-plugin.ts';
 import { nodeRuntime } from './vitest.config.ts';
 
 /**
- * What strangers send in number: HOSTILE_PACKETS packets and frames at a port, MADs, messages of communication management and frames on the
+ * What strangers send in number: HOSTILE_PACKETS packets and frames at a port, MADs, messages of communication management, iWARP streams and frames on the
  * socket of a cable, a million of each unless it says otherwise, by HOSTILE_SEED.
  */
 process.env['HOSTILE_PACKETS'] ??= '1000000';
@@ -16,6 +16,7 @@ export default defineConfig({
       'hw/hca/receiver/hostile-packets.spec.ts',
       'hw/hca/receiver/multicast-stories.spec.ts',
       'hw/hca/port/hostile-mads.spec.ts',
+      'protocol/iwarp/hostile-input.spec.ts',
       'driver/cm/hostile-messages.spec.ts',
       'guests/serve/hostile-stranger.spec.ts',
       'host/mm/random-stories.spec.ts',

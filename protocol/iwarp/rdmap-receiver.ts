@@ -96,10 +96,11 @@ export class RdmapReceiver implements SegmentSink {
   readonly outstanding: OutstandingReads;
   /** A valid FPDU has arrived: from then on a responder may send (RFC 5044, 7.1.2). */
   hasReceived = false;
+  /** MSN that each queue expects: 32 bits that wrap. */
+  readonly messages = new Uint32Array(QUEUES).fill(1);
   readonly #owner: StreamOwner;
   readonly #options: ReceiverOptions;
-  /** MSN that each queue expects, and the bytes of its message that have arrived. */
-  readonly #messages = new Uint32Array(QUEUES).fill(1);
+  /** Bytes of that message that have arrived. */
   readonly #messageBytes = new Uint32Array(QUEUES);
   /** Opcode of the SEND of which some segments have arrived. */
   #sendOpcode = 0;
@@ -158,7 +159,7 @@ export class RdmapReceiver implements SegmentSink {
     const payloadBytes = segmentBytes - header.bytes;
     if (header.isTagged) return this.#mayPlaceTagged(header, payloadBytes);
     if (header.queue !== DdpQueue.SEND || !isSend(header.opcode)) return false;
-    const ahead = (header.message - this.#messages[DdpQueue.SEND]!) | 0;
+    const ahead = (header.message - this.messages[DdpQueue.SEND]!) | 0;
     if (ahead < 0) return false;
     return header.messageOffset + payloadBytes <= this.#owner.receiveBufferBytes(header.message);
   }
@@ -212,7 +213,7 @@ export class RdmapReceiver implements SegmentSink {
     if (!isAgreed) return IwarpError.MPA_NO_COMMON_READY;
     if (kind === ReadyMessage.READ) return this.#readyByRead(header, payloadBytes);
     if (payloadBytes > 0 || !header.isLast) return IwarpError.MPA_NO_COMMON_READY;
-    if (kind === ReadyMessage.SEND) this.#messages[DdpQueue.SEND]! += 1;
+    if (kind === ReadyMessage.SEND) this.messages[DdpQueue.SEND]! += 1;
     this.#owner.readyArrived();
     return NO_ERROR;
   }
@@ -255,7 +256,7 @@ export class RdmapReceiver implements SegmentSink {
     if (header.ddpVersion !== IWARP_VERSION) return IwarpError.UNTAGGED_VERSION;
     if (queue >= (this.#options.hasExtensions ? QUEUES : QUEUES_WITHOUT_EXTENSIONS))
       return IwarpError.UNTAGGED_QUEUE;
-    if (header.message !== this.#messages[queue]) return IwarpError.UNTAGGED_MESSAGE;
+    if (header.message !== this.messages[queue]) return IwarpError.UNTAGGED_MESSAGE;
     if (header.messageOffset !== this.#messageBytes[queue]) return IwarpError.UNTAGGED_OFFSET;
     if (header.rdmapVersion !== IWARP_VERSION) return IwarpError.OPERATION_RDMAP_VERSION;
     switch (queue) {
@@ -348,7 +349,7 @@ export class RdmapReceiver implements SegmentSink {
   }
 
   #endMessage(queue: number): void {
-    this.#messages[queue]! += 1;
+    this.messages[queue]! += 1;
     this.#messageBytes[queue] = 0;
   }
 

@@ -66,8 +66,8 @@ export class RdmapSender {
   multiplePduBytes: number;
   /** A Terminate was written: nothing may follow (RFC 5040, 6.2). */
   hasTerminated = false;
-  /** MSN of the next message of each queue. */
-  readonly #messages = new Uint32Array(QUEUES).fill(1);
+  /** MSN of the next message of each queue: 32 bits that wrap. */
+  readonly messages = new Uint32Array(QUEUES).fill(1);
   readonly #header = new SegmentHeader();
   readonly #own = new OutboundMessage();
   readonly #ownBytes = new Uint8Array(TERMINATE_BYTES_MAX + atomicRequest.sizeBytes);
@@ -76,11 +76,6 @@ export class RdmapSender {
   constructor(options: SenderOptions) {
     this.writer = new FpduWriter(options);
     this.multiplePduBytes = multiplePduBytes(options.effectiveSegmentBytes, options.hasMarkers);
-  }
-
-  /** MSN that the next message of a queue will have. */
-  nextMessage(queue: number): number {
-    return this.#messages[queue]!;
   }
 
   /** The effective segment size of TCP has changed. */
@@ -196,10 +191,10 @@ export class RdmapSender {
     message.isTagged = false;
     message.steeringTag = 0;
     message.queue = queue;
-    message.message = this.#messages[queue]!;
+    message.message = this.messages[queue]!;
     message.lengthBytes = lengthBytes;
     message.writtenBytes = 0;
     message.isWritten = false;
-    this.#messages[queue]! += 1;
+    this.messages[queue]! += 1;
   }
 }

@@ -1,5 +1,5 @@
 /** An owner of a stream for specs: memory by STag, receive buffers by number, and a log of deliveries. */
-import { ADDRESS_TOP_UNIT, toHex } from '../../../base/index.ts';
+import { addressDistance, toHex } from '../../../base/index.ts';
 import {
   type AtomicRequest,
   type AtomicResponse,
@@ -16,6 +16,7 @@ import {
 
 interface Region {
   readonly base: number;
+  readonly baseTop: number;
   readonly bytes: Uint8Array;
 }
 
@@ -36,18 +37,22 @@ export class RecordingOwner implements StreamOwner {
   readonly placed: string[] = [];
 
   checkTagged(header: SegmentHeader, lengthBytes: number): number {
-    const offset = offsetOf(header);
-    if (!this.regions.has(header.steeringTag) && this.openBytes > 0)
-      this.regions.set(header.steeringTag, { base: offset, bytes: new Uint8Array(this.openBytes) });
-    const region = this.regions.get(header.steeringTag);
+    const { steeringTag, offset, offsetTop } = header;
+    if (!this.regions.has(steeringTag) && this.openBytes > 0)
+      this.regions.set(steeringTag, {
+        base: offset,
+        baseTop: offsetTop,
+        bytes: new Uint8Array(this.openBytes),
+      });
+    const region = this.regions.get(steeringTag);
     if (region === undefined) return IwarpError.TAGGED_STAG_INVALID;
-    const from = offset - region.base;
+    const from = placeIn(region, header);
     return from < 0 || from + lengthBytes > region.bytes.length ? IwarpError.TAGGED_BOUNDS : NO_ERROR;
   }
 
   placeTagged(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void {
     const region = this.regions.get(header.steeringTag)!;
-    region.bytes.set(bytes.subarray(at, at + lengthBytes), offsetOf(header) - region.base);
+    region.bytes.set(bytes.subarray(at, at + lengthBytes), placeIn(region, header));
     this.placed.push(toHex(bytes.subarray(at, at + lengthBytes)));
   }
 
@@ -119,4 +124,5 @@ export class RecordingOwner implements StreamOwner {
   }
 }
 
-const offsetOf = ({ offset, offsetTop }: SegmentHeader): number => offset + offsetTop * ADDRESS_TOP_UNIT;
+const placeIn = ({ base, baseTop }: Region, { offset, offsetTop }: SegmentHeader): number =>
+  addressDistance(base, baseTop, offset, offsetTop);
