@@ -1,6 +1,6 @@
 /** A connection of the kernel: packet buffers, a route, threads that wait, and the price of each step in cycles. */
 import { ConfigurationError, kib } from '../../base/index.ts';
-import { type SegmentFields, TcpConnection, type TcpSetup } from '../../protocol/tcp/index.ts';
+import { plainTcp, type SegmentFields, TcpConnection, type TcpSetup } from '../../protocol/tcp/index.ts';
 import type { Cpu } from '../platform.ts';
 import type { StackEnvironment } from './environment.ts';
 import type { Route } from './interface.ts';
@@ -151,6 +151,7 @@ function setupOf(
   const { segmentHeaderBytes, unsaidSegmentBytes } = ipVersionOf(route.destination);
   return {
     limits: config,
+    extensions: plainTcp,
     counts,
     initialSequence,
     isPassive,

@@ -1,6 +1,7 @@
 /** Reads a received segment: checks its header, and says where the payload is. */
 import { IpProtocol } from '../../abi/index.ts';
 import {
+  newSegmentFields,
   readSegmentHeader,
   type SegmentFields,
   transportHeader,
@@ -18,15 +19,10 @@ export interface ReadSegment extends SegmentFields {
 }
 
 export const newSegment = (): ReadSegment => ({
+  ...newSegmentFields(),
   sourcePort: 0,
   destinationPort: 0,
   payloadBytes: 0,
-  sequence: 0,
-  acknowledgement: 0,
-  flags: 0,
-  window: 0,
-  maximumSegment: 0,
-  windowScale: -1,
 });
 
 /**

@@ -16,6 +16,7 @@ import { psPerUs } from '../../base/index.ts';
 import {
   Flag,
   isAfter,
+  newSegmentFields,
   output,
   segmentArrived,
   sendReset,
@@ -409,7 +410,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     if (listener.receiveLimitBytes !== undefined) connection.setReceiveLimit(listener.receiveLimitBytes);
     if (listener.sendLimitBytes !== undefined) connection.sendLimitBytes = listener.sendLimitBytes;
     connection.received.next = sequenceAdd(segment.sequence, 1);
-    connection.agree(segment.maximumSegment, segment.windowScale);
+    connection.agree(segment);
     connection.sendWindow = segment.window;
     listener.opens(connection);
     this.#synSent(cpu, connection);
@@ -432,12 +433,10 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     };
     const { headroomBytes } = ipVersionOf(route.destination);
     const fields = {
+      ...newSegmentFields(),
       sequence: hasAck ? segment.acknowledgement : 0,
       acknowledgement: hasAck ? 0 : sequenceAdd(segment.sequence, length),
       flags: hasAck ? Flag.RST : Flag.RST | Flag.ACK,
-      window: 0,
-      maximumSegment: 0,
-      windowScale: 0,
     };
     if (sendSegment(cpu, this, ends, fields, buffer, headroomBytes, 0)) {
       counts.resetsSent++;

@@ -257,9 +257,12 @@ describe('the state of a stream', () => {
         const state = play('established', ...all);
         expect(maySendMessages(state)).toBe(state === 'RTS');
         if (state !== 'ERROR') return;
-        expect(all.reduce((each, event) => (event === 'reset' ? each : stateAfter(each, event)), state)).toBe(
-          'ERROR',
-        );
+        expect(
+          all.reduce(
+            (each: StreamState, event) => (event === 'reset' ? each : stateAfter(each, event)),
+            state,
+          ),
+        ).toBe('ERROR');
       }),
     );
   });

@@ -1,12 +1,47 @@
 /**
- * Congestion control: slow start, congestion avoidance, fast retransmit and fast recovery. Source: RFC 5681, and
- * RFC 6582 (NewReno) for partial acknowledgements.
+ * Congestion control: slow start, congestion avoidance, fast retransmit and fast recovery. Source: RFC 5681; RFC 6582 (NewReno) for partial
+ * acknowledgements, or RFC 6675 where the peer reports what it has received. The growth in avoidance is NewReno's or CUBIC's.
  *
  *     slow start ── window ≥ threshold ──► avoidance
  *        ▲  └────── 3 duplicates ──► recovery ── all of it acknowledged ──► avoidance
  *        └───────── timeout ────────────┘
  */
 import { isBefore } from './sequence.ts';
+
+/** Growth of the window in congestion avoidance, and the threshold after a loss. */
+export interface WindowGrowth {
+  /** @returns the window after `ackedBytes` were acknowledged */
+  grow(windowBytes: number, ackedBytes: number, nowPs: number, roundTripPs: number): number;
+  /** @returns the threshold after a loss */
+  afterLoss(flightBytes: number, windowBytes: number): number;
+  /** @returns the threshold after a time-out */
+  afterTimeout(flightBytes: number, windowBytes: number): number;
+  rebase(ps: number): void;
+}
+
+/** RFC 5681, 3.1: a segment a round trip; half of the flight after a loss. */
+export class NewReno implements WindowGrowth {
+  readonly #segmentBytes: number;
+
+  constructor(segmentBytes: number) {
+    this.#segmentBytes = segmentBytes;
+  }
+
+  grow(windowBytes: number): number {
+    const segment = this.#segmentBytes;
+    return windowBytes + Math.max(1, Math.floor((segment * segment) / windowBytes));
+  }
+
+  afterLoss(flightBytes: number): number {
+    return Math.max(Math.floor(flightBytes / 2), 2 * this.#segmentBytes);
+  }
+
+  afterTimeout(flightBytes: number): number {
+    return this.afterLoss(flightBytes);
+  }
+
+  rebase(): void {}
+}
 
 export class Congestion {
   /** Bytes that may be in flight. */
@@ -15,15 +50,25 @@ export class Congestion {
   isRecovering = false;
   /** Recovery ends when this is acknowledged. */
   #recoverTo = 0;
-  #segmentBytes: number;
+  readonly #segmentBytes: number;
+  readonly #growth: WindowGrowth;
+  /** The sender knows what has arrived: duplicates do not widen the window. */
+  readonly #hasSack: boolean;
 
-  constructor(segmentBytes: number, initialSegments: number) {
+  constructor(
+    segmentBytes: number,
+    initialSegments: number,
+    growth: WindowGrowth = new NewReno(segmentBytes),
+    hasSack = false,
+  ) {
     this.#segmentBytes = segmentBytes;
+    this.#growth = growth;
+    this.#hasSack = hasSack;
     this.windowBytes = segmentBytes * initialSegments;
   }
 
   /** Something new was acknowledged. @returns true when the next lost segment should be sent again at once */
-  acknowledged(bytes: number, acknowledgement: number): boolean {
+  acknowledged(bytes: number, acknowledgement: number, nowPs = 0, roundTripPs = 0): boolean {
     const segment = this.#segmentBytes;
     if (this.isRecovering) {
       if (!isBefore(acknowledgement, this.#recoverTo)) {
@@ -31,11 +76,11 @@ export class Congestion {
         this.windowBytes = this.thresholdBytes;
         return false;
       }
-      this.windowBytes = Math.max(this.windowBytes - bytes + segment, segment);
+      if (!this.#hasSack) this.windowBytes = Math.max(this.windowBytes - bytes + segment, segment);
       return true;
     }
     if (this.windowBytes < this.thresholdBytes) this.windowBytes += Math.min(bytes, segment);
-    else this.windowBytes += Math.max(1, Math.floor((segment * segment) / this.windowBytes));
+    else this.windowBytes = this.#growth.grow(this.windowBytes, bytes, nowPs, roundTripPs);
     return false;
   }
 
@@ -44,19 +89,23 @@ export class Congestion {
     if (this.isRecovering) return false;
     this.isRecovering = true;
     this.#recoverTo = sentTo;
-    this.thresholdBytes = Math.max(Math.floor(flightBytes / 2), 2 * this.#segmentBytes);
-    this.windowBytes = this.thresholdBytes + duplicates * this.#segmentBytes;
+    this.thresholdBytes = this.#growth.afterLoss(flightBytes, this.windowBytes);
+    this.windowBytes = this.thresholdBytes + (this.#hasSack ? 0 : duplicates * this.#segmentBytes);
     return true;
   }
 
   /** One more duplicate while recovering: one more segment has left the network. */
   duplicate(): void {
-    if (this.isRecovering) this.windowBytes += this.#segmentBytes;
+    if (this.isRecovering && !this.#hasSack) this.windowBytes += this.#segmentBytes;
   }
 
   timedOut(flightBytes: number): void {
-    this.thresholdBytes = Math.max(Math.floor(flightBytes / 2), 2 * this.#segmentBytes);
+    this.thresholdBytes = this.#growth.afterTimeout(flightBytes, this.windowBytes);
     this.windowBytes = this.#segmentBytes;
     this.isRecovering = false;
+  }
+
+  rebase(ps: number): void {
+    this.#growth.rebase(ps);
   }
 }

@@ -1,6 +1,6 @@
 /** Deadlines of a connection: close, delayed acknowledgement, retransmission (RFC 6298, 5) and window probe (RFC 9293, 3.8.6.1). */
 import { NEVER, usToPs } from '../../base/index.ts';
-import { acknowledge, output, sendSyn } from './output.ts';
+import { acknowledge, output, sendReset, sendSyn } from './output.ts';
 import { isBefore } from './sequence.ts';
 import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
 
@@ -20,6 +20,29 @@ export function deadlinesDue<Actor, Buffer extends StreamBuffer>(
     output(actor, connection);
   }
   if (connection.retransmitPs <= nowPs) retransmitDue(actor, connection);
+  if (connection.keepalivePs <= nowPs) keepaliveDue(actor, connection);
+}
+
+/** RFC 9293, 3.8.4: an idle connection is probed; a peer that answers none of the probes is gone. */
+function keepaliveDue<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+): void {
+  const { keepalive } = connection.extensions;
+  connection.keepalivePs = NEVER;
+  if (keepalive === undefined) return;
+  if (connection.keepaliveProbes >= keepalive.probes) {
+    sendReset(actor, connection);
+    connection.fail(actor, 'ETIMEDOUT');
+    return;
+  }
+  // Unacknowledged bytes are retransmitted, which probes the peer too and has its own limit.
+  if (connection.isProbing) {
+    connection.keepaliveProbes++;
+    probe(actor, connection);
+  }
+  connection.keepalivePs = connection.nowPs() + usToPs(keepalive.intervalUs);
+  connection.deadlineChanged();
 }
 
 function retransmitDue<Actor, Buffer extends StreamBuffer>(
@@ -62,6 +85,8 @@ function sendAgain<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
 ): void {
   connection.counts.retransmissionTimeouts++;
+  // The peer may have discarded what it has reported (RFC 2018, 8).
+  connection.scoreboard.clear();
   connection.congestion.timedOut(connection.flightBytes);
   connection.duplicateAcks = 0;
   if (isBefore(connection.sendUnacknowledged, connection.sendMax)) {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { viewOf } from '../../base/index.ts';
-import { readSegmentHeader, type SegmentFields } from './index.ts';
+import { newSegmentFields, readSegmentHeader, type SegmentFields } from './index.ts';
 
 /** The options of a header of TCP whose other fields are 0, in a segment that ends with them. */
 function optionsOf(options: readonly number[]): Pick<SegmentFields, 'maximumSegment' | 'windowScale'> {
   const segment = Uint8Array.from([...new Array<number>(20).fill(0), ...options]);
   segment[12] = (segment.length / 4) << 4;
-  const fields = { sequence: 0, acknowledgement: 0, flags: 0, window: 0, maximumSegment: 1, windowScale: 1 };
+  const fields = { ...newSegmentFields(), maximumSegment: 1, windowScale: 1 };
   expect(readSegmentHeader(viewOf(segment), 0, segment.length, fields)).toBe(segment.length);
   return { maximumSegment: fields.maximumSegment, windowScale: fields.windowScale };
 }

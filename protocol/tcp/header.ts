@@ -1,7 +1,8 @@
 /**
- * The header of TCP (RFC 9293, 3.1): its layout, written and parsed. Options are sent in SYN segments only.
+ * The header of TCP (RFC 9293, 3.1) and its options: maximum segment size, window scale and timestamps (RFC 7323), SACK (RFC 2018). Their order and
+ * padding are those of Linux.
  *
- * Not implemented: SACK, timestamps, urgent data, simultaneous open.
+ * Not implemented: urgent data, simultaneous open.
  */
 import { bits16, layout, u16, u32 } from '../../base/index.ts';
 
@@ -23,13 +24,28 @@ export const transportHeader = layout(
 
 export const Flag = { FIN: 0x01, SYN: 0x02, RST: 0x04, PSH: 0x08, ACK: 0x10 } as const;
 
-/** Options of a SYN: maximum segment size (kind 2) and window scale (kind 3), padded with a no-operation. */
-const Option = { END: 0, NO_OPERATION: 1, MAXIMUM_SEGMENT: 2, WINDOW_SCALE: 3 } as const;
+const Option = {
+  END: 0,
+  NO_OPERATION: 1,
+  MAXIMUM_SEGMENT: 2,
+  WINDOW_SCALE: 3,
+  SACK_PERMITTED: 4,
+  SACK: 5,
+  TIMESTAMPS: 8,
+} as const;
+/** Bytes of maximum segment size and window scale, the options of every SYN. */
 export const synOptionBytes = 8;
+/** Bytes of the timestamps with two no-operations, or with SACK permitted in a SYN. */
+export const timestampOptionBytes = 12;
+const sackPermittedBytes = 4;
+const sackHeaderBytes = 4;
+const sackBlockBytes = 8;
+/** Blocks that a header has room for: three with timestamps. */
+export const sackBlocksMax = 4;
 
 export const transportHeaderBytes = transportHeader.sizeBytes;
 
-/** The fields of a segment. One object is reused for many segments. */
+/** The fields of a segment. One object is reused for many segments: {@link newSegmentFields}. */
 export interface SegmentFields {
   sequence: number;
   acknowledgement: number;
@@ -37,11 +53,36 @@ export interface SegmentFields {
   flags: number;
   /** As the header has it: shifted by the scale. */
   window: number;
-  /** Maximum segment size in bytes, an option of a SYN; 0: the segment has no options. */
+  /** Maximum segment size in bytes, an option of a SYN; 0: absent, as in every other segment. */
   maximumSegment: number;
   /** Window scale, an option of a SYN; -1: absent. */
   windowScale: number;
+  /** SACK permitted, an option of a SYN. */
+  isSackPermitted: boolean;
+  /** TSval; -1: the segment has no timestamps. */
+  timestamp: number;
+  /** TSecr. */
+  timestampEcho: number;
+  /** Blocks of the SACK option. */
+  sackBlocks: number;
+  /** Left and right edge of each block. */
+  readonly sackEdges: Uint32Array;
 }
+
+/** Fields without options. */
+export const newSegmentFields = (): SegmentFields => ({
+  sequence: 0,
+  acknowledgement: 0,
+  flags: 0,
+  window: 0,
+  maximumSegment: 0,
+  windowScale: -1,
+  isSackPermitted: false,
+  timestamp: -1,
+  timestampEcho: 0,
+  sackBlocks: 0,
+  sackEdges: new Uint32Array(2 * sackBlocksMax),
+});
 
 /** The ports of a segment, from its sender's view. */
 export interface SegmentPorts {
@@ -52,8 +93,14 @@ export interface SegmentPorts {
 const dword = 4;
 
 /** Bytes of the header of a segment, options included. */
-export const segmentHeaderBytes = ({ maximumSegment }: SegmentFields): number =>
-  transportHeaderBytes + (maximumSegment > 0 ? synOptionBytes : 0);
+export function segmentHeaderBytes(segment: SegmentFields): number {
+  const { maximumSegment, timestamp, isSackPermitted, sackBlocks } = segment;
+  let bytes = transportHeaderBytes;
+  if (timestamp >= 0) bytes += timestampOptionBytes;
+  if (maximumSegment > 0)
+    return bytes + synOptionBytes + (isSackPermitted && timestamp < 0 ? sackPermittedBytes : 0);
+  return sackBlocks > 0 ? bytes + sackHeaderBytes + sackBlocks * sackBlockBytes : bytes;
+}
 
 /** Writes the header at `at`, with a checksum of 0. */
 export function writeSegmentHeader(
@@ -74,19 +121,57 @@ export function writeSegmentHeader(
   fields.window.set(view, at, segment.window);
   fields.checksum.set(view, at, 0);
   fields.urgent.set(view, at, 0);
-  if (headerBytes === transportHeaderBytes) return;
-  const options = at + transportHeaderBytes;
-  view.setUint8(options, Option.MAXIMUM_SEGMENT);
-  view.setUint8(options + 1, 4);
-  view.setUint16(options + 2, segment.maximumSegment);
-  if (segment.windowScale < 0) {
-    view.setUint32(options + 4, Option.NO_OPERATION * 0x0101_0101);
+  if (headerBytes > transportHeaderBytes) writeOptions(view, at + transportHeaderBytes, segment);
+}
+
+const noOperations = (count: number): number => (Option.NO_OPERATION * 0x0101_0101) >>> (32 - 8 * count);
+
+function writeOptions(view: DataView, from: number, segment: SegmentFields): void {
+  const { maximumSegment, windowScale, isSackPermitted, timestamp } = segment;
+  const isSyn = maximumSegment > 0;
+  let at = from;
+  if (isSyn) {
+    view.setUint8(at, Option.MAXIMUM_SEGMENT);
+    view.setUint8(at + 1, 4);
+    view.setUint16(at + 2, maximumSegment);
+    at += 4;
+  }
+  if (isSyn && isSackPermitted) {
+    // Instead of the no-operations before the timestamps, or after two of its own.
+    if (timestamp < 0) view.setUint16(at, noOperations(2));
+    const kind = timestamp < 0 ? at + 2 : at;
+    view.setUint8(kind, Option.SACK_PERMITTED);
+    view.setUint8(kind + 1, 2);
+    if (timestamp < 0) at += sackPermittedBytes;
+  } else if (timestamp >= 0) view.setUint16(at, noOperations(2));
+  if (timestamp >= 0) {
+    view.setUint8(at + 2, Option.TIMESTAMPS);
+    view.setUint8(at + 3, 10);
+    view.setUint32(at + 4, timestamp);
+    view.setUint32(at + 8, segment.timestampEcho);
+    at += timestampOptionBytes;
+  }
+  if (isSyn) writeScale(view, at, windowScale);
+  else if (segment.sackBlocks > 0) writeSack(view, at, segment);
+}
+
+function writeScale(view: DataView, at: number, windowScale: number): void {
+  if (windowScale < 0) {
+    view.setUint32(at, noOperations(4));
     return;
   }
-  view.setUint8(options + 4, Option.NO_OPERATION);
-  view.setUint8(options + 5, Option.WINDOW_SCALE);
-  view.setUint8(options + 6, 3);
-  view.setUint8(options + 7, segment.windowScale);
+  view.setUint8(at, Option.NO_OPERATION);
+  view.setUint8(at + 1, Option.WINDOW_SCALE);
+  view.setUint8(at + 2, 3);
+  view.setUint8(at + 3, windowScale);
+}
+
+function writeSack(view: DataView, at: number, { sackBlocks, sackEdges }: SegmentFields): void {
+  view.setUint16(at, noOperations(2));
+  view.setUint8(at + 2, Option.SACK);
+  view.setUint8(at + 3, 2 + sackBlocks * sackBlockBytes);
+  for (let edge = 0; edge < 2 * sackBlocks; edge++)
+    view.setUint32(at + sackHeaderBytes + 4 * edge, sackEdges[edge]!);
 }
 
 /**
@@ -115,6 +200,10 @@ export function readSegmentHeader(
 function readOptions(view: DataView, from: number, end: number, into: SegmentFields): void {
   into.maximumSegment = 0;
   into.windowScale = -1;
+  into.isSackPermitted = false;
+  into.timestamp = -1;
+  into.timestampEcho = 0;
+  into.sackBlocks = 0;
   for (let at = from; at < end; ) {
     const kind = view.getUint8(at);
     if (kind === Option.END) return;
@@ -125,9 +214,22 @@ function readOptions(view: DataView, from: number, end: number, into: SegmentFie
     // The last byte may be a kind whose length lies beyond the header.
     const length = at + 1 < end ? view.getUint8(at + 1) : 0;
     if (length < 2 || at + length > end) return;
-    if (kind === Option.MAXIMUM_SEGMENT && length === 4) {
-      into.maximumSegment = view.getUint16(at + 2);
-    } else if (kind === Option.WINDOW_SCALE && length === 3) into.windowScale = view.getUint8(at + 2);
+    readOption(view, at, kind, length, into);
     at += length;
+  }
+}
+
+/** Options of another length than their own are passed over. */
+function readOption(view: DataView, at: number, kind: number, length: number, into: SegmentFields): void {
+  if (kind === Option.MAXIMUM_SEGMENT && length === 4) into.maximumSegment = view.getUint16(at + 2);
+  else if (kind === Option.WINDOW_SCALE && length === 3) into.windowScale = view.getUint8(at + 2);
+  else if (kind === Option.SACK_PERMITTED && length === 2) into.isSackPermitted = true;
+  else if (kind === Option.TIMESTAMPS && length === 10) {
+    into.timestamp = view.getUint32(at + 2);
+    into.timestampEcho = view.getUint32(at + 6);
+  } else if (kind === Option.SACK && length > 2 && (length - 2) % sackBlockBytes === 0) {
+    into.sackBlocks = Math.min((length - 2) / sackBlockBytes, sackBlocksMax);
+    for (let edge = 0; edge < 2 * into.sackBlocks; edge++)
+      into.sackEdges[edge] = view.getUint32(at + 2 + 4 * edge);
   }
 }

@@ -1,6 +1,8 @@
 export { deadlinesDue } from './deadlines.ts';
+export { carryOn, type EstablishedState, establishedStateOf } from './established-state.ts';
 export {
   Flag,
+  newSegmentFields,
   readSegmentHeader,
   type SegmentFields,
   segmentHeaderBytes,
@@ -14,8 +16,11 @@ export { limitOrphan, segmentArrived } from './segment-input.ts';
 export { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 export {
   type Arrival,
+  type Keepalive,
+  plainTcp,
   type ReceivedBytes,
   type StreamBuffer,
   TcpConnection,
+  type TcpExtensions,
   type TcpSetup,
 } from './tcp-connection.ts';

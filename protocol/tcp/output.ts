@@ -8,26 +8,20 @@
  */
 
 import { NEVER, usToPs } from '../../base/index.ts';
-import { Flag, type SegmentFields } from './header.ts';
+import { Flag, newSegmentFields, sackBlocksMax } from './header.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
 
 const windowFieldMax = 0xffff;
 /** Reused for every segment: nothing waits while it is filled. */
-const fields: SegmentFields = {
-  sequence: 0,
-  acknowledgement: 0,
-  flags: 0,
-  window: 0,
-  maximumSegment: 0,
-  windowScale: 0,
-};
+const fields = newSegmentFields();
 
 /** Sends what may be sent now. */
 export function output<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
 ): void {
+  if (connection.hasSack) passArrived(connection);
   while (mayData(connection) && hasRoom(connection)) {
     if (!sendData(actor, connection, connection.sendQueue[connection.sendIndex]!)) break;
     connection.sendIndex++;
@@ -37,17 +31,41 @@ export function output<Actor, Buffer extends StreamBuffer>(
   startTimer(connection);
 }
 
+/** After a time-out, segments that the peer has reported are not sent again. */
+function passArrived<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): void {
+  const { sendQueue, scoreboard } = connection;
+  for (
+    let next = sendQueue[connection.sendIndex];
+    next?.isSent === true;
+    next = sendQueue[connection.sendIndex]
+  ) {
+    const end = sequenceAdd(next.sequence, next.length);
+    if (!scoreboard.covers(next.sequence, end)) return;
+    connection.sendIndex++;
+    advance(connection, end);
+  }
+}
+
+/** Sends a segment of the queue again. @returns false when it was not sent */
+export function resend<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+  buffer: Buffer,
+): boolean {
+  if (connection.isHeld(buffer) || !hasRoom(connection)) return false;
+  connection.timedEnd = -1;
+  if (!sendPayload(actor, connection, buffer)) return false;
+  connection.counts.retransmissions++;
+  return true;
+}
+
 /** Sends the oldest unacknowledged segment again, whatever the windows say. */
 export function resendFirst<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
 ): void {
   const first = connection.sendQueue[0];
-  if (first === undefined || !first.isSent || connection.isHeld(first) || !hasRoom(connection)) return;
-  connection.timedEnd = -1;
-  if (sendPayload(actor, connection, first)) {
-    connection.counts.retransmissions++;
-  }
+  if (first?.isSent === true) resend(actor, connection, first);
 }
 
 /** Sends SYN, or SYN with ACK to answer one. @returns false when there is no buffer or no room */
@@ -64,8 +82,12 @@ export function sendSyn<Actor, Buffer extends StreamBuffer>(
   fields.acknowledgement = isPassive ? connection.received.next : 0;
   fields.flags = isPassive ? Flag.SYN | Flag.ACK : Flag.SYN;
   fields.window = Math.min(connection.receiveLimitBytes, windowFieldMax);
-  fields.maximumSegment = connection.segmentBytes;
+  fields.maximumSegment = connection.segmentBytes + (isPassive ? connection.optionBytes : 0);
   fields.windowScale = connection.isScaled ? connection.limits.windowScale : -1;
+  fields.isSackPermitted = connection.hasSack;
+  fields.sackBlocks = 0;
+  stamp(connection);
+  connection.lastAcknowledgement = fields.acknowledgement;
   connection.windowEdge = sequenceAdd(connection.received.next, fields.window);
   return connection.sendControl(actor, fields, buffer);
 }
@@ -87,6 +109,11 @@ export function acknowledge<Actor, Buffer extends StreamBuffer>(
   connection.allocated(actor);
   const { sendMax, sendUnacknowledged } = connection;
   prepare(connection, isProbe === 'probe' ? sequenceAdd(sendUnacknowledged, -1) : sendMax, Flag.ACK);
+  // Blocks travel in segments without payload: those with payload keep their size.
+  if (connection.hasSack) {
+    const blocksMax = connection.hasTimestamps ? sackBlocksMax - 1 : sackBlocksMax;
+    fields.sackBlocks = connection.gapRanges.write(fields.sackEdges, blocksMax);
+  }
   if (isProbe === 'plain') connection.counts.acknowledgementsSent++;
   return connection.sendControl(actor, fields, buffer);
 }
@@ -123,8 +150,8 @@ function mayData<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<A
   const end = sequenceDistance(sequenceAdd(buffer.sequence, buffer.length), connection.sendUnacknowledged);
   // The peer accepts bytes that were once inside its window, even if the window was rounded down since (RFC 7323, 2.4).
   if (end > connection.sendWindow && !buffer.isSent) return false;
-  const { flightBytes } = connection;
-  if (flightBytes > 0 && flightBytes + buffer.length > connection.congestion.windowBytes) return false;
+  const { networkBytes } = connection;
+  if (networkBytes > 0 && networkBytes + buffer.length > connection.congestion.windowBytes) return false;
   return buffer.isSent || !isHeldByNagle(connection, buffer);
 }
 
@@ -167,6 +194,7 @@ function sendData<Actor, Buffer extends StreamBuffer>(
     connection.timedEnd = -1;
   } else {
     buffer.isSent = true;
+    connection.scoreboard.pipeBytes += buffer.length;
     if (buffer.length < connection.segmentBytes) connection.smallEnd = end;
     if (connection.timedEnd < 0) {
       connection.timedEnd = end;
@@ -183,7 +211,10 @@ function sendPayload<Actor, Buffer extends StreamBuffer>(
   buffer: Buffer,
 ): boolean {
   const isLast = connection.sendQueue.at(-1) === buffer;
+  // A report of ranges after a gap still follows in a segment of its own.
+  const isReportDue = connection.isAckDue && connection.gapRanges.count > 0;
   prepare(connection, buffer.sequence, Flag.ACK | (isLast ? Flag.PSH : 0));
+  connection.isAckDue = isReportDue;
   return connection.sendData(actor, fields, buffer);
 }
 
@@ -222,9 +253,18 @@ function prepare<Actor, Buffer extends StreamBuffer>(
   fields.flags = flags;
   fields.window = field;
   fields.maximumSegment = 0;
+  fields.sackBlocks = 0;
+  stamp(connection);
+  connection.lastAcknowledgement = fields.acknowledgement;
   connection.isAckDue = false;
   connection.unacknowledgedSegments = 0;
   connection.delayedAckPs = NEVER;
+}
+
+/** Timestamps, if both sides have them (RFC 7323, 3.2). */
+function stamp<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): void {
+  fields.timestamp = connection.hasTimestamps ? connection.timestampNow : -1;
+  fields.timestampEcho = Math.max(0, connection.recentTimestamp);
 }
 
 function advance<Actor, Buffer extends StreamBuffer>(

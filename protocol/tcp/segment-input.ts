@@ -5,11 +5,12 @@
  *
  * The buffer belongs to this file: it enters the receive queue or is returned.
  */
-import { NEVER, usToPs } from '../../base/index.ts';
+import { NEVER, psPerMs, usToPs } from '../../base/index.ts';
 import { Flag, type SegmentFields } from './header.ts';
 import { output, resendFirst, sendReset } from './output.ts';
+import { recoverLost, sackArrived } from './sack-recovery.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
-import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
+import type { Arrival, StreamBuffer, TcpConnection } from './tcp-connection.ts';
 
 export function segmentArrived<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
@@ -17,8 +18,13 @@ export function segmentArrived<Actor, Buffer extends StreamBuffer>(
   segment: SegmentFields,
   buffer: Buffer,
 ): void {
+  connection.activity();
   if (connection.state === 'SYN_SENT') {
     answerArrived(actor, connection, segment);
+    drop(connection, buffer);
+    return;
+  }
+  if (connection.hasTimestamps && !isStamped(actor, connection, segment)) {
     drop(connection, buffer);
     return;
   }
@@ -55,6 +61,27 @@ function drop<Actor, Buffer extends StreamBuffer>(
   connection.discard(buffer);
 }
 
+/**
+ * Protection against wrapped sequence numbers (RFC 7323, 5.3): a segment that is older than one that was acknowledged is answered and dropped;
+ * one without timestamps is dropped. RST is exempt.
+ */
+function isStamped<Actor, Buffer extends StreamBuffer>(
+  actor: Actor,
+  connection: TcpConnection<Actor, Buffer>,
+  { flags, timestamp, sequence }: SegmentFields,
+): boolean {
+  if ((flags & Flag.RST) !== 0) return true;
+  if (timestamp < 0) return false;
+  const { recentTimestamp } = connection;
+  if (recentTimestamp >= 0 && isBefore(timestamp, recentTimestamp)) {
+    connection.counts.duplicates++;
+    acknowledgeNow(actor, connection);
+    return false;
+  }
+  if (!isAfter(sequence, connection.lastAcknowledgement)) connection.recentTimestamp = timestamp;
+  return true;
+}
+
 /** An answer to our SYN. */
 function answerArrived<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
@@ -74,11 +101,12 @@ function answerArrived<Actor, Buffer extends StreamBuffer>(
     connection.received.next,
     Math.min(connection.receiveLimitBytes, 0xffff),
   );
-  connection.agree(segment.maximumSegment, segment.windowScale);
+  connection.agree(segment);
   connection.state = 'ESTABLISHED';
   connection.pathConfirmed();
   takeAcknowledged(connection, acknowledgement);
   connection.sendWindow = segment.window;
+  connection.sendWindowMax = segment.window;
   connection.windowSequence = segment.sequence;
   connection.windowAcknowledgement = acknowledgement;
   connection.isAckDue = true;
@@ -108,7 +136,8 @@ function unusualArrived<Actor, Buffer extends StreamBuffer>(
   segment: SegmentFields,
 ): void {
   if ((segment.flags & Flag.RST) !== 0) {
-    if (segment.sequence !== connection.received.next && !connection.hasFin) {
+    // RFC 5961, 3.2: any other place inside of the window is challenged.
+    if (segment.sequence !== sequenceAdd(connection.received.next, connection.hasFin ? 1 : 0)) {
       acknowledgeNow(actor, connection);
       return;
     }
@@ -134,6 +163,7 @@ function becomesEstablished<Actor, Buffer extends StreamBuffer>(
   connection.windowSequence = segment.sequence;
   connection.windowAcknowledgement = segment.acknowledgement;
   connection.sendWindow = segment.window << connection.sendScale;
+  connection.sendWindowMax = connection.sendWindow;
   return true;
 }
 
@@ -145,7 +175,9 @@ function acknowledgementArrived<Actor, Buffer extends StreamBuffer>(
   isPure: boolean,
 ): boolean {
   const { acknowledgement } = segment;
-  if (isAfter(acknowledgement, connection.sendMax)) {
+  // RFC 5961, 5.2: neither bytes that were never sent nor those of long ago can be acknowledged.
+  const age = sequenceDistance(connection.sendUnacknowledged, acknowledgement);
+  if (isAfter(acknowledgement, connection.sendMax) || age > connection.sendWindowMax) {
     acknowledgeNow(actor, connection);
     return false;
   }
@@ -158,8 +190,9 @@ function acknowledgementArrived<Actor, Buffer extends StreamBuffer>(
     (segment.flags & Flag.FIN) === 0 &&
     isBefore(connection.sendUnacknowledged, connection.sendMax);
   updateWindow(connection, segment, window);
-  if (isNew) newlyAcknowledged(actor, connection, acknowledgement);
-  else if (isDuplicate) duplicateArrived(actor, connection);
+  const isReport = connection.hasSack && sackArrived(connection, segment);
+  if (isNew) newlyAcknowledged(actor, connection, segment);
+  else if (connection.hasSack ? isReport : isDuplicate) duplicateArrived(actor, connection);
   // A peer that answers a probe is alive.
   else if (connection.isProbing) connection.tries = 0;
   return connection.state !== 'CLOSED';
@@ -182,6 +215,7 @@ function updateWindow<Actor, Buffer extends StreamBuffer>(
     connection.roundTrip.backoff = 0;
   }
   connection.sendWindow = window;
+  connection.sendWindowMax = Math.max(connection.sendWindowMax, window);
   connection.windowSequence = segment.sequence;
   connection.windowAcknowledgement = segment.acknowledgement;
 }
@@ -189,18 +223,36 @@ function updateWindow<Actor, Buffer extends StreamBuffer>(
 function newlyAcknowledged<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
-  acknowledgement: number,
+  { acknowledgement, timestampEcho }: SegmentFields,
 ): void {
-  const { congestion } = connection;
+  const { congestion, roundTrip } = connection;
   connection.pathConfirmed();
   const bytes = sequenceDistance(acknowledgement, connection.sendUnacknowledged);
   connection.duplicateAcks = 0;
+  // Karn's rule leaves out what was retransmitted; its timestamp is that of one transmission (RFC 7323, 4.1).
+  const isTimed = !connection.hasTimestamps || connection.timedEnd >= 0;
+  if (!isTimed) sampleEcho(connection, timestampEcho);
   const freed = takeAcknowledged(connection, acknowledgement);
   connection.freed(actor, freed);
-  const isNextLost = congestion.acknowledged(bytes, acknowledgement);
-  if (isNextLost) resendFirst(actor, connection);
+  const isNextLost = congestion.acknowledged(
+    bytes,
+    acknowledgement,
+    connection.nowPs(),
+    roundTrip.smoothedPs,
+  );
+  if (isNextLost && connection.hasSack) recoverLost(actor, connection);
+  else if (isNextLost) resendFirst(actor, connection);
   if (connection.hasSendRoom) connection.writable(actor);
   if (connection.isFinAcknowledged) finAcknowledged(actor, connection);
+}
+
+function sampleEcho<Actor, Buffer extends StreamBuffer>(
+  connection: TcpConnection<Actor, Buffer>,
+  echo: number,
+): void {
+  const elapsedMs = sequenceDistance(connection.timestampNow, echo);
+  // The clock ticks once a millisecond: the granularity of RFC 6298.
+  if (echo !== 0 && elapsedMs >= 0) connection.roundTrip.sample(Math.max(elapsedMs, 1) * psPerMs);
 }
 
 /** Takes what was acknowledged out of the queue, and the timers with it. @returns buffers that were freed */
@@ -210,6 +262,7 @@ function takeAcknowledged<Actor, Buffer extends StreamBuffer>(
 ): number {
   const { sendQueue } = connection;
   connection.sendUnacknowledged = acknowledgement;
+  if (connection.hasSack) connection.scoreboard.removeBefore(acknowledgement);
   if (isBefore(connection.sendNext, acknowledgement)) connection.sendNext = acknowledgement;
   let freed = 0;
   for (let first = sendQueue[0]; first !== undefined; first = sendQueue[0]) {
@@ -236,6 +289,10 @@ function duplicateArrived<Actor, Buffer extends StreamBuffer>(
 ): void {
   const { congestion, limits } = connection;
   connection.duplicateAcks++;
+  if (connection.hasSack) {
+    recoverLost(actor, connection);
+    return;
+  }
   if (connection.duplicateAcks !== limits.duplicateAcks) {
     if (connection.duplicateAcks > limits.duplicateAcks) congestion.duplicate();
     return;
@@ -293,7 +350,9 @@ function payloadArrived<Actor, Buffer extends StreamBuffer>(
     return;
   }
   buffer.sequence = segment.sequence;
+  const end = sequenceAdd(segment.sequence, buffer.length);
   const arrival = received.arrive(buffer);
+  if (connection.hasSack) noteRanges(connection, arrival, segment.sequence, end);
   if (received.copiedBytes > 0) connection.copied(actor, received.copiedBytes);
   if (arrival === 'inOrder') {
     // A gap that has just been closed, or is still there, is acknowledged at once (RFC 5681, 4.2).
@@ -307,6 +366,18 @@ function payloadArrived<Actor, Buffer extends StreamBuffer>(
   else if (arrival === 'duplicate') connection.counts.duplicates++;
   else connection.counts.droppedForRoom++;
   connection.isAckDue = true;
+}
+
+/** Keeps the ranges after a gap that are reported; a duplicate after a gap is reported first (RFC 2018, 4). */
+function noteRanges<Actor, Buffer extends StreamBuffer>(
+  { gapRanges, received }: TcpConnection<Actor, Buffer>,
+  arrival: Arrival,
+  start: number,
+  end: number,
+): void {
+  const isAfterGap = isAfter(start, received.next);
+  if (arrival === 'behindGap' || (arrival === 'duplicate' && isAfterGap)) gapRanges.add(start, end);
+  gapRanges.removeBefore(received.next);
 }
 
 function delayAcknowledgement<Actor, Buffer extends StreamBuffer>(

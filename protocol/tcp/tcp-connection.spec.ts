@@ -4,7 +4,9 @@ import {
   type Arrival,
   deadlinesDue,
   Flag,
+  newSegmentFields,
   output,
+  plainTcp,
   type ReceivedBytes,
   type SegmentFields,
   segmentArrived,
@@ -126,7 +128,15 @@ class CardConnection extends TcpConnection<Engine, Slot> {
       ...{ acknowledgementsSent: 0, retransmissions: 0, fastRetransmissions: 0, retransmissionTimeouts: 0 },
       ...{ duplicates: 0, outOfOrder: 0, droppedForRoom: 0, resetsSent: 0 },
     };
-    super({ limits, counts, initialSequence, isPassive, segmentBytes, defaultSegmentBytes: 536 });
+    super({
+      limits,
+      extensions: plainTcp,
+      counts,
+      initialSequence,
+      isPassive,
+      segmentBytes,
+      defaultSegmentBytes: 536,
+    });
     this.#link = link;
     this.#peer = peer;
     this.receiveLimitBytes = 0x4_0000;
@@ -196,7 +206,7 @@ function open(dropped: readonly number[] = []): {
     end.sendMax = end.sendNext;
   }
   server.received.next = client.sendNext;
-  server.agree(segmentBytes, 7);
+  server.agree({ ...newSegmentFields(), maximumSegment: segmentBytes, windowScale: 7 });
   server.state = 'SYN_RECEIVED';
   client.state = 'SYN_SENT';
   sendSyn(server.engine, server);

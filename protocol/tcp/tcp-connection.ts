@@ -9,11 +9,15 @@
  * transmission and accounting by the abstract members. An `Actor` executes a call and is charged for it. Names are those of RFC 9293,
  * 3.3.1.
  */
-import { NEVER, usToPs } from '../../base/index.ts';
-import { Congestion } from './congestion.ts';
-import type { SegmentFields } from './header.ts';
+import { NEVER, psPerMs, usToPs, type Wide } from '../../base/index.ts';
+import { Congestion, NewReno } from './congestion.ts';
+import { Cubic } from './cubic.ts';
+import type { EstablishedState } from './established-state.ts';
+import { type SegmentFields, timestampOptionBytes } from './header.ts';
 import { RoundTrip } from './round-trip.ts';
+import { SackScoreboard } from './sack-scoreboard.ts';
 import { sequenceAdd, sequenceDistance } from './sequence.ts';
+import { SequenceRanges } from './sequence-ranges.ts';
 
 /** States of RFC 9293, 3.3.2; LISTEN is a listener of its own. */
 export type ConnectionState =
@@ -76,6 +80,32 @@ export interface TcpLimits {
   readonly isDelayed: boolean;
 }
 
+/** Probes of an idle connection: RFC 9293, 3.8.4. */
+export interface Keepalive {
+  readonly idleUs: number;
+  readonly intervalUs: number;
+  /** Probes without an answer that end the connection. */
+  readonly probes: number;
+}
+
+/** Parts of the transport that a side may have. */
+export interface TcpExtensions {
+  /** Selective acknowledgements (RFC 2018, RFC 6675), if the peer permits them too. */
+  readonly hasSack: boolean;
+  /** Timestamps and protection against wrapped sequence numbers (RFC 7323), if the peer has them too. */
+  readonly hasTimestamps: boolean;
+  readonly congestion: 'newReno' | 'cubic';
+  readonly keepalive: Keepalive | undefined;
+}
+
+/** Without any of them. */
+export const plainTcp: TcpExtensions = {
+  hasSack: false,
+  hasTimestamps: false,
+  congestion: 'newReno',
+  keepalive: undefined,
+};
+
 /** Events that the transport counts. */
 export interface TcpCounts {
   acknowledgementsSent: number;
@@ -90,6 +120,7 @@ export interface TcpCounts {
 
 export interface TcpSetup {
   readonly limits: TcpLimits;
+  readonly extensions: TcpExtensions;
   readonly counts: TcpCounts;
   readonly initialSequence: number;
   /** The peer opened it. */
@@ -100,11 +131,15 @@ export interface TcpSetup {
   readonly defaultSegmentBytes: number;
 }
 
+/** Ranges after a gap that a receiver reports, and that a sender keeps. */
+const rangesMax = 64;
+
 /** The smallest maximum segment size that is accepted (Linux: tcp_min_snd_mss). */
 const leastSegmentBytes = 48;
 
 export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   readonly limits: TcpLimits;
+  readonly extensions: TcpExtensions;
   readonly counts: TcpCounts;
   state: ConnectionState = 'CLOSED';
   /** Kept until a call reports it. */
@@ -122,9 +157,12 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   sendMax: number;
   /** Window of the peer: its size, the segment that carried it, and the shift of its field. */
   sendWindow = 0;
+  /** The largest that it was (RFC 5961, 5.2). */
+  sendWindowMax = 0;
   windowSequence = 0;
   windowAcknowledgement = 0;
   sendScale = 0;
+  /** Payload bytes of the longest segment: the maximum segment size less the options of each segment. */
   segmentBytes: number;
   readonly sendQueue: Buffer[] = [];
   /** First of the queue to be sent next. */
@@ -144,6 +182,8 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   /** End of the segment whose acknowledgement is timed; -1: no segment. */
   timedEnd = -1;
   timedPs = 0;
+  /** Ranges that the peer has reported. */
+  readonly scoreboard = new SackScoreboard(rangesMax);
 
   // Receiving.
   abstract readonly received: ReceivedBytes<Buffer>;
@@ -156,16 +196,35 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   unacknowledgedSegments = 0;
   isAckDue = false;
   hasFin = false;
+  /** Received ranges after a gap, if the peer takes reports of them. */
+  readonly gapRanges = new SequenceRanges(rangesMax);
+  lastAcknowledgement = 0;
+
+  // Options that both sides have, as far as this side has learned.
+  hasSack: boolean;
+  hasTimestamps: boolean;
+  /** The peer's timestamp that is echoed (TS.Recent); -1: none yet. */
+  recentTimestamp = -1;
+  /** Milliseconds of the timestamp clock when the present epoch of the simulated time began, and what is left of one. */
+  #timestampMs: Wide = 0;
+  #timestampRestPs = 0;
 
   // Deadlines, in picoseconds of simulated time.
   retransmitPs = NEVER;
   delayedAckPs = NEVER;
   closePs = NEVER;
+  keepalivePs = NEVER;
+  keepaliveProbes = 0;
 
   readonly #defaultSegmentBytes: number;
 
-  constructor({ limits, counts, initialSequence, isPassive, segmentBytes, defaultSegmentBytes }: TcpSetup) {
+  constructor(setup: TcpSetup) {
+    const { limits, extensions, counts, initialSequence, isPassive, segmentBytes, defaultSegmentBytes } =
+      setup;
     this.limits = limits;
+    this.extensions = extensions;
+    this.hasSack = extensions.hasSack;
+    this.hasTimestamps = extensions.hasTimestamps;
     this.counts = counts;
     this.isPassive = isPassive;
     this.initialSequence = initialSequence;
@@ -178,7 +237,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.#defaultSegmentBytes = defaultSegmentBytes;
     this.receiveScale = limits.windowScale;
     this.isDelayed = limits.isDelayed;
-    this.congestion = new Congestion(segmentBytes, limits.initialWindowSegments);
+    this.congestion = this.#newCongestion();
     this.roundTrip = new RoundTrip({
       initialPs: usToPs(limits.retransmitInitialUs),
       minPs: usToPs(limits.retransmitMinUs),
@@ -234,6 +293,21 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     return sequenceDistance(this.sendNext, this.sendUnacknowledged);
   }
 
+  /** Bytes that are believed to be in the network: while SACK reports drive the recovery, without those that arrived or were lost. */
+  get networkBytes(): number {
+    return this.hasSack && this.congestion.isRecovering ? this.scoreboard.pipeBytes : this.flightBytes;
+  }
+
+  /** Bytes of the options of every segment. */
+  get optionBytes(): number {
+    return this.hasTimestamps ? timestampOptionBytes : 0;
+  }
+
+  /** TSval of this moment: milliseconds, 32 bits that wrap. */
+  get timestampNow(): number {
+    return (this.#timestampMs + Math.floor((this.nowPs() + this.#timestampRestPs) / psPerMs)) >>> 0;
+  }
+
   /** Our FIN was acknowledged. */
   get isFinAcknowledged(): boolean {
     return this.isFinQueued && sequenceDistance(this.sendUnacknowledged, this.queueEnd) > 0;
@@ -267,7 +341,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
 
   /** The next deadline; infinite if no deadline is set. */
   get deadlinePs(): number {
-    return Math.min(this.retransmitPs, this.delayedAckPs, this.closePs);
+    return Math.min(this.retransmitPs, this.delayedAckPs, this.closePs, this.keepalivePs);
   }
 
   /** A new epoch: see TimeKeeper. */
@@ -276,6 +350,11 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.retransmitPs -= ps;
     this.delayedAckPs -= ps;
     this.closePs -= ps;
+    this.keepalivePs -= ps;
+    this.congestion.rebase(ps);
+    const restPs = this.#timestampRestPs + ps;
+    this.#timestampMs += Math.floor(restPs / psPerMs);
+    this.#timestampRestPs = restPs % psPerMs;
   }
 
   /** (Re)starts the retransmission timer. */
@@ -284,14 +363,60 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.deadlineChanged();
   }
 
-  /** Takes the maximum segment size and window scale of the other side's SYN. */
-  agree(segmentBytes: number, scale: number): void {
-    const offered = segmentBytes > 0 ? segmentBytes : this.#defaultSegmentBytes;
-    this.segmentBytes = Math.min(this.segmentBytes, Math.max(offered, leastSegmentBytes));
+  /** Takes the options of the other side's SYN. */
+  agree({ maximumSegment, windowScale: scale, isSackPermitted, timestamp }: SegmentFields): void {
+    const offered = maximumSegment > 0 ? maximumSegment : this.#defaultSegmentBytes;
+    this.hasSack = this.hasSack && isSackPermitted;
+    this.hasTimestamps = this.hasTimestamps && timestamp >= 0;
+    if (this.hasTimestamps) this.recentTimestamp = timestamp;
+    this.segmentBytes = Math.min(this.segmentBytes, Math.max(offered, leastSegmentBytes)) - this.optionBytes;
     this.isScaled = scale >= 0;
     if (!this.isScaled) this.receiveScale = 0;
     this.sendScale = Math.max(0, Math.min(scale, 14));
-    this.congestion = new Congestion(this.segmentBytes, this.limits.initialWindowSegments);
+    this.congestion = this.#newCongestion();
+  }
+
+  /** Takes over the variables of an established connection: see {@link carryOn}. */
+  resume(state: EstablishedState): void {
+    this.state = 'ESTABLISHED';
+    this.sendUnacknowledged = state.sendUnacknowledged;
+    this.sendNext = state.sendNext;
+    this.sendMax = state.sendNext;
+    this.smallEnd = state.sendNext;
+    this.queueEnd = state.sendNext;
+    this.sendWindow = state.sendWindow;
+    this.sendWindowMax = state.sendWindow;
+    this.sendScale = state.sendScale;
+    this.windowSequence = state.receiveNext;
+    this.windowAcknowledgement = state.sendUnacknowledged;
+    this.received.next = state.receiveNext;
+    this.lastAcknowledgement = state.receiveNext;
+    this.windowEdge = state.windowEdge;
+    this.receiveScale = state.receiveScale;
+    this.segmentBytes = state.segmentBytes;
+    this.hasSack = state.hasSack;
+    this.hasTimestamps = state.timestamps !== undefined;
+    if (state.timestamps !== undefined) {
+      this.recentTimestamp = state.timestamps.recent;
+      this.#timestampMs += state.timestamps.now - this.timestampNow;
+    }
+    this.congestion = this.#newCongestion();
+    if (state.roundTripUs > 0) this.roundTrip.sample(usToPs(state.roundTripUs));
+  }
+
+  /** A segment of the peer has arrived: the connection is not idle. */
+  activity(): void {
+    const { keepalive } = this.extensions;
+    if (keepalive === undefined || this.isOver) return;
+    this.keepaliveProbes = 0;
+    this.keepalivePs = this.nowPs() + usToPs(keepalive.idleUs);
+    this.deadlineChanged();
+  }
+
+  #newCongestion(): Congestion {
+    const { segmentBytes, extensions, limits, hasSack } = this;
+    const growth = extensions.congestion === 'cubic' ? new Cubic(segmentBytes) : new NewReno(segmentBytes);
+    return new Congestion(segmentBytes, limits.initialWindowSegments, growth, hasSack);
   }
 
   /** Ends the connection with an error: discards unsent bytes; received bytes can still be read. */
@@ -307,6 +432,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.retransmitPs = NEVER;
     this.delayedAckPs = NEVER;
     this.closePs = NEVER;
+    this.keepalivePs = NEVER;
     this.dropSendQueue();
     if (this.isOrphan) this.received.clear();
     this.forget();
@@ -330,6 +456,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.state = 'TIME_WAIT';
     this.retransmitPs = NEVER;
     this.delayedAckPs = NEVER;
+    this.keepalivePs = NEVER;
     this.closePs = this.nowPs() + usToPs(this.limits.timeWaitUs);
     this.dropSendQueue();
     this.timeWaits();
