@@ -17,8 +17,8 @@ const BETWEEN_MARKERS_BYTES = MARKER_DISTANCE_BYTES - MARKER_BYTES;
 const ALIGNMENT_BYTES = 4;
 
 /** Bounds of the longest DDP segment, whatever the segment size of TCP (RFC 5044, 3 and 4.5). */
-export const MULPDU_MIN_BYTES = 128;
-export const MULPDU_MAX_BYTES = 64_768;
+const MULPDU_MIN_BYTES = 128;
+const MULPDU_MAX_BYTES = 64_768;
 
 /** CRC of an FPDU; its low byte is sent first. Source: RFC 5044, 4.4; RFC 3385. */
 export const crc32c = new ReflectedCrc(0x1edc_6f41, 32);
@@ -31,7 +31,7 @@ export const paddedBytes = (segmentBytes: number): number =>
 export const plainBytes = (segmentBytes: number): number => paddedBytes(segmentBytes) + CRC_BYTES;
 
 /** Markers among `bytes` other bytes that begin at `phase`; one that follows the last byte is not counted. */
-export function markersAmong(phase: number, bytes: number): number {
+function markersAmong(phase: number, bytes: number): number {
   if (bytes === 0) return 0;
   if (phase === 0) return Math.ceil(bytes / BETWEEN_MARKERS_BYTES);
   const first = MARKER_DISTANCE_BYTES - phase;

@@ -5,7 +5,7 @@ import type { Decoded } from '../../base/index.ts';
 import { enhancedData, mpaFrame } from './formats.ts';
 import { ReadyMessage } from './ready-message.ts';
 
-export const MPA_FRAME_BYTES = mpaFrame.sizeBytes;
+const MPA_FRAME_BYTES = mpaFrame.sizeBytes;
 export const PRIVATE_BYTES_MAX = 512;
 /** Private data of revision 2 that is left for the consumer. */
 export const ENHANCED_PRIVATE_BYTES_MAX = PRIVATE_BYTES_MAX - enhancedData.sizeBytes;

@@ -8,7 +8,7 @@
  * The owner answers rights, buffers and placement. Its checks must not change anything: a segment after a gap is checked when it is placed, and
  * checked again when all bytes before it have arrived.
  */
-import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT, copyShort, viewOf } from '../../base/index.ts';
+import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT, viewOf } from '../../base/index.ts';
 import {
   atomicRequest,
   atomicResponse,
@@ -108,10 +108,9 @@ export class RdmapReceiver implements SegmentSink {
   #requests = 0;
   #awaitedReady: number;
   readonly #header = new SegmentHeader();
-  /** The first bytes of a segment. */
-  readonly #head = viewOf(new Uint8Array(HEAD_BYTES));
-  #source = this.#head;
-  #sourceBytes: Uint8Array | undefined;
+  /** The first bytes of a segment: its header; of RDMAP's own messages all of it. */
+  readonly #headBytes = new Uint8Array(HEAD_BYTES);
+  readonly #head = viewOf(this.#headBytes);
   readonly #quoted = new QuotedSegment();
   readonly #readRequest = new ReadRequest();
   readonly #atomicRequest = new AtomicRequest();
@@ -152,9 +151,7 @@ export class RdmapReceiver implements SegmentSink {
 
   mayPlaceEarly(bytes: Uint8Array, at: number, segmentBytes: number): boolean {
     const header = this.#header;
-    this.#readHead(bytes, at, segmentBytes);
-    if (this.#awaitedReady !== ReadyMessage.NONE) return false;
-    if (!readSegmentHeader(this.#head, 0, segmentBytes, header)) return false;
+    if (this.#awaitedReady !== ReadyMessage.NONE || !this.#readHead(bytes, at, segmentBytes)) return false;
     if (header.ddpVersion !== IWARP_VERSION || header.rdmapVersion !== IWARP_VERSION) return false;
     const payloadBytes = segmentBytes - header.bytes;
     if (header.isTagged) return this.#mayPlaceTagged(header, payloadBytes);
@@ -167,7 +164,6 @@ export class RdmapReceiver implements SegmentSink {
   placeEarly(bytes: Uint8Array, at: number, segmentBytes: number): void {
     const header = this.#header;
     this.#readHead(bytes, at, segmentBytes);
-    readSegmentHeader(this.#head, 0, segmentBytes, header);
     const payloadBytes = segmentBytes - header.bytes;
     if (payloadBytes === 0) return;
     if (header.isTagged) this.#owner.placeTagged(header, bytes, at + header.bytes, payloadBytes);
@@ -183,9 +179,8 @@ export class RdmapReceiver implements SegmentSink {
   }
 
   #segment(bytes: Uint8Array, at: number, segmentBytes: number, isPlaced: boolean): void {
-    this.#readHead(bytes, at, isPlaced ? Math.min(segmentBytes, untaggedHeader.sizeBytes) : segmentBytes);
     const header = this.#header;
-    if (!readSegmentHeader(this.#head, 0, segmentBytes, header)) {
+    if (!this.#readHead(bytes, at, segmentBytes)) {
       this.#fail(IwarpError.DDP_LOCAL_CATASTROPHIC, segmentBytes);
       return;
     }
@@ -353,12 +348,19 @@ export class RdmapReceiver implements SegmentSink {
     this.#messageBytes[queue] = 0;
   }
 
-  #readHead(bytes: Uint8Array, at: number, headBytes: number): void {
-    if (bytes !== this.#sourceBytes) {
-      this.#sourceBytes = bytes;
-      this.#source = viewOf(bytes);
-    }
-    copyShort(this.#head, 0, this.#source, at, Math.min(headBytes, HEAD_BYTES));
+  /** Reads a header, and the payload of what is no SEND. @returns false if the segment is shorter than its header */
+  #readHead(bytes: Uint8Array, at: number, segmentBytes: number): boolean {
+    const header = this.#header;
+    this.#copyHead(bytes, at, 0, Math.min(segmentBytes, untaggedHeader.sizeBytes));
+    if (!readSegmentHeader(this.#head, 0, segmentBytes, header)) return false;
+    if (!header.isTagged && !isSend(header.opcode))
+      this.#copyHead(bytes, at, untaggedHeader.sizeBytes, Math.min(segmentBytes, HEAD_BYTES));
+    return true;
+  }
+
+  /** A few bytes, of many buffers: byte by byte. */
+  #copyHead(bytes: Uint8Array, at: number, from: number, to: number): void {
+    for (let index = from; index < to; index++) this.#headBytes[index] = bytes[at + index]!;
   }
 }
 
