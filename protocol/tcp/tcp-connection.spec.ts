@@ -51,6 +51,30 @@ describe('TCP on a card', () => {
     expect(client.counts.retransmissionTimeouts).toBe(2);
   });
 
+  it('probes a window that is closed, at twice the interval each time, until it opens (RFC 9293, 3.8.6.1)', () => {
+    const { link, client, server } = open();
+    // The receiver reads nothing: what it has announced is used up, and it announces no more.
+    server.received.readableBytes = server.receiveLimitBytes;
+    for (let at = 0; at < 60; at++) client.queue(at * segmentBytes, segmentBytes);
+    output(client.engine, client);
+    link.run(link.nowPs + 0.1e12);
+    const { length } = link.sent;
+    // Of the 65535 bytes of the SYN, 44 segments leave 1295: ten units of the scaled window.
+    expect([client.sendWindow, client.flightBytes]).toEqual([10 * 128, 0]);
+    const startPs = link.nowPs;
+    link.run(startPs + 4e12);
+    const probes = link.sent
+      .slice(length)
+      .filter(({ sequence }) => sequence === sequenceAdd(client.sendMax, -1));
+    const gaps = probes.map(({ atPs }, index) =>
+      Math.round((atPs - (probes[index - 1]?.atPs ?? startPs)) / 1e11),
+    );
+    expect(gaps.slice(1)).toEqual([4, 8, 16]);
+    server.received.readableBytes = 0;
+    link.run(link.nowPs + 10e12);
+    expect(server.received.positions).toHaveLength(60);
+  });
+
   it('closes by FIN and ACK of both ends; the active one waits in TIME_WAIT (RFC 9293, 3.6)', () => {
     const { link, client, server } = open();
     client.isFinQueued = true;

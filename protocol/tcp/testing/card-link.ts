@@ -95,24 +95,15 @@ export class Link {
     this.#events.sort((left, right) => left.atPs - right.atPs);
   }
 
-  carry(fields: SegmentFields, slot: Slot | undefined, to: () => CardConnection): void {
+  /** Carries a segment of `length` bytes: `arrive` is called as often as it arrives. */
+  carry(fields: SegmentFields, length: number, arrive: (segment: SegmentFields) => void): void {
     const segment = { ...fields, sackEdges: fields.sackEdges.slice() };
-    const payload = slot === undefined ? { sequence: 0, length: 0, isSent: true, position: 0 } : { ...slot };
-    this.sent.push({
-      atPs: this.nowPs,
-      segment,
-      flags: segment.flags,
-      sequence: segment.sequence,
-      length: payload.length,
-    });
+    const { flags, sequence } = segment;
+    this.sent.push({ atPs: this.nowPs, segment, flags, sequence, length });
     const fate = this.#fate(this.sent.length);
     if (fate === 'dropped') return;
-    const delayPs = fate === 'late' ? 4 * linkDelayPs : linkDelayPs;
-    const arrive = (): void => {
-      if (to().state !== 'CLOSED') segmentArrived(to().engine, to(), segment, { ...payload });
-    };
-    this.at(this.nowPs + delayPs, arrive);
-    if (fate === 'doubled') this.at(this.nowPs + 2 * linkDelayPs, arrive);
+    this.at(this.nowPs + (fate === 'late' ? 4 : 1) * linkDelayPs, () => arrive(segment));
+    if (fate === 'doubled') this.at(this.nowPs + 2 * linkDelayPs, () => arrive(segment));
   }
 
   run(untilPs: number): void {
@@ -123,6 +114,8 @@ export class Link {
     }
   }
 }
+
+const emptySlot: Slot = { sequence: 0, length: 0, isSent: false, position: 0 };
 
 export class CardConnection extends TcpConnection<Engine, Slot> {
   readonly engine = new Engine();
@@ -177,18 +170,18 @@ export class CardConnection extends TcpConnection<Engine, Slot> {
 
   sendData(engine: Engine, fields: SegmentFields, slot: Slot): boolean {
     engine.segments++;
-    this.#link.carry(fields, slot, this.#peer);
+    this.#carry(fields, slot);
     return true;
   }
 
   sendControl(engine: Engine, fields: SegmentFields): boolean {
     engine.segments++;
-    this.#link.carry(fields, undefined, this.#peer);
+    this.#carry(fields, emptySlot);
     return true;
   }
 
   takeBuffer(): Slot {
-    return { sequence: 0, length: 0, isSent: false, position: 0 };
+    return { ...emptySlot };
   }
 
   deadlineChanged(): void {
@@ -210,6 +203,14 @@ export class CardConnection extends TcpConnection<Engine, Slot> {
   throttle(): void {}
   timeWaits(): void {}
   forget(): void {}
+
+  #carry(fields: SegmentFields, slot: Slot): void {
+    const payload = { ...slot };
+    this.#link.carry(fields, slot.length, (segment) => {
+      const peer = this.#peer();
+      if (peer.state !== 'CLOSED') segmentArrived(peer.engine, peer, segment, { ...payload });
+    });
+  }
 }
 
 /** Opens a connection whose passive end has processed the SYN. Both initial sequence numbers are close to the wrap. */
