@@ -1,6 +1,7 @@
 /** FPDUs against the figures of RFC 5044, and against a frame that is built byte after byte here. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readFpdu } from '../../analyser/capture/iwarp/mpa.ts';
 import { fromHex, toHex } from '../../base/index.ts';
 import {
   crc32c,
@@ -171,6 +172,25 @@ describe('an FPDU that is written', () => {
       }),
     );
   });
+
+  it.each([false, true])(
+    'RFC 5044, 4: is read by the analyser, which has code of its own, with markers: %s',
+    (hasMarkers) => {
+      const lengths = fc.array(fc.integer({ min: 0, max: 1500 }), { minLength: 1, maxLength: 6 });
+      fc.assert(
+        fc.property(lengths, (all) => {
+          const { bytes, segments } = written(all, hasMarkers);
+          let at = 0;
+          for (const segment of segments) {
+            const fpdu = readFpdu(bytes.subarray(at), hasMarkers ? at : undefined)!;
+            expect([toHex(fpdu.segment), fpdu.isCrcRight]).toEqual([toHex(segment), true]);
+            at += fpdu.streamBytes;
+          }
+          expect(at).toBe(bytes.length);
+        }),
+      );
+    },
+  );
 });
 
 describe('MULPDU', () => {
