@@ -75,7 +75,8 @@ class End extends TcpConnection<undefined, Slot> {
     });
     this.#link = link;
     this.#peer = peer;
-    this.received = new PlacingStream<Slot>(receiver.reader, 0, 16, () => undefined);
+    this.received = new PlacingStream<Slot>(0, { keptMax: 16, unreadMax: 0, release: () => undefined });
+    this.received.attach(receiver.reader);
     this.receiveLimitBytes = 0x4_0000;
   }
 

@@ -5,7 +5,9 @@
  *             └─ after a gap ─┬─ whole FPDUs that markers locate ──► placed; only their range is kept
  *                             └─ else ──► the buffer is kept until the gap closes, up to a bound
  *
- * Every byte is passed to the reader once and in order. The window never closes for bytes that were placed: nothing waits to be read.
+ * Before the stream has a reader, while software exchanges MPA's request and reply, bytes in order wait to be read; those that are unread when
+ * {@link PlacingStream.attach} gives it one are the first FPDUs. Every byte is passed on once and in order. The window never closes for bytes that
+ * were placed: nothing waits to be read.
  */
 import type { Arrival, ReceivedBytes, StreamBuffer } from '../tcp/index.ts';
 import { isBefore, sequenceAdd, sequenceDistance } from '../tcp/index.ts';
@@ -25,27 +27,49 @@ interface EarlyRange<Buffer> {
   readonly buffer: Buffer | undefined;
 }
 
+export interface StreamBounds<Buffer> {
+  /** Buffers that may wait for a gap to close. */
+  readonly keptMax: number;
+  /** Bytes that may wait for software before a reader is attached; in-order segments beyond are refused. */
+  readonly unreadMax: number;
+  /** Returns a buffer of {@link PlacingStream.arrive} to its owner. */
+  readonly release: (buffer: Buffer) => void;
+}
+
 export class PlacingStream<Buffer extends SegmentBuffer> implements ReceivedBytes<Buffer> {
   next: number;
-  readonly readableBytes = 0;
+  /** Bytes that wait for software; 0 when a reader is attached. */
+  readableBytes = 0;
   readonly copiedBytes = 0;
   /** Buffers that wait for a gap to close. */
   keptBuffers = 0;
-  readonly #reader: FpduReader;
-  readonly #keptMax: number;
-  readonly #release: (buffer: Buffer) => void;
+  #reader: FpduReader | undefined;
+  #unread = new Uint8Array(0);
+  readonly #bounds: StreamBounds<Buffer>;
   readonly #ranges: EarlyRange<Buffer>[] = [];
 
-  /**
-   * @param next sequence number of the first FPDU
-   * @param keptMax buffers that may wait for a gap to close
-   * @param release returns a buffer of {@link arrive} to its owner
-   */
-  constructor(reader: FpduReader, next: number, keptMax: number, release: (buffer: Buffer) => void) {
-    this.#reader = reader;
+  /** @param next sequence number of the first byte */
+  constructor(next: number, bounds: StreamBounds<Buffer>) {
     this.next = next;
-    this.#keptMax = keptMax;
-    this.#release = release;
+    this.#bounds = bounds;
+  }
+
+  /** From here on the bytes are FPDUs; those that are unread are the first. */
+  attach(reader: FpduReader): void {
+    const unread = this.#unread.subarray(0, this.readableBytes);
+    this.#reader = reader;
+    this.#unread = new Uint8Array(0);
+    this.readableBytes = 0;
+    reader.take(unread, 0, unread.length);
+  }
+
+  /** Reads bytes before a reader is attached, at most as many as `target` has. @returns bytes read */
+  read(target: Uint8Array): number {
+    const count = Math.min(target.length, this.readableBytes);
+    target.set(this.#unread.subarray(0, count));
+    this.#unread.copyWithin(0, count, this.readableBytes);
+    this.readableBytes -= count;
+    return count;
   }
 
   get hasGap(): boolean {
@@ -55,18 +79,21 @@ export class PlacingStream<Buffer extends SegmentBuffer> implements ReceivedByte
   arrive(buffer: Buffer): Arrival {
     const old = sequenceDistance(this.next, buffer.sequence);
     if (old < 0) return this.#arriveEarly(buffer, -old);
-    if (old >= buffer.length) {
-      this.#release(buffer);
-      return 'duplicate';
+    const isFull =
+      this.#reader === undefined && this.readableBytes + buffer.length - old > this.#bounds.unreadMax;
+    if (old >= buffer.length || isFull) {
+      this.#bounds.release(buffer);
+      return old >= buffer.length ? 'duplicate' : 'refused';
     }
     this.#takeFrom(buffer);
-    this.#release(buffer);
+    this.#bounds.release(buffer);
     this.#closeGap();
     return 'inOrder';
   }
 
   clear(): void {
-    for (const { buffer } of this.#ranges.splice(0)) if (buffer !== undefined) this.#release(buffer);
+    this.readableBytes = 0;
+    for (const { buffer } of this.#ranges.splice(0)) if (buffer !== undefined) this.#bounds.release(buffer);
     this.keptBuffers = 0;
   }
 
@@ -81,20 +108,16 @@ export class PlacingStream<Buffer extends SegmentBuffer> implements ReceivedByte
       (before !== undefined && isBefore(buffer.sequence, before.end)) ||
       (after !== undefined && isBefore(after.sequence, end));
     if (isCovered || overlaps) {
-      this.#release(buffer);
+      this.#bounds.release(buffer);
       return isCovered ? 'duplicate' : 'refused';
     }
-    const isPlaced = this.#reader.takeEarly(
-      distance,
-      buffer.bytes,
-      buffer.start,
-      buffer.start + buffer.length,
-    );
-    if (!isPlaced && this.keptBuffers >= this.#keptMax) {
-      this.#release(buffer);
+    const { bytes, start, length } = buffer;
+    const isPlaced = this.#reader?.takeEarly(distance, bytes, start, start + length) ?? false;
+    if (!isPlaced && this.keptBuffers >= this.#bounds.keptMax) {
+      this.#bounds.release(buffer);
       return 'refused';
     }
-    if (isPlaced) this.#release(buffer);
+    if (isPlaced) this.#bounds.release(buffer);
     else this.keptBuffers++;
     const { sequence } = buffer;
     this.#ranges.splice(index, 0, { sequence, end, buffer: isPlaced ? undefined : buffer });
@@ -114,8 +137,20 @@ export class PlacingStream<Buffer extends SegmentBuffer> implements ReceivedByte
     const skipped = sequenceDistance(this.next, sequence);
     const first = this.#ranges[0];
     const limit = first === undefined ? length : Math.min(length, sequenceDistance(first.sequence, sequence));
-    this.#reader.take(bytes, start + skipped, start + limit);
+    if (this.#reader === undefined) this.#keepUnread(bytes, start + skipped, start + limit);
+    else this.#reader.take(bytes, start + skipped, start + limit);
     this.next = sequenceAdd(sequence, limit);
+  }
+
+  #keepUnread(bytes: Uint8Array, from: number, to: number): void {
+    const wanted = this.readableBytes + to - from;
+    if (wanted > this.#unread.length) {
+      const larger = new Uint8Array(2 * wanted);
+      larger.set(this.#unread);
+      this.#unread = larger;
+    }
+    this.#unread.set(bytes.subarray(from, to), this.readableBytes);
+    this.readableBytes = wanted;
   }
 
   #closeGap(): void {
@@ -123,12 +158,12 @@ export class PlacingStream<Buffer extends SegmentBuffer> implements ReceivedByte
       if (first.sequence !== this.next) return;
       this.#ranges.shift();
       if (first.buffer === undefined) {
-        this.#reader.takePlaced(sequenceDistance(first.end, first.sequence));
+        this.#reader?.takePlaced(sequenceDistance(first.end, first.sequence));
         this.next = first.end;
       } else {
         this.keptBuffers--;
         this.#takeFrom(first.buffer);
-        this.#release(first.buffer);
+        this.#bounds.release(first.buffer);
       }
     }
   }

@@ -37,6 +37,9 @@ interface Transfer {
   /** Draws of the next segment to arrive. */
   readonly order: readonly number[];
   readonly keptMax: number;
+  /** Segments that arrive before the reader is attached, and the bytes that may wait for it. */
+  readonly attachAt: number;
+  readonly unreadMax: number;
 }
 
 const works = fc.record({
@@ -53,6 +56,8 @@ const transfers: fc.Arbitrary<Transfer> = fc.record({
   firstSequence: fc.constantFrom(1, 0xffff_fc00, 0xffff_ffff),
   order: fc.array(fc.nat(), { minLength: 1, maxLength: 60 }),
   keptMax: fc.constantFrom(0, 2, 64),
+  attachAt: fc.constantFrom(0, 0, 3, 20),
+  unreadMax: fc.constantFrom(0, 1500, 100_000),
 });
 
 const payloadOf = ({ lengthBytes }: Work, index: number): Uint8Array =>
@@ -132,12 +137,14 @@ function arrive(transfer: Transfer, pieces: readonly Uint8Array[]): Outcome {
   });
   let released = 0;
   let early = 0;
-  const stream = new PlacingStream<SegmentBuffer>(
-    receiver.reader,
-    transfer.firstSequence,
-    transfer.keptMax,
-    () => released++,
-  );
+  const stream = new PlacingStream<SegmentBuffer>(transfer.firstSequence, {
+    keptMax: transfer.keptMax,
+    unreadMax: transfer.unreadMax,
+    release: () => released++,
+  });
+  // Bytes that arrive before the stream is that of a queue pair wait for it.
+  let attachAt = transfer.attachAt;
+
   const buffers = pieces.map((bytes, index): SegmentBuffer => {
     const before = pieces.slice(0, index).reduce((sum, piece) => sum + piece.length, 0);
     const sequence = sequenceAdd(transfer.firstSequence, before);
@@ -145,11 +152,14 @@ function arrive(transfer: Transfer, pieces: readonly Uint8Array[]): Outcome {
   });
   let arrived = 0;
   const take = (buffer: SegmentBuffer): void => {
+    if (attachAt-- === 0) stream.attach(receiver.reader);
     arrived++;
     const placed = owner.placed.length;
     if (stream.arrive({ ...buffer }) === 'behindGap' && owner.placed.length > placed) early++;
   };
   for (const draw of transfer.order) take(buffers[draw % buffers.length]!);
+  if (attachAt >= 0) stream.attach(receiver.reader);
+  attachAt = -1;
   for (const buffer of buffers) take(buffer);
   const total = pieces.reduce((sum, piece) => sum + piece.length, 0);
   expect(sequenceDistance(stream.next, transfer.firstSequence)).toBe(total);
@@ -198,11 +208,47 @@ describe('a stream', () => {
       ],
       hasMarkers,
       ...{ usesCrc: true, segmentBytes: 1448, cuts: [], isPacked: false, firstSequence: 0xffff_fc00 },
-      ...{ order: [6, 4, 2, 3, 5], keptMax: 8 },
+      ...{ order: [6, 4, 2, 3, 5], keptMax: 8, attachAt: 0, unreadMax: 0 },
     };
     const { owner, early } = arrive(transfer, sent(transfer));
     expectDelivered(transfer, owner);
     expect(early).toBe(hasMarkers ? 5 : 0);
+  });
+
+  it('RFC 5044, 7.1.2: is read as bytes until MPA has agreed; what is unread then are FPDUs', () => {
+    const transfer: Transfer = {
+      works: [{ kind: 'send', lengthBytes: 40 }],
+      ...{
+        hasMarkers: false,
+        usesCrc: true,
+        segmentBytes: 1448,
+        cuts: [],
+        isPacked: false,
+        firstSequence: 0,
+      },
+      ...{ order: [], keptMax: 1, attachAt: 0, unreadMax: 0 },
+    };
+    const handshake = Uint8Array.of(1, 2, 3, 4, 5);
+    const [fpdu] = sent(transfer) as [Uint8Array];
+    const bytes = Uint8Array.from([...handshake, ...fpdu]);
+    const stream = new PlacingStream<SegmentBuffer>(0, {
+      keptMax: 1,
+      unreadMax: bytes.length,
+      release: () => undefined,
+    });
+    const buffer = { sequence: 0, length: bytes.length, isSent: true, bytes, start: 0 };
+    expect([stream.arrive(buffer), stream.readableBytes]).toEqual(['inOrder', bytes.length]);
+    expect(stream.arrive({ ...buffer, sequence: bytes.length, length: 1 })).toBe('refused');
+    const read = new Uint8Array(5);
+    expect([stream.read(read), read]).toEqual([5, handshake]);
+    const owner = new RecordingOwner();
+    owner.postedBytes = 64;
+    const receiver = new RdmapReceiver(owner, {
+      ...{ hasMarkers: false, usesCrc: true, inboundReads: 0, outboundReads: 0 },
+      ...{ hasExtensions: false, awaitedReady: ReadyMessage.NONE, earlySegmentsMax: 0 },
+    });
+    stream.attach(receiver.reader);
+    expect([owner.log, stream.readableBytes]).toEqual([wantedLog(transfer.works), 0]);
   });
 
   it('RFC 5044, 8: never delivers damaged bytes if CRCs are used', () => {
