@@ -1,6 +1,6 @@
 /**
- * A protocol analyser between a host and its HCA: it sees what crosses the root complex, may read host memory, and
- * holds the interface sheet. It reports what happened, and what the driver did wrong; it changes nothing.
+ * A protocol analyser between a host and its HCA. It sees the traffic of the root complex, may read host memory, and
+ * knows the interface sheet. It reports events and errors of the driver, and changes nothing.
  *
  *     LinkTap ─► config-follower.ts                    BARs
  *             ─► register-follower.ts ─► command-register   commands ─┐
@@ -50,22 +50,22 @@ interface TraceChoice {
 }
 
 export interface AnalyserOptions {
-  /** What lines call this side: `host0`. */
+  /** Name of this side in the lines of the trace: `host0`. */
   readonly node: string;
   readonly memory: MemoryReader;
-  /** The log; without it there is none. */
+  /** Options of the trace; without them the analyser writes no trace. */
   readonly trace?: TraceChoice;
-  /** Whether the driver is held against the rules; default true. */
+  /** Whether the linter checks the driver against the rules; default true. */
   readonly lint?: boolean;
-  /** Notified of each finding when it is made. */
+  /** Called with each finding when it is made. */
   readonly onFinding?: (finding: Finding) => void;
-  /** Where the BARs are, for a bus on which they are not configured by what the tap sees. */
+  /** Places of the BARs, for a bus whose tap does not see their configuration. */
   readonly bars?: readonly PlacedBar[];
-  /** MSI-X vector of a message, where the table is not written through BAR0 (a hypervisor keeps it); -1 for unknown. */
+  /** Returns the MSI-X vector of a message, or -1 if unknown; for a table that a hypervisor keeps and that is not written through BAR0. */
   readonly vectorOf?: (address: number, data: number) => number;
-  /** Notified of each command when it has finished, or was abandoned. */
+  /** Called with each command when it has finished or was abandoned. */
   readonly onCommand?: (command: ObservedCommand) => void;
-  /** The instant since power-on of what the tap calls `nowPs`; default the same. */
+  /** Converts the tap's `nowPs` to picoseconds since power-on; default: they are equal. */
   readonly instantOf?: InstantOf;
 }
 
@@ -106,7 +106,7 @@ export class Analyser implements LinkTap {
     this.#onCommand = onCommand;
   }
 
-  /** What the linter found so far. */
+  /** Findings of the linter so far. */
   get findings(): readonly Finding[] {
     return this.#findings.list;
   }
@@ -115,26 +115,26 @@ export class Analyser implements LinkTap {
     return this.#trace.eventCount;
   }
 
-  /** Says where the BARs are from now on. */
+  /** Sets the places of the BARs. */
   placeBars(bars: readonly PlacedBar[]): void {
     this.#config.give(bars);
   }
 
-  /** A new epoch: every instant is `ps` less. */
+  /** Starts a new epoch: subtracts `ps` from every stored time. */
   rebase(ps: number): void {
     this.#lastPs -= ps;
     this.#registers.rebase(ps);
     this.#commands.rebase(ps);
   }
 
-  /** Ends the log: commands without an answer are written, the sink is closed. */
+  /** Ends the trace: writes the commands that have no answer and closes the sink. */
   close(): void {
     this.#registers.flush(this.#lastPs);
     this.#commands.reset();
     this.#trace.close();
   }
 
-  /** The device is reset, by a register or by the slot: it holds nothing any more. */
+  /** Forgets all objects of the device after a reset by a register or by the slot. */
   reset(why: string, nowPs: number): void {
     this.#linter?.reset(why, nowPs);
     this.#commands.reset();
@@ -144,7 +144,7 @@ export class Analyser implements LinkTap {
     this.#dma.reset();
   }
 
-  // The tap.
+  // The tap on the link.
 
   store(address: number, source: Uint8Array, offset: number, lengthBytes: number, nowPs: number): void {
     this.#lastPs = nowPs;
@@ -236,14 +236,14 @@ export class Analyser implements LinkTap {
     this.#trace.emit('interrupts', nowPs, `INT${'ABCD'[pin]} ${isAsserted ? 'asserted' : 'released'}`);
   }
 
-  // What the followers tell.
+  // Events that the followers report.
 
   hcrAccess(lengthBytes: number, nowPs: number): void {
     this.#linter?.hcrAccess(lengthBytes, nowPs);
   }
 
   released(nowPs: number): void {
-    // Nothing can be taken back from a device that does not answer.
+    // A device that does not answer cannot return an object to the driver.
     if (!this.view.isGone && !this.#commands.isWaiting) this.#linter?.released(nowPs);
   }
 

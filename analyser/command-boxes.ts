@@ -1,6 +1,6 @@
 /**
- * Which layout lies in the mailbox of a command, going in and coming out, and which object its input modifier names.
- * Source: interface sheet 3.4 to 3.19; the layouts are those of abi/.
+ * Layouts of a command's input and output mailbox, and the object that its input modifier names. Source: interface
+ * sheet 3.4 to 3.19; the layouts are those of abi/.
  */
 import {
   accessReg,
@@ -59,12 +59,12 @@ import { mask24, viewOf } from '../base/index.ts';
 import { type AnyLayout, anyLayout, type PlacedLayout } from './layout-fields.ts';
 import type { ObjectNumbers } from './trace-event.ts';
 
-/** What lies in a box: one part may lie over another. */
+/** A part of a mailbox; parts may overlap. */
 export interface BoxPart extends PlacedLayout {
   readonly title: string;
 }
 
-/** What decides over a box besides the opcode. */
+/** Fields that select the layout of a mailbox in addition to the opcode. */
 export interface CommandForm {
   readonly name: CommandName;
   readonly inputModifier: number;
@@ -108,7 +108,7 @@ const whenModifier =
   ({ opcodeModifier }) =>
     modifiers.includes(opcodeModifier) ? one(layout) : [];
 
-/** The table of an indirection QP lies where others have the end of one path, and the other. */
+/** In an indirection QP, the ring table replaces the end of the primary path and the alternate path. */
 const ringTable: BoxPart = {
   title: 'RSS context',
   layout: anyLayout(rssContext),
@@ -183,11 +183,11 @@ const partsOf = (rule: BoxRule | undefined, form: CommandForm, box: Uint8Array):
   return typeof rule === 'function' ? rule(form, box) : one(rule);
 };
 
-/** What lies in the box that the driver filled; empty where there is none, or its layout is not known. */
+/** Returns the parts of the mailbox that the driver filled; empty if the command has none or its layout is unknown. */
 export const inBoxOf = (form: CommandForm, box: Uint8Array): BoxPart[] =>
   partsOf(inBoxes[form.name], form, box);
 
-/** What lies in the box that the device filled. */
+/** Returns the parts of the mailbox that the device filled. */
 export const outBoxOf = (form: CommandForm, box: Uint8Array): BoxPart[] =>
   partsOf(outBoxes[form.name], form, box);
 
@@ -201,7 +201,7 @@ const attributeLayouts: { readonly [attribute: number]: AnyLayout } = {
   [SmpAttribute.MLX_EXTENDED_PORT_INFO]: anyLayout(extendedPortInfo),
 };
 
-/** The parts of a MAD, by what its own header says. */
+/** The parts of a MAD, selected by its header. */
 export function madPartsOf(box: Uint8Array): BoxPart[] {
   const { managementClass, attributeId } = mad.decode(box);
   const isSubnet =
@@ -214,7 +214,7 @@ export function madPartsOf(box: Uint8Array): BoxPart[] {
     : [...parts, { title: attribute.name, layout: attribute, offset: smpDataOffset }];
 }
 
-/** The header of an SMP: its attribute is shown apart. */
+/** The header of an SMP; its attribute is shown separately. */
 const withoutData: AnyLayout = {
   ...anyLayout(smp),
   table: Object.fromEntries(Object.entries(smp.table).filter(([name]) => name !== 'data')),
@@ -243,7 +243,7 @@ const objectOfCommand: { readonly [Name in CommandName]?: keyof ObjectNumbers } 
   ARM_SRQ: 'srqn',
 };
 
-/** Number of the object that a command is about. */
+/** Number of the object that a command addresses. */
 export function objectsOf({ name, inputModifier }: CommandForm): ObjectNumbers {
   if (name.endsWith('_QP') && name !== 'CONF_SPECIAL_QP') return { qpn: inputModifier & mask24 };
   const kind = objectOfCommand[name];

@@ -1,4 +1,4 @@
-/** CQEs and EQEs as the device writes them. A completion event counts for its CQ, a command event ends its command. */
+/** Follows CQEs and EQEs as the device writes them. A completion event counts for its CQ; a command event ends its command. */
 import {
   CqeOpcode,
   commandEqe,
@@ -69,13 +69,13 @@ const managementLayouts: { readonly [subtype: number]: AnyLayout } = {
   [PortManagementChange.SL_TO_VL]: anyLayout(slToVlChangeEqe),
 };
 
-/** The layout of an event, by its type and subtype. */
+/** The layout of an event, selected by its type and subtype. */
 function eventLayoutOf(type: number, subtype: number): AnyLayout {
   if (type === EventType.PORT_MNG_CHG_EVENT) return managementLayouts[subtype] ?? anyLayout(tableChangeEqe);
   return eventLayouts[type] ?? anyLayout(eqe);
 }
 
-/** Read of every CQE: by accessors, not as an object. */
+/** Runs for every CQE, so it uses accessors and builds no object. */
 const { fields } = cqe;
 
 const nameOf = (table: Readonly<Record<string, number>>, code: number): string =>

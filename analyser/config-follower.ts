@@ -1,7 +1,7 @@
 /**
- * Configuration space as the bus shows it: names of its registers, and from the writes to the base address registers
- * where the BARs lie. A BAR's size is learnt when software sizes it: it writes all ones and reads the mask back.
- * Source: PCI Local Bus 6.1, 6.2.5.1; interface sheet 1.2, 1.3.
+ * Configuration space as seen on the bus: names of its registers, and the places of the BARs from writes to the base
+ * address registers. The size of a BAR becomes known when software sizes it: it writes all ones and reads the mask
+ * back. Source: PCI Local Bus 6.1, 6.2.5.1; interface sheet 1.2, 1.3.
  */
 import {
   Bar,
@@ -50,14 +50,14 @@ const headerNames: readonly (readonly [number, string])[] = [
 ];
 const named = headerNames.toSorted(([left], [right]) => left - right);
 
-/** The register that a configuration offset belongs to. */
+/** Name of the register at a configuration offset. */
 function configRegisterName(offset: number): string {
   const found = named.findLast(([start]) => start <= offset);
   const [start, name] = found ?? [0, ''];
   return start === offset ? name : `${name} + ${hex(offset - start)}`;
 }
 
-/** A BAR as it is placed on the bus. */
+/** A BAR at its place on the bus. */
 export interface PlacedBar {
   readonly bar: number;
   readonly address: number;
@@ -79,12 +79,12 @@ export class ConfigFollower {
     this.#onReset = onReset;
   }
 
-  /** Says where the BARs are, for a bus on which their configuration is not seen. */
+  /** Sets the places of the BARs, for a bus on which their configuration is not seen. */
   give(bars: readonly PlacedBar[]): void {
     this.#given = bars;
   }
 
-  /** Where a BAR is now, or undefined while it has no address. */
+  /** Address of a BAR now, or undefined while it has none. */
   placeOf(bar: number): PlacedBar | undefined {
     const given = this.#given.find((one) => one.bar === bar);
     if (given !== undefined) return given;
@@ -103,7 +103,7 @@ export class ConfigFollower {
     this.#say('reads', target, offset, status === 0 ? hex(value) : `failed, status ${status}`, nowPs);
   }
 
-  /** A write of 1 to 4 bytes within one dword; the bytes it does not name stay as they are. */
+  /** A write of 1 to 4 bytes within one dword; the other bytes keep their value. */
   write(target: number, offset: number, lengthBytes: number, value: number, nowPs: number): void {
     const mask = (allOnes >>> (8 * (dwordBytes - lengthBytes))) >>> 0;
     const written = (value & mask) >>> 0;

@@ -1,10 +1,10 @@
 /**
- * What the device reads and writes in host memory: put together from its completions, named by the object it belongs to.
+ * Accesses of the device to host memory: assembled from their completions and named by the object that they belong to.
  *
  *     WQE fetch ─► dma.ts ─► work-queue-follower.ts     CQE, EQE ─► completion-follower.ts     records, contexts, translation: here
  *
- * The traffic class that travels with a request of the model says what it is for; what it belongs to follows from where
- * the driver put its queues, records and tables.
+ * The model's requests carry a traffic class that tells their purpose. The object follows from the places where the
+ * driver put its queues, records and tables.
  */
 import { cqc, cqRecord, eqc, mpt, mttEntry, mttEntryBytes, qpc, receiveRecord, srqc } from '../abi/index.ts';
 import { viewOf } from '../base/index.ts';
@@ -20,7 +20,7 @@ import type { Trace } from './trace.ts';
 import { hex, type ObjectNumbers, type TraceSection } from './trace-event.ts';
 import type { WorkQueueFollower } from './work-queue-follower.ts';
 
-/** A read of the device of which some completions have come. */
+/** A read by the device that some completions have answered. */
 interface PartialRead {
   address: number;
   bytes: Uint8Array;
@@ -35,7 +35,7 @@ const contextLayouts: { readonly [table: string]: AnyLayout } = {
   dMPT: anyLayout(mpt),
 };
 
-/** What an ICM entry is, in words, and by its fields. */
+/** Returns the name of an ICM entry and its fields. */
 interface IcmEntry {
   readonly text: string;
   readonly objects: ObjectNumbers;
@@ -71,7 +71,7 @@ export class DmaFollower {
     this.#reads.clear();
   }
 
-  /** A completion of a read; the read is looked at when it is whole. */
+  /** Handles a completion of a read; inspects the read once it is complete. */
   completion(completion: TappedCompletion, nowPs: number): void {
     const { tag, address, source, offset, lengthBytes, remainingBytes, trafficClass, status } = completion;
     if (status !== STATUS_SUCCESS) {
@@ -134,7 +134,7 @@ export class DmaFollower {
     }
   }
 
-  /** A doorbell record: the device learns how far software is. */
+  /** A doorbell record, from which the device learns the software's counter. */
   #record(address: number, bytes: Uint8Array, nowPs: number): void {
     const owner = this.#view.records.get(address);
     const lint = this.#linter?.context;
@@ -156,7 +156,7 @@ export class DmaFollower {
     }
     if (kind === 'cq') {
       const cq = this.#view.cqs.get(number)!;
-      // The device may look at the consumer counter alone.
+      // The device may read the consumer counter alone.
       const whole = new Uint8Array(cqRecord.sizeBytes);
       whole.set(bytes.subarray(0, whole.length));
       const consumer = cqRecord.fields.consumerCounter.get(viewOf(whole), 0);
@@ -180,7 +180,7 @@ export class DmaFollower {
     }
   }
 
-  /** A context, a translation, a mailbox. */
+  /** Handles a context, a translation entry or a mailbox. */
   #access(
     verb: 'read' | 'write',
     address: number,
@@ -225,7 +225,7 @@ export class DmaFollower {
   }
 }
 
-/** Fields of MTT entries that follow each other, each by its place in the table: `[0x12].pageAddress`. */
+/** Fields of consecutive MTT entries, each prefixed with its index: `[0x12].pageAddress`. */
 const mttFieldsOf = (bytes: Uint8Array, first: number): ShownField[] =>
   Array.from({ length: Math.floor(bytes.length / mttEntryBytes) }, (_, at) =>
     fieldsSetIn(anyLayout(mttEntry), bytes, at * mttEntryBytes, `[${hex(first + at)}].`),

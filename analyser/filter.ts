@@ -1,13 +1,13 @@
 /**
- * Which events a trace keeps: categories, and filters of the form `name=value`.
+ * Selects the events that a trace keeps, by category and by filters of the form `name=value`.
  *
  *     qpn=0x41  cqn=…  srqn=…  eqn=…  mpt=…  uar=…  port=…  vector=…     an object
  *     command=SW2HW_CQ                                                   a command
  *     address=0x1000..0x1fff                                             a range of bus addresses, both ends included
  *     time=1ms..2500us                                                   a window of simulated time; an end may be left out
  *
- * Filters with one name are alternatives, filters with different names must all hold. An event that has no such thing
- * (a register access has no QP) does not pass a filter that asks for it.
+ * Filters with the same name are alternatives; filters with different names must all match. An event without the
+ * filtered property (a register access has no QP) does not match.
  */
 import { ConfigurationError } from '../base/index.ts';
 import {
@@ -22,7 +22,10 @@ type Test = (event: TraceEvent) => boolean;
 
 const unitPs: Readonly<Record<string, number>> = { ps: 1, ns: 1e3, us: 1e6, ms: 1e9, s: 1e12 };
 
-/** Reads `mmio,commands` or `all`. @throws ConfigurationError naming what is unknown */
+/**
+ * Parses `mmio,commands` or `all`.
+ * @throws ConfigurationError naming the unknown category
+ */
 export function parsedCategories(text: string): TraceCategory[] {
   if (text === 'all') return [...traceCategories];
   return text.split(',').map((name) => {
@@ -36,7 +39,7 @@ export class TraceFilter {
   readonly #categories: ReadonlySet<TraceCategory>;
   readonly #tests: readonly (readonly Test[])[];
 
-  /** @throws ConfigurationError for a filter that cannot be read */
+  /** @throws ConfigurationError for a filter that cannot be parsed */
   constructor(categories: readonly TraceCategory[], filters: readonly string[] = []) {
     this.#categories = new Set(categories);
     const byName = new Map<string, Test[]>();
@@ -47,7 +50,7 @@ export class TraceFilter {
     this.#tests = [...byName.values()];
   }
 
-  /** Whether events of this category are looked at: what is not wanted need not be made. */
+  /** Whether events of this category are wanted; unwanted ones need not be built. */
   wants(category: TraceCategory): boolean {
     return this.#categories.has(category);
   }

@@ -12,7 +12,7 @@ const golden = readGolden();
 /** The capturing device's UAR area. */
 const uarAreaBytes = 16 * 1024 ** 2;
 
-/** Rules that need nothing but the line itself: of the others the captures hold too little of memory. */
+/** Rules that need only the line itself: the captures hold too little memory for the others. */
 const judged: readonly RuleName[] = [
   'command-opcode',
   'command-modifier',
@@ -27,7 +27,7 @@ const judged: readonly RuleName[] = [
   'wqe-reserved',
 ];
 
-/** Stages a captured command as a polled one: mailbox and answers are those of the capture. */
+/** Stages a captured command as a polled one; mailbox and answers come from the capture. */
 function play(bench: AnalyserBench, line: HcrLine): void {
   const found = Object.entries(commands).find(([, { opcode }]) => opcode === Number(line.opcode));
   const hasBox = line.input !== undefined;

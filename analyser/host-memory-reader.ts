@@ -1,12 +1,12 @@
-/** Host memory as the analyser sees it: read only, and it may end anywhere. */
+/** Host memory as the analyser sees it: read-only; it may end anywhere. */
 import type { HostMemory } from '../hw/pcie/index.ts';
 
 export interface MemoryReader {
-  /** A copy of the bytes, or undefined where (part of) the range is no memory that the device could reach. */
+  /** A copy of the bytes, or undefined if part of the range is not memory that the device can reach. */
   read(address: number, lengthBytes: number): Uint8Array | undefined;
 }
 
-/** The memory that a root complex gives to its device. */
+/** The memory that a root complex offers its device. */
 export class HostMemoryReader implements MemoryReader {
   readonly #memory: Pick<HostMemory, 'readInto'>;
 

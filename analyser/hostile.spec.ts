@@ -4,7 +4,7 @@ import { type CommandName, commands } from '../abi/index.ts';
 import { trafficClassCount } from '../hw/dma/index.ts';
 import { AnalyserBench, bar0Address, bar2Address, type CommandSetup } from './testing/bench.ts';
 
-/** Boxes that are random, or all ones: every size, count and address at its largest. */
+/** Mailboxes of random bytes or all ones: every size, count and address at its maximum. */
 const box = fc.oneof(
   fc.uint8Array({ minLength: 64, maxLength: 512 }),
   fc.constant(new Uint8Array(4096).fill(0xff)),

@@ -1,30 +1,30 @@
 /**
- * What a layout says about bytes: the fields that are set, by name, and the bits that no field claims.
+ * Describes bytes by a layout: the set fields, by name, and the bits that no field claims.
  *
- * A mailbox is mostly zeros; shown are the fields that are not zero, and those few whose zero is a value worth reading
- * (a service type RC, an event type COMP). What is not shown is zero.
+ * A mailbox is mostly zeros. The result has the nonzero fields and the few fields whose zero is a meaningful value
+ * (service type RC, event type COMP). All other fields are zero.
  */
 import { type BitRange, type Field, type FieldTable, type Layout, leavesOf, toHex } from '../base/index.ts';
 
-/** A layout whose table type is forgotten. */
+/** A layout without its table type. */
 export type AnyLayout = Layout<FieldTable>;
 
-/** Forgets the table type of a layout; its values become a record. */
+/** Drops the table type of a layout; its values become a record. */
 export const anyLayout = <F extends FieldTable>(layout: Layout<F>): AnyLayout =>
   layout as unknown as AnyLayout;
 
-/** A field and its value: a number, or text where a number would lose bits (64 bits and more, in hexadecimal). */
+/** A field and its value: a number, or hexadecimal text for 64 bits and more, where a number would lose bits. */
 export interface ShownField {
   readonly name: string;
   readonly value: number | string;
-  /** The name of the value, where its table has one. */
+  /** The name of the value, if its table has one. */
   readonly valueName: string | undefined;
 }
 
-/** Fields whose zero is worth a word. */
+/** Fields whose zero is shown. */
 const tellingZeros = new Set(['state', 'serviceType', 'opcode', 'type', 'command', 'qpn', 'byteCount']);
 
-/** The fields that are set, in the order of the table. Missing bytes at the end are zero. */
+/** The set fields, in table order. Missing bytes at the end count as zero. */
 export function fieldsSetIn(layout: AnyLayout, bytes: Uint8Array, offset = 0, prefix = ''): ShownField[] {
   let source = bytes;
   let start = offset;
@@ -72,24 +72,24 @@ export function fieldText({ name, value, valueName }: ShownField): string {
   return `${name}=${valueName === undefined ? digits : `${valueName} (${digits})`}`;
 }
 
-/** A byte of a layout in which reserved bits are set. */
+/** A byte of a layout with reserved bits set. */
 export interface ReservedBits {
   readonly offset: number;
-  /** The bits that are set and reserved. */
+  /** The reserved bits that are set. */
   readonly bits: number;
 }
 
 const claimedByLayout = new WeakMap<object, Uint8Array>();
 
-/** A layout and where it lies. */
+/** A layout and its offset. */
 export interface PlacedLayout {
   readonly layout: AnyLayout;
   readonly offset: number;
 }
 
 /**
- * The first byte in which bits that no field claims are set, or undefined.
- * @param beside other layouts of the same bytes, which may lie over this one
+ * The first byte with set bits that no field claims, or undefined.
+ * @param beside further layouts of the same bytes, which may overlap this one
  */
 export function reservedBitsIn(
   layout: AnyLayout,
@@ -107,7 +107,7 @@ export function reservedBitsIn(
   return undefined;
 }
 
-/** By byte, the bits that a field claims. All layouts of the interface are big-endian but those of PCI. */
+/** For each byte, the bits that a field claims. All layouts of the interface are big-endian except those of PCI. */
 function claimedBitsOf(layout: AnyLayout): Uint8Array {
   const known = claimedByLayout.get(layout);
   if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 /**
- * BAR0: register accesses by name and field, and what follows from them: commands, resets, the owner, the MSI-X table.
- * Registers without a fixed address lie where QUERY_FW said. Source: interface sheet 2.
+ * BAR0: register accesses by name and field, and their effects: commands, resets, the owner, the MSI-X table. QUERY_FW
+ * gives the offsets of registers without a fixed address. Source: interface sheet 2.
  */
 import { bar0, commandNameOf, hcr, hcrGoOffset, msix } from '../abi/index.ts';
 import { msixTableEntry } from '../abi/pci/index.ts';
@@ -63,12 +63,12 @@ export class RegisterFollower {
     this.#effects = effects;
   }
 
-  /** A new epoch: every instant is `ps` less. */
+  /** Starts a new epoch: subtracts `ps` from every stored time. */
   rebase(ps: number): void {
     this.#repeatedPs -= ps;
   }
 
-  /** The vector whose table entry says this message, or -1. */
+  /** The vector whose table entry holds this message, or -1. */
   vectorOf(address: number, data: number): number {
     for (let vector = 0; vector < msix.vectorCount; vector++) {
       const base = vector * tableBytes;
@@ -113,7 +113,7 @@ export class RegisterFollower {
     this.#commands.load(offset - hcrBase, value, nowPs);
   }
 
-  /** A driver that polls reads the same again and again: that is written once, and how often it was. */
+  /** A polling driver reads the same value repeatedly: the trace has it once, with the number of reads. */
   #showLoad(name: string, start: number, load: RegisterLoad): void {
     if (!this.#trace.wants('mmio')) return;
     const { offset, address, lengthBytes, status, value, nowPs } = load;
@@ -133,7 +133,7 @@ export class RegisterFollower {
     this.#trace.emit('mmio', nowPs, text, { address, lengthBytes });
   }
 
-  /** Writes what was held back. */
+  /** Writes the line that was held back. */
   flush(nowPs: number): void {
     if (this.#repeats > 0 && this.#lastLoad !== undefined) {
       const { offset, address, lengthBytes } = this.#lastLoad;
@@ -145,7 +145,7 @@ export class RegisterFollower {
     this.#lastLoad = undefined;
   }
 
-  /** The register at an offset: what QUERY_FW placed first, then what has a fixed address. */
+  /** Returns the register at an offset: first those that QUERY_FW placed, then those at fixed addresses. */
   #registerAt(offset: number): { readonly name: string; readonly start: number } {
     const { firmware } = this.#view;
     if (firmware !== undefined) {
@@ -190,7 +190,7 @@ export class RegisterFollower {
     }
   }
 
-  /** The last dword by its fields; the others are plain numbers. */
+  /** Decodes the last dword into fields; the others are plain numbers. */
   #hcrWord(within: number, value: number): string {
     if (within !== hcrGoOffset) return hex(value);
     const registers = new Uint8Array(hcr.sizeBytes);
@@ -205,7 +205,7 @@ export class RegisterFollower {
 
 const ownership = (value: number, what: string): string => (value === 0 ? `: ${what} is ours` : ': taken');
 
-/** Little-endian value of a register access, of at most 8 bytes. */
+/** Little-endian value of a register access of at most 8 bytes. */
 function littleEndianOf(bytes: Uint8Array): number {
   let value = 0;
   for (let at = Math.min(bytes.length, 6) - 1; at >= 0; at--) value = value * 256 + bytes[at]!;

@@ -1,11 +1,11 @@
-/** What the analyser says of one thing it saw, and the categories a developer asks for. */
+/** One event of the trace, and the categories that a developer selects. */
 import type { ShownField } from './layout-fields.ts';
 
-/** What a trace is made of; `all` in options means every one. */
+/** Categories of a trace; `all` in options selects every one. */
 export const traceCategories = ['mmio', 'commands', 'dma', 'doorbells', 'events', 'interrupts'] as const;
 export type TraceCategory = (typeof traceCategories)[number];
 
-/** Kinds of object with a number. */
+/** Kinds of numbered objects. */
 export const objectKinds = ['qpn', 'cqn', 'srqn', 'eqn', 'mpt', 'uar', 'port', 'vector'] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 export type ObjectNumbers = { readonly [Kind in ObjectKind]?: number };
@@ -21,12 +21,12 @@ export interface TraceEvent {
   readonly atPs: number | bigint;
   readonly node: string;
   readonly category: TraceCategory;
-  /** One line that says what happened. */
+  /** One line that describes the event. */
   readonly summary: string;
   readonly objects: ObjectNumbers;
-  /** Name of the command, where there is one. */
+  /** Name of the command, if the event has one. */
   readonly command?: string;
-  /** Bus address, where there is one, and how many bytes. */
+  /** Bus address and length in bytes, if the event has them. */
   readonly address?: number;
   readonly lengthBytes?: number;
   readonly sections: readonly TraceSection[];
@@ -34,5 +34,5 @@ export interface TraceEvent {
 
 export const hex = (value: number | bigint): string => `0x${value.toString(16)}`;
 
-/** The instant since power-on of a picosecond of the epoch that is now. */
+/** Picoseconds since power-on of a time in the current epoch. */
 export type InstantOf = (ps: number) => number | bigint;

@@ -1,4 +1,4 @@
-/** A trace kept in memory: for tests and for small tools. */
+/** A trace kept in memory, for tests and small tools. */
 import type { TextSink } from '../base/index.ts';
 
 export class TraceLog implements TextSink {

@@ -1,5 +1,5 @@
 /**
- * Events as lines: for people, one event a paragraph, and as JSON lines, one event an object.
+ * Writes events as text: one paragraph per event for people, or JSON lines with one object per event.
  *
  *     1234567.890 ns  host0  commands   SW2HW_CQ in_mod 0x80 (CQN): OK, 812.400 ns
  *         in   logEntries=8 uarPage=0x80 eqn=5 …
@@ -14,13 +14,13 @@ const indent = '    ';
 export type TraceFormat = 'text' | 'json';
 export const traceFormats = ['text', 'json'] as const;
 
-/** Picoseconds as nanoseconds with three places: nothing is rounded. */
+/** Picoseconds as nanoseconds with three decimals, without rounding. */
 export const nsText = (ps: number | bigint): string => {
   const digits = ps.toString().padStart(4, '0');
   return `${digits.slice(0, -3)}.${digits.slice(-3)} ns`;
 };
 
-/** One event, with its final newline. */
+/** One event, including its final newline. */
 export const eventText = (event: TraceEvent, format: TraceFormat): string =>
   format === 'json' ? jsonLine(event) : paragraph(event);
 
@@ -30,7 +30,7 @@ function paragraph({ atPs, node, category, summary, sections }: TraceEvent): str
   return text;
 }
 
-/** A section: its title, then fields, as many a line as fit. */
+/** A section: its title, then as many fields per line as fit. */
 function wrapped(title: string, words: readonly string[]): string {
   let text = '';
   let line = `${indent}${title.padEnd(14)}`;
@@ -53,7 +53,7 @@ function jsonLine({ sections, ...event }: TraceEvent): string {
     title,
     fields: Object.fromEntries(fields.map(({ name, value }) => [name, value])),
   }));
-  // What no JSON number holds exactly is written in decimal digits.
+  // A value that no JSON number represents exactly is written in decimal digits.
   const atPs = typeof event.atPs === 'bigint' ? event.atPs.toString() : event.atPs;
   return `${JSON.stringify({ ...event, atPs, sections: shown })}\n`;
 }

@@ -1,11 +1,11 @@
-/** Where events go: through the filter, as lines, into the sink. What the filter leaves out is not even made. */
+/** Passes events through the filter, formats them as lines and writes them to the sink. Events that the filter rejects are not built. */
 
 import type { TextSink } from '../base/index.ts';
 import type { TraceFilter } from './filter.ts';
 import type { InstantOf, ObjectNumbers, TraceCategory, TraceSection } from './trace-event.ts';
 import { eventText, type TraceFormat } from './trace-text.ts';
 
-/** An event without what the trace itself adds. */
+/** An event without the fields that the trace adds. */
 export interface EventDetails {
   readonly objects?: ObjectNumbers;
   readonly command?: string;
@@ -40,7 +40,7 @@ export class Trace {
     return this.#filter?.wants(category) ?? false;
   }
 
-  /** The instant since power-on of a picosecond of the epoch. */
+  /** Picoseconds since power-on of a time in the current epoch. */
   instantOf(ps: number): number | bigint {
     return this.#instantOf(ps);
   }

@@ -1,6 +1,6 @@
 /**
- * BAR2: doorbells by register, and BlueFlame posts, put together from their pieces and taken apart as the WQEs they are.
- * Source: interface sheet 6.9.
+ * BAR2: doorbells by register, and BlueFlame posts, assembled from their pieces and decoded as WQEs. Source: interface
+ * sheet 6.9.
  */
 import {
   type BlueFlameGeometry,
@@ -40,7 +40,7 @@ import { sectionsOf, walkSendWqe } from './wqe-segments.ts';
 
 const specialQpBits = 7;
 
-/** A BlueFlame post in the making. */
+/** An incomplete BlueFlame post. */
 interface Post {
   readonly page: number;
   readonly half: number;
@@ -48,7 +48,7 @@ interface Post {
   have: number;
 }
 
-/** Whether an MLX QP is one whose WQEs carry Ethernet headers: any but the special ones. */
+/** Whether the WQEs of an MLX QP carry Ethernet headers: true for all but the special QPs. */
 export const isRawQp = (view: DeviceView, qp: FollowedQp): boolean =>
   qp.serviceType === ServiceType.MLX &&
   view.specialQpBase >= 0 &&
@@ -59,7 +59,7 @@ export class UarFollower {
   readonly #view: DeviceView;
   readonly #linter: Linter | undefined;
   readonly #posts: Post[] = [];
-  /** First half of an arm written as two dwords, and its page. */
+  /** First half of an arm that is written as two dwords, and its page. */
   #halfArm: { readonly page: number; readonly bytes: Uint8Array } | undefined;
 
   constructor(trace: Trace, view: DeviceView, linter: Linter | undefined) {
@@ -112,7 +112,7 @@ export class UarFollower {
     this.#halfArm = undefined;
   }
 
-  /** As QUERY_DEV_CAP says; before it the usual card. */
+  /** BlueFlame geometry of QUERY_DEV_CAP; before that command, the usual card's. */
   #geometry(): BlueFlameGeometry {
     const cap = this.#view.capabilities;
     if (cap === undefined)
@@ -176,7 +176,7 @@ export class UarFollower {
     checkEqDoorbell(lint, eqn, doorbell);
   }
 
-  // BlueFlame.
+  // Handles a BlueFlame store.
 
   #blueFlame(
     geometry: BlueFlameGeometry,

@@ -1,6 +1,7 @@
 /**
- * WQEs as the device fetches them: the queue's own order says which of the bytes it reads are WQEs it has not seen yet.
- * The device may read ahead, read again, or have a WQE by BlueFlame; each WQE is shown once. Source: sheet 6.1 to 6.5.
+ * Follows WQEs as the device fetches them. The queue's own order tells which of the read bytes are WQEs not seen yet.
+ * The device may read ahead, read again, or receive a WQE by BlueFlame; each WQE is shown once. Source: sheet 6.1 to
+ * 6.5.
  */
 import { srqNextSegment, wqeUnitBytes } from '../abi/index.ts';
 import { advance, counterMask16, distance, ringIndex, viewOf } from '../base/index.ts';
@@ -45,11 +46,12 @@ export class WorkQueueFollower {
       });
   }
 
-  /** Bytes [offset, …) of a send queue. */
+  /** Processes bytes [offset, …) of a send queue. */
   #sendWqes(qp: FollowedQp, offset: number, address: number, bytes: Uint8Array, nowPs: number): void {
     const view = viewOf(bytes);
     const blocks = 1 << qp.logSqBlocks;
-    // What the device takes is posted, though its doorbell may come when the driver has the place again.
+    // A WQE that the device fetches is posted, even if the driver already owns its slot again when the doorbell
+    // arrives.
     walkPosted(qp, this.#memory);
     this.#catchUp(qp, offset, view);
     for (let taken = 0; taken < blocks; ) {
@@ -66,8 +68,8 @@ export class WorkQueueFollower {
   }
 
   /**
-   * Skips to the first WQE in these bytes when it lies ahead and is posted: the ones between were not read. The rest of a WQE, which is
-   * read after its beginning, is none, whatever its first bytes are.
+   * Skips to the first WQE in these bytes if it lies ahead and is posted: the WQEs between were not read. The rest of a
+   * WQE, read after its beginning, is not a WQE, whatever its first bytes are.
    */
   #catchUp(qp: FollowedQp, offset: number, view: DataView): void {
     if (offset % qp.sqStrideBytes !== 0 || view.byteLength < 16) return;
@@ -79,7 +81,7 @@ export class WorkQueueFollower {
     if (isPosted(view, 0, block, qp.logSqBlocks)) qp.fetchedBlock = block;
   }
 
-  /** A WQE that continues beyond what was read, or around the end of the ring, is completed from memory. */
+  /** Completes from memory a WQE that continues beyond the read bytes or wraps around the end of the ring. */
   #wholeWqe(qp: FollowedQp, block: number, read: Uint8Array, sizeBytes: number): Uint8Array {
     if (read.length >= sizeBytes) return read.slice(0, Math.max(wqeUnitBytes, sizeBytes));
     const wqe = new Uint8Array(sizeBytes);

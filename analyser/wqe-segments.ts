@@ -1,6 +1,6 @@
 /**
- * Takes a work queue entry apart: the segments that its opcode and its QP's service call for, and what is wrong with it.
- * Source: interface sheet 6.3 to 6.5.
+ * Decodes a work queue entry: the segments that its opcode and its QP's service require, and its errors. Source:
+ * interface sheet 6.3 to 6.5.
  */
 import {
   atomicSegment,
@@ -28,12 +28,12 @@ import { toHex, viewOf } from '../base/index.ts';
 import { type AnyLayout, anyLayout, fieldsSetIn } from './layout-fields.ts';
 import type { TraceSection } from './trace-event.ts';
 
-/** A segment that has a layout, or inline data. */
+/** A segment with a layout, or inline data. */
 export interface WqePart {
   readonly title: string;
   readonly layout: AnyLayout;
   readonly offset: number;
-  /** Bytes of inline data behind the header. */
+  /** Bytes of inline data after the header. */
   readonly inlineBytes: number;
 }
 
@@ -43,7 +43,7 @@ export interface WalkedWqe {
   readonly name: string | undefined;
   readonly sizeBytes: number;
   readonly parts: readonly WqePart[];
-  /** Why the WQE cannot be executed; undefined of a sound one. */
+  /** Why the WQE cannot be executed; undefined if it is sound. */
   readonly flaw: { readonly rule: 'wqe-opcode' | 'wqe-size'; readonly text: string } | undefined;
 }
 
@@ -72,13 +72,13 @@ const controls: { readonly [transport: string]: AnyLayout } = {
 
 const { fields: control } = controlSegment;
 
-/** Bytes of a send WQE by its own size field; 0 for a WQE that says it has none. */
+/** Bytes of a send WQE by its own size field; 0 if that field is 0. */
 export const sendWqeBytes = (head: DataView, offset: number): number =>
   control.ds.get(head, offset) * wqeUnitBytes;
 
 export const ownerBitOf = (head: DataView, offset: number): number => control.owner.get(head, offset);
 
-/** @param isRaw an MLX QP that is not a special one: raw packets, Ethernet rings */
+/** @param isRaw whether the QP is an MLX QP but not a special one: raw packets, Ethernet rings */
 export function walkSendWqe(wqe: Uint8Array, serviceType: number, isRaw: boolean): WalkedWqe {
   const view = viewOf(wqe);
   const opcode = control.opcode.get(view, 0);
@@ -127,7 +127,7 @@ function walkData(wqe: Uint8Array, start: number, end: number): WqePart[] {
   return parts;
 }
 
-/** A receive WQE: a list of data pointers, which ends at the stride or at the invalid key; of an SRQ its link first. */
+/** A receive WQE: for an SRQ first its link, then a list of data pointers that ends at the stride or at the invalid key. */
 export function walkReceiveWqe(wqe: Uint8Array, isShared: boolean): WqePart[] {
   const view = viewOf(wqe);
   const parts: WqePart[] = isShared

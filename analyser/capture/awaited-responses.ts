@@ -5,23 +5,26 @@
 import { psnAdd, psnDistance } from '../../wire/index.ts';
 import { UnseenPsns } from './unseen-psns.ts';
 
-/** Requests of a flow that are kept: more than a card has outstanding. And of a flow of too many. */
+/**
+ * Greatest number of requests kept per flow: more than a card has outstanding. The second value applies when a capture
+ * has too many flows.
+ */
 const REQUESTS_MAX = 512;
 const REQUESTS_LEAST = 4;
-/** Requests that are kept of all flows, but for the least of each. */
+/** Greatest number of requests kept over all flows, not counting the minimum of each flow. */
 const REQUESTS_OF_ALL_MAX = 262_144;
 
-/** Counts the requests that the flows of a capture keep. */
+/** Counts the requests that all flows of a capture keep. */
 export class RequestBudget {
   kept = 0;
 
-  /** Requests that a flow may keep now. */
+  /** Number of requests that a flow may keep now. */
   get most(): number {
     return this.kept > REQUESTS_OF_ALL_MAX ? REQUESTS_LEAST : REQUESTS_MAX;
   }
 }
 
-/** A READ, or an atomic, whose `bytes` are 0. */
+/** A READ or an atomic; `bytes` of an atomic is 0. */
 export interface ReadRange {
   readonly address: bigint;
   readonly rKey: number;
@@ -35,20 +38,20 @@ interface Awaited extends ReadRange {
   readonly isRead: boolean;
   /** Packets of its response, once the path's MTU is known. */
   count: number | undefined;
-  /** PSN of the response that comes next. */
+  /** PSN of the next expected response. */
   nextPsn: number;
   isComplete: boolean;
-  /** Absent until one of its responses was passed over. */
+  /** Absent until one of its responses was skipped. */
   unseen: UnseenPsns | undefined;
 }
 
 /** Verdict on a response packet. */
 export interface ResponseVerdict {
-  /** Its request was seen. */
+  /** Whether the capture has its request. */
   readonly isAsked: boolean;
-  /** Lines on responses that it shows to be missing. */
+  /** Lines on the responses that this packet shows to be missing. */
   readonly gaps: readonly string[];
-  /** Undefined of the response that was awaited. */
+  /** Undefined if the response was the expected one. */
   readonly place: 'repeated' | 'late' | undefined;
 }
 
@@ -76,8 +79,9 @@ export class AwaitedResponses {
   }
 
   /**
-   * Notes that a request is sent again, whole or from a packet of its response on: its responses are awaited from `psn` on.
-   * @returns the request that it is part of
+   * Notes that a request is retransmitted, whole or from one packet of its response on; its responses are expected from
+   * `psn` on.
+   * @returns the request that contains `psn`
    */
   repeat(
     psn: number,
@@ -97,7 +101,10 @@ export class AwaitedResponses {
     return { number: found.number, atByte: Number(address - found.address) };
   }
 
-  /** Learns the MTU of the path. @returns the PSN after the last request of which it told the number of responses */
+  /**
+   * Stores the MTU of the path.
+   * @returns the PSN after the last request whose number of responses follows from it
+   */
   learnMtu(mtuBytes: number): number | undefined {
     let after: number | undefined;
     for (const one of this.#requests) {
@@ -108,7 +115,10 @@ export class AwaitedResponses {
     return after;
   }
 
-  /** A response has a whole message: it is the only one. @returns the PSN after its request, if that was not known */
+  /**
+   * Notes that a response carries a whole message and is thus the only one.
+   * @returns the PSN after its request, if it was unknown
+   */
   learnOnly(psn: number): number | undefined {
     const one = this.#requests.findLast((request) => request.psn === psn && request.count === undefined);
     if (one === undefined) return undefined;
@@ -116,13 +126,13 @@ export class AwaitedResponses {
     return psnAdd(psn, 1);
   }
 
-  /** Learns from the PSN of the request after it how many responses the last request has. */
+  /** Computes the number of responses of the last request from the PSN of the next request. */
   learnNext(psn: number): void {
     const last = this.#requests.at(-1);
     if (last !== undefined && last.count === undefined) last.count = Math.max(1, psnDistance(psn, last.psn));
   }
 
-  /** Takes a response packet. */
+  /** Processes a response packet. */
   response(psn: number): ResponseVerdict {
     const own = this.#requests.findLast((one) => contains(one, psn));
     const gaps = this.#gapsBefore(psn);
@@ -139,22 +149,25 @@ export class AwaitedResponses {
     return { isAsked: true, gaps, place: undefined };
   }
 
-  /** Takes an acknowledgement, which says that everything up to its PSN has been answered. @returns lines on what is missing */
+  /**
+   * Processes an acknowledgement, which confirms that every request up to its PSN has been answered.
+   * @returns lines on missing responses
+   */
   acknowledged(psn: number): string[] {
     return this.#gapsBefore(psnAdd(psn, 1));
   }
 
-  /** Takes a NAK: all requests before its PSN have been answered. */
+  /** Processes a NAK: all requests before its PSN have been answered. */
   refused(psn: number): string[] {
     return this.#gapsBefore(psn);
   }
 
-  /** Returns the unseen responses to requests that end before `psn`, and awaits them no longer. */
+  /** Returns the unseen responses to requests that end before `psn`, and stops expecting them. */
   #gapsBefore(psn: number): string[] {
     const gaps: string[] = [];
     for (const one of this.#requests) {
       if (one.isComplete || psnDistance(psnAdd(one.psn, (one.count ?? 1) - 1), psn) >= 0) continue;
-      // While their number is not known, a PSN close behind may be one of its own.
+      // As long as the number of responses is unknown, a PSN shortly after may be one of them.
       if (one.count === undefined && contains(one, psn)) continue;
       one.isComplete = true;
       const end = psnAdd(one.psn, one.count ?? 1);
@@ -173,7 +186,7 @@ const packetsOf = (bytes: number, mtuBytes: number | undefined): number | undefi
     ? undefined
     : Math.max(1, Math.ceil(bytes / (mtuBytes ?? MTU_MIN_BYTES)));
 
-/** Whether a message's packet of this index begins at this byte, on the path of this MTU, or of any. */
+/** Whether a packet of a message with this index begins at this byte on a path of this MTU, or on any path if none is given. */
 function isPacketBoundary(atByte: number, index: number, mtuBytes: number | undefined): boolean {
   if (mtuBytes !== undefined || index === 0) return atByte === index * (mtuBytes ?? 0);
   return mtus.some((mtu) => atByte === index * mtu);
@@ -187,7 +200,7 @@ const contains = ({ psn, count, bytes }: Awaited, at: number): boolean => {
   return distance >= 0 && distance < (count ?? Math.max(1, Math.ceil(bytes / MTU_MIN_BYTES)));
 };
 
-/** Passes over responses that were not seen. */
+/** Skips responses that the capture does not have. */
 function passOver(one: Awaited, count: number): string {
   const { nextPsn, isRead, number } = one;
   one.unseen ??= new UnseenPsns();

@@ -1,5 +1,5 @@
 /**
- * The formats of capture files: pcap and pcapng, in both byte orders, as the machine that wrote one had it.
+ * The formats of capture files: pcap and pcapng, each in the byte order of the machine that wrote the file.
  *
  * Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
  */
@@ -9,14 +9,14 @@ const PCAP = 'draft-ietf-opsawg-pcap';
 const PCAPNG = 'draft-ietf-opsawg-pcapng';
 
 export const LinkType = {
-  /** A loopback interface of BSD or macOS: ahead of the packet its address family, in the byte order of the machine that wrote it. */
+  /** A loopback interface of BSD or macOS: the address family precedes the packet, in the byte order of the machine that wrote it. */
   NULL: 0,
   ETHERNET: 1,
-  /** An IP packet without anything ahead of it: numbers that systems had for it before 101. */
+  /** An IP packet without a preceding header: numbers that systems used before 101 was assigned. */
   RAW_BSD: 12,
   RAW_OPENBSD: 14,
   RAW: 101,
-  /** The same as NULL, most significant byte first. */
+  /** Like NULL, but most significant byte first. */
   LOOP: 108,
   /** Linux' device "any", and its second form. */
   LINUX_COOKED: 113,
@@ -30,7 +30,7 @@ export const LinkType = {
 export const BlockType = {
   SECTION: 0x0a0d_0d0a,
   INTERFACE: 1,
-  /** Block of files written before 2009. */
+  /** Block type of files written before 2009. */
   OBSOLETE_PACKET: 2,
   SIMPLE_PACKET: 3,
   INTERFACE_STATISTICS: 5,
@@ -46,7 +46,7 @@ export const blocksWithoutPackets: Readonly<Record<number, string>> = {
   1073744813: 'custom',
 };
 
-/** Codes of options, each within its block but for the first two. */
+/** Codes of options. All but the first two are specific to a block type. */
 export const OptionCode = {
   END: 0,
   COMMENT: 1,
@@ -62,8 +62,8 @@ export const OptionCode = {
 } as const;
 
 /**
- * A record of Endace's ERF format, in which Wireshark reads InfiniBand. For link type 247 it has no reader (seen with tshark 4.0).
- * The time stamp is in units of 2^-32 s, its low byte first.
+ * A record of Endace's ERF format, which Wireshark uses for InfiniBand; Wireshark does not read link type 247 (tried
+ * with tshark 4.0). Its time stamp is in units of 2^-32 s, least significant byte first.
  */
 export const erfHeader = layout(
   'ERF record header',
@@ -77,7 +77,7 @@ export const erfHeader = layout(
     wireLength: u16(14, 'of the packet'),
   },
 );
-/** Types of ERF records; more have no packet of InfiniBand or RoCE in a form that is known here. */
+/** Types of ERF records. Further types carry no InfiniBand or RoCE packet in a known form. */
 export const ErfType = {
   ETHERNET: 2,
   COLOR_ETHERNET: 11,
@@ -88,13 +88,16 @@ export const ErfType = {
   IPV6: 23,
 } as const;
 export const ERF_VARYING_LENGTH = 4;
-/** In a record's type: extension headers of 8 bytes each follow, and in their first byte: one more does. */
+/**
+ * Bit of the record type: extension headers of 8 bytes follow. The same bit in the first byte of an extension header
+ * announces another one.
+ */
 export const ERF_MORE_HEADERS = 0x80;
 export const ERF_EXTENSION_BYTES = 8;
-/** Between the header of a record and a frame of Ethernet. */
+/** Bytes between the record's header and an Ethernet frame. */
 export const ERF_ETHERNET_PAD_BYTES = 2;
 
-/** Header that Linux puts ahead of packets of any device. Source: LINKTYPE_LINUX_SLL of the tcpdump group. */
+/** Header that Linux writes before packets of any device. Source: LINKTYPE_LINUX_SLL of the tcpdump group. */
 export const linuxCooked = layout(
   'Linux cooked header',
   { sizeBytes: 16, byteOrder: 'big', source: 'LINKTYPE_LINUX_SLL' },
@@ -116,7 +119,7 @@ export const COOKED_OUTGOING = 4;
 /** First word of a file: pcap with microseconds, pcap with nanoseconds. */
 export const PCAP_MICROSECONDS = 0xa1b2_c3d4;
 export const PCAP_NANOSECONDS = 0xa1b2_3c4d;
-/** Second word after a section's type and length. */
+/** Second word of a section, after its type and length. */
 export const BYTE_ORDER_MAGIC = 0x1a2b_3c4d;
 
 function layoutsOf(byteOrder: 'little' | 'big') {

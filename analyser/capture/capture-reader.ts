@@ -1,4 +1,4 @@
-/** Reads a whole capture file that must be sound: files of our own, and those of tests. */
+/** Reads a whole capture file that must be sound: files of this project and of tests. */
 import { type CapturedFrame, type CaptureInterface, CaptureStream } from './capture-stream.ts';
 
 export interface Capture {
@@ -6,7 +6,7 @@ export interface Capture {
   readonly frames: readonly CapturedFrame[];
 }
 
-/** A file that is no capture, or is cut or damaged: says where. */
+/** A file that is not a capture, or is cut or damaged; the message gives the place. */
 export class CaptureError extends Error {
   constructor(atByte: number, reason: string) {
     super(`Not a capture file, at byte ${atByte}: ${reason}.`);

@@ -1,4 +1,4 @@
-/** Reads a capture from its bytes to its conversations, in one pass and bounded memory, and keeps account of what it could not read. */
+/** Reads a capture from its bytes to its conversations, in one pass and with bounded memory, and counts what it could not read. */
 import { CaptureStream } from './capture-stream.ts';
 import { PacketFeed } from './captured-packets.ts';
 import { IwarpListener } from './iwarp/iwarp-listener.ts';
@@ -27,13 +27,13 @@ export class CaptureReading {
     this.stream.push(piece);
   }
 
-  /** @param damage why more of the file could not be had */
+  /** @param damage why the rest of the file is unavailable */
   end(damage?: string): void {
     this.stream.end(damage);
     this.feed.end();
   }
 
-  /** Packets of more connections than are followed. */
+  /** Packets of connections beyond the number that is followed. */
   get unfollowed(): number {
     return this.#packets.unfollowed;
   }
@@ -43,7 +43,7 @@ export class CaptureReading {
     return [...this.#packets.conversations(), ...this.#iwarp.conversations()];
   }
 
-  /** False when bytes of the file, or frames that it has, were not read. */
+  /** False if bytes or frames of the file were not read. */
   get isWhole(): boolean {
     return this.stream.problemCount === 0 && this.feed.unread.length === 0;
   }

@@ -1,4 +1,4 @@
-/** Files of pcap and pcapng as others write them, read in pieces of any size, cut anywhere and damaged anywhere. */
+/** pcap and pcapng files written by other tools, read in pieces of any size, cut anywhere and damaged anywhere. */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ interface Read {
   readonly stream: CaptureStream;
 }
 
-/** Reads a file in pieces of so many bytes. */
+/** Reads a file in pieces of this size. */
 function readInPieces(file: Uint8Array, pieceBytes = file.length): Read {
   const frames: CapturedFrame[] = [];
   const stream = new CaptureStream((frame) => frames.push(frame));
@@ -26,7 +26,7 @@ function readInPieces(file: Uint8Array, pieceBytes = file.length): Read {
 
 const reasonsOf = ({ stream }: Read): string[] => stream.problems.map(({ reason }) => reason);
 
-/** Everything that a reading says, to see that it throws nowhere. */
+/** Calls every accessor of a reading, to show that none throws. */
 function readWhole(file: Uint8Array): CaptureReading {
   const reading = new CaptureReading({ lines: 1000, isTroubleOnly: false });
   reading.push(file);
@@ -69,7 +69,7 @@ describe('a capture stream', () => {
         // Obsolete: interface and drops of 16 bits each.
         .block(2, new FileBytes(isLittle).word(0, 2).word(4, 2).words(0, 30, 2, 2).raw([4, 5, 0, 0]))
         .block(3, new FileBytes(isLittle).words(3).raw([6, 7, 8, 0]))
-        // A second section, whose interfaces count from 0 again.
+        // In a second section, interfaces count from 0 again.
         .raw(sectionHeader(isLittle).done)
         .block(1, interfaceBody(isLittle, 276))
         .block(6, packetBody(isLittle, 0, 40, [9])).done;
@@ -131,7 +131,7 @@ describe('a capture stream', () => {
 
   it('reads on after a block that claims more options than it keeps', () => {
     const options = new FileBytes(true);
-    // An option without a value has four bytes: pcapng 3.5.
+    // An option without a value has four bytes (pcapng 3.5).
     for (let count = 0; count < 2000; count++) options.word(2988, 2).word(0, 2);
     const body = new FileBytes(true).words(0, 0, 1, 4, 4).raw([1, 2, 3, 4]).raw(options.done);
     const file = sectionHeader(true)
@@ -218,7 +218,7 @@ describe('a reading of any capture', () => {
     new DataView(record.buffer).setUint32(8, bytes.length, true);
     new DataView(record.buffer).setUint32(12, bytes.length, true);
     for (let count = 0; count < 6; count++) reading.push(record);
-    // All have left their place of waiting, though the capture has far fewer than 400 frames and has not ended.
+    // No sighting waits any more, although the capture has far fewer than 400 frames and has not ended.
     expect(reading.feed.other).toMatchObject([{ count: 6 }]);
   });
 
@@ -250,7 +250,7 @@ describe('a reading of any capture', () => {
           (sum, { count }) => sum + count,
           0,
         );
-        // What is not tallied was handed to a conversation, or repeats a packet that was.
+        // A packet that is not tallied was handed to a conversation or repeats another packet.
         expect(tallied + feed.malformedCount).toBeLessThanOrEqual(stream.frameCount);
         if (feed.unread.length > 0)
           expect(feed.unread[0]!.reason).toMatch(/^(link type|ERF record of type) \d+$/);

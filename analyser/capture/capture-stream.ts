@@ -1,10 +1,11 @@
 /**
  * Reads a capture file piece by piece: pcap (of micro- or nanoseconds) and pcapng, of either byte order, of any size.
  *
- * It holds one record at a time. Where a file is cut or damaged it has delivered all frames before, and says what it could not read.
+ * It holds one record at a time. If a file is cut or damaged, it delivers all frames before that place and reports what
+ * it could not read.
  *
- * npm has no kept library for it: pcap-ng-parser 1.0.0 and pcap-parser 0.2.1 are readers of one of the two formats each, for streams
- * of Node, and neither writes.
+ * npm has no maintained library for it: pcap-ng-parser 1.0.0 and pcap-parser 0.2.1 each read one of the two formats
+ * from Node streams, and neither writes.
  */
 import { viewOf } from '../../base/index.ts';
 import {
@@ -20,41 +21,41 @@ import {
 } from './capture-layouts.ts';
 
 const PS_PER_SECOND = 1_000_000_000_000n;
-/** Resolution of a pcapng interface that names none. */
+/** Resolution of a pcapng interface that states none. */
 const MICROSECONDS = 6;
 /** Longest record that is read: libpcap's own bound for a frame is 256 KiB. */
 const RECORD_BYTES_MAX = 16 * 2 ** 20;
-/** Problems that are kept; more are counted. */
+/** Greatest number of problems that are kept; further ones are only counted. */
 const PROBLEMS_MAX = 16;
-/** Interfaces of all sections together that are read: frames of further ones are problems. */
+/** Greatest number of interfaces read, over all sections; frames of further interfaces are reported as problems. */
 const INTERFACES_MAX = 65_536;
-/** Options of a block that are read: each is an object, and a block of 16 MiB may claim four million. */
+/** Greatest number of options read per block: each becomes an object, and a block of 16 MiB may claim four million. */
 const OPTIONS_MAX = 1024;
 const BLOCK_BYTES_MIN = 12;
 const SECTION_BYTES_MIN = 28;
 const WORD_BYTES = 4;
 
 export interface CaptureInterface {
-  /** Number of {@link LinkType}, or of another. */
+  /** A {@link LinkType}, or another number. */
   readonly linkType: number;
   readonly name: string;
   /** Unit of time stamps, as a fraction of a second. */
   readonly unitsPerSecond: bigint;
-  /** Bytes that are kept of a frame; 0: all. */
+  /** Bytes kept of each frame; 0: all. */
   readonly snapBytes: number;
   /** Added to each time stamp. */
   readonly offsetPs: bigint;
-  /** Packets that its capture did not keep, as far as the file says. */
+  /** Packets that the capturing program dropped, as far as the file says. */
   droppedPackets: number;
 }
 
 export interface CapturedFrame {
-  /** Place in {@link CaptureStream.interfaces}. */
+  /** Index into {@link CaptureStream.interfaces}. */
   readonly interface: number;
   /** Picoseconds since the origin of the file's time stamps. */
   readonly timePs: bigint;
   readonly bytes: Uint8Array;
-  /** Bytes that it had on the wire: more than were kept, if the capture cut it. */
+  /** Bytes on the wire: more than were kept, if the capture cut the frame. */
   readonly originalBytes: number;
   readonly direction: 'unknown' | 'inbound' | 'outbound';
   readonly comment: string;
@@ -64,7 +65,7 @@ export interface CapturedFrame {
 export interface CaptureProblem {
   readonly atByte: number;
   readonly reason: string;
-  /** The file is no capture at all. */
+  /** Whether the file is not a capture at all. */
   readonly isNoCapture: boolean;
 }
 
@@ -78,7 +79,7 @@ type Format = 'unknown' | 'pcap' | 'pcapng' | 'unreadable';
 const DIRECTIONS = ['unknown', 'inbound', 'outbound', 'unknown'] as const;
 const text = new TextDecoder();
 
-/** First bytes of files that hold captures only after another program has read them. */
+/** First bytes of files that contain a capture which another program must unpack first. */
 const strangers: readonly (readonly [bytes: readonly number[], reason: string])[] = [
   [[0x1f, 0x8b], 'compressed by gzip'],
   [[0x28, 0xb5, 0x2f, 0xfd], 'compressed by zstd'],
@@ -93,12 +94,12 @@ const strangers: readonly (readonly [bytes: readonly number[], reason: string])[
 
 export class CaptureStream {
   readonly interfaces: CaptureInterface[] = [];
-  /** The first problems, in the order of their places. */
+  /** The first problems, in the order of their places in the file. */
   readonly problems: CaptureProblem[] = [];
   problemCount = 0;
-  /** Blocks without packets that were passed over, by name. */
+  /** Number of skipped blocks without packets, by name. */
   readonly skippedBlocks = new Map<string, number>();
-  /** Frames for which the file has no time: they have that of the frame before. */
+  /** Frames without a time stamp in the file: they receive that of the preceding frame. */
   untimedFrames = 0;
   frameCount = 0;
 
@@ -108,13 +109,13 @@ export class CaptureStream {
   /** Bytes read so far of an incomplete record, and its place in the file. */
   #bytes = new Uint8Array(0);
   #place = 0;
-  /** Bytes of a long block that are passed over. */
+  /** Bytes still to skip of a long block. */
   #skipBytes = 0;
   /** Interfaces of sections that have ended. */
   #firstInterface = 0;
   #lastTimePs = 0n;
 
-  /** @param onFrame called with each frame, in the order of the file; it may keep the bytes */
+  /** @param onFrame called with each frame, in file order; it may keep the bytes */
   constructor(onFrame: (frame: CapturedFrame, from: CaptureInterface) => void) {
     this.#onFrame = onFrame;
   }
@@ -138,7 +139,10 @@ export class CaptureStream {
     this.#bytes = this.#bytes.slice(rest);
   }
 
-  /** Says that the file ends here. @param damage why more of it could not be had */
+  /**
+   * Ends the file here.
+   * @param damage why the rest is unavailable
+   */
   end(damage?: string): void {
     if (damage !== undefined) this.#problem(this.#bytes.length, damage);
     if (!this.isReadable) return;
@@ -160,7 +164,10 @@ export class CaptureStream {
     return `a record with ${recordHeader.decode(this.#bytes).capturedLength} bytes of a frame`;
   }
 
-  /** Reads what begins at `at` of the bytes here. @returns its length, or 0 while it is not there whole */
+  /**
+   * Reads the record that begins at `at`.
+   * @returns its length, or 0 until it is complete
+   */
   #take(at: number): number {
     if (this.#format === 'unknown') this.#recognize();
     if (this.#format === 'pcap')
@@ -222,7 +229,7 @@ export class CaptureStream {
 
   // ---- pcapng ----
 
-  /** Reads a block; passes over one that holds no packets without keeping it. */
+  /** Reads a block; skips a block without packets and does not store it. */
   #block(at: number): number {
     const room = this.#bytes.length - at;
     if (room < BLOCK_BYTES_MIN) return 0;
@@ -250,7 +257,7 @@ export class CaptureStream {
     return this.isReadable ? length : 0;
   }
 
-  /** @returns what is wrong with it */
+  /** @returns the error, if any */
   #readBlock(type: number, at: number, end: number): string | undefined {
     switch (type) {
       case BlockType.SECTION:
@@ -266,7 +273,7 @@ export class CaptureStream {
     }
   }
 
-  /** False where a section header does not say its byte order. */
+  /** False if a section header does not state its byte order. */
   #readByteOrder(at: number): boolean {
     const view = viewOf(this.#bytes);
     const layouts = [littleEndian, bigEndian].find(
@@ -304,7 +311,7 @@ export class CaptureStream {
     return problemIn(options);
   }
 
-  /** Counts since the capture began. If an interface has several blocks, the last one counts. */
+  /** Counts since the capture began. If an interface has several such blocks, the last one is valid. */
   #statistics(at: number, end: number): string | undefined {
     const { statistics, isLittle } = this.#layouts;
     if (at + statistics.sizeBytes > end) return tooShort;
@@ -347,7 +354,7 @@ export class CaptureStream {
     return problemIn(options);
   }
 
-  /** A simple packet is of the section's first interface, and has no time. */
+  /** A simple packet belongs to the first interface of the section and has no time stamp. */
   #simplePacket(at: number, end: number): string | undefined {
     const { simplePacket } = this.#layouts;
     const start = at + simplePacket.sizeBytes;
@@ -396,14 +403,14 @@ export class CaptureStream {
     this.#onFrame({ interface: number, ...frame }, from);
   }
 
-  /** @param at place within the bytes here */
+  /** @param at index into the available bytes */
   #problem(at: number, reason: string, isNoCapture = false): void {
     this.problemCount++;
     if (this.problems.length < PROBLEMS_MAX)
       this.problems.push({ atByte: this.#place + at, reason, isNoCapture });
   }
 
-  /** Nothing behind this place can be read. */
+  /** Stops reading: nothing after this place is readable. */
   #stop(at: number, reason: string, isNoCapture = false): 0 {
     this.#problem(at, reason, isNoCapture);
     this.#format = 'unreadable';
@@ -416,9 +423,9 @@ const readBlocks: ReadonlySet<number> = new Set(Object.values(BlockType));
 const tooShort = 'a block too short for its type';
 const undescribed = (number: number): string => `interface ${number}, which was not described`;
 
-/** Instead of an option's code: the option is longer than its block. */
+/** Returned instead of an option's code: the option exceeds its block. */
 const BROKEN_OPTION = -1;
-/** Instead of an option's code: the block has more options than are read. */
+/** Returned instead of an option's code: the block has more options than are read. */
 const TOO_MANY_OPTIONS = -2;
 
 function problemIn(options: readonly Option[]): string | undefined {

@@ -1,4 +1,4 @@
-/** Writes pcapng files of picoseconds: a section, an interface for each point of the wire, packets in the order of their times. */
+/** Writes pcapng files with picosecond time stamps: one section, one interface for each point of the wire, packets in time order. */
 import {
   BlockType,
   BYTE_ORDER_MAGIC,
@@ -11,7 +11,7 @@ import {
 
 const { section, interface: interfaceLayout, packet, statistics, option } = littleEndian;
 
-/** Longest packet kept: more than any link carries. */
+/** Longest kept packet: more than any link carries. */
 const SNAP_BYTES = 65_535;
 /** Ten to the minus twelfth of a second. */
 const PICOSECONDS = 12;
@@ -25,21 +25,24 @@ interface WrittenInterface {
   readonly name: string;
   readonly description: string;
   readonly bitsPerSecond: bigint;
-  /** Packets that found the capture full. */
+  /** Packets dropped because the capture was full. */
   readonly droppedPackets: number;
 }
 
 export interface WrittenPacket {
-  /** Place in the interfaces. */
+  /** Index of the interface. */
   readonly interface: number;
   readonly timePs: bigint;
   readonly direction: keyof typeof Direction;
   readonly bytes: Uint8Array;
-  /** A line on what the packet's bytes do not say; empty for none. */
+  /** A comment on facts that the packet's bytes do not show; empty if there are no such facts. */
   readonly comment: string;
 }
 
-/** A whole file. @param application what wrote it */
+/**
+ * Returns a whole file.
+ * @param application name of the writing program
+ */
 export function writeCapture(
   application: string,
   interfaces: readonly WrittenInterface[],
@@ -131,7 +134,7 @@ const timeOf = (timePs: bigint): { timeHigh: number; timeLow: number } => ({
   timeLow: Number(timePs & 0xffff_ffffn),
 });
 
-/** A block: its fixed part, data, options, and its length once more. */
+/** A block: its fixed part, data, options, and its length a second time. */
 function block(
   fixedBytes: number,
   data: readonly Uint8Array[],

@@ -1,4 +1,4 @@
-/** Files of our own are read back as they were written; those of others, and damaged ones, as their formats say. */
+/** Files of this project are read back as they were written; foreign and damaged files are read as their formats say. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CaptureError } from './capture-reader.ts';

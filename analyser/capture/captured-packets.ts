@@ -1,4 +1,4 @@
-/** The packets of a capture file, each once, with the addresses that their headers name. */
+/** The packets of a capture file, each once, with the addresses in their headers. */
 
 import { tcpHeader } from '../../abi/index.ts';
 import type { Decoded } from '../../base/index.ts';
@@ -18,29 +18,29 @@ export interface CapturedSegment extends Omit<CapturedPacket, 'packet'> {
   readonly toPort: number;
   readonly sequence: number;
   readonly isSyn: boolean;
-  /** As far as it was captured. */
+  /** Up to the end of the captured part. */
   readonly payload: Uint8Array;
-  /** Bytes of the payload on the wire. */
+  /** Payload bytes on the wire. */
   readonly payloadBytes: number;
 }
 
-/** Takes what a capture has. */
+/** Receives the contents of a capture. */
 export interface PacketReceiver {
   packet(packet: CapturedPacket): Said;
-  /** @returns undefined for a segment of no connection of iWARP */
+  /** @returns undefined if the segment belongs to no iWARP connection */
   segment(segment: CapturedSegment): Said | undefined;
-  /** Two networks turn out to be one: a packet was seen in both. */
+  /** Merges two networks after a packet was seen in both. */
   joinNetworks(from: number, into: number): void;
 }
 
-/** Frames of one kind that could not be used: how many, and the first of them. */
+/** Unusable frames of one kind: their number, and the first of them. */
 export interface FrameTally {
   readonly firstNumber: number;
   readonly reason: string;
   count: number;
 }
 
-/** Kinds that are told apart; frames of further ones count as the last. */
+/** Greatest number of distinguished kinds; frames of further kinds count as the last one. */
 const TALLIES_MAX = 256;
 
 class Tallies {
@@ -59,20 +59,20 @@ class Tallies {
   }
 }
 
-/** Number of frames that decide whether a capture was recorded at two places. */
+/** Number of frames after which the reader decides whether the capture was recorded at two places. */
 const PLACES_AHEAD = 400;
-/** Bytes of frames that are held for it at most, so that a file of long frames needs no more memory than another. */
+/** Greatest number of bytes held for that decision, so that long frames need no more memory than short ones. */
 const PLACES_AHEAD_BYTES = 32 * 2 ** 20;
-/** Malformed packets that are listed; more are counted. */
+/** Greatest number of malformed packets listed; further ones are only counted. */
 const MALFORMED_MAX = 100;
 
-/** Sorts the frames of a capture, and hands each packet over once. */
+/** Sorts the frames of a capture and delivers each packet once. */
 export class PacketFeed {
   readonly malformed: { readonly number: number; readonly reason: string }[] = [];
   malformedCount = 0;
-  /** Sightings of packets that had been seen at another place. */
+  /** Sightings of packets already seen at another place. */
   repeatedCount = 0;
-  /** Frames that the capture cut; and those of them of which too little is left, by what was cut. */
+  /** Frames that the capture cut; and the number of those too short to use, by the missing part. */
   cutCount = 0;
   readonly #cut = new Tallies();
   readonly #other = new Tallies();
@@ -80,12 +80,12 @@ export class PacketFeed {
   readonly #sightings = new Sightings<Said>();
   readonly #receiver: PacketReceiver;
   #count = 0;
-  /** The first frames, until it is known whether they are of two places. */
+  /** The first frames, kept until the reader knows whether they come from two places. */
   #first: { readonly frame: CapturedFrame; readonly from: CaptureInterface }[] | undefined = [];
   #firstBytes = 0;
   /** By interface. */
   readonly #networks: number[] = [];
-  /** Interfaces that have packets, by name. */
+  /** Names of the interfaces that have packets. */
   readonly #namesakes = new Map<string, number>();
 
   constructor(receiver: PacketReceiver) {
@@ -97,17 +97,17 @@ export class PacketFeed {
     return this.#other.list();
   }
 
-  /** Frames that end before they say what they carry. */
+  /** Frames that end before the field that names their content. */
   get cut(): FrameTally[] {
     return this.#cut.list();
   }
 
-  /** Frames in a form that has no reader. */
+  /** Frames in a form that no reader supports. */
   get unread(): FrameTally[] {
     return this.#unread.list();
   }
 
-  /** The capture is of two places that it does not tell apart. */
+  /** Whether the capture mixes two places without naming them. */
   get isTwoEnded(): boolean {
     return this.#sightings.isTwoEnded;
   }
@@ -122,7 +122,7 @@ export class PacketFeed {
     if (count === PLACES_AHEAD || this.#firstBytes >= PLACES_AHEAD_BYTES) this.end();
   }
 
-  /** No frame follows. */
+  /** Handles the end of the capture. */
   end(): void {
     const first = this.#first ?? [];
     this.#first = undefined;
@@ -164,7 +164,7 @@ export class PacketFeed {
     } else this.#seenAgain(sighting, place, [isMarked(packet) ? 'marked for congestion' : '', note], number);
   }
 
-  /** False for a segment of no connection of iWARP, and for what is none. */
+  /** Returns false for a segment that belongs to no iWARP connection. */
   #segment(frame: CapturedFrame, number: number, other: OtherFrame, place: Place): boolean {
     if (other.protocol !== 'TCP' || other.payload.length < tcpHeader.sizeBytes) return false;
     const { timePs, comment: note } = frame;
@@ -190,7 +190,7 @@ export class PacketFeed {
     return sighting.kept !== undefined;
   }
 
-  /** Adds to the line of a packet what only another place shows. */
+  /** Adds to a packet's line the facts that only another place shows. */
   #seenAgain(
     { kept, places }: Sighting<Said>,
     place: Place,
@@ -203,7 +203,7 @@ export class PacketFeed {
     for (const remark of new Set(remarks)) if (remark !== '') kept!.remark(`${remark}, in frame ${number}`);
   }
 
-  /** The network that was found first remains: it has more connections to move, as a rule. */
+  /** Keeps the network that was found first: it usually has more connections to move. */
   #join(one: number, other: number): void {
     const networks = [this.#networks[one]!, this.#networks[other]!] as const;
     const [into, from] = [Math.min(...networks), Math.max(...networks)];
@@ -215,14 +215,14 @@ export class PacketFeed {
   }
 
   /**
-   * Gives an interface its network: a LID counts only in its subnet, an IP address in all interfaces that are not another
-   * capture's of the same name.
+   * Assigns a network to an interface. A LID is valid only in its subnet; an IP address is valid on all interfaces
+   * except those of another capture with the same name.
    */
   #introduce(number: number, linkType: number, name: string): void {
     if (this.#networks[number] !== undefined) return;
     const isInfiniband = linkType === LinkType.INFINIBAND || linkType === LinkType.ERF;
     const namesakes = this.#namesakes.get(name) ?? 0;
-    // Networks of InfiniBand have odd numbers, those of IP even ones.
+    // InfiniBand networks have odd numbers, IP networks even ones.
     this.#networks[number] = isInfiniband ? 2 * number + 1 : 2 * namesakes;
     this.#namesakes.set(name, namesakes + 1);
   }
@@ -245,14 +245,14 @@ function placeOf(
   };
 }
 
-/** Identity of a packet at both ends: a damaged one differs. */
+/** Identity of a packet at both ends; a damaged copy differs. */
 function keyOf(from: string, to: string, packet: WirePacket): string {
   const { bth, payloadBytes, icrc, isIcrcRight, isVcrcRight } = packet;
   const crcs = isIcrcRight && isVcrcRight ? icrc : `${icrc} ${isIcrcRight} ${isVcrcRight}`;
   return `${from}>${to} ${bth.opcode} ${bth.destinationQp} ${bth.psn} ${payloadBytes} ${crcs}`;
 }
 
-/** Identity of a segment at both ends: an offloading sender leaves the checksum to its card. */
+/** Identity of a segment at both ends; a sender with offload leaves the checksum to its card. */
 function segmentKeyOf(
   from: string,
   to: string,
@@ -286,7 +286,7 @@ export interface CapturedPackets {
   readonly malformed: PacketFeed['malformed'];
 }
 
-/** The packets of a whole capture; one that was seen at several places is taken once. */
+/** Returns the packets of a whole capture; a packet seen at several places is returned once. */
 export function packetsIn({ interfaces, frames }: Capture): CapturedPackets {
   const packets: CapturedPacket[] = [];
   const feed = new PacketFeed({

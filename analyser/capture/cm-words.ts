@@ -1,4 +1,4 @@
-/** A message of communication management in words, as a line of a conversation has it. */
+/** A communication management message in words, as a line of a conversation shows it. */
 import { cmMessages, ipCmHeader, ipServicePrefix } from '../../abi/index.ts';
 import { hex, ipv6Text } from './address-text.ts';
 
@@ -7,7 +7,7 @@ const IPV4 = 4;
 /** An IPv4 address is the last four of its sixteen bytes. */
 const IPV4_PLACE = 12;
 
-/** @param data of the MAD, after the common header */
+/** @param data the MAD after its common header */
 export function cmWords(data: Uint8Array, attributeId: number): string {
   switch (attributeId) {
     case 0x10: {

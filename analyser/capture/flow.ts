@@ -7,7 +7,7 @@ import { type LineBudget, TalkLines } from './talk.ts';
 import type { UnansweredWay } from './unanswered-flows.ts';
 import { UnseenPsns } from './unseen-psns.ts';
 
-/** Room that the flows of a capture share. */
+/** Limits that the flows of a capture share. */
 export interface FlowBudget {
   readonly lines: LineBudget;
   readonly requests: RequestBudget;
@@ -22,17 +22,17 @@ export class Flow {
   network: number;
   readonly qp: number;
   readonly service: string;
-  /** Requests: the next expected PSN, and the oldest unanswered PSN. */
+  /** For requests: the next expected PSN, and the oldest unanswered PSN. */
   nextPsn: number | undefined;
   openPsn: number | undefined;
-  /** PSNs beyond {@link nextPsn} that a READ may have used; their number depends on the path's MTU. */
+  /** PSNs after {@link nextPsn} that a READ may have used; their number depends on the path MTU. */
   loosePsns = 0;
-  /** Payload of a packet that is not its message's last. */
+  /** Payload of a packet that is not the last of its message. */
   mtuBytes: number | undefined;
   readonly unseen = new UnseenPsns();
   readonly awaited: AwaitedResponses;
   answeredBy: Flow | undefined;
-  /** Flows of the same ports and service whose answers have not been found; undefined once they have. */
+  /** Flows with the same ports and service that have no answering flow yet; undefined once one was found. */
   unansweredIn: UnansweredWay | undefined;
   talk: Talk;
 
@@ -52,29 +52,29 @@ export class Flow {
     this.talk = new Talk(this, budget.lines);
   }
 
-  /** True if no valid packet has passed, only damaged ones for example. */
+  /** True if no valid packet has passed, for example because all were damaged. */
   get isEmpty(): boolean {
     return this.nextPsn === undefined && this.answeredBy === undefined && this.talk.second === undefined;
   }
 
-  /** PSNs of requests that an answer may be for. */
+  /** PSNs of requests that an answer may belong to. */
   get openRange(): OpenRange | undefined {
     if (this.openPsn === undefined || this.nextPsn === undefined) return undefined;
     const count = psnDistance(this.nextPsn, this.openPsn) + this.loosePsns;
     return { first: this.openPsn, count: Math.min(count, OPEN_PSNS_MAX + 1) };
   }
 
-  /** A request was seen: `next` follows it, and perhaps as many PSNs after that as `loose`. */
+  /** Notes a request: the next PSN is `next`, or up to `loose` PSNs later. */
   advance(next: number, loose: number): void {
     this.nextPsn = next;
     this.loosePsns = loose;
-    // No more may be outstanding, so the oldest have been answered, though the capture does not show it.
+    // At the limit of outstanding requests the oldest must have been answered, even if the capture does not show it.
     if (this.openPsn !== undefined && psnDistance(next, this.openPsn) < 0)
       this.openPsn = psnAdd(next, -OPEN_PSNS_MAX);
   }
 }
 
-/** A connection under assembly, from one flow or two. */
+/** A connection that is assembled from one or two flows. */
 export class Talk {
   readonly first: Flow;
   second: Flow | undefined;

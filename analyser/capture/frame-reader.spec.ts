@@ -1,6 +1,6 @@
 /**
- * Packets of stock Linux within the link types and tunnels in which others capture them. The bytes ahead of a packet are written out as
- * their standards have them; what must be read is what was captured on Ethernet.
+ * Packets of stock Linux inside link types and tunnels of other captures. The preceding bytes are written out from
+ * their standards; the expected packet is the one captured on Ethernet.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -234,11 +234,11 @@ describe('a frame reader', () => {
       // RFC 2784, 2.2 and 2.3: a routing bit, or version 1 of PPTP, is for another receiver.
       ['GRE', 101, outer4('2f', bytesOf('4000 0800', ip4))],
       ['GRE', 101, outer4('2f', bytesOf('2001 880b 00040000'))],
-      // Its flags announce a key that it is too short for.
+      // The flags announce a key, but the packet is too short for one.
       ['GRE', 101, outer4('2f', bytesOf('2000 0800'))],
       ['GRE of EtherType 0x88be', 101, outer4('2f', bytesOf('1000 88be 00000001', new Uint8Array(8)))],
       ['GRE of IEEE 802.2', 101, outer4('2f', bytesOf('0000 0000'))],
-      // RFC 8926, 3.4: a control message, another version, options beyond the packet.
+      // RFC 8926, 3.4: a control message, a wrong version, options longer than the packet.
       [
         'UDP to port 6081',
         101,
@@ -248,7 +248,7 @@ describe('a frame reader', () => {
       ['UDP to port 6081', 101, outer4('11', bytesOf('c000 17c1 0010 0000 01 00 6558 00002a 00'))],
       ['GENEVE of EtherType 0x894f', 101, outer4('11', bytesOf('c000 17c1 0010 0000 00 00 894f 00002a 00'))],
       ['UDP to port 53', 101, outer4('11', bytesOf('c000 0035 0008 0000'))],
-      // An offset of 8 bytes: no header of UDP is there.
+      // With a fragment offset of 8 bytes, the packet has no UDP header.
       ['IP fragment', 101, bytesOf('4500 001c 0000 0001 40 11 0000 c0a80001 c0a80002', new Uint8Array(8))],
     ];
     for (const [protocol, linkType, bytes] of named)

@@ -1,4 +1,4 @@
-/** Reads frames of the link types in which captures have InfiniBand and RoCE. */
+/** Reads frames of the link types that captures of InfiniBand and RoCE use. */
 import {
   type DecodedFrame,
   decodeEthernet,
@@ -18,7 +18,7 @@ import {
   linuxCooked2,
 } from './capture-layouts.ts';
 
-/** A frame in a form that has no reader here. */
+/** A frame in a form that this reader does not support. */
 interface UnreadFrame {
   readonly kind: 'unread';
   readonly reason: string;
@@ -55,12 +55,12 @@ export function readFrame(linkType: number, bytes: Uint8Array, wireBytes = bytes
   }
 }
 
-/** Ahead of a packet of a loopback interface: its address family, which the packet's version says as well. */
+/** Address family before a packet of a loopback interface; the version field of the packet repeats it. */
 const FAMILY_BYTES = 4;
 
 const cutWithin = (what: string): DecodedFrame => ({ kind: 'cut', reason: `cut within the ${what}` });
 
-/** A record says itself how long the packet was on the wire. */
+/** A record states the packet's length on the wire itself. */
 function readErf(bytes: Uint8Array): ReadFrame {
   if (bytes.length < erfHeader.sizeBytes) return cutWithin('ERF record header');
   const { type, recordLength, wireLength } = erfHeader.decode(bytes);
@@ -87,16 +87,16 @@ function readErf(bytes: Uint8Array): ReadFrame {
   }
 }
 
-/** Where a frame was seen, as far as its own bytes say. */
+/** Where a frame was captured, as far as its own bytes say. */
 export interface SeenAt {
-  /** Number of the device; 0 without a device. */
+  /** Number of the device; 0 if none is given. */
   readonly device: number;
   readonly direction: 'unknown' | 'inbound' | 'outbound';
 }
 
 const UNKNOWN: SeenAt = { device: 0, direction: 'unknown' };
 
-/** The device of the host that captured a frame of link type 113 or 276, and the direction. */
+/** Device and direction of the capturing host, in a frame of link type 113 or 276. */
 export function seenAt(linkType: number, bytes: Uint8Array): SeenAt {
   if (linkType === LinkType.LINUX_COOKED && bytes.length >= linuxCooked.sizeBytes)
     return { device: 0, direction: directionOf(linuxCooked.decode(bytes).packetType) };

@@ -1,12 +1,13 @@
 /**
- * Management datagrams in words. Three are from real hardware (the public capture infiniband.pcap of Wireshark, frames 2, 32 and 33; tshark
- * names class, method, attribute and fields the same); the others are written out by the places of their fields in IBTA vol 1.
+ * Management datagrams in words. Three come from real hardware (Wireshark's public capture infiniband.pcap, frames 2,
+ * 32 and 33; tshark names class, method, attribute and fields the same); the others are written out from the field
+ * offsets in IBTA vol 1.
  */
 import { expect, it } from 'vitest';
 import { decodeInfiniband, encodePacket, Opcode, type WirePacket } from '../../wire/index.ts';
 import { madWords } from './mad-words.ts';
 
-/** A MAD of 256 bytes with hexadecimal pieces at their places. */
+/** A MAD of 256 bytes with hexadecimal pieces at given offsets. */
 function madOf(pieces: Readonly<Record<number, string>>): Uint8Array {
   const bytes = new Uint8Array(256);
   for (const [at, piece] of Object.entries(pieces))
@@ -14,7 +15,7 @@ function madOf(pieces: Readonly<Record<number, string>>): Uint8Array {
   return bytes;
 }
 
-/** @param qp to which the packet goes */
+/** @param qp the destination QP */
 function packetOf(payload: Uint8Array, qp = 1, queueKey = 0x8001_0000): WirePacket {
   const bytes = encodePacket({
     lrh: { linkNextHeader: 2 },

@@ -117,7 +117,7 @@ const performanceNames: Readonly<Record<number, string>> = {
   30: 'PortSamplesResultExtended',
 };
 
-/** A class of management: prefix of its methods, and its attributes. */
+/** A management class: prefix of its methods, and its attributes. */
 interface ClassWords {
   readonly prefix: string;
   readonly attributes: Readonly<Record<number, string>>;
@@ -146,7 +146,7 @@ const statusNames: Readonly<Record<number, string>> = {
 
 const COMMON_HEADER_BYTES = 24;
 
-/** Words of the MAD in a packet to QP 0, to QP 1 or with their Q_Key; undefined for any other packet. */
+/** Words for the MAD in a packet to QP 0, to QP 1 or with the Q_Key of either; undefined for any other packet. */
 export function madWords({ bth, headers, payload, payloadBytes }: WirePacket): string | undefined {
   const { DETH: deth } = headers;
   const isManagement = bth.destinationQp <= generalServicesQpn || deth?.queueKey === generalServicesQkey;
@@ -179,14 +179,14 @@ function statusWords(status: number): string[] {
   return [`status ${hex(status)}${name === undefined ? '' : ` ${name}`}`];
 }
 
-/** The ports that a directed route leaves by. */
+/** The output ports of a directed route. */
 function routeWords(bytes: Uint8Array): string {
   const { hopPointer, hopCount, initialPath } = smp.decode(bytes);
   const ports = initialPath.subarray(1, 1 + Math.min(hopCount, initialPath.length - 1)).join(',');
   return `hop ${hopPointer} of ${hopCount}${ports === '' ? '' : ` by ports ${ports}`}`;
 }
 
-/** @param hasData false of a Get, whose attribute says nothing */
+/** @param hasData false for a Get, whose attribute is empty */
 function dataWords(managementClass: number, name: string, bytes: Uint8Array, hasData: boolean): string[] {
   if (managementClass === MadClass.SUBN_ADM) return administrationWords(name, bytes);
   if (managementClass === MadClass.PERF_MGMT)
@@ -272,7 +272,7 @@ function performanceWords(name: string, data: Uint8Array, hasData: boolean): str
   return [`versions ${baseVersion} and ${classVersion}`, `capabilities ${hex(capabilityMask)}`];
 }
 
-/** Counters that are not zero. */
+/** The nonzero counters. */
 function countersOf(
   port: number,
   counters: Readonly<Record<string, number | bigint>>,
@@ -338,14 +338,14 @@ function recordWords(name: string, data: Uint8Array): string[] {
   }
 }
 
-/** Text up to the first zero, without characters that a terminal obeys. */
+/** Text up to the first zero byte, without characters that control a terminal. */
 function textOf(bytes: Uint8Array): string {
   const end = bytes.indexOf(0);
   const text = new TextDecoder().decode(end === -1 ? bytes : bytes.subarray(0, end));
   return text.replace(/[^\x20-\x7e]/g, '?');
 }
 
-/** Entries of a table up to the last that is not zero. */
+/** Entries of a table up to the last nonzero one. */
 function listOf(entries: ArrayLike<number | bigint>): string {
   const all = Array.from(entries);
   const last = all.findLastIndex((entry) => Number(entry) !== 0);

@@ -1,4 +1,4 @@
-/** Open PSNs of flows, held to a list of all of them that is searched from end to end. */
+/** Open PSNs of flows, compared with a plain list that is searched from end to end. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { encodePacket, Opcode } from '../../wire/index.ts';
 import * as psns from '../../wire/psn.ts';
@@ -8,7 +8,7 @@ import { conversationsOf } from './testing/conversations.ts';
 
 const PSNS = 2 ** 24;
 
-/** A generator of numbers below a bound (Park and Miller's). */
+/** A generator of numbers below a bound (Park and Miller). */
 function numbersFrom(seed: number): (bound: number) => number {
   let state = seed;
   return (bound) => {
@@ -32,7 +32,7 @@ describe('open PSNs', () => {
         if (known !== undefined) open.remove(flow, known);
         ranges.delete(flow);
         if (number(3) > 0) {
-          // Ranges of one PSN, short ones around 0, and half of the circle.
+          // Ranges of one PSN, short ranges around 0, and ranges of half the circle.
           const count = [1, number(300), 2 ** 23, 0][number(4)]!;
           const range = { first: (PSNS - 150 + number(number(2) === 0 ? 300 : PSNS)) % PSNS, count };
           ranges.set(flow, range);
@@ -46,7 +46,7 @@ describe('open PSNs', () => {
   );
 });
 
-/** Rounds of one request to each of the QPs, and then one response from each. All PSNs are equal, so that no PSN identifies a QP. */
+/** Rounds of one request to each QP, and then one response from each. All PSNs are equal, so that no PSN identifies a QP. */
 function roundsOf(qps: number, rounds: number): Uint8Array[] {
   const packet = (opcode: number, destinationQp: number, psn: number, isAnswer: boolean): Uint8Array =>
     encodePacket({
@@ -65,7 +65,7 @@ function roundsOf(qps: number, rounds: number): Uint8Array[] {
   ).flat();
 }
 
-/** Steps to read a capture: look-ups in maps and comparisons of PSNs. */
+/** Steps to read a capture: map look-ups and PSN comparisons. */
 function stepsOf(frames: readonly Uint8Array[]): number {
   const { packets } = packetsIn({
     interfaces: [
@@ -88,7 +88,7 @@ function stepsOf(frames: readonly Uint8Array[]): number {
   const told = conversationsOf(packets);
   const steps = lookUps.mock.calls.length + distances.mock.calls.length;
   vi.restoreAllMocks();
-  // No connection could be found: each direction of each QP is a conversation.
+  // No connection is found: each direction of each QP is a conversation of its own.
   expect(told).toHaveLength(
     frames.length === 0 ? 0 : new Set(packets.map(({ packet }) => packet.bth.destinationQp)).size * 2,
   );

@@ -1,9 +1,9 @@
 /**
- * Open PSNs of many flows, each an interval of the circle of 2^24 PSNs: finds the only flow that has a PSN open.
+ * Open PSNs of many flows, each an interval on the circle of 2^24 PSNs. Finds the flow if exactly one has a PSN open.
  *
- * A Fenwick tree over the PSNs that stores only nonzero nodes. The value of a flow is a large number and unique to the flow, so that a sum
- * of values gives the number of its flows, and identifies a single flow. A search and a change need 24 steps for any number of flows.
- * Source: Fenwick, 1994.
+ * A Fenwick tree over the PSNs that stores only nonzero nodes. The value of a flow is a large number and unique to the
+ * flow, so that a sum of values gives the number of its flows, and identifies a single flow. A search and a change need
+ * 24 steps for any number of flows. Source: Fenwick, 1994.
  */
 import { psnAdd } from '../../wire/index.ts';
 
@@ -11,7 +11,7 @@ import { psnAdd } from '../../wire/index.ts';
 export const OPEN_PSNS_MAX = 2 ** 23 - 1;
 const PSNS = 2 ** 24;
 
-/** Numbers of flows are smaller than 2^17, so the sum of all of them is smaller than this. */
+/** Numbers of flows are smaller than 2^17, so the sum of all of them is smaller than this bound. */
 const ONE_FLOW = 2 ** 34;
 
 /** PSNs from `first` on. */
@@ -20,7 +20,7 @@ export interface OpenRange {
   readonly count: number;
 }
 
-/** No flow has a PSN open, one has, or several have. */
+/** No flow has the PSN open, exactly one has, or several have. */
 export type OpenFlow = number | 'none' | 'several';
 
 export class OpenPsns {
@@ -31,7 +31,7 @@ export class OpenPsns {
     this.#change(first, count, ONE_FLOW + flow);
   }
 
-  /** Takes out a range that was added. */
+  /** Removes a range that was added. */
   remove(flow: number, { first, count }: OpenRange): void {
     this.#change(first, count, -(ONE_FLOW + flow));
   }
@@ -49,7 +49,7 @@ export class OpenPsns {
     const end = psnAdd(first, count);
     this.#step(first, value);
     this.#step(end, -value);
-    // The range passes the end of the circle.
+    // The range crosses the end of the circle.
     if (end < first) this.#step(0, value);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Captures of stock Linux read as conversations. What they must come to is in their page: how many NAKs of which kind, what the relay
- * dropped, doubled and held back (reference/wire/README.md).
+ * Captures of stock Linux read as conversations. Expected are the numbers of their page: NAKs by kind, and the packets
+ * that the relay dropped, duplicated and delayed (reference/wire/README.md).
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ const names = readdirSync(folder).filter((name) => /\.pcap(ng)?$/.test(name) && 
 const toldIn = (name: string): Conversation[] =>
   conversationsOf(packetsIn(readCapture(readFileSync(new URL(name, folder)))).packets);
 
-/** A number that the page gives of a file. */
+/** A number that the page states for a file. */
 function counted(name: string, what: string): number {
   const row = page.split('\n').find((line) => line.startsWith(`| ${name} |`)) ?? '';
   return Number(new RegExp(`${what} (\\d+)`).exec(row)?.[1] ?? 0);
@@ -64,7 +64,7 @@ describe('a capture read as a conversation', () => {
       const plain = wordsOf(conversationsOf(packetsIn(capture).packets));
       for (const { bytes } of capture.frames) {
         bytes[at]! |= ce;
-        // So much more is in the first word of an IPv4 header, so much less its checksum (RFC 1624).
+        // Raises the first word of an IPv4 header by this amount and lowers its checksum by the same (RFC 1624).
         const view = new DataView(bytes.buffer, bytes.byteOffset);
         if (ce === 3) view.setUint16(24, view.getUint16(24) - ce);
       }
@@ -77,7 +77,7 @@ describe('a capture read as a conversation', () => {
   );
 
   it('shows what was sent again, what is missing, and what is answered twice', () => {
-    // WRITE last of three was dropped: it and the two after it come again (frames 8 to 10).
+    // The third WRITE last was dropped; it and the two after it are sent again (frames 8 to 10).
     expect(sumOf(toldIn('drop-write-last-ipv4.pcapng'), 'sent again')).toBe(3);
     expect(wordsOf(toldIn('dup-send-ipv4.pcapng')).filter((words) => /sent again/.test(words))).toHaveLength(
       1,
@@ -101,7 +101,7 @@ describe('a capture read as a conversation', () => {
   it.each(['drop-read-response-middle-ipv4.pcapng', 'reorder-read-response-ipv4.pcapng'])(
     'IBTA 9.7.5.1: shows a READ that is resumed in its middle, and takes the responses again: %s',
     (name) => {
-      // PSN 258 is the third of six packets of 1024 bytes (reference/wire/README.md: the relay dropped, or held back, one).
+      // PSN 258 is the third of six packets of 1024 bytes (reference/wire/README.md: the relay dropped or delayed it).
       const lines = wordsOf(toldIn(name));
       expect(lines[7]).toMatch(
         /^READ request, PSN 258, 3952 at .*; resumes the READ of frame 1 at byte 2048$/,
@@ -111,7 +111,7 @@ describe('a capture read as a conversation', () => {
   );
 });
 
-/** Lines of a conversation, made of packets of an RC connection between LIDs 1 (QP 10) and 2 (QP 20). */
+/** Lines of a conversation of packets of an RC connection between LIDs 1 (QP 10) and 2 (QP 20). */
 const linesOf = (...sent: readonly Uint8Array[]): string[] => {
   const frames = sent.map((bytes) => ({ interface: 0, bytes }));
   return wordsOf(toldOf([''], frames));
@@ -168,7 +168,7 @@ const FIRST = Opcode.RC_RDMA_READ_RESPONSE_FIRST;
 const MIDDLE = Opcode.RC_RDMA_READ_RESPONSE_MIDDLE;
 const LAST = Opcode.RC_RDMA_READ_RESPONSE_LAST;
 
-/** Words of a line after those of the packet itself. */
+/** Words of a line after those that describe the packet itself. */
 const remarksOf = (lines: readonly string[]): string[] =>
   lines.map((words) => words.split('; ').slice(1).join('; '));
 
@@ -243,7 +243,7 @@ describe('a conversation', () => {
   });
 
   it('tells a READ of the rest of a region from one that is resumed', () => {
-    // The first takes one packet of 2048 bytes, so PSN 11 is another READ's.
+    // The first response carries 2048 bytes in one packet, so PSN 11 belongs to another READ.
     const whole = [read(10, 0x1000n, 2048), respond(10, Opcode.RC_RDMA_READ_RESPONSE_ONLY, 2048)];
     expect(remarksOf(linesOf(...whole, read(11, 0x1400n, 1024)))).toEqual(['', '', '']);
   });
@@ -292,7 +292,7 @@ describe('a capture of several places', () => {
     const seen = [
       ...[out(0, send(1)), into(1, send(1))],
       ...[out(1, ack(1)), into(0, ack(1))],
-      // Lost at first, and sent again.
+      // Lost once and retransmitted.
       ...[out(0, send(2)), out(0, send(2)), into(1, send(2))],
     ];
     const reading = readingOf(ends, seen);
@@ -319,7 +319,7 @@ describe('a capture of several places', () => {
     const reading = readingOf([''], both);
     expect(reading.conversations()).toMatchObject([{ counts: { requests: 3, answers: 2 } }]);
     expect([reading.feed.isTwoEnded, reading.feed.repeatedCount]).toEqual([true, 5]);
-    // A packet that was lost on its way and sent again is there three times.
+    // A packet that was lost on its way and retransmitted appears three times.
     const again = readingOf(
       [''],
       [...both, ...[send(4), send(4), send(4), ack(4), ack(4)].map((bytes) => ({ interface: 0, bytes }))],
@@ -328,11 +328,11 @@ describe('a capture of several places', () => {
   });
 
   it('of one place is not taken for one of two because everything is sent again', () => {
-    // Each request finds no receive, and is sent four times: every packet is there an even number of times.
+    // Each request finds no receive WQE and is sent four times: every packet appears an even number of times.
     const rnr = answer(1, Opcode.RC_ACKNOWLEDGE, { headers: { AETH: { syndrome: 0x2e } } });
     const told = linesOf(send(1), rnr, send(1), rnr, send(1), rnr, send(1), rnr);
     expect(told.filter((words) => /sent again/.test(words))).toHaveLength(3);
-    // All requests time out; no answer is there.
+    // All requests time out; the capture has no answer.
     const silent = linesOf(send(1), send(2), send(1), send(2));
     expect(silent.filter((words) => /sent again/.test(words))).toHaveLength(2);
   });

@@ -1,9 +1,10 @@
 /**
- * Messages of a connection, from captured packets alone: requests, acknowledgements, gaps, and retransmissions.
+ * Follows the messages of a connection from captured packets alone: requests, acknowledgements, gaps and
+ * retransmissions.
  *
- * A packet names only the QP it is for. A flow is the packets from one port to one QP of another; the flow that answers it is found by the
- * first answer for a PSN that is open in it and in no other: then the two are one connection. Only packets are used, so captures of
- * third-party endpoints read alike. Source: IBTA vol 1, 9.7.
+ * A packet names only its destination QP. A flow is the packets from one port to one QP of another port. The first
+ * answer to a PSN that is open in exactly one flow joins the two flows into a connection. Only packets are used, so
+ * captures of third-party endpoints read alike. Source: IBTA vol 1, 9.7.
  */
 
 import {
@@ -30,7 +31,7 @@ import { madWords } from './mad-words.ts';
 import type { Conversation, Line, LineBudget, TalkLines } from './talk.ts';
 import { UnansweredFlows } from './unanswered-flows.ts';
 
-/** A packet of a capture, as far as a conversation needs it. */
+/** A packet of a capture, with the facts that a conversation needs. */
 export interface CapturedPacket {
   /** Number in the file, from 1. */
   readonly number: number;
@@ -38,7 +39,7 @@ export interface CapturedPacket {
   /** Addresses of the ports: LIDs, or IP addresses. */
   readonly from: string;
   readonly to: string;
-  /** Number of the network in which the addresses count. */
+  /** Number of the network in which the addresses are valid. */
   readonly network: number;
   readonly packet: WirePacket;
   readonly note: string;
@@ -52,12 +53,12 @@ const nakWords: Readonly<Record<number, string>> = {
   [NakCode.INVALID_RD_REQUEST]: 'NAK, invalid RD request',
 };
 
-/** Flows that are followed: fewer than 2^17, for {@link UnansweredFlows}. Packets of others are counted. */
+/** Greatest number of followed flows: below 2^17, for {@link UnansweredFlows}. Packets of further flows are counted. */
 const FLOWS_MAX = 100_000;
-/** PSNs of a READ of which the capture has cut the length off. */
+/** PSNs of a READ whose length the capture has cut. */
 const CUT_READ_PSNS = 0x3f_ffff;
 
-/** A line of a conversation, to which another sighting of its packet may add. */
+/** A line of a conversation, which a further sighting of its packet may extend. */
 export interface Said {
   remark(words: string): void;
 }
@@ -65,7 +66,7 @@ export interface Said {
 const nothingSaid: Said = { remark: () => undefined };
 
 export class PacketListener {
-  /** Packets of flows beyond those that are followed. */
+  /** Packets of flows beyond the followed ones. */
   unfollowed = 0;
   readonly #budget: FlowBudget;
   /** Flows of each network, by ports, QP and service. */
@@ -96,7 +97,7 @@ export class PacketListener {
     return this.#request(flow, captured);
   }
 
-  /** Merges two networks that are one. Its cost is proportional to the flows of `from`. */
+  /** Merges two networks that turn out to be one. The cost is proportional to the flows of `from`. */
   joinNetworks(from: number, into: number): void {
     const moved = this.#networks.get(from) ?? new Map<string, Flow>();
     this.#networks.delete(from);
@@ -107,7 +108,7 @@ export class PacketListener {
       const known = flows.get(key);
       if (known === undefined) flows.set(key, flow);
       else if (flow.isEmpty) known.talk.lines.absorb(flow.talk.lines, known.talk.first !== known);
-      // It is found no more under its key, and its lines stay a conversation of their own.
+      // Its key no longer finds it, and its lines remain a conversation of their own.
       else flows.set(`${key} of network ${from}`, flow);
     }
   }
@@ -171,7 +172,7 @@ export class PacketListener {
     return this.#say(flow, captured, `${requestWords(packet)}${after}`, after !== '');
   }
 
-  /** Words on where a request stands among those before, and counts of it. */
+  /** Describes where a request stands among earlier ones, and counts it. */
   #placeOf(
     { talk, unseen }: Flow,
     psn: number,
@@ -217,7 +218,7 @@ export class PacketListener {
     return this.#say(flow, captured, [words, ...after].join('; '), isRefusal || after.length > 0);
   }
 
-  /** Finds the flow that this one answers, unless it was found before. */
+  /** Finds the flow that this one answers, unless it is known. */
   #join(flow: Flow, psn: number): void {
     if (flow.answeredBy !== undefined) return;
     const found = this.#unanswered.answeredBy(flow, psn);
@@ -260,13 +261,19 @@ class SaidLine implements Said {
   }
 }
 
-/** Takes a NAK. @returns lines on answers that it shows to be missing */
+/**
+ * Processes a NAK.
+ * @returns lines on answers that the NAK shows to be missing
+ */
 function refused(asker: Flow, psn: number): string[] {
   asker.unseen.refuse(psn);
   return asker.awaited.refused(psn);
 }
 
-/** Takes an answer. @returns words on its place, and on answers that it shows to be missing */
+/**
+ * Processes an answer.
+ * @returns words on its place, and on answers that it shows to be missing
+ */
 function answered(asker: Flow, packet: WirePacket, { talk }: Flow): string[] {
   const { bth, headers } = packet;
   const { name } = opcodeRow(bth.opcode)!;
@@ -288,7 +295,7 @@ function answered(asker: Flow, packet: WirePacket, { talk }: Flow): string[] {
   return isOld ? [...gaps, 'answered before'] : [...gaps];
 }
 
-/** A response shows the MTU of the path, or that it is the only one: then it is known how many PSNs a READ took. */
+/** A response shows the MTU of the path, or that it is the only one. Either tells how many PSNs a READ takes. */
 function learnFromResponse(asker: Flow, packet: WirePacket, name: string): void {
   if (!name.includes('READ_RESPONSE')) return;
   const knewMtu = asker.mtuBytes !== undefined;
@@ -305,7 +312,7 @@ function learnFromResponse(asker: Flow, packet: WirePacket, name: string): void 
   asker.loosePsns = 0;
 }
 
-/** PSNs that a request takes, and how many more it may: a READ as many as its answer has packets. */
+/** PSNs that a request takes, and how many more it may take: a READ takes one PSN per response packet. */
 function psnsOf(
   packet: WirePacket,
   mtuBytes: number | undefined,
@@ -320,7 +327,7 @@ function psnsOf(
 
 const isReadRequest = ({ bth }: WirePacket): boolean => opcodeRow(bth.opcode)!.name.endsWith('READ_REQUEST');
 
-/** The memory that a READ or an atomic names. */
+/** Memory that a READ or an atomic addresses. */
 function rangeOf({ bth, headers }: WirePacket): ReadRange | undefined {
   const { RETH: reth } = headers;
   const atomic = headers.AtomicETH ?? headers.MaskedAtomicETH;
@@ -329,7 +336,7 @@ function rangeOf({ bth, headers }: WirePacket): ReadRange | undefined {
   return { address: reth.virtualAddress, rKey: reth.rKey, bytes: reth.dmaLength };
 }
 
-/** The MTU of a flow's path, as far as a packet of its connection shows it: all but the last of a message are full. */
+/** The path MTU of a flow, as far as a packet of its connection shows it: all packets of a message but the last are full. */
 function learnedMtu(flow: Flow, { bth, payloadBytes }: WirePacket): number | undefined {
   const { endsMessage } = opcodeRow(bth.opcode)!;
   if (!endsMessage && payloadBytes >= MTU_MIN_BYTES) flow.mtuBytes = payloadBytes;
@@ -348,7 +355,7 @@ function uncheckedWords({ unchecked, payload, payloadBytes }: WirePacket): strin
   return unchecked === undefined ? '' : '; ICRC not checked: IP has options';
 }
 
-/** Words of an opcode: RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE is WRITE only with immediate. */
+/** Words for an opcode: RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE becomes WRITE only with immediate. */
 function operationWords(opcode: number): string {
   const { name, service } = opcodeRow(opcode)!;
   const [operation, ...rest] = name
@@ -358,7 +365,7 @@ function operationWords(opcode: number): string {
   return [operation!, ...rest.map((word) => word.toLowerCase())].join(' ');
 }
 
-/** A mark of congestion: of the BTH, or of the IP header (RFC 3168, 5: 3 is CE). */
+/** A congestion mark: of the BTH, or of the IP header (RFC 3168, 5: 3 is CE). */
 function markWords({ bth, ipv4, ipv6 }: WirePacket): string {
   return bth.fecn === 1 || ipv4?.ecn === 3 || ipv6?.ecn === 3 ? ', marked for congestion' : '';
 }

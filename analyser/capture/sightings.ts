@@ -1,29 +1,29 @@
 /**
- * Tells packets that a capture has seen at several places, such as the two ends of a cable or the devices of a host, from packets that
- * were sent several times. A packet counts where it was seen first.
+ * Distinguishes packets captured at several places (the two ends of a cable, the devices of a host) from packets that
+ * were sent several times. A packet counts at the place of its first sighting.
  *
- * Two sightings are one packet if their bytes agree, but for what a switch may change, and their places differ. Packets that are
- * seen twice at one place were sent twice. Of two captures that were merged and have the same name and direction, no packet
- * can be the same: a packet leaves its sender once.
+ * Two sightings are one packet if their places differ and their bytes agree, except for fields that a switch may
+ * change. A packet seen twice at one place was sent twice. Two merged captures with the same name and direction share
+ * no packet: a packet leaves its sender once.
  */
 
 /** A place at which a capture saw packets. */
 export interface Place {
-  /** Number of the interface in the file, and its name; empty for none. */
+  /** Number of the interface in the file, and its name; empty if unnamed. */
   readonly interface: number;
   readonly name: string;
-  /** The device, in a capture of all devices of a host. */
+  /** The device, if the capture covers all devices of a host. */
   readonly device: number;
   readonly direction: 'unknown' | 'inbound' | 'outbound';
 }
 
-/** Packets that are remembered; and of those that look the same, how many. */
+/** Greatest number of remembered packets, and of packets that look the same. */
 const REMEMBERED_MAX = 65_536;
 const SAME_MAX = 16;
-/** Places at which one packet is found again. */
+/** Greatest number of places at which one packet is recognised. */
 const PLACES_MAX = 64;
 
-/** A packet that was seen, and what is kept of it. */
+/** A seen packet, and what is kept of it. */
 export class Sighting<Kept> {
   readonly key: string;
   readonly places: Place[];
@@ -36,14 +36,14 @@ export class Sighting<Kept> {
 }
 
 export class Sightings<Kept> {
-  /** The capture is of two places that it does not tell apart. */
+  /** Whether the capture mixes two places without naming them. */
   isTwoEnded = false;
   readonly #byKey = new Map<string, Sighting<Kept>[]>();
-  /** In a circle, the oldest is forgotten. */
+  /** A ring: the newest entry replaces the oldest. */
   readonly #remembered: Sighting<Kept>[] = [];
   #next = 0;
 
-  /** @returns the packet, of which `place` is the last, and perhaps not the first, place */
+  /** @returns the packet, whose last place is `place` */
   see(key: string, place: Place): Sighting<Kept> {
     const known = this.#byKey.get(key);
     const found = known?.find(({ places }) =>
@@ -66,7 +66,7 @@ export class Sightings<Kept> {
     const oldest = this.#remembered[this.#next];
     if (oldest !== undefined) {
       const same = this.#byKey.get(oldest.key);
-      // It is the first of those that look the same, or was forgotten before.
+      // It is the first of those that look the same, or its predecessor was forgotten.
       if (same?.[0] === oldest) same.shift();
       if (same?.length === 0) this.#byKey.delete(oldest.key);
     }

@@ -1,38 +1,38 @@
-/** Lines of a conversation as they are collected: bounded, however long a capture is. */
+/** Collects the lines of conversations, in bounded memory however long a capture is. */
 
 /** A line of a conversation. */
 export interface Utterance {
   readonly number: number;
   readonly timePs: bigint;
-  /** True of the side whose requests opened the connection. */
+  /** Whether the packet comes from the side whose requests opened the connection. */
   readonly isFromFirst: boolean;
   readonly words: string;
-  /** Something went wrong, or makes up for what did. */
+  /** Whether the line shows an error or the recovery from one. */
   readonly isTrouble: boolean;
 }
 
 export interface Conversation {
   readonly service: string;
-  /** Port and QP of each side; the QP of a side that no packet has addressed is not known. */
+  /** Port and QP of each side; the QP is unknown until a packet addresses it. */
   readonly first: string;
   readonly second: string;
-  /** Time of its first packet, whether that has a line or not. */
+  /** Time of its first packet, whether or not that has a line. */
   readonly beganPs: bigint;
   readonly utterances: readonly Utterance[];
-  /** Lines beyond those that are kept. */
+  /** Lines beyond the kept ones. */
   readonly unkept: number;
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** The lines of a capture that are kept. */
+/** Limits on the lines that a capture keeps. */
 export interface LineChoice {
-  /** Most lines of all conversations together. */
+  /** Greatest number of lines of all conversations together. */
   readonly lines: number;
-  /** Only lines of what went wrong or makes up for it. */
+  /** Whether to keep only lines of errors and recovery. */
   readonly isTroubleOnly: boolean;
 }
 
-/** Grants lines to the conversations of a capture. */
+/** Distributes lines among the conversations of a capture. */
 export class LineBudget {
   readonly isTroubleOnly: boolean;
   #left: number;
@@ -42,7 +42,7 @@ export class LineBudget {
     this.isTroubleOnly = isTroubleOnly;
   }
 
-  /** False when all lines are taken. */
+  /** False once all lines are used. */
   take(): boolean {
     if (this.#left <= 0) return false;
     this.#left--;
@@ -50,7 +50,7 @@ export class LineBudget {
   }
 }
 
-/** A line that may be added to while its packet may be seen at another place. */
+/** A line that may be extended while its packet may still be seen at another place. */
 export class Line {
   readonly number: number;
   readonly timePs: bigint;
@@ -71,7 +71,7 @@ export class Line {
 export class TalkLines {
   readonly counts: Record<string, number> = {};
   unkept = 0;
-  /** Least time of a line, kept or not. */
+  /** Earliest time of a line, kept or not. */
   beganPs: bigint | undefined;
   readonly #budget: LineBudget;
   #lines: Line[] = [];
@@ -91,7 +91,7 @@ export class TalkLines {
     return line;
   }
 
-  /** Adds what another sighting of a packet shows. */
+  /** Adds the facts of another sighting of a packet. */
   remark(line: Line, words: string): void {
     const isKept = line.isTrouble || !this.#budget.isTroubleOnly;
     line.words += ` (${words})`;
@@ -99,7 +99,10 @@ export class TalkLines {
     if (!isKept) this.#keep(line);
   }
 
-  /** Takes over the lines of what turns out to be this conversation. @param isOpposite its first side is the second here */
+  /**
+   * Merges in the lines of another conversation that belongs to this one.
+   * @param isOpposite its first side is the second one here
+   */
   absorb(other: TalkLines, isOpposite: boolean): void {
     for (const line of other.#lines)
       this.#lines.push(new Line({ ...line, isFromFirst: line.isFromFirst !== isOpposite }));
@@ -109,7 +112,7 @@ export class TalkLines {
     if (other.beganPs !== undefined) this.#begin(other.beganPs);
   }
 
-  /** In the order of the file. */
+  /** In file order. */
   sorted(): Utterance[] {
     return this.#lines.toSorted((left, right) => left.number - right.number);
   }

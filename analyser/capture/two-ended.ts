@@ -1,7 +1,7 @@
 /**
- * Tells a capture of two places that were merged into one interface without directions, as mergecap makes of two files of tcpdump, from
- * one of a single place. In the former nearly every packet is there twice, and its second sighting comes before any answer to it; a packet
- * that is sent again follows an answer, or a time-out.
+ * Distinguishes a capture of two places merged into one interface without directions (mergecap of two tcpdump files)
+ * from a capture of one place. In the former, nearly every packet appears twice, and its second sighting precedes any
+ * answer to it. A retransmitted packet follows an answer or a timeout.
  */
 
 /** A packet as it was seen. */
@@ -9,14 +9,14 @@ export interface SeenPacket {
   readonly key: string;
   readonly from: string;
   readonly to: string;
-  /** PSN, or sequence number of TCP. */
+  /** PSN, or TCP sequence number. */
   readonly number: number;
   readonly timePs: bigint;
 }
 
-/** Share of the packets that must be there twice. */
+/** Share of packets that must appear twice. */
 const SHARE = 0.8;
-/** Longest way of a packet between two places; time-outs of retransmission are longer. */
+/** Longest travel time of a packet between two places; retransmission timeouts are longer. */
 const WAY_PS = 200_000_000n;
 
 export function seemsTwoEnded(seen: readonly SeenPacket[]): boolean {

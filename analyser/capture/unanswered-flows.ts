@@ -1,14 +1,14 @@
-/** Flows whose answers have not been found, by ports and service: finds the one that an answer belongs to. */
+/** Flows without a known answering flow, by ports and service: finds the flow that an answer belongs to. */
 import type { Flow } from './flow.ts';
 import { type OpenFlow, OpenPsns, type OpenRange } from './open-psns.ts';
 
-/** The open PSNs of a flow as the trees have them. */
+/** The open PSNs of a flow as stored in the trees. */
 interface Counted {
   readonly range: OpenRange;
   readonly network: number;
 }
 
-/** Flows from one port to another. Trees exist from the first search on: many captures have no answers. */
+/** Flows from one port to another. The trees are built at the first search: many captures have no answers. */
 export class UnansweredWay {
   readonly #flows = new Map<number, Flow>();
   readonly #counted = new Map<Flow, Counted>();
@@ -39,7 +39,7 @@ export class UnansweredWay {
     this.#ofNetwork(network).add(number, range);
   }
 
-  /** Returns the only flow that has `psn` open: the only one of the network, or, if that has no such flow, of all. */
+  /** Returns the only flow that has `psn` open: first within the network, then over all networks if the network has no such flow. */
   flowAt(psn: number, network: number): Flow | undefined {
     if (this.#all === undefined) {
       this.#all = new OpenPsns();
@@ -78,7 +78,7 @@ export class UnansweredFlows {
     way.add(flow);
   }
 
-  /** Finds the flow that a response with `psn` in `flow` answers: a flow of the other direction that has sent this PSN. */
+  /** Finds the flow that a response with `psn` in `flow` answers: a flow of the opposite direction that has sent this PSN. */
   answeredBy({ from, to, service, network }: Flow, psn: number): Flow | undefined {
     return this.#ways.get(keyOf(to, from, service))?.flowAt(psn, network);
   }

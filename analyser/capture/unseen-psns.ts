@@ -1,46 +1,46 @@
-/** PSNs of a flow that were passed over: packets that a capture has not shown yet, and may show later. */
+/** Skipped PSNs of a flow: packets that the capture does not show yet and may show later. */
 import { psnAdd, psnDistance } from '../../wire/index.ts';
 
-/** Ranges that are kept; the oldest is forgotten. */
+/** Greatest number of kept ranges; a further range replaces the oldest. */
 const RANGES_MAX = 64;
 
 interface Range {
   first: number;
   count: number;
-  /** Packets of the flow that were seen before the range was passed over. */
+  /** Packets of the flow seen before the range was skipped. */
   readonly seenBefore: number;
-  /** The receiver has said that it lacks these. */
+  /** Whether the receiver has reported these as missing. */
   isRefused: boolean;
 }
 
 export interface Unseen {
-  /** Packets that were seen in its place. */
+  /** Packets seen in its place. */
   readonly passedBy: number;
   readonly isRefused: boolean;
 }
 
 export class UnseenPsns {
   #ranges: Range[] = [];
-  /** Packets of the flow that were seen. */
+  /** Packets of the flow seen so far. */
   #seen = 0;
 
   sawPacket(): void {
     this.#seen++;
   }
 
-  /** Notes that `count` PSNs from `first` on were passed over by the packet that has just been seen. */
+  /** Notes that the packet just seen skipped `count` PSNs from `first` on. */
   passOver(first: number, count: number): void {
     this.#ranges.push({ first, count, seenBefore: this.#seen, isRefused: false });
     if (this.#ranges.length > RANGES_MAX) this.#ranges.shift();
   }
 
-  /** The receiver lacks `psn`, and so takes nothing after it. */
+  /** Notes that the receiver lacks `psn` and therefore accepts nothing after it. */
   refuse(psn: number): void {
     for (const range of this.#ranges)
       if (psnDistance(psnAdd(range.first, range.count - 1), psn) >= 0) range.isRefused = true;
   }
 
-  /** Takes a PSN that is seen now out of those that were passed over; undefined when it was not among them. */
+  /** Removes a PSN, seen now, from the skipped ones; undefined if it was not among them. */
   show(psn: number): Unseen | undefined {
     const index = this.#ranges.findIndex(({ first, count }) => {
       const distance = psnDistance(psn, first);

@@ -1,11 +1,11 @@
 /**
- * Commands, as the stores to the HCR and the loads of it show them; those completed by event end with their EQE.
+ * Follows commands through stores to and loads from the HCR. A command completed by event ends with its EQE.
  *
  *     stores of dwords 0…5, then 6 with GO ─► posted ─► load of dword 6 without GO      ─► finished (polled)
  *                                                  └──► EQE of type CMD with its token  ─► finished (by event)
  *
- * A polled command with an immediate answer is finished once the driver has read the answer too, or goes on without.
- * Source: interface sheet 2.2, 3.1.
+ * A polled command with an immediate answer is finished once the driver has also read the answer, or has continued
+ * without reading it. Source: interface sheet 2.2, 3.1.
  */
 import {
   type CommandName,
@@ -34,18 +34,18 @@ export interface ObservedCommand {
   readonly outParam: number;
   /** The seven dwords as posted. */
   readonly registers: Uint8Array;
-  /** The mailbox as it was at posting; undefined where there is none or it lies outside of memory. */
+  /** The mailbox at posting; undefined if the command has none or it lies outside memory. */
   readonly inBox: Uint8Array | undefined;
   postedPs: number;
   finishedPs: number;
-  /** -1 until it has finished, and for ever if it never does. */
+  /** Time of completion; -1 until the command has finished. */
   status: number;
   immediate: bigint;
   outBox: Uint8Array | undefined;
 }
 
 export interface CommandListener {
-  /** @param before the command that was not finished when this one was posted, if any */
+  /** @param before the command that was unfinished when this one was posted, if any */
   commandPosted(command: ObservedCommand, before: ObservedCommand | undefined): void;
   commandFinished(command: ObservedCommand): void;
 }
@@ -61,9 +61,9 @@ export class CommandRegister {
   readonly #listener: CommandListener;
   readonly #registers = new Uint8Array(hcr.sizeBytes);
   readonly #view = viewOf(this.#registers);
-  /** The command in the register, until the register is known to be free. */
+  /** The command in the register, until the register is seen to be free. */
   #current: ObservedCommand | undefined;
-  /** Its status was read; its immediate answer may still be. */
+  /** Its status was read; its immediate answer may still be read. */
   #isAnswered = false;
   #wordsRead = 0;
   readonly #byToken = new Map<number, ObservedCommand>();
@@ -73,12 +73,12 @@ export class CommandRegister {
     this.#listener = listener;
   }
 
-  /** Whether a command was posted that has not been answered. */
+  /** Whether a posted command has not been answered. */
   get isWaiting(): boolean {
     return this.#byToken.size > 0 || (this.#current !== undefined && !this.#isAnswered);
   }
 
-  /** A store to the HCR; `bytes` in memory order. */
+  /** Handles a store to the HCR; `bytes` are in memory order. */
   store(offset: number, bytes: Uint8Array, nowPs: number): void {
     if (this.#isAnswered) this.#finishPolled();
     this.#registers.set(bytes.subarray(0, hcr.sizeBytes - offset), offset);
@@ -86,7 +86,7 @@ export class CommandRegister {
     if (coversGo && fields.go.get(this.#view, 0) === 1) this.#post(nowPs);
   }
 
-  /** A new epoch: every instant is `ps` less. */
+  /** Starts a new epoch: subtracts `ps` from every stored time. */
   rebase(ps: number): void {
     const current = this.#current === undefined ? [] : [this.#current];
     for (const command of new Set([...current, ...this.#byToken.values()])) {
@@ -95,7 +95,7 @@ export class CommandRegister {
     }
   }
 
-  /** A load of the HCR has returned a little-endian value. */
+  /** Handles a load of the HCR that returned a little-endian value. */
   load(offset: number, value: number, nowPs: number): void {
     const current = this.#current;
     if (current === undefined) return;
@@ -122,7 +122,7 @@ export class CommandRegister {
     }
   }
 
-  /** An EQE of type CMD. */
+  /** Handles an EQE of type CMD. */
   event(token: number, status: number, outParam: bigint, nowPs: number): void {
     const command = this.#byToken.get(token);
     if (command === undefined) return;
@@ -134,7 +134,7 @@ export class CommandRegister {
     this.#finish(command);
   }
 
-  /** Commands that never finished are reported with status -1; the register is as after a reset. */
+  /** Reports unfinished commands with status -1; the register returns to its reset state. */
   reset(): void {
     if (this.#isAnswered) this.#finishPolled();
     const left = new Set(this.#byToken.values());

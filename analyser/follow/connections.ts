@@ -1,25 +1,25 @@
 /**
- * Connections as the driver makes and ends them, by its commands alone: which queue pair answers whom, from which PSN on. For those who
- * read the packets of a cable, which name the queue pair that they go to and not the one that they come from.
+ * Connections as the driver makes and ends them, from its commands alone: the peer QP of each QP and the first PSN.
+ * Needed to read packets on a cable, which name their destination QP but not their source QP.
  */
 import { mtuBytesOf, qpMailbox, ServiceType } from '../../abi/index.ts';
 import { mask24, toHex } from '../../base/index.ts';
 import type { InstantOf } from '../trace-event.ts';
 import type { ObservedCommand } from './command-register.ts';
 
-/** One end of a connection (RC or XRC), from its INIT2RTR_QP on. */
+/** One end of a connection (RC or XRC), from INIT2RTR_QP on. */
 export interface ConnectionEnd {
   readonly qpn: number;
   readonly remoteQpn: number;
-  /** Of the path: LID of the other port, 0 on Ethernet; its MAC in hexadecimal, zeros on InfiniBand. */
+  /** Of the path: LID of the remote port, 0 on Ethernet; its MAC in hexadecimal, zeros on InfiniBand. */
   readonly remoteLid: number;
   readonly remoteMac: string;
   readonly mtuBytes: number;
-  /** The first PSN that it expects. */
+  /** The first PSN that this end expects. */
   readonly firstPsn: number;
-  /** When the command was posted, in picoseconds since power-on. */
+  /** Time at which the command was posted, in picoseconds since power-on. */
   readonly fromPs: number | bigint;
-  /** When the end was seen to be in RESET again, or its device was; undefined: never. */
+  /** Time at which the end or its device was seen in RESET again; undefined if never. */
   readonly untilPs: number | bigint | undefined;
 }
 
@@ -28,14 +28,14 @@ const isConnected = new Set<number>([ServiceType.RC, ServiceType.XRC]);
 export class Connections {
   readonly ends: ConnectionEnd[] = [];
   readonly #instantOf: InstantOf;
-  /** Places in {@link ends} of those that are open, by QP number. */
+  /** Indexes of open ends in {@link ends}, by QP number. */
   readonly #open = new Map<number, number>();
 
   constructor(instantOf: InstantOf) {
     this.#instantOf = instantOf;
   }
 
-  /** A command has finished; one without an answer may have been carried out. */
+  /** Handles a finished command; a command without an answer may have been executed. */
   finished({ name, inputModifier, inBox, status, postedPs, finishedPs }: ObservedCommand): void {
     if (status > 0) return;
     const qpn = inputModifier & mask24;
@@ -59,7 +59,7 @@ export class Connections {
     this.#open.set(qpn, this.ends.push(end) - 1);
   }
 
-  /** The device holds nothing any more. */
+  /** Handles a reset: the device keeps nothing. */
   reset(nowPs: number): void {
     for (const qpn of [...this.#open.keys()]) this.#close(qpn, nowPs);
   }

@@ -1,6 +1,6 @@
 /**
- * The device as the driver has set it up, followed from its commands alone: what is donated, where the tables are, which
- * objects live. A command changes the view when it has finished with status 0.
+ * The device as the driver has set it up, followed from its commands alone: donated memory, places of the tables, live
+ * objects. A command changes the view when it finishes with status 0.
  */
 import {
   type CommandName,
@@ -35,18 +35,18 @@ import {
 } from './objects.ts';
 import { BufferIndex, type BufferPlace, type QueueBuffer, resolvedBuffer } from './queue-buffer.ts';
 
-/** How far the driver has brought the device up. */
+/** How far the driver has initialised the device. */
 export const Phase = { RESET: 0, FIRMWARE: 1, INITIALISED: 2 } as const;
 export type Phase = (typeof Phase)[keyof typeof Phase];
 
-/** What a doorbell record belongs to. */
+/** The object that a doorbell record belongs to. */
 export interface RecordOwner {
   readonly kind: 'qp' | 'cq' | 'srq';
   readonly number: number;
 }
 
 export type ObjectTable = 'qps' | 'cqs' | 'srqs' | 'eqs' | 'mpts';
-/** Of objects that have doorbells. */
+/** Objects that have doorbells. */
 export type RungTable = 'qps' | 'cqs' | 'eqs';
 
 const opcodeModifierResize = 0;
@@ -59,7 +59,7 @@ export class DeviceView {
   readonly srqs = new Map<number, FollowedSrq>();
   readonly eqs = new Map<number, FollowedEq>();
   readonly mpts = new Map<number, FollowedMpt>();
-  /** Numbers of objects that lived once and were destroyed. */
+  /** Numbers of destroyed objects. */
   readonly destroyed: Readonly<Record<ObjectTable, Set<number>>> = {
     qps: new Set(),
     cqs: new Set(),
@@ -67,7 +67,10 @@ export class DeviceView {
     eqs: new Set(),
     mpts: new Set(),
   };
-  /** Numbers of objects with doorbells that lived at the last reset, and were not created again: their users may not know yet. */
+  /**
+   * Numbers of objects with doorbells that lived at the last reset and were not created again: their users may not have
+   * noticed the reset yet.
+   */
   readonly lostAtReset: Readonly<Record<RungTable, Set<number>>> = {
     qps: new Set(),
     cqs: new Set(),
@@ -76,25 +79,25 @@ export class DeviceView {
   readonly records = new Map<number, RecordOwner>();
   readonly openPorts = new Set<number>();
   phase: Phase = Phase.RESET;
-  /** It answered a load with all ones or not at all, or its error buffer says that it has failed. */
+  /** Whether it answered a load with all ones or not at all, or its error buffer reports a failure. */
   isGone = false;
   firmware: Decoded<typeof queryFw> | undefined;
   capabilities: Capabilities | undefined;
   profile: Profile | undefined;
   tables: readonly PlacedTable[] = [];
-  /** First of the special QPs, or -1. */
+  /** Number of the first special QP, or -1. */
   specialQpBase = -1;
   firmwarePages = 0;
   auxiliaryPages = 0;
   readonly #memory: MemoryReader;
-  /** Entries taken back by HW2SW_MPT since the last SYNC_TPT. */
+  /** Entries returned to the driver by HW2SW_MPT since the last SYNC_TPT. */
   readonly #releasedMpts = new Set<number>();
 
   constructor(memory: MemoryReader) {
     this.#memory = memory;
   }
 
-  /** The device was reset: it holds nothing. What QUERY_FW and QUERY_DEV_CAP said stays true. */
+  /** Handles a reset: the device keeps nothing. The answers to QUERY_FW and QUERY_DEV_CAP stay valid. */
   reset(): void {
     for (const table of ['qps', 'cqs', 'eqs'] as const)
       for (const number of this[table].keys()) this.lostAtReset[table].add(number);
@@ -106,7 +109,7 @@ export class DeviceView {
     this.auxiliaryPages = 0;
   }
 
-  /** CLOSE_HCA: no object lives any more; the donated pages stay. */
+  /** CLOSE_HCA: destroys all objects; the donated pages stay. */
   close(): void {
     for (const table of ['qps', 'cqs', 'srqs', 'eqs', 'mpts'] as const) {
       this[table].clear();
@@ -126,7 +129,7 @@ export class DeviceView {
     return this.tables.find((table) => table.name === name);
   }
 
-  /** ICM address of an entry, or -1 before INIT_HCA. Objects are numbered modulo the table's size. */
+  /** ICM address of an entry, or -1 before INIT_HCA. Object numbers count modulo the table's size. */
   entryAddress(name: string, index: number): number {
     const table = this.table(name);
     return table === undefined ? -1 : table.base + (index % table.entries) * table.entryBytes;
@@ -136,7 +139,7 @@ export class DeviceView {
     return resolvedBuffer(place, this.icm, this.table('MTT')?.base ?? 0, this.#memory);
   }
 
-  /** A command was posted: before it ends, a CQ goes over to its new buffer. */
+  /** Handles a posted command: before the command ends, a CQ already switches to its new buffer. */
   posted({ name, inputModifier: cqn, opcodeModifier, inBox }: ObservedCommand): void {
     if (name !== 'MODIFY_CQ' || opcodeModifier !== opcodeModifierResize || inBox === undefined) return;
     const cq = this.cqs.get(cqn);
@@ -147,14 +150,14 @@ export class DeviceView {
     this.buffers.add('cq', cqn, cq.nextBuffer);
   }
 
-  /** A command has failed, or was never answered. */
+  /** Handles a command that failed or was never answered. */
   refused({ name, inputModifier: cqn, opcodeModifier }: ObservedCommand): void {
     const cq = this.cqs.get(cqn);
     if (name === 'MODIFY_CQ' && opcodeModifier === opcodeModifierResize && cq !== undefined)
       this.#settleCq(cq, cq.buffer);
   }
 
-  /** A command has finished well. */
+  /** Handles a command that succeeded. */
   apply(command: ObservedCommand): void {
     if (command.name === undefined) return;
     const { name, inBox } = command;
@@ -282,7 +285,7 @@ export class DeviceView {
     cq.resizeCount++;
   }
 
-  /** Of the buffer that a CQ has and the one that it was to have, one stays. */
+  /** Of a CQ's current buffer and the one it is resized to, keeps one. */
   #settleCq(cq: FollowedCq, buffer: QueueBuffer): void {
     this.#forgetBuffers(cq);
     cq.buffer = buffer;
@@ -347,7 +350,7 @@ export class DeviceView {
     this.#releasedMpts.delete(index);
   }
 
-  /** The driver has the entry back: for good, or to edit it in its page. */
+  /** The entry belongs to the driver again, to free it or to edit it in its page. */
   #releaseMpt(index: number): void {
     const region = this.mpts.get(index);
     if (region === undefined) return;
@@ -356,7 +359,7 @@ export class DeviceView {
     this.#releasedMpts.add(index);
   }
 
-  /** Entries that the driver has edited in their pages and marked valid are the device's again. */
+  /** Entries that the driver has edited in their pages and marked valid belong to the device again. */
   #syncMpts(): void {
     for (const index of this.#releasedMpts) {
       const icmAddress = this.entryAddress('dMPT', index);

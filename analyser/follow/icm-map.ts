@@ -1,6 +1,6 @@
 /**
- * ICM as the driver has mapped it: which host page stands behind a page of the device's context memory, and what lies
- * at an ICM address by the tables of INIT_HCA. Source: interface sheet 3.6, 3.10, 4.1.
+ * ICM as the driver has mapped it: the host page that backs each page of the device's context memory, and the table
+ * entry at an ICM address according to INIT_HCA. Source: interface sheet 3.6, 3.10, 4.1.
  */
 import { CmptType, icmPageBytes, icmTables, type initHca, type queryDevCap } from '../../abi/index.ts';
 import type { Decoded } from '../../base/index.ts';
@@ -16,7 +16,7 @@ export interface PlacedTable {
   readonly entries: number;
 }
 
-/** 8 GiB: more than any profile of Linux asks for at once. */
+/** 8 GiB: more than any Linux profile requests at once. */
 const icmPagesMax = 2 ** 21;
 
 export class IcmMap {
@@ -31,7 +31,7 @@ export class IcmMap {
     return this.#hostOf.has(Math.floor(icmAddress / icmPageBytes));
   }
 
-  /** What is mapped beyond {@link icmPagesMax} pages is not followed. */
+  /** Mappings beyond {@link icmPagesMax} pages are not followed. */
   map(icmAddress: number, hostAddress: number, pageCount: number): void {
     if (this.pageCount + pageCount > icmPagesMax) return;
     for (let page = 0; page < pageCount; page++) {
@@ -49,12 +49,12 @@ export class IcmMap {
     }
   }
 
-  /** Whether any of so many pages is mapped. */
+  /** Whether any of these pages is mapped. */
   isAnyMapped(icmAddress: number, pageCount: number): boolean {
     return !this.#mappedPages(icmAddress, pageCount).next().done;
   }
 
-  /** Pages of a range that are mapped: a guest may name four billion of them. */
+  /** Visits the mapped pages of a range: a guest may name four billion pages. */
   *#mappedPages(icmAddress: number, pageCount: number): Generator<number, void> {
     const first = Math.floor(icmAddress / icmPageBytes);
     if (pageCount > this.#hostOf.size) {
@@ -67,13 +67,13 @@ export class IcmMap {
     this.#icmOf.clear();
   }
 
-  /** Bus address behind an ICM address, or -1. */
+  /** Bus address that backs an ICM address, or -1. */
   hostAddressOf(icmAddress: number): number {
     const page = this.#hostOf.get(Math.floor(icmAddress / icmPageBytes));
     return page === undefined ? -1 : page * icmPageBytes + (icmAddress % icmPageBytes);
   }
 
-  /** ICM address of a bus address, or -1 where no ICM page lies. */
+  /** ICM address of a bus address, or -1 if no ICM page lies there. */
   icmAddressOf(hostAddress: number): number {
     const page = this.#icmOf.get(Math.floor(hostAddress / icmPageBytes));
     return page === undefined ? -1 : page * icmPageBytes + (hostAddress % icmPageBytes);
@@ -83,7 +83,7 @@ export class IcmMap {
 const bytesOr = (given: number | undefined, preset: number): number =>
   given === undefined || given === 0 ? preset : given;
 
-/** The tables in the order of the sheet; entry sizes from QUERY_DEV_CAP, or this project's when it was not seen. */
+/** The tables in the order of the sheet; entry sizes from QUERY_DEV_CAP, or this project's if QUERY_DEV_CAP was not seen. */
 export function placedTables(profile: Profile, capabilities: Capabilities | undefined): PlacedTable[] {
   const size = (name: keyof typeof icmTables, given: number | undefined): number =>
     bytesOr(given, icmTables[name].entryBytes);
@@ -126,7 +126,7 @@ export function placedTables(profile: Profile, capabilities: Capabilities | unde
   ];
 }
 
-/** The table whose entry lies at an ICM address: of those that begin at or before it the nearest. */
+/** The table whose entry lies at an ICM address: the last one that begins at or before it. */
 export function tableAt(tables: readonly PlacedTable[], icmAddress: number): PlacedTable | undefined {
   let found: PlacedTable | undefined;
   for (const table of tables) {

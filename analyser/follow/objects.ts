@@ -1,6 +1,6 @@
 /**
- * The objects of the device as the driver made them: what their contexts said when a command handed them over, and what
- * has been seen of their queues since. Contexts of the device itself are never consulted.
+ * The objects of the device as the driver made them: the contexts that its commands handed over, and the queue activity
+ * seen since. The device's own copies of contexts are never read.
  */
 import {
   copyQpcFields,
@@ -18,14 +18,14 @@ import {
 import { advance, counterMask16, type Decoded, distance, ringIndex, viewOf } from '../../base/index.ts';
 import type { BufferPlace, QueueBuffer } from './queue-buffer.ts';
 
-/** The context a QP has after the transitions so far. */
+/** Context of a QP after the transitions so far. */
 export class FollowedQp {
   readonly qpn: number;
   readonly context = new Uint8Array(qpc.sizeBytes);
   readonly #view = viewOf(this.context);
   state: QpState = QpState.RST;
   buffer: QueueBuffer | undefined;
-  /** 16-bit counters in basic blocks: the next send WQE that was not seen fetched, and not seen in memory. */
+  /** 16-bit counters in basic blocks: the next send WQE not seen fetched, and the next not seen in memory. */
   fetchedBlock = 0;
   walkedBlock = 0;
   /** Send WQEs found posted, and doorbells (or BlueFlame posts) for them. */
@@ -36,32 +36,32 @@ export class FollowedQp {
   receivesPosted = 0;
   receivesCompleted = 0;
 
-  /** Blocks of the ring that belong to a WQE which begins before them, as of the last ones taken. */
+  /** Blocks of the ring that a WQE beginning before them occupies, for the most recent WQEs. */
   readonly #tails = new Set<number>();
 
   constructor(qpn: number) {
     this.qpn = qpn;
   }
 
-  /** A send WQE has been seen, of so many blocks from `block` on. */
+  /** Notes a send WQE of this many blocks from `block` on. */
   took(block: number, blocks: number): void {
     this.#tails.delete(ringIndex(block, this.logSqBlocks));
     for (let at = 1; at < blocks; at++) this.#tails.add(ringIndex(block + at, this.logSqBlocks));
     this.fetchedBlock = advance(block, blocks, counterMask16);
   }
 
-  /** Whether the WQE there is one of the last pass that have been seen. */
+  /** Whether the WQE there is one of those seen in the last pass. */
   hasTaken(block: number): boolean {
     const behind = distance(this.fetchedBlock, block, counterMask16);
     return behind > 0 && behind <= 1 << this.logSqBlocks;
   }
 
-  /** Whether what lies there is the rest of a WQE. */
+  /** Whether the bytes there are the rest of a WQE. */
   isTail(ringBlock: number): boolean {
     return this.#tails.has(ringBlock);
   }
 
-  /** Takes over what a transition sets. */
+  /** Stores the fields that a transition sets. */
   transition(name: QpTransitionName, optionalMask: number, mailbox: Uint8Array, offset: number): void {
     const from = viewOf(mailbox);
     copyQpcFields(fieldsSetBy(name, optionalMask), from, offset, this.#view, 0);
@@ -96,14 +96,15 @@ export class FollowedQp {
     return qpc.fields.sqLogCount.get(this.#view, 0);
   }
 
-  /** Whether it stands for a table of rings (RSS), and has no queues of its own. */
+  /** Whether the QP represents a table of rings (RSS) and has no queues of its own. */
   get isIndirect(): boolean {
     return qpc.fields.isRssIndirection.get(this.#view, 0) === 1;
   }
 
   /**
-   * A QP without a doorbell record, or on an SRQ, has no receive queue whatever its context says. mlx4_en's rings that only send name the
-   * smallest there is, one WQE of 16 bytes, and any address for its record; a raw-packet QP with such a queue is taken for one of them.
+   * A QP without a doorbell record, or on an SRQ, has no receive queue, whatever its context says. The send-only rings
+   * of mlx4_en state the smallest receive queue, one WQE of 16 bytes, and any record address; a raw-packet QP with such
+   * a queue is treated as one of them.
    */
   get hasReceiveQueue(): boolean {
     const { rqLogCount, rqLogStride16 } = qpc.fields;
@@ -125,7 +126,7 @@ export class FollowedQp {
     return this.sqStrideBytes << this.logSqBlocks;
   }
 
-  /** The queue with the larger stride comes first; of equal strides the send queue. */
+  /** The queue with the larger stride comes first; with equal strides, the send queue. */
   get sqOffset(): number {
     return this.rqStrideBytes > this.sqStrideBytes ? this.rqStrideBytes * this.rqWqes : 0;
   }
@@ -149,13 +150,13 @@ export interface FollowedCq {
   readonly cqn: number;
   readonly context: Decoded<typeof cqc>;
   buffer: QueueBuffer;
-  /** That a resize which has not ended is to give it: the device may write there already. */
+  /** The buffer of an unfinished resize: the device may already write there. */
   nextBuffer: QueueBuffer | undefined;
   logEntries: number;
-  /** CQEs written by the device, 24 bits. */
+  /** CQEs that the device has written, 24 bits. */
   produced: number;
   resizeCount: number;
-  /** Completion events written for it. */
+  /** Completion events that the device has written for it. */
   firedCount: number;
 }
 
@@ -163,7 +164,7 @@ export interface FollowedEq {
   readonly eqn: number;
   readonly context: Decoded<typeof eqc>;
   readonly buffer: QueueBuffer;
-  /** EQEs written by the device, 24 bits. */
+  /** EQEs that the device has written, 24 bits. */
   produced: number;
 }
 
@@ -171,7 +172,7 @@ export interface FollowedSrq {
   readonly srqn: number;
   readonly context: Decoded<typeof srqc>;
   readonly buffer: QueueBuffer;
-  /** Index of the next WQE that was not seen fetched. */
+  /** Index of the next WQE not seen fetched. */
   head: number;
   fetched: number;
   posted: number;
@@ -185,7 +186,7 @@ export interface FollowedMpt {
 
 const bytesOfEntries = (logEntries: number, entryBytes: number): number => 2 ** logEntries * entryBytes;
 
-/** Where the entries of a CQ or an EQ lie. */
+/** Address of the entries of a CQ or an EQ. */
 export const ringPlaceOf = (
   context: Pick<Decoded<typeof cqc>, 'mttAddress' | 'logPageSize4k' | 'pageOffset32' | 'logEntries'>,
   entryBytes: number,
@@ -203,7 +204,7 @@ export const srqPlaceOf = (context: Decoded<typeof srqc>): BufferPlace => ({
   sizeBytes: bytesOfEntries(context.logWqes, 16 << context.logStride16),
 });
 
-/** Translation entries of a region: none when its addresses are physical. */
+/** Translation entries of a region; absent if its addresses are physical. */
 export function mttEntriesOfRegion(entry: Decoded<typeof mpt>): number {
   if (entry.isPhysical === 1) return 0;
   if (entry.mttEntries > 0) return entry.mttEntries;

@@ -1,32 +1,32 @@
 /**
- * Where the entries of a queue lie in host memory, resolved through the translation entries that the driver wrote into
- * ICM; and the way back, from a bus address that the device accesses to the queue it belongs to. Source: sheet 4.4.
+ * Finds the entries of a queue in host memory through the translation entries that the driver wrote into ICM; and in
+ * the reverse direction, the queue that a bus address belongs to. Source: sheet 4.4.
  */
 import { mttEntry, mttEntryBytes } from '../../abi/index.ts';
 import { pageBytes, viewOf } from '../../base/index.ts';
 import type { MemoryReader } from '../host-memory-reader.ts';
 import type { IcmMap } from './icm-map.ts';
 
-/** A buffer of more pages, 1 GiB of the smallest, is not followed. */
+/** Buffers of more pages (1 GiB of the smallest) are not followed. */
 const entriesMax = 2 ** 18;
 
 export interface BufferPlace {
   readonly mttAddress: number;
   readonly logPageBytes: number;
-  /** Byte offset of the first entry in its page. */
+  /** Byte offset of the first entry within its page. */
   readonly pageOffset: number;
   readonly sizeBytes: number;
 }
 
 export interface QueueBuffer extends BufferPlace {
-  /** Bus addresses of its pages; NaN where the translation entry is not mapped or not present. */
+  /** Bus addresses of its pages; NaN for a translation entry that is unmapped or not present. */
   readonly pages: Float64Array;
 }
 
 export const mttEntriesOf = ({ pageOffset, sizeBytes, logPageBytes }: BufferPlace): number =>
   Math.max(1, Math.ceil((pageOffset + sizeBytes) / 2 ** logPageBytes));
 
-/** Reads the translation entries of a buffer as they are now. */
+/** Reads the current translation entries of a buffer. */
 export function resolvedBuffer(
   place: BufferPlace,
   icm: IcmMap,
@@ -52,7 +52,7 @@ function addressIn({ pages, logPageBytes, pageOffset }: QueueBuffer, offset: num
   return pages[Math.floor(at / 2 ** logPageBytes)]! + (at % 2 ** logPageBytes);
 }
 
-/** Bytes of the buffer, across its pages; undefined where some cannot be read. */
+/** Bytes of the buffer, across its pages; undefined if some cannot be read. */
 export function bytesIn(
   buffer: QueueBuffer,
   offset: number,
@@ -75,7 +75,7 @@ export function bytesIn(
 
 export type QueueKind = 'qp' | 'cq' | 'srq' | 'eq';
 
-/** A queue that has bytes in a page: byte 0 of the page lies at this offset in its buffer (may be negative). */
+/** A queue with bytes in a page; byte 0 of the page has this offset in the buffer (may be negative). */
 interface InPage {
   readonly kind: QueueKind;
   readonly number: number;
@@ -86,7 +86,7 @@ interface InPage {
 export interface QueuePlace {
   readonly kind: QueueKind;
   readonly number: number;
-  /** Byte offset in the queue's buffer. */
+  /** Byte offset within the queue's buffer. */
   readonly offset: number;
 }
 

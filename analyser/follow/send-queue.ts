@@ -1,7 +1,7 @@
 /**
- * The send queue of a QP as it lies in host memory: how many WQEs are posted, found by their owner bits.
+ * The send queue of a QP in host memory: counts the posted WQEs by their owner bits.
  *
- * A WQE is posted when the owner bit of its first dword is that of its pass over the ring (sheet 6.2). The walk begins
+ * A WQE is posted if the owner bit in its first dword matches the pass over the ring (sheet 6.2). Each walk begins
  * where the last one ended, so each WQE is counted once.
  */
 
@@ -14,7 +14,7 @@ import { bytesIn } from './queue-buffer.ts';
 
 const headBytes = 16;
 
-/** Bytes of the WQE at a block counter, from memory: `lengthBytes`, or to the end of the ring. */
+/** Bytes of the WQE at a block counter, from memory: `lengthBytes`, or up to the end of the ring. */
 export function wqeInMemory(
   qp: FollowedQp,
   block: number,
@@ -27,16 +27,16 @@ export function wqeInMemory(
   return bytesIn(qp.buffer, qp.sqOffset + offset, length, memory);
 }
 
-/** Whether these bytes are a WQE of the pass that the counter is in. */
+/** Whether these bytes are a WQE of the counter's current pass. */
 export function isPosted(wqe: DataView, offset: number, block: number, logBlocks: number): boolean {
   return wqe.getUint32(offset) !== wqeStamp && ownerBitOf(wqe, offset) === passBit(block, logBlocks);
 }
 
-/** Basic blocks that a WQE occupies: at least one. */
+/** Basic blocks that a WQE occupies, at least one. */
 export const blocksOf = (qp: FollowedQp, sizeBytes: number): number =>
   Math.max(1, Math.ceil(sizeBytes / qp.sqStrideBytes));
 
-/** Walks on over WQEs that are posted now. */
+/** Advances over the WQEs that are posted now. */
 export function walkPosted(qp: FollowedQp, memory: MemoryReader): void {
   const blocks = 1 << qp.logSqBlocks;
   for (let walked = 0; walked < blocks; ) {

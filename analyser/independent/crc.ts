@@ -1,10 +1,11 @@
 /**
- * The CRCs of packets as the standard's figures draw them: a shift register, one bit a step.
+ * The packet CRCs as the standard's figures draw them: a shift register that processes one bit per step.
  *
  *     bit of the packet ──▶(+)──▶ register, leftmost bit first ──▶ complement ──▶ leftmost bit sent first
  *
- * All registers begin with ones. The low bit of each byte enters first, and the leftmost bit of the result is sent first, as the low bit
- * of a byte. Sources: IBTA vol 1, 7.8.1 (ICRC) and 7.8.2 (VCRC); IEEE 802.3, 3.2.9 (the same polynomial as the ICRC).
+ * All registers begin with ones. The low bit of each byte enters first, and the leftmost bit of the result is sent
+ * first, as the low bit of a byte. Sources: IBTA vol 1, 7.8.1 (ICRC) and 7.8.2 (VCRC); IEEE 802.3, 3.2.9 (the same
+ * polynomial as the ICRC).
  */
 
 const WORD_BITS = 32;
@@ -31,7 +32,7 @@ function crcOf(bytes: Uint8Array, exponents: readonly number[], width: number): 
   return sent;
 }
 
-/** Returns the CRC of 32 bits; the byte that is sent first is its lowest. */
+/** Returns the 32-bit CRC; its lowest byte is sent first. */
 export const crc32Of = (bytes: Uint8Array): number => crcOf(bytes, ICRC_EXPONENTS, 32);
-/** Returns the CRC of 16 bits; the byte that is sent first is its lowest. */
+/** Returns the 16-bit CRC; its lowest byte is sent first. */
 export const crc16Of = (bytes: Uint8Array): number => crcOf(bytes, VCRC_EXPONENTS, 16);

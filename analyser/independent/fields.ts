@@ -1,9 +1,9 @@
 /**
- * The headers of packets as lists of fields in the order in which they are sent, each with its width in bits. Places follow from the
+ * The packet headers as lists of fields in transmission order, each with its width in bits. Offsets follow from the
  * widths.
  *
- * Sources: IEEE 802.3, 3.1.1 and 802.1Q, 9.6; RFC 791, 3.1; RFC 8200, 3; RFC 768; IBTA vol 1: LRH 7.7, GRH 8.3, BTH 9.2, extended headers
- * 9.3 and annexes A14 (XRC) and A17 (CNP). Masked atomics: docs/how-to/wire.md.
+ * Sources: IEEE 802.3, 3.1.1 and 802.1Q, 9.6; RFC 791, 3.1; RFC 8200, 3; RFC 768; IBTA vol 1: LRH 7.7, GRH 8.3, BTH
+ * 9.2, extended headers 9.3 and annexes A14 (XRC) and A17 (CNP). Masked atomics: docs/how-to/wire.md.
  */
 
 type FieldList = readonly (readonly [name: string, bits: number])[];
@@ -133,10 +133,10 @@ export type HeaderName = keyof typeof headers;
 export const bytesOf = (name: HeaderName): number =>
   (headers[name] as FieldList).reduce((sum, [, bits]) => sum + bits, 0) / 8;
 
-/** The fields of one header. Those of more than 32 bits are hexadecimal digits. */
+/** The fields of one header. Fields of more than 32 bits are hexadecimal digits. */
 export interface HeaderFields {
   readonly name: HeaderName;
-  /** Place of its first byte. */
+  /** Offset of its first byte. */
   readonly at: number;
   readonly numbers: Readonly<Record<string, number>>;
   readonly digits: Readonly<Record<string, string>>;
@@ -155,7 +155,7 @@ export function fieldsAt(bytes: Uint8Array, at: number, name: HeaderName): Heade
   return { name, at, numbers, digits };
 }
 
-/** The number of so many bits from a place that is counted in bits. */
+/** Reads this many bits as a number; the offset counts bits. */
 function numberAt(bytes: Uint8Array, from: number, bits: number): number {
   let value = 0;
   for (let bit = from; bit < from + bits; bit++)

@@ -1,10 +1,11 @@
 /**
- * Headers that follow a BTH, by its opcode: IBTA vol 1, 9.2, table of opcodes; annexes A14 (XRC) and A17.9.3 (CNP). The upper three bits are the
- * service, the lower five the operation. Masked atomics have numbers of this card alone (docs/how-to/wire.md).
+ * Headers after a BTH, by its opcode: IBTA vol 1, 9.2, table of opcodes; annexes A14 (XRC) and A17.9.3 (CNP). The upper
+ * three bits are the service, the lower five the operation. Masked atomics have numbers that only this card uses
+ * (docs/how-to/wire.md).
  */
 import type { HeaderName } from './fields.ts';
 
-/** Payload rules: it fills the path MTU; it ends a message with at least one byte; it is a whole message; the packet has no payload. */
+/** Payload rules: fills the path MTU; ends a message with at least one byte; is a whole message; no payload. */
 type Payload = 'full' | 'rest' | 'whole' | 'none';
 
 export interface Operation {
@@ -47,7 +48,7 @@ const operations: Readonly<Record<number, Row>> = {
 interface Service {
   readonly name: string;
   readonly has: (operation: number) => boolean;
-  /** In front of an operation's own headers. */
+  /** Headers before those of the operation itself. */
   readonly requests: readonly HeaderName[];
   readonly responses: readonly HeaderName[];
 }
@@ -67,7 +68,7 @@ const services: Readonly<Record<number, Service>> = {
 
 const CNP = 0x81;
 
-/** The operation of an opcode; undefined for a number that no service has. */
+/** The operation of an opcode; undefined if no service defines it. */
 export function operationOf(opcode: number): Operation | undefined {
   if (opcode === CNP) return { name: 'CNP', headers: ['CNP'], payload: 'none' };
   const service = services[opcode >> 5];

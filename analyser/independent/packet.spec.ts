@@ -1,4 +1,4 @@
-/** The independent reader: CRCs that others print, packets of hardware, and for each rule a packet that breaks it. */
+/** The independent reader: published CRCs, packets of hardware, and for each rule a packet that breaks it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { LinkType, readCapture } from '../capture/index.ts';
@@ -28,7 +28,7 @@ const all = readdirSync(folder)
   .filter((name) => /\.pcap(ng)?$/.test(name))
   .flatMap(packetsOf);
 
-/** Contradictions, CRCs apart, after a change of the first packet that `which` accepts. */
+/** Contradictions, without CRCs, after a change to the first packet that `which` accepts. */
 function foundAfter(
   which: (packet: IndependentPacket) => boolean,
   change: (bytes: Uint8Array, packet: IndependentPacket) => void,
@@ -41,7 +41,7 @@ function foundAfter(
   return typeof read === 'object' ? read.wrong.join('; ') : (read ?? 'another protocol');
 }
 
-/** Sets bits of one byte of a header, counted from the header's begin. */
+/** Sets bits of one byte of a header, counted from the start of the header. */
 const withBits =
   (name: Parameters<typeof headerOf>[1], at: number, bits: number) =>
   (bytes: Uint8Array, packet: IndependentPacket): void => {
@@ -73,7 +73,7 @@ describe('the CRCs', () => {
 
   it('are wrong after any flip but of a bit that may change on the way', () => {
     const { linkType, bytes } = hardware.find(({ packet }) => isGlobal(packet))!;
-    /** By which CRC is wrong: none, the VCRC, the ICRC, both. */
+    /** Index by which CRCs are wrong: none, the VCRC, the ICRC, both. */
     const fixed = [0, 0, 0, 0];
     for (let bit = 16 * 8; bit < bytes.length * 8; bit++) {
       const changed = bytes.slice();
@@ -83,7 +83,8 @@ describe('the CRCs', () => {
       fixed[(isRight(read.icrc) ? 0 : 2) + (isRight(read.vcrc!) ? 0 : 1)]!++;
     }
     expect(fixed[0]).toBe(0);
-    // ICRC right and VCRC wrong: the LRH but for LNH, 36 bits of the GRH, 8 of the BTH, and the VCRC itself.
+    // Bits that leave the ICRC right and the VCRC wrong: the LRH except LNH, 36 bits of the GRH, 8 of the BTH, and the
+    // VCRC itself.
     expect(fixed[1]).toBe(62 + 36 + 8 + 16);
   });
 });

@@ -1,12 +1,13 @@
 /**
- * Packets as bytes, read from the standards' text alone: all forms that RDMA has on InfiniBand and on Ethernet.
+ * Reads packets by the text of the standards alone: all RDMA forms on InfiniBand and on Ethernet.
  *
  *     local, global        LRH · [GRH] ──────────────────────────────┐
  *     roce1                Ethernet · [tag] · GRH ───────────────────┤─ BTH · extended headers · payload · pad · ICRC · [VCRC]
  *     roce2Ipv4, roce2Ipv6 Ethernet · [tag] · IPv4 or IPv6 · UDP ────┘
  *
- * The headers are read field by field, both CRCs are computed, and whatever the headers contradict each other in is said in words.
- * Sources: IBTA vol 1, 5.2, 7.7, 7.8, 8.3, 9.2 to 9.4, 10.5.2, annexes A14, A16, A17; RFC 791, 768, 1071, 1112, 2464, 8200.
+ * It reads the headers field by field, computes both CRCs, and reports contradictions between headers in words.
+ * Sources: IBTA vol 1, 5.2, 7.7, 7.8, 8.3, 9.2 to 9.4, 10.5.2, annexes A14, A16, A17; RFC 791, 768, 1071, 1112, 2464,
+ * 8200.
  */
 import { crc16Of, crc32Of } from './crc.ts';
 import { bytesOf, fieldsAt, type HeaderFields, type HeaderName } from './fields.ts';
@@ -15,7 +16,7 @@ import { addressContradictions, checksumOf, linkContradictions, transportContrad
 
 export type PacketForm = 'local' | 'global' | 'roce1' | 'roce2Ipv4' | 'roce2Ipv6';
 
-/** A CRC as it lies in a packet, the byte that is sent first lowest, and as it must be. */
+/** The CRC in a packet and the expected one; the byte that is sent first is the lowest. */
 export interface CheckedCrc {
   readonly found: number;
   readonly due: number;
@@ -25,23 +26,23 @@ export interface IndependentPacket {
   readonly form: PacketForm;
   /** In their order on the wire. */
   readonly headers: readonly HeaderFields[];
-  /** Undefined: no service has such an opcode. */
+  /** Undefined if no service defines the opcode. */
   readonly operation: Operation | undefined;
-  /** Places: of the BTH, of the payload and of its end, and of the end of the ICRC. */
+  /** Offsets of the BTH, of the payload and its end, and of the end of the ICRC. */
   readonly base: number;
   readonly payload: number;
   readonly payloadEnd: number;
   readonly end: number;
   readonly icrc: CheckedCrc;
-  /** CRC of a packet on InfiniBand. */
+  /** CRC of an InfiniBand packet. */
   readonly vcrc: CheckedCrc | undefined;
-  /** Contradictions among the headers; CRCs are not among them. */
+  /** Contradictions among the headers, without CRCs. */
   readonly wrong: readonly string[];
 }
 
 export const isRight = ({ found, due }: CheckedCrc): boolean => found === due;
 
-/** Returns the errors of a packet, its CRCs included; an empty list for a correct packet. */
+/** Returns the errors of a packet, including its CRCs; an empty list for a correct packet. */
 export function errorsOf({ icrc, vcrc, wrong }: IndependentPacket): string[] {
   const errors = [...wrong];
   if (!isRight(icrc)) errors.push(`ICRC ${hex(icrc.found)}, due ${hex(icrc.due)}`);
@@ -51,7 +52,7 @@ export function errorsOf({ icrc, vcrc, wrong }: IndependentPacket): string[] {
 
 const hex = (value: number): string => `0x${value.toString(16)}`;
 
-/** The header of a packet with this name. */
+/** Returns the header of a packet with this name. */
 export const headerOf = ({ headers }: IndependentPacket, name: HeaderName): HeaderFields | undefined =>
   headers.find((header) => header.name === name);
 
@@ -59,7 +60,7 @@ export const headerOf = ({ headers }: IndependentPacket, name: HeaderName): Head
 const linkTypeEthernet = 1;
 const linkTypeErf = 197;
 const linkTypeInfiniband = 247;
-/** A record of the extensible record format: its header, whose last two bytes count the bytes on the wire. */
+/** A record of the extensible record format; the last two bytes of its header give the bytes on the wire. */
 const erfHeaderBytes = 16;
 
 const etherType = { ipv4: 0x0800, vlan: 0x8100, ipv6: 0x86dd, roce: 0x8915 } as const;
@@ -67,22 +68,22 @@ const protocolUdp = 17;
 const rocePort = 4791;
 const icrcBytes = 4;
 const vcrcBytes = 2;
-/** LNH: a BTH follows the LRH, or a GRH does (7.7.5). */
+/** LNH: a BTH follows the LRH, or a GRH follows it (7.7.5). */
 const nextIsBase = 2;
 const nextIsGlobal = 3;
 
-/** A packet whose parts have been found. */
+/** A packet after its parts were located. */
 interface Found {
   readonly form: PacketForm;
   readonly headers: HeaderFields[];
-  /** Where the ICRC begins to cover. */
+  /** Offset at which the ICRC's coverage begins. */
   readonly covered: number;
   readonly base: number;
-  /** After the ICRC. */
+  /** Offset after the ICRC. */
   readonly end: number;
 }
 
-/** Reads what a capture has of a packet. Undefined: another protocol, or another link. */
+/** Reads a captured packet. Undefined for another protocol or link type. */
 export function readCaptured(linkType: number, bytes: Uint8Array): IndependentPacket | string | undefined {
   if (linkType === linkTypeEthernet) return readFrame(bytes);
   if (linkType === linkTypeInfiniband) return readLinkPacket(bytes);
@@ -91,7 +92,7 @@ export function readCaptured(linkType: number, bytes: Uint8Array): IndependentPa
   return readLinkPacket(bytes.subarray(erfHeaderBytes, erfHeaderBytes + wireBytes));
 }
 
-/** Reads a packet from its LRH to its VCRC. Returns the reason in words if no packet can be found in the bytes. */
+/** Reads a packet from its LRH to its VCRC. Returns the reason in words if the bytes contain no packet. */
 export function readLinkPacket(bytes: Uint8Array): IndependentPacket | string {
   const end = bytes.length - vcrcBytes;
   const least = bytesOf('LRH') + bytesOf('BTH') + icrcBytes;
@@ -106,7 +107,7 @@ export function readLinkPacket(bytes: Uint8Array): IndependentPacket | string {
   return packetOf(bytes, { form: isGlobal ? 'global' : 'local', headers, covered: 0, base, end });
 }
 
-/** Reads a frame without its FCS. Returns undefined for one that is not of RoCE, the reason in words for one that is cut. */
+/** Reads a frame without its FCS. Returns undefined if it is not RoCE, and the reason in words if it is cut. */
 export function readFrame(bytes: Uint8Array): IndependentPacket | string | undefined {
   if (bytes.length < bytesOf('ETHERNET')) return undefined;
   const headers = [fieldsAt(bytes, 0, 'ETHERNET')];
@@ -158,7 +159,7 @@ function readInternet(
   return packetOf(bytes, { form: isIpv4 ? 'roce2Ipv4' : 'roce2Ipv6', headers, covered, base, end });
 }
 
-/** The transport of a packet, its CRCs, and what contradicts itself. */
+/** Decodes the transport headers of a packet, its CRCs, and its contradictions. */
 function packetOf(bytes: Uint8Array, found: Found): IndependentPacket | string {
   const { form, headers, base, end } = found;
   if (end > bytes.length) return `${bytes.length} bytes, though the headers say ${end}`;
@@ -199,10 +200,10 @@ function packetOf(bytes: Uint8Array, found: Found): IndependentPacket | string {
 }
 
 /**
- * The bytes over which an ICRC is computed (7.8.1; A16.5.3; A17.3.4): fields that a switch or router may change are ones. Of a local
- * packet that is the VL. A packet with a GRH may cross routers, which exchange its whole LRH, so that the LRH is ones; in front of a
- * packet of RoCE, which has none, 64 ones are counted.
- * @param base place of the BTH in `covered`
+ * The bytes over which an ICRC is computed (7.8.1; A16.5.3; A17.3.4): fields that a switch or router may change are
+ * replaced with ones. In a local packet that field is the VL. A packet with a GRH may cross routers, which replace its
+ * whole LRH, so the LRH becomes ones. A RoCE packet has no LRH; 64 ones precede it.
+ * @param base offset of the BTH in `covered`
  */
 function coveredBytes(covered: Uint8Array, form: PacketForm, base: number): Uint8Array {
   const isLink = form === 'local' || form === 'global';
@@ -228,7 +229,7 @@ function coveredBytes(covered: Uint8Array, form: PacketForm, base: number): Uint
     ones(network + 56, 8); // hop limit
   }
   if (form === 'roce2Ipv4' || form === 'roce2Ipv6') ones(udp + 48, 16); // UDP checksum
-  ones(8 * (lrh + base) + 32, 8); // FECN, BECN and the six reserved bits with them
+  ones(8 * (lrh + base) + 32, 8); // FECN, BECN and the six reserved bits next to them
   return all;
 }
 
@@ -273,7 +274,7 @@ function contradictions(bytes: Uint8Array, packet: Omit<IndependentPacket, 'wron
   return [...wrong, ...transportContradictions(bytes, packet)];
 }
 
-/** A UDP checksum is that of a pseudo header and of all from the UDP header on (RFC 768; RFC 8200, 8.1). */
+/** A UDP checksum covers a pseudo header and everything from the UDP header on (RFC 768; RFC 8200, 8.1). */
 function pseudoHeader(bytes: Uint8Array, ip: HeaderFields, udp: HeaderFields, end: number): Uint8Array {
   const addresses = ip.name === 'IPV4' ? 12 : 8;
   const length = end - udp.at;
@@ -288,7 +289,7 @@ function pseudoHeader(bytes: Uint8Array, ip: HeaderFields, udp: HeaderFields, en
   ]);
 }
 
-/** GIDs in hexadecimal. An IPv4 address is a mapped one (RFC 4291, 2.5.5.2; A17). Undefined without a GRH or IP header. */
+/** GIDs in hexadecimal. An IPv4 address is a mapped GID (RFC 4291, 2.5.5.2; A17). Undefined without a GRH or IP header. */
 export const sourceGid = (packet: IndependentPacket): string | undefined => gidOf(packet, 'source');
 export const destinationGid = (packet: IndependentPacket): string | undefined => gidOf(packet, 'destination');
 
@@ -298,7 +299,7 @@ function gidOf(packet: IndependentPacket, end: 'source' | 'destination'): string
   return headerOf(packet, 'GRH')?.digits[`${end}Gid`] ?? headerOf(packet, 'IPV6')?.digits[end];
 }
 
-/** A number whose first byte is the lowest. */
+/** A number in little-endian byte order. */
 function littleAt(bytes: Uint8Array, at: number, count: number): number {
   let value = 0;
   for (let byte = count - 1; byte >= 0; byte--) value = value * 256 + bytes[at + byte]!;

@@ -1,6 +1,6 @@
 /**
  * Contradictions between the headers of one packet, in words. Sources: IBTA vol 1, 7.7 (LRH), 9.2 to 9.4 (transport),
- * 10.5.2 (multicast), 13.5.1 (management); RFC 1112, 6.4 and RFC 2464, 7 (MACs of groups); RFC 1071 (checksums).
+ * 10.5.2 (multicast), 13.5.1 (management); RFC 1112, 6.4 and RFC 2464, 7 (group MACs); RFC 1071 (checksums).
  */
 import { bytesOf, type HeaderFields, type HeaderName } from './fields.ts';
 import type { Operation } from './operations.ts';
@@ -18,7 +18,7 @@ const reservedKind = 2;
 const negative = 3;
 const lastNakCode = 4;
 
-/** The 16-bit one's complement sum, complemented: zero over bytes with their right checksum among them. */
+/** The complemented 16-bit one's complement sum: zero over bytes that include a right checksum. */
 export function checksumOf(bytes: Uint8Array): number {
   let sum = 0;
   for (let at = 0; at < bytes.length; at += 2) sum += bytes[at]! * 256 + (bytes[at + 1] ?? 0);
@@ -26,7 +26,10 @@ export function checksumOf(bytes: Uint8Array): number {
   return 0xffff - sum;
 }
 
-/** Returns contradictions between an LRH and the bytes that follow it. @param end place after the ICRC */
+/**
+ * Returns contradictions between an LRH and the bytes after it.
+ * @param end offset after the ICRC
+ */
 export function linkContradictions(
   { numbers: lrh }: HeaderFields,
   grh: HeaderFields | undefined,
@@ -54,10 +57,10 @@ export function linkContradictions(
 
 const isOfGroup = (lid: number): boolean => lid >= firstMulticastLid && lid !== permissiveLid;
 
-/** The MAC that frames to a group have; undefined for a GID that is no group's. Both in hexadecimal. */
+/** The MAC of frames to a group; undefined if the GID is not a group's. Both in hexadecimal. */
 export function macOfGroup(gid: string): string | undefined {
   const isMapped = gid.startsWith(`${'0'.repeat(20)}ffff`);
-  // 224.0.0.0/4: of the address its low 23 bits.
+  // 224.0.0.0/4: the MAC has the low 23 bits of the address.
   if (isMapped && gid[24] === 'e')
     return `01005e${(Number.parseInt(gid.slice(26), 16) & 0x7f_ffff).toString(16).padStart(6, '0')}`;
   return gid.startsWith('ff') ? `3333${gid.slice(24)}` : undefined;
@@ -126,7 +129,7 @@ function lengthContradictions({ name, payload }: Operation, bytes: number, pad: 
   return wrong;
 }
 
-/** Only an ACKNOWLEDGE refuses or asks for time (9.7.5.1). */
+/** Only an ACKNOWLEDGE may refuse or ask for time (9.7.5.1). */
 function syndromeContradictions(syndrome: number, { name }: Operation): string[] {
   const kind = (syndrome >> 5) & 3;
   const isRefusal = name.endsWith('_ACKNOWLEDGE') && !name.includes('ATOMIC');

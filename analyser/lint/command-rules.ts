@@ -1,4 +1,4 @@
-/** Rules about posting a command: the register, its parameters, its place in the device's life, the object's state. */
+/** Rules about posting a command: the register, its parameters, the life cycle of the device, the state of the object. */
 import {
   type CommandName,
   cqc,
@@ -115,7 +115,7 @@ function checkBox(lint: LintContext, name: string, address: number): void {
     lint.report('command-mailbox', name, `at ${hex(address)}, where no memory is`);
 }
 
-/** Its place between reset, RUN_FW, INIT_HCA and CLOSE_HCA. */
+/** Its place in the sequence of reset, RUN_FW, INIT_HCA and CLOSE_HCA. */
 export function checkPhase(lint: LintContext, { name }: NamedCommand): void {
   const { view } = lint;
   if (withoutFirmware.has(name)) {
@@ -136,7 +136,7 @@ interface Range {
   readonly end: number;
 }
 
-/** The numbers that an object of a command may have. */
+/** The valid numbers of a command's object. */
 function rangesOf(view: DeviceView): { readonly [kind: string]: Range } {
   const { capabilities: cap, profile } = view;
   if (cap === undefined || profile === undefined) return {};
@@ -149,7 +149,7 @@ function rangesOf(view: DeviceView): { readonly [kind: string]: Range } {
   };
 }
 
-/** Numbers and sizes against QUERY_DEV_CAP and INIT_HCA. */
+/** Numbers and sizes against the limits of QUERY_DEV_CAP and INIT_HCA. */
 export function checkIndex(lint: LintContext, command: NamedCommand): void {
   const { capabilities } = lint.view;
   if (capabilities === undefined) return;
@@ -175,13 +175,14 @@ export function checkIndex(lint: LintContext, command: NamedCommand): void {
 type Capabilities = NonNullable<DeviceView['capabilities']>;
 
 function checkSizes(lint: LintContext, { name }: NamedCommand, box: Uint8Array, cap: Capabilities): void {
-  // A device that states no limit has none that a driver could look at.
+  // If the device states no limit, the driver cannot respect one.
   const limit = (what: string, value: number, most: number): void => {
     if (most > 0 && value > most)
       lint.report('command-index', `${name} ${what}`, `is ${value}, at most ${most}`);
   };
-  // Those that are the firmware's are not looked at: Linux reads how many there are before it knows that there are any (mlx4_dev_cap), and
-  // so gives SRQs that are not for XRC domain 0, and its first domain number 1 (reference/golden/x-xrc-pingpong.jsonl).
+  // The firmware's own objects are not checked: Linux reads their number before it knows that the firmware has any
+  // (mlx4_dev_cap). It therefore puts SRQs without XRC into domain 0 and numbers its first domain 1
+  // (reference/golden/x-xrc-pingpong.jsonl).
   const checkDomain = (domain: number): void => limit('xrcDomain', domain, 2 ** cap.logMaxXrcDomains - 1);
   if (name === 'SW2HW_CQ' || name === 'MODIFY_CQ') {
     const context = cqc.decode(box);
@@ -246,7 +247,7 @@ const uses: { readonly [Name in CommandName]?: ObjectUse } = {
   HW2SW_MPT: { table: 'mpts', word: 'MPT', use: 'use' },
 };
 
-/** The state of the object that the command is about. */
+/** The state of the command's object. */
 export function checkState(lint: LintContext, command: NamedCommand): void {
   const { view } = lint;
   if (view.phase !== Phase.INITIALISED) return;
@@ -270,7 +271,7 @@ export function checkState(lint: LintContext, command: NamedCommand): void {
   );
 }
 
-/** States that a QP may be in, besides the one the driver brought it to: the device itself changes some. */
+/** Possible states of a QP besides the one that the driver set: the device itself makes some transitions. */
 const reachable: { readonly [state: number]: readonly QpState[] } = {
   [QpState.INIT]: [QpState.ERR],
   [QpState.RTR]: [QpState.ERR],

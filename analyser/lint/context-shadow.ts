@@ -1,19 +1,20 @@
 /**
- * What the device itself last wrote into the ICM pages: when it reads an entry back and finds it different, software has
- * changed a context without the command for it. Entries that it never wrote are not judged. Source: sheet 3.15, 4.2.
+ * Copy of the bytes that the device last wrote into the ICM pages. If the device reads an entry back and it differs,
+ * software has changed a context without the command for it. Entries that the device never wrote are not judged.
+ * Source: sheet 3.15, 4.2.
  */
 import { icmPageBytes } from '../../abi/index.ts';
 
 interface ShadowPage {
   readonly bytes: Uint8Array;
-  /** 1 where the device has written. */
+  /** 1 for each byte that the device has written. */
   readonly isKnown: Uint8Array;
 }
 
 export class ContextShadow {
   readonly #pages = new Map<number, ShadowPage>();
 
-  /** The device has written to ICM. */
+  /** Records a write of the device to ICM. */
   written(icmAddress: number, bytes: Uint8Array): void {
     const number = Math.floor(icmAddress / icmPageBytes);
     let page = this.#pages.get(number);
@@ -26,7 +27,7 @@ export class ContextShadow {
     page.isKnown.fill(1, at, at + bytes.length);
   }
 
-  /** Offset of the first byte that is not as the device wrote it, or -1. */
+  /** Offset of the first byte that differs from the device's write, or -1. */
   firstDifference(icmAddress: number, bytes: Uint8Array): number {
     const page = this.#pages.get(Math.floor(icmAddress / icmPageBytes));
     if (page === undefined) return -1;
@@ -36,7 +37,7 @@ export class ContextShadow {
     return -1;
   }
 
-  /** Software may write here from now on. */
+  /** From now on software may write here. */
   forget(icmAddress: number, lengthBytes: number): void {
     const page = this.#pages.get(Math.floor(icmAddress / icmPageBytes));
     const at = icmAddress % icmPageBytes;

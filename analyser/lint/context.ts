@@ -1,4 +1,4 @@
-/** What every check of the linter works with: the followed device, host memory, and a place to say what is wrong. */
+/** Context of every linter check: the followed device, host memory, and a function to report errors. */
 import type { DeviceView } from '../follow/device-view.ts';
 import type { MemoryReader } from '../host-memory-reader.ts';
 import type { Findings } from './findings.ts';
@@ -8,7 +8,7 @@ export class LintContext {
   readonly view: DeviceView;
   readonly memory: MemoryReader;
   readonly findings: Findings;
-  /** The access being looked at, in words, and when it was. */
+  /** The checked access in words, and its time. */
   access = '';
   nowPs = 0;
 
@@ -18,7 +18,7 @@ export class LintContext {
     this.findings = findings;
   }
 
-  /** Names the access that the next reports are about. */
+  /** Sets the access that the next reports refer to. */
   beginAccess(access: string, nowPs: number): void {
     this.access = access;
     this.nowPs = nowPs;

@@ -1,4 +1,4 @@
-/** What the linter found: once for each rule and object, with the access that broke the rule and how often it was. */
+/** Findings of the linter: one for each rule and object, with the first offending access and the number of offences. */
 import type { InstantOf } from '../trace-event.ts';
 import { type RuleName, rules, type Severity } from './rules.ts';
 
@@ -9,23 +9,23 @@ export interface Finding {
   readonly node: string;
   /** Picoseconds since power-on: a bigint where a number would not be exact. */
   readonly atPs: number | bigint;
-  /** What it is about: `QP 0x41`, `CQ 0x80`, a command. */
+  /** The subject: `QP 0x41`, `CQ 0x80`, a command. */
   readonly object: string;
-  /** What is wrong, with numbers. */
+  /** The error, with numbers. */
   readonly text: string;
-  /** The access that broke it. */
+  /** The offending access. */
   readonly access: string;
-  /** How often it was broken for this object. */
+  /** Number of offences for this object. */
   count: number;
 }
 
-/** Findings kept; of more only the number is. */
+/** Greatest number of findings kept; further ones are only counted. */
 const findingsMax = 1000;
 
 export class Findings {
   readonly node: string;
   readonly list: Finding[] = [];
-  /** Findings beyond those kept. */
+  /** Findings beyond the kept ones. */
   droppedCount = 0;
   readonly #seen = new Map<string, Finding>();
   readonly #onFinding: ((finding: Finding) => void) | undefined;

@@ -1,6 +1,6 @@
 /**
- * The linter: it sees every access and holds it against the rules. What the driver may do depends on what it did before,
- * so it looks at the device as followed (follow/device-view.ts); it never asks the device.
+ * The linter: checks every access against the rules. The rules depend on earlier accesses, so it uses the followed
+ * device (follow/device-view.ts) and never queries the device itself.
  */
 import { type CommandName, mpt } from '../../abi/index.ts';
 import { objectsOf } from '../command-boxes.ts';
@@ -14,7 +14,7 @@ import { ContextShadow } from './context-shadow.ts';
 import type { Findings } from './findings.ts';
 import { checkDonation, checkPlaces, checkRemoval } from './memory-rules.ts';
 
-/** How a command is named as the access that broke a rule. */
+/** Name of a command as the offending access. */
 const commandAccess = ({ name, opcode, inputModifier, opcodeModifier }: ObservedCommand): string =>
   `command ${name ?? hex(opcode)}, in_mod ${hex(inputModifier)}, op_mod ${opcodeModifier}`;
 
@@ -54,7 +54,7 @@ export class Linter {
     if (command.name === 'CLOSE_HCA') this.#checkLeft('left-at-close', 'CLOSE_HCA');
   }
 
-  /** Before the followed device takes over what the command did. */
+  /** Runs before the followed device applies the command. */
   commandFinished(command: ObservedCommand): void {
     if (command.isByEvent) this.#tokens.delete(command.token);
     if (command.status !== 0) return;
@@ -68,13 +68,13 @@ export class Linter {
       );
   }
 
-  /** The device has written to memory. */
+  /** Handles a write of the device to memory. */
   deviceWrote(address: number, bytes: Uint8Array): void {
     const icmAddress = this.#view.icm.icmAddressOf(address);
     if (icmAddress >= 0) this.#shadow.written(icmAddress, bytes);
   }
 
-  /** The device has read ICM. */
+  /** Handles a read of the device from ICM. */
   deviceReadIcm(icmAddress: number, bytes: Uint8Array, nowPs: number): void {
     const at = this.#shadow.firstDifference(icmAddress, bytes);
     if (at === -1) return;
@@ -90,7 +90,7 @@ export class Linter {
     );
   }
 
-  /** A request of the device that found no memory. */
+  /** Handles a request of the device to an address without memory. */
   dmaOutside(what: string, object: string, address: number, lengthBytes: number, nowPs: number): void {
     this.context.beginAccess(`${what} of ${lengthBytes} bytes at ${hex(address)}`, nowPs);
     this.context.report(
@@ -100,7 +100,7 @@ export class Linter {
     );
   }
 
-  /** The owner register was written: the driver has let the device go. */
+  /** Handles a write to the owner register: the driver has released the device. */
   released(nowPs: number): void {
     const view = this.#view;
     this.context.beginAccess('a write of the owner register', nowPs);
@@ -115,7 +115,7 @@ export class Linter {
       if (pages > 0) this.context.report('left-at-release', what, `${pages} pages are still with the device`);
   }
 
-  /** The device is being reset. */
+  /** Handles the start of a reset. */
   reset(why: string, nowPs: number): void {
     this.context.beginAccess(why, nowPs);
     this.#checkLeft('left-at-reset', 'reset');

@@ -1,4 +1,4 @@
-/** Where in ICM the objects that live have their entries: what must stay mapped. */
+/** ICM ranges of the entries of live objects, which must stay mapped. */
 import { mttEntryBytes } from '../../abi/index.ts';
 import type { DeviceView } from '../follow/device-view.ts';
 import { mttEntriesOfRegion } from '../follow/objects.ts';

@@ -24,10 +24,10 @@ import { livePlaces } from './live-places.ts';
 
 type NamedCommand = ObservedCommand & { readonly name: CommandName };
 
-/** Of a chunk so much is looked at page by page: chunks of Linux have 256 KiB. */
+/** Part of a chunk that is checked page by page: chunks of Linux have 256 KiB. */
 const checkedBytesMax = 2 ** 22;
 
-/** MAP_FA, MAP_ICM_AUX, MAP_ICM: the chunks are memory, and nothing is given twice. */
+/** MAP_FA, MAP_ICM_AUX, MAP_ICM: the chunks must be memory, and no page may be donated twice. */
 export function checkDonation(lint: LintContext, command: NamedCommand): void {
   if (command.name !== 'MAP_FA' && command.name !== 'MAP_ICM_AUX' && command.name !== 'MAP_ICM') return;
   for (const { icmAddress, hostAddress, pages } of chunksOf(command.inBox, command.inputModifier)) {
@@ -58,7 +58,7 @@ export function checkDonation(lint: LintContext, command: NamedCommand): void {
   }
 }
 
-/** UNMAP_ICM, UNMAP_ICM_AUX, UNMAP_FA: nothing in use is taken away. */
+/** UNMAP_ICM, UNMAP_ICM_AUX, UNMAP_FA: memory in use must not be unmapped. */
 export function checkRemoval(lint: LintContext, { name, inParam, inputModifier }: NamedCommand): void {
   const { view } = lint;
   if ((name === 'UNMAP_ICM_AUX' || name === 'UNMAP_FA') && view.phase === Phase.INITIALISED)
@@ -66,7 +66,7 @@ export function checkRemoval(lint: LintContext, { name, inParam, inputModifier }
   if (name !== 'UNMAP_ICM') return;
   const sizeBytes = inputModifier * icmPageBytes;
   const object = `ICM ${hex(inParam)}`;
-  // Linux takes whole chunks of 64 pages back, of which it may have given a part.
+  // Linux unmaps whole chunks of 64 pages, even if it has mapped only part of one.
   if (!view.icm.isAnyMapped(inParam, inputModifier))
     lint.report('icm-unmap-unmapped', object, `none of its ${inputModifier} pages is mapped`);
   for (const { word, address, lengthBytes } of livePlaces(view))
@@ -77,7 +77,7 @@ export function checkRemoval(lint: LintContext, { name, inParam, inputModifier }
     }
 }
 
-/** Commands that create an object: its context, its translation entries and its memory must be there. */
+/** Commands that create an object: its context, translation entries and memory must be mapped. */
 export function checkPlaces(lint: LintContext, command: NamedCommand): void {
   const { name, inputModifier: number, inBox } = command;
   if (inBox === undefined || lint.view.phase !== Phase.INITIALISED) return;
@@ -111,7 +111,7 @@ const entry = (lint: LintContext, table: string, index: number): Place => ({
   address: lint.view.entryAddress(table, index),
 });
 
-/** The arrays of the cMPT table hold 2^24 entries each; numbers are those of the object modulo its own table. */
+/** The arrays of the cMPT table hold 2^24 entries each; an object's number counts modulo its own table. */
 function cmpt(lint: LintContext, type: CmptType, index: number): Place {
   const tableOf = {
     [CmptType.QP]: 'QPC',
@@ -144,7 +144,7 @@ function checkBuffer(lint: LintContext, object: string, place: BufferPlace): voi
     lint.report('memory-outside', object, `its buffer has a page at ${hex(outside)}`);
 }
 
-/** A large page may begin before the memory that the buffer has of it. */
+/** A large page may begin before the buffer's memory in it. */
 const firstByteOf = (place: BufferPlace, address: number, pages: Float64Array): number =>
   address === pages[0] ? place.pageOffset : 0;
 

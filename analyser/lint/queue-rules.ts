@@ -1,4 +1,4 @@
-/** Rules about doorbells, doorbell records and what lies in the queues. */
+/** Rules about doorbells, doorbell records and the contents of queues. */
 import { CqArmCommand, type cqArm, type eqDoorbell, QpState } from '../../abi/index.ts';
 import { bytesEqual, type Decoded, distance, mask24, toHex } from '../../base/index.ts';
 import type { RungTable } from '../follow/device-view.ts';
@@ -9,7 +9,7 @@ import type { WalkedWqe } from '../wqe-segments.ts';
 import { hex, type LintContext } from './context.ts';
 import type { RuleName } from './rules.ts';
 
-/** A counter that is behind another looks more than half its range ahead. */
+/** Whether a counter is ahead; a lagging counter appears more than half the range ahead. */
 const isAhead = (counter: number, of: number): boolean => {
   const by = distance(counter, of, mask24);
   return by > 0 && by <= mask24 >> 1;
@@ -28,7 +28,10 @@ const unknownRule = {
   eqs: 'eq-doorbell-unknown',
 } as const satisfies Record<RungTable, RuleName>;
 
-/** A doorbell of an object that does not live: destroyed, or lost at a reset of which a program need not know yet, or never there. */
+/**
+ * A doorbell of an object that does not exist: it was destroyed, was lost at a reset that the program may not have
+ * noticed yet, or never existed.
+ */
 function reportUnknown(lint: LintContext, table: RungTable, number: number): void {
   const { destroyed, lostAtReset } = lint.view;
   const object = `${kindOf[table]} ${hex(number)}`;
@@ -39,7 +42,7 @@ function reportUnknown(lint: LintContext, table: RungTable, number: number): voi
   else lint.report(unknownRule[table], object, `is no ${kindOf[table]} of the device`);
 }
 
-/** A send doorbell, or a BlueFlame post, which is one too. Returns the QP when it may be rung. */
+/** Checks a send doorbell or a BlueFlame post, which includes one. Returns the QP if it may be rung. */
 export function checkRing(lint: LintContext, qpn: number, uarPage: number): FollowedQp | undefined {
   const { view } = lint;
   const qp = view.qps.get(qpn);
@@ -70,8 +73,9 @@ export function checkRing(lint: LintContext, qpn: number, uarPage: number): Foll
 }
 
 /**
- * A whole BlueFlame post against memory: of a WQE that the device has not taken from there. One that it has, upon a doorbell
- * for those before it, may be completed, and its place the driver's again, before the post comes.
+ * Compares a whole BlueFlame post with memory, for a WQE that the device has not fetched from memory. If an earlier
+ * doorbell made the device fetch it, the WQE may have completed and its slot may belong to the driver again before the
+ * post arrives.
  */
 export function checkBlueFlame(lint: LintContext, qp: FollowedQp, counter: number, wqe: Uint8Array): void {
   if (qp.hasTaken(counter)) return;
@@ -127,7 +131,7 @@ export function checkArm(lint: LintContext, arm: Decoded<typeof cqArm>, uarPage:
       `by UAR page ${hex(uarPage)}, its context says ${hex(cq.context.uarPage)}`,
     );
   const behind = (cq.firedCount + 1 - sequenceNumber) & 3;
-  // Software that has not yet handled the last event is one behind: the device drops such an arm.
+  // Software that has not yet handled the last event is one arm late: the device drops such an arm.
   if (behind > 1 || (behind === 1 && cq.firedCount === 0))
     lint.report(
       'cq-arm-sequence',
@@ -142,7 +146,7 @@ export function checkCqRecord(lint: LintContext, cq: FollowedCq, consumer: numbe
 }
 
 function checkConsumer(lint: LintContext, cq: FollowedCq, consumer: number, where: string): void {
-  // A resize moves entries to the new buffer and adds one that software skips.
+  // A resize copies entries to the new buffer and adds one that software skips.
   const produced = (cq.produced + cq.resizeCount) & mask24;
   if (isAhead(consumer, produced))
     lint.report(
@@ -163,7 +167,7 @@ export function checkEqDoorbell(lint: LintContext, eqn: number, doorbell: Decode
     );
 }
 
-/** The doorbell record of a receive queue: what is posted and not completed fits the queue. */
+/** Checks the doorbell record of a receive queue: WQEs that are posted and not completed fit the queue. */
 export function checkReceiveRecord(
   lint: LintContext,
   object: string,
@@ -180,7 +184,7 @@ export function checkReceiveRecord(
     );
 }
 
-/** Counts a receive completion for its queue; the queue of an XRC target is not named by its QP. */
+/** Counts a receive completion for its queue; a CQE of an XRC target does not name that queue by QP. */
 export function noteReceived(qp: FollowedQp | undefined, srq: FollowedSrq | undefined): void {
   if (srq !== undefined) srq.completed = (srq.completed + 1) & 0xffff;
   else if (qp !== undefined) qp.receivesCompleted = (qp.receivesCompleted + 1) & 0xffff;

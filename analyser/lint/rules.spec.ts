@@ -56,7 +56,7 @@ const blueFlame = (bench: AnalyserBench, bytes: Uint8Array): void => {
     bench.store(bar2Address + 0x40_0000 + 8 * 4096 + at, bytes.slice(at, at + 8));
 };
 
-/** For each rule a driver that breaks it, and the object the finding names. */
+/** For each rule, a driver that breaks it and the object that the finding names. */
 const cases: Readonly<Record<RuleName, (bench: AnalyserBench) => AnalyserBench>> = {
   'hcr-access': (bench) => {
     bench.store(bar0Address + 0x80680, new Uint8Array(8));
@@ -291,7 +291,7 @@ describe('the linter', () => {
       `${rule}: ${found[0]?.text}`,
     );
     expect(found[0]?.access).not.toBe('');
-    // No other rule is reported.
+    // The linter reports no other rule.
     expect([...new Set(findings.map((finding) => finding.rule))]).toEqual([rule]);
   });
 
@@ -345,7 +345,7 @@ describe('the linter', () => {
     bench.command('CONF_SPECIAL_QP', { inputModifier: 0x80 });
     bench.createCq();
     const nowhere = { doorbellRecordAddress: 0xffa9_4100n };
-    // It stands for a table, which lies over its paths, and has no queues: here its buffer would be the CQ's.
+    // It represents a table that overlaps its paths, and has no queues: here its buffer would be the CQ's.
     const ring = {
       serviceType: ServiceType.MLX,
       uarPage: 8,
@@ -360,13 +360,13 @@ describe('the linter', () => {
     bench.command('RST2INIT_QP', { inputModifier: 0x48, box });
     bench.deviceWrites(0x71_0000, cqe.encode({ qpn: 0x50, opcode: 1 }), TrafficClass.cqe);
     bench.armCq(0x1200_0020, 1);
-    // One that sends has no receive queue, and its number in what it posts by BlueFlame.
+    // A send-only ring has no receive queue, and has its number in its BlueFlame posts.
     bench.initQp(0x49, ServiceType.MLX, { ...nowhere, rqLogCount: 0 });
     const frame = new Uint8Array(32);
     frame.set([0, 0, 0, 0x0a, 0, 0, 0x09, 2, 0, 0, 0, 0x0c], 0);
     fetchWqe(bench, 0, frame);
     expect(bench.analyser.findings).toEqual([]);
-    // The rest of a WQE is read apart, and might be taken for one of the next pass.
+    // The device reads the rest of a WQE separately; it might be mistaken for a WQE of the next pass.
     const long = new Uint8Array(128);
     long.set([0, 0, 0, 0x0a, 0, 0, 0x09, 5, 0, 0, 0, 0x0c], 0);
     long.set([0x80, 0, 0, 0x18], 64);
@@ -416,7 +416,7 @@ describe('the linter', () => {
     expect(new Set(bench.broken)).toEqual(new Set(['left-at-reset']));
     bench.sendDoorbell(0x77);
     expect(bench.broken).toContain('doorbell-unknown-qp');
-    // What was made again lives.
+    // An object that was created again is alive.
     bench.createCq();
     bench.readyQp();
     bench.put(bench.wqeAddress(0), write());
@@ -445,7 +445,7 @@ describe('the linter', () => {
     expect(beyond.broken).toEqual(['command-index']);
     const bench = up();
     bench.createCq();
-    // As Linux has them, whatever the firmware has for itself.
+    // Linux' numbers, independent of the firmware's own objects.
     bench.createSrq(0x30, { xrcDomain: 0 });
     bench.createSrq(0x31, { xrcDomain: 1, cqn: 0x20 });
     bench.createSrq(0x20, { xrcDomain: 15, cqn: 0x20 });

@@ -1,9 +1,9 @@
 /**
- * The rules of the linter: what the interface sheet demands of a driver, one row each. A rule is checked where its row's
- * `checkedIn` says; a broken one is reported once for each object, with the access that broke it.
+ * The rules of the linter: one row for each demand of the interface sheet on a driver. The column `checkedIn` names the
+ * file that checks a rule. A violation is reported once for each object, with the offending access.
  *
  * Severity: `error` breaks the interface and may do anything on a card; `warning` works on this device or by luck;
- * `note` is legal and worth knowing.
+ * `note` is legal but worth knowing.
  */
 
 export type Severity = 'error' | 'warning' | 'note';
@@ -12,7 +12,7 @@ export interface Rule {
   readonly severity: Severity;
   /** Section of the interface sheet. */
   readonly section: string;
-  /** What the sheet demands. */
+  /** The demand of the sheet. */
   readonly demand: string;
 }
 
@@ -48,7 +48,7 @@ export const rules = {
     '3.15–3.17',
     'an object is created once, and used in a state that allows the command',
   ),
-  // Memory given to the device: lint/memory-rules.ts
+  // Memory donated to the device: lint/memory-rules.ts
   'memory-outside': rule(
     'error',
     '3.1, 3.6, 4.4',
@@ -96,7 +96,7 @@ export const rules = {
   'eq-doorbell-unknown': rule('error', '6.9', 'the doorbell is of an EQ that lives'),
   'eq-consumer-ahead': rule('error', '6.7, 6.9', 'software has not consumed EQEs that were not written'),
   'receive-overrun': rule('error', '6.8', 'a receive queue is never posted more than it holds'),
-  // Life and death: lint/resource-rules.ts
+  // Life cycle: lint/resource-rules.ts
   'use-after-destroy': rule(
     'error',
     '3.16, 3.17',

@@ -1,8 +1,9 @@
 /**
- * Test support: a bus without a host and without a device. The test plays both: what the driver stores and loads, what
- * the device answers, reads and writes; host memory is bytes it fills.
+ * Test support: a bus without a host and without a device. The test acts as both: the driver's stores and loads, the
+ * device's answers, reads and writes. It fills host memory.
  *
- * `bringUp()` is a small driver that breaks no rule: ICM from page 0x400 on, tables packed at the bottom of ICM, one EQ.
+ * `bringUp()` is a small driver that breaks no rule: ICM from page 0x400 on, tables packed at the bottom of ICM, one
+ * EQ.
  */
 import {
   type CommandName,
@@ -35,10 +36,10 @@ const hcrOffset = 0x80680;
 const mailbox = 0x10_0000;
 const outMailbox = 0x10_1000;
 const page = 4096;
-/** Host pages of ICM: page n of ICM stands at icmHost + n pages. */
+/** Host pages that back ICM: page n of ICM lies at icmHost + n pages. */
 const icmHost = 0x40_0000;
 const icmPages = 0x200;
-/** Where the tables lie in ICM. */
+/** Places of the tables in ICM. */
 const table = {
   qpcBase: 0n,
   srqcBase: 0x4_0000n,
@@ -53,7 +54,7 @@ const table = {
   mcgBase: 0x18_0000n,
 } as const;
 const logObjects = 8;
-/** The first that the firmware has not reserved. */
+/** The first numbers that the firmware has not reserved. */
 const XRC_DOMAIN_NONE = 2;
 
 export interface CommandSetup {
@@ -62,9 +63,9 @@ export interface CommandSetup {
   readonly box?: Uint8Array;
   readonly inParam?: number;
   readonly status?: number;
-  /** What the device writes into the out box. */
+  /** Bytes that the device writes into the output mailbox. */
   readonly answer?: Uint8Array;
-  /** Fields of the HCR to write otherwise. */
+  /** HCR fields that differ from the default. */
   readonly registers?: Initial<typeof hcr>;
   readonly isLeftUnanswered?: boolean;
 }
@@ -77,7 +78,7 @@ export class AnalyserBench {
   toggle = 1;
 
   constructor(format: TraceFormat = 'text', filters: readonly string[] = [], memoryBytes = 16 * 1024 ** 2) {
-    // Shared, as a machine's own memory is: what is not has the collector at work with each bench.
+    // Shared, as a machine's memory is; unshared memory would start the garbage collector for each bench.
     this.bytes = new Uint8Array(new SharedArrayBuffer(memoryBytes));
     this.analyser = new Analyser({
       node: 'host0',
@@ -95,7 +96,7 @@ export class AnalyserBench {
     });
   }
 
-  /** The rules broken so far. */
+  /** The rules that were broken so far. */
   get broken(): string[] {
     return this.analyser.findings.map(({ rule }) => rule);
   }
@@ -127,7 +128,7 @@ export class AnalyserBench {
     this.bytes.set(bytes, address);
   }
 
-  /** Posts a polled command by name, and answers it. */
+  /** Posts a polled command by name and answers it. */
   command(name: CommandName, setup: CommandSetup = {}): void {
     const { inputModifier = 0, opcodeModifier = 0, box, status = 0, answer } = setup;
     const row = commands[name];
@@ -178,7 +179,7 @@ export class AnalyserBench {
 
   // A driver that breaks no rule.
 
-  /** QUERY_FW to RUN_FW. */
+  /** Runs QUERY_FW to RUN_FW. */
   startFirmware(): void {
     this.command('QUERY_FW', {
       answer: queryFw.encode({ firmwarePages: 16, commandInterfaceRevision: 3, logOutstandingCommands: 4 }),
@@ -267,7 +268,7 @@ export class AnalyserBench {
     return this.icm(Number(table[base]) + index * entryBytes);
   }
 
-  /** Writes a translation entry, as drivers do, into its ICM page. */
+  /** Writes a translation entry into its ICM page, as drivers do. */
   mtt(index: number, pageAddress: number): void {
     this.put(
       this.entry('mttBase', index, 8),

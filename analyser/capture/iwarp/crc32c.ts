@@ -1,4 +1,7 @@
-/** CRC32c of iWARP's frames: polynomial 0x1edc6f41, from and to all ones, the lowest bit first. Source: RFC 5044, 4.4 and RFC 3385. */
+/**
+ * CRC32c of iWARP frames: polynomial 0x1edc6f41, initial value and final XOR all ones, lowest bit first. Source: RFC
+ * 5044, 4.4 and RFC 3385.
+ */
 
 const REFLECTED_POLYNOMIAL = 0x82f6_3b78;
 

@@ -1,6 +1,7 @@
 /**
- * Connections of iWARP in a capture: RDMAP over DDP over MPA over TCP. A connection is found by its MPA request or reply, or, where a
- * capture begins later, by a segment of TCP that begins with an FPDU of a right CRC. Source: RFC 5040, 5041, 5044.
+ * iWARP connections in a capture: RDMAP over DDP over MPA over TCP. A connection is recognised by its MPA request or
+ * reply or, if a capture begins later, by a TCP segment that begins with an FPDU whose CRC is right. Source: RFC 5040,
+ * 5041, 5044.
  */
 import type { CapturedSegment } from '../captured-packets.ts';
 import type { Said } from '../packet-listener.ts';
@@ -18,24 +19,24 @@ import { isRdmap, rdmapWords } from './rdmap-words.ts';
 import { type NextBytes, SegmentStream, WaitingBytes } from './segment-stream.ts';
 
 const FPDU_LENGTH_BYTES = 2;
-/** Connections that are followed. */
+/** Greatest number of followed connections. */
 const CONNECTIONS_MAX = 10_000;
 
 /** A direction of a connection. */
 class Direction {
   readonly stream: SegmentStream;
-  /** Bytes of a message that is not there whole. */
+  /** Bytes of an incomplete message. */
   readonly bytes = new PendingBytes();
-  /** As many of them as {@link WaitingBytes} has. */
+  /** Share of these bytes that {@link WaitingBytes} has counted. */
   countedBytes = 0;
-  /** Bytes that the capture lacks before the next message. */
+  /** Bytes missing from the capture before the next message. */
   skipBytes = 0;
   hasHandshake = false;
-  /** Markers lie in this direction, as its receiver wants. */
+  /** Whether this direction has markers, as its receiver requested. */
   hasMarkers = false;
-  /** Bytes of the stream from the handshake to {@link bytes}. */
+  /** Bytes of the stream between the handshake and {@link bytes}. */
   offset = 0;
-  /** No FPDU began where one should. */
+  /** Whether no FPDU began at an expected place. */
   isLost = false;
 
   constructor(waiting: WaitingBytes) {
@@ -50,7 +51,7 @@ class Connection {
   readonly first: Direction;
   readonly second: Direction;
   readonly waiting: WaitingBytes;
-  /** Undefined: a handshake was not seen. */
+  /** Undefined if the capture has no handshake. */
   usesCrc: boolean | undefined;
 
   constructor({ from, fromPort, to, toPort }: CapturedSegment, budget: LineBudget, waiting: WaitingBytes) {
@@ -62,7 +63,7 @@ class Connection {
     this.lines = new TalkLines(budget);
   }
 
-  /** No segment follows. */
+  /** Handles the end of the capture. */
   end(): void {
     for (const direction of [this.first, this.second]) {
       direction.stream.clear();
@@ -72,7 +73,7 @@ class Connection {
   }
 }
 
-/** Has the bytes that wait of a direction counted. */
+/** Updates the count of waiting bytes of a direction. */
 function settle(direction: Direction, waiting: WaitingBytes): void {
   waiting.bytes += direction.bytes.length - direction.countedBytes;
   direction.countedBytes = direction.bytes.length;
@@ -90,7 +91,7 @@ export class IwarpListener {
     this.#budget = budget;
   }
 
-  /** @returns undefined for a segment of no connection of iWARP */
+  /** @returns undefined if the segment belongs to no iWARP connection */
   take(segment: CapturedSegment): Said | undefined {
     const { from, fromPort, to, toPort, isSyn, payloadBytes, network } = segment;
     const own = `${network} ${from} ${fromPort}>${to} ${toPort}`;
@@ -132,13 +133,13 @@ export class IwarpListener {
   }
 }
 
-/** Whether a segment of TCP begins with an FPDU, as its CRC proves. */
+/** Whether a TCP segment begins with an FPDU, proven by its CRC. */
 function isFpduAt(payload: Uint8Array): boolean {
   if (!isRdmap(payload.subarray(FPDU_LENGTH_BYTES))) return false;
   return readFpdu(payload, undefined)?.isCrcRight === true;
 }
 
-/** One segment of TCP as its connection takes it. */
+/** Processes one TCP segment of a connection. */
 class Hearing {
   readonly #connection: Connection;
   readonly #segment: CapturedSegment;
@@ -208,7 +209,7 @@ class Hearing {
     settle(direction, waiting);
   }
 
-  /** After bytes that are not there, a segment of TCP that begins with an FPDU tells where the next one begins. */
+  /** After missing bytes, the next FPDU boundary is found at a TCP segment that begins with an FPDU. */
   #resumes({ bytes, segment }: NextBytes): boolean {
     const direction = this.#direction;
     const isWhole = bytes.length === segment.payload.length;
@@ -218,13 +219,13 @@ class Hearing {
     return true;
   }
 
-  /** The rest of a segment was cut off by the capture: what began in it is shown as far as it is there. */
+  /** The capture cut the rest of this segment; the message that began in it is shown as far as captured. */
   #passCut({ cutBytes, segment }: NextBytes): void {
     const direction = this.#direction;
     const begun = direction.bytes.view();
     const lengths = fpduLengths(begun, this.#markerOffset);
     const start = segmentStart(begun, this.#markerOffset);
-    // All bytes here belong to a message that began earlier, and were skipped.
+    // All bytes here belong to an earlier message and were skipped.
     const rest = begun.length > 0 ? (lengths?.streamBytes ?? 0) - begun.length : direction.skipBytes;
     if (begun.length > 0 && lengths !== undefined && isRdmap(start))
       this.#sayMessage(start, lengths.segmentBytes, segment, '; cut by the capture');
@@ -238,7 +239,10 @@ class Hearing {
     return this.#direction.hasMarkers ? this.#direction.offset : undefined;
   }
 
-  /** Takes a message off the bytes. @returns whether there was one */
+  /**
+   * Removes a message from the bytes.
+   * @returns whether it was complete
+   */
   #message(segment: CapturedSegment): boolean {
     const direction = this.#direction;
     if (direction.bytes.length === 0) return false;

@@ -1,6 +1,6 @@
 /**
- * Connections of iWARP. Expected are the messages that the page of the captures counts (reference/wire/README.md), the CRCs of RFC 5044,
- * and bytes written out by RFC 5040, 5041 and 5044.
+ * iWARP connections. Expected are the messages that the captures' page counts (reference/wire/README.md), the CRCs of
+ * RFC 5044, and bytes written out from RFC 5040, 5041 and 5044.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -26,7 +26,7 @@ function read(file: Uint8Array): CaptureReading {
 const linesOf = (reading: CaptureReading): string[] =>
   reading.conversations().flatMap(({ utterances }) => utterances.map(({ words }) => words));
 
-/** Messages of a file by our names, as the page counts them by its own. */
+/** Messages of a file by this project's names, counted as the page counts them by its own. */
 function countedOf(name: string): Record<string, number> {
   const row = page.split('\n').find((line) => line.startsWith(`| ${name} |`)) ?? '';
   const ours: Record<string, string> = {
@@ -38,7 +38,7 @@ function countedOf(name: string): Record<string, number> {
   return Object.fromEntries(found.map(([, word, count]) => [ours[word!] ?? word!, Number(count)]));
 }
 
-/** Frames of a capture, cut to a length. */
+/** Frames of a capture, cut to this length. */
 const cutTo = (name: string, bytes: number): Uint8Array =>
   pcapFile(
     1,
@@ -121,7 +121,7 @@ describe('iWARP in a capture', () => {
     const rest = frames.filter((_, index) => index !== 11).map(({ bytes }) => ({ bytes }));
     const lines = linesOf(read(pcapFile(1, rest)));
     expect(lines.filter((words) => /gap: 1448 bytes of TCP not seen/.test(words))).toHaveLength(1);
-    // Put after the two that follow it, it is late, and all messages are there.
+    // Moved after the two that follow it, it is late, and all messages are present.
     const late = [...frames.slice(0, 11), ...frames.slice(12, 14), frames[11]!, ...frames.slice(14)];
     const reading = read(
       pcapFile(

@@ -1,6 +1,6 @@
 /**
- * Frames of MPA, by which messages travel in a stream of TCP: the request and reply that open a connection, and FPDUs of one DDP segment
- * each, perhaps with markers. Source: RFC 5044, 4 and 7.1; RFC 6581, 9.
+ * MPA frames, which carry messages in a TCP stream: the request and reply that open a connection, and FPDUs of one DDP
+ * segment each, with or without markers. Source: RFC 5044, 4 and 7.1; RFC 6581, 9.
  */
 import { viewOf } from '../../../base/index.ts';
 import { crc32c } from './crc32c.ts';
@@ -16,7 +16,7 @@ const FLAG_REJECT = 0x20;
 /** A request or reply. */
 export interface Handshake {
   readonly isReply: boolean;
-  /** Its sender wants markers in the frames that it receives. */
+  /** Whether its sender wants markers in the frames that it receives. */
   readonly wantsMarkers: boolean;
   readonly usesCrc: boolean;
   readonly isReject: boolean;
@@ -27,13 +27,13 @@ export interface Handshake {
 
 const ascii = new TextDecoder('latin1');
 
-/** Whether bytes that begin a stream begin a request or a reply. */
+/** Whether the first bytes of a stream begin a request or a reply. */
 export function beginsHandshake(bytes: Uint8Array): boolean {
   const key = ascii.decode(bytes.subarray(0, KEY_BYTES));
   return key === REQUEST_KEY || key === REPLY_KEY;
 }
 
-/** @returns undefined while it is not there whole */
+/** @returns undefined until it is complete */
 export function readHandshake(bytes: Uint8Array): Handshake | undefined {
   if (bytes.length < HANDSHAKE_BYTES) return undefined;
   const flags = bytes[KEY_BYTES]!;
@@ -59,7 +59,7 @@ const MARKER_DISTANCE_BYTES = 512;
 export interface Fpdu {
   /** The DDP segment. */
   readonly segment: Uint8Array;
-  /** Bytes of the frame in the stream, markers included. */
+  /** Bytes of the frame in the stream, including markers. */
   readonly streamBytes: number;
   readonly crc: number;
   readonly isCrcRight: boolean;
@@ -67,8 +67,8 @@ export interface Fpdu {
 
 /**
  * Reads the FPDU at the beginning of `bytes`.
- * @param streamOffset bytes from the first one after the handshake of this direction, if there are markers
- * @returns undefined while it is not there whole
+ * @param streamOffset bytes since the handshake of this direction, if it has markers
+ * @returns undefined until it is complete
  */
 export function readFpdu(bytes: Uint8Array, streamOffset: number | undefined): Fpdu | undefined {
   const first = streamLengthOf(LENGTH_BYTES, streamOffset);
@@ -89,7 +89,7 @@ export function readFpdu(bytes: Uint8Array, streamOffset: number | undefined): F
   };
 }
 
-/** Length of the segment in the FPDU that begins here, as its first bytes say, and of the FPDU in the stream. */
+/** Length of the segment in the FPDU that begins here, from its first bytes, and length of the FPDU in the stream. */
 export function fpduLengths(
   bytes: Uint8Array,
   streamOffset: number | undefined,
@@ -101,12 +101,12 @@ export function fpduLengths(
   return { segmentBytes, streamBytes: streamLengthOf(padded + CRC_BYTES, streamOffset) };
 }
 
-/** The bytes that can be read of a segment of which not all is there. */
+/** The readable bytes of an incomplete segment. */
 export function segmentStart(bytes: Uint8Array, streamOffset: number | undefined): Uint8Array {
   return withoutMarkers(bytes, streamOffset).subarray(LENGTH_BYTES);
 }
 
-/** Bytes in the stream of as many bytes without markers: one lies wherever the offset is a multiple of 512. */
+/** Stream bytes of this many bytes without markers: a marker lies at each offset that is a multiple of 512. */
 function streamLengthOf(bytes: number, streamOffset: number | undefined): number {
   if (streamOffset === undefined) return bytes;
   let total = 0;

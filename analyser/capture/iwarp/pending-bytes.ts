@@ -8,12 +8,12 @@ export class PendingBytes {
     return this.#to - this.#from;
   }
 
-  /** The bytes, up to the next change. */
+  /** The bytes; valid until the next change. */
   view(): Uint8Array {
     return this.#bytes.subarray(this.#from, this.#to);
   }
 
-  /** Adds bytes; keeps them, and does not copy them, if no others are here. */
+  /** Adds bytes; stores them without a copy if the buffer is empty. */
   append(bytes: Uint8Array): void {
     if (this.length === 0) {
       this.#bytes = new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length);
@@ -26,7 +26,7 @@ export class PendingBytes {
     this.#to += bytes.length;
   }
 
-  /** Takes bytes off the front. */
+  /** Removes bytes from the front. */
   drop(count: number): void {
     this.#from = Math.min(this.#to, this.#from + count);
     if (this.length === 0) this.clear();

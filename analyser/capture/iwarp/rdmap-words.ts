@@ -86,7 +86,7 @@ export interface RdmapWords {
   readonly isTrouble: boolean;
 }
 
-/** Whether a DDP segment can begin so: its versions, its opcode, and whether that is tagged. */
+/** Whether a DDP segment can begin with these bytes: checks its versions, its opcode, and whether that opcode is tagged. */
 export function isRdmap(segment: Uint8Array): boolean {
   if (segment.length < tagged.sizeBytes) return false;
   const { isTagged, ddpVersion, rdmapVersion, opcode } = tagged.decode(segment);
@@ -99,7 +99,7 @@ export function isRdmap(segment: Uint8Array): boolean {
 }
 
 /**
- * Words of a segment that {@link isRdmap}.
+ * Words for a segment accepted by {@link isRdmap}.
  * @param segment as far as it was captured
  * @param segmentBytes its length on the wire
  */
@@ -188,8 +188,8 @@ const errorNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * Layer, type and code. Linux' siw mirrors the nibbles and flags of the word (RFC 5040 has layer and quoted headers in the high bits),
- * which its flags show.
+ * Layer, type and code. Linux' siw swaps the nibbles and flags of the word, which its flags reveal (RFC 5040 has layer
+ * and quoted headers in the high bits).
  */
 function terminateWords(data: Uint8Array): string {
   if (data.length < terminate.sizeBytes) return '';

@@ -1,10 +1,10 @@
-/** Streams of TCP put in order: held to the bytes that were sent, and to a bound of steps however a stream is cut. */
+/** TCP streams put in order: compared with the sent bytes, and within a bound of steps however a stream is cut. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { CapturedSegment } from '../captured-packets.ts';
 import { PendingBytes } from './pending-bytes.ts';
 import { SegmentStream, WaitingBytes } from './segment-stream.ts';
 
-/** Reads of the sequence and length of all segments. */
+/** Number of reads of sequence and length over all segments. */
 let reads = 0;
 
 function segmentOf(sequence: number, payload: Uint8Array): CapturedSegment {
@@ -26,7 +26,7 @@ const byteOf = (place: number): number => (place * 7) & 0xff;
 const oneByte = (start: number, place: number): CapturedSegment =>
   segmentOf(start + place, Uint8Array.of(byteOf(place)));
 
-/** The bytes of a stream whose segments of one byte arrive in this order. */
+/** The bytes of a stream whose one-byte segments arrive in this order. */
 function bytesOf(start: number, places: readonly number[]): number[] {
   const stream = new SegmentStream(new WaitingBytes());
   reads = 0;
@@ -63,7 +63,7 @@ describe('a stream of TCP', () => {
     for (const count of [500, 1000]) {
       const places = orderOf(count);
       bytesOf(0, places);
-      // A search in 1000 needs ten steps. Each segment is read a few times on arrival and on delivery.
+      // A search among 1000 needs ten steps. Each segment is read a few times on arrival and on delivery.
       expect(reads / places.length).toBeLessThan(30);
     }
   });

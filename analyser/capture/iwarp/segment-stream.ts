@@ -1,10 +1,11 @@
 /**
- * Orders one direction of a TCP connection: duplicate and late segments, and bytes missing from the capture. Bounded: a gap is abandoned if
- * too many bytes wait for it. A segment needs one search among the waiting ones, and each of them is passed on once.
+ * Orders one direction of a TCP connection; handles duplicate and late segments and bytes missing from the capture.
+ * Memory is bounded: a gap is abandoned if too many bytes wait for it. Each segment costs one search among the waiting
+ * ones and is delivered once.
  */
 import type { CapturedSegment } from '../captured-packets.ts';
 
-/** Bytes that may wait in one direction, and in all of a capture; a segment costs memory beyond its payload. */
+/** Greatest number of bytes that may wait in one direction and in a whole capture; a segment costs memory beyond its payload. */
 const WAITING_BYTES_MAX = 512 * 1024;
 const WAITING_BYTES_OF_ALL_MAX = 64 * 1024 * 1024;
 const SEGMENT_BYTES = 512;
@@ -12,22 +13,22 @@ const SEGMENT_BYTES = 512;
 /** Place of a segment in its stream. */
 type SegmentPlace = 'next' | 'early' | 'late' | 'repeated';
 
-/** Bytes that are next in the stream. */
+/** The next bytes of the stream. */
 export interface NextBytes {
   readonly segment: CapturedSegment;
-  /** From the first byte that is new. */
+  /** From the first new byte on. */
   readonly bytes: Uint8Array;
-  /** Bytes after these that the capture cut off. */
+  /** Bytes after these that the capture cut. */
   readonly cutBytes: number;
   /** The segment arrived before bytes that precede it. */
   readonly hasWaited: boolean;
-  /** Bytes before these that were not seen. */
+  /** Unseen bytes before these. */
   readonly lostBytes: number;
 }
 
 export interface Ordered {
   readonly place: SegmentPlace;
-  /** Bytes before the segment that have not been seen. */
+  /** Unseen bytes before the segment. */
   readonly gapBytes: number;
   readonly next: readonly NextBytes[];
 }
@@ -41,16 +42,16 @@ export class WaitingBytes {
   }
 }
 
-/** Distance in sequence space, which counts around. */
+/** Distance in the circular sequence space. */
 const distanceOf = (sequence: number, other: number): number => (sequence - other) | 0;
 
 const costOf = ({ payloadBytes }: CapturedSegment): number => SEGMENT_BYTES + payloadBytes;
 
 export class SegmentStream {
   #nextSequence: number | undefined;
-  /** Bytes up to here are there or wait. */
+  /** Bytes up to here have been delivered or wait. */
   #highest = 0;
-  /** Segments that wait, in the order of their sequence. */
+  /** Waiting segments, in sequence order. */
   #waiting: CapturedSegment[] = [];
   #waitingBytes = 0;
   readonly #ofAll: WaitingBytes;
@@ -72,7 +73,7 @@ export class SegmentStream {
     return { place, gapBytes: 0, next };
   }
 
-  /** Discards the waiting segments, because no segment follows. */
+  /** Discards the waiting segments at the end of the capture. */
   clear(): void {
     this.#waiting = [];
     this.#count(-this.#waitingBytes);
@@ -98,7 +99,7 @@ export class SegmentStream {
     this.#ofAll.bytes += bytes;
   }
 
-  /** Index of the first segment that waits and does not begin before `sequence`. */
+  /** Index of the first waiting segment that does not begin before `sequence`. */
   #placeOf(sequence: number): number {
     let [from, to] = [0, this.#waiting.length];
     while (from < to) {
@@ -121,7 +122,7 @@ export class SegmentStream {
     return { segment, bytes, cutBytes: payloadBytes - Math.max(old, 0) - bytes.length, hasWaited, lostBytes };
   }
 
-  /** Adds segments that waited and are next now. */
+  /** Delivers waiting segments that are next now. */
   #drain(next: NextBytes[]): void {
     let passed = 0;
     for (; passed < this.#waiting.length; passed++) {

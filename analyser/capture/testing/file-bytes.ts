@@ -1,4 +1,7 @@
-/** Capture files made byte by byte, as their formats say and not as our writer does: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng. */
+/**
+ * Capture files assembled byte by byte from their format descriptions, without the project's writer:
+ * draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+ */
 
 /** Bytes of a file, in one byte order. */
 export class FileBytes {
