@@ -1,4 +1,4 @@
-/** The options of the analyser on the command line: of `hca move`, `hca perf` and `hca serve` alike. */
+/** The analyser options on the command line, shared by `hca move`, `hca perf` and `hca serve`. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
   type Finding,
@@ -35,14 +35,14 @@ const sizeMiBMax = 64 * 1024;
 
 const collected = (text: string, before: readonly string[]): string[] => [...before, text];
 
-/** Reads MiB. */
+/** Parses a number of MiB. */
 function mebibytes(text: string): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (value >= 1 && value <= sizeMiBMax) return value;
   throw new InvalidArgumentError(`expected an integer from 1 to ${sizeMiBMax}.`);
 }
 
-/** Reads ends of the cable: hca0, hca1:in, hca0:out, several with commas. */
+/** Parses ends of the cable: hca0, hca1:in, hca0:out; several are separated by commas. */
 function parsedEnds(text: string): CaptureEnd[] {
   const ends = text.split(',').map((word) => {
     const match = /^hca(\d{1,3})(?::(in|out))?$/.exec(word.trim());
@@ -92,7 +92,7 @@ export function addAnalysisOptions(command: Command): Command {
 
 /**
  * The analysis that the options request; undefined if they request none.
- * @throws ConfigurationError for a category or filter that cannot be read, and for options that would do nothing
+ * @throws ConfigurationError for a category or filter that cannot be parsed, and for options without effect
  */
 export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | undefined {
   const { trace, traceFilter: filters = [], traceFile, traceFormat, traceSize, lint = false } = choice;
@@ -141,6 +141,6 @@ export function analysisText(analyses: readonly Analysis[], options: AnalysisOpt
   return [...logs, ...files, ...findings].join('\n');
 }
 
-/** Whether a driver broke the interface. */
+/** Whether a driver violated the interface. */
 export const hasErrors = (findings: readonly Finding[]): boolean =>
   findings.some(({ severity }) => severity === 'error');

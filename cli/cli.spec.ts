@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 const folder = mkdtempSync(join(tmpdir(), 'hca-cli-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The most memory that the process of a command had resident, as the kernel counts it. */
+/** Peak resident memory of a command's process, as the kernel counts it. */
 async function peakKib(args: readonly string[]): Promise<number> {
   const child = spawn(process.execPath, [mainPath, ...args], { stdio: 'ignore' });
   let peak = 0;
@@ -41,7 +41,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['did you mean sockets', ['compare', '--paths', 'send,socket']],
     ['expected the smaller size first', ['compare', '--sizes', '4K..64']],
     ['a file that can be written', ['compare', '--html', '/no/such/folder/out.html']],
-    // Found when it runs, next to another.
+    // The command detects this error only when it runs.
     [
       'fault is "reset", expected one of interrupt, read, packet, port, cable',
       ['compare', '--paths', 'write,sockets', '--sizes', '64', '--fault', 'reset=stuck'],
@@ -81,7 +81,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ["unknown option '--watch'", ['serve', '--socket', join(folder, 'socket'), '--watch', 'races']],
     ["unknown command 'mvoe'", ['mvoe']],
     ['expected a command: move, ', []],
-    // Each that the help lists.
+    // Runs every command that the help lists.
     ...['lab', 'ask', 'wire', 'explain', 'sweep'].map((name): [string, string[]] => [`, ${name}`, []]),
   ];
   it.each(cases)('%s', async (words, args) => {
@@ -147,14 +147,14 @@ describe('Ctrl-C in the middle of a run', () => {
     const before = readdirSync(folder);
     const args = ['perf', 'write-lat', '--iters', '100000000', '--json', join(folder, 'never.json')];
     const child = spawn(process.execPath, [mainPath, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-    // The head of the table is there when the run begins.
+    // The head of the table is present when the run begins.
     child.stdout.once('data', () => child.kill('SIGINT'));
     expect(await new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)))).toBe('SIGINT');
     expect(readdirSync(folder)).toEqual(before);
   });
 });
 
-// Of other commands: rerun.spec.ts.
+// For other commands see rerun.spec.ts.
 describe('standard output is pure JSON with --json -', () => {
   const one = join(folder, 'byte.bin');
   writeFileSync(one, 'x');
@@ -193,7 +193,7 @@ describe('hca move', () => {
     writeFileSync(large, Buffer.alloc(40 * mib, 2));
     const smallKib = await peakKib(['move', small, ...none]);
     const largeKib = await peakKib(['move', large, ...none]);
-    // What is held of a file at either host would make at least the difference of the two.
+    // A buffer of the whole file at either host would increase memory by at least this difference.
     expect(largeKib - smallKib).toBeLessThan(32 * 1024);
     expect(largeKib).toBeLessThan(1024 ** 2);
   });
@@ -205,7 +205,7 @@ describe('hca move', () => {
     const how = ['--partition', 'per-device', '--traditional', 'none'];
     const { code, out, err } = await hca('move', file, '--report', path, ...how);
     expect([code, err]).toEqual([0, '']);
-    // The whole file three ways.
+    // Moves the whole file three ways.
     expect(out.match(/equal/g)).toHaveLength(3);
     expect(out).toContain('The ledgers balance');
     const report = JSON.parse(readFileSync(path, 'utf8')) as Report;

@@ -42,17 +42,20 @@ import { addValidateCommand } from './validate/validate.ts';
 import { addWhyCommand } from './why/why.ts';
 import { addWireCommand } from './wire/wire.ts';
 
-/** Options that name files: those that are written, and those that are read. */
+/** Options that name output files, and options that name input files. */
 const written = [
   ...['json', 'report', 'html', 'markdown', 'traceFile', 'timeline', 'vcd', 'pcap'],
   ...['save', 'sqlite', 'out', 'writeBudget'],
 ];
 const read = ['profile', 'faults', 'story', 'reuse'] as const;
 
-/** Commands whose arguments are files that they read. */
+/** Commands whose arguments name input files. */
 const readsArguments: ReadonlySet<string> = new Set(['sweep', 'merge', 'plot', 'diff', 'rerun', 'wire']);
 
-/** No command writes over what it reads. @throws ConfigurationError */
+/**
+ * Rejects a command that would overwrite its input.
+ * @throws ConfigurationError
+ */
 function checkFiles(command: Command): void {
   const options = command.opts<Readonly<Record<string, string | readonly string[] | undefined>>>();
   const filesOf = (names: readonly string[]): string[] => names.flatMap((name) => options[name] ?? []);
@@ -62,7 +65,7 @@ function checkFiles(command: Command): void {
   checkApart([...filesOf(read), ...operandFilesOf(command)], outputs);
 }
 
-/** Files that are read and named without an option. */
+/** Input files that are named without an option. */
 function operandFilesOf(command: Command): readonly string[] {
   if (command.name() === 'move') return [command.args[0] ?? defaultFile()];
   return readsArguments.has(command.name()) ? command.args : [];
@@ -182,9 +185,9 @@ function programOf(): Command {
 }
 
 /**
- * Runs a command. What becomes of it stands in `process.exitCode`, and bad input and failed runs in one line on standard error.
- * @param words as behind `hca` in a shell
- * @throws whatever is neither: a defect
+ * Runs a command. Sets `process.exitCode`, and reports bad input and failed runs in one line on standard error.
+ * @param words arguments after `hca` in a shell
+ * @throws any other error, which is a defect
  */
 export async function runCommandLine(words: readonly string[]): Promise<void> {
   const program = programOf();

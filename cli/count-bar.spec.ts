@@ -7,7 +7,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** All that a bar writes on its way from nothing to half of 200. */
+/** Everything that a bar writes on its way from zero to half of 200. */
 function written(onTerminal: boolean, total = 200): string {
   process.stderr.isTTY = onTerminal;
   const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
@@ -22,7 +22,7 @@ describe('a progress bar', () => {
   it('shows on a terminal, and changes no mode of it that Ctrl-C would leave behind', () => {
     const text = written(true);
     expect(text).toContain('0 %');
-    // Hidden cursor, wrapping switched off: ESC [ ? … l.
+    // Hides the cursor and switches wrapping off: ESC [ ? … l.
     expect(text.split('\u001b[?')).toHaveLength(1);
   });
 

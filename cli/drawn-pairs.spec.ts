@@ -1,6 +1,7 @@
 /**
- * `hca rerun` and `hca diff` of outputs of random tests on random machines: made again an output is the same, byte for byte; with itself
- * it has no difference; and one of two is the other's, the other way. PAIR_SEEDS=from..to plays others.
+ * `hca rerun` and `hca diff` on outputs of random tests on random machines. A rerun output is byte-equal; an output
+ * does not differ from itself; the differences of two outputs mirror those in the other direction. PAIR_SEEDS=from..to
+ * runs other seeds.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +24,7 @@ const textOf = (name: string): string => readFileSync(join(folder.path, name), '
 const optionOf = (field: string): string =>
   `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-/** The words of `hca perf` that ask for a drawn run. */
+/** The arguments of `hca perf` for a randomly drawn run. */
 function wordsOf({ fields, profile, set, faults }: ShortRun): string[] {
   const { test, ...options } = fields;
   return [
@@ -39,7 +40,7 @@ function wordsOf({ fields, profile, set, faults }: ShortRun): string[] {
 
 const messages = 40;
 
-/** Another run altogether, one that differs in a parameter, or one of another number of messages without faults. */
+/** Another run altogether, one with a different parameter, or one with another number of messages and without faults. */
 function partnerOf(seed: number, run: ShortRun): ShortRun {
   const how = new Random(seed, 'pair').below(3);
   if (how === 0) return drawShortRun(seed + 100_000, messages);
@@ -54,7 +55,7 @@ interface Output {
 const outputOf = (name: string): Output => JSON.parse(textOf(name)) as Output;
 const diffOf = (name: string): ReportDiff => JSON.parse(textOf(name)) as ReportDiff;
 
-/** Parameters are repeated as such, under the name of no profile. */
+/** Parameters are repeated one by one, without the name of a profile. */
 const withoutProfile = (text: string): string => text.replace(/"profile": ".*"/, '');
 
 const seeds = seedsOf(

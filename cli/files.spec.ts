@@ -1,4 +1,4 @@
-/** Output files with full disks, closed pipes and symbolic links. Runs the command as a user's shell does, if that matters. */
+/** Output files with full disks, closed pipes and symbolic links. Runs the command from a shell where that matters. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -33,7 +33,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(root, 'case-'));
 });
 
-/** A line of bash in the folder, in which `hca` is the command line. */
+/** Runs a line of bash in the folder, where `hca` is the command line. */
 function shell(line: string): Omit<Ended, 'code'> & { readonly code: number | null } {
   const start = `set -o pipefail; hca() { "${process.execPath}" "${mainPath}" "$@"; }; ${line}`;
   const options = { cwd: folder, encoding: 'utf8', timeout: 100_000 } as const;
@@ -49,7 +49,7 @@ const good = '{"good":true}\n';
 describe('a file that cannot be written whole', () => {
   it('stays as it was, says so in one line and ends with an error', () => {
     writeFileSync(pathOf('out.json'), good);
-    // 4 KiB are taken, as by a disk that fills up; the rest is refused.
+    // Accepts 4 KiB, like a disk that fills up, and rejects the rest.
     const { code, err } = shell("trap '' XFSZ; ulimit -f 4; hca profiles --json out.json");
     expect([code, err.trim().split('\n')]).toEqual([2, [expect.stringMatching(/"out.json".*\(EFBIG\)/)]]);
     expect(readFileSync(pathOf('out.json'), 'utf8')).toBe(good);
@@ -89,7 +89,7 @@ describe('standard output', () => {
   });
 
   it('whose reader goes away does not cost the file that was asked for', () => {
-    // The head of the table is there before the run, its lines when that has ended.
+    // The head of the table is printed before the run, its rows after it.
     const { out } = shell('hca perf write-bw --iters 2 --json out.json | head -1');
     expect(out).toContain('#bytes');
     const { rows } = JSON.parse(readFileSync(pathOf('out.json'), 'utf8')) as { rows: unknown[] };

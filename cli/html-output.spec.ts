@@ -1,4 +1,4 @@
-/** `--html` of each command: what was run stands above, what was found below, and nothing is taken from elsewhere. */
+/** `--html` of each command: the command line is above, the results below, and the page loads nothing from elsewhere. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The page of a command, once it has ended well. */
+/** The page of a command that has succeeded. */
 async function pageOf(...words: string[]): Promise<{ readonly out: string; readonly page: string }> {
   const file = join(folder, 'page.html');
   rmSync(file, { force: true });

@@ -1,4 +1,4 @@
-/** `--html FILE`: what a command has found, as one page that needs nothing else. */
+/** `--html FILE`: the results of a command as one self-contained page. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { visible } from '../base/index.ts';
@@ -18,13 +18,13 @@ interface Ran {
   readonly title: string;
   /** Arguments in addition to options: the name of a test, files. */
   readonly words?: readonly string[];
-  /** All that gives the same again, where it is not what was given. */
+  /** Everything that reproduces the run, if it differs from the given options. */
   readonly instead?: readonly string[];
-  /** Left out by commands that simulate none, or draw them at random. */
+  /** Omitted by commands that simulate no machine or draw machines at random. */
   readonly machine?: MachineOptions;
-  /** The file that was read, where it stands behind the options. */
+  /** The input file, if it comes after the options. */
   readonly input?: string;
-  /** Where the report names it and no machine is given. */
+  /** Hash of the configuration, for commands without `machine`. */
   readonly configHash?: string;
   readonly elapsedPs?: number;
   readonly sentences?: readonly string[];
@@ -36,7 +36,7 @@ export function headOf(
   { title, words = [], instead, machine, input, ...rest }: Ran,
 ): PageHead {
   const invocation = invocationOf(command, instead ?? [...words, ...argumentsOf(command)], machine);
-  // Of a command within another, as `sweep merge`.
+  // For a subcommand, such as `sweep merge`.
   const outer = command.parent?.parent ? [command.parent.name()] : [];
   const line = [
     ...outer,
@@ -53,7 +53,7 @@ export function headOf(
   };
 }
 
-/** The options of a machine as they were given: of commands that have several machines, or serve them. */
+/** The machine options as they were given, for commands that have several machines or serve them. */
 function machineWords(command: Command): string[] {
   if (!hasMachine(command)) return [];
   const given: Readonly<Record<string, unknown>> = command.opts();
@@ -64,13 +64,13 @@ function machineWords(command: Command): string[] {
   });
 }
 
-/** Writes a page if one was asked for, and says where it is. */
+/** Writes a page if one was requested, and prints its name. */
 export function writePage({ html }: HtmlChoice, page: () => string, screen: Screen): void {
   if (html === undefined) return;
   writeFileAtomically(html, page());
   screen.print(`The same as a page: ${visible(resolve(html))}`);
 }
 
-/** Quoted for a shell where that is needed. */
+/** Quotes a word for a shell if necessary. */
 export const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

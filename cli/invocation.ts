@@ -6,7 +6,8 @@
  *       machine    parameters, seed, faults, topology   from any source
  *       left out   --partition --json                   how it was computed, and the outputs
  *
- * So it is the same on every machine and for every partition, and holds after the profile's file has changed.
+ * An invocation is therefore the same on every machine and for every partition, and stays valid after the profile's
+ * file has changed.
  */
 import { basename, isAbsolute } from 'node:path';
 import type { Command, Option } from 'commander';
@@ -23,24 +24,24 @@ import { topologyText } from '../machine/topology/index.ts';
 import { packageNameAndVersion } from '../runtime/package-folder.ts';
 import { effectiveOf } from './options.ts';
 
-/** A file that a command has read: found again by its name, held to its bytes. */
+/** An input file of a command: found again by its name and verified by its hash. */
 export interface InvocationInput {
-  /** As it was named, of an absolute path the last part; left out when the command chose it. */
+  /** The name as given, only the last part of an absolute path; left out if the command chose the file. */
   readonly file?: string;
   readonly bytes: number;
   readonly sha256: string;
 }
 
-/** The machine that was asked for: equal exactly when configHash is. */
+/** The requested machine: equal exactly if configHash is equal. */
 interface InvocationMachine {
-  /** A named profile or the name of a file; `set` has what it says. */
+  /** A named profile or a file name; `set` has its contents. */
   readonly profile: string;
-  /** Parameters that differ from their defaults, by path: of profile, --set and library together. */
+  /** Parameters that differ from their defaults, by path: from profile, --set and library together. */
   readonly set: ParameterValues;
   readonly seed: number;
-  /** Each as the option --fault says it. */
+  /** Each in the form of the option --fault. */
   readonly faults: readonly string[];
-  /** As the option --topology says it; left out for the default, which is pairs. */
+  /** In the form of the option --topology; left out for the default, which is pairs. */
   readonly topology?: string;
   /** Hash of parameters, seed, faults and topology, as in reports. */
   readonly configHash: string;
@@ -48,17 +49,17 @@ interface InvocationMachine {
 
 export interface Invocation {
   readonly command: string;
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
-  /** Of the command alone: options of the machine stand in `machine`. */
+  /** Options of the command itself; `machine` has the options of the machine. */
   readonly arguments: readonly string[];
-  /** Left out by commands whose machines are drawn at random. */
+  /** Left out by commands that draw their machines at random. */
   readonly machine?: InvocationMachine;
-  /** Left out by commands that read no file. */
+  /** Left out by commands without an input file. */
   readonly input?: InvocationInput;
 }
 
-/** Where output goes and how it is computed; files that are read; and the machine, which stands in an invocation as such. */
+/** Options for output and for the way of computing, for input files, and for the machine, which an invocation stores separately. */
 const leftOut: ReadonlySet<string> = new Set([
   ...['--json', '--report', '--html', '--save', '--trace', '--trace-filter', '--trace-file'],
   ...['--trace-format', '--trace-size', '--pcap', '--pcap-at', '--pcap-size', '--timeline', '--vcd'],
@@ -67,20 +68,20 @@ const leftOut: ReadonlySet<string> = new Set([
   ...['--story', '--profile', '--set', '--fault', '--faults', '--topology'],
 ]);
 
-/** Whether a command's machine is chosen by options; of others --seed is their own. */
+/** Whether options choose a command's machine; other commands use --seed for their own purpose. */
 export const hasMachine = (command: Command): boolean => command.options.some(({ long }) => long === '--set');
 
-/** The options of a command that stand among the arguments of an invocation. */
+/** The options of a command that are stored among the arguments of an invocation. */
 const recordedOptions = (command: Command): Option[] =>
   command.options.filter(({ long }) => {
-    // To a command without --set these are its own: which story is played, and how.
+    // For a command without --set these are its own options: the story to play, and how.
     const isMachine = hasMachine(command) && (long === '--seed' || long === '--no-shortcuts');
     return long !== undefined && long !== null && !leftOut.has(long) && !isMachine;
   });
 
 const textsOf = new WeakMap<Command, Map<string, string[]>>();
 
-/** Keeps the options of a command as they are given, for {@link argumentsOf}. To be called before they are parsed. */
+/** Records the options of a command as they are given, for {@link argumentsOf}. Must be called before they are parsed. */
 export function recordOptions(command: Command): void {
   const texts = new Map<string, string[]>();
   textsOf.set(command, texts);
@@ -93,16 +94,16 @@ export function recordOptions(command: Command): void {
   }
 }
 
-/** Each time that it is given adds to what was given before. */
+/** Each occurrence of the option adds to the previous ones. */
 const isRepeatable = ({ variadic, defaultValue }: Option): boolean => variadic || Array.isArray(defaultValue);
 
-/** Arguments and recorded options as they were given, in the order in which the command declares them. */
+/** Arguments and recorded options as they were given, in the command's declaration order. */
 export function argumentsOf(command: Command): string[] {
   const texts = textsOf.get(command);
   return recordedOptions(command).flatMap(({ long }) => texts?.get(long!) ?? []);
 }
 
-/** @param words the words of the command itself: of perf the test, and its options */
+/** @param words the arguments of the command itself: for perf the test, and its options */
 export function invocationOf(
   command: Command,
   words: readonly string[],
@@ -131,14 +132,14 @@ function machineOf(options: MachineOptions): InvocationMachine {
   };
 }
 
-/** How a file is named in an invocation. */
+/** Name of a file as stored in an invocation. */
 export const inputName = (file: string): string => (isAbsolute(file) ? basename(file) : file);
 
 /**
- * The invocation that an output holds.
+ * Reads the invocation from an output.
  * @param file for the message
  * @param commands of this package
- * @throws ConfigurationError when there is none, or one that says what no command would
+ * @throws ConfigurationError if it is missing or no command would have written it
  */
 export function checkedInvocation(
   file: string,
@@ -166,7 +167,7 @@ export function checkedInvocation(
   return found as unknown as Invocation;
 }
 
-/** Commands that give the same again: those of nothing but simulations. */
+/** Commands whose results are reproducible: those that only simulate. */
 const rerunnable: ReadonlySet<string> = new Set(['move', 'perf', 'compare', 'cutoff', 'devinfo', 'torture']);
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -178,7 +179,7 @@ const isInput = (value: unknown): boolean =>
   (value['file'] === undefined || typeof value['file'] === 'string') &&
   typeof value['bytes'] === 'number' &&
   typeof value['sha256'] === 'string';
-/** Links alone: an output from elsewhere must not have a file read. */
+/** Accepts links only: a foreign output must not cause a file to be read. */
 const isLinks = (value: unknown): boolean => typeof value === 'string' && /^[-\d,]+$/.test(value);
 const isMachine = (value: unknown): boolean =>
   isObject(value) &&
@@ -188,12 +189,12 @@ const isMachine = (value: unknown): boolean =>
   isObject(value['set']) &&
   Object.values(value['set']).every((one) => ['number', 'string', 'boolean'].includes(typeof one));
 
-/** An argument that no invocation has: an output from elsewhere must not have files written. */
+/** An argument that no invocation contains: a foreign output must not cause files to be written. */
 function unexpectedWord(command: Command, words: readonly string[]): string | undefined {
   const options = new Map(recordedOptions(command).map((option) => [option.long!, option]));
   const first = words.findIndex((word) => word.startsWith('-'));
   const positional = words.slice(0, first < 0 ? words.length : first);
-  // A file that is read stands in the input.
+  // The input stores the file to read.
   if (positional.length > (command.name() === 'perf' ? 1 : 0)) return positional.at(-1);
   for (let at = positional.length; at < words.length; at++) {
     const option = options.get(words[at]!);
@@ -203,7 +204,10 @@ function unexpectedWord(command: Command, words: readonly string[]): string | un
   return undefined;
 }
 
-/** The command line that runs it again. @param input where the file that it reads is now */
+/**
+ * The command line that repeats the run.
+ * @param input current path of the input file
+ */
 export function commandLineOf(invocation: Invocation, input: string | undefined): string[] {
   const { command, arguments: words, machine } = invocation;
   const files = input === undefined ? [] : command === 'torture' ? [`--story=${input}`] : ['--', input];

@@ -1,4 +1,4 @@
-/** Compares outputs of the commands with the published schemas, except those that rerun.spec.ts makes. */
+/** Compares outputs of the commands with the published schemas, except those in rerun.spec.ts. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
@@ -18,7 +18,7 @@ const json = join(folder.path, 'out.json');
 const report = join(folder.path, 'report.json');
 const read = (file: string): Output => JSON.parse(readFileSync(file, 'utf8')) as Output;
 
-/** Runs a command that may find something, and reads what it wrote. */
+/** Runs a command that may report findings, and reads its output. */
 async function written(args: readonly string[]): Promise<Output> {
   const { code, err } = await hcaWithin({ cwd: folder.path }, [...args, '--json', json]);
   expect([0, 1], err).toContain(code);
@@ -34,7 +34,7 @@ describe('an output is what its published schema says:', () => {
     ['hca-faults/1', ['faults']],
     ['hca-explain/1', ['explain', 'send-lat', '-s', '64', '-n', '5', '--op', '3']],
     ['hca-why/1', ['why', 'write-lat', '-n', '5', '--fault', 'packet=lost,node=0,nth=3-90']],
-    // Of no story: one that was played is in torture-served.spec.ts.
+    // Without a story: torture-served.spec.ts has an output with one.
     ['hca-torture-served/1', ['torture', '--served', '--minutes', '1e-9']],
   ])('%s of %j', async (schema, args) => {
     const output = await written(args);

@@ -1,8 +1,8 @@
 /**
- * JSON outputs of the commands: one declaration each. Every output has the name and version of its schema in `schema`; the published
- * schemas (schemas/*.schema.json) are made of these declarations by `npm run schemas`.
+ * JSON outputs of the commands: one declaration each. Every output has the name and version of its schema in `schema`.
+ * `npm run schemas` generates the published schemas (schemas/*.schema.json) from these declarations.
  *
- * A field may be added without a new version. One whose name, type or meaning changes, or that goes, makes a new one.
+ * Adding a field needs no new version. Removing a field or changing its name, type or meaning needs one.
  */
 
 import type { CompareRow } from '../experiments/runs/compare-run.ts';
@@ -25,18 +25,18 @@ import type { PlotPage } from './plot/plot-page.ts';
 import type { WhyResult } from './why/why.ts';
 import type { WireResult } from './wire/wire-json.ts';
 
-/** `hca move --report`: the report of the machine, and what it takes to run it again. */
+/** `hca move --report`: the report of the machine, and the data to repeat the run. */
 export interface ReportOutput extends Report {
   /** Left out by programs that use the library. */
   readonly invocation?: Invocation;
 }
 
-/** `hca move --report out.json` writes `out.run.json` too: how the run was computed. */
+/** `hca move --report out.json` also writes `out.run.json`: how the run was computed. */
 export interface RunFactsOutput extends RunFacts {
   readonly schema: 'hca-run/1';
 }
 
-/** `hca move --json`: what each leg moved, the comparison of the paths, and the machine's report. */
+/** `hca move --json`: the bytes moved by each leg, the comparison of the paths, and the machine's report. */
 interface MoveOutput extends MoveOutcome {
   readonly schema: 'hca-move/1';
   readonly invocation: Invocation;
@@ -61,7 +61,7 @@ interface CompareOutput {
   readonly rows: readonly CompareRow[];
 }
 
-/** `hca cutoff --json`: latencies over sizes, and where the ways of a message cross. */
+/** `hca cutoff --json`: latencies over sizes, and the sizes at which the ways to send a message cross. */
 interface CutoffOutput {
   readonly schema: 'hca-cutoff/1';
   readonly invocation: Invocation;
@@ -71,7 +71,7 @@ interface CutoffOutput {
   readonly results: readonly CutoffResult[];
 }
 
-/** `hca devinfo --json`: what the device says of itself. */
+/** `hca devinfo --json`: the attributes of the device. */
 interface DevinfoOutput extends DeviceQuery {
   readonly schema: 'hca-devinfo/1';
   readonly invocation: Invocation;
@@ -82,18 +82,18 @@ interface ProfilesOutput extends ProfileListing {
   readonly schema: 'hca-profiles/1';
 }
 
-/** `hca faults --json`: every fault that can be injected. */
+/** `hca faults --json`: every injectable fault. */
 interface FaultsOutput {
   readonly schema: 'hca-faults/1';
   readonly faults: readonly FaultListing[];
 }
 
-/** `hca torture --json` of many stories: what they met, and those in which something was found. */
+/** `hca torture --json` for many stories: their coverage, and the stories with findings. */
 interface TortureOutput {
   readonly schema: 'hca-torture/1';
   readonly invocation: Invocation;
   readonly firstSeed: number;
-  /** Of the wall clock. */
+  /** Wall-clock time. */
   readonly seconds: number;
   readonly stories: number;
   readonly refused: number;
@@ -101,19 +101,19 @@ interface TortureOutput {
   readonly failures: readonly Pick<StoryOutcome, 'seed' | 'climate' | 'findings'>[];
 }
 
-/** `hca torture --json` of one story, made small by `--shrink`. */
+/** `hca torture --json` for one story, reduced by `--shrink`. */
 export interface StoryOutput {
   readonly schema: 'hca-torture-story/1';
   readonly invocation: Invocation;
   readonly story: Story;
   readonly findings: readonly Finding[];
-  /** Why the machine does not take the configuration of the story; null when it does. */
+  /** Why the machine rejects the story's configuration; null if it accepts it. */
   readonly refused: string | null;
-  /** Stories that were played to make it small. */
+  /** Number of stories played to reduce it. */
   readonly tries?: number;
 }
 
-/** How often commands took a value, and how often they refused it. */
+/** How often commands accepted and rejected a value. */
 interface FieldEnds {
   readonly accepted: number;
   readonly refused: number;
@@ -124,14 +124,14 @@ interface ServedTortureOutput {
   readonly schema: 'hca-torture-served/1';
   readonly invocation: Invocation;
   readonly firstSeed: number;
-  /** Of the wall clock, as longestTurnMs. */
+  /** Wall-clock time, like longestTurnMs. */
   readonly seconds: number;
   readonly stories: number;
   readonly counts: Readonly<Record<ServedKind, number>>;
   readonly longestTurnMs: number;
   /** How often each command ended with each status. */
   readonly commands: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** Unusual values of mailbox fields, by the end of their command. */
+  /** Unusual values of mailbox fields, by the status of their command. */
   readonly fields: Readonly<Record<string, FieldEnds>>;
   readonly failures: readonly Pick<ServedStory, 'seed' | 'findings'>[];
 }
@@ -142,7 +142,7 @@ type ServeOutput = ServeReport;
 /** `hca guest --json` and `--report`. */
 type GuestOutput = GuestReport;
 
-/** `hca guest --write-budget`, and what `--budget` reads. */
+/** `hca guest --write-budget`; read by `--budget`. */
 type GuestBudgetOutput = GuestBudget;
 
 /** `hca guest --scenario --json` and `--report`. */
@@ -169,7 +169,7 @@ interface SweepOutput extends Omit<SweepHeader, 'schema'> {
   readonly rows: readonly SweepRow[];
 }
 
-/** `hca plot --json`: what is drawn. */
+/** `hca plot --json`: the drawn data. */
 interface PlotOutput extends PlotPage {
   readonly schema: 'hca-plot/1';
   /** Hash of the sweep, and the version of the emulator that ran it. */
@@ -177,13 +177,13 @@ interface PlotOutput extends PlotPage {
   readonly version: string;
 }
 
-/** `hca ask --json` without a name: the questions that there are. */
+/** `hca ask --json` without a name: the available questions. */
 interface StudiesOutput {
   readonly schema: 'hca-studies/1';
   readonly questions: readonly { readonly name: string; readonly question: string }[];
 }
 
-/** `hca ask NAME --json`: three sentences, and the points that they are made from. */
+/** `hca ask NAME --json`: three sentences and their points. */
 interface AskOutput extends Omit<SweepHeader, 'schema'> {
   readonly schema: 'hca-ask/1';
   readonly name: string;
@@ -192,10 +192,10 @@ interface AskOutput extends Omit<SweepHeader, 'schema'> {
   readonly rows: readonly SweepRow[];
 }
 
-/** `hca validate --json`: each row of the measurements next to what the model has. */
+/** `hca validate --json`: each row of the measurements next to the model's figure. */
 interface ValidateOutput {
   readonly schema: 'hca-validate/1';
-  /** Parameters that were changed. */
+  /** Changed parameters. */
   readonly set: Readonly<Record<string, number | string | boolean>>;
   readonly groups: readonly GroupResult[];
   readonly rows: readonly RowResult[];
@@ -208,7 +208,7 @@ interface ExplainOutput extends Explanation {
   readonly configHash: string;
 }
 
-/** `hca why --json`: why requests failed or never ended. */
+/** `hca why --json`: why requests failed or never completed. */
 interface WhyOutput extends WhyResult {
   readonly schema: 'hca-why/1';
   readonly invocation: Invocation;
@@ -220,7 +220,7 @@ interface WireOutput extends WireResult {
   readonly schema: 'hca-wire/1';
 }
 
-/** Whatever a command writes as JSON. */
+/** Any JSON output of a command. */
 export type JsonOutput =
   | ReportOutput
   | RunFactsOutput

@@ -1,4 +1,4 @@
-/** Runs the command line with the words that the process was started with. */
+/** Runs the command line with the process's arguments. */
 import '../runtime/node.ts';
 import { runCommandLine } from './command-line.ts';
 import { watchStandardOutput } from './output.ts';

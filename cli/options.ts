@@ -1,4 +1,4 @@
-/** Options that several commands share, and how their values are read. */
+/** Options that several commands share, and the parsers of their values. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ConfigurationError } from '../base/index.ts';
 import {
@@ -19,7 +19,7 @@ export interface MachineChoice {
   readonly set: readonly string[];
   readonly seed?: number;
   readonly watch?: 'races';
-  /** False when `--no-shortcuts` was given. */
+  /** False if `--no-shortcuts` was given. */
   readonly shortcuts?: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface FaultChoice {
   readonly faults?: readonly string[];
 }
 
-/** Reads a whole number within a range; decimal or 0x, with optional K, M or G for powers of 1024. */
+/** Parses an integer within a range; decimal or 0x, with optional K, M or G for powers of 1024. */
 export function integer(minimum: number, maximum: number): (text: string) => number {
   return (text) => {
     const match = /^(0x[0-9a-f]+|\d+)([KMG]?)$/i.exec(text);
@@ -62,7 +62,7 @@ export function addShortcutsOption(command: Command): Command {
   );
 }
 
-/** Adds --topology: for commands whose programs run on two of the machine's hosts. */
+/** Adds --topology, for commands whose programs run on two of the machine's hosts. */
 export const addTopologyOption = (command: Command): Command =>
   command.option(
     '--topology <file|links>',
@@ -70,7 +70,7 @@ export const addTopologyOption = (command: Command): Command =>
     parsedTopology,
   );
 
-/** Adds --watch: for commands that run programs on simulated hosts. */
+/** Adds --watch, for commands that run programs on simulated hosts. */
 export function addWatchOption(command: Command): Command {
   return command.addOption(
     new Option('--watch <what>', "report programs that touch buffers which are the device's").choices([
@@ -86,7 +86,10 @@ export function addFaultOptions(command: Command): Command {
     .option('--faults <file>', 'inject the faults of a JSON file; may be repeated', collected, []);
 }
 
-/** The faults that were asked for: those of files first. @throws ConfigurationError for what cannot be read */
+/**
+ * The requested faults; those of files come first.
+ * @throws ConfigurationError for a file that cannot be read
+ */
 function faultsFrom({ fault = [], faults = [] }: FaultChoice): FaultPlan {
   const entries: FaultEntry[] = faults.flatMap((path) => [...readFaults(path)]);
   return [...entries, ...fault.map(parsedFault)];
@@ -131,7 +134,7 @@ export function machineOptionsOf({
 }
 
 /**
- * The same for a command whose programs speak verbs.
+ * Like {@link machineOptionsOf}, for a command whose programs use verbs.
  * @throws ConfigurationError for a machine without HCAs, and for bad faults before anything has run
  */
 export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice & TopologyChoice): MachineOptions {

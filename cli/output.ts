@@ -1,6 +1,6 @@
 /**
- * How commands write: JSON to a file or to standard output, one clear line for bad input. How files are written is in
- * `runtime/output-files.ts`.
+ * Output of commands: JSON to a file or to standard output, one clear line for bad input. `runtime/output-files.ts`
+ * writes files.
  */
 import { ConfigurationError, codeOf, visible } from '../base/index.ts';
 import { terminalColumns } from '../explain/text/table.ts';
@@ -10,13 +10,13 @@ import type { JsonOutput } from './json-outputs.ts';
 
 export { codeOf } from '../base/index.ts';
 
-/** Exit codes: bad input; a run that failed or whose results are wrong; a reader that went away (128 + SIGPIPE). */
+/** Exit codes: bad input; a run that failed or has wrong results; a reader that closed its pipe (128 + SIGPIPE). */
 export const exitBadInput = 2;
 export const exitFailed = 1;
 const exitReaderGone = 141;
 
 /**
- * Checks that nothing that is written is also read, or written twice. Devices may be: they keep nothing.
+ * Checks that no output file is also read or written twice. Devices may be: they store nothing.
  * @throws ConfigurationError naming the file
  */
 export function checkApart(inputs: readonly string[], outputs: readonly string[]): void {
@@ -34,10 +34,10 @@ export function checkApart(inputs: readonly string[], outputs: readonly string[]
   for (const file of outputs) if (file !== '-') note(file, 'written');
 }
 
-/** JSON as files hold it: indented, one final newline. */
+/** JSON for files: indented, one final newline. */
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, exactDigits, 2)}\n`;
 
-/** Converts values that no JSON number holds exactly (instants past 2^53 ps) into strings of decimal digits. */
+/** Converts values that no JSON number represents exactly (times past 2^53 ps) into decimal strings. */
 const exactDigits = (_key: string, value: unknown): unknown =>
   typeof value === 'bigint' ? value.toString() : value;
 
@@ -52,15 +52,15 @@ export function writeOutput(target: string, text: string): void {
   else writeFileAtomically(target, text);
 }
 
-/** Says what was wrong in one line on standard error. */
+/** Prints an error as one line on standard error. */
 export function fail(message: string, exitCode: number): void {
   process.stderr.write(`hca: ${visible(message.replace(/^error: /, '').split('\n')[0]!)}\n`);
   process.exitCode = exitCode;
 }
 
 /**
- * What becomes of a run whose standard output fails. A reader may have seen enough, like head: then files that were promised
- * are written still, and without any the run ends as by SIGPIPE. A full disk is reported, and the exit code is that of a failure.
+ * Handles failing standard output. A reader may have seen enough, like head: then promised files are still written;
+ * without any, the run ends as by SIGPIPE. A full disk is reported, and the exit code is that of a failure.
  */
 export function watchStandardOutput(): void {
   let isReported = false;
@@ -77,16 +77,16 @@ export function watchStandardOutput(): void {
     if (isReported && code === 0) process.exitCode = exitFailed;
   });
   process.stderr.on('error', () => {
-    // There is no place left to report it.
+    // No place is left to report the error.
   });
 }
 
-/** Rows of tables and plots have characters of frames (U+2500 to U+257F): they are as wide as they are. */
+/** Rows of tables and plots contain box characters (U+2500 to U+257F) and keep their width. */
 const frame = /[\u2500-\u257f]/;
 
 /**
- * Text for a terminal of so many columns: a sentence that is longer continues in the next line, behind two spaces, at a space and
- * not within a word.
+ * Wraps text for a terminal of this many columns: a longer sentence continues on the next line after two spaces, broken
+ * at a space and not within a word.
  */
 export function wrapped(text: string, columns: number): string {
   if (!Number.isFinite(columns)) return text;
@@ -111,7 +111,7 @@ function wrappedLine(line: string, columns: number): string {
 
 let isScreenOff = false;
 
-/** Runs something that prints nothing: files, standard error and exit code are as ever. */
+/** Runs a function with standard output suppressed; files, standard error and exit code are unaffected. */
 export async function withoutScreen(run: () => Promise<void>): Promise<void> {
   const before = isScreenOff;
   isScreenOff = true;
@@ -122,7 +122,7 @@ export async function withoutScreen(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Prints unless standard output belongs to JSON. */
+/** Prints unless standard output is reserved for JSON. */
 export class Screen {
   readonly #isQuiet: boolean;
 
@@ -130,7 +130,7 @@ export class Screen {
     this.#isQuiet = jsonTarget === '-';
   }
 
-  /** Writes as it is. */
+  /** Writes text unchanged. */
   write(text: string): void {
     if (!this.#isQuiet && !isScreenOff) process.stdout.write(text);
   }

@@ -1,4 +1,4 @@
-/** The options of the timeline on the command line: of every command that runs a machine of its own. */
+/** The timeline options on the command line, for every command that runs its own machine. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigurationError, visible } from '../base/index.ts';
 import {
@@ -30,7 +30,7 @@ interface TimelineWindow {
 }
 
 const recordsLimit = 20_000_000;
-/** The trace formats by the ending of a file's name: `--trace FILE` recognises a timeline by them. */
+/** The trace formats by file extension: `--trace FILE` recognises a timeline by them. */
 const isTimelineFile = (text: string): boolean => /\.(perfetto-trace|pftrace)$/.test(text);
 const isVcdFile = (text: string): boolean => text.endsWith('.vcd');
 
@@ -38,7 +38,7 @@ const isVcdFile = (text: string): boolean => text.endsWith('.vcd');
 export const timelineFilesOf = ({ trace }: { readonly trace?: unknown }): readonly string[] =>
   typeof trace === 'string' && (isTimelineFile(trace) || isVcdFile(trace)) ? [trace] : [];
 
-/** The choice without a `--trace` that names the file of a timeline: the rest of it are categories. */
+/** The options without a `--trace` that names a timeline file; the remaining values are categories. */
 export function withoutTimelineFile<T extends { readonly trace?: string }>(choice: T): T {
   const { trace = '' } = choice;
   if (!isTimelineFile(trace) && !isVcdFile(trace)) return choice;
@@ -102,7 +102,7 @@ export function addTimelineOptions(command: Command): Command {
     );
 }
 
-/** Adds --trace for a command that has no trace of the bus: by the ending of its file it is --timeline or --vcd. */
+/** Adds --trace to a command without a bus trace: the file extension selects --timeline or --vcd. */
 export function addTimelineFileOption(command: Command): Command {
   return command.option(
     '--trace <file>',
@@ -114,7 +114,10 @@ export function addTimelineFileOption(command: Command): Command {
   );
 }
 
-/** The recording that the options request; undefined if they request none. @throws ConfigurationError for options without a file to write */
+/**
+ * The recording that the options request; undefined if they request none.
+ * @throws ConfigurationError for options without an output file
+ */
 export function timelineOrderOf(choice: TimelineChoice): TimelineOrder | undefined {
   const { trace = '', timelineWindow, timelineOperations, timelineOnly, timelineRecords } = choice;
   const { timeline = isTimelineFile(trace) ? trace : undefined, vcd = isVcdFile(trace) ? trace : undefined } =
@@ -138,7 +141,7 @@ export function timelineOrderOf(choice: TimelineChoice): TimelineOrder | undefin
 
 /**
  * The same for devices whose hosts are guests.
- * @throws ConfigurationError for operations by number as well: a guest's posts are not seen
+ * @throws ConfigurationError also for operations by number: a guest's posts are not observed
  */
 export function servedTimelineOrderOf(choice: TimelineChoice): TimelineOrder | undefined {
   const { timelineOperations: range } = choice;
@@ -158,7 +161,10 @@ const withOperations = (
 ): readonly TimelineCategory[] =>
   range === undefined || only.includes('operations') ? only : [...only, 'operations'];
 
-/** Writes the files of devices that were served, once that has ended. @param report the last one */
+/**
+ * Writes the files of served devices after serving has ended.
+ * @param report the last one
+ */
 export const writeServedTimeline = async (
   machine: ServedMachine,
   { config, nodes, peer, elapsedPs }: ServeReport,
@@ -176,7 +182,7 @@ export const writeServedTimeline = async (
     order,
   );
 
-/** The written files, in words, including omitted records. */
+/** The names of the written files, and the number of omitted records. */
 export function timelineText({ files, records, processes, notes }: TimelineWritten): string {
   const full = processes.filter(({ dropped }) => dropped > 0);
   return [

@@ -1,4 +1,4 @@
-/** `hca ask`: the questions of docs/studies, each a sweep that continues where it was, a page, and three sentences made from the figures. */
+/** `hca ask`: the questions of docs/studies. Each is a resumable sweep, a page, and three sentences computed from the figures. */
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
@@ -86,14 +86,14 @@ function list(json: string | undefined): void {
   if (json !== undefined) writeJson(json, { schema: 'hca-studies/1', questions } satisfies JsonOutput);
 }
 
-/** @throws ConfigurationError for a name that no study has */
+/** @throws ConfigurationError for an unknown study */
 function studyNamed(name: string): Study {
   const found = studies.find((study) => study.name === name);
   if (found !== undefined) return found;
   throw new ConfigurationError('ask', name, `one of ${studies.map((study) => study.name).join(', ')}`);
 }
 
-/** Runs the points that are not there yet. */
+/** Runs the missing points. */
 async function resultsOf(study: Study, out: string, jobs: number, screen: Screen): Promise<Results> {
   const points = pointsOf(checkedSpec(study.spec));
   const header = headerOf(checkedSpec(study.spec), points);
@@ -111,7 +111,10 @@ async function resultsOf(study: Study, out: string, jobs: number, screen: Screen
   return { header, rows: [...file.rows.values()].toSorted((left, right) => left.index - right.index) };
 }
 
-/** The sentences. @throws ConfigurationError when a point has no figures */
+/**
+ * Returns the sentences.
+ * @throws ConfigurationError if a point has no figures
+ */
 function answerOf(study: Study, { rows }: Results): readonly [string, string, string] {
   const bad = rows.find(({ status }) => status !== 'done');
   if (bad !== undefined)

@@ -1,4 +1,4 @@
-/** Charts as text and as a page: every line is there, and nothing in a name gets out of its place. */
+/** Charts as text and as a page: every line appears, and no text of a name escapes its place. */
 import { Script } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { chartPage, sizeText, terminalChart } from './index.ts';
@@ -21,7 +21,7 @@ describe('a chart in the terminal', () => {
   it('shows each line by its own sign, and says which is which', () => {
     expect(text).toContain('● copy </script><b>    ○ cached');
     const rows = text.split('\n').filter((row) => row.includes('┤'));
-    // One line rises over all rows, the other one stays in its own.
+    // One line rises over all rows, the other stays in its own row.
     expect(rows.filter((row) => row.includes('●')).length).toBeGreaterThan(5);
     expect(rows.filter((row) => row.includes('○'))).toHaveLength(1);
   });

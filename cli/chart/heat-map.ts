@@ -1,30 +1,30 @@
 /**
- * A heat map: a figure over two axes, as a table whose cells have colours. The figures are in the cells, so nothing is said by
- * colour alone.
+ * A heat map: a figure over two axes, as a table with coloured cells. Each cell also has its figure, so the map does
+ * not rely on colour alone.
  */
 import { type Html, html, reportLink } from '../../explain/page/index.ts';
 
 export interface HeatMap {
   readonly title: string;
-  /** Of the columns, from left to right. */
+  /** Names of the columns, from left to right. */
   readonly xLabel: string;
   readonly xs: readonly string[];
-  /** Of the rows, from top to bottom. */
+  /** Names of the rows, from top to bottom. */
   readonly yLabel: string;
   readonly ys: readonly string[];
   /** Quantity of the cells, with its unit. */
   readonly label: string;
-  /** By row and column; undefined where there is no figure. */
+  /** By row and column; undefined if the point has no figure. */
   readonly cells: readonly (readonly (number | undefined)[])[];
-  /** Likewise, the number of the report that a click on the cell opens; undefined if none exists. */
+  /** By row and column, the number of the report that a click on the cell opens; undefined if none exists. */
   readonly reports?: readonly (readonly (number | undefined)[])[];
 }
 
-/** @param at which map of the page it is: {@link heatMapStyle} is its dress */
+/** @param at index of the map on the page; {@link heatMapStyle} has its style */
 export function heatMapHtml(map: HeatMap, at: number): Html {
   const { title, xLabel, xs, yLabel, ys, label, cells } = map;
   const values = cells.flat().filter((value) => value !== undefined);
-  // A sweep has more points than a call has arguments.
+  // A sweep can have more points than a call may have arguments.
   const low = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
   const high = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY);
   const rows = ys.map((y, row) => {
@@ -51,21 +51,21 @@ function cellHtml(map: HeatMap, row: number, column: number, low: number, high: 
 
 const textOf = (value: number): string => String(Number(value.toPrecision(4)));
 
-/** A name of many parts may continue in the next line behind each. */
+/** A long name may break after each of its parts. */
 const broken = (text: string): Html => html`${text.split(/(?<=[.\-_])/).map((part) => html`${part}<wbr>`)}`;
 
-/** Widths of text, in letters as high as it: of a digit, and of what stands next to the text of a cell. */
+/** Widths of text in units of the font size: of a digit, and of the padding around a cell's text. */
 const digitEms = 0.62;
 const besideEms = 0.75;
-/** Sizes of letters, in pixels: as elsewhere on the page, the least for names that lie, the least that can be read. */
+/** Font sizes in pixels: the page's usual one, the smallest for horizontal names, the smallest that is readable. */
 const sizes = { preset: 15, lying: 11, least: 8.5 };
-/** The least width of a column that shows nothing but its colour, whose name stands upright, and the letters of such names, in pixels. */
+/** In pixels: the smallest width of a column that shows only its colour and has an upright name, and the font size of such names. */
 const bareColumnPx = 10;
 const bareLettersPx = 10;
 
 /**
- * The map is as wide as its place: its letters become smaller, then the names of the columns stand upright; where even so figures find
- * no room, the cells have colours alone, and say their figure when they are pointed at or opened.
+ * The map fits the width of its place. Its font becomes smaller first, then the column names stand upright. If figures
+ * still do not fit, the cells have colours only and show their figure when hovered or clicked.
  */
 export function heatMapStyle(map: HeatMap, at: number): string {
   const { names, lying, upright } = widthsOf(map);
@@ -87,7 +87,7 @@ ${
   ${own} td { padding: 0; height: 1.6rem; } ${own} td > a { height: 1.6rem; } ${own} td span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); } }`;
 }
 
-/** In letters as high as its text: of the names of rows, and of the whole table where names of columns lie, and where they stand upright. */
+/** Widths in units of the font size: of the row names, and of the whole table with horizontal and with upright column names. */
 function widthsOf({ xs, yLabel, ys, cells }: HeatMap): Record<'names' | 'lying' | 'upright', number> {
   const longest = (texts: readonly string[]): number =>
     texts.reduce((most, text) => Math.max(most, text.length), 0);
@@ -119,7 +119,10 @@ const ramp = [
 
 const rampGradient = `linear-gradient(to right, ${ramp.map((parts) => `rgb(${parts.join(' ')})`).join(', ')})`;
 
-/** A colour and what can be read on it. @param share from 0 to 1 */
+/**
+ * A colour and the text colour that is readable on it.
+ * @param share from 0 to 1
+ */
 function colourOf(share: number): readonly [colour: string, ink: string] {
   const place = share * (ramp.length - 1);
   const at = Math.min(ramp.length - 2, Math.floor(place));
@@ -129,10 +132,10 @@ function colourOf(share: number): readonly [colour: string, ink: string] {
   return [`rgb(${mixed.join(' ')})`, luminanceOf(mixed) > evenLuminance ? '#000' : '#fff'];
 }
 
-/** On it black and white are read equally well: (L + 0.05)² = 1.05 · 0.05, by WCAG 2.2's contrast ratio. */
+/** Black and white are equally readable on it: (L + 0.05)² = 1.05 · 0.05, by WCAG 2.2's contrast ratio. */
 const evenLuminance = Math.sqrt(1.05 * 0.05) - 0.05;
 
-/** Relative luminance of a colour of sRGB, as WCAG 2.2 defines it. */
+/** Relative luminance of an sRGB colour, as WCAG 2.2 defines it. */
 function luminanceOf(parts: readonly number[]): number {
   const [red, green, blue] = parts.map((part) => {
     const share = part / 255;

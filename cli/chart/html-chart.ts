@@ -1,7 +1,8 @@
 /**
- * Charts as one HTML file that needs nothing else: uPlot with its style sheet is put into the page, the figures stand below
- * as tables. Moving the mouse shows values below the chart, dragging zooms, a double click goes back, a click on a name hides its
- * line, one on a point opens its report, where the page has one. Charts are as wide as the page; light or dark is the reader's choice. `page-script.ts` is the page's own script.
+ * Charts as one self-contained HTML file: uPlot and its style sheet are embedded in the page, and tables below show the
+ * figures. Moving the mouse shows values below the chart, dragging zooms, a double click zooms out, a click on a name
+ * hides its line, and a click on a point opens its report, if the page has it. Charts are as wide as the page and
+ * follow the reader's light or dark scheme. `page-script.ts` is the page's own script.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -22,12 +23,12 @@ import { type Chart, type ChartLine, type ChartMark, xTextOf, xValuesOf } from '
 import { type HeatMap, heatMapHtml, heatMapStyle } from './heat-map.ts';
 import { pageScript } from './page-script.ts';
 
-/** Of lines one after the other: seen on white and on black. */
+/** Colours of successive lines; readable on white and on black. */
 const colours = ['#d0463a', '#3b86c4', '#2e9e5b', '#a25fc0', '#d98e12', '#7a8b99'] as const;
 
 /**
- * What tells lines of one colour apart, for each time round: strokes and gaps of a line, the size of a cloud's points and whether they
- * are filled, and the border that represents either in the legend.
+ * Distinguishes lines of one colour, per repetition of the colours: dash pattern of a line, size and fill of a cloud's
+ * points, and the border that represents either in the legend.
  */
 const manners = [
   { marker: 'solid', dash: undefined, size: 7, isFilled: true },
@@ -42,13 +43,13 @@ export interface ChartPage {
   readonly heatMaps?: readonly HeatMap[];
   /** Below the charts, next to their own. */
   readonly tables?: readonly PageTable[];
-  /** Below these. */
+  /** Below those. */
   readonly sections?: readonly Html[];
-  /** At the end; points, cells and rows that name one of them open it. */
+  /** At the end of the page; points, cells and rows that name a report open it. */
   readonly reports?: PageReports;
 }
 
-/** A page of charts. The library is in it only when there is one. */
+/** A page of charts. It embeds the library only if it has a chart. */
 export function chartPage(head: PageHead, given: ChartPage): string {
   const { charts, heatMaps = [], tables = [], sections = [], reports } = withoutMissing(given);
   const hasReports = reports !== undefined && reports.reports.length > 0;
@@ -69,7 +70,7 @@ export function chartPage(head: PageHead, given: ChartPage): string {
   });
 }
 
-/** Numbers only of reports that the page has: nothing else is to look as if it could be opened. */
+/** Drops the numbers of reports that the page lacks, so that nothing looks clickable without effect. */
 function withoutMissing(page: ChartPage): Omit<ChartPage, 'charts'> & { readonly charts: readonly Drawn[] } {
   const numbers = new Set(page.reports?.reports.map(({ number }) => number));
   const known = (number: number | undefined): number | undefined =>
@@ -93,7 +94,7 @@ function withoutMissing(page: ChartPage): Omit<ChartPage, 'charts'> & { readonly
   };
 }
 
-/** A chart whose points and marks name reports of the page alone. */
+/** A chart whose points and marks name only reports of the page. */
 interface Drawn extends Omit<Chart, 'lines' | 'marks'> {
   readonly lines: readonly DrawnLine[];
   readonly marks: readonly ChartMark[];
@@ -103,7 +104,7 @@ interface DrawnLine extends Omit<ChartLine, 'reports'> {
   readonly reports: readonly (number | undefined)[];
 }
 
-/** Screen readers cannot read the drawing; the figures are in the table below. */
+/** Screen readers cannot read the drawing; the table below has the figures. */
 const chartHtml = (chart: Drawn, at: number): Html =>
   html`<div id="chart${at}" class="chart" role="figure" aria-label="${chart.title}; a table below has its figures"></div>
 <p class="hint">${opens(chart) ? 'Click on a point, or on its figure below, for its report. ' : ''}Point at the chart for values, drag to zoom, double-click to go back, click on a name to hide its line.</p>
@@ -112,7 +113,7 @@ ${chart.isScattered === true ? html`` : figuresTable(chart)}`;
 const opens = ({ lines }: Drawn): boolean =>
   lines.some(({ reports }) => reports.some((number) => number !== undefined));
 
-/** Input of the script in the page: columns by x, null if a line has no value. */
+/** Input of the page's script: columns by x, null if a line has no value there. */
 function dataOf(chart: Drawn): object {
   const { title, xLabel, yLabel, yTitle = yLabel, marks, xScale, yScale, xWords, isScattered } = chart;
   const { xs, columns } = chart.isScattered === true ? cloudColumns(chart) : lineColumns(chart);
@@ -122,7 +123,7 @@ function dataOf(chart: Drawn): object {
   return { ...shown, lines: seriesOf(chart), data, reports };
 }
 
-/** Of each line what it has at each x. */
+/** The values of each line at each x. */
 interface Columns {
   readonly xs: readonly number[];
   readonly columns: readonly (readonly (PlacedPoint | undefined)[])[];
@@ -146,7 +147,7 @@ function lineColumns(chart: Drawn): Columns {
   return { xs, columns };
 }
 
-/** Points may have the same x: each has a place of its own. */
+/** Points may share an x: each has an index of its own. */
 function cloudColumns({ lines }: Drawn): Columns {
   const points = lines
     .flatMap((line, at) => pointsOf(line).map((point) => ({ at, point })))
@@ -157,10 +158,10 @@ function cloudColumns({ lines }: Drawn): Columns {
   };
 }
 
-/** No line is wider than by so many halves of a pixel. */
+/** Greatest width of a line, in half pixels. */
 const widerMax = 8;
 
-/** Lines that are drawn later are narrower: where two coincide, both are seen. */
+/** Lines drawn later are narrower, so that both remain visible where two coincide. */
 function seriesOf({ lines, isScattered = false }: Drawn): object[] {
   const own = lines.filter(({ besides }) => besides === undefined);
   return lines.map((line) => {
@@ -177,7 +178,7 @@ function seriesOf({ lines, isScattered = false }: Drawn): object[] {
   });
 }
 
-/** A line may go over powers of ten: so many behind the point would leave nothing of its low end. */
+/** A line may span several powers of ten: a fixed number of decimals would hide its low end. */
 const digitsPreset = 5;
 
 function figuresTable(chart: Drawn): Html {
@@ -196,7 +197,7 @@ function figuresTable(chart: Drawn): Html {
   return table(title, head, rows);
 }
 
-/** JSON that cannot end the script it stands in. */
+/** JSON that cannot close the script element around it. */
 const embedded = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
 
 function packageFile(name: string): string {

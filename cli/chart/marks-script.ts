@@ -1,6 +1,7 @@
 /**
- * Part of the script of a page of charts: marks of a chart, each a dashed line through it and its words in a strip above, where they
- * cover neither each other nor what is drawn, however narrow the page is. Words of a mark with reports open these.
+ * Part of the script of a page of charts: marks. Each is a dashed line through the chart, with its words in a strip
+ * above it. On a page of any width, the words cover neither each other nor the drawing. A click on the words of a mark
+ * with reports opens these.
  */
 export const marksScript = `
 const marksOf = (marks) => {
@@ -24,7 +25,7 @@ const marksOf = (marks) => {
   const inside = (left, room, width) => Math.max(0, Math.min(width - room, left));
   const isOver = (x, { left, room }) => x > left - 1 && x < left + room + 1;
   const overlap = (one, other) => one.left < other.left + other.room + gap && other.left < one.left + one.room + gap;
-  // Each in the lowest row where it covers no other; how often a stem passes behind words is counted.
+  // Puts each text into the lowest row where it covers no other, and counts the stems that cross texts.
   const stacked = (boxes) => {
     const placed = [];
     let crossings = 0;
@@ -38,7 +39,8 @@ const marksOf = (marks) => {
     }
     return { placed, worth: crossings * 100 + Math.max(0, ...placed.map(({ row }) => row)) };
   };
-  // Words left of a place lie left of their stems, the inner ones higher, and those right of it right of theirs: the best such place.
+  // Tries each split: texts left of it lie left of their stems, the inner ones higher, and texts right of it mirror
+  // this. Picks the best split.
   const place = (shown, width) => {
     const rising = shown.map((label) => ({ ...label, room: label.words.offsetWidth })).toSorted((one, other) => one.x - other.x);
     const tries = [...rising.keys(), rising.length].map((split) =>

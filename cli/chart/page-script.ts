@@ -1,7 +1,7 @@
 /**
- * The script of a page of charts, put into it behind uPlot and `charts` (html-chart.ts): axes logarithmic unless a chart says
- * otherwise, sizes as people write them, charts as wide as their place and in the reader's colours. Names of axes stand next to the
- * drawing, where a narrow page can break them.
+ * The script of a page of charts, embedded after uPlot and `charts` (html-chart.ts). Axes are logarithmic by default,
+ * sizes are formatted for people, and charts are as wide as their place and in the reader's colours. Axis titles stand
+ * next to the drawing, where a narrow page can wrap them.
  */
 import { marksScript } from './marks-script.ts';
 import { pointsScript } from './points-script.ts';
@@ -19,7 +19,7 @@ const figureText = (value) => (value >= 1000 ? Math.round(value).toLocaleString(
 
 const styled = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
-// To the next 1, 2 or 5 times a power of ten on either side.
+// Rounds outward to 1, 2 or 5 times a power of ten.
 const roundRange = (low, high) => {
   const steps = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
@@ -30,7 +30,7 @@ const roundRange = (low, high) => {
 };
 
 ${marksScript}${pointsScript}
-// As wide as the longest of an axis' texts.
+// As wide as the longest text of an axis.
 const widthOf = (plot, texts, axis) => {
   plot.ctx.font = plot.axes[axis].font[0];
   return Math.max(0, ...(texts ?? []).map((text) => plot.ctx.measureText(text ?? '').width)) / devicePixelRatio;
@@ -42,10 +42,11 @@ const sizeOf = (place) => {
   return { width, height: Math.round(Math.min(460, Math.max(260, width * 0.6))) };
 };
 
-// Points at either end lie in the drawing whole, and can be clicked on.
+// Points at either end lie wholly inside the drawing and can be clicked.
 const around = (low, high) => (low === high ? [low - 1, high + 1] : [low - (high - low) * 0.03, high + (high - low) * 0.03]);
 
-// Powers of two, or 1, 2 and 5 times those of ten: of a logarithmic x axis, as many as have room; where it spans too little for them, even steps.
+// Ticks of a logarithmic x axis: powers of two, or 1, 2 and 5 times powers of ten, as many as fit; linear steps if the
+// range is too small for them.
 const ticksWithin = (steps) => (plot, _axis, low, high) => {
   const round = [];
   for (let power = Math.floor(Math.log(low) / Math.log(steps.base)); steps.base ** power <= high; power++)
@@ -58,7 +59,7 @@ const ticksWithin = (steps) => (plot, _axis, low, high) => {
 const byTwo = ticksWithin({ base: 2, digits: [1] });
 const byTen = ticksWithin({ base: 10, digits: [1, 2, 5] });
 
-// Words lie side by side where there is room for all of them, else they stand.
+// Words lie side by side if all of them fit; otherwise they stand upright.
 const wordsUpright = (words) => {
   const isUpright = (plot) => (widthOf(plot, words, 0) + 12) * words.length > plot.width - 70;
   return {
@@ -69,7 +70,7 @@ const wordsUpright = (words) => {
 
 const plots = charts.map((chart, at) => {
   const place = document.getElementById('chart' + at);
-  // Of a cloud the label has the name of its figure as well.
+  // The label of a cloud also has the name of its figure.
   const unit = chart.yLabel === '' || chart.isScattered ? '' : ' ' + chart.yLabel;
   const value = (_plot, given) => (given == null ? '–' : figureText(given) + unit);
   const isEven = (scale) => scale === 'linear';
@@ -111,7 +112,7 @@ const plots = charts.map((chart, at) => {
         ...(line.isScattered ? { paths: () => null } : {}),
       })),
     ],
-    // A hand that trembles at a click draws no range.
+    // A slight movement during a click selects no range.
     cursor: { drag: { dist: draggedLeast, click: () => {} }, points: { fill: (self, index) => self.series[index].stroke(self, index) } },
     legend: { markers: { dash: (_plot, index) => (index > 0 ? chart.lines[index - 1].marker : 'solid') } },
     hooks: { ready: [points.ready], draw: [marks.draw], setCursor: [points.show] },

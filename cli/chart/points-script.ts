@@ -1,12 +1,12 @@
 /**
- * Part of the script of a page of charts: the point that is pointed at says what it is, and a click on it opens its report, where the
- * page has it. Points that lie on each other are one.
+ * Part of the script of a page of charts: hovering over a point shows its values, and a click opens its report, if the
+ * page has it. Points that coincide are treated as one.
  */
 export const pointsScript = `
-// From so many pixels on a mouse that is held down chooses a range.
+// Distance in pixels from which dragging selects a range.
 const draggedLeast = 5;
 const pointsOf = (chart, textOfX, textOfY) => {
-  // Pixels: how near is at a point, and how near each other two points are one.
+  // Distances in pixels: between mouse and point to hover over it, and between two points that count as one.
   const reach = 14;
   const together = 2;
   const namesMost = 4;
@@ -33,7 +33,7 @@ const pointsOf = (chart, textOfX, textOfY) => {
     return near.filter(({ x, y }) => Math.hypot(x - nearest.x, y - nearest.y) <= together);
   };
   const reportsOf = (points) => [...new Set(points.flatMap(({ report }) => report ?? []))];
-  // A report says the whole place; a line of others held against it says nothing of its own then.
+  // A report describes the whole point; then a line that others are compared with adds nothing.
   const namesOf = (plot, points) => {
     const named = points.map(({ line, at, report }) => {
       const title = report === undefined ? undefined : document.querySelector('#report-' + report + ' > summary')?.textContent;

@@ -1,6 +1,6 @@
 /**
- * A chart in the terminal, by simple-ascii-chart. It has no logarithmic axes: it is given logarithms, and its ticks are printed
- * as powers. Each line has a sign of its own, so that lines are distinct without colours.
+ * A chart in the terminal, by simple-ascii-chart. The library has no logarithmic axes, so it receives logarithms, and
+ * its ticks are printed as powers. Each line has its own character, so lines are distinct without colours.
  */
 import { plot } from 'simple-ascii-chart';
 import { type Chart, type ChartLine, sizeText } from './chart.ts';
@@ -38,7 +38,7 @@ export function terminalChart(chart: Chart, { width, height }: TerminalChartOpti
   return `${chart.title} (${chart.yLabel})\n${text.trimEnd()}\n${legend}\n`;
 }
 
-/** The sign of each point. The library does not say which line it draws, only where. */
+/** Character of each point. The library reports only the place and not the line that it draws. */
 function signByPoint(lines: readonly Point[][]): ReadonlyMap<string, string> {
   const byPoint = new Map<string, string>();
   for (const [at, line] of lines.entries())
@@ -46,7 +46,7 @@ function signByPoint(lines: readonly Point[][]): ReadonlyMap<string, string> {
   return byPoint;
 }
 
-/** In logarithms, with a point for each column between those given. */
+/** In logarithms, interpolated to one point for each column. */
 function filledOut({ points }: ChartLine, columns: number): Point[] {
   const given = points.map(([x, y]): Point => [Math.log2(x), Math.log10(y)]);
   const first = given[0]?.[0] ?? 0;

@@ -1,4 +1,4 @@
-/** The options of `hca compare`: sizes, paths, and how many messages. */
+/** The options of `hca compare`: sizes, paths, and number of messages. */
 import { InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
 import {
@@ -21,7 +21,7 @@ const sizeMax = 16 * 1024 ** 2;
 const size = integer(1, sizeMax);
 const doubling = 4;
 
-/** `64..1M`: powers of four from one to the other, which is the last; or sizes with commas. */
+/** `64..1M`: powers of four from the first to the second, which is included; or sizes separated by commas. */
 export function parsedSizes(text: string): number[] {
   const range = /^([^.,]+)\.\.([^.,]+)$/.exec(text);
   if (range === null) return text.split(',').map((part) => size(part.trim()));
@@ -32,7 +32,7 @@ export function parsedSizes(text: string): number[] {
   return [...sizes, to];
 }
 
-/** @throws ConfigurationError that suggests the nearest */
+/** @throws ConfigurationError that suggests the nearest name */
 export function parsedPaths(text: string): ComparePath[] {
   const names = text.split(',').map((name) => name.trim());
   for (const name of names)
@@ -45,12 +45,15 @@ export function parsedPaths(text: string): ComparePath[] {
   return comparePaths.filter((path) => names.includes(path));
 }
 
-/** Bytes of a stream when --count is left out: enough for a steady state. */
+/** Bytes of a stream without --count: enough for a steady state. */
 const streamBytes = 256 * 1024;
 const countMax = 100;
 const latencyRounds = 4;
 
-/** A run for each size and path within the path's limit, by size; those that are left out, and those with fewer messages than asked for. */
+/**
+ * One run for each size and path within the path's limit, ordered by size; also the omitted runs, and those with fewer
+ * messages than requested.
+ */
 export function compareArgsOf({ sizes, paths, count }: CompareChoice): {
   readonly runs: CompareArgs[];
   readonly leftOut: readonly { readonly path: ComparePath; readonly sizeBytes: number }[];

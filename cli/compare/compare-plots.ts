@@ -31,7 +31,7 @@ const figures: readonly {
   },
 ];
 
-/** How many of the figures the terminal shows: all of them would fill several screens. */
+/** Number of figures that the terminal shows: all of them would fill several screens. */
 const terminalFigures = 3;
 const terminalSize = { width: 72, height: 18 };
 
@@ -49,7 +49,7 @@ function chartsOf(rows: readonly CompareRow[]): Chart[] {
   }));
 }
 
-/** Plots of characters; none when there is only one size. */
+/** Text plots; empty for a single size. */
 export function comparePlots(rows: readonly CompareRow[]): string[] {
   if (new Set(rows.map(({ sizeBytes }) => sizeBytes)).size < 2) return [];
   return chartsOf(rows)
@@ -64,7 +64,7 @@ export const compareSentences: readonly string[] = [
   'In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.',
 ];
 
-/** A page with all plots and the table, which needs nothing else. */
+/** A self-contained page with all plots and the table. */
 export const comparePage = (head: PageHead, rows: readonly CompareRow[]): string =>
   chartPage(head, {
     charts: chartsOf(rows),

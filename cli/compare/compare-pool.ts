@@ -1,10 +1,10 @@
-/** Runs comparisons, each a simulation, side by side where there are cores for it. */
+/** Runs comparisons, each a simulation, in parallel on the available cores. */
 import runCompare, { type CompareOrder, type CompareRow } from '../../experiments/runs/compare-run.ts';
 import { taskRunner } from '../../experiments/runs/task-pool.ts';
 
 /**
- * Yields rows in the order of the orders, whatever is done first.
- * @param onDone called when one is done: how many are
+ * Yields rows in the order of the orders, whichever finishes first.
+ * @param onDone called with the number of finished runs after each run
  */
 export async function* comparisons(
   orders: readonly CompareOrder[],
@@ -22,7 +22,7 @@ export async function* comparisons(
     onDone(++done);
     return row;
   });
-  // A failure is thrown where its row would be yielded.
+  // A failure is thrown when its row would be yielded.
   for (const row of rows) row.catch(() => {});
   for (const row of rows) yield await row;
 }

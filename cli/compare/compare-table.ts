@@ -1,4 +1,4 @@
-/** Rows of a comparison as tables: what a path costs on both hosts, and what the cycles went into. */
+/** Rows of a comparison as tables: the costs of a path on both hosts, and the causes of their cycles. */
 
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
 import { pathTitles } from '../../experiments/workloads/index.ts';
@@ -6,11 +6,11 @@ import { bytesText, countText, timeText } from '../../explain/text/format.ts';
 import { tableOf } from '../../explain/text/table.ts';
 import type { HostSpent } from '../../machine/index.ts';
 
-/** Host 0 and host 1, one above the other would take twice the rows. */
+/** Host 0 and host 1 share a row; separate rows would double the table. */
 const both = ({ hosts }: CompareRow, text: (spent: HostSpent) => string): string =>
   `${text(hosts[0])} / ${text(hosts[1])}`;
 
-/** A rate as people read it. */
+/** Formats a rate for people. */
 export function rateText(bytesPerSecond: number): string {
   if (bytesPerSecond >= 1e9) return `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`;
   if (bytesPerSecond >= 1e6) return `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
@@ -26,7 +26,7 @@ export const cyclesPerByteOf = ({ hosts, totalBytes }: CompareRow, host: 0 | 1):
 const perByteText = (row: CompareRow, host: 0 | 1): string => {
   const cycles = cyclesPerByteOf(row, host);
   if (cycles >= 100) return cycles.toFixed(0);
-  // A host that works a little is not one that does nothing.
+  // Distinguishes a host that works a little from one that does nothing.
   return cycles > 0 && cycles < 0.01 ? String(Number(cycles.toPrecision(2))) : cycles.toFixed(2);
 };
 
@@ -47,11 +47,11 @@ const head = [
   'SHA-256',
 ];
 
-/** Heads of the columns, with the size of a message or without. */
+/** Column heads, with or without the message size. */
 export const compareHead = (hasSizes: boolean): string[] =>
   hasSizes ? ['by', 'message', ...head.slice(1)] : [...head];
 
-/** A row; "a / b" is host 0 (has the bytes) and host 1 (gets them). */
+/** A row; "a / b" is host 0 (has the bytes) and host 1 (receives them). */
 export const compareCells = (row: CompareRow, hasSizes: boolean): string[] => [
   pathTitles[row.path],
   ...(hasSizes ? [bytesText(row.sizeBytes)] : []),

@@ -1,4 +1,4 @@
-/** Recordings of `hca compare`: a timeline of each run, by the writer of `hca perf` and `hca move`. */
+/** Recordings of `hca compare`: one timeline for each run, by the writer of `hca perf` and `hca move`. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ it('each run of several has files of its own, with path and size in their names,
       .exec(out)!
       .slice(1);
     expect(Number(events)).toBeGreaterThan(1000);
-    // A process for each host and each device; the card of sockets is a NIC.
+    // One process for each host and each device; the card for sockets is a NIC.
     const bytes = readFileSync(join(folder, `out.${name}.perfetto-trace`), 'latin1');
     for (const part of [
       'host0',

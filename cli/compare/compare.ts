@@ -1,4 +1,4 @@
-/** `hca compare`: the same bytes by every path, over sizes: what each costs both hosts, as tables, plots and a page. */
+/** `hca compare`: moves the same bytes by every path, over sizes, and shows the costs of both hosts as tables, plots and a page. */
 import type { Command } from 'commander';
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
 import { orderOfRow, type TimelineOrder } from '../../experiments/runs/timeline-files.ts';
@@ -32,7 +32,7 @@ export interface CompareOptions
 }
 
 export async function compare(options: CompareOptions, command: Command): Promise<void> {
-  // The path decides what is in the slot.
+  // The path determines the card in the slot.
   const machine = hcaMachineOptionsOf(options);
   const { runs, leftOut, shortened } = compareArgsOf(options);
   checkWritable(options.json);
@@ -81,7 +81,7 @@ export async function compare(options: CompareOptions, command: Command): Promis
   reportFailures(rows);
 }
 
-/** Recordings of one run. Each of several runs has its own files, with path and size in their names. */
+/** Recordings of one run. With several runs, each has its own files, whose names contain path and size. */
 function timelineOf(
   order: TimelineOrder | undefined,
   { path, sizeBytes }: CompareArgs,
@@ -103,7 +103,7 @@ export async function rowsOf(orders: Parameters<typeof comparisons>[0]): Promise
   return rows;
 }
 
-/** Prints what went wrong, if anything did. */
+/** Prints the errors, if any. */
 export function reportFailures(rows: readonly CompareRow[]): void {
   for (const { path, sizeBytes, isEqual, isBalanced } of rows) {
     const what = `hca: ${pathTitles[path]} with ${bytesText(sizeBytes)}`;

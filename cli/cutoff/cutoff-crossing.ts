@@ -1,14 +1,15 @@
 /**
- * Where two simulated lines cross: of the interval between two measured sizes the middle is measured and, close to each other, two
- * sizes about the place where straight lines would cross, and so on until the interval is within a hundredth; then interpolated.
- * Lines are nearly straight, so that the close pair mostly has the crossing between it; where they are not, the middle halves what is left.
+ * Finds the crossing of two simulated lines. Each round measures three sizes in the interval between two measured
+ * sizes: its middle, and a close pair around the place where straight lines would cross. Rounds continue until the
+ * interval is within one percent; then the crossing is interpolated. The lines are nearly straight, so the close pair
+ * usually encloses the crossing; otherwise the middle halves the interval.
  *
  *     64 … 4K ─┬─ 8K … 1M        first loses at 4K, wins at 8K
  *              └─ 5.18K 5.21K 5.8K       loses at 5.18K, wins at 5.21K
  */
 import type { Way } from '../../experiments/model/index.ts';
 
-/** Measures one way at some sizes; latencies in picoseconds. */
+/** Measures one way at several sizes; latencies in picoseconds. */
 export type Measure = (way: Way, sizes: readonly number[]) => Promise<readonly number[]>;
 
 export interface Sample {
@@ -18,12 +19,12 @@ export interface Sample {
 }
 
 const closeEnough = 1.01;
-/** The close pair, about the place that is expected: within what is close enough. */
+/** The close pair around the expected place, within the tolerance. */
 const [below, above] = [0.997, 1.003];
 
 /**
  * The size from which on `second` is cheaper, up to the largest sample.
- * @returns undefined when it is not even there; the smallest size when it is everywhere
+ * @returns undefined if it is not cheaper even there; the smallest size if it is cheaper everywhere
  */
 export async function simulatedCrossing(
   measure: Measure,
@@ -42,7 +43,7 @@ export async function simulatedCrossing(
   return simulatedCrossing(measure, ways, [low, ...between, high]);
 }
 
-/** Whole sizes between two, in their order. */
+/** Whole sizes between two sizes, in ascending order. */
 function sizesBetween(low: Sample, high: Sample): number[] {
   const expected = interpolated(low, high);
   const middle = Math.sqrt(low.size * high.size);
@@ -52,7 +53,7 @@ function sizesBetween(low: Sample, high: Sample): number[] {
     .toSorted((one, other) => one - other);
 }
 
-/** Where the difference of the two lines is nothing. */
+/** The size at which the two lines are equal. */
 function interpolated(low: Sample, high: Sample): number {
   const before = low.firstPs - low.secondPs;
   const after = high.firstPs - high.secondPs;

@@ -13,13 +13,13 @@ export const wayNames: Readonly<Record<Way, string>> = {
   cached: 'cached',
 };
 
-/** Two ways, and where the second becomes the cheaper one; undefined: nowhere in the range. */
+/** Two ways, and the size from which on the second is cheaper; undefined: nowhere in the range. */
 export interface Crossing {
   readonly from: Way;
   readonly to: Way;
   readonly simulatedBytes: number | undefined;
   readonly formulaBytes: number | undefined;
-  /** Said instead, when there is none. */
+  /** Text shown instead if there is no crossing. */
   readonly note?: string;
 }
 
@@ -37,7 +37,7 @@ export interface CutoffResult extends CutoffLatencies {
 
 const usec = (ps: number): string => (ps / 1e6).toFixed(2);
 
-/** How far the formula's crossing is from the simulated one, in percent of it; undefined when one of them is missing. */
+/** Deviation of the formula's crossing from the simulated one, in percent of the latter; undefined if either is missing. */
 function differencePercent({ simulatedBytes, formulaBytes }: Crossing): number | undefined {
   if (simulatedBytes === undefined || formulaBytes === undefined) return undefined;
   return (formulaBytes / simulatedBytes - 1) * 100;

@@ -1,4 +1,4 @@
-/** Where measured lines cross, and what the command says and writes. */
+/** Crossings of measured lines, and the outputs of the command. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ describe('a simulated crossing', () => {
     const samples = [1024, 2048, 4096, 8192].map(sampleOf);
     // 1000 + 2 n = 6000 + n at 5000.
     expect(await simulatedCrossing(measure, ['eager', 'cached'], samples)).toBe(5000);
-    // One round of three sizes for each of two ways: lines are straight.
+    // One round of three sizes for each of two ways suffices: the lines are straight.
     expect(measured).toBe(6);
   });
 
@@ -45,7 +45,8 @@ describe('a simulated crossing', () => {
     const found = await simulatedCrossing(measure, ['eager', 'cached'], samples);
     const first = Array.from({ length: 4096 }, (_, at) => 4097 + at).find((size) => eager(size) > cached())!;
     expect(Math.abs(found! / first - 1)).toBeLessThan(0.01);
-    // Each round halves what is left, in ratios: seven of 3 sizes for each of two ways bring a ratio of 2 below 1.01.
+    // Each round halves the interval's ratio: seven rounds of 3 sizes for each of two ways reduce a ratio of 2 below
+    // 1.01.
     expect(measured).toBeLessThanOrEqual(42);
   });
 
@@ -73,7 +74,7 @@ describe('hca cutoff', () => {
         const [cached, onTheFly] = crossings;
         expect(cached.simulatedBytes).toBeGreaterThan(5 * 1024);
         expect(Math.abs(cached.formulaBytes / cached.simulatedBytes - 1)).toBeLessThan(0.05);
-        // 1.2 µs a page is dearer than copying it at 10 GB/s.
+        // 1.2 µs per page costs more than copying it at 10 GB/s.
         expect(onTheFly.note).toMatch(/^never in this range/);
       }
       const page = readFileSync(html, 'utf8');
@@ -86,14 +87,14 @@ describe('hca cutoff', () => {
 
   it.each([
     ['by WRITE', 0, ['--sizes', '10K..40K', '--rendezvous', 'write']],
-    // Copying is slow and pages are cheap: then registering on the fly wins, too.
+    // Copying is slow and pages are cheap: then registration on the fly wins too.
     [
       'on the fly',
       1,
       [
         ...['--sizes', '112K..144K', '--set', 'host.cost.copyBytesPerCycle=1'],
         ...['--set', 'host.cost.registerRegionPerPage=0', '--set', 'host.cost.pinPerPage=0'],
-        // A measured point is as many messages as go round all of them.
+        // A measured point has as many messages as cycle through all buffers.
         ...['--set', 'messaging.bufferCount=4', '--set', 'messaging.rendezvousCount=1'],
       ],
     ],
@@ -105,7 +106,7 @@ describe('hca cutoff', () => {
       expect(results.map(({ waiting }: { waiting: string }) => waiting)).toEqual(['poll', 'event']);
       for (const { crossings } of results) {
         const { simulatedBytes, formulaBytes } = crossings[which];
-        // A crossing, not an end of the range.
+        // A crossing inside the range, not at its end.
         expect(simulatedBytes).toBeGreaterThan(1.05 * sizes[0]);
         expect(simulatedBytes).toBeLessThan(sizes.at(-1));
         expect(Math.abs(formulaBytes / simulatedBytes - 1)).toBeLessThan(0.05);

@@ -1,4 +1,4 @@
-/** `hca cutoff`: copy, registration on the fly and cached registration over sizes, and where they cross. */
+/** `hca cutoff`: copy, registration on the fly and cached registration over sizes, and the crossings of their lines. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
   crossingOf,
@@ -81,7 +81,7 @@ async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
   await using pool: CutoffPool = taskRunner('cutoff-run');
   const studies = waits.map((waiting) => new Study(pool, machine, config, messaging, waiting));
   const results: CutoffResult[] = [];
-  // All begin at once: the pool takes them in turn.
+  // All start at once: the pool queues them.
   const all = studies.map((study) => study.run(sizes));
   for (const study of all) study.catch(() => undefined);
   for (const study of all) {
@@ -104,7 +104,7 @@ async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
 
 type CutoffPool = TaskRunner<CutoffOrder, CutoffLine>;
 
-/** The three lines for one way of waiting. */
+/** The three lines for one way to wait for completions. */
 class Study {
   readonly complaints: string[] = [];
   readonly #pool: CutoffPool;
@@ -166,7 +166,7 @@ class Study {
     return crossing;
   }
 
-  /** Copies go through buffers that just take them: each size has a channel, and so a machine, of its own. */
+  /** The copying channel uses buffers that just fit: each size has a channel, and so a machine, of its own. */
   readonly #measure: Measure = async (way, sizes) => {
     const parts = way === 'eager' ? sizes.map((size) => [size]) : [sizes];
     const lines = await Promise.all(parts.map((part) => this.#runLine(way, part)));
@@ -191,7 +191,7 @@ class Study {
     return formulaOf(config, messagingOf(this.#messaging, way, mostBytes), this.#waiting, way);
   }
 
-  /** Cost of one more byte for either method, and the copy speed at which both are equal. */
+  /** Cost of one more byte for each method, and the copy speed at which both cost the same. */
   #whyNever(from: Way, to: Way, samples: readonly Sample[], range: SizeRange): string {
     const [low, high] = [samples.at(-2)!, samples.at(-1)!];
     const bytes = high.size - low.size;

@@ -1,4 +1,4 @@
-/** Output of `hca devinfo` compared with that of a stock `ibv_devinfo -v` on this device. */
+/** Output of `hca devinfo` compared with the output of a stock `ibv_devinfo -v` on this device. */
 import { expect, it, vi } from 'vitest';
 import { programUrl } from '../../experiments/runs/program-url.ts';
 import type { DeviceQuery } from '../../experiments/workloads/device-query.ts';
@@ -8,8 +8,9 @@ import { devinfoText } from './devinfo.ts';
 vi.setConfig({ testTimeout: 60_000 });
 
 /**
- * Printed by ibv_devinfo -v (rdma-core 44) in a guest with Debian 12's kernel 6.1, mlx4_core and mlx4_ib and two CPUs, of the
- * adapter that `hca serve` gave it; an arrow is a tab. But for port_cap_flags: there the guest's ib_cm had set bit 16.
+ * Printed by ibv_devinfo -v (rdma-core 44) in a guest with Debian 12's kernel 6.1, mlx4_core and mlx4_ib and two CPUs,
+ * for the adapter that `hca serve` provided; an arrow is a tab. Exception: port_cap_flags, where the guest's ib_cm had
+ * set bit 16.
  */
 const stock = `
 hca_id:→mlx4_0

@@ -1,4 +1,4 @@
-/** `hca devinfo`: what `ibv_devinfo -v` prints of the device of host 0. */
+/** `hca devinfo`: prints what `ibv_devinfo -v` prints for the device of host 0. */
 import type { Command } from 'commander';
 import { DeviceCapFlag } from '../../driver/index.ts';
 import { programUrl } from '../../experiments/runs/program-url.ts';
@@ -38,7 +38,7 @@ export async function devinfo(options: DevinfoOptions, command: Command): Promis
   writePage(options, () => pageOf(headOf(command, ran), [textSection('ibv_devinfo -v', text)]), screen);
 }
 
-/** With as many multicast groups as Linux makes, unless another number is asked for: the simulated driver saves their memory. */
+/** By default as many multicast groups as Linux creates: the simulated driver has fewer to save memory. */
 function asLinux(options: MachineOptions): MachineOptions {
   return { ...options, set: { 'driver.logMcgs': 13, ...options.set } };
 }
@@ -78,7 +78,7 @@ const atomicCapabilities: Readonly<Record<number, string>> = {
 
 type Device = DeviceQuery['device'];
 
-/** Rows for missing features of a device of this kind, which ibv_devinfo prints nevertheless. */
+/** Rows for features that no device of this kind has; ibv_devinfo prints them anyway. */
 const NONE = (): number => 0;
 
 /** The rows of ibv_devinfo in its order, from the largest region to the ACK delay. */
@@ -117,7 +117,7 @@ const deviceRows: readonly (readonly [row: string, value: (device: Device) => nu
   ['local_ca_ack_delay', ({ localCaAckDelay }) => localCaAckDelay],
 ];
 
-/** The mask, and below it a line for each bit that is set. */
+/** The mask, followed by a line for each bit that is set. */
 function flagLines({ deviceCapFlags }: Device): string {
   const names = Object.entries(DeviceCapFlag).filter(([, bit]) => (deviceCapFlags & bit) !== 0);
   return [hex(deviceCapFlags, 8), ...names.map(([name]) => `\t\t\t\t\t${name}`)].join('\n');

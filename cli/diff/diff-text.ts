@@ -1,4 +1,4 @@
-/** Differences of two outputs as `hca diff` and `hca rerun` print them on a terminal. */
+/** Differences between two outputs, as `hca diff` and `hca rerun` print them on a terminal. */
 import { visible } from '../../base/index.ts';
 import type { FigureChange, ReportDiff, RequestChange } from '../../explain/diff/index.ts';
 import { timeText } from '../../explain/text/format.ts';
@@ -20,10 +20,10 @@ const titles: Readonly<Record<ReportDiff['groups'][number]['group'], string>> = 
   other: 'Other',
 };
 
-/** Rows of a group that are shown. */
+/** Number of rows shown per group. */
 const rowsShown = 8;
 
-/** @param names of both files, as they head the columns */
+/** @param names of both files, used as column heads */
 export function diffText(diff: ReportDiff, names: readonly [string, string], showsAll: boolean): string {
   const most = showsAll ? Number.POSITIVE_INFINITY : rowsShown;
   return [
@@ -88,7 +88,7 @@ function changeTable(
   return tableOf(title, ['', ...head], [...rows, ...restOf(changes.length, most)]);
 }
 
-/** Columns that figures leave for the path: at least so many that a name of a path fits. */
+/** Columns left for the path: at least enough for the name of a path. */
 function pathColumns(head: readonly string[], rows: readonly (readonly string[])[]): number {
   const taken = head.map(
     (name, column) => 3 + Math.max(name.length, ...rows.map((row) => row[column]!.length)),
@@ -96,7 +96,7 @@ function pathColumns(head: readonly string[], rows: readonly (readonly string[])
   return Math.max(30, terminalColumns() - 4 - taken.reduce((sum, width) => sum + width, 0));
 }
 
-/** A path that is too long continues in the next line, behind a dot. */
+/** A path that is too long continues on the next line, after a dot. */
 function folded(path: string, columns: number): string {
   if (path.length <= columns) return path;
   const at = path.lastIndexOf('.', columns - 1) + 1 || columns;
@@ -116,7 +116,7 @@ function valueText(path: string, value: FigureChange['before']): string {
   return value.toLocaleString('en-US', { maximumFractionDigits: digits });
 }
 
-/** `+12.5 %`; of what has grown more than tenfold the factor. */
+/** `+12.5 %`; a growth of more than tenfold is printed as a factor. */
 function changeText({ change, before, after }: FigureChange): string {
   if (change === null) {
     if (before === undefined) return 'new';
@@ -129,5 +129,5 @@ function changeText({ change, before, after }: FigureChange): string {
   return `${percent > 0 ? '+' : ''}${digits} %`;
 }
 
-/** Words of a file may be anything. */
+/** Texts in a file may contain any characters. */
 const wordText = (text: string): string => visible(text);

@@ -1,6 +1,6 @@
 /**
- * `hca diff A B`: what changed from one output to another, by cause, largest first. Exit code 0 when all is equal within the
- * tolerance, 1 when it is not, 2 for files that cannot be compared.
+ * `hca diff A B`: the changes from one output to another, by cause, largest first. Exit code 0 if all values are equal
+ * within the tolerance, 1 if not, 2 for files that cannot be compared.
  */
 import { basename } from 'node:path';
 import type { Command } from 'commander';
@@ -59,7 +59,7 @@ function diff(before: string, after: string, options: DiffOptions, command: Comm
   if (!isEqual) process.exitCode = exitFailed;
 }
 
-/** Names that tell the files apart and leave room for figures. */
+/** Names that distinguish the files and leave room for figures. */
 function columnNames(before: string, after: string): [string, string] {
   const [one, other] = [basename(before), basename(after)];
   const isClear = one !== other && Math.max(one.length, other.length) <= 16;

@@ -1,9 +1,9 @@
-/** Outputs of commands that other commands read: `hca diff`, `hca rerun`. */
+/** Reads outputs of commands for other commands: `hca diff`, `hca rerun`. */
 import { ConfigurationError, runtime } from '../../base/index.ts';
 import { checkedOutput, type Output } from '../../explain/diff/index.ts';
 import { codeOf } from '../output.ts';
 
-/** @throws ConfigurationError for a file that cannot be read, is no regular one, no JSON, or of another schema */
+/** @throws ConfigurationError for a file that cannot be read, is not a regular file, is not JSON, or has another schema */
 export function readOutput(file: string): Output {
   let text: string;
   try {

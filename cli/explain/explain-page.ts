@@ -1,4 +1,4 @@
-/** The page of `hca explain`: the steps as one bar and as a table with their events, and the report of the run they are of. */
+/** The page of `hca explain`: the steps as one bar and as a table with their events, and the report of the run. */
 
 import { bar, html, type PageHead, pageOf, reportSections, table } from '../../explain/page/index.ts';
 import { timeText } from '../../explain/text/format.ts';
@@ -27,7 +27,7 @@ export function explainPage(head: PageHead, { latencyPs, steps }: Explanation, r
 ${bar(segments, latencyPs)}`,
     table(
       'Step by step',
-      // The words come before the figures: a narrow page shows the first columns.
+      // The words precede the figures: a narrow page shows the first columns.
       ['stage', 'what happens', 'after ns', 'lasts ns', 'where'],
       [...rows, ['all steps together', '', nsText(latencyPs), nsText(total), '']],
     ),

@@ -1,4 +1,4 @@
-/** `hca explain` on the end of a request without a CQE; the timeline of the request reaches that end. */
+/** `hca explain` on the end of a request without a CQE; the timeline of the request extends to that end. */
 import { afterAll, expect, it } from 'vitest';
 import { makeTemporaryFolder } from '../../guests/linux/temporary-folder.ts';
 import { hcaWithin } from '../testing/in-process.ts';

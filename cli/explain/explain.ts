@@ -1,6 +1,6 @@
 /**
- * `hca explain TEST --op N`: one operation of a test of `hca perf`, step by step. The test runs twice: once to learn when the operation
- * is under way, once to record everything of that time. Both runs are the same, picosecond for picosecond.
+ * `hca explain TEST --op N`: one operation of a `hca perf` test, step by step. The test runs twice: first to find the
+ * time of the operation, then to record everything in that time. Both runs are equal to the picosecond.
  */
 import type { Command } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
@@ -92,7 +92,7 @@ async function explain(name: string, options: ExplainOptions, command: Command):
   writeJson(options.json, { schema: 'hca-explain/1', invocation, configHash, ...explanation });
 }
 
-/** @throws ConfigurationError when host 0 posts no such request, or its end is not known */
+/** @throws ConfigurationError if host 0 posts no such request, or its end is unknown */
 export async function explanationOf(
   machine: MachineOptions,
   args: PerfArgs,
@@ -121,7 +121,7 @@ export async function explanationOf(
       ordinal,
       `a request with at most ${dropped[0]!.kept} events on a side`,
     );
-  // Operations that began before this one are known for others.
+  // Operations that began before this one are known from other records.
   const whole = mergedTimeline([...known.parts, ...meanwhile.parts], known.topology);
   return { ...explained(whole, operationOf(whole, ordinal)!)!, report };
 }
@@ -155,7 +155,7 @@ function sentencesOf(explanation: Explanation): string[] {
     others,
     steps,
   } = explanation;
-  // Unreliable services are not answered: a request is done with its last packet.
+  // Unreliable services send no answers: a request completes with its last packet.
   const isAnswered = steps.some(({ stage }) => stage === 'remote');
   const silentEnd = isAnswered ? 'its acknowledgement' : 'the departure of its last packet';
   const end = isSilent ? `${silentEnd}, for it has no CQE` : 'its completion in the program’s hands';

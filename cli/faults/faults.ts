@@ -1,4 +1,4 @@
-/** `hca faults`: every fault that can be injected, its fields, and an option to try. */
+/** `hca faults`: lists every injectable fault, its fields, and an example option. */
 import type { Command } from 'commander';
 import { type PageTable, pageOf, tableSection } from '../../explain/page/index.ts';
 import { listingColumns, tableOf } from '../../explain/text/table.ts';

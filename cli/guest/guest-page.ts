@@ -1,11 +1,14 @@
-/** The page of `hca guest`: what ran, what its commands printed, where device and guest agree, and the devices' own report. */
+/**
+ * The page of `hca guest`: the session, the output of its commands, the comparison of device and guest counters, and
+ * the devices' own report.
+ */
 
 import { type Html, type PageHead, pageOf, tableSection, textSection } from '../../explain/page/index.ts';
 import { countText } from '../../explain/text/format.ts';
 import type { GuestReport } from '../../guests/linux/index.ts';
 import { servedIn, servedSections } from '../serve/served-page.ts';
 
-/** @param head of the command line; what the report knows of the machine is added */
+/** @param head the command line; facts that the report has about the machine are added */
 export function guestPage(head: PageHead, report: GuestReport): string {
   const { commands, interrupts, budget = [], serve, versions } = report;
   const served = servedIn(serve);

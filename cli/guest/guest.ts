@@ -1,6 +1,6 @@
 /**
- * `hca guest`: a stock Linux guest on HCAs of ours in one command. Fetches what it takes, boots, loads the drivers, runs
- * commands or a shell, and shows what the devices counted.
+ * `hca guest`: runs a stock Linux guest on simulated HCAs in one command. It fetches the required files, boots, loads
+ * the drivers, runs commands or a shell, and shows the counters of the devices.
  */
 import { constants as os } from 'node:os';
 import { type Command, Option } from 'commander';
@@ -83,7 +83,7 @@ interface GuestCommandOptions
   readonly cpus: number;
   readonly cpu?: string;
   readonly timeout: number;
-  /** False when `--no-load` was given. */
+  /** False if `--no-load` was given. */
   readonly load: boolean;
   readonly console?: boolean;
   readonly cache: string;
@@ -104,7 +104,10 @@ interface GuestCommandOptions
 const collected = (text: string, before: readonly string[]): string[] => [...before, text];
 /** Signals that end a guest from outside: Ctrl-C, kill, and a closed terminal. */
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** As a shell has it for a program that a signal ended. Ending so, and not by the signal, removes what the guest had in files. */
+/**
+ * The exit code that a shell gives a program ended by a signal. The process exits instead of dying by the signal, so
+ * that it can remove the guest's files.
+ */
 const leave = (signal: (typeof endingSignals)[number]): never => process.exit(128 + os.signals[signal]);
 const weekSeconds = 7 * 24 * 3600;
 
@@ -197,9 +200,9 @@ async function guest(options: GuestCommandOptions, command: Command): Promise<vo
   }
 }
 
-/** Options that boot no guest and write no guest's output. */
+/** Options that boot no guest, and those that write no guest output. */
 const bootless = { fetchOnly: '--fetch-only', printQemu: '--print-qemu' } as const;
-/** Files that are written when a guest has run. */
+/** Files that are written after a guest has run. */
 const afterwards = {
   html: '--html',
   json: '--json',
@@ -220,7 +223,7 @@ function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
     }
     if (options.run.length > 0)
       throw new ConfigurationError('--run', options.run[0], `left out with ${ended}, which runs no guest`);
-    // By hand, hca serve writes them.
+    // Options that users of --manual give to hca serve.
     if (without === 'printQemu') continue;
     for (const name of ['trace', 'pcap', 'timeline', 'vcd'] as const)
       if (options[name] !== undefined)
@@ -253,7 +256,7 @@ function refuseIdle(options: GuestCommandOptions, command: Command): void {
     throw new ConfigurationError('--run', elsewhere, 'a command of guest 0: guest 1 takes --guests 2');
 }
 
-/** Options that a scenario sets by itself. */
+/** Options that a scenario sets itself. */
 const ofScenario = {
   guests: '--guests',
   hcas: '--hcas',
@@ -272,7 +275,7 @@ function refuseBesideScenario(name: string, command: Command): void {
       );
 }
 
-/** A simulated host stands next to the guest of a session, and of no other. */
+/** Only a session can have a simulated host next to its guest. */
 function refusePeer(options: GuestCommandOptions): void {
   const { peer, scenario: name, fetchOnly, printQemu: isByHand } = options;
   if (peer === undefined) return;
@@ -293,17 +296,17 @@ function refusePeer(options: GuestCommandOptions): void {
     );
 }
 
-/** At the other end of the HCA's cable: a guest with an ordinary network card, under Linux's Soft-RoCE. */
+/** The peer on the cable is a guest with an ordinary network card, under Linux's Soft-RoCE. */
 const softRocePeer = 'rxe';
 const softRoceWords = `; ${softRocePeer}: guest 1 there, with an ordinary network card under Linux's Soft-RoCE`;
-/** What makes that possible, where the user does not say otherwise. */
+/** Settings that this peer requires, unless the user chooses others. */
 const strangerParameters = [
   'hca.capability.linkLayer=ethernet',
   'hca.capability.roce=v2',
   'pcie.function.deviceId=0x1007',
 ];
 
-/** @throws ConfigurationError for what else would be at the other end of the cable */
+/** @throws ConfigurationError for options that would put a second peer on the cable */
 function refuseBesideStranger({ hcas, cable, peerArgs, shell, run }: GuestCommandOptions): void {
   const wanted = (what: string): string => `${what} with --peer ${softRocePeer}`;
   if (hcas !== undefined && hcas !== 1) throw new ConfigurationError('--hcas', hcas, wanted('1'));
@@ -313,7 +316,7 @@ function refuseBesideStranger({ hcas, cable, peerArgs, shell, run }: GuestComman
     throw new ConfigurationError('--run', 'left out', wanted('a command, and no shell,'));
 }
 
-/** Kits of guests and options of their devices. */
+/** Guest kits and options of their devices. */
 function commonOptions(options: GuestCommandOptions): ScenarioOptions {
   const { kernel, memory, cpus, cpu } = options;
   const given = options.peer === softRocePeer ? [...strangerParameters, ...options.set] : options.set;
@@ -362,7 +365,7 @@ function guestChoice(
   return { guests, hcas, cable };
 }
 
-/** For users who need QEMU's options, gdb's stub or another emulator's device in them. */
+/** For users who need QEMU's options, gdb's stub or another emulated device in the guests. */
 async function printQemu(options: GuestCommandOptions, command: Command, screen: Screen): Promise<void> {
   const { cache, ...common } = commonOptions(options);
   const choice = { ...common, ...guestChoice(options) };
@@ -379,7 +382,7 @@ async function printQemu(options: GuestCommandOptions, command: Command, screen:
 
 const ofServeAlone: ReadonlySet<string> = new Set(['--socket', '--hcas', '--cable', '--report', '--json']);
 
-/** Options given to `hca guest` that `hca serve` takes as they are. */
+/** Options of `hca guest` that are passed to `hca serve` unchanged. */
 function servedWords(command: Command): string[] {
   const serve = command.parent?.commands.find((one) => one.name() === 'serve');
   const served = serve?.options.filter(({ long }) => !ofServeAlone.has(long!)) ?? [];
@@ -415,7 +418,7 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
   await using machine = started;
   const commands: GuestCommandResult[] = [];
   const costs: RunCost[] = [];
-  // Ctrl-C ends the guests, and with them what runs there; the devices still report.
+  // Ctrl-C ends the guests and their programs; the devices still report.
   const interrupt = (): void => {
     for (const signal of endingSignals) process.removeListener(signal, interrupt).once(signal, leave);
     void Promise.all(machine.guests.map((one) => one.dispose()));
@@ -456,7 +459,7 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
     screen.print(timelineText(await writeServedTimeline(started.machine, result.report, timeline)));
 }
 
-/** Costs of the commands in the report. */
+/** Costs of the commands, as in the report. */
 function costsOf(
   costs: readonly RunCost[],
   { writeBudget }: GuestCommandOptions,
@@ -474,7 +477,7 @@ const guestCauseLines = (causes: readonly Cause[]): string[] =>
 
 const faultsOfServe = ({ faults = [] }: ServeReport): readonly FaultReport[] => faults;
 
-/** Runs one --run, showing its output as it comes. */
+/** Runs one --run, showing its output as it arrives. */
 async function runCommand(
   machine: GuestSession,
   text: string,

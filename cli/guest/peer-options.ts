@@ -1,4 +1,4 @@
-/** `--peer FILE` and what belongs to it: a simulated host next to a guest, and the program that it runs. */
+/** `--peer FILE` and its related options: a simulated host next to a guest, and the program that it runs. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,7 +12,7 @@ export interface PeerChoice {
   readonly peerArgs?: string;
 }
 
-/** @param others what else may stand instead of a file, for people */
+/** @param others alternatives to a file, for people */
 export const addPeerOptions = (command: Command, others = ''): Command =>
   command
     .option(
@@ -21,7 +21,7 @@ export const addPeerOptions = (command: Command, others = ''): Command =>
     )
     .option('--peer-args <json>', "the program's args");
 
-/** @throws ConfigurationError for a file that is not there, args that are no JSON, or args without a program */
+/** @throws ConfigurationError for a missing file, args that are not JSON, or args without a program */
 export function peerOptionsOf({ peer, peerArgs }: PeerChoice): PeerOptions | undefined {
   if (peer === undefined) {
     if (peerArgs === undefined) return undefined;

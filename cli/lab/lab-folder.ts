@@ -6,8 +6,8 @@ import { ConfigurationError } from '../../base/index.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 
 /**
- * Of a checkout it is built first, when its sources are not those of the last build, by a process of its own.
- * @throws ConfigurationError when the sources cannot be built; the reason has been written
+ * In a checkout, a separate process first builds the lab if its sources have changed since the last build.
+ * @throws ConfigurationError if the build fails; the reason has been printed
  */
 export function labFolder(): string {
   const builder = join(packageFolder, 'build/main.ts');

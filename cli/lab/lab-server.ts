@@ -1,6 +1,6 @@
 /**
- * Serves the lab on loopback. Each file goes out with the headers that stand in the lab's `_headers`, among them those by which a
- * browser gives a page shared memory. Only files of the folder are served, and only for GET and HEAD.
+ * Serves the lab on loopback. Each file is sent with the headers of the lab's `_headers`, including those that allow a
+ * page to use shared memory. Only files of the folder are served, and only for GET and HEAD.
  */
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 };
 
-/** Of the lab's `_headers`: lines of name and value under a path, as static hosts read them. */
+/** Parsed from the lab's `_headers`: lines of name and value under a path, in the format of static hosts. */
 function headersIn(text: string): Readonly<Record<string, string>> {
   const lines = [...text.matchAll(/^ {2}([\w-]+): (.+)$/gm)];
   return Object.fromEntries(lines.map(([, name, value]) => [name!, value!]));
@@ -27,15 +27,15 @@ export interface LabServer extends AsyncDisposable {
 }
 
 /**
- * @param port on 127.0.0.1; 0 is any that is free
- * @throws ConfigurationError when the port cannot be had
+ * @param port on 127.0.0.1; 0 selects any free port
+ * @throws ConfigurationError if the port is not available
  */
 export async function serveLab(folder: string, port: number): Promise<LabServer> {
   const headers = headersIn(readFileSync(join(folder, '_headers'), 'utf8'));
   const files = new Map<string, Buffer>();
   for (const name of readdirSync(folder))
     if (extname(name) in types) files.set(`/${name}`, readFileSync(join(folder, name)));
-  // Imported, it would bring its exports' getters to load fetch and WebSocket, at each start of `hca`.
+  // An import would make its exports' getters load fetch and WebSocket at each start of `hca`.
   const { createServer } = process.getBuiltinModule('node:http');
   const server = createServer((request, response) => answer(files, headers, request, response));
   server.listen(port, '127.0.0.1');

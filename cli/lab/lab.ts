@@ -1,4 +1,4 @@
-/** `hca lab`: the lab in the browser, served on loopback until it is interrupted. */
+/** `hca lab`: serves the lab on loopback until it is interrupted. */
 import { once } from 'node:events';
 import type { Command } from 'commander';
 import { integer } from '../options.ts';

@@ -1,8 +1,8 @@
 /**
- * The first table of `hca move`: the same bytes by the traditional path and by RDMA, each in a simulation of its own that
- * runs before the whole file is moved.
+ * The first table of `hca move`: the same bytes by the traditional path and by RDMA, each in a simulation of its own
+ * that runs before the whole file is moved.
  *
- * A file may be large and word by word is slow: of a file that is longer, its beginning is compared.
+ * Word-by-word copying is slow: for a long file, only its beginning is compared.
  */
 import { InvalidArgumentError } from 'commander';
 import type { CompareOrder, CompareRow } from '../../experiments/runs/compare-run.ts';
@@ -13,13 +13,13 @@ import { causeTable, compareTable } from '../compare/compare-table.ts';
 import { integer } from '../options.ts';
 
 const paths: readonly ComparePath[] = ['pio', 'sockets', 'send', 'write', 'read'];
-/** Programmed I/O takes a millisecond for every 8 KiB, and the simulation a good part of a second. */
+/** Programmed I/O takes a millisecond per 8 KiB, and its simulation a large part of a second. */
 const programmedBytes = 16 * 1024;
 const latencyRounds = 2;
 
 export const defaultTraditional = '1M';
 
-/** `all`, `none`, or bytes: how much of the file is compared. */
+/** `all`, `none`, or bytes: the compared part of the file. */
 export function parsedTraditional(text: string): number {
   if (text === 'none') return 0;
   if (text === 'all') return Number.POSITIVE_INFINITY;
@@ -30,7 +30,7 @@ export function parsedTraditional(text: string): number {
   }
 }
 
-/** The runs of the comparison; none for an empty file. Faults are for the machine that moves the whole file. */
+/** The runs of the comparison; empty for an empty file. Faults apply to the machine that moves the whole file. */
 export function comparisonOf(
   file: string,
   fileBytes: number,
@@ -46,13 +46,13 @@ export function comparisonOf(
     const sizeBytes = Math.min(chunkBytes, totalBytes);
     return {
       machine: { ...machine, faults: [] },
-      // Word by word nothing happens for the first time: its one message is as good as a later one.
+      // Word by word has no first-time costs: its single message is as good as a later one.
       args: { path, sizeBytes, totalBytes, latencyRounds: path === 'pio' ? 0 : latencyRounds, file },
     };
   });
 }
 
-/** The table, and what must be known to read it. */
+/** The table, and the notes needed to read it. */
 export function comparisonText(rows: readonly CompareRow[], fileBytes: number): string {
   const shortened = rows.filter(({ totalBytes }) => totalBytes < fileBytes);
   const lengths = [...new Set(shortened.map(({ totalBytes }) => totalBytes))];

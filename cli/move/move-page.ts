@@ -1,4 +1,4 @@
-/** The page of `hca move`: its own tables above those of the report. */
+/** The page of `hca move`: its own tables, followed by those of the report. */
 import { visible } from '../../base/index.ts';
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
 import type { MoveArgs, MoveLeg } from '../../experiments/workloads/index.ts';
@@ -22,7 +22,7 @@ export interface MoveOutcome {
   readonly isCorrect: boolean;
 }
 
-/** A row for each way in which the file was moved. */
+/** One row for each way in which the file was moved. */
 export function movedTable({ file, fileBytes, chunkBytes }: MoveArgs, { legs }: MoveOutcome): PageTable {
   return {
     title: `Moved ${visible(file)} (${bytesText(fileBytes)}) from host 0 to host 1 in chunks of ${bytesText(chunkBytes)}`,

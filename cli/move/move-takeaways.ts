@@ -1,6 +1,6 @@
 /**
- * Conclusions from the comparison of `hca move` for newcomers, in a few sentences, each with its figures from the rows of this run. A
- * sentence about a path that was not run is left out.
+ * Conclusions of `hca move`'s comparison for newcomers, in a few sentences with figures of this run. A sentence about a
+ * path that did not run is omitted.
  */
 
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
@@ -9,21 +9,21 @@ import { countText, timeText } from '../../explain/text/format.ts';
 import type { HostSpent } from '../../machine/index.ts';
 import { rateText } from '../compare/compare-table.ts';
 
-/** Numbers with as many digits as matter in a sentence. */
+/** Numbers with as many digits as a sentence needs. */
 const figure = (value: number): string =>
   value >= 100 ? countText(value) : String(Number(value.toFixed(value >= 10 ? 1 : 2)));
 
 const sumOf = ({ hosts }: CompareRow, pick: (spent: HostSpent) => number): number =>
   pick(hosts[0]) + pick(hosts[1]);
 
-/** Of both hosts, for each byte moved. */
+/** Cycles of both hosts for each byte moved. */
 const perByte = (row: CompareRow, pick: (spent: HostSpent) => number): number =>
   row.totalBytes === 0 ? 0 : sumOf(row, pick) / row.totalBytes;
 
 const times = (count: number, what: string): string =>
   `${figure(count)} ${what}${figure(count) === '1' ? '' : 's'}`;
 
-/** @returns sentences without a number in front */
+/** @returns sentences without leading numbers */
 export function takeaways(rows: readonly CompareRow[]): string[] {
   const rowOf = (path: ComparePath): CompareRow | undefined => rows.find((row) => row.path === path);
   const [pio, sockets, send] = [rowOf('pio'), rowOf('sockets'), rowOf('send')];
@@ -65,7 +65,7 @@ function oneSided(sockets: CompareRow, write: CompareRow, read: CompareRow): str
   );
 }
 
-/** Both are timed until the completion at the host that asked. */
+/** Both are timed until the completion at the requesting host. */
 const readIsFaster =
   " WRITE is behind READ because both are timed until their completion: WRITE's bytes are not inline in the request, so the card reads them from memory before it sends them, and it waits for the ACK.";
 

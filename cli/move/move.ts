@@ -1,4 +1,4 @@
-/** `hca move [FILE]`: moves a file between two hosts by every means, checks it, and shows where time and cycles went. */
+/** `hca move [FILE]`: moves a file between two hosts by every path, verifies it, and shows the use of time and cycles. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -36,7 +36,7 @@ export interface MoveOptions extends AnalysisChoice, TimelineChoice, MachineChoi
   readonly partition: Partition;
   readonly chunk: number;
   readonly window: number;
-  /** Bytes of the file that are moved by every path beforehand, to compare them. */
+  /** Bytes of the file that are first moved by every path, to compare them. */
   readonly traditional: number;
   readonly report?: string;
   readonly html?: string;
@@ -46,7 +46,7 @@ export interface MoveOptions extends AnalysisChoice, TimelineChoice, MachineChoi
 export const chunkBytesMax = 16 * 1024 ** 2;
 const atomicCountMax = 100;
 
-/** The file of a fresh clone (or of the package) that is moved when none is named. */
+/** The file of a fresh clone (or of the package) that is moved if none is named. */
 export const defaultFile = (): string => join(packageFolder, 'README.md');
 
 export async function move(file: string | undefined, options: MoveOptions, command: Command): Promise<void> {
@@ -179,11 +179,11 @@ function movedText(args: MoveArgs, outcome: MoveOutcome): string {
   return `${tableOf(title, head, rows)}\n${counts}`;
 }
 
-/** @throws ConfigurationError unless it is a file that can be read */
+/** @throws ConfigurationError if it is not a readable file */
 function sizeOfFile(path: string): number {
   try {
     const stat = statSync(path);
-    // A pipe is not even opened: that waits for a writer.
+    // A pipe is not even opened: opening would wait for a writer.
     if (!stat.isFile()) throw new ConfigurationError('FILE', path, 'a regular file');
     accessSync(path, constants.R_OK);
     return stat.size;

@@ -1,4 +1,4 @@
-/** Checks the bottleneck that `perf` names: the rate rises if the named parameter changes, and does not rise if another one does. */
+/** Checks the bottleneck that `perf` names: the rate rises if the named parameter changes, and does not rise if another one changes. */
 import { expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
 import type { BandwidthResult, LatencyResult } from '../../experiments/workloads/perf-plan.ts';
@@ -10,14 +10,14 @@ interface Case {
   readonly binds: string;
   readonly workload: string;
   readonly set?: ParameterValues;
-  /** The change, by a parameter or by a field of the workload; the advice contains it. */
+  /** The change, to a parameter or to a field of the workload; the advice contains it. */
   readonly turned: ParameterValues | string;
-  /** Something else, of which more would be better. */
+  /** An unrelated parameter, of which more would usually be better. */
   readonly other: ParameterValues;
 }
 
 const fast = { 'host.core.clockMHz': 5000 };
-/** Few messages of a QP at a time: each needs its context again. */
+/** Few messages of a QP at a time: each needs the QP's context again. */
 const shallow = 'write-bw,size=256,qps=64,threads=4,iters=60,warmup=15,txDepth=8';
 const four = 'size=64,iters=150,qps=32,threads=4';
 
@@ -58,7 +58,7 @@ const ofKinds: readonly Case[] = [
     other: { 'pcie.rootComplex.completionCombineBytes': 512, 'pcie.link.maxPayloadBytes': 512 },
   },
   {
-    // The scheduler continues to another QP behind each packet, whose context is not on chip.
+    // The scheduler switches to another QP after each packet, and that QP's context is not on chip.
     binds: 'requester of host 0 (QPC misses)',
     workload: 'write-bw,size=4096,mtu=256,iters=20,warmup=10,qps=64,threads=4',
     set: { 'hca.sendContextEntries': 16, 'hca.contextFetchesInFlight': 1, 'hca.burstPackets': 1 },
@@ -91,7 +91,7 @@ const ofKinds: readonly Case[] = [
     other: { 'wire.speed': 'FDR' },
   },
   {
-    // The requester serves other QPs while a context is read, the receiver waits for each.
+    // The requester serves other QPs while a context is read; the receiver waits for each context.
     binds: 'receiver of host 1 (QPC misses)',
     workload: shallow,
     set: { 'hca.qpcCacheEntries': 32 },
@@ -99,7 +99,7 @@ const ofKinds: readonly Case[] = [
     other: { 'hca.contextFetchesInFlight': 64 },
   },
   {
-    // The requester has a part of the cache for itself, and the receiver the rest: neither helps the other.
+    // The requester has its own part of the cache, and the receiver the rest: neither helps the other.
     binds: 'requester of host 0 (QPC misses)',
     workload: shallow,
     set: { 'hca.sendContextEntries': 32, 'hca.contextFetchesInFlight': 1 },
@@ -131,7 +131,7 @@ const others: readonly Case[] = [
     other: { 'dma.tagCount': 64, 'pcie.link.maxPayloadBytes': 512 },
   },
   {
-    // Of four WQEs that are fetched one has been posted.
+    // Of four fetched WQEs one is posted.
     binds: 'PCIe link of host 0 to the device',
     workload: 'write-bw,size=64,iters=60,warmup=20,qps=160,txDepth=1,cqMod=1,threads=4',
     set: fast,
@@ -189,7 +189,7 @@ const others: readonly Case[] = [
     other: { 'hca.sameQpIntervalCycles': 40 },
   },
   {
-    // Its interval is shorter than what the core takes to post, and that of reliable connections is longer.
+    // Its interval is shorter than the core's posting time; that of reliable connections is longer.
     binds: 'core of host 0',
     workload: 'write-bw,size=64,iters=600,connection=UC,inline=64',
     set: { 'hca.unreliableIntervalCycles': 34, 'hca.sameQpIntervalCycles': 150 },
@@ -218,7 +218,7 @@ const others: readonly Case[] = [
     other: { 'hca.responseCycles': 3 },
   },
   {
-    // More queues than have their WQEs kept on chip: depth and prefetching do nothing.
+    // More queues than the chip keeps WQEs for: depth and prefetching have no effect.
     binds: 'receive WQEs of host 1',
     workload: 'send-bw,size=64,iters=60,warmup=15,qps=128,threads=2,inline=64,txDepth=2',
     set: { 'pcie.rootComplex.readLatencyPs': 600_000 },
@@ -226,7 +226,7 @@ const others: readonly Case[] = [
     other: { 'host.core.clockMHz': 5000 },
   },
   {
-    // A receiver that waits for WQEs whenever it has done with a message, and is at work most of the time.
+    // A receiver that waits for WQEs after each message, and is busy most of the time.
     binds: 'receive WQEs of host 1',
     workload: 'send-bw,size=4096,iters=40,warmup=10,qps=128,threads=2',
     set: { 'hca.receiveBytesPerCycle': 16, 'wire.speed': 'FDR' },
@@ -262,7 +262,7 @@ const others: readonly Case[] = [
   },
   {
     binds: 'core of host 1',
-    // More than the receives that are there before it begins.
+    // More messages than receives posted before the test begins.
     workload: 'send-bw,size=64,iters=1500,qps=4',
     set: { 'host.cost.postRecv': 600 },
     turned: { 'host.cost.postRecv': 100 },
@@ -310,7 +310,7 @@ const others: readonly Case[] = [
     other: { 'hca.mttCacheLines': 4096 },
   },
   {
-    // READs consume no receive: what is refused for now is refused for want of a page.
+    // READs consume no receive: they are refused temporarily because a page is missing.
     binds: 'absent pages of host 1',
     workload: 'read-bw,size=8,iters=100,region=256Ki,pattern=random,onDemand',
     turned: 'region=16Ki',
@@ -323,7 +323,7 @@ const others: readonly Case[] = [
     other: { 'wire.speed': 'FDR' },
   },
   {
-    // Of 16 payload reads under way each waits for a walk of 800 ns.
+    // Each of the 16 payload reads under way waits for a walk of 800 ns.
     binds: 'payload reads of the responder of host 1',
     workload: 'read-bw,size=64,iters=300,warmup=100,qps=16,threads=4,region=1Mi,pageSize=2M,pattern=random',
     set: { 'pcie.iommu.isEnabled': true, 'pcie.iommu.walkLevelNs': 200, 'dma.tagCount': 64 },
@@ -331,14 +331,14 @@ const others: readonly Case[] = [
     other: { 'wire.speed': 'FDR', 'hca.readIntervalCycles': 40 },
   },
   {
-    // One message of each QP, on its way for 3 µs: the core is at work for half of the time, and so it is with a faster clock.
+    // One message of each QP takes 3 µs: the core is busy for half of the time, even with a faster clock.
     binds: 'messages in flight of host 0',
     workload: 'write-bw,size=256,qps=16,iters=188,warmup=63,txDepth=1,cqMod=1,bidirectional',
     set: { 'wire.cableMetres': 300, 'hca.coreClockMHz': 300, 'pcie.rootComplex.outstandingReadCount': 8 },
     turned: 'txDepth=4',
     other: { 'wire.speed': 'FDR' },
   },
-  // Both directions carry data, and credits come back behind a packet of it: three packets of 4 KiB fill a buffer of 16 KiB.
+  // Both directions carry data, and credits return after a data packet: three packets of 4 KiB fill a buffer of 16 KiB.
   ...['write-bw', 'send-bw', 'read-bw'].flatMap((test): Case[] =>
     [{ 'wire.receiveBufferBytes': 65_536 }, 'mtu=2048'].map((turned) => ({
       binds: 'receive buffer of the port of host 1',
@@ -352,7 +352,8 @@ const others: readonly Case[] = [
     })),
   ),
   {
-    // All are posted at once. Of the QP each waits for its translation, the first of a page, and then for the interval.
+    // All are posted at once. Within the QP each waits for its translation, the first of a page, and then for the
+    // interval.
     binds: 'same-QP interval',
     workload: 'write-bw,size=64,iters=500,txDepth=1000,region=64Mi,pattern=random',
     turned: 'pageSize=2M',
@@ -366,14 +367,14 @@ const others: readonly Case[] = [
     other: { 'wire.speed': 'FDR' },
   },
   {
-    // Awake it is at work, but it sleeps again and again: in less time it would only fall asleep sooner.
+    // When awake it works, but it sleeps repeatedly: faster work would only make it fall asleep sooner.
     binds: 'core of host 0',
     workload: 'send-bw,size=64,iters=600,qps=2,txDepth=16,cqMod=16,events',
     turned: 'txDepth=32',
     other: { 'host.cost.postSend': 120 },
   },
   {
-    // Four messages in flight, and an event for sixteen: each time the period has to pass.
+    // Four messages are in flight, and one event covers sixteen: each time the period has to elapse.
     binds: 'messages in flight of host 0',
     workload: 'write-bw,size=64,iters=100,txDepth=4,cqMod=1,events,moderation=16:50',
     turned: 'moderation=2:50',
@@ -384,7 +385,7 @@ const others: readonly Case[] = [
 const measured = (workload: string, set: ParameterValues): Promise<PerfRow> =>
   runPerf({ machine: { set }, args: perfArgsOf(parsedWorkload(workload)) });
 const rateOf = ({ result }: PerfRow): number => (result as BandwidthResult).messagesPerSecond;
-/** The workload with one field instead of its own. */
+/** The workload with one field replaced. */
 const changed = (workload: string, field: string): string =>
   [...workload.split(',').filter((part) => part.split('=')[0] !== field.split('=')[0]), field].join(',');
 
@@ -419,7 +420,7 @@ interface AlongCase {
   readonly bindsThen: string;
 }
 
-/** More of the one alone is worse: there is no room on chip for what it takes. */
+/** More of this one alone is worse: the chip has no room for its use. */
 const together: readonly AlongCase[] = [
   {
     binds: 'core of host 0',
@@ -571,7 +572,7 @@ it.each(['read-bw,size=64,iters=100,qps=4,txDepth=2', 'read-lat,size=64,iters=20
 it('counts packets of messages whose lengths are drawn by the weights, not all as of the longest', async () => {
   const set = { 'hca.requestPacketCycles': 20 };
   const { bottleneck, result } = await measured('write-bw,sizes=64:19,32768:1,mtu=4096,iters=400', set);
-  // One of 20 has 7 packets in addition to the first: 77 + 20 * 7 / 20 cycles a message.
+  // One message in 20 has 7 packets in addition to the first: 77 + 20 * 7 / 20 cycles per message.
   const { coreClockMHz } = configurationOf({ set }).hca;
   const busyPs = (400 * (77 + 7) * 1e6) / coreClockMHz;
   const interval = bottleneck!.next.find(({ name }) => name === 'same-QP interval');

@@ -1,4 +1,4 @@
-/** Options of perf in addition to perftest's plain tests: each changes the named property of the machine. */
+/** perf options that plain perftest tests lack: each changes the named property of the machine. */
 import { describe, expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
 import type { BandwidthResult } from '../../experiments/workloads/perf-plan.ts';
@@ -107,7 +107,7 @@ describe('perf', () => {
       await measured('write-bw,size=64,iters=512,qps=2,postList=16'),
     ];
     const spent = ({ cores }: PerfRow): number => cores![0]!.cycles['post']!;
-    // host.cost: an uncached store of 60 cycles for each doorbell; one for each message, or one for 16.
+    // host.cost: an uncached store of 60 cycles for each doorbell; one doorbell for each message, or one for 16.
     expect(spent(alone) - spent(lists)).toBeGreaterThan(1024 * (1 - 1 / 16) * 60 * 0.9);
   });
 
@@ -133,7 +133,7 @@ describe('perf', () => {
       const stride = await walked('pattern=stride,stride=8Ki');
       const order = [sequential, zipf, random].map((row) => missesOf(row, 'mtt'));
       expect(order).toEqual(order.toSorted((left, right) => left - right));
-      // 4 MiB have 512 places 8 KiB apart: another page each time, in order.
+      // 4 MiB have 512 places 8 KiB apart: each access uses another page, in order.
       expect(missesOf(stride, 'mtt')).toBeGreaterThan(missesOf(sequential, 'mtt'));
       const keys = await walked('pattern=random,keys=256');
       expect(missesOf(keys, 'mpt')).toBeGreaterThan(100);
@@ -146,7 +146,7 @@ describe('perf', () => {
   it('draws lengths by their weights', async () => {
     const { result } = await measured('write-bw,sizes=64:90,4096:10,iters=1000');
     const { averageBytesPerSecond, messagesPerSecond } = result as BandwidthResult;
-    // 0.9 x 64 + 0.1 x 4096 = 467.2 bytes in the mean.
+    // 0.9 x 64 + 0.1 x 4096 = 467.2 bytes on average.
     expect(averageBytesPerSecond / messagesPerSecond).toBeGreaterThan(380);
     expect(averageBytesPerSecond / messagesPerSecond).toBeLessThan(560);
   });
@@ -180,7 +180,7 @@ describe('perf', () => {
     const costOf = ({ result }: PerfRow): number =>
       'typicalPs' in result ? result.typicalPs : 1 / (result as BandwidthResult).messagesPerSecond;
     expect(costOf(xrc) / costOf(rc)).toBeGreaterThan(0.9);
-    // 4 bytes of 96, and the context of the queue. Its receives are a list, of which each names the next one.
+    // 4 bytes of 96, and the context of the queue. The SRQ's receives are a linked list.
     expect(costOf(xrc) / costOf(rc)).toBeLessThan(text.startsWith('send-bw') ? 4 : 1.15);
     expect(xrc.linkBytesPerSecond ?? 0).toBeLessThanOrEqual(rc.linkBytesPerSecond ?? 0);
   });
@@ -199,11 +199,11 @@ describe('perf', () => {
       const text = `send-bw,size=64,iters=100,qps=4,rxDepth=400,connection=${connection}`;
       const shared = await measured(`${text},useSrq`);
       expect(shared.received).toEqual({ count: 400, expected: 400 });
-      // One receive for all of them: RNR NAKs of RC, losses of the others.
+      // One receive for all of them: RC gets RNR NAKs, the other services lose messages.
       const few = await measured(`send-bw,size=64,iters=100,qps=4,rxDepth=1,useSrq,connection=${connection}`);
       if (connection === 'RC') expect(few.received).toEqual({ count: 400, expected: 400 });
       else expect(few.received!.count).toBeLessThan(400);
-      // A queue for each: all of its WQEs are prefetched, where those of a list come one by one.
+      // One queue for each: all of its WQEs are prefetched, while those of a linked list are fetched one by one.
       expect(rateOf(shared)).toBeLessThan(rateOf(await measured(text)));
     },
   );
@@ -228,7 +228,7 @@ describe('perf', () => {
     expect(await rate({ 'pcie.rootComplex.readLatencyPs': 100_000 })).toBeGreaterThan(1.1 * asItIs);
     expect(await rate({ 'hca.receivePrefetchCount': 16 })).toBeLessThan(1.02 * asItIs);
     expect(await rate({}, ',rxDepth=2048')).toBeLessThan(1.02 * asItIs);
-    // A queue for each program.
+    // One queue for each program.
     expect(await rate({}, ',threads=2')).toBeGreaterThan(1.5 * asItIs);
   });
 
@@ -249,7 +249,7 @@ describe('perf', () => {
     const many = await measured(`send-bw,size=64,iters=300,qps=2,echo,warmup=7,connection=${connection}`);
     expect(many.received).toEqual({ count: 1200, expected: 1200 });
     expect(rateOf(many)).toBeGreaterThan(4 * rateOf(one));
-    // One in flight: as long as a ping-pong of the latency test, there and back, and what polling of more than one costs.
+    // One in flight: as long as a ping-pong of the latency test, both ways, plus the cost of polling several places.
     const { typicalPs } = (await measured(`send-lat,size=64,inline=0,iters=20,connection=${connection}`))
       .result as { typicalPs: number };
     expect(1e12 / rateOf(one)).toBeGreaterThan(2 * typicalPs * 0.95);
@@ -267,7 +267,7 @@ describe('perf', () => {
       await measured('write-lat,size=8,iters=20'),
       await measured('write-lat,size=8,iters=20,blueflame=off'),
     ].map(({ result }) => (result as { typicalPs: number }).typicalPs);
-    // The WQE has to be fetched.
+    // The device must fetch the WQE.
     expect(off! - on!).toBeGreaterThan(200_000);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * HERD's pattern, by calculation: what the cores spend, what is posted and what completes is counted from the WQEs and CQEs that
- * the pattern has, not from a run.
+ * HERD's pattern, by calculation: costs of the cores and counts of posts and completions follow from the pattern's WQEs
+ * and CQEs, not from a run.
  */
 import { describe, expect, it } from 'vitest';
 import runPerf, { type ReportedRow } from '../../experiments/runs/perf-run.ts';
@@ -40,14 +40,14 @@ describe('a key-value store as HERD has it', () => {
     expect(getCount + putCount).toBe(200);
     expect(putCount).toBeGreaterThan(0);
     const { cycles } = row.cores![1]!;
-    // With one request in flight a pass over the one slot finds one: 5 cycles for it, 60 for the line that was written, 100 for the
-    // look-up; of a PUT a copy of 32 bytes, 50 + 32 / 4. The message that ends the run has no look-up.
+    // With one request in flight, a pass over the single slot finds one: 5 cycles for the pass, 60 for the written
+    // line, 100 for the look-up; a PUT copies 32 bytes, 50 + 32 / 4. The final message of the run has no look-up.
     expect(cycles['application']).toBe(201 * (5 + 60) + 200 * 100 + putCount * 58);
-    // A SEND of 32 bytes: 240, a segment 15, inline 16; WQE of 16 + 48 + 4 + 32 bytes, two lines of write-combining stores of 60. An
-    // answer without bytes has neither and is announced by a doorbell.
+    // A SEND of 32 bytes: 240, a segment 15, inline 16; a WQE of 16 + 48 + 4 + 32 bytes is two lines of write-combining
+    // stores of 60. An empty answer has no segment and no inline data, and is announced by a doorbell.
     expect(cycles['post']).toBe(getCount * (240 + 15 + 16 + 2 * 60) + putCount * (240 + 60));
     expect(row.report.nodes[1]!.hca.doorbells).toMatchObject({ blueFlame: getCount, send: putCount });
-    // One completion for 64 SENDs: no other, and none for a request.
+    // One completion for 64 SENDs; no other, and none for a request.
     expect(completionsOf(row, 1)).toBe(Math.floor(200 / 64));
     expect(row.cores![1]!.cycles['memory']).toBeUndefined();
   });
@@ -56,10 +56,11 @@ describe('a key-value store as HERD has it', () => {
     const row = await measured(one);
     const { getCount, putCount } = row.result;
     const { cycles } = row.cores![0]!;
-    // WQEs of 16 + 16 + 4 + length: one line for a key of 16 bytes, and for the 18 that end the run; two for a PUT of 50. Receives: 100.
+    // WQEs of 16 + 16 + 4 + length: one line for a key of 16 bytes and for the final 18 bytes; two for a PUT of 50.
+    // Receives: 100.
     const postOf = (lines: number): number => 240 + 15 + 16 + lines * 60;
     expect(cycles['post']).toBe((getCount + 1) * postOf(1) + putCount * postOf(2) + 200 * 100);
-    // To make a request, 50 + length / 4; to read a value, a line.
+    // Building a request costs 50 + length / 4; reading a value costs a line.
     expect(cycles['application']).toBe(getCount * (50 + 4 + 60) + putCount * (50 + 13) + 50 + 5);
     expect(completionsOf(row, 0)).toBe(200 + Math.floor(201 / 64));
     expect(row.report.nodes[0]!.hca.doorbells).toMatchObject({ blueFlame: 201 });
@@ -73,8 +74,8 @@ describe('a key-value store as HERD has it', () => {
     };
     const write = await latencyOf('write-lat,size=16,iters=30,connection=UC');
     const send = await latencyOf('send-lat,size=32,iters=30,connection=UD');
-    // Beside them: the look-up (40 ns), reading request and answer, making the request; a WRITE of the latency test waits for its own
-    // completion as well.
+    // In addition: the look-up (40 ns), reading request and answer, building the request; a WRITE of the latency test
+    // also waits for its own completion.
     expect(typicalPs).toBeGreaterThan(write + send - 300_000);
     expect(typicalPs).toBeLessThan(write + send + 300_000);
   });
@@ -95,14 +96,14 @@ describe('a key-value store as HERD has it', () => {
     expect(result.getCount).toBeGreaterThan(400);
     expect(result.getCount).toBeLessThan(500);
     expect(cores!.map(({ node }) => node)).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1]);
-    // Each client ends each thread's run.
+    // Each client ends the run of each thread.
     const { doorbells } = report.nodes[0]!.hca;
     expect(doorbells['blueFlame']! + doorbells['send']!).toBe(900 + 18);
     const { minPs, typicalPs, averagePs, p99Ps, maxPs } = result;
     expect([minPs, typicalPs, p99Ps, maxPs]).toEqual(
       [minPs, typicalPs, p99Ps, maxPs].toSorted((a, b) => a - b),
     );
-    // Little's law: so many requests as the windows hold are under way, but at the ends.
+    // Little's law: the windows are full, except at the start and the end.
     const inFlight = (result.messagesPerSecond * averagePs) / 1e12;
     expect(inFlight).toBeGreaterThan(0.9 * 6 * 4);
     expect(inFlight).toBeLessThanOrEqual(6 * 4);
@@ -143,7 +144,8 @@ describe('a key-value store as HERD has it', () => {
   itOfAll('has no more of the link than there is', async () => {
     const set = { 'wire.speed': 'SDR', 'wire.lanes': '1', 'host.core.clockMHz': 5000 };
     const row = await measured('kv-rpc,iters=400,threads=4,servers=4,window=8,valueSize=512,gets=100', set);
-    // An answer: LRH 8, BTH 12, DETH 8, immediate 4, 512, ICRC 4, VCRC 2, framing 2; 2.5 Gb/s at 8b/10b are 0.25 bytes a nanosecond.
+    // An answer: LRH 8, BTH 12, DETH 8, immediate 4, 512, ICRC 4, VCRC 2, framing 2; 2.5 Gb/s at 8b/10b are 0.25 bytes
+    // per nanosecond.
     const boundPerSecond = 0.25e9 / (8 + 12 + 8 + 4 + 512 + 4 + 2 + 2);
     expect(row.linkBytesPerSecond! / 512).toBeCloseTo(boundPerSecond, 3);
     expect(row.result.messagesPerSecond).toBeLessThan(boundPerSecond);

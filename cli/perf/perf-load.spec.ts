@@ -1,6 +1,7 @@
 /**
- * An offered load, held to queueing theory: D/D/1 and M/D/1 with the cable as the server, whose service time is the bytes of a
- * message on the link by the byte time of the standard. Percentiles come from Lindley's recursion with random numbers of its own.
+ * An offered load compared with queueing theory: D/D/1 and M/D/1 with the cable as the server. The service time is the
+ * message's bytes on the link times the byte time of the standard. Percentiles come from Lindley's recursion with
+ * independent random numbers.
  */
 import { describe, expect, it } from 'vitest';
 import type { LoadedRates } from '../../experiments/runs/perf-loaded.ts';
@@ -20,13 +21,13 @@ async function measured(text: string): Promise<PerfRow & { readonly result: Load
 const us = (ps: number): number => ps / 1e6;
 
 /**
- * 4 lanes of SDR carry 8 Gb/s, so a byte takes 1 ns (IBTA vol. 2, 5.5). A WRITE of one packet: LRH 8, BTH 12, RETH 16, payload 4096,
- * ICRC 4, VCRC 2, and the two delimiters of the physical layer.
+ * 4 lanes of SDR carry 8 Gb/s, so a byte takes 1 ns (IBTA vol. 2, 5.5). A WRITE of one packet: LRH 8, BTH 12, RETH 16,
+ * payload 4096, ICRC 4, VCRC 2, and the two delimiters of the physical layer.
  */
 const serviceUs = (8 + 12 + 16 + 4096 + 4 + 2 + 2) / 1000;
 const writes = 'write-bw,size=4096,mtu=4096,warmup=100';
 
-/** Times in an M/D/1 queue without the service, in services: W' = max(0, W + S - A). */
+/** Waiting times in an M/D/1 queue, in units of the service time: W' = max(0, W + S - A). */
 function waitsOfLindley(load: number, count: number): Float64Array {
   let state = 12_345;
   // Park and Miller's minimal standard generator.
@@ -46,12 +47,12 @@ describe('a paced load', () => {
     expect(us(result.p999Ps - result.minPs)).toBeLessThan(serviceUs);
     expect(load).toMatchObject({ droppedCount: 0, isOverload: false, arrivedCount: 1000 });
     expect(load!.arrivedPerSecond).toBeCloseTo(200_000, -1);
-    // The last one completes a latency after it arrived.
+    // The last message completes one latency after its arrival.
     expect(result.messagesPerSecond).toBeCloseTo(1000 / (1000 / 200_000 + result.minPs / 1e12), -3);
   });
 
   it('has its rate when threads have unlike numbers of QPs', async () => {
-    // Three QPs on two threads: all messages arrive in 3 ms, of both threads.
+    // Three QPs on two threads: together, all messages arrive within 3 ms.
     const { result, load } = await measured(
       'write-bw,size=64,rate=200k,arrivals=paced,qps=3,threads=2,iters=200',
     );
@@ -77,13 +78,13 @@ describe('a paced load', () => {
       `${writes},rate=400k,arrivals=paced,backlog=50,txDepth=16,iters=1500`,
     );
     const throughput = 1e6 / serviceUs;
-    // After the backlog has filled, the share of 400,000 that the cable carries.
+    // Once the backlog is full, the cable carries a share of the 400,000.
     const lost = 1 - throughput / 400_000;
     expect(load!.droppedCount / load!.arrivedCount).toBeGreaterThan(0.9 * lost);
     expect(load!.droppedCount / load!.arrivedCount).toBeLessThan(lost);
     expect(load).toMatchObject({ backlogMost: 50, isOverload: true });
     expect(load!.arrivedCount - load!.droppedCount).toBe(1500);
-    // 50 that wait and 16 on their way, each for a service.
+    // 50 waiting and 16 in flight; each needs one service time.
     expect(us(result.p99Ps)).toBeGreaterThan(60 * serviceUs);
     expect(us(result.maxPs)).toBeLessThan(70 * serviceUs);
   });
@@ -159,7 +160,7 @@ describe('perf --rate', () => {
     for (const cores of polling.load!.busyCores) expect(cores).toBeCloseTo(1, 1);
     const asleep = await measured('write-bw,size=64,rate=20k,iters=100,warmup=20,events');
     const [client, server] = asleep.load!.busyCores;
-    // An interrupt for each completion, some microseconds of work each; the passive side does nothing.
+    // An interrupt for each completion, each with some microseconds of work; the passive side does nothing.
     expect(asleep.load!.interruptsPerSecond[0]! / asleep.result.messagesPerSecond).toBeCloseTo(1, 1);
     expect(client).toBeGreaterThan(0.02);
     expect(client).toBeLessThan(0.2);

@@ -1,4 +1,4 @@
-/** Compares perf's notes on parameters without effect with runs with and without them. */
+/** Compares perf's notes on parameters without effect with runs with and without these parameters. */
 import { expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
 import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';

@@ -1,11 +1,11 @@
-/** Notes on parameters that were set and can have had no effect. */
+/** Notes on parameters that were set but cannot have had an effect. */
 
 import type { PerfRow } from '../../experiments/runs/perf-run.ts';
 import { bytesText, countText } from '../../explain/text/format.ts';
 import type { MachineOptions } from '../../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValue } from '../../machine/profile/index.ts';
 
-/** Sizes of caches: the cache that a report has under this name. */
+/** Parameters of cache sizes, and the name of each cache in a report. */
 const cacheOf: Readonly<Record<string, string>> = {
   'hca.mttCacheLines': 'mtt',
   'hca.mptCacheEntries': 'mpt',
@@ -15,12 +15,12 @@ const cacheOf: Readonly<Record<string, string>> = {
   'hca.srqcCacheEntries': 'srqc',
 };
 
-/** Parameters of parts that a machine of a test does not have, by the beginning of their paths, and which part that is. */
+/** Parameters of parts that the machine of a test may lack, by path prefix, and the name of the part. */
 function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefined {
   const { linkLayer } = hca.capability;
   const absent: readonly (readonly [RegExp, boolean, string])[] = [
     [/^ethernet\./, linkLayer === 'infiniband', 'the cable is of InfiniBand (hca.capability.linkLayer)'],
-    // In which form packets travel is no property of the cable.
+    // The packet format is not a property of the cable.
     [
       /^wire\.(?!packetForm$)/,
       linkLayer === 'ethernet',
@@ -34,8 +34,9 @@ function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefi
 }
 
 /**
- * Parameters that were set to what they are anyway, those of parts that are not there, and sizes of caches that this test does not fill: where no line was given
- * up, and fewer were filled than there are with and without the change, the size made no difference.
+ * Parameters set to the value they have anyway, parameters of absent parts, and sizes of caches that this test does not
+ * fill: if no line was evicted, and fewer were filled than exist with and without the change, the size made no
+ * difference.
  */
 export function parameterNotes(machine: MachineOptions, rows: readonly PerfRow[]): string[] {
   const profile = machine.profile === undefined ? {} : { profile: machine.profile };
@@ -48,7 +49,7 @@ export function parameterNotes(machine: MachineOptions, rows: readonly PerfRow[]
     const absent = absentPart(config, path);
     if (absent !== undefined) return [`--set ${path}=${value} has no effect: ${absent}.`];
     const cache = cacheOf[path];
-    // Entries filled by a warm-up are not counted.
+    // Entries filled during a warm-up are not counted.
     if (cache === undefined || rows.some(({ args }) => args.warmupIterations !== undefined)) return [];
     const filled = Math.max(...rows.flatMap(({ caches }) => caches.map((each) => each[cache]?.misses ?? 0)));
     const isFull = rows.some(({ caches }) => caches.some((each) => (each[cache]?.evictions ?? 0) > 0));
@@ -59,7 +60,7 @@ export function parameterNotes(machine: MachineOptions, rows: readonly PerfRow[]
   });
 }
 
-/** Regions that repeat a stretch of memory: which figures are those of the whole region, and which are not. */
+/** Regions that repeat a stretch of memory: the figures that represent the whole region, and those that do not. */
 export const stretchNotes = (rows: readonly PerfRow[]): string[] =>
   rows.flatMap(({ args: { region } }) =>
     region?.stretchBytes === undefined

@@ -1,4 +1,4 @@
-/** The options of `hca perf`, named as in perftest, and the workloads that they mean: one row of the table each. */
+/** The options of `hca perf`, named as in perftest, and the workloads that they select: one table row each. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
 import {
@@ -27,7 +27,7 @@ export interface PerfChoice extends Omit<WorkloadValues, 'onDemand'> {
 /** perftest's --all: 2^1 to 2^23 bytes. */
 const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
 
-/** Fields that are options: on demand is measured next to pinned, by --odp. */
+/** Fields with options; --odp measures on-demand registration next to pinned. */
 const optionNames = workloadFieldNames.filter((name) => name !== 'onDemand');
 
 /** `--tx-depth` of `txDepth`. */
@@ -54,7 +54,7 @@ function optionFor(name: WorkloadFieldName): Option {
   return option.argParser((text) => argumentOf(name, field, text));
 }
 
-/** @throws InvalidArgumentError, which commander tells with the option's name */
+/** @throws InvalidArgumentError, which commander reports with the option's name */
 function argumentOf(name: WorkloadFieldName, field: WorkloadField, text: string): FieldValue {
   try {
     return parsedField(name, field, text);
@@ -64,7 +64,7 @@ function argumentOf(name: WorkloadFieldName, field: WorkloadField, text: string)
   }
 }
 
-/** @throws ConfigurationError for an option of a test, where something else runs */
+/** @throws ConfigurationError for a test's option if something else runs */
 export function refuseTestOptions(choice: PerfChoice, expected: string): void {
   for (const name of ['all', 'odp', ...optionNames]) {
     const value = choice[name as keyof PerfChoice];
@@ -73,8 +73,8 @@ export function refuseTestOptions(choice: PerfChoice, expected: string): void {
 }
 
 /**
- * Workloads to run: one row of the table each.
- * @param start the test, with the fields of a ready workload
+ * Workloads to run: one table row each.
+ * @param start the test, with the fields of a predefined workload
  * @throws ConfigurationError for options that contradict the test
  */
 export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice): Workload[] {
@@ -102,7 +102,7 @@ export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice
   );
 }
 
-/** Options that were given and change nothing in this test, or not what they are for, in words. */
+/** Notes on given options that have no effect in this test, or another effect than intended. */
 export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] {
   const [verb, isLatency] = [verbOf(test), isLatencyTest(test)];
   const idle: readonly (readonly [unknown, boolean, string])[] = [

@@ -1,4 +1,4 @@
-/** The page of `hca perf`: figures over sizes, what binds, and the whole report of each row. */
+/** The page of `hca perf`: figures over sizes, the bottleneck, and the whole report of each row. */
 
 import type { LoadedRates, LoadOutcome } from '../../experiments/runs/perf-loaded.ts';
 import type { BandwidthRates, KvRates, PerfRow, ReportedRow } from '../../experiments/runs/perf-run.ts';
@@ -7,14 +7,14 @@ import { type PageHead, type PageTable, reportSections, textSection } from '../.
 import { bytesText, countText, timeText } from '../../explain/text/format.ts';
 import { type Chart, chartPage } from '../chart/index.ts';
 
-/** Fewer sizes are no curve. */
+/** Fewer sizes make no curve. */
 const sizesLeast = 3;
 
-/** The figures are of the measured messages alone. */
+/** The figures cover only the measured messages. */
 const warmUpSentence =
   'What is below the figures and what binds, from the life of an operation on, counts the warm-up as well.';
 
-/** @param bound what binds, line by line */
+/** @param bound lines about the bottleneck */
 export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: readonly string[]): string {
   const reports = rows.flatMap(({ args, report }, number) =>
     report === undefined ? [] : [{ number, args, report }],
@@ -93,7 +93,7 @@ function chartsOf(rows: readonly PerfRow[]): Chart[] {
   ];
 }
 
-/** WRITE and SEND go to and fro, READ and atomics are answered. */
+/** WRITE and SEND are a ping-pong; READ and atomics are answered. */
 const isHalved = ({ args: { verb } }: PerfRow): boolean => verb === 'write' || verb === 'send';
 
 const isKv = (row: PerfRow): row is PerfRow & { readonly result: KvRates } => row.args.kv !== undefined;
@@ -102,7 +102,7 @@ const timeColumns = ({ minPs, typicalPs, averagePs, p99Ps, maxPs }: Omit<Latency
   [minPs, typicalPs, averagePs, p99Ps, maxPs].map(timeText);
 const timeHeads = ['least', 'typical', 'mean', '99 %', 'most'];
 
-/** With perftest's digits: of the longest messages there are a few hundred a second. */
+/** With perftest's digits: the longest messages reach only a few hundred per second. */
 const millionsText = (perSecond: number): string => (perSecond / 1e6).toFixed(6);
 
 type LoadedRow = PerfRow & { readonly result: LoadedRates; readonly load: LoadOutcome };

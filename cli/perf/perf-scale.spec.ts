@@ -1,4 +1,4 @@
-/** Tests that outgrow a host: regions beyond its memory, thousands of QPs and keys, fast cables; and the routes that packets take. */
+/** Tests beyond the limits of a host: regions larger than its memory, thousands of QPs and keys, fast cables; and the routes of packets. */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../../analyser/capture/index.ts';
 import { ConfigurationError } from '../../base/index.ts';
@@ -20,8 +20,8 @@ describe('perf, beyond the memory of a host', () => {
     const far = await hca('perf', ...large, '--json', '-');
     const { rows } = JSON.parse(far.out) as { rows: { args: { region: object }; caches: Caches[] }[] };
     expect(rows[0]!.args.region).toMatchObject({ bytes: 64 * 2 ** 30, stretchBytes: 64 * 2 ** 20 });
-    // 32,768 pages of 2 MiB, eight to a line, 2048 lines on chip: a WRITE finds its line once in two when all are warm, and these
-    // 2,000 begin cold: none of 4,096 lines has been used often.
+    // 32,768 pages of 2 MiB, eight to a line, 2048 lines on chip: once all lines are warm, a WRITE finds its line half
+    // of the time. These 2,000 begin cold: none of the 4,096 lines was used often.
     const { hits, misses } = rows[0]!.caches[1]!.mtt;
     expect(misses / (hits + misses)).toBeGreaterThan(0.6);
     const near = await hca('perf', ...words, '--region', '16M', '--page-size', '2M');
@@ -78,7 +78,7 @@ describe('a program with memory that repeats', () => {
 });
 
 describe('a cable up to 400 Gb/s', () => {
-  /** Widths of the card and credits of the root port beyond what the cable needs. */
+  /** Link widths of the card and credits of the root port beyond the cable's needs. */
   const wide = [
     ...['hca.receiveBytesPerCycle=256', 'hca.gatherBytesPerCycle=256'],
     ...['pcie.rootPort.postedData=2047', 'pcie.rootPort.postedHeaders=127'],
@@ -96,7 +96,7 @@ describe('a cable up to 400 Gb/s', () => {
       expect(code).toBe(0);
       const mebibytes = Number(/^ 65536 +60 +\S+ +(\S+)/m.exec(out)![1]);
       const share = (mebibytes * 2 ** 20 * 8) / 1e9 / gigabits;
-      // Headers, CRCs and framing use 28 bytes of a packet, 0.7 %; the round trip of 240 messages uses the rest.
+      // Headers, CRCs and framing use 28 bytes per packet, 0.7 %; the round trip of 240 messages uses the rest.
       expect(share).toBeGreaterThan(0.94);
       expect(share).toBeLessThan(4096 / (4096 + 28));
     },
@@ -110,7 +110,7 @@ describe('the route of a test', () => {
     await loadPrograms(machine, perfArgsOf(parsedWorkload(workload)));
     await machine.run();
     const { frames } = readCapture((await machine.capture())!);
-    // Packets of InfiniBand lie in records with a header of 16 bytes (ERF).
+    // InfiniBand packets are stored in records with a header of 16 bytes (ERF).
     const header = set['hca.capability.linkLayer'] === 'ethernet' ? 0 : 16;
     return frames.map(({ bytes }) => bytes.subarray(header));
   };
@@ -150,7 +150,7 @@ describe('the route of a test', () => {
 
   it('IBTA 9.8.3: refuses datagrams longer than a packet of the port, before the run', async () => {
     const roce = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.roce=v2'];
-    // The default size is 2048; 1500 bytes of a frame hold a path MTU of 1024.
+    // The default MTU is 2048; a frame of 1500 bytes holds a path MTU of 1024.
     const { code, err } = await hca('perf', 'send-bw', '-c', 'UD', '-n', '10', ...roce);
     expect([code, err]).toEqual([
       2,
@@ -161,7 +161,8 @@ describe('the route of a test', () => {
   });
 
   it.each([
-    // Link-local and IPv4 address, each for every version of RoCE (IBTA A17.4); a frame of 1500 bytes holds 1024 with all headers.
+    // Link-local and IPv4 address, for each version of RoCE (IBTA A17.4); a frame of 1500 bytes holds 1024 with all
+    // headers.
     ['InfiniBand', {}, 0, 4096],
     ['RoCE v1', { 'hca.capability.roce': 'v1' }, 1, 1024],
     ['RoCE v2', { 'hca.capability.roce': 'v2' }, 3, 1024],

@@ -1,4 +1,4 @@
-/** `--topology`: perf between the ends of a cable, from links or a file, and the same again by rerun. */
+/** `--topology`: perf between the ends of a cable, given as links or a file, and its rerun. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -36,7 +36,7 @@ describe('perf --topology', () => {
     await perf('--json', 'pair.json');
     const [row, pair] = [read('crossed.json').rows[0]!, read('pair.json').rows[0]!];
     expect(row['result']).toEqual(pair['result']);
-    // The same bottleneck, at the hosts that took part.
+    // The same bottleneck, at the participating hosts.
     const named = JSON.stringify(pair['bottleneck'])
       .replaceAll('host 1', 'host 2')
       .replaceAll('to 1', 'to 2');

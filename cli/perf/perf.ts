@@ -1,4 +1,4 @@
-/** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
+/** `hca perf TEST`: perftest's tests and columns, in simulated time. */
 import type { Command } from 'commander';
 import {
   bottleneckLines,
@@ -141,7 +141,10 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   }
 }
 
-/** The bottleneck of each row of a bandwidth test, in short form for several rows; the time stages of a latency test for a single row. */
+/**
+ * The bottleneck of each row of a bandwidth test, abbreviated if there are several rows; the time stages of a latency
+ * test for a single row.
+ */
 function bottleneckText(rows: readonly PerfRow[]): string[] {
   const [first] = rows;
   if (rows.every(({ load }) => load?.isOverload === false))
@@ -162,7 +165,7 @@ function eventTimesOf({ args, result, lifePs }: PerfRow): EventTimes | undefined
 
 const lostOf = (lostRaces = 0): { readonly lostRaces?: number } => (lostRaces === 0 ? {} : { lostRaces });
 
-/** Messages that an unreliable service has lost, and why; what else a fault has done to them stands below. */
+/** Messages that an unreliable service lost, and why; other effects of faults are printed below. */
 const lossNotes = (rows: readonly PerfRow[]): string[] =>
   rows.flatMap(({ args, received }) => {
     if (received === undefined) return [];
@@ -186,7 +189,7 @@ const lossNotes = (rows: readonly PerfRow[]): string[] =>
     return withoutReceive === 0 ? lines : [...lines, '  --rx-depth or --threads would take more.'];
   });
 
-/** Recovery by the transport, for each row with any. */
+/** Recovery by the transport, for each row that has any. */
 const recoveryNotes = (rows: readonly PerfRow[]): string[] =>
   rows.flatMap((row) => (row.recovery === undefined ? [] : [recoveryLine(runOf(row).name, row.recovery)]));
 
@@ -199,7 +202,7 @@ const runOf = ({ args, faults }: Pick<PerfRow, 'args' | 'faults'>) => ({
 const messagesOf = ({ isLatency, iterations, qpCount }: PerfArgs): number =>
   isLatency ? iterations : iterations * qpCount;
 
-/** The machine of one row: of several rows each has a log of its own, with the size in its name. */
+/** The machine of one row: with several rows, each has its own trace, whose file name contains the size. */
 function analysed(
   machine: MachineOptions,
   analysis: AnalysisOptions | undefined,
@@ -220,7 +223,7 @@ function analysed(
   };
 }
 
-/** Likewise what is to be recorded of it. */
+/** The recording of one row, likewise. */
 function timelineOf(
   order: TimelineOrder | undefined,
   args: PerfArgs,
@@ -233,7 +236,7 @@ function timelineOf(
 const rowNameOf = ({ sizeBytes, isOnDemand }: PerfArgs): string =>
   isOnDemand === true ? `${sizeBytes}-odp` : `${sizeBytes}`;
 
-/** Runs one order here, several side by side on a pool; yields in the order of the orders whatever is done first. */
+/** Runs one order in this thread, several in parallel on a pool; yields in the order of the orders, whichever finishes first. */
 async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGenerator<ReportedRow> {
   if (orders.length === 1) {
     yield await runPerf(orders[0]!, (node, done) => {
@@ -252,7 +255,7 @@ async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGener
   for (const row of rows) yield await row;
 }
 
-/** The head of perftest's table, with the unit by its name. */
+/** The head of perftest's table, with the name of the unit. */
 function headerOf({ isLatency, kv, load }: PerfArgs): string {
   if (load !== undefined) return loadedHeader();
   if (kv !== undefined)
@@ -315,7 +318,7 @@ function bandwidthLine(args: PerfArgs, result: BandwidthRates): string {
   );
 }
 
-/** perftest has no such test: its columns of a rate and of latencies, of all clients together. */
+/** perftest has no such test: its columns are a rate and latencies over all clients. */
 function kvLine(result: KvRates, valueBytes: number): string {
   const { getCount, putCount } = result;
   const total = getCount + putCount;
@@ -333,7 +336,7 @@ function kvLine(result: KvRates, valueBytes: number): string {
   return ` ${String(valueBytes).padEnd(6)} ${String(total).padEnd(10)}${rest}`;
 }
 
-/** Bytes of a message: where lengths are drawn, what they are in the mean. */
+/** Bytes of a message; for randomly drawn lengths, their mean. */
 function meanBytesOf({ sizeBytes, sizes }: PerfArgs): string {
   if (sizes === undefined) return String(sizeBytes);
   const sum = sizes.reduce((total, { weight }) => total + weight, 0);

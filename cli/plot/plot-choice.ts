@@ -1,5 +1,5 @@
 /**
- * Chart that `hca plot` draws. Its kind follows from the types of x and y:
+ * Chooses the chart that `hca plot` draws. Its kind follows from the types of x and y:
  *
  *     x an axis,   y figures               lines with their knees
  *     x an axis,   y an axis, z a figure   a heat map
@@ -28,7 +28,7 @@ export type Plot = { readonly axes: readonly string[]; readonly rows: readonly S
   | { readonly kind: 'front'; readonly x: string; readonly y: string; readonly by: string | undefined }
 );
 
-/** @throws ConfigurationError for names that the results do not have, and for options that the kind of plot does not take */
+/** @throws ConfigurationError for names that the results lack, and for options that this kind of plot does not accept */
 export function plotOf(results: Results, options: PlotOptions): Plot {
   const { axes } = results.header;
   const done = results.rows.filter(({ status }) => status === 'done');
@@ -72,7 +72,10 @@ export function plotOf(results: Results, options: PlotOptions): Plot {
   return { kind: 'front', axes, rows, x: numeric('--x', x, rows), y, by };
 }
 
-/** The whole name, or the last part of it where only one ends so. @throws ConfigurationError that suggests the nearest */
+/**
+ * The whole name, or its last part if only one name ends in it.
+ * @throws ConfigurationError that suggests the nearest name
+ */
 function named(option: string, name: string, known: readonly string[]): string {
   if (known.includes(name)) return name;
   const ending = known.filter((each) => each.endsWith(`.${name}`));
@@ -88,7 +91,7 @@ function numeric(option: string, figure: string, rows: readonly SweepRow[]): str
   throw new ConfigurationError(option, figure, 'a figure that is a number');
 }
 
-/** Rows that have these values on these axes: `size=64`. */
+/** Rows with these values on these axes: `size=64`. */
 function rowsWhere(
   rows: readonly SweepRow[],
   axes: readonly string[],

@@ -19,16 +19,16 @@ import type { Chart, ChartLine, HeatMap, Scale } from '../chart/index.ts';
 import { kneeAtEndText, placeText, placeWords } from '../sweep/sweep-summary.ts';
 import type { Plot } from './plot-choice.ts';
 
-/** More lines than anyone can tell apart; and more maps than anyone compares. */
+/** Greatest number of lines that people can distinguish, and of maps that people compare. */
 export const linesMax = 24;
 const mapsMax = 24;
-/** Ranges that span so much are shown by powers. */
+/** Ranges wider than this have logarithmic axes. */
 const logarithmicRatio = 8;
 const digits = 5;
-/** Lines that a sentence names. */
+/** Greatest number of lines that a sentence names. */
 const namesMax = 6;
 
-/** A figure with its unit, as an axis names it. */
+/** A figure with its unit, as an axis title. */
 function labelOf(figure: string): string {
   const { unit } = figureKindOf(figure);
   const title = titled(figureTitleOf(figure));
@@ -44,12 +44,12 @@ export interface PlotPage {
     title: string;
     head: readonly string[];
     rows: readonly (readonly string[])[];
-    /** Of each row the number of its point, whose report it opens. */
+    /** Point number of each row; a click opens its report. */
     reports: readonly number[];
   }[];
 }
 
-/** A sentence on points of the sweep that are not done: a line without them may have another shape. */
+/** A sentence about points of the sweep that have not run: a line without them may have another shape. */
 export function leftOutText({ header: { pointCount }, rows }: Results): string[] {
   const countOf = (status: SweepRow['status']): number => rows.filter((row) => row.status === status).length;
   const done = countOf('done');
@@ -70,7 +70,7 @@ type LinesPlot = Extract<Plot, { kind: 'lines' }>;
 type MapPlot = Extract<Plot, { kind: 'heat map' }>;
 type FrontPlot = Extract<Plot, { kind: 'front' }>;
 
-/** @throws ConfigurationError when there is more than one can look at */
+/** @throws ConfigurationError if there are more than people can compare */
 export function plotPage(plot: Plot): PlotPage {
   switch (plot.kind) {
     case 'lines':
@@ -121,7 +121,7 @@ function linesPage(plot: LinesPlot): PlotPage {
   };
 }
 
-/** A sentence for each place where there is a knee. */
+/** A sentence for each knee. */
 function kneeTexts(figure: string, x: string, lines: readonly Line[]): string[] {
   return kneesOf(lines).map(([knee, group]) => {
     const names = group.slice(0, namesMax).map(({ name }) => name);
@@ -133,13 +133,16 @@ function kneeTexts(figure: string, x: string, lines: readonly Line[]): string[] 
   });
 }
 
-/** Lines by their knees, these rising. */
+/** Lines grouped by their knees, in ascending order. */
 const kneesOf = (lines: readonly Line[]): (readonly [number, readonly Line[]])[] => {
   const withKnee = lines.filter(({ knee }) => knee !== undefined);
   return [...Map.groupBy(withKnee, ({ knee }) => knee!)].toSorted(([left], [right]) => left - right);
 };
 
-/** A line for each choice of the other axes; those of one value of `by` next to each other. @param words places of words */
+/**
+ * One line for each combination of the other axes; those with the same value of `by` are adjacent.
+ * @param words places of words
+ */
 function linesOf(
   { axes, rows, x, by }: LinesPlot,
   figure: string,
@@ -174,7 +177,7 @@ function linesOf(
     });
 }
 
-/** Points of a line by rising x, each with the number of its report. */
+/** Points of a line by rising x, each with its report number. */
 function placed(
   rows: readonly SweepRow[],
   pointOf: (row: SweepRow) => readonly [x: number, y: number],
@@ -185,7 +188,7 @@ function placed(
   return { points: rising.map(({ point }) => point), reports: rising.map(({ index }) => index) };
 }
 
-/** Knees that several lines share are one mark. */
+/** Knees shared by several lines are one mark. */
 const marksOf = (lines: readonly Line[]): NonNullable<Chart['marks']> =>
   kneesOf(lines).map(([x, group]) => {
     const which = group.length === 1 ? group[0]!.name : `${group.length} lines`;
@@ -195,7 +198,7 @@ const marksOf = (lines: readonly Line[]): NonNullable<Chart['marks']> =>
     return { x, text: group.length === lines.length ? `knee ${x}` : `knee ${x}: ${which}`, reports };
   });
 
-/** A sweep has more points than a call has arguments. */
+/** A sweep can have more points than a call may have arguments. */
 function scaleOf(values: readonly number[]): Scale {
   const low = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
   const high = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY);

@@ -1,4 +1,4 @@
-/** `hca plot`: which kind of plot follows from which names, and what is on the page. */
+/** `hca plot`: the kind of plot that follows from the given names, and the contents of the page. */
 import { Script } from 'node:vm';
 import { describe, expect, it, test } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -27,7 +27,7 @@ const results: Results = {
 const pageOf = (options: Partial<PlotOptions>): PlotPage =>
   plotPage(plotOf(results, { x: 'mttCacheLines', y: ['messagesPerSecond'], where: [], ...options }));
 
-/** The page as a browser gets it: its scripts are scripts, and nothing of it is fetched. */
+/** The page as a browser receives it: its scripts are valid, and it loads nothing. */
 function htmlOf(page: PlotPage): string {
   const head = { title: page.title, command: 'hca plot', version: '1' };
   const html = chartPage(head, { ...page, reports: pointReports(results) });
@@ -161,7 +161,7 @@ describe('a Pareto front', () => {
       'wire speed: FDR',
       'Pareto front',
     ]);
-    // Beyond 64 lines only the latency falls: of each rate the point with the lowest latency is on the front.
+    // Beyond 64 lines only the latency falls: for each rate, the point with the lowest latency is on the front.
     expect(page.tables.map(({ title, rows: listed }) => [title, listed.length])).toEqual([
       ['The Pareto front', 1],
       ['All points', 10],

@@ -1,4 +1,4 @@
-/** `hca plot`: results of a sweep as one page with lines, heat maps or a Pareto front, which needs nothing else. */
+/** `hca plot`: draws results of a sweep as one self-contained page with lines, heat maps or a Pareto front. */
 import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
 import { isSqlite, type Results, readResults, readSqlite } from '../../experiments/sweep/index.ts';
@@ -17,7 +17,7 @@ interface PlotChoice extends PlotOptions {
 }
 
 const terminalSize = { width: 64, height: 16 };
-/** Signs that a plot of characters has for its lines. */
+/** Characters for the lines of a text plot. */
 const terminalLinesMax = 6;
 
 const collected = (text: string, before: readonly string[]): string[] => [...before, text];
@@ -45,7 +45,8 @@ export function addPlotCommand(program: Command): void {
 }
 
 function plot(file: string, choice: PlotChoice, command: Command): void {
-  // What may be repeated has an empty list as its default, by which page and JSON keep each time: it cannot be a required option.
+  // A repeatable option has an empty list as its default, which page and JSON need to record each occurrence; so it
+  // cannot be a required option.
   if (choice.y.length === 0) command.error("error: required option '--y <name>' not specified");
   const html = choice.html ?? `${basename(file, extname(file))}.html`;
   checkApart([file], [html, ...(choice.json === undefined ? [] : [choice.json])]);
@@ -69,7 +70,7 @@ function plot(file: string, choice: PlotChoice, command: Command): void {
   screen.print(`Wrote ${html}.`);
 }
 
-/** Plots of characters have logarithmic axes, lines, and few signs. */
+/** Text plots have logarithmic axes, lines, and few distinct characters. */
 const isForTerminal = ({ lines, xWords, isScattered }: Chart): boolean =>
   xWords === undefined &&
   isScattered !== true &&

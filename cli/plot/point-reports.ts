@@ -1,4 +1,4 @@
-/** The report of each point of a sweep: all that its run has measured. */
+/** The report of each point of a sweep: everything that its run measured. */
 
 import { figureText, type Results, type SweepRow } from '../../experiments/sweep/index.ts';
 import { type PageReports, table } from '../../explain/page/index.ts';
@@ -7,10 +7,10 @@ import { figureTitleOf } from '../../explain/text/titles.ts';
 import { titled } from '../../explain/text/words.ts';
 import { placeWords } from '../sweep/sweep-summary.ts';
 
-/** More make a page slow; all points are in the results. */
+/** More reports make a page slow; the results file has all points. */
 const pointsShown = 500;
 
-/** @param first points of which the page is to have the reports before it has those of others: what it draws */
+/** @param first points whose reports the page includes first: those that it draws */
 export function pointReports(
   { header: { axes }, rows }: Results,
   first: readonly SweepRow[] = [],

@@ -1,4 +1,4 @@
-/** Outputs compared and made again, from the shell: figures, exit codes, and what is refused. */
+/** Outputs compared and repeated, from the shell: figures, exit codes, and rejected input. */
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * `hca rerun OUTPUT`: runs again what an output says it was made of, and says whether the same comes of it. Exit code 0 when it
- * does, 1 when not, 2 for a file that does not say enough or whose input is not there.
+ * `hca rerun OUTPUT`: repeats the run that an output describes, and reports whether the result is the same. Exit code 0
+ * if it is, 1 if not, 2 for a file that lacks information or whose input is missing.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
@@ -29,7 +29,7 @@ interface RerunOptions extends HtmlChoice {
   readonly json?: string;
 }
 
-/** Runs the command line with these words. */
+/** Runs the command line with these arguments. */
 type Run = (words: readonly string[]) => Promise<void>;
 
 export function addRerunCommand(program: Command, run: Run): void {
@@ -82,8 +82,8 @@ async function rerun(file: string, options: RerunOptions, command: Command, run:
 }
 
 /**
- * The file that the command read, found again: as it was named, next to the output, or the README of this package.
- * @throws ConfigurationError when it is not there, or has other bytes
+ * Finds the input file of the command: under its name, next to the output, or the README of this package.
+ * @throws ConfigurationError if it is missing or has other bytes
  */
 async function inputOf(
   input: InvocationInput | undefined,
@@ -118,15 +118,15 @@ async function outputOf(words: readonly string[], schema: string, run: Run): Pro
   try {
     const file = join(folder, 'again.json');
     const how = schema.startsWith('hca-report/') ? '--report' : '--json';
-    // First, since behind -- there are only files.
+    // First, because after -- only files are allowed.
     const [command, ...rest] = words;
     await withoutScreen(() => run([command!, `${how}=${file}`, ...rest]));
     if (!existsSync(file)) {
-      // It has said why.
+      // The command has printed the reason.
       if (process.exitCode !== exitBadInput) process.exitCode = exitFailed;
       return undefined;
     }
-    // Whether a run that is made again had failed is among its figures.
+    // The figures include whether the repeated run failed.
     process.exitCode = exitCode;
     return readOutput(file);
   } finally {

@@ -1,6 +1,6 @@
 /**
- * `hca serve --socket PATH`: serves HCAs to real guests until the last one has gone or Ctrl-C, with `--keep` until Ctrl-C,
- * and then prints what happened on the devices.
+ * `hca serve --socket PATH`: serves HCAs to real guests until the last one has disconnected or until Ctrl-C (with
+ * `--keep` only until Ctrl-C), and then prints the events on the devices.
  */
 import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
@@ -54,7 +54,7 @@ interface ServeCommandOptions
   readonly hcas: number;
   readonly cable?: boolean;
   readonly wire?: string;
-  /** False when `--no-loopback-plug` was given. */
+  /** False if `--no-loopback-plug` was given. */
   readonly loopbackPlug: boolean;
   readonly timeScale: number;
   readonly keep?: boolean;
@@ -178,7 +178,7 @@ function introductionOf(
   ].join('\n');
 }
 
-/** Ctrl-C and SIGTERM end the serving; a second one ends the process as usual. */
+/** Ctrl-C and SIGTERM stop serving; a second signal ends the process as usual. */
 async function untilEnded(machine: ServedMachine): Promise<ServeReport> {
   const stop = (): void => {
     machine.close().catch(() => {});

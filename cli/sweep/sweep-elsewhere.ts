@@ -1,4 +1,4 @@
-/** `hca sweep worker` and `hca sweep task`: what runs the points of a sweep on other machines. */
+/** `hca sweep worker` and `hca sweep task`: run the points of a sweep on other machines. */
 import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
 import { serveQueue } from '../../experiments/sweep/bullmq/index.ts';

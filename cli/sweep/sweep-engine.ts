@@ -1,6 +1,6 @@
 /**
- * Who runs the points of a sweep: this thread when one is to run at a time, else workers, which stay for the whole sweep, so that
- * modules are loaded and code is compiled once in each; or other machines, by a queue or by Slurm.
+ * Chooses what runs the points of a sweep: this thread for one point at a time; else workers that live for the whole
+ * sweep, so that each loads modules and compiles code once; or other machines, by a queue or by Slurm.
  */
 import { join } from 'node:path';
 import type { PerfOrder } from '../../experiments/runs/perf-run.ts';
@@ -25,7 +25,7 @@ const inManner = ({ machine, args }: PerfOrder, manner: RunManner): PerfOrder =>
   args,
 });
 
-/** @param jobs points that run at once. A worker has its next order before it has answered the last. */
+/** @param jobs points that run at once. A worker receives its next order before it has answered the last. */
 export function localRunner(jobs: number, manner: RunManner = {}): LocalRunner {
   if (jobs > 1) return poolRunner(jobs, { manner, ordersOfWorker: 2 });
   return {
@@ -35,7 +35,7 @@ export function localRunner(jobs: number, manner: RunManner = {}): LocalRunner {
   };
 }
 
-/** Points in other threads, always: this one stays free. */
+/** Points always run in other threads: this one stays free. */
 export function poolRunner(
   jobs: number,
   { manner = {}, ordersOfWorker = 1 }: { readonly manner?: RunManner; readonly ordersOfWorker?: number } = {},
@@ -50,14 +50,14 @@ export function poolRunner(
 
 /** Purpose of an engine. */
 interface EngineNeeds {
-  /** Points that are to run. */
+  /** Points to run. */
   readonly pointCount: number;
   /** The file of results. */
   readonly out: string;
   readonly onNotice: (text: string) => void;
 }
 
-/** @throws ConfigurationError when the engine that was chosen cannot be had */
+/** @throws ConfigurationError if the chosen engine is not available */
 export async function engineOf(
   choice: SweepChoice,
   { pointCount, out, onNotice }: EngineNeeds,

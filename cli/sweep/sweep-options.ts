@@ -1,4 +1,4 @@
-/** The options of `hca sweep`, and the specification that they make. */
+/** The options of `hca sweep`, and the specification built from them. */
 import { basename, extname } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
@@ -110,10 +110,10 @@ export function parsedShard(text: string): Shard {
   throw new InvalidArgumentError(`expected k/n with k from 1 to n, such as 3/16.`);
 }
 
-/** Options that one engine has. */
+/** Options of a single engine. */
 const engineOptions = { redis: 'bullmq', queue: 'bullmq', tasks: 'slurm', sbatch: 'slurm' } as const;
 
-/** @throws ConfigurationError for an option that the engine does not have, or needs */
+/** @throws ConfigurationError for an option that the engine lacks, or for a missing one that it needs */
 export function checkEngine(choice: SweepChoice): void {
   for (const [name, engine] of Object.entries(engineOptions) as [keyof typeof engineOptions, string][]) {
     const value = choice[name];
@@ -126,7 +126,7 @@ export function checkEngine(choice: SweepChoice): void {
     throw new ConfigurationError('--jobs', choice.jobs, 'given to hca sweep worker, with --engine bullmq');
 }
 
-/** @throws ConfigurationError without a server, and for a name that no queue can have */
+/** @throws ConfigurationError without a server, and for an invalid queue name */
 export function queueAddressOf({
   redis,
   queue = defaultQueue,
@@ -142,11 +142,11 @@ export function queueAddressOf({
   return { url: redis, queue };
 }
 
-/** Options that say what is swept; with a specification they are in it. */
+/** Options that define the sweep; a specification contains them. */
 const specOptions = ['workload', 'sample', 'sampleSeed', 'profile', 'seed'] as const;
 const specLists = ['vary', 'point', 'set', 'fault', 'faults'] as const;
 
-/** @throws ConfigurationError for a bad specification, and for options that it should have */
+/** @throws ConfigurationError for a bad specification, and for options that belong into it */
 export function specOf(file: string | undefined, choice: SweepChoice): SweepSpec {
   if (file === undefined) return specOfOptions(choice);
   const given = [
@@ -182,7 +182,7 @@ function specOfOptions(choice: SweepChoice): SweepSpec {
   });
 }
 
-/** A seed of its own makes of lhs:200 the fields of a specification. */
+/** An explicit seed turns lhs:200 into fields of a specification. */
 function sampleOf(sample: string, seed: number | undefined): unknown {
   const count = /^lhs:(\d+)$/.exec(sample)?.[1];
   return seed === undefined || count === undefined ? sample : { latinHypercube: Number(count), seed };
@@ -200,6 +200,6 @@ function assignmentsOf(option: string, texts: readonly string[]): Record<string,
   return values;
 }
 
-/** Where results go: into the current folder under the name of the specification, unless an option says otherwise. */
+/** Place of the results: by default the current folder, under the name of the specification. */
 export const outFileOf = (spec: string | undefined, { out }: SweepChoice): string =>
   out ?? `${spec === undefined ? 'sweep' : basename(spec, extname(spec))}.jsonl`;

@@ -1,4 +1,4 @@
-/** The page of `hca sweep`: what changes over each axis, best and worst with knees, and the points themselves. */
+/** The page of `hca sweep`: changes over each axis, best and worst with knees, and the points themselves. */
 
 import {
   axisValuesOf,
@@ -23,7 +23,7 @@ import { linesMax, plotPage } from '../plot/plot-page.ts';
 import { pointReports } from '../plot/point-reports.ts';
 import { bestAndWorstTable, summarySentences } from './sweep-summary.ts';
 
-/** Points that a table shows: all of them are in the results. */
+/** Greatest number of points in a table; the results file has all of them. */
 const pointsShown = 1000;
 
 export function sweepPage(head: PageHead, results: Results): string {
@@ -46,7 +46,10 @@ export function sweepPage(head: PageHead, results: Results): string {
   });
 }
 
-/** Over an axis with several values, each figure that changes; none where there would be more lines than anyone can tell apart. */
+/**
+ * Charts over each axis with several values, of each figure that changes; omitted if a chart would have more lines than
+ * people can distinguish.
+ */
 function chartsOver(
   axis: string,
   results: Results,

@@ -38,7 +38,7 @@ it('says where a figure has its knee, that it may lie beyond the range, and that
       rates.length,
     ).join('\n');
   expect(textOf(2, 5, 9, 9.1, 9.1)).toContain('messagesPerSecond has its knee over lines at 256.');
-  // The issue's example: 64 to 1024 lines of the context cache.
+  // The example of the summary: 64 to 1024 lines of the context cache.
   expect(textOf(2.02, 2.2, 2.49, 3.71, 10.72)).toContain(
     'messagesPerSecond has its knee over lines at 1024, where the range ends, or beyond.',
   );

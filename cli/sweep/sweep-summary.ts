@@ -14,7 +14,7 @@ import { tableOf } from '../../explain/text/table.ts';
 import { axisTitleOf, figureTitleOf } from '../../explain/text/titles.ts';
 import { titled } from '../../explain/text/words.ts';
 
-/** @param pointCount of the whole sweep, of which rows may be a part */
+/** @param pointCount points of the whole sweep; the rows may be a part of it */
 export function sweepSummary(
   rows: readonly SweepRow[],
   axes: readonly string[],
@@ -37,14 +37,14 @@ export function sweepSummary(
 
 const bestAndWorst = { title: 'Best and worst', head: ['figure', 'best', 'at', 'worst', 'at'] } as const;
 
-/** Figures that are not the same at every point. */
+/** Figures that differ between points. */
 const varyingOf = (rows: readonly SweepRow[], axes: readonly string[]): FigureSummary[] =>
   summaryOf(
     rows.filter(({ status }) => status === 'done'),
     axes,
   ).filter(({ best, worst }) => best.value !== worst.value);
 
-/** Best and worst as a table of a page, with figures and axes in words; undefined when no figure changes. */
+/** Best and worst as a table of a page, with figures and axes in words; undefined if no figure changes. */
 export function bestAndWorstTable(rows: readonly SweepRow[], axes: readonly string[]): PageTable | undefined {
   const varying = varyingOf(rows, axes);
   if (varying.length === 0) return undefined;
@@ -94,19 +94,19 @@ function cellsOf({ figure, best, worst }: FigureSummary, axes: readonly string[]
   ];
 }
 
-/** The values of a row's axes, a line each, under the last names of their paths where these differ. */
+/** The values of a row's axes, one per line, under the last parts of their paths if these are distinct. */
 export function placeText({ axes: values }: SweepRow, axes: readonly string[], separator = '\n'): string {
   const lastNames = axes.map((path) => path.slice(path.lastIndexOf('.') + 1));
   const isApart = new Set(lastNames).size === axes.length;
   return axes.map((path, at) => `${isApart ? lastNames[at] : path}=${values[path] ?? '-'}`).join(separator);
 }
 
-/** The same in words, for a page: an axis by its title, with the unit next to the value. */
+/** The same in words, for a page: axes by title, with the unit next to the value. */
 export function placeWords({ axes: values }: SweepRow, axes: readonly string[]): string {
   return axes.map((path) => `${axisTitleOf(path)}: ${values[path] ?? '–'}`).join(', ');
 }
 
-/** Added to a knee at the last point of a line. */
+/** Text added to a knee at the last point of a line. */
 export const kneeAtEndText = ', where the range ends, or beyond';
 
 function kneeText(figure: string, { axis, lineCount, at, end }: KneeSummary): string {
@@ -119,7 +119,7 @@ function kneeText(figure: string, { axis, lineCount, at, end }: KneeSummary): st
   return `${figure} has its knee over ${axis} ${where}${lines}${beyond}.`;
 }
 
-/** Latencies over tests of both kinds are not of the same way. */
+/** Latencies of tests of both kinds cover different ways. */
 export function roundTripText(rows: readonly SweepRow[]): string[] {
   const tests = new Set(rows.map(({ axes }) => axes['test']));
   const hasOne = (...names: readonly string[]): boolean => names.some((name) => tests.has(name));
@@ -151,7 +151,7 @@ function countsText(rows: readonly SweepRow[], pointCount: number): string {
   return `${parts.join(', ')}.`;
 }
 
-/** The first of the points that failed, and of those that cannot be: the others are in the file. */
+/** The first failed points and the first impossible ones; the file has the others. */
 function errorLines(rows: readonly SweepRow[], axes: readonly string[]): string[] {
   return (['failed', 'refused'] as const).flatMap((status) => {
     const row = rows.find((each) => each.status === status);

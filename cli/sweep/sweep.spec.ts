@@ -1,4 +1,4 @@
-/** `hca sweep` as a user has it: killed and resumed, with one worker and with two, in shards. */
+/** `hca sweep` from the user's view: killed and resumed, with one worker and with two, in shards. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,13 +14,13 @@ const folder = mkdtempSync(join(tmpdir(), 'hca-sweep-cli-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 const inFolder = (name: string): string => join(folder, name);
 const textOf = (name: string): string => readFileSync(inFolder(name), 'utf8');
-/** Behind the line that says of which sweep they are. */
+/** After the line that names the sweep. */
 const rowsOf = (name: string): string[] => textOf(name).trim().split('\n').slice(1);
 
 /** Runs `hca sweep` in the folder. */
 const sweep = (...args: string[]): Promise<Ended> => hcaWithin({ cwd: folder }, ['sweep', ...args]);
 
-/** Kills the sweep as soon as its file has so many rows. */
+/** Kills the sweep as soon as its file has this many rows. */
 async function killedAfter(rowCount: number, file: string, args: readonly string[]): Promise<void> {
   const options = { cwd: folder, stdio: 'ignore' } as const;
   const child = spawn(process.execPath, [mainPath, 'sweep', ...args], options);
@@ -34,7 +34,7 @@ async function killedAfter(rowCount: number, file: string, args: readonly string
   expect(child.signalCode).toBe('SIGKILL');
 }
 
-/** Six points, of which the last two cannot be. */
+/** Six points, the last two of which are impossible. */
 const spec = `
 workload: write-bw,iters=40,region=4K
 vary:
@@ -104,7 +104,7 @@ describe('a sweep', () => {
 
   it('has failed points as rows, ends with exit code 1 then, and runs them again when that is asked for', async () => {
     const options = ['--workload', 'write-bw,size=64', '--vary', 'iters=1,40', '--out', 'failed.jsonl'];
-    // Nothing arrives from the fifth packet on: one message is not affected.
+    // No packet arrives from the fifth on: one message is unaffected.
     const faults = ['--fault', 'packet=corrupted,nth=5-'];
     const { code, out } = await sweep(...options, ...faults);
     expect(out).toContain('1 of 2 points are done, 1 failed.');

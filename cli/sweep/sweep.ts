@@ -1,4 +1,4 @@
-/** `hca sweep`: a workload on many machines, one row of results each; `hca sweep merge` joins results of shards. */
+/** `hca sweep`: runs a workload on many machines, one row of results each; `hca sweep merge` joins the results of shards. */
 
 import type { Command } from 'commander';
 import {
@@ -41,7 +41,7 @@ export function addSweepCommand(program: Command): void {
     .option(...jsonOption)
     .option(...htmlOption)
     .action(sweep);
-  // Arguments after `merge` belong to it.
+  // Arguments after `merge` belong to that command.
   addSweepOptions(command).enablePositionalOptions();
   command
     .command('merge')
@@ -67,7 +67,7 @@ async function sweep(
   checkEngine(choice);
   const spec = specOf(file, choice);
   const out = outFileOf(file, choice);
-  // Names that were not given are known only here.
+  // Default names are known only here.
   checkApart(
     [],
     [out, choice.json, choice.sqlite, choice.html].filter((name) => name !== undefined),
@@ -136,7 +136,7 @@ function merge(files: readonly string[], choice: MergeChoice, command: Command):
   process.exitCode = exitFailed;
 }
 
-/** What is left behind and printed, of whatever rows there are. */
+/** Files and output for the available rows. */
 function conclude(results: Results, outputs: Outputs, head: PageHead, screen: Screen): void {
   const { sqlite, json } = outputs;
   const { header, rows } = results;

@@ -1,4 +1,4 @@
-/** Compares `hca diff` of two outputs in both directions with each other, and with the values of both files by their places. */
+/** Compares `hca diff` of two outputs in both directions with each other and with the values in both files. */
 import type { ReportDiff } from '../../explain/diff/index.ts';
 
 interface Row {
@@ -12,7 +12,7 @@ interface Row {
 const rowsOf = ({ groups }: ReportDiff): Row[] =>
   groups.flatMap(({ group, changes }) => changes.map((change) => ({ group, ...change })));
 
-/** Errors of the two, in words: one must be the other with before and after exchanged. */
+/** Errors of the two, in words: one must equal the other with before and after exchanged. */
 export function mirrorFailures(there: ReportDiff, back: ReportDiff): string[] {
   const failures: string[] = [];
   for (const name of ['figures', 'changed', 'beyond', 'isEqual', 'compared'] as const)
@@ -42,7 +42,7 @@ export function mirrorFailures(there: ReportDiff, back: ReportDiff): string[] {
     : [...failures, 'what was asked for is not the same back'];
 }
 
-/** Every value of a list of rows by its place. */
+/** Every value of a list of rows, by its path. */
 function valuesOf(
   value: unknown,
   place = '',
@@ -54,11 +54,11 @@ function valuesOf(
   return into;
 }
 
-/** Requested values, and lists that are ordered by names instead of places. */
+/** Requested values, and lists ordered by name instead of index. */
 const elsewhere = /^\.\d+\.(args|bottleneck|stages)\.|\.fault$/;
 const byName = /\.(bottleneck|stages)\./;
 
-/** Whether as many values differ as the diff has rows, of the rows of two outputs of one size. */
+/** Whether the number of differing values equals the diff's rows, for rows of two outputs of the same size. */
 export function countFailures(rows: readonly [unknown, unknown], found: ReportDiff): string[] {
   const [left, right] = rows.map((each) => valuesOf(each)) as [
     ReadonlyMap<string, unknown>,

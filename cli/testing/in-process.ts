@@ -1,11 +1,11 @@
 /**
- * The command line in the process of a spec: what a start takes is paid once, and what has been compiled serves each run.
+ * Runs the command line in the process of a spec: the start is paid once, and compiled code serves each run.
  *
  *     bin/hca.js ─► dist/checkout/…/cli/main.js ─► runCommandLine ◄─ hca, here: the same built modules
  *
- * What belongs to the process is a run's own while it lasts, and as it was afterwards: standard output and error, exit code, folder,
- * COLUMNS. Runs are therefore sequential, for any number of callers. What only a process has (signals, a reader that goes away, a full
- * disk, memory) takes one: {@link hcaProcess}.
+ * A run owns process-wide state (standard output and error, exit code, folder, COLUMNS) while it lasts and restores it
+ * afterwards. Runs are therefore sequential, for any number of callers. Tests of signals, a closed pipe, a full disk or
+ * memory need a process of their own: {@link hcaProcess}.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -22,21 +22,21 @@ export interface Ended {
 }
 
 export interface Surroundings {
-  /** Folder that names of files are relative to. */
+  /** Folder that file names are relative to. */
   readonly cwd?: string;
-  /** Width of the terminal; none without one. */
+  /** Width of the terminal; absent without a terminal. */
   readonly columns?: number;
 }
 
 export interface ProcessSurroundings extends Surroundings {
-  /** That are free for it. */
+  /** Memory available to it. */
   readonly cores?: number;
 }
 
 type Run = (words: readonly string[]) => Promise<void>;
 let built: Promise<Run> | undefined;
 
-/** The modules that `hca` runs; two runs of a spec have them from one build. */
+/** The modules that `hca` runs; both runs of a spec use one build. */
 function builtCommandLine(): Promise<Run> {
   built ??= (async () => {
     const folder = builtCheckout();
@@ -47,13 +47,13 @@ function builtCommandLine(): Promise<Run> {
   return built;
 }
 
-/** The runs that have begun or wait for their turn. */
+/** The runs that have begun or wait. */
 let last: Promise<unknown> = Promise.resolve();
 
-/** Runs `hca` with these words. */
+/** Runs `hca` with these arguments. */
 export const hca = (...words: string[]): Promise<Ended> => hcaWithin({}, words);
 
-/** Runs `hca` with these words, in a folder or on a terminal. */
+/** Runs `hca` with these arguments, in a folder or on a terminal. */
 export function hcaWithin(surroundings: Surroundings, words: readonly string[]): Promise<Ended> {
   const ended = last.then(() => oneRun(surroundings, words));
   last = ended.catch(() => undefined);
@@ -84,7 +84,7 @@ function setColumns(columns: string | undefined): void {
   else process.env['COLUMNS'] = columns;
 }
 
-/** Keeps what is written to a stream until `end`. */
+/** Captures the output of a stream until `end`. */
 function captured(stream: NodeJS.WriteStream): { text(): string; end(): void } {
   const { write } = stream;
   const parts: Buffer[] = [];
@@ -101,7 +101,7 @@ function captured(stream: NodeJS.WriteStream): { text(): string; end(): void } {
   };
 }
 
-/** Runs `hca` as a shell does: in a process of its own. */
+/** Runs `hca` as a shell does, in a process of its own. */
 export const hcaProcess = (...words: string[]): Promise<Ended> => hcaProcessWithin({}, words);
 
 /** Runs `hca` in a process of its own, in a folder or on a terminal. */

@@ -1,4 +1,4 @@
-/** Outputs held to the published schemas; a field that no schema has is an error. */
+/** Compares outputs with the published schemas; a field that no schema has is an error. */
 import { Ajv, type ValidateFunction } from 'ajv';
 import { publishedTexts } from '../../build/pages/json-schemas.ts';
 

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { argumentsOf } from '../invocation.ts';
 import { integer } from '../options.ts';
 
-/** The greatest seed that a story may have. */
+/** The greatest possible seed of a story. */
 export const seedMax = 2 ** 50;
 
 export interface SeedRange {
@@ -11,7 +11,10 @@ export interface SeedRange {
   readonly last: number;
 }
 
-/** Of `1..1000`. @throws InvalidArgumentError for anything else */
+/**
+ * Parses `1..1000`.
+ * @throws InvalidArgumentError for anything else
+ */
 export function seedRange(text: string): SeedRange {
   const [first, last, ...rest] = text.split('..').map(integer(0, seedMax));
   if (first === undefined || last === undefined || rest.length > 0 || first > last)
@@ -19,7 +22,7 @@ export function seedRange(text: string): SeedRange {
   return { first, last };
 }
 
-/** The arguments that play the stories which were played, whatever ended them. */
+/** The arguments that repeat the played stories, for any reason that ended the run. */
 export function playedArguments(command: Command, first: number, stories: number): string[] {
   const recorded = argumentsOf(command);
   const ends: readonly string[] = ['--seed', '--seeds', '--minutes', '--actions'];

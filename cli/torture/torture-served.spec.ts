@@ -9,7 +9,7 @@ import { Screen } from '../output.ts';
 import { faultsOf, type Output } from '../testing/schemas.ts';
 import { tortureServed } from './torture-served.ts';
 
-/** Plays a real story, a short one, instead. */
+/** Plays a short real story instead. */
 let isReal = false;
 
 /** Stories of ten of each kind, and three doorbells. */
@@ -40,7 +40,7 @@ interface Result extends Output {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** Summary that a run prints. */
+/** The printed summary of a run. */
 function resultOf(actions: number, last: number, first = 1): Result {
   const folder = makeTemporaryFolder('hca-torture-');
   try {

@@ -1,4 +1,4 @@
-/** `hca torture --served`: rough guests at a served device, in this thread, story after story. */
+/** `hca torture --served`: misbehaving guests at a served device, in this thread, one story after another. */
 import { randomInt } from 'node:crypto';
 import type { Command } from 'commander';
 import { commandStatusName } from '../../abi/index.ts';
@@ -27,7 +27,7 @@ export interface ServedChoice {
   readonly seed?: number;
   readonly seeds?: { readonly first: number; readonly last: number };
   readonly minutes?: number;
-  /** Of each kind that is counted, unless time or seeds end it earlier. */
+  /** Number of each counted kind, unless time or seeds end the run earlier. */
   readonly actions?: number;
   readonly shrink?: true;
   readonly json?: string;

@@ -1,6 +1,6 @@
 /**
- * `hca torture`: random stories, each judged. Without options a minute of fresh ones; `--seed` plays one again and says what
- * it is; `--shrink` makes a failing one small. Exit code 1 when anything was found.
+ * `hca torture`: plays random stories and judges each. Without options it plays new ones for a minute; `--seed` repeats
+ * a story and describes it; `--shrink` reduces a failing one. Exit code 1 if anything was found.
  */
 import { createHash, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -58,7 +58,7 @@ interface TortureOptions extends TortureChoice {
   readonly command: Command;
 }
 
-/** Failures that are printed as they occur; all of them are in the JSON. */
+/** Failures printed as they occur; the JSON has all of them. */
 const failuresPrinted = 30;
 
 export function addTortureCommand(program: Command): void {
@@ -118,7 +118,7 @@ async function torture(given: TortureChoice, command: Command): Promise<void> {
   else await many(options, screen);
 }
 
-/** @throws ConfigurationError when the file is not a story */
+/** @throws ConfigurationError if the file is not a story */
 function storyOf(file: string): Story {
   try {
     const story = JSON.parse(readSmallFile(file)) as Story;
@@ -141,7 +141,7 @@ async function one(drawn: Story, options: TortureOptions, screen: Screen): Promi
   if (refused === undefined) printFindings(findings, screen);
   await printDifference(story, findings, screen);
   finish({ story, findings, refused: refused ?? null }, options, screen);
-  // A story of a file that is not played shows nothing, and must not pass.
+  // A story from a file that cannot be played proves nothing and must not pass.
   if (refused !== undefined && options.story !== undefined) process.exitCode = exitFailed;
 }
 
@@ -162,7 +162,7 @@ async function small(
   finish({ ...shrunk, refused: null }, options, screen);
 }
 
-/** Of a story that ends differently elsewhere: where the blocks of the two runs part. */
+/** For a story with different results elsewhere: the first block at which the two runs differ. */
 async function printDifference(story: Story, findings: readonly Finding[], screen: Screen): Promise<void> {
   if (!findings.some(({ judge }) => judge === 'sameness')) return;
   for (const line of await firstDifference(story)) screen.print(line);
@@ -262,7 +262,7 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   }
 }
 
-/** How many requests of each verb met each kind of fault, and in how many ways they ended. */
+/** How many requests of each verb met each kind of fault, and the number of different outcomes. */
 function faultTables({ ends, endsByFault, faults }: Coverage): PageTable[] {
   const kinds = Object.keys(faults).toSorted();
   const verbs = Object.keys(ends).toSorted();

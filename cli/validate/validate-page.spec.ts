@@ -14,7 +14,7 @@ it('has a line for each of what a source measured at one place, average and medi
   const page = validatePage({ title: 't', command: 'c', version: '1' }, cases, results, groupsOf(results));
   for (const metric of ['average', 'median'])
     for (const of of ['simulated', 'measured']) expect(page).toContain(`DMA read, latency ${metric}, ${of}`);
-  // measurements.csv I-008a and I-008b: 256 bytes, 630.6 ns in the mean, 626 in the median.
+  // measurements.csv I-008a and I-008b: 256 bytes, mean 630.6 ns, median 626 ns.
   expect(page.replaceAll(/<td [^>]*>/g, '<td>')).toMatch(
     /<th scope="row">256<\/th><td>500<\/td><td>630.6<\/td><td>500<\/td><td>626<\/td>/,
   );

@@ -1,4 +1,4 @@
-/** Measured and simulated curves of each family over each other, as one page that needs nothing else. */
+/** Measured and simulated curves of each family in one chart, as one self-contained page. */
 
 import {
   type Case,
@@ -17,7 +17,7 @@ import type { PageHead } from '../../explain/page/index.ts';
 import { titled, wordsOf } from '../../explain/text/words.ts';
 import { type Chart, type ChartLine, chartPage } from '../chart/index.ts';
 
-/** Fewer points are no curve. */
+/** Fewer points make no curve. */
 const pointsLeast = 3;
 
 /** First sentences of the page. */
@@ -49,7 +49,7 @@ interface Curve {
   readonly names: Map<string, [x: number, measured: number, simulated: number][]>;
 }
 
-/** A chart for each source, unit and circumstance; a line for each family. */
+/** A chart for each source, unit and condition; a line for each family. */
 function chartsOf(cases: readonly Case[], results: readonly RowResult[]): Chart[] {
   const curves = new Map<string, Curve>();
   const metrics = metricsOf(cases);
@@ -79,13 +79,13 @@ function chartsOf(cases: readonly Case[], results: readonly RowResult[]): Chart[
   return [...curves.values()].flatMap(chartOf);
 }
 
-/** Quantities of the rows of each family: average and median are one line each. */
+/** Quantities of the rows of each family: mean and median form one line each. */
 function metricsOf(cases: readonly Case[]): ReadonlyMap<string, ReadonlySet<string>> {
   const found = Map.groupBy(cases, ({ family }) => family.name);
   return new Map([...found].map(([name, own]) => [name, new Set(own.map(({ row }) => row.metric))]));
 }
 
-/** Rows of a family over sizes may have windows as well: a line for each. */
+/** Rows of a family over sizes may also differ in window: one line for each window. */
 function lineName(family: string, params: string, over: string): string {
   const window = /window\/thread=\d+/.exec(params)?.[0];
   return window === undefined || over.startsWith('window') ? family : `${family}, ${window}`;

@@ -1,4 +1,4 @@
-/** Output of `hca validate`: a table for each family, rows that were not run, and a summary by group. */
+/** Output of `hca validate`: a table for each family, rows that did not run, and a summary by group. */
 
 import {
   type Case,
@@ -14,7 +14,7 @@ import {
 } from '../../experiments/validate/index.ts';
 import { tableOf } from '../../explain/text/table.ts';
 
-/** Rows side by side with their cases, by family and source. */
+/** Rows with their cases, by family and source. */
 function together(cases: readonly Case[], results: readonly RowResult[]): [Case, RowResult][][] {
   const found = new Map<string, [Case, RowResult][]>();
   for (const [at, one] of cases.entries()) {
@@ -57,7 +57,7 @@ function cellsOf(
   ];
 }
 
-/** A sentence for each family that is not run, and for each row whose simulation failed. */
+/** A sentence for each family that does not run, and for each row whose simulation failed. */
 export function reasons(cases: readonly Case[], results: readonly RowResult[]): string[] {
   const left = together(cases, results).flatMap((rows) => {
     const [{ family }] = rows[0]!;
@@ -87,7 +87,7 @@ export const summaryTable = (groups: readonly GroupResult[]): string =>
     ]),
   );
 
-/** For --list: what is run how, without running it. */
+/** For --list: how each row would run, without running it. */
 export const listTable = (cases: readonly Case[], results: readonly RowResult[]): string =>
   tableOf(
     'Rows of reference/measurements.csv by family',

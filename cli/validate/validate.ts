@@ -1,4 +1,4 @@
-/** `hca validate`: the workloads of published measurements on the model, each figure next to the one that was measured. */
+/** `hca validate`: runs the workloads of published measurements on the model and shows each figure next to the measured one. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -87,7 +87,7 @@ async function validate({ set: changes, ...options }: ValidateOptions, command: 
   if (results.some(({ verdict }) => verdict === 'failed')) process.exitCode = exitFailed;
 }
 
-/** Runs everything under a progress bar, by point. What fails is an outcome too; what was asked for wrongly is thrown. */
+/** Runs all points under a progress bar. A failure is a result too; a wrong request is thrown. */
 async function outcomesOf(orders: readonly ValidateOrder[]): Promise<ReadonlyMap<string, PointOutcome>> {
   const outcomes = new Map<string, PointOutcome>();
   if (orders.length === 0) return outcomes;
@@ -98,7 +98,7 @@ async function outcomesOf(orders: readonly ValidateOrder[]): Promise<ReadonlyMap
       outcomes.set(pointKey(order.point), await pool.run(order).catch(failureOf));
       bar.update(outcomes.size);
     });
-    // A failure is met where it is awaited.
+    // A failure is handled where it is awaited.
     for (const one of all) one.catch(() => {});
     for (const one of all) await one;
   } finally {

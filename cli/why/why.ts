@@ -1,6 +1,6 @@
 /**
- * `hca why TEST|FILE`: runs a test of `hca perf`, or the programs of a file, and finds for each request that failed or never ended why: the
- * check that refused, what it found, what it was held to, and the line that posted the request.
+ * `hca why TEST|FILE`: runs a `hca perf` test, or the programs of a file, and explains each request that failed or
+ * never completed: the check that refused it, the found and the expected value, and the line that posted the request.
  */
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -56,18 +56,18 @@ interface WhyOptions extends PerfChoice, MachineChoice, TopologyChoice, FaultCho
   readonly json?: string;
 }
 
-/** How a run ended, and why requests of it failed. */
+/** How a run ended, and why its requests failed. */
 export interface WhyResult {
   /** Reason for the end of the run; left out if all programs have ended. */
   readonly error?: string;
-  /** Causes, each in a sentence. */
+  /** Causes, one sentence each. */
   readonly causes: readonly Cause[];
   readonly failures: readonly Failure[];
   readonly unfinished: readonly Unfinished[];
   readonly losses: Losses;
   /** Injected faults, and how often each fired. */
   readonly faults: readonly FaultReport[];
-  /** Records that found a stream full: what they would have shown is missing. */
+  /** Records lost because a stream was full; their contents are missing. */
   readonly dropped: number;
 }
 
@@ -151,7 +151,7 @@ async function programsOf(file: string, options: PerfChoice): Promise<Load> {
   };
 }
 
-/** Runs a machine and asks its records. */
+/** Runs a machine and queries its records. */
 export async function whyOf(
   options: MachineOptions,
   load: Load,
@@ -192,7 +192,7 @@ export async function whyOf(
   };
 }
 
-/** Whose frames are not the program's: those of the library between it and the device, and of Node. */
+/** Stack frames that do not belong to the program: those of the library below it, and of Node. */
 const library = [
   ...['userlib', 'driver', 'host', 'sim', 'net', 'protocol', 'runtime', 'dist'],
   ...['machine', 'explain', 'experiments', 'guests', 'torture', 'cli'],
@@ -200,7 +200,7 @@ const library = [
 const isLibrary = (frame: string): boolean =>
   frame.includes('node:') || library.some((folder) => frame.includes(folder));
 
-/** Frames of the library may be many: those of the program are below them. */
+/** The library may have many frames: the program's frames are below them. */
 const stackFrames = 40;
 
 function stackHere(): string {
@@ -214,7 +214,7 @@ function stackHere(): string {
 /** Node of an error that a program threw; the error's own text names the program. */
 const ANY_NODE = -1;
 
-/** A cause with lines of the program instead of the names of stacks. */
+/** A cause with lines of the program instead of stack names. */
 function withLines({ line, mendLine, ...cause }: Cause, lines: ProgramLines): Cause {
   const [at, see] = [lines.lineOf(line), lines.lineOf(mendLine)];
   return {

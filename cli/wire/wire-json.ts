@@ -7,32 +7,32 @@ import type { ExactPs } from '../../sim/index.ts';
 interface WireLine {
   /** Number in the file, from 1. */
   readonly frame: number;
-  /** Since the first packet of all conversations. */
+  /** Time since the first packet of all conversations. */
   readonly timePs: ExactPs;
-  /** True of the side whose requests opened the connection. */
+  /** Whether the packet comes from the side whose requests opened the connection. */
   readonly isFromFirst: boolean;
-  /** True if the packet is an error, or the recovery from one. */
+  /** Whether the packet is an error or the recovery from one. */
   readonly isTrouble: boolean;
   readonly words: string;
 }
 
-/** A connection, or one direction of packets whose other direction was not found. */
+/** A connection, or one direction of packets without a known opposite direction. */
 interface WireConversation {
   /** RC, UC, UD, XRC, CNP or iWARP. */
   readonly service: string;
-  /** Address and QP, or port, of each side. The QP of a side that no packet has addressed is left out. */
+  /** Address and QP (or port) of each side. The QP is left out if no packet addresses it. */
   readonly first: string;
   readonly second: string;
-  /** Since the first packet of all conversations. */
+  /** Time since the first packet of all conversations. */
   readonly beganPs: ExactPs;
-  /** Packets by kind: requests, answers, NAKs, RNR NAKs, gaps, late, sent again, damaged; of iWARP messages by name. */
+  /** Packets by kind: requests, answers, NAKs, RNR NAKs, gaps, late, sent again, damaged; for iWARP messages by name. */
   readonly counts: Readonly<Record<string, number>>;
   readonly lines: readonly WireLine[];
-  /** Lines beyond those of `--lines`. */
+  /** Lines beyond the limit of `--lines`. */
   readonly unkept: number;
 }
 
-/** Frames of a kind, and the number of the first one. */
+/** Number of frames of a kind, and number of the first one. */
 interface WireFrames {
   readonly kind: string;
   readonly count: number;
@@ -43,29 +43,29 @@ interface WireFrames {
 export interface WireResult {
   /** Name of the file; - for standard input. */
   readonly file: string;
-  /** False when bytes of the file, or frames that it has, were not read. */
+  /** False if bytes or frames of the file were not read. */
   readonly isWhole: boolean;
-  /** Instant of the first packet since the origin of the file's time stamps; left out without a packet. */
+  /** Time of the first packet since the origin of the file's time stamps; left out without a packet. */
   readonly beganPs?: ExactPs;
   readonly conversations: readonly WireConversation[];
   readonly frames: {
     readonly count: number;
-    /** Sightings of packets that had been seen at another place. */
+    /** Sightings of packets already seen at another place. */
     readonly repeated: number;
-    /** Frames that a snap length cut. */
+    /** Frames cut by a snap length. */
     readonly cut: number;
-    /** The first frames that break the rules of their headers, and how many do. */
+    /** The first frames that violate the rules of their headers, and their total number. */
     readonly malformed: readonly { readonly frame: number; readonly reason: string }[];
     readonly malformedCount: number;
     readonly ofOtherProtocols: readonly WireFrames[];
-    /** Frames in a form that has no reader. */
+    /** Frames in a form that no reader supports. */
     readonly unread: readonly WireFrames[];
   };
   /** Sentences about unread or hidden packets, as on the screen. */
   readonly notes: readonly string[];
 }
 
-/** @param isTroubleOnly leaves out lines of packets that passed as they should */
+/** @param isTroubleOnly leaves out lines of packets without errors */
 export function wireResultOf(file: string, reading: CaptureReading, isTroubleOnly: boolean): WireResult {
   const { stream, feed, isWhole } = reading;
   const conversations = reading.conversations();
@@ -113,6 +113,6 @@ const framesOf = ({ reason, count, firstNumber }: CaptureReading['feed']['other'
   firstFrame: firstNumber,
 });
 
-/** A number where that holds the instant exactly. */
+/** A number if it represents the time exactly. */
 const exact = (ps: bigint): ExactPs =>
   ps <= BigInt(Number.MAX_SAFE_INTEGER) && ps >= BigInt(Number.MIN_SAFE_INTEGER) ? Number(ps) : ps;

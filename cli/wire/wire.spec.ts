@@ -1,4 +1,4 @@
-/** `hca wire` on files as people have them: from standard input, gzipped, cut, of link types without a reader. */
+/** `hca wire` on typical files: from standard input, gzipped, cut, and of link types without a reader. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** `hca wire FILE`: a capture of packets as conversations, a connection after the other. */
+/** `hca wire FILE`: a packet capture as conversations, one connection after another. */
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { CaptureReading } from '../../analyser/capture/index.ts';
@@ -13,7 +13,7 @@ import { integer } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import { wireResultOf } from './wire-json.ts';
 
-/** Lines that are kept unless --lines says otherwise: some 100 MiB. */
+/** Default number of kept lines: about 100 MiB. */
 const LINES = 250_000;
 const LINES_MAX = 10_000_000;
 
@@ -64,7 +64,7 @@ async function readWire(file: string, options: WireOptions, command: Command): P
   if (!reading.isWhole) process.exitCode = exitFailed;
 }
 
-/** @throws ConfigurationError for a file that is not there or is no capture */
+/** @throws ConfigurationError for a file that is missing or is not a capture */
 async function readFile(file: string, reading: CaptureReading): Promise<void> {
   const name = file === '-' ? 'standard input' : visible(file);
   try {
