@@ -1,4 +1,4 @@
-/** What the page and its workers say to each other: plain data, by comlink. */
+/** Messages between the page and its workers: plain data, by comlink. */
 
 import type { ComparePath } from '../experiments/workloads/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
@@ -16,17 +16,17 @@ export interface LabMachine {
 export const labVerbs = ['write', 'send', 'read'] as const;
 export type LabVerb = (typeof labVerbs)[number];
 
-/** One message that is asked about. */
+/** One message to be computed. */
 export interface LabMessage {
   readonly verb: LabVerb;
   readonly sizeBytes: number;
-  /** Path MTU; 0 is the port's largest. */
+  /** Path MTU; 0 selects the port's largest. */
   readonly mtuBytes: number;
-  /** Messages of at most so many bytes go inline. */
+  /** Messages up to this many bytes are sent inline. */
   readonly inlineBytes: number;
 }
 
-/** A part of a latency, by what is waited for or worked on. */
+/** A part of a latency, by its cause. */
 export interface LabTerm {
   readonly name: string;
   readonly ps: number;
@@ -38,50 +38,50 @@ interface SizePoint {
   readonly ps: number;
 }
 
-/** What the closed form says of a message, and of other sizes. */
+/** Answer of the closed form for a message, and for other sizes. */
 export interface Estimate {
   readonly totalPs: number;
   readonly terms: readonly LabTerm[];
   readonly curve: readonly SizePoint[];
 }
 
-/** What a simulation of such messages measured, one in flight. */
+/** Measurements of simulated messages, one in flight. */
 export interface SimulatedLatency {
   readonly sizeBytes: number;
-  /** Mean without the first message, which finds nothing on chip. */
+  /** Mean without the first message, which finds all caches empty. */
   readonly meanPs: number;
-  /** Of the first message. */
+  /** Latency of the first message. */
   readonly firstPs: number;
-  /** From the post to the departure of the completion: mean of each stage, by what was waited for. */
+  /** From the post to the departure of the completion: mean of each stage, by cause. */
   readonly stages: readonly LabTerm[];
   readonly configHash: string;
   readonly isBalanced: boolean;
 }
 
-/** What a simulation of many messages in flight measured. */
+/** Measurements of simulated messages, many in flight. */
 export interface SimulatedRate {
   readonly messagesPerSecond: number;
   readonly bytesPerSecond: number;
-  /** Payload that the cable could carry in such messages. */
+  /** Payload rate that the cable could carry in such messages. */
   readonly cableBytesPerSecond: number;
-  /** What binds, in words, and what would bind next. */
+  /** The bottleneck in words, and the next one. */
   readonly binds: string;
   readonly next: string;
-  /** What to turn for a higher rate. */
+  /** Parameters to change for a higher rate. */
   readonly turn: readonly string[];
 }
 
-/** A parameter that the page has a slider for. */
+/** A parameter with a slider. */
 export interface LabParameter {
   readonly path: string;
   readonly unit: string;
   readonly doc: string;
   readonly source: string;
-  /** Of the profile. */
+  /** Value in the profile. */
   readonly default: number | string | boolean;
 }
 
-/** What can be watched as it happens. */
+/** A scenario that can be watched. */
 export const scenarioNames = [
   'write',
   'write-immediate',
@@ -103,41 +103,41 @@ export interface OperationQuestion {
   readonly machine: LabMachine;
   readonly scenario: ScenarioName;
   readonly sizeBytes: number;
-  /** Path MTU; 0 is the port's largest. */
+  /** Path MTU; 0 selects the port's largest. */
   readonly mtuBytes: number;
-  /** Whether others of its kind went before it, so that caches have what it needs. */
+  /** Whether earlier operations of its kind have filled the caches. */
   readonly isWarm: boolean;
 }
 
 /** Bytes by the fields of their layout, as text. */
 export interface DecodedSection {
-  /** Of the layout. */
+  /** Name of the layout. */
   readonly title: string;
   readonly fields: readonly string[];
 }
 
-/** Something that was seen on the bus of a host, or in a packet, with its bytes decoded. */
+/** An event on a host's bus, or a packet, with its bytes decoded. */
 export interface DecodedEvent {
-  /** After the post. */
+  /** Relative to the post. */
   readonly atPs: number;
   readonly summary: string;
   readonly sections: readonly DecodedSection[];
 }
 
-/** A record of the timeline, in words. Instants are after the post. */
+/** A record of the timeline, in words. Instants are relative to the post. */
 export interface PictureRecord {
   readonly kind: string;
-  /** Place in {@link OperationPicture.tracks}. */
+  /** Index into {@link OperationPicture.tracks}. */
   readonly track: number;
   readonly fromPs: number;
   readonly toPs: number;
-  /** Of what crosses a link: when it takes effect at the other end, never for what is lost. */
+  /** For a message that crosses a link: when it takes effect at the other end; absent if it is lost. */
   readonly arrivesPs?: number;
-  /** Of a write into host memory: when the memory has it. */
+  /** For a write into host memory: when it is in memory. */
   readonly inMemoryPs?: number;
   readonly label: string;
   readonly values: readonly (readonly [name: string, value: string | number])[];
-  /** Places in {@link OperationPicture.decoded}. */
+  /** Indexes into {@link OperationPicture.decoded}. */
   readonly decoded: readonly number[];
 }
 
@@ -147,11 +147,11 @@ export interface PictureTrack {
   readonly name: string;
 }
 
-/** How full something is, from instant to instant. */
+/** A level over time. */
 export interface PictureLevel {
   readonly process: string;
   readonly name: string;
-  /** The value from each instant on, the first at the begin of the picture. */
+  /** The value from each instant on; the first one at the beginning of the picture. */
   readonly steps: readonly (readonly [atPs: number, value: number])[];
 }
 
@@ -160,7 +160,7 @@ export interface Milestone {
   readonly text: string;
 }
 
-/** A part of the operation's latency, with the reason for it. */
+/** A part of the operation's latency, with its cause. */
 interface PictureStage {
   readonly name: string;
   readonly fromPs: number;
@@ -168,67 +168,67 @@ interface PictureStage {
   readonly text: string;
 }
 
-/** One operation, with everything that happened meanwhile. Instants are after its post. */
+/** One operation, with all concurrent events. Instants are relative to its post. */
 export interface OperationPicture {
   readonly operation: string;
   /** Host that posted it. */
   readonly node: number;
   readonly payloadBytes: number;
-  /** From the post to the completion in the program's hands. */
+  /** From the post until the program has the completion. */
   readonly latencyPs: number;
   readonly fromPs: number;
   readonly toPs: number;
-  /** Of the completion, as verbs name it. */
+  /** Status of the completion, by its verbs name. */
   readonly status: string;
-  /** Other operations of both hosts that were under way meanwhile. */
+  /** Other operations of both hosts that were under way at the time. */
   readonly others: number;
-  /** Since power-on, of the post. */
+  /** Time of the post since power-on. */
   readonly postedPs: number;
   readonly stages: readonly PictureStage[];
   readonly milestones: readonly Milestone[];
-  /** When the sender's CQE was in its memory, and when the last bytes were in the memory that they were for. */
+  /** When the sender's CQE was in its memory, and when the last bytes were in their destination memory. */
   readonly cqePs: number | undefined;
   readonly lastBytesPs: number | undefined;
   readonly tracks: readonly PictureTrack[];
-  /** By {@link PictureRecord.fromPs}. */
+  /** Ordered by {@link PictureRecord.fromPs}. */
   readonly records: readonly PictureRecord[];
   readonly decoded: readonly DecodedEvent[];
   readonly levels: readonly PictureLevel[];
-  /** Look-ups of the device's caches meanwhile, of both devices. */
+  /** Cache look-ups of both devices during the operation. */
   readonly hits: number;
   readonly misses: number;
   readonly configHash: string;
   readonly isBalanced: boolean;
 }
 
-/** Activity of blocks and packets in flight, from instant to instant: the input of the block diagram. */
+/** Activity of blocks and packets in flight over time: the input of the block diagram. */
 export type MachinePicture = Pick<OperationPicture, 'fromPs' | 'toPs' | 'tracks' | 'records'>;
 
-/** What is compared of two operations. */
+/** The compared figures of two operations. */
 export type OperationOutcome = Pick<OperationPicture, 'latencyPs' | 'hits' | 'misses'>;
 
-/** One way of the same bytes from host 0 to host 1. */
+/** One way to move the same bytes from host 0 to host 1. */
 export interface TransferQuestion {
   readonly machine: LabMachine;
   readonly path: ComparePath;
   readonly sizeBytes: number;
 }
 
-/** A core at work, until something else is to be done. Instants are after the start of the transfer. */
+/** A period of one kind of work on a core. Instants are relative to the start of the transfer. */
 export interface CoreWork {
   readonly core: number;
   readonly fromPs: number;
   readonly toPs: number;
-  /** What its cycles go to, as the report names it. */
+  /** The use of its cycles, by its name in the report. */
   readonly cause: string;
   readonly cycles: number;
 }
 
-/** What a host did for a transfer. */
+/** The work of a host for a transfer. */
 export interface TransferHost {
   readonly isActive: boolean;
   readonly work: readonly CoreWork[];
-  /** Of the ledgers of its cores, by cause, from the start until both sides had ended. */
+  /** Sum of its cores' ledgers, by cause, from the start until both sides have ended. */
   readonly cycles: Readonly<Record<string, number>>;
   readonly cyclesTotal: number;
   readonly systemCalls: number;
@@ -241,20 +241,20 @@ export interface TransferHost {
 export interface TransferPicture {
   readonly path: ComparePath;
   readonly title: string;
-  /** Until the receiver has the bytes; of a one-sided operation, until the initiator has its completion. */
+  /** Time until the receiver has the bytes; for a one-sided operation, until the initiator has its completion. */
   readonly latencyPs: number;
   readonly hosts: readonly [TransferHost, TransferHost];
-  /** What is on the cable, either way: packets or frames. */
+  /** Messages on the cable in both directions: packets or frames. */
   readonly cable: readonly { readonly fromPs: number; readonly toPs: number; readonly text: string }[];
   readonly isEqual: boolean;
   readonly isBalanced: boolean;
 }
 
-/** The worker of the closed form: it answers at once, whatever is being simulated. */
+/** The worker of the closed form: it answers immediately, even during a simulation. */
 export interface LabForm {
-  /** Names of the profiles, with what they stand for. */
+  /** Names of the profiles, with their descriptions. */
   profiles(): { readonly name: string; readonly doc: string }[];
-  /** @throws when the profile or a path does not exist */
+  /** @throws if the profile or a path does not exist */
   parameters(profile: string, paths: readonly string[]): LabParameter[];
   estimate(machine: LabMachine, message: LabMessage): Estimate;
 }
@@ -268,12 +268,12 @@ export interface LabModel {
   transfer(question: TransferQuestion): Promise<TransferPicture>;
 }
 
-/** A program that is to be run, on a machine of its own. */
+/** A program to run, on a machine of its own. */
 export interface ProgramOrder {
   /** TypeScript: a module that exports `host0` and `host1`, or `main`. */
   readonly text: string;
   readonly machine: LabMachine;
-  /** Faults, as `hca --fault` takes them, separated by blanks; may be empty. */
+  /** Faults in the form of `hca --fault`, separated by blanks; may be empty. */
   readonly faults: readonly string[];
   /** The operation that {@link LabProgram.picture} will show; if omitted, less is recorded. */
   readonly watched?: WatchedTime;
@@ -281,7 +281,7 @@ export interface ProgramOrder {
   readonly watchedPs?: number;
   /** Lines with a breakpoint; omitted: no breakpoints. */
   readonly breakpoints?: readonly number[];
-  /** Where the program had stopped when it was continued: earlier arrivals at a breakpoint do not count. */
+  /** Where the program was stopped before it continued: earlier arrivals at a breakpoint do not count. */
   readonly stood?: StandingPlace;
 }
 
@@ -310,7 +310,7 @@ export interface OperationName {
   readonly ordinal: number;
 }
 
-/** The time that an operation took, since power-on. */
+/** Time span of the operation, since power-on. */
 export interface WatchedTime extends OperationName {
   readonly fromPs: number;
   readonly toPs: number;
@@ -323,16 +323,19 @@ export interface PostedOperation extends OperationName {
   readonly operation: string;
   readonly payloadBytes: number;
   readonly postedPs: number;
-  /** From the post to the completion in the program's hands, or, unsignalled, to the acknowledgement; undefined while under way. */
+  /**
+   * From the post until the program has the completion (of an unsignalled request: until the acknowledgement);
+   * undefined while under way.
+   */
   readonly latencyPs: number | undefined;
   readonly hasFailed: boolean;
-  /** Whether the device has begun it, so that a picture can be drawn: not of a request that was flushed before. */
+  /** Whether the device has begun it, so that a picture can be drawn; false for a request that was flushed before. */
   readonly isOnDevice: boolean;
 }
 
-/** A remark on a program, at the line that it is about. */
+/** A remark about a line of the program. */
 export interface ProgramRemark {
-  /** From 1; undefined when no line can be named. */
+  /** From 1; undefined if the line is unknown. */
   readonly line: number | undefined;
   readonly severity: 'error' | 'warning';
   readonly text: string;
@@ -344,34 +347,40 @@ interface ProgramLogLine {
   readonly text: string;
 }
 
-/** How far a program has come. */
+/** Progress of a program. */
 export interface ProgramProgress {
   readonly atPs: number;
   readonly hasEnded: boolean;
   readonly log: readonly ProgramLogLine[];
-  /** What the programs returned, as JSON, by host. */
+  /** Return values of the programs, as JSON, by host. */
   readonly results: readonly (string | undefined)[];
   readonly remarks: readonly ProgramRemark[];
   /** The present line of each host's program: its last call of the library, or the breakpoint's line at the host that has stopped there. */
   readonly lines: readonly (number | undefined)[];
   /** System calls and handled interrupts of each host so far. */
   readonly hosts: readonly { readonly systemCalls: number; readonly interrupts: number }[];
-  /** Operations that have completed, by their name. */
+  /** Completed operations, by name. */
   readonly operations: Readonly<Record<string, number>>;
   /** The first arrival at a breakpoint so far, after {@link ProgramOrder.stood}. */
   readonly arrival: Arrival | undefined;
 }
 
-/** The worker in which programs run: ended and started anew when a program does not come back. */
+/** The worker that runs programs; the page terminates it and starts another if a program does not return. */
 export interface LabProgram {
-  /** Makes the machine and loads the program; nothing has run. @returns what is wrong with the text */
+  /**
+   * Creates the machine and loads the program without running it.
+   * @returns the error in the text, if any
+   */
   load(order: ProgramOrder): Promise<readonly ProgramRemark[]>;
-  /** Runs for so much simulated time, or until all have ended. */
+  /** Runs for this much simulated time, or until all programs have ended. */
   runFor(ps: number): Promise<ProgramProgress>;
-  /** Operations that the program has posted so far, by the instant of their posts. */
+  /** Operations that the program has posted so far, in the order of their posts. */
   operations(): Promise<readonly PostedOperation[]>;
-  /** Draws the operation that was watched. @throws when it has not ended */
+  /**
+   * Draws the watched operation.
+   * @throws if it has not ended
+   */
   picture(): Promise<OperationPicture>;
-  /** Draws the machine around the instant that was watched. */
+  /** Draws the machine around the watched instant. */
   moment(): Promise<MachinePicture>;
 }

@@ -1,10 +1,10 @@
-/** Where the lab's programs can stop: every expected line and order of runs is written by hand, and run by the engine itself. */
+/** Stops of the lab's programs: every expected line and order of runs is written by hand, and the engine itself runs them. */
 import { describe, expect, it } from 'vitest';
 import { labPrograms } from './page/programs.ts';
 import { stopLineOf, stopPlaces, withStops } from './stop-places.ts';
 import { compiled } from './worker/program-text.ts';
 
-/** Runs a text's function `f`, and returns the lines that it reached. */
+/** Runs a text's function `f` and returns the lines that it reached. */
 function linesOf(text: string): readonly number[] {
   const lines: number[] = [];
   const run = new Function('reached', `${withStops(text, 'reached')}\nreturn f();`);

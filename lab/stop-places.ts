@@ -1,13 +1,13 @@
 /**
- * The places of a program's text at which it can stop: the begin of each statement of a function, the condition of each round of
- * `while`, and the expression that an arrow function returns. The editor offers breakpoints at their lines; the worker puts a call
- * at each, which reports the line before it runs.
+ * The places at which a program can stop: the start of each statement of a function, the condition of each `while`
+ * iteration, and the expression that an arrow function returns. The editor offers breakpoints at their lines; the
+ * worker puts a call at each, which reports the line before it runs.
  *
  *     postSend(qp, wr);      ──►   reached(12);postSend(qp, wr);
  *     while (left > 0) {     ──►   while (reached(13),left > 0) {
  *     () => postRecv(qp)     ──►   () => (reached(14),postRecv(qp))
  *
- * A line that the text has already does not move: nothing that is put in contains the end of a line.
+ * No line of the text moves: inserted code contains no line break.
  */
 import { parser } from '@lezer/javascript';
 
@@ -41,7 +41,7 @@ const statements: ReadonlySet<string> = new Set([
 const functions: ReadonlySet<string> = new Set([
   ...['FunctionDeclaration', 'FunctionExpression', 'ArrowFunction', 'MethodDeclaration'],
 ]);
-/** A statement that is the whole body of one of these gets braces around it and the call. */
+/** Parents whose statement body needs braces around the body and the call. */
 const bodyOwners: ReadonlySet<string> = new Set([
   'IfStatement',
   'ForStatement',
@@ -50,8 +50,8 @@ const bodyOwners: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Every place of a text, by their positions: one a line and function, so that a line with several statements stops once each time it runs.
- * A text that cannot be parsed has no places.
+ * Every place of a text, by position: one for each line and function, so that a line with several statements stops once
+ * per run. A text that cannot be parsed has no places.
  */
 export function stopPlaces(text: string): readonly StopPlace[] {
   const places: StopPlace[] = [];
@@ -95,8 +95,8 @@ export function withStops(text: string, name: string): string {
 }
 
 /**
- * The line at which a breakpoint of a line stops: the line itself; for a line within a longer statement, the first line of that statement;
- * else the next line that can stop.
+ * The line at which a breakpoint on a line stops: the line itself; for a line within a longer statement, the first line
+ * of that statement; else the next line that can stop.
  * @returns undefined if no such line exists
  */
 export function stopLineOf(text: string, line: number): number | undefined {
@@ -136,13 +136,13 @@ function shapeOf(node: Node, lineAt: (at: number) => number): StopPlace['shape']
     return 'condition';
   if (!statements.has(name)) return undefined;
   if (parent.name === 'Block' || parent.name === 'SwitchBody') return 'statement';
-  // On one line with its owner, it stops with it.
+  // If it shares a line with its owner, both stop together.
   return bodyOwners.has(parent.name) && lineAt(node.from) !== lineAt(parent.from) ? 'body' : undefined;
 }
 
 const isComment = ({ name }: Node): boolean => name.endsWith('Comment');
 
-/** Whether a node is the next one after another, comments left out. */
+/** Whether a node directly follows another, ignoring comments. */
 function follows(node: Node, name: string): boolean {
   let before = node.prevSibling;
   while (before !== null && isComment(before)) before = before.prevSibling;
@@ -155,7 +155,7 @@ function functionOf(node: Node): Node | undefined {
   return undefined;
 }
 
-/** Lines of positions, from 1. */
+/** Line numbers of text positions, from 1. */
 function lineCounter(text: string): (at: number) => number {
   const begins = [0];
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) begins.push(at + 1);

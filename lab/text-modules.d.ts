@@ -1,4 +1,4 @@
-/** The text of a source, as the build of the lab and Vite import it. */
+/** The text of a source, as imported by the lab's build and by Vite. */
 declare module '*?raw' {
   const text: string;
   export default text;

@@ -1,4 +1,4 @@
-/** Stacked bars on one scale, with their key; each part says its figure to a pointer and to a reader. */
+/** Stacked bars on one scale, with a key; each part has its figure as tooltip and as text for screen readers. */
 import { html, type TemplateResult } from 'lit-html';
 import { timeText } from '../../explain/text/format.ts';
 import { wordsOf } from '../../explain/text/words.ts';
@@ -24,11 +24,11 @@ export function bars(rows: readonly BarRow[]): TemplateResult {
 export interface AmountRow {
   readonly title: string;
   readonly parts: readonly { readonly name: string; readonly amount: number }[];
-  /** Beside the sum, as what is done now. */
+  /** Text beside the sum, such as the current activity. */
   readonly note?: string;
 }
 
-/** Colour of the page's for a name, by its place. */
+/** Colour of the page's palette for a name, by its index. */
 export const colourNumber = (names: readonly string[], name: string): number =>
   names.indexOf(name) % colourCount;
 
@@ -37,8 +37,8 @@ export const colourKey = (names: readonly string[]): TemplateResult =>
 
 /**
  * @param names in the order of their colours
- * @param text an amount in words
- * @param whole what a full bar stands for; left out, the longest row
+ * @param text formats an amount
+ * @param whole length of a full bar; default: the longest row
  */
 export function stackedBars(
   rows: readonly AmountRow[],

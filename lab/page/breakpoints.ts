@@ -1,6 +1,6 @@
 /**
- * Breakpoints of the editor: a gutter that sets and clears them, and lines that move with the text as it is edited. A line whose whole
- * text is deleted loses its breakpoint.
+ * Breakpoints of the editor: a gutter that sets and clears them, and lines that move with edits of the text. A line
+ * whose whole text is deleted loses its breakpoint.
  */
 import {
   type EditorState,
@@ -40,7 +40,7 @@ function markersOf(lines: readonly number[], { doc }: EditorState): RangeSet<Bre
   return RangeSet.of(known.map((line) => marker.range(doc.line(line).from)));
 }
 
-/** Where an edit has moved the lines of breakpoints. */
+/** Lines of the breakpoints after an edit. */
 function movedLines(
   shown: RangeSet<Breakpoint>,
   { startState, changes, state }: Transaction,
@@ -58,19 +58,19 @@ function positionsOf(shown: RangeSet<Breakpoint>): readonly number[] {
   return positions;
 }
 
-/** Lines that have a breakpoint now, ascending. */
+/** Lines with a breakpoint, ascending. */
 export const breakpointLines = (state: EditorState): readonly number[] =>
   positionsOf(state.field(breakpoints)).map((at) => state.doc.lineAt(at).number);
 
-/** Sets breakpoints at these lines and at no other. */
+/** Sets breakpoints at exactly these lines. */
 export function showBreakpoints(view: EditorView, lines: readonly number[]): void {
   if (lines.join() !== breakpointLines(view.state).join()) view.dispatch({ effects: linesSet.of(lines) });
 }
 
 export interface BreakpointActions {
-  /** The reader clicks in the gutter of a line, or presses F9 in it. */
+  /** Called when the reader clicks in a line's gutter or presses F9 in the line. */
   toggle(line: number): void;
-  /** The reader presses F8. */
+  /** Called when the reader presses F8. */
   run(): void;
 }
 

@@ -1,14 +1,14 @@
-/** Curves over a logarithmic axis, by uPlot: as wide as its place, in the page's colours, light and dark. */
+/** Curves over a logarithmic axis, by uPlot: as wide as their place, in the page's light or dark colours. */
 import { html, type TemplateResult } from 'lit-html';
 import { createRef, type Ref, ref } from 'lit-html/directives/ref.js';
 import uPlot from 'uplot';
 
 export interface Curve {
   readonly name: string;
-  /** Of the page's colours. */
+  /** Index into the page's colours. */
   readonly colour: number;
   readonly points: readonly (readonly [x: number, y: number])[];
-  /** A line, or points alone. */
+  /** Draws a line, or points only. */
   readonly isLine: boolean;
 }
 
@@ -34,7 +34,7 @@ export class Chart {
     return html`<div class="chart" role="img" aria-label="${this.#title}; the figures stand in the table below" ${ref(this.#place)}></div>`;
   }
 
-  /** To be called when the element is in the page. */
+  /** Must be called once the element is in the page. */
   show(curves: readonly Curve[]): void {
     const place = this.#place.value;
     if (place === undefined) return;
@@ -104,7 +104,7 @@ export class Chart {
   }
 }
 
-/** A colour of the style sheet as a canvas takes it: light or dark as the page is. */
+/** A style sheet colour as a canvas needs it, for the page's light or dark scheme. */
 function resolvedColour(place: HTMLElement, name: string): string {
   const probe = document.createElement('span');
   probe.style.color = `var(${name})`;

@@ -2,12 +2,15 @@
 import { type DiagramLayout, type DiagramParts, layoutOf } from '../../explain/diagram/index.ts';
 import type { MachinePicture } from '../protocol.ts';
 
-/** Below this many pixels the diagram goes down the page. */
+/** Below this width in pixels, the diagram runs down the page. */
 const acrossPx = 1100;
 
 export const hasWidthAcross = (): boolean => document.documentElement.clientWidth >= acrossPx;
 
-/** Cores that do nothing in the picture are left out. @param isAcross side by side; else one below the other */
+/**
+ * Omits cores that do nothing in the picture.
+ * @param isAcross side by side; else one below the other
+ */
 export function layoutOfPicture({ tracks, records }: MachinePicture, isAcross: boolean): DiagramLayout {
   const used = tracks.filter(
     ({ group }, track) => group !== 'cores' || records.some((record) => record.track === track),

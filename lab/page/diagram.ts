@@ -1,4 +1,4 @@
-/** The block diagram at one instant: what each block does, and everything that is on its way. */
+/** The block diagram at one instant: the activity of each block, and everything on its way. */
 import { html, nothing, svg, type TemplateResult } from 'lit-html';
 import {
   type Cell,
@@ -18,19 +18,19 @@ import type { MachinePicture, PictureRecord } from '../protocol.ts';
 import { cellState, type UnderWay, underWay, waiting } from './moment.ts';
 
 export interface DiagramActions {
-  /** A block was chosen. */
+  /** Called when a block is chosen. */
   choose(process: string, name: string): void;
-  /** Something on its way was chosen. */
+  /** Called when a message on its way is chosen. */
   show(record: PictureRecord): void;
 }
 
 export interface DiagramMarks {
-  /** The block whose events are stepped through, as `process name`. */
+  /** The block whose events the buttons step through, as `process name`. */
   readonly block: string;
   readonly shown: PictureRecord | undefined;
 }
 
-/** Colours by what crosses. */
+/** Colours by kind of message. */
 const classColours: Readonly<Record<string, number>> = {
   doorbell: 1,
   blueFlame: 1,
@@ -56,7 +56,7 @@ export const colourKey: readonly (readonly [text: string, colour: number])[] = [
   ['block at work', 9],
 ];
 
-/** Of the page's colours, by what it carries. */
+/** Index into the page's colours, by content. */
 export function colourOf({ kind, values, label }: PictureRecord): number {
   if (kind === 'packet') return /NAK/.test(label) ? 3 : /ACKNOWLEDGE/.test(label) ? 2 : 0;
   if (kind !== 'tlp') return 7;
@@ -65,7 +65,7 @@ export function colourOf({ kind, values, label }: PictureRecord): number {
 
 /**
  * @param when the instant in words
- * @param actions left out, nothing can be chosen
+ * @param actions if left out, nothing can be chosen
  */
 export function diagram(
   picture: MachinePicture,
@@ -158,7 +158,7 @@ const pointOf = ({ from, to }: LinkLane, part: number): readonly [number, number
   from[1] + part * (to[1] - from[1]),
 ];
 
-/** Writes at a root complex, in its cell. */
+/** Writes at a root complex, drawn in its cell. */
 function drawnWaiting(
   picture: MachinePicture,
   layout: DiagramLayout,

@@ -1,4 +1,4 @@
-/** The editor, by CodeMirror: TypeScript, remarks at their lines, breakpoints, the lines that the programs are at. */
+/** The editor, by CodeMirror: TypeScript, remarks at their lines, breakpoints, and the programs' current lines. */
 import { javascript } from '@codemirror/lang-javascript';
 import { HighlightStyle, syntaxHighlighting } from '@codemirror/language';
 import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint';
@@ -9,7 +9,7 @@ import { basicSetup } from 'codemirror';
 import type { ProgramRemark } from '../protocol.ts';
 import { type BreakpointActions, breakpointGutter, breakpointLines, showBreakpoints } from './breakpoints.ts';
 
-/** Lines at which programs are, by host. */
+/** Current lines of the programs, by host. */
 const linesShown = StateEffect.define<readonly (number | undefined)[]>();
 
 const programLines = StateField.define<DecorationSet>({
@@ -59,7 +59,7 @@ const dress = EditorView.theme({
   '.cm-scroller': { maxHeight: '70vh', fontFamily: 'ui-monospace, monospace' },
 });
 
-/** Colours that can be read on the page's paper, light and dark; CodeMirror's own are for a light one alone. */
+/** Colours that are readable on the page's background, light and dark; CodeMirror's own suit a light background only. */
 const colours = HighlightStyle.define([
   { tag: tags.keyword, color: 'light-dark(#7d1f8a, #d6a4e8)' },
   { tag: [tags.string, tags.special(tags.string), tags.regexp], color: 'light-dark(#1b6b2a, #8fd694)' },
@@ -72,11 +72,11 @@ const colours = HighlightStyle.define([
   { tag: [tags.typeName, tags.className, tags.namespace], color: 'light-dark(#0f5f6a, #7fdbe6)' },
 ]);
 
-/** Between a line that is scrolled to and the edge of the editor. */
+/** Distance between a line scrolled to and the edge of the editor. */
 const linesAroundPx = 80;
 
 export interface EditorActions extends BreakpointActions {
-  /** The text has been edited; its breakpoints have moved with it. */
+  /** Called when the text was edited; its breakpoints have moved with it. */
   edited(text: string, breakpoints: readonly number[]): void;
 }
 
@@ -93,7 +93,7 @@ export class Editor {
     return this.#view?.state.doc.toString() ?? '';
   }
 
-  /** Puts the editor into its place in the page, and the text into the editor when it is another, with its breakpoints. */
+  /** Puts the editor into its place in the page. If the text differs from the editor's, also sets text and breakpoints. */
   show(place: HTMLElement, text: string, breakpoints: readonly number[]): void {
     if (this.#view === undefined) {
       const onUpdate = EditorView.updateListener.of(({ docChanged, state }) => {
@@ -134,7 +134,7 @@ export class Editor {
     const line = lines.find((each) => each !== undefined && each <= doc.lines);
     const place = first?.from ?? (line === undefined ? undefined : doc.line(line).from);
     const shown = first === undefined ? lines.join() : `${first.from} ${first.message}`;
-    // Once, and not at each drawing again: the reader may have scrolled.
+    // Scrolls once and not at each redraw: the reader may have scrolled since.
     if (place !== undefined && shown !== this.#scrolledTo)
       view.dispatch({
         effects: EditorView.scrollIntoView(place, {

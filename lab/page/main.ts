@@ -1,6 +1,6 @@
 /**
- * The lab: a machine in a page. One state (state.ts) says what is shown; views draw it and ask for another. The machine itself runs in
- * workers, so that the page answers while it computes.
+ * The lab: a machine in a page. One state (state.ts) determines the picture; views draw it and request another state.
+ * The machine itself runs in workers, so that the page stays responsive.
  *
  *     address ──► state ──► view ──► workers: closed form, simulations, programs
  *                   ▲        │
@@ -18,7 +18,7 @@ const titles: Readonly<Record<ViewName, string>> = {
   program: 'Write it yourself',
 };
 
-/** Each in a file of its own, which is loaded when it is first shown. */
+/** Each view is in a file of its own, loaded when the view is first shown. */
 const makers: Readonly<Record<ViewName, (lab: Lab) => Promise<View>>> = {
   operation: async (lab) => new (await import('./views/operation-view.ts')).OperationView(lab),
   'other-way': async (lab) => new (await import('./views/other-way-view.ts')).OtherWayView(lab),
@@ -26,7 +26,7 @@ const makers: Readonly<Record<ViewName, (lab: Lab) => Promise<View>>> = {
   program: async (lab) => new (await import('./views/program-view.ts')).ProgramView(lab),
 };
 
-/** What a page needs to hold a machine's memory. */
+/** Browser features that a page needs to hold a machine's memory. */
 const missing = (): string | undefined => {
   if (!globalThis.isSecureContext)
     return 'This page was not opened by HTTPS or from this computer, and browsers give shared memory to no other.';
@@ -59,11 +59,11 @@ class Page implements Lab {
     await this.#changed();
   }
 
-  /** The view that the state asks for computes anew what has changed; it is made first, when it has not been shown yet. */
+  /** Shows the view that the state selects and recomputes whatever changed; creates the view when it is first shown. */
   async #changed(): Promise<void> {
     const { view: name } = this.state;
     const view = this.#views.get(name) ?? (await makers[name](this));
-    // Meanwhile the reader may have gone on, and back.
+    // Meanwhile the reader may have left the view and returned.
     if (!this.#views.has(name)) this.#views.set(name, view);
     if (this.state.view !== name) return;
     this.#views.get(name)!.changed();
@@ -78,7 +78,7 @@ class Page implements Lab {
     void this.#writeAddress();
   }
 
-  /** Once for all that changes in one turn. */
+  /** Draws once for all changes of one event-loop turn. */
   draw(): void {
     if (this.#isDrawing) return;
     this.#isDrawing = true;
@@ -89,7 +89,7 @@ class Page implements Lab {
     });
   }
 
-  /** Whether the address has become another by other means: back, forward, or typed in. */
+  /** Whether the address was changed by other means: back, forward, or typing. */
   get isElsewhere(): boolean {
     return location.hash !== this.#address;
   }
@@ -102,7 +102,7 @@ class Page implements Lab {
     this.#address = location.hash;
   }
 
-  /** Charts have their colours as they were drawn: they are drawn anew. */
+  /** Charts keep the colours of their last drawing, so they are drawn again. */
   readonly #switchTheme = (): void => {
     const { dataset } = document.documentElement;
     const isDark = dataset['theme'] === undefined ? dark.matches : dataset['theme'] === 'dark';

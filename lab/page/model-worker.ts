@@ -1,4 +1,4 @@
-/** The workers that compute, as the page has them: one that simulates, one for the closed form; started when they are first asked. */
+/** The computing workers as the page sees them: one simulates, one evaluates the closed form. Each starts at its first question. */
 import { type Remote, wrap } from 'comlink';
 import type { LabForm, LabModel } from '../protocol.ts';
 import { modelWorker } from './start-model.ts';
@@ -7,13 +7,13 @@ export class ModelWorker {
   #model: Remote<LabModel> | undefined;
   #form: Remote<LabForm> | undefined;
 
-  /** What is simulated comes one after the other. */
+  /** Simulations run one after another. */
   get ask(): Remote<LabModel> {
     this.#model ??= wrap<LabModel>(modelWorker());
     return this.#model;
   }
 
-  /** What answers at once. */
+  /** Computations that answer immediately. */
   get form(): Remote<LabForm> {
     this.#form ??= wrap<LabForm>(
       new Worker(new URL('./form.worker.js', import.meta.url), { type: 'module', name: 'form' }),

@@ -1,13 +1,16 @@
-/** What a picture shows at one instant: states of blocks, what is on its way and where, levels; and the instants at which something changes. */
+/**
+ * Contents of a picture at one instant: states of blocks, messages on their way and their positions, levels; and the
+ * instants at which something changes.
+ */
 import type { MachinePicture, PictureLevel, PictureRecord } from '../protocol.ts';
 
-/** Records of a picture by what they are asked for at every instant: gathered once, when it is first drawn. */
+/** Records of a picture, indexed for the look-ups of each instant; built when the picture is first drawn. */
 interface Gathered {
   readonly crossing: readonly PictureRecord[];
   readonly written: readonly PictureRecord[];
-  /** Those that begin or take effect at an instant. */
+  /** Records that begin or take effect at an instant. */
   readonly byInstant: ReadonlyMap<number, readonly PictureRecord[]>;
-  /** By process and name, as they are asked for. */
+  /** By process and name, as the views look them up. */
   readonly ofCell: Map<string, readonly PictureRecord[]>;
 }
 
@@ -36,22 +39,22 @@ function gathered(picture: MachinePicture): Gathered {
   return made;
 }
 
-/** An instant alone, as a look-up of a cache, is seen so long. */
+/** Time for which an instantaneous event, such as a cache look-up, stays visible. */
 const flashPs = 12_000;
 
-/** Something between two ends of a link: the part of the way that its head and its tail have made. */
+/** A message between two ends of a link: how far along the link its head and its tail are. */
 export interface UnderWay {
   readonly record: PictureRecord;
   readonly head: number;
   readonly tail: number;
 }
 
-/** Everything that crosses a link at an instant. */
+/** All messages that cross a link at an instant. */
 export function underWay(picture: MachinePicture, atPs: number): UnderWay[] {
   return gathered(picture).crossing.flatMap((record) => {
     const { fromPs, toPs, arrivesPs } = record;
     if (atPs < fromPs) return [];
-    // What is lost goes half of a way that has no end.
+    // A lost message travels half of a link.
     const endPs = arrivesPs ?? toPs + lostPs;
     if (atPs >= endPs) return [];
     const wayPs = endPs - toPs;
@@ -95,7 +98,7 @@ export function cellState(picture: MachinePicture, process: string, name: string
   return { state: 'busy', text: label === 'busy' ? '' : label, record };
 }
 
-/** Records that a cell of the diagram tells of. */
+/** Records that a cell of the diagram shows. */
 export function recordsOfCell(
   picture: MachinePicture,
   process: string,
@@ -132,13 +135,13 @@ function recordsFor(
   return records.filter((each) => isOwn(each) && isOfName(each));
 }
 
-/** What is worth a step when everything is watched: blocks at work are seen on the way. */
+/** Events worth a step when everything is watched; busy blocks are visible anyway. */
 const stepped: ReadonlySet<string> = new Set([
   ...['tlp', 'packet', 'doorbell', 'blueFlame', 'cqArm', 'eqDoorbell', 'dmaRead', 'cacheMiss', 'refused'],
   ...['posted', 'stage', 'failed', 'taken', 'interrupt', 'interruptServed', 'core'],
 ]);
 
-/** Instants at which something begins or takes effect, ascending: of everything, or of some records. */
+/** Instants at which something begins or takes effect, ascending: for all records, or for some. */
 export function instantsOf(picture: MachinePicture, of?: readonly PictureRecord[]): number[] {
   const records = of ?? picture.records.filter(({ kind }) => stepped.has(kind));
   const isWithin = (ps: number): boolean => ps >= picture.fromPs && ps <= picture.toPs;
@@ -148,7 +151,7 @@ export function instantsOf(picture: MachinePicture, of?: readonly PictureRecord[
   return [...new Set(instants)].sort((left, right) => left - right);
 }
 
-/** Records that begin or take effect at an instant, what says most first. */
+/** Records that begin or take effect at an instant, the most informative first. */
 export const happeningAt = (picture: MachinePicture, atPs: number): readonly PictureRecord[] =>
   (gathered(picture).byInstant.get(atPs) ?? []).toSorted(
     (left, right) => Number(right.decoded.length > 0) - Number(left.decoded.length > 0),

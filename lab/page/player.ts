@@ -1,4 +1,4 @@
-/** The instant that is shown, which plays, steps and jumps; the owner draws it. */
+/** The displayed instant, which plays, steps and jumps; its owner draws it. */
 export class Player {
   readonly #moved: () => void;
   #atPs = 0;
@@ -18,7 +18,7 @@ export class Player {
     return this.#frame !== 0;
   }
 
-  /** Another time is shown; the instant stays within it. */
+  /** Sets the displayed time range; the instant stays within it. */
   spans(fromPs: number, toPs: number): void {
     this.#fromPs = fromPs;
     this.#toPs = toPs;
@@ -31,7 +31,7 @@ export class Player {
     this.#moved();
   }
 
-  /** To the next of these instants, which ascend, or the one ahead of it. */
+  /** Moves to the next of these ascending instants, or to the previous one. */
   step(instants: readonly number[], direction: 1 | -1): void {
     const next =
       direction === 1
@@ -40,7 +40,7 @@ export class Player {
     this.goTo(next ?? (direction === 1 ? this.#toPs : this.#fromPs));
   }
 
-  /** From here to the end, the whole time in so many seconds; from the begin when it stands at the end. */
+  /** Plays from here to the end, the whole range in this many seconds; from the beginning if the instant is at the end. */
   play(seconds: number): void {
     if (this.#atPs >= this.#toPs) this.#atPs = this.#fromPs;
     let lastMs = performance.now();

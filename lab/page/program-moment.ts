@@ -10,17 +10,17 @@ import { ProgramWorker } from './program-worker.ts';
 
 export class ProgramMoment {
   readonly #drawn: () => void;
-  /** A separate worker; the program remains stopped in the other one. */
+  /** A separate worker; the program stays stopped in its own worker. */
   readonly #worker = new ProgramWorker();
   readonly #latest = new Latest();
   #asked: { readonly atPs: number; readonly picture: MachinePicture | undefined } | undefined;
 
-  /** @param drawn is called when a picture is there to be drawn */
+  /** @param drawn called when a picture is ready to be drawn */
   constructor(drawn: () => void) {
     this.#drawn = drawn;
   }
 
-  /** Discards the picture, because the program has left the instant. */
+  /** Discards the picture after the program has left the instant. */
   drop(): void {
     this.#latest.drop();
     if (this.#asked?.picture === undefined) this.#worker.stop();

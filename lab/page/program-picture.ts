@@ -1,19 +1,19 @@
 /**
- * Pictures of a program's run. The program runs again with everything recorded: around the operation that it posts, whose time a first
- * run finds, or around an instant.
+ * Pictures of a program's run. The program runs again with everything recorded: around an operation that it posts,
+ * whose time an earlier run finds, or around an instant.
  */
 import type { MachinePicture, OperationName, OperationPicture, ProgramOrder } from '../protocol.ts';
 import type { ProgramWorker } from './program-worker.ts';
 
-/** Simulated time of one call of the worker. */
+/** Simulated time covered by one call of the worker. */
 const turnPs = 200_000_000;
 /** The last effects of an operation arrive after its completion. */
 const afterPs = 5_000_000;
 
 /**
- * @param isWanted whether the reader still waits for it
- * @returns undefined when it is no longer wanted
- * @throws when the program cannot be run, or the operation never ends
+ * @param isWanted whether the reader still waits for the picture
+ * @returns undefined if not wanted any more
+ * @throws if the program cannot run, or the operation never ends
  */
 export async function programPicture(
   worker: ProgramWorker,
@@ -45,8 +45,8 @@ export async function programPicture(
 }
 
 /**
- * @param isWanted whether the reader still waits for it
- * @returns undefined when it is no longer wanted
+ * @param isWanted whether the reader still waits for the picture
+ * @returns undefined if not wanted any more
  */
 export async function momentPicture(
   worker: ProgramWorker,
@@ -58,7 +58,10 @@ export async function momentPicture(
   return isRecorded ? worker.moment() : undefined;
 }
 
-/** Runs a program until an instant. @returns whether it is still wanted */
+/**
+ * Runs a program until an instant.
+ * @returns whether the picture is still wanted
+ */
 async function recorded(
   worker: ProgramWorker,
   order: ProgramOrder,

@@ -1,6 +1,6 @@
 /**
- * The worker in which programs run, as the page has it. It is ended when a program does not come back, for a program that spins without
- * waiting for simulated time keeps its thread for ever, and another is started.
+ * The worker that runs programs, as the page sees it. A program that spins without waiting for simulated time occupies
+ * its thread indefinitely, so the page terminates the worker if a call does not return, and starts another.
  */
 import { type Remote, wrap } from 'comlink';
 import type {
@@ -13,7 +13,7 @@ import type {
   ProgramRemark,
 } from '../protocol.ts';
 
-/** A program did not come back in time, and was ended. */
+/** A program did not return in time, and its worker was terminated. */
 class RunawayError extends Error {
   override readonly name = 'RunawayError';
 
@@ -24,13 +24,13 @@ class RunawayError extends Error {
   }
 }
 
-/** A step that takes longer is ended. */
+/** Time limit of a step. */
 const patienceSeconds = 10;
 
 export class ProgramWorker {
   #worker: Worker | undefined;
   #program: Remote<LabProgram> | undefined;
-  /** Settles when the last question has been answered: a session answers one after the other. */
+  /** Settles when the last question has been answered: a session answers one after another. */
   #answered: Promise<unknown> = Promise.resolve();
 
   load(order: ProgramOrder): Promise<readonly ProgramRemark[]> {
@@ -53,7 +53,7 @@ export class ProgramWorker {
     return this.#within((program) => program.moment());
   }
 
-  /** Ends the program, whatever it does. */
+  /** Terminates the program, whatever it does. */
   stop(): void {
     this.#worker?.terminate();
     this.#worker = undefined;
@@ -78,7 +78,7 @@ export class ProgramWorker {
     const worker = this.#worker;
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      // Meanwhile the reader may have ended it, and started another.
+      // Meanwhile the reader may have ended this program and started another.
       if (worker === this.#worker) this.stop();
       late.reject(new RunawayError(patienceSeconds));
     }, patienceSeconds * 1000);

@@ -1,4 +1,4 @@
-/** Programs that the lab offers, and faults for its menu. */
+/** Programs that the lab offers, and the faults in its menu. */
 import keyValueExample from '../../examples/key-value-lookup.ts?raw';
 import pingPongExample from '../../examples/rc-pingpong.ts?raw';
 import barrier from '../programs/barrier.ts?raw';
@@ -23,7 +23,7 @@ import wrongQkey from '../programs/wrong-qkey.ts?raw';
 import wrongQpn from '../programs/wrong-qpn.ts?raw';
 
 export interface LabProgramText {
-  /** In addresses. */
+  /** Name in addresses. */
   readonly name: string;
   readonly title: string;
   readonly text: string;
@@ -63,16 +63,16 @@ export const labPrograms: readonly LabProgramText[] = texts.map(([name, title, t
   text: asUser(text),
 }));
 
-/** The text of a program that a state names or brings. */
+/** The text of a program that a state names or contains. */
 export function textOf(program: { readonly name: string } | { readonly text: string }): string {
   if ('text' in program) return program.text;
   return (labPrograms.find(({ name }) => name === program.name) ?? labPrograms[0]!).text;
 }
 
-/** Faults of a state, one by one. */
+/** Faults of a state, separately. */
 export const faultsIn = (fault: string): readonly string[] => (fault === '' ? [] : fault.split('+'));
 
-/** As `hca --fault` takes them; several are joined by `+`. */
+/** In the form of `hca --fault`; several are joined by `+`. */
 export const faultMenu: readonly { readonly text: string; readonly title: string }[] = [
   { text: '', title: 'none' },
   { text: 'packet=lost,nth=3,node=0', title: 'third packet of host 0 lost' },

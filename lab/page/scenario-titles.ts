@@ -1,4 +1,4 @@
-/** What can be watched, as the menu names it. */
+/** Titles of the scenarios in the menu. */
 import type { ScenarioName } from '../protocol.ts';
 
 export const scenarioTitles: Readonly<Record<ScenarioName, string>> = {

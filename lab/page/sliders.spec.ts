@@ -1,4 +1,4 @@
-/** The sliders of the lab: each turns a parameter that there is, to values that it may have. */
+/** The sliders of the lab: each changes an existing parameter, to valid values. */
 import { describe, expect, it } from 'vitest';
 import { configurationOf } from '../../machine/profile/index.ts';
 import { estimate, parameters } from '../worker/closed-form.ts';

@@ -1,4 +1,4 @@
-/** The parameters that have a slider, out of all: what architects turn first. Values ascend by what makes sense, not by one. */
+/** The parameters with a slider: those that architects change first. Values ascend in meaningful steps, not by one. */
 import type { ParameterValue } from '../../machine/profile/index.ts';
 
 export interface Slider {
@@ -34,7 +34,7 @@ export const sliders: readonly Slider[] = [
   { path: 'wire.cableMetres', title: 'Cable length', values: [1, 2, 3, 5, 10, 30, 100, 1000] },
 ];
 
-/** The values of a slider, with those that the profile and the state have, in their order. */
+/** The values of a slider in ascending order, including those of the profile and the state. */
 export function valuesOf(
   { values }: Slider,
   ...others: readonly ParameterValue[]

@@ -1,7 +1,7 @@
-/** A ledger of cycles as it fills. */
+/** A ledger of cycles as it grows over time. */
 import type { CoreWork } from '../protocol.ts';
 
-/** Cycles of work until an instant, by cause; of what is under way, the part that has passed. */
+/** Cycles of work until an instant, by cause; work in progress counts for the elapsed part. */
 export function spentUntil(work: readonly CoreWork[], atPs: number): { name: string; amount: number }[] {
   const sums = new Map<string, number>();
   for (const { fromPs, toPs, cause, cycles } of work) {

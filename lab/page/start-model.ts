@@ -1,10 +1,10 @@
 /**
- * The worker that simulates. The page's first script is this module alone: what the first picture waits for longest begins to load
- * before the page does. Views that ask other things first start it when they ask.
+ * The simulating worker. The page's first script is this module alone, so that the slowest part of the first picture
+ * loads before the page. Views that start with other questions start the worker when they first need it.
  */
 let worker: Worker | undefined;
 
-/** The page's only one. */
+/** The only one of the page. */
 export function modelWorker(): Worker {
   worker ??= new Worker(new URL('./model.worker.js', import.meta.url), { type: 'module', name: 'model' });
   return worker;

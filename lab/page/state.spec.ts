@@ -1,4 +1,4 @@
-/** Addresses of the lab: what is seen is in them, and what has no sense is named. */
+/** Addresses of the lab: they contain everything that is shown, and invalid fields are named. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { comparePaths, labVerbs, scenarioNames } from '../protocol.ts';

@@ -1,9 +1,11 @@
 /**
- * All that a view of the lab depends on, and its text in the page's address: who opens the address sees the same picture.
+ * The state that a view of the lab depends on, and its text in the page's address. Opening the address shows the same
+ * picture.
  *
  *     #view=what-if&profile=connectx3-fdr&set=hca.mttCacheLines:16&verb=read&size=4096
  *
- * Fields that have their default are left out. What an address says wrongly is left out too, and named in {@link Opened.refused}.
+ * Fields with default values are left out. Invalid fields of an address are ignored and named in {@link
+ * Opened.refused}.
  */
 import type { ParameterValue, ParameterValues } from '../../machine/profile/index.ts';
 import {
@@ -26,33 +28,33 @@ export type ViewName = (typeof viewNames)[number];
 export interface LabState {
   readonly view: ViewName;
   readonly machine: LabMachine;
-  /** A second machine beside the first, to compare. */
+  /** A second machine to compare with the first. */
   readonly other: LabMachine | undefined;
   readonly message: LabMessage;
-  /** What is watched as it happens, and whether others went before it. */
+  /** The scenario shown as it happens, and whether other operations precede it. */
   readonly scenario: ScenarioName;
   readonly isWarm: boolean;
-  /** The operation of the program that is watched instead; undefined: the scenario. */
+  /** The watched operation of the program; undefined: the scenario is watched. */
   readonly posted: OperationName | undefined;
-  /** The instant that is shown, after the post. */
+  /** The displayed instant, relative to the post. */
   readonly atPs: number;
-  /** The block whose events are stepped through, as `hca0 requester`; empty: everything. */
+  /** The block whose events the buttons step through, as `hca0 requester`; empty: all. */
   readonly block: string;
-  /** The event that is shown, by its place among the operation's; undefined: what happens at the instant. */
+  /** The displayed event, by its index among the operation's; undefined: all events of the instant. */
   readonly event: number | undefined;
-  /** The way whose whole time the axis shows, of the other ways. */
+  /** The way whose whole time the axis of "The other way" shows. */
   readonly span: ComparePath;
-  /** A program by its name, or its own text. */
+  /** A program's name, or its own text. */
   readonly program: { readonly name: string } | { readonly text: string };
   readonly fault: string;
-  /** Lines of the program that have a breakpoint, ascending. */
+  /** Lines of the program with a breakpoint, ascending. */
   readonly breakpoints: readonly number[];
   /** The line at which the program has stopped; undefined: it has stopped at an instant only. */
   readonly reached: ReachedName | undefined;
-  /** How long the program has run, and how far a step of it goes. */
+  /** How long the program has run, and the length of a step. */
   readonly ranPs: number;
   readonly stepPs: number;
-  /** The machine that the sliders are of: 0 is A, 1 is B. */
+  /** The machine that the sliders change: 0 is A, 1 is B. */
   readonly side: 0 | 1;
 }
 
@@ -77,14 +79,14 @@ export const defaultState: LabState = {
   side: 0,
 };
 
-/** What an address gave. */
+/** Result of reading an address. */
 export interface Opened {
   readonly state: LabState;
-  /** Fields of the address that have no sense, for the reader. */
+  /** Invalid fields of the address, to be shown to the reader. */
   readonly refused: readonly string[];
 }
 
-/** The text behind `#`. */
+/** The text after `#`. */
 export async function addressOf(state: LabState): Promise<string> {
   const query = new URLSearchParams();
   const put = (name: string, value: string | number, without: string | number): void => {
@@ -113,7 +115,7 @@ export async function addressOf(state: LabState): Promise<string> {
   if (state.side === 1) query.set('side', 'B');
   if ('text' in program) query.set('text', await packed(program.text));
   else put('program', program.name, (defaultState.program as { name: string }).name);
-  // Colons and commas may stand in a fragment, and are easier to read.
+  // Colons and commas are allowed in a fragment and easier to read than their escapes.
   return query.toString().replaceAll('%3A', ':').replaceAll('%2C', ',');
 }
 
@@ -125,7 +127,7 @@ function putMachine(query: URLSearchParams, prefix: string, { profile, set, seed
   if (seed !== defaultState.machine.seed) query.set(`${prefix}seed`, String(seed));
 }
 
-/** The state that an address describes; `#` may stand in front. */
+/** The state that an address describes; a leading `#` is optional. */
 export async function stateOf(address: string): Promise<Opened> {
   const query = new URLSearchParams(address.replace(/^#/, ''));
   const fields = new Fields(query);
@@ -162,7 +164,7 @@ const eventsMax = 10_000_000;
 /** Ten seconds of simulated time. */
 const ranPsMax = 10_000_000_000_000;
 
-/** Reads fields, and remembers which were of no use. */
+/** Reads fields and remembers those that are invalid. */
 class Fields {
   readonly refused: string[] = [];
   readonly #query: URLSearchParams;
@@ -172,7 +174,7 @@ class Fields {
     this.#query = query;
   }
 
-  /** Those that nobody has asked for. */
+  /** Fields that were never read. */
   get unknown(): string[] {
     return [...this.#query].flatMap(([name, value]) => (this.#asked.has(name) ? [] : [`${name}=${value}`]));
   }
@@ -202,7 +204,7 @@ class Fields {
     return isGood ? number : this.#refuse(name, value, without);
   }
 
-  /** Picoseconds, perhaps ahead of the post. */
+  /** Picoseconds; negative before the post. */
   instant(name: string, without: number): number {
     const value = this.#valueOf(name);
     if (value === null) return without;
@@ -221,7 +223,7 @@ class Fields {
     return ordinal === undefined ? undefined : { node: Number(node), ordinal: Number(ordinal) };
   }
 
-  /** Numbers of lines, as `12,30`, ascending. */
+  /** Line numbers, as `12,30`, ascending. */
   lines(name: string): readonly number[] {
     const text = this.text(name, /^[1-9]\d{0,4}(,[1-9]\d{0,4}){0,99}$/, '');
     if (text === '') return [];
@@ -270,7 +272,7 @@ function typedValue(text: string): ParameterValue {
   return /^\d+$/.test(text) ? Number(text) : text;
 }
 
-/** Text, deflated, in the letters that an address may have. */
+/** Deflated text in characters that an address may contain. */
 async function packed(text: string): Promise<string> {
   const bytes = await throughStream(new TextEncoder().encode(text), new CompressionStream('deflate-raw'));
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
@@ -279,10 +281,10 @@ async function packed(text: string): Promise<string> {
     .replace(/=+$/, '');
 }
 
-/** Longest program that an address may bring. */
+/** Greatest length of a program in an address. */
 const programCharsMax = 200_000;
 
-/** @throws when it is not packed text, or unpacks to more than {@link programCharsMax} */
+/** @throws if it is not packed text, or unpacks to more than {@link programCharsMax} */
 async function unpacked(text: string): Promise<string> {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
   const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));

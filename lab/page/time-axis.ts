@@ -1,4 +1,4 @@
-/** Rows of what happened over one axis of time, with a line at the instant that is shown. */
+/** Rows of events over one time axis, with a line at the displayed instant. */
 import { html, nothing, svg, type TemplateResult } from 'lit-html';
 import { guard } from 'lit-html/directives/guard.js';
 import { timeText } from '../../explain/text/format.ts';
@@ -6,10 +6,10 @@ import { timeText } from '../../explain/text/format.ts';
 interface AxisItem {
   readonly fromPs: number;
   readonly toPs: number;
-  /** Of the page's colours. */
+  /** Index into the page's colours. */
   readonly colour: number;
   readonly title: string;
-  /** Written into it, as far as there is room. */
+  /** Text written into the bar, as far as it fits. */
   readonly text?: string;
 }
 
@@ -18,7 +18,7 @@ export interface AxisRow {
   /** The name that identifies the row, if it differs from the title. */
   readonly name?: string;
   readonly items: readonly AxisItem[];
-  /** How full something is, from each instant on: drawn as a curve from 0 to the most. */
+  /** A level over time, drawn as a curve from 0 to its maximum. */
   readonly levels?: readonly (readonly [atPs: number, value: number])[];
 }
 
@@ -30,7 +30,7 @@ export interface Axis {
 
 const tickCount = 5;
 
-/** @param pick the reader chose an instant of the axis */
+/** @param pick called when the reader chooses an instant on the axis */
 export function timeAxis(axis: Axis, atPs: number, pick: (atPs: number) => void): TemplateResult {
   const { fromPs, toPs, rows } = axis;
   const place = (ps: number): string => `${((100 * (ps - fromPs)) / (toPs - fromPs)).toFixed(3)}%`;
@@ -65,7 +65,7 @@ const drawnRow = (
       html`<i class="c${colour}" style="left:${place(fromPs)};right:calc(100% - max(${place(toPs)}, ${place(fromPs)} + 2px))" title=${title}>${text ?? nothing}</i>`,
   )}${levels === undefined ? nothing : drawnLevels(rowTitle, levels, axis)}</div>`;
 
-/** Of the curve's own scale: it is stretched over the row. */
+/** On the curve's own scale, which spans the row. */
 const [curveWidth, curveHeight] = [1000, 20] as const;
 
 function drawnLevels(
@@ -75,7 +75,7 @@ function drawnLevels(
 ): TemplateResult {
   const most = Math.max(...levels.map(([, value]) => value));
   const least = Math.min(...levels.map(([, value]) => value));
-  // A credit limit counts from power-on: what it grows by is seen, and where it began is said.
+  // A credit limit counts from power-on: the curve shows its growth, and the text its first value.
   const floor = least > (most - least) * 4 ? least : 0;
   const xOf = (ps: number): string =>
     ((curveWidth * (Math.max(ps, fromPs) - fromPs)) / (toPs - fromPs)).toFixed(2);
@@ -84,7 +84,7 @@ function drawnLevels(
   const path = levels.map(([ps, value], at) =>
     at === 0 ? `M${xOf(ps)} ${yOf(value)}` : `H${xOf(ps)}V${yOf(value)}`,
   );
-  // Closed where it began: of what is known from a later instant on, nothing is drawn before.
+  // Closes the path at its start: a level that becomes known at a later instant has no area before it.
   const beginX = levels.length === 0 ? xOf(toPs) : xOf(levels[0]![0]);
   return html`<svg class="axis-level" viewBox="0 0 ${curveWidth} ${curveHeight}" preserveAspectRatio="none"><title>${name}: from ${floor} to ${most}</title>
     ${svg`<path d="${path.join('')}H${curveWidth}V${curveHeight}H${beginX}Z"></path>`}</svg>`;

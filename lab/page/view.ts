@@ -1,21 +1,21 @@
-/** What the page and its views know of each other. */
+/** The interface between the page and its views. */
 import type { TemplateResult } from 'lit-html';
 import type { ModelWorker } from './model-worker.ts';
 import type { LabState } from './state.ts';
 
-/** The page, as a view has it. */
+/** The page as a view sees it. */
 export interface Lab {
   readonly state: LabState;
   readonly model: ModelWorker;
   change(changes: Partial<LabState>): void;
-  /** What a view has computed is to be drawn. */
+  /** Draws the results that a view has computed. */
   draw(): void;
 }
 
 export interface View {
-  /** The state is another: what depends on it is to be computed anew. */
+  /** The state has changed: recomputes everything that depends on it. */
   changed(): void;
   draw(): TemplateResult;
-  /** What was drawn is in the page: for charts and editors, which want an element. */
+  /** The drawn elements are in the page; charts and editors need an element in the page. */
   drawn?(): void;
 }

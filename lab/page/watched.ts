@@ -1,9 +1,9 @@
-/** What the views that show a time share: their frame, the field of sizes, and the row by which the time is gone through. */
+/** Common parts of the views with a time axis: their frame, the field of sizes, and the row of time controls. */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { bytesText, timeText } from '../../explain/text/format.ts';
 import type { Player } from './player.ts';
 
-/** @param shown what has been computed, as it is drawn; undefined until then */
+/** @param shown the computed data, as drawn; undefined until available */
 export const frame = (
   isComputing: boolean,
   fields: TemplateResult,
@@ -15,7 +15,7 @@ export const frame = (
   ${shown ?? html`<p role="status">${error === undefined ? 'Simulating …' : nothing}</p>`}
 </section>`;
 
-/** Those that are offered, and the one that an address asks for beside them. */
+/** The offered sizes, and in addition the one in the address. */
 export function sizeField(
   title: string,
   sizes: readonly number[],
@@ -31,15 +31,15 @@ export function sizeField(
 export interface PlayerRow {
   readonly player: Player;
   readonly playSeconds: number;
-  /** That are stepped through, ascending. */
+  /** Instants to step through, ascending. */
   readonly instants: readonly number[];
-  /** What stands at such an instant: `event`, `change`. */
+  /** Kind of these instants: `event`, `change`. */
   readonly stepName: string;
-  /** What instants are after. */
+  /** Reference point of the instants. */
   readonly since: string;
   readonly fromPs: number;
   readonly toPs: number;
-  /** The reader has moved to another instant, and stays there. */
+  /** Called when the reader has moved to another instant and stays there. */
   moved(): void;
   draw(): void;
   /** Fields between the buttons and the instant. */
@@ -77,11 +77,11 @@ export function playerRow(row: PlayerRow): TemplateResult {
 /** Clears the choice for a new operation. */
 export const fromTheBegin = { atPs: 0, block: '', event: undefined } as const;
 
-/** To the picosecond, which is what a citation needs. */
+/** Exact to the picosecond, as needed in citations. */
 export const nsText = (ps: number): string => `${(ps / 1000).toFixed(3)} ns`;
 
-/** What a field of a form holds now. */
+/** Current value of a form field. */
 export const chosen = (event: Event): string => (event.target as HTMLInputElement | HTMLSelectElement).value;
 
-/** What went wrong, in words. */
+/** The error, in words. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,4 +1,4 @@
-/** A barrier by atomics: each host adds one to a counter in the memory of the other, and waits until the other has added to its own. */
+/** A barrier by atomics: each host adds one to a counter in the peer's memory, then waits until the peer has added to its own. */
 import {
   connectRc,
   createBuffer,
@@ -43,7 +43,7 @@ async function barrier(program: ProgramContext): Promise<number> {
     // Host 1 works longer than host 0, which has to wait.
     await program.cpu.sleep(program.node === 0 ? 1_000_000 : 5_000_000);
     await ask(IBV_WR_ATOMIC_FETCH_AND_ADD);
-    // The other host has arrived when it has added to the counter that is here.
+    // The peer has arrived once it has added to this host's counter.
     while (program.memory.readUint64(counter.address) < BigInt(round)) await program.cpu.sleep(100_000);
     program.log(`round ${round}: both are here`);
   }

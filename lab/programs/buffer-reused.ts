@@ -1,4 +1,4 @@
-/** A classic mistake: the buffer of a WRITE is filled anew before its completion has been taken. The other host may get either. */
+/** A classic mistake: the buffer of a WRITE is refilled before its completion was polled. The peer may receive either content. */
 import {
   connectRc,
   createBuffer,
@@ -36,7 +36,7 @@ export async function host0(program: ProgramContext): Promise<void> {
     sendFlags: IBV_SEND_SIGNALED,
     wr: { rdma: { remoteAddr: far.address, rkey: far.rkey } },
   });
-  // The request has been posted, not done: the device has yet to read these bytes.
+  // The request has been posted but is not complete: the device has yet to read these bytes.
   program.memory.write(buffer.address, new Uint8Array(4096).fill(2));
   await spinCq(cq, 1, wc);
   await program.exchange.put('done', true);

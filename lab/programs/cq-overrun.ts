@@ -1,4 +1,4 @@
-/** A classic mistake: more completions than the CQ has entries, and the program takes none. The CQ overruns, and its QPs end in error. */
+/** A classic mistake: more completions than CQ entries, none of them polled. The CQ overruns, and its QPs enter the error state. */
 import {
   connectRc,
   createBuffer,
@@ -35,7 +35,7 @@ export async function host0(program: ProgramContext): Promise<string> {
       sendFlags: IBV_SEND_SIGNALED,
       wr: { rdma: { remoteAddr: far.address, rkey: far.rkey } },
     });
-  // Long enough for all of them: only now the program polls.
+  // Long enough for all of them: the program polls only now.
   await program.cpu.sleep(50_000_000);
   const wc = Array.from({ length: 32 }, () => new IbvWc());
   const found = await pollCq(cq, wc.length, wc);

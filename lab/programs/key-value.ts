@@ -1,4 +1,4 @@
-/** A key-value store that its owner does not serve: host 0 finds values in the memory of host 1 by READ. */
+/** A key-value store without work for its owner: host 0 reads values from the memory of host 1 by READ. */
 import {
   connectRc,
   createBuffer,
@@ -51,7 +51,7 @@ export async function host0(program: ProgramContext): Promise<number> {
   return right;
 }
 
-/** Fills the table; after that its processor does nothing. */
+/** Fills the table; after that, this processor is idle. */
 export async function host1(program: ProgramContext): Promise<void> {
   const { endpoint, buffer, qp } = await open(program, entries * entryBytes);
   for (let key = 0; key < entries; key++) {

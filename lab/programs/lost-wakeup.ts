@@ -1,4 +1,4 @@
-/** A classic mistake: the CQ is armed again after one completion was polled, while another one lies in it. No event comes for that. */
+/** A classic mistake: the CQ is armed again after one completion was polled, while it holds another one. No event follows for that one. */
 import {
   ackCqEvents,
   connectRc,
@@ -49,7 +49,7 @@ export async function host1(program: ProgramContext): Promise<void> {
   for (let taken = 0; taken < 2; taken++) {
     reqNotifyCq(cq, 0);
     ackCqEvents((await getCqEvent(channel))!, 1);
-    // Both completions are there when the first event comes: poll until nothing is left.
+    // Both completions are present at the first event: poll until the CQ is empty.
     await pollCq(cq, 1, [new IbvWc()]);
   }
 }

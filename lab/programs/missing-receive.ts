@@ -1,4 +1,4 @@
-/** A classic mistake: a SEND for which no receive has been posted. The other side answers RNR NAK, and the request is sent again and again. */
+/** A classic mistake: a SEND for which no receive has been posted. The peer answers RNR NAK, and the sender repeats the request. */
 import {
   connectRc,
   createBuffer,
@@ -44,7 +44,7 @@ export async function host0(program: ProgramContext): Promise<number> {
 
 export async function host1(program: ProgramContext): Promise<void> {
   const { buffer, qp } = await open(program, 4);
-  // A receive comes at last, two milliseconds late.
+  // A receive is posted at last, two milliseconds late.
   await program.cpu.sleep(2_000_000_000);
   postRecv(qp, {
     wrId: 1,

@@ -1,4 +1,4 @@
-/** A classic mistake: the passive side of a WRITE waits for a completion. Its processor and its CQs learn nothing of it. */
+/** A classic mistake: the passive side of a WRITE waits for a completion. Neither its processor nor its CQs notice the WRITE. */
 import {
   connectRc,
   createBuffer,

@@ -1,4 +1,4 @@
-/** Two hosts send each other a message in turn, as ibv_rc_pingpong does. Half a round trip is the latency of one. */
+/** Two hosts send each other a message alternately, as ibv_rc_pingpong does. Half a round trip is the latency of one message. */
 import {
   connectRc,
   createBuffer,

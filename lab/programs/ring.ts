@@ -1,4 +1,4 @@
-/** A ring in the memory of host 1, which host 0 fills by WRITE with immediate: the immediate names the slot that is full. */
+/** A ring in the memory of host 1, which host 0 fills by WRITE with immediate: the immediate names the filled slot. */
 import {
   connectRc,
   createBuffer,
@@ -29,7 +29,7 @@ async function open(program: ProgramContext) {
   const cq = await createCq(endpoint.context, 4 * slots);
   const cap = { maxSendWr: 2 * slots, maxRecvWr: slots, maxSendSge: 1, maxRecvSge: 1, maxInlineData: 8 };
   const [qp] = await createRcQps(endpoint, 1, { send: cq, receive: cq }, cap);
-  // A receive without a buffer: it is used up by an immediate, or by a SEND of nothing.
+  // A receive without a buffer: a WRITE with immediate or an empty SEND consumes it.
   const receive = () => postRecv(qp!, { wrId: 0, sgList: [], numSge: 0 });
   const ring = { address: buffer.address, rkey: buffer.region.rkey };
   const { note } = await connectRc(endpoint, [qp!], 'ring', ring, () => {
@@ -38,7 +38,7 @@ async function open(program: ProgramContext) {
   return { buffer, cq, qp: qp!, receive, ring: note as typeof ring };
 }
 
-/** Writes while there are free slots; each SEND of nothing from host 1 gives one back. */
+/** Writes while slots are free; each empty SEND from host 1 returns one slot. */
 export async function host0(program: ProgramContext): Promise<void> {
   const { buffer, cq, qp, receive, ring } = await open(program);
   const wc = Array.from({ length: 8 }, () => new IbvWc());

@@ -1,4 +1,4 @@
-/** Remote procedure calls by SEND: host 0 asks for squares, with four calls in flight; host 1 answers each. */
+/** Remote procedure calls by SEND: host 0 requests squares, with four calls in flight; host 1 answers each. */
 import {
   connectRc,
   createBuffer,
@@ -30,7 +30,7 @@ async function open(program: ProgramContext) {
   const sgeOf = (slot: number, length: number) => [
     { addr: buffer.address + slot * slotBytes, length, lkey: buffer.region.lkey },
   ];
-  // Slots from 0 on are received into, those from `window` on are sent from.
+  // Slots from 0 on are receive buffers, those from `window` on are send buffers.
   const receive = (slot: number) => postRecv(qp!, { wrId: slot, sgList: sgeOf(slot, slotBytes), numSge: 1 });
   const send = (slot: number, value: number) => {
     program.memory.writeUint64(buffer.address + (window + slot) * slotBytes, BigInt(value));

@@ -1,4 +1,4 @@
-/** A classic mistake: the peer has registered less than what is written. */
+/** A classic mistake: the peer has registered fewer bytes than this host writes. */
 import {
   connectRc,
   createBuffer,

@@ -34,7 +34,7 @@ export async function host0(program: ProgramContext): Promise<void> {
     sendFlags: 0,
     wr: { rdma: { remoteAddr: far.address, rkey: far.rkey } },
   });
-  // The WRITE is done within two microseconds; no completion says so.
+  // The WRITE completes within two microseconds; no completion reports it.
   await spinCq(cq, 1, [new IbvWc()]);
   await program.exchange.put('done', true);
 }

@@ -1,4 +1,4 @@
-/** The fastest message: an inlined WRITE whose last byte the other host watches in its own memory. No completion is asked for on the way. */
+/** The fastest message: an inlined WRITE whose last byte the peer polls in its own memory. No completion is requested on the way. */
 import {
   connectRc,
   createBuffer,

@@ -1,4 +1,4 @@
-/** A classic mistake: the rkey of a region that the other host did not give. Its HCA answers remote access error, and the connection ends. */
+/** A classic mistake: an rkey of a region that the peer did not provide. Its HCA answers remote access error, and the connection ends. */
 import {
   connectRc,
   createBuffer,
@@ -41,7 +41,7 @@ export async function host0(program: ProgramContext): Promise<string> {
     statuses.push(wc[0]!.status);
   }
   await program.exchange.put('done', true);
-  // 0 is success, 10 a remote access error, 5 a request that was flushed since its QP is in error.
+  // 0 is success, 10 a remote access error, 5 a request that was flushed because its QP is in error.
   program.log(`statuses ${statuses.join(', ')}`);
   return statuses.join(', ');
 }

@@ -1,4 +1,4 @@
-/** A classic mistake: sq_psn here is not rq_psn there. The responder takes each request for one that is ahead of the next. */
+/** A classic mistake: sq_psn here differs from rq_psn there. The responder takes each request for one that is ahead of the next. */
 import {
   createBuffer,
   createCq,
@@ -34,7 +34,7 @@ import {
   spinCq,
 } from '../../browser.ts';
 
-/** Connects by hand: what connectRc does, in three transitions. */
+/** Connects by hand, with the three transitions of connectRc. */
 async function open(program: ProgramContext, mistake: QpAttr) {
   const endpoint = await openEndpoint(program);
   const buffer = await createBuffer(endpoint, 4096);

@@ -1,4 +1,4 @@
-/** A classic mistake: a datagram with another Q_Key than that of the receiving QP. It is dropped, and its sender sees a success. */
+/** A classic mistake: a datagram whose Q_Key differs from the receiving QP's. It is dropped, and its sender sees a success. */
 import {
   createAh,
   createBuffer,

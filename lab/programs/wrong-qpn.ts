@@ -1,4 +1,4 @@
-/** A classic mistake: dest_qp_num is not the number of the peer's QP. Nobody answers, and the retries are used up. */
+/** A classic mistake: dest_qp_num is not the number of the peer's QP. No QP answers, and the retries run out. */
 import {
   createBuffer,
   createCq,
@@ -34,7 +34,7 @@ import {
   spinCq,
 } from '../../browser.ts';
 
-/** Connects by hand: what connectRc does, in three transitions. */
+/** Connects by hand, with the three transitions of connectRc. */
 async function open(program: ProgramContext, mistake: QpAttr) {
   const endpoint = await openEndpoint(program);
   const buffer = await createBuffer(endpoint, 4096);

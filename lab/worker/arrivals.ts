@@ -1,8 +1,8 @@
 /**
- * Arrivals of a program at lines with a breakpoint. The first arrival after a place counts.
+ * Arrivals of a program at lines with a breakpoint; the first arrival after a given place counts.
  *
- * The code of a program runs ahead of its machine up to the next wait, and one host ahead of the other: the first arrival is known
- * once the machine has passed its instant.
+ * The code of a program runs ahead of its machine up to the next wait, and one host ahead of the other: the first
+ * arrival is known once the machine has passed its instant.
  */
 import type { ProgramContext } from '../../browser.ts';
 import type { Arrival, StandingPlace } from '../protocol.ts';
@@ -22,12 +22,12 @@ export class Arrivals {
     this.#stood = stood;
   }
 
-  /** The arrival at which the program had stopped, after the program has reached it again. */
+  /** The arrival at which the program had stopped, once the program has reached it again. */
   get standsAt(): Arrival | undefined {
     return this.#standsAt;
   }
 
-  /** The first arrival after that, if the machine has passed its instant. */
+  /** The first arrival after that one, once the machine has passed its instant. */
   firstUntil(nowPs: number): Arrival | undefined {
     return this.#first !== undefined && this.#first.atPs <= nowPs ? this.#first : undefined;
   }
@@ -48,7 +48,7 @@ export class Arrivals {
     if (this.#first === undefined || isBefore(arrival, this.#first)) this.#first = arrival;
   }
 
-  /** Without a line, the program reached only the instant: arrivals at that instant are still due. */
+  /** Without a line, the program was stopped at an instant: arrivals at that instant are still to come. */
   #isAfterStood(arrival: Arrival): boolean {
     const { atPs, reached } = this.#stood;
     return reached === undefined ? arrival.atPs >= atPs : isBefore({ atPs, ...reached }, arrival);
@@ -57,7 +57,7 @@ export class Arrivals {
 
 type Place = Pick<Arrival, 'atPs' | 'node' | 'ordinal'>;
 
-/** By instant, then by host, then in the order of the program. */
+/** Ordered by instant, then by host, then by program order. */
 const isBefore = (one: Place, other: Place): boolean =>
   one.atPs - other.atPs < 0 ||
   (one.atPs === other.atPs &&

@@ -1,13 +1,16 @@
-/** "What if", the closed form: what one message takes and of what, at once; and the parameters that it depends on. */
+/** "What if", the closed form: the latency of one message and its parts, immediately; and the parameters that it depends on. */
 
 import { Path, readLatency, sendLatency, totalPs, writeLatency } from '../../experiments/model/index.ts';
 import { configurationOf, profileListing } from '../../machine/profile/index.ts';
 import type { Estimate, LabMachine, LabMessage, LabParameter, LabTerm } from '../protocol.ts';
 
-/** Sizes of a curve, from a byte to 64 KiB. */
+/** Sizes of a curve, from 1 byte to 64 KiB. */
 const curveSizes = [1, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536] as const;
 
-/** What the closed form says, at once. @throws ConfigurationError naming what is wrong with the machine */
+/**
+ * The closed form's answer.
+ * @throws ConfigurationError naming the error in the machine
+ */
 export function estimate(machine: LabMachine, message: LabMessage): Estimate {
   const path = new Path(configurationOf(choiceOf(machine)), message.mtuBytes);
   const terms = termsOf(path, message);
@@ -31,7 +34,7 @@ function termsOf(path: Path, { verb, sizeBytes, inlineBytes }: LabMessage): read
 
 const choiceOf = ({ profile, set }: LabMachine) => ({ profile, set });
 
-/** What the page shows beside a slider. */
+/** Text that the page shows beside a slider. */
 export function parameters(profile: string, paths: readonly string[]): LabParameter[] {
   const listing = profileListing();
   const values = listing.profiles.find(({ name }) => name === profile)?.values ?? {};

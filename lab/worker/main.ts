@@ -1,4 +1,4 @@
-/** The worker that simulates what the page asks for. */
+/** The worker that runs the page's simulations. */
 import { expose } from 'comlink';
 import type { LabModel, OperationQuestion } from '../protocol.ts';
 import { operation } from './operation/picture.ts';
@@ -6,7 +6,7 @@ import { remembered } from './remembered.ts';
 import { transfer } from './transfer.ts';
 import { latency, rate } from './what-if.ts';
 
-/** Answers kept of each kind. A picture of an operation is some hundred KiB. */
+/** Number of kept answers of each kind. A picture of an operation has some hundred KiB. */
 const figuresMax = 200;
 const picturesMax = 32;
 

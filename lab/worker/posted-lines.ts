@@ -4,14 +4,14 @@ import { labelOf, type OperationFlow, operationFlows, timeOf } from '../../expla
 import type { Timeline, TimelineOptions } from '../../machine/timeline/index.ts';
 import type { PostedOperation } from '../protocol.ts';
 
-/** Number of operations of a host whose lines are kept, from the first. */
+/** Number of operations per host whose lines are kept, counted from the first. */
 const linesMax = 100_000;
 
 export class PostedLines {
   readonly #lines: (number | undefined)[][] = [[], []];
   readonly #lineOf: (node: number) => number | undefined;
 
-  /** @param lineOf the line of a host's last call of the library */
+  /** @param lineOf returns the line of a host's last library call */
   constructor(lineOf: (node: number) => number | undefined) {
     this.#lineOf = lineOf;
   }
@@ -20,7 +20,10 @@ export class PostedLines {
     if (ordinal < linesMax) this.#lines[node]![ordinal] = this.#lineOf(node);
   };
 
-  /** By the instant of their posts. @param timeline with the category `operations` */
+  /**
+   * In the order of their posts.
+   * @param timeline with the category `operations`
+   */
   operationsOf(timeline: Timeline): readonly PostedOperation[] {
     return operationFlows(timeline)
       .flatMap((flow) => (flow.ordinal < 0 ? [] : [this.#reported(timeline, flow)]))

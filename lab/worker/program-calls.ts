@@ -1,13 +1,13 @@
 /**
- * The lines that a host's program called the library from, and when: what names the line of a finding that the linter or the race watch
- * has only the instant of.
+ * The lines from which a host's program called the library, with times. They give the line of a finding for which the
+ * linter or the race watch has only the instant.
  */
 import type { ProgramContext } from '../../browser.ts';
 import { lineIn } from './program-text.ts';
 
 type AnyFunction = (...args: readonly unknown[]) => unknown;
 
-/** Calls that are kept: enough for a program of a lab; of a longer one the last. */
+/** Number of kept calls: enough for a program of a lab; a longer one keeps the last. */
 const callsMax = 100_000;
 
 export class ProgramCalls {
@@ -17,7 +17,7 @@ export class ProgramCalls {
   #program: ProgramContext | undefined;
   #logCount = 0;
 
-  /** Lines that the program has added to the log. */
+  /** Lines that the program has written to the log. */
   get logCount(): number {
     return this.#logCount;
   }
@@ -29,14 +29,14 @@ export class ProgramCalls {
 
   /**
    * The line of the last call at or before an instant.
-   * @param pattern of the names of the functions that count; left out, all
+   * @param pattern of the function names that count; default: all
    */
   lineAt(atPs: number, pattern?: RegExp): number | undefined {
     const counts = (at: number): boolean => pattern === undefined || pattern.test(this.#names[at]!);
     return this.#lines[this.#atPs.findLastIndex((each, at) => each <= atPs && counts(at))];
   }
 
-  /** The library, whose functions leave their lines. */
+  /** The library, with functions that record their lines. */
   libraryOf(library: object): object {
     const entries = Object.entries(library).map(([name, value]) => [
       name,
@@ -45,7 +45,7 @@ export class ProgramCalls {
     return Object.fromEntries(entries);
   }
 
-  /** The context of the program, whose memory, processor and exchange leave their lines too. */
+  /** The program's context; calls to its memory, processor and exchange record their lines too. */
   contextOf(program: ProgramContext): ProgramContext {
     this.#program = program;
     const { memory, cpu, exchange } = program;
@@ -95,6 +95,6 @@ export class ProgramCalls {
   }
 }
 
-/** A class is constructed, and keeps its place. */
+/** A class is constructed with `new` and is passed through. */
 const isPlainFunction = (value: unknown): value is AnyFunction =>
   typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value));

@@ -1,4 +1,4 @@
-/** The lab's programs as its page runs them, and what a reader learns of a program of his own. */
+/** The lab's programs as its page runs them, and the reports about a reader's own program. */
 import { describe, expect, it } from 'vitest';
 import { faultMenu, labPrograms } from '../page/programs.ts';
 import type {
@@ -34,7 +34,7 @@ const lineOf = (text: string, part: string): number =>
 const isMistake = (name: string): boolean =>
   labPrograms.find((each) => each.name === name)!.title.startsWith('Mistake');
 
-/** Of each mistake a part of the line that is named, and of the sentence. */
+/** For each mistake, a part of the named line and of the sentence. */
 const mistakes: readonly (readonly [name: string, line: string, says: RegExp])[] = [
   ['buffer-reused', 'fill(2)', /which the device reads for work request 1/],
   ['cq-overrun', 'createCq(endpoint', /CQ 0x80 of host 0 overran .* 8 entries/],
@@ -366,7 +366,7 @@ export async function host1(program) {
       textOf('ping-pong'),
       (operations) => operations.filter(({ node }) => node === 1)[7]!,
     );
-    // 20 rounds; each host sends one message a round.
+    // 20 rounds; each host sends one message per round.
     expect(all.filter(({ node }) => node === 0)).toHaveLength(20);
     expect(all.filter(({ node }) => node === 1)).toHaveLength(20);
     expect(all.every(({ line }) => line === lineOf(textOf('ping-pong'), 'postSend(qp!'))).toBe(true);

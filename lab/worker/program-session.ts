@@ -31,7 +31,7 @@ import { compiled, evaluated, lineIn, type ProgramExports, ProgramTextError } fr
 
 const hosts = [0, 1] as const;
 
-/** Calls by which a program reads and writes memory: an access ends where the next call begins. */
+/** Calls with which a program reads and writes memory: an access ends where the next call begins. */
 const accesses = /^(?:read|write|touch|load|store)/;
 
 /** Recording starts this long before an operation's post, because a thread may be ahead of its machine. */
@@ -42,7 +42,7 @@ export class ProgramSession implements LabProgram {
   #calls: ProgramCalls[] = [];
   #failure: ProgramRemark | undefined;
   #motion: MotionWatch | undefined;
-  /** Reason for the end of the run and the causes, once it has ended. */
+  /** Reason for the end of the run, and the causes of failures; available after the end. */
   #ending: unknown;
   #findings: readonly Cause[] = [];
   #main: Promise<void> | undefined;
@@ -50,11 +50,11 @@ export class ProgramSession implements LabProgram {
   #hasEnded = false;
   #posted = new PostedLines(() => undefined);
   #arrivals = new Arrivals([]);
-  /** Log lines that the host at the breakpoint had written before it. */
+  /** Log lines that the stopped host had written before the breakpoint. */
   #logCount: number | undefined;
   #stood: StandingPlace | undefined;
   #hasLeft = false;
-  /** The operation or the instant that is watched, and the records from {@link leadPs} before it. */
+  /** The watched operation or instant, and the records from {@link leadPs} before it. */
   #watched:
     | { readonly fromPs: number; readonly operation: WatchedTime | undefined; readonly run: WatchedRun }
     | undefined;
@@ -141,7 +141,7 @@ export class ProgramSession implements LabProgram {
       : standsAt;
   }
 
-  /** A program that makes its own machine: it runs as a whole. */
+  /** A program that creates its own machine runs as a whole. */
   async #runMain(main: () => Promise<unknown>): Promise<void> {
     try {
       this.#mainResult = JSON.stringify(await main(), undefined, 1);
@@ -165,7 +165,7 @@ export class ProgramSession implements LabProgram {
     const machine = this.#machine;
     const stands = this.#standsAt;
     const limitPs = (stands?.atPs ?? machine.nowPs) + ps;
-    // A program that wakes at the very instant of its breakpoint reaches the line within it.
+    // A program that wakes exactly at the instant of its breakpoint reaches the line within that instant.
     const untilPs =
       this.#stood?.reached !== undefined && limitPs === this.#stood.atPs ? limitPs + 1 : limitPs;
     this.#hasLeft ||= stands !== undefined;
@@ -318,10 +318,10 @@ function raceText({ program, device }: Race, node: number, postedLine: number | 
   return `host ${node}: the program does ${program.access} to ${program.lengthBytes} bytes at 0x${program.address.toString(16)}, which the device ${device.access} for work request ${device.wrId} of ${device.queue}${posted} until its completion has been taken`;
 }
 
-/** Accesses to the device's buffers have remarks of their own. */
+/** Accesses to the device's buffers are reported separately. */
 const isNews = ({ cause }: Cause): boolean => cause !== 'buffer-in-use';
 
-/** At the line of the mistake, where that is known, else where it shows. */
+/** At the line of the mistake if it is known, else at the line where it shows. */
 function remarkOfFinding({ weight, sentence, advice, line, mendLine }: Cause): ProgramRemark {
   const where = mendLine ?? line;
   const shows = mendLine === undefined || line === undefined ? '' : ` It shows at line ${line}.`;
@@ -332,7 +332,7 @@ function remarkOfFinding({ weight, sentence, advice, line, mendLine }: Cause): P
   };
 }
 
-/** An error of the program at its line; of the machine without one. */
+/** An error of the program at its line; an error of the machine without a line. */
 function remarkOf(error: unknown): ProgramRemark {
   const cause = error instanceof ProgramFailedError ? error.cause : error;
   return {

@@ -1,21 +1,22 @@
 /**
- * A program's text as something that can be run: types go, the library is what its imports get, and each call of the library leaves the
- * line that it was made from.
+ * Makes a program's text runnable: removes types, resolves imports to the library, and records the line of each library
+ * call.
  *
- * Lines stay as they were, so a line of a stack is one of the text. The text is evaluated once for each host: two hosts share no variables.
+ * Line numbers do not change, so a stack's line is a line of the text. The text is evaluated once for each host: the
+ * hosts share no variables.
  */
 import { transform } from 'sucrase';
 import type { ProgramFunction } from '../../browser.ts';
 import { typescript, withStops } from '../stop-places.ts';
 
-/** What a text exports. */
+/** Exports of a text. */
 export interface ProgramExports {
   readonly host0?: ProgramFunction;
   readonly host1?: ProgramFunction;
   readonly main?: () => Promise<unknown>;
 }
 
-/** A text that cannot be read as a program. */
+/** A text that cannot be parsed as a program. */
 export class ProgramTextError extends Error {
   override readonly name = 'ProgramTextError';
   readonly line: number | undefined;
@@ -26,15 +27,18 @@ export class ProgramTextError extends Error {
   }
 }
 
-/** Modules that a text may import: the package, by its names, and by the paths that the examples of the repository use. */
+/** Modules that a text may import: the package by its names, and by the paths in the repository's examples. */
 const libraryNames = new Set(['hca-emulator', 'hca-emulator/browser', '../index.ts', '../../browser.ts']);
 
 const fileName = 'program.ts';
 
-/** Name by which a text calls the function that is notified of the lines that it reaches. */
+/** Name of the function that a text calls with each line that it reaches. */
 const reachedName = 'reachedLineOfProgram';
 
-/** Types away, imports and exports as calls, and a call before each line that can stop. @throws ProgramTextError with the line of what cannot be read */
+/**
+ * Removes types, turns imports and exports into calls, and puts a call before each line that can stop.
+ * @throws ProgramTextError with the line of the syntax error
+ */
 export function compiled(text: string): string {
   try {
     const { code } = transform(withExportsApart(withStops(text, reachedName)), {
@@ -55,8 +59,8 @@ export function compiled(text: string): string {
 }
 
 /**
- * Exports of variables by a statement of their own at the end: sucrase takes of `export const a = x, b = y` and of patterns the first
- * name alone. Every other letter stays at its line and column.
+ * Moves exports of variables into a statement at the end: of `export const a = x, b = y` and of patterns, sucrase
+ * exports only the first name. Every other character keeps its line and column.
  */
 function withExportsApart(text: string): string {
   const names: string[] = [];
@@ -68,7 +72,7 @@ function withExportsApart(text: string): string {
     apart = `${apart.slice(0, from)}${' '.repeat('export'.length)}${apart.slice(from + 'export'.length)}`;
     declaration.cursor().iterate(({ name, from: begin, to }) => {
       if (name === 'VariableDefinition') names.push(text.slice(begin, to));
-      // What is declared within a value belongs to that value.
+      // Declarations within a value belong to that value.
       return !/Expression$|^ArrowFunction$/.test(name);
     });
   }
@@ -76,10 +80,10 @@ function withExportsApart(text: string): string {
 }
 
 /**
- * Evaluates what {@link compiled} gave.
- * @param library what its imports get
- * @param reached is called before each line that can stop
- * @throws ProgramTextError when it imports something else, or throws before anything is run
+ * Evaluates the result of {@link compiled}.
+ * @param library values of its imports
+ * @param reached called before each line that can stop
+ * @throws ProgramTextError if it imports anything else, or throws before anything runs
  */
 export function evaluated(code: string, library: object, reached: (line: number) => void): ProgramExports {
   const exports: Record<string, unknown> = {};
@@ -87,8 +91,8 @@ export function evaluated(code: string, library: object, reached: (line: number)
     if (libraryNames.has(name)) return library;
     throw new ProgramTextError(`imports ${name}: a program of the lab has only 'hca-emulator'`, undefined);
   };
-  // The examples of the repository run themselves when they are started by their name: here they are not. What would run then may
-  // await, which the body of a plain function may not.
+  // The repository's examples run themselves when started by name; here they are not. That code may contain await,
+  // which the body of a plain function must not.
   const plain = code
     .replaceAll('if (import.meta.main) {', 'if (false) async () => {')
     .replaceAll('import.meta.main', '     false      ');
@@ -114,7 +118,7 @@ export function lineIn(error: unknown): number | undefined {
   return line > linesBefore ? line - linesBefore : undefined;
 }
 
-/** The innermost place in the text: `program.ts:12:5` in the stacks of Chromium and Firefox alike. */
+/** The innermost position in the text: `program.ts:12:5` in the stacks of both Chromium and Firefox. */
 function lineOfStack(error: unknown): number {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const place = new RegExp(`${fileName.replace('.', '\\.')}:(\\d+)(?::\\d+)?\\)?$`, 'm').exec(stack);

@@ -1,11 +1,11 @@
 /**
- * The worker in which a reader's program runs. The program has nothing but the library: what would reach out of the worker is taken away
- * first, and the policy that the lab is served with forbids it besides.
+ * The worker that runs a reader's program. The program can use only the library: functions that reach outside the
+ * worker are removed first, and the lab's content security policy forbids such access as well.
  */
 import { expose } from 'comlink';
 import { ProgramSession } from './program-session.ts';
 
-/** What a worker could reach out by. */
+/** Functions with which a worker could reach outside. */
 for (const name of [
   'fetch',
   'XMLHttpRequest',

@@ -1,4 +1,4 @@
-/** Answers are computed once, as long as they are kept. */
+/** Each answer is computed once, as long as it is kept. */
 import { expect, it } from 'vitest';
 import { remembered } from './remembered.ts';
 

@@ -1,8 +1,8 @@
-/** Answers that are kept: a slider that is moved back, or a step to another view and back, simulates nothing anew. */
+/** Kept answers: moving a slider back, or visiting another view and returning, repeats no simulation. */
 
 /**
- * @param most answers kept; the one that was asked for longest ago goes first
- * @returns the same function, which answers a question that it has answered before at once
+ * @param most greatest number of kept answers; the least recently used one is dropped first
+ * @returns the same function, which answers repeated questions immediately
  */
 export function remembered<Question extends readonly unknown[], Answer>(
   answer: (...question: Question) => Promise<Answer>,
@@ -14,7 +14,7 @@ export function remembered<Question extends readonly unknown[], Answer>(
     const found = known.get(key) ?? answer(...question);
     known.delete(key);
     known.set(key, found);
-    // What failed may be asked again.
+    // A failed question may be asked again.
     found.catch(() => known.delete(key));
     if (known.size > most) known.delete(known.keys().next().value!);
     return found;

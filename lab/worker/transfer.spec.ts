@@ -1,4 +1,4 @@
-/** "The other way": what is drawn of each core adds up to its ledger, and the bytes are there. */
+/** "The other way": the drawn periods of each core add up to its ledger, and the bytes arrive. */
 import { describe, expect, it } from 'vitest';
 import { spentUntil } from '../page/spent.ts';
 import { type ComparePath, comparePaths } from '../protocol.ts';

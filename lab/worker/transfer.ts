@@ -1,4 +1,7 @@
-/** "The other way": one message by sockets, by programmed I/O, by the system's DMA controller or by RDMA, and what each core did for it. */
+/**
+ * "The other way": one message by sockets, by programmed I/O, by the system's DMA controller or by RDMA, and the work
+ * of each core for it.
+ */
 import { Machine, type ProgramContext } from '../../browser.ts';
 import {
   type CompareArgs,
@@ -14,21 +17,21 @@ import { labelOf } from '../../explain/timeline/index.ts';
 import type { Timeline } from '../../machine/timeline/index.ts';
 import type { CoreWork, TransferHost, TransferPicture, TransferQuestion } from '../protocol.ts';
 
-/** Messages that go before the one that is shown: by then nothing happens for the first time. */
+/** Messages before the displayed one, which therefore has no first-time costs. */
 const roundsBefore = 1;
 
-/** Bytes that are drawn from the seed, and compared by all of them. */
+/** Bytes filled from the seed; the digest compares all of them. */
 const plainBytes: CompareBytes = {
   fill: fillRandomly,
   digest: (pieces) => pieces.map((piece) => Array.from(piece, hexOf).join('')).join(),
 };
 const hexOf = (byte: number): string => byte.toString(16).padStart(2, '0');
 
-/** Farther than this no core charges ahead. */
+/** Greatest time by which a core charges its work ahead. */
 const aheadPs = 10_000_000;
 
 interface Side extends SideResult {
-  /** From one host's program to the other's. */
+  /** Latency between the programs of the two hosts. */
   readonly exchangePs: number;
 }
 
@@ -39,7 +42,7 @@ const side =
     return { ...result, exchangePs: program.exchange.latencyPs };
   };
 
-/** @throws ConfigurationError naming what is wrong with the machine */
+/** @throws ConfigurationError naming the error in the machine */
 export async function transfer({ machine, path, sizeBytes }: TransferQuestion): Promise<TransferPicture> {
   const { profile, set, seed } = machine;
   await using simulated = await Machine.create({
@@ -63,7 +66,7 @@ export async function transfer({ machine, path, sizeBytes }: TransferQuestion): 
   const sides = [sender.stream, receiver.stream] as const;
   const { startPs } = sender.stream;
   const endPs = (receiver.stream.isActive ? receiver : sender).stream.endPs;
-  // The ledgers are read when a host has ended and has heard that the other one has.
+  // A host's ledgers are read when it has ended and knows that its peer has ended.
   const [sentPs, receivedPs] = [sender.stream.endPs, receiver.stream.endPs];
   const readPs = [
     Math.max(sentPs, receivedPs + sender.exchangePs),
@@ -83,11 +86,11 @@ export async function transfer({ machine, path, sizeBytes }: TransferQuestion): 
   };
 }
 
-/** Between the readings of a host's ledgers. */
+/** Time between the readings of a host's ledgers. */
 interface Span {
   readonly fromPs: number;
   readonly toPs: number;
-  /** Of a cycle. */
+  /** Duration of a cycle. */
   readonly corePs: number;
 }
 
@@ -109,7 +112,7 @@ function hostOf(
     const cause = labelOf(record);
     const cycles = (toPs - fromPs) / span.corePs;
     const sum = (drawn[cause] ?? 0) + cycles;
-    // A core charges its work ahead of time: after a reading, only what the reading has charged belongs to it.
+    // A core charges its work ahead of time: after a reading, only the work charged at the reading belongs to it.
     if (fromPs >= span.toPs - span.fromPs && Math.round(sum) > (ledger[cause] ?? 0)) continue;
     drawn[cause] = sum;
     work.push({ core: Number(track.name.replace(/^\D+/, '')), fromPs, toPs, cause, cycles });

@@ -1,4 +1,4 @@
-/** "What if": points of one configuration begin from the image of a booted machine, with the figures of fresh machines. */
+/** "What if": points of one configuration start from the image of a booted machine and have the figures of fresh machines. */
 import { expect, it } from 'vitest';
 import type { LabMessage } from '../protocol.ts';
 import { latency, machines, rate } from './what-if.ts';

@@ -1,4 +1,4 @@
-/** "What if", simulated: the same messages on a machine of their own, one in flight and many. */
+/** "What if", simulated: the same messages on a machine of their own, one in flight and many in flight. */
 import { bottleneckOf, linkBound, mttLinesOf } from '../../experiments/bottleneck/index.ts';
 import {
   type BandwidthResult,
@@ -13,13 +13,13 @@ import {
 import { BootedMachines, type ProgramOptions } from '../../machine/index.ts';
 import type { LabMachine, LabMessage, SimulatedLatency, SimulatedRate } from '../protocol.ts';
 
-/** Points of one configuration boot once; those of A and of B each. */
+/** Points of one configuration boot once: once for A and once for B. */
 export const machines = new BootedMachines({ imageOf: 1, kindsMax: 2 });
 
 const latencyIterations = 12;
 const rateIterations = 300;
 
-/** Messages one after the other between the two hosts of a machine of its own. */
+/** Messages one after another between the two hosts of a machine of their own. */
 export async function latency(machine: LabMachine, message: LabMessage): Promise<SimulatedLatency> {
   const args = argsOf(message, { isLatency: true, iterations: latencyIterations, qpCount: 1 });
   await using lease = await machines.take(optionsOf(machine), () => programsOf(args));
@@ -41,7 +41,7 @@ export async function latency(machine: LabMachine, message: LabMessage): Promise
   };
 }
 
-/** As many messages as the send queues hold, and what keeps the rate from being higher. */
+/** As many messages as the send queues hold, and the limit of the rate. */
 export async function rate(
   machine: LabMachine,
   message: LabMessage,

@@ -1,4 +1,4 @@
-/** The axis of one operation: its milestones and stages, cores, links, blocks and memories, and how full queues and credits are. */
+/** The axis of one operation: its milestones and stages, cores, links, blocks and memories, levels of queues and credits. */
 import { timeText } from '../../../explain/text/format.ts';
 import { wordsOf } from '../../../explain/text/words.ts';
 import type { OperationPicture, PictureLevel, PictureRecord } from '../../protocol.ts';
@@ -6,10 +6,10 @@ import { colourOf } from '../diagram.ts';
 import type { Axis, AxisRow } from '../time-axis.ts';
 
 const milestoneColour = 13;
-/** Stages in turns: the key's colours would say what they are not. */
+/** Stages alternate between two colours: colours of the key would suggest meanings that they do not have. */
 const stageColours = [13, 7] as const;
 
-/** Rows of what happened, from the milestones down to the levels. */
+/** Rows of events, from the milestones down to the levels. */
 export function axisOf(picture: OperationPicture): Axis {
   const { stages, milestones, records, tracks, levels, fromPs, toPs } = picture;
   const of = (
@@ -57,7 +57,7 @@ export function axisOf(picture: OperationPicture): Axis {
       colourOf,
       ({ inMemoryPs }) => [inMemoryPs!, inMemoryPs!],
     );
-  // One that is hardly seen would put the colours of its neighbours out of turn.
+  // A stage too short to see would break the alternation of its neighbours' colours.
   const lasting = stages.filter((stage) => stage.toPs - stage.fromPs > (toPs - fromPs) / 200);
   return {
     fromPs,
@@ -99,7 +99,7 @@ export function axisOf(picture: OperationPicture): Axis {
   };
 }
 
-/** A queue by the block that it belongs to, in words: `dmaRead: completions`. */
+/** Name of a queue with its block, in words: `dmaRead: completions`. */
 export const levelWords = (name: string): string => name.replace(/^\w+(?=:)|^pcie\b/, wordsOf);
 
 const levelRow = ({ process, name, steps }: PictureLevel): AxisRow => ({

@@ -1,6 +1,6 @@
 /**
- * "One operation, as it happens": a request from its post to its completion, instant by instant: what each block does, every TLP and
- * packet where it is, its bytes decoded.
+ * "One operation, as it happens": a request from its post to its completion, instant by instant: the activity of each
+ * block, the position of every TLP and packet, and decoded bytes.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import type { DiagramLayout } from '../../../explain/diagram/index.ts';
@@ -28,11 +28,11 @@ import { chosen, frame, fromTheBegin, messageOf, nsText, playerRow, sizeField } 
 import { axisOf, levelWords } from './operation-axis.ts';
 
 const sizes = [8, 64, 256, 1024, 4096, 16_384, 65_536] as const;
-/** The whole time of an operation while it plays. */
+/** Playing time of a whole operation. */
 const playSeconds = 20;
-/** The reader has come to rest when nothing has moved for so long. */
+/** The reader counts as resting after no movement for this long. */
 const restMs = 300;
-/** Of what happens at one instant, so much is shown with all its bytes. */
+/** Number of events of one instant that are shown with all their bytes. */
 const detailsMax = 6;
 
 export class OperationView implements View {
@@ -42,12 +42,12 @@ export class OperationView implements View {
   readonly #worker = new ProgramWorker();
   readonly #player: Player;
   #picture: OperationPicture | undefined;
-  /** The same with caches as they are not here. */
+  /** The same picture with the opposite state of the caches. */
   #other: OperationOutcome | undefined;
   #axis: ReturnType<typeof axisOf> | undefined;
   #error: string | undefined;
   #isComputing = false;
-  /** Instants that were shown so far. */
+  /** Number of instants shown so far. */
   #moveCount = 0;
   #asked = '';
   #steps:
@@ -108,7 +108,7 @@ export class OperationView implements View {
     const picture = await ask.operation(question);
     if (!isWanted()) return;
     this.#open(picture);
-    // The simulation for the comparison would compete for processors with the drawing and the reader's steps.
+    // The comparison's simulation would compete for processors with the drawing and the reader's steps.
     await this.#rest();
     if (!isWanted()) return;
     const other = await ask.outcome({ ...question, isWarm: !question.isWarm });
@@ -125,7 +125,7 @@ export class OperationView implements View {
     this.#lab.draw();
   }
 
-  /** Until the reader looks at one instant. */
+  /** Waits until the reader rests at one instant. */
   async #rest(): Promise<void> {
     for (let before = -1; before !== this.#moveCount; ) {
       before = this.#moveCount;
@@ -159,7 +159,7 @@ export class OperationView implements View {
       </select></label>`;
   }
 
-  /** The event that the address names, where the operation has so many. */
+  /** The event that the address names, if the operation has that many. */
   #shown({ records }: OperationPicture): PictureRecord | undefined {
     const { event } = this.#lab.state;
     return event === undefined ? undefined : records[event];
@@ -311,7 +311,7 @@ export class OperationView implements View {
     this.#keep();
   }
 
-  /** The instant belongs into the address; what was chosen at another one does not. */
+  /** Stores the instant in the address; a choice made at another instant is cleared. */
   #keep(): void {
     const { atPs } = this.#player;
     const { state } = this.#lab;
@@ -328,7 +328,7 @@ export class OperationView implements View {
   }
 }
 
-/** A record with its numbers and the bytes that it carries. */
+/** A record with its numbers and bytes. */
 function details(picture: OperationPicture, record: PictureRecord, atPs: number): TemplateResult {
   const { process, group, name } = picture.tracks[record.track]!;
   const { label, fromPs, toPs, arrivesPs, inMemoryPs, values, decoded } = record;
@@ -352,7 +352,7 @@ function details(picture: OperationPicture, record: PictureRecord, atPs: number)
   </div>`;
 }
 
-/** How full queues are, and up to where credits go. */
+/** Levels of queues, and credit limits. */
 function levels(picture: OperationPicture, atPs: number): TemplateResult {
   const rows = picture.levels.flatMap((level) => {
     const value = levelAt(level, atPs);

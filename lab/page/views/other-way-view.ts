@@ -1,6 +1,6 @@
 /**
- * "The other way": the same bytes by sockets, by programmed I/O, by the system's DMA controller and by RDMA, on one axis of time: what each
- * core does at an instant, and where its cycles have gone until then.
+ * "The other way": the same bytes by sockets, by programmed I/O, by the system's DMA controller and by RDMA, on one
+ * time axis: the activity of each core at an instant, and the use of its cycles until then.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { bytesText, countText, timeText } from '../../../explain/text/format.ts';
@@ -21,7 +21,7 @@ import type { Lab, View } from '../view.ts';
 import { chosen, frame, messageOf, playerRow, sizeField } from '../watched.ts';
 
 const sizes = [8, 64, 256, 1024, 4096, 16_384] as const;
-/** The most interesting first: each is drawn when it has come. */
+/** The most interesting way first; each is drawn when its result arrives. */
 const askedOrder: readonly ComparePath[] = ['write', 'sockets', 'send', 'read', 'dma', 'pio'];
 const playSeconds = 15;
 
@@ -79,7 +79,7 @@ export class OtherWayView implements View {
     }
   }
 
-  /** Rows of the axis, as far as the pictures have come. */
+  /** Rows of the axis, for the pictures that have arrived. */
   #arrange(): void {
     const shown = comparePaths.flatMap((path) => this.#pictures.find((each) => each.path === path) ?? []);
     this.#pictures = shown;
@@ -134,7 +134,7 @@ export class OtherWayView implements View {
       ${this.#table()}`;
   }
 
-  /** Cycles by cause until an instant, and what is done then. */
+  /** Cycles by cause until an instant, and the current activity. */
   #ledger(atPs: number): AmountRow[] {
     return this.#pictures.flatMap(({ title, hosts }) =>
       hosts.map(({ work }, node) => {
@@ -225,7 +225,7 @@ function axisOf(pictures: readonly TransferPicture[], causes: readonly string[],
   };
 }
 
-/** Parts of a row that would be narrower than a hair are one, when nothing but the same is between them. */
+/** Merges parts of a row that are thinner than a hair, if only equal ones lie between them. */
 const hairs = 2000;
 function joined(work: readonly CoreWork[], toPs: number): CoreWork[] {
   const rows: CoreWork[] = [];

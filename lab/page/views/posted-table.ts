@@ -1,6 +1,6 @@
 /**
- * The operations that a program has posted, as a table that shows a part at a time: line, verb, bytes, latency, and a button that opens the
- * diagram.
+ * The operations that a program has posted, as a table that shows one section at a time: line, verb, bytes, latency,
+ * and a button that opens the diagram.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { bytesText, countText, timeText } from '../../../explain/text/format.ts';
@@ -9,7 +9,7 @@ import type { OperationName, PostedOperation } from '../../protocol.ts';
 const rowsMax = 20;
 const titles = ['line', 'operation', 'posted at', 'latency', 'in the diagram'] as const;
 
-/** @param first place of the first row that is shown */
+/** @param first index of the first displayed row */
 export function postedTable(
   operations: readonly PostedOperation[],
   first: number,

@@ -23,7 +23,7 @@ import type { Lab, View } from '../view.ts';
 import { chosen, fromTheBegin, messageOf } from '../watched.ts';
 import { postedTable } from './posted-table.ts';
 
-/** Simulated time of one call of the worker while a program runs: short enough that the user can stop it in between. */
+/** Simulated time of one call of the worker while a program runs: short enough for the user to stop it in between. */
 const turnPs = 200_000_000;
 const steps = [
   { title: '10 ns', ps: 10_000 },
@@ -60,13 +60,13 @@ export class ProgramView implements View {
   /** Index of the first operation shown. */
   #firstShown = 0;
   #shown = '';
-  /** Progress of the program by the address. */
+  /** Progress of the program according to the address. */
   #asked = '';
-  /** Where the program has stopped, or had stopped when it was continued. */
+  /** Where the program has stopped, or was stopped before it continued. */
   #stood = theBegin;
   /** Breakpoints of the worker's program if it has stopped at {@link #stood}; else undefined. */
   #loadedBreaks: string | undefined;
-  /** Why a breakpoint is at another line than requested. */
+  /** Why a breakpoint moved to another line than requested. */
   #breakNote = '';
 
   constructor(lab: Lab) {
@@ -104,7 +104,7 @@ export class ProgramView implements View {
     return this.#phase === 'standing';
   }
 
-  /** Run time of the program for the address; a program that ended at an instant has run to the end of that instant. */
+  /** Run time of the program for the address; a program stopped at an instant has run to the end of that instant. */
   get #ranPs(): number {
     const atPs = this.#progress?.atPs ?? 0;
     return this.#phase === 'ended' ? atPs + 1 : this.#phase === 'standing' ? atPs : 0;
@@ -149,7 +149,7 @@ export class ProgramView implements View {
     this.#keep();
   }
 
-  /** Runs on, so far at a time, until an instant, a breakpoint or the end. */
+  /** Continues, one period at a time, until an instant, a breakpoint or the end. */
   async #run(stepPs: number, untilPs: number, isWanted: () => boolean): Promise<void> {
     if (this.#loadedBreaks !== this.#breaks.join()) await this.#goTo(this.#stood, isWanted);
     if (!isWanted() || this.#phase === 'ended') return;
@@ -172,7 +172,7 @@ export class ProgramView implements View {
     this.#loadedBreaks = loaded;
   }
 
-  /** Loads the program and runs it to a place; it stops there unless it has ended before. */
+  /** Loads the program and runs it to a place, where it stops unless it has ended earlier. */
   async #goTo(place: StandingPlace, isWanted: () => boolean): Promise<void> {
     this.#loadedBreaks = undefined;
     const breaks = this.#breaks;
@@ -195,7 +195,7 @@ export class ProgramView implements View {
     this.#progress = progress;
     this.#remarks = progress.remarks;
     this.#phase = phase;
-    // If it has stopped or ended, the operations are listed first.
+    // If it has stopped or ended, its operations are listed first.
     if (phase === 'running') this.#lab.draw();
   }
 
@@ -204,13 +204,13 @@ export class ProgramView implements View {
     return { text: this.#text, machine, faults: faultsIn(fault) };
   }
 
-  /** Lines at which the breakpoints stop: an edit may have left one at a line that cannot. */
+  /** Lines at which the breakpoints stop: after an edit, a breakpoint may be on a line that cannot stop. */
   get #breaks(): readonly number[] {
     const text = this.#text;
     return this.#lab.state.breakpoints.flatMap((line) => stopLineOf(text, line) ?? []);
   }
 
-  /** Sets or clears the breakpoint of a line; a line that cannot stop passes it to the next line that can. */
+  /** Sets or clears the breakpoint of a line; for a line that cannot stop, uses the next one that can. */
   #toggle(line: number): void {
     const { breakpoints } = this.#lab.state;
     const stops = stopLineOf(this.#text, line);
@@ -246,7 +246,7 @@ export class ProgramView implements View {
     this.#lab.change({ ranPs: this.#ranPs, reached });
   }
 
-  /** Stops the program at its present instant; ends a program that does not return. */
+  /** Stops the program at its present instant; terminates a program that does not return. */
   #stop(): void {
     this.#latest.drop();
     if (this.#phase === 'running') this.#phase = this.#progress === undefined ? 'new' : 'standing';
@@ -345,7 +345,7 @@ export class ProgramView implements View {
     return words[this.#phase];
   }
 
-  /** Where the program of a host waits, as the editor marks it. */
+  /** Where a host's program waits, marked in the editor. */
   #placeOf(host: number): string {
     const line = this.#phase === 'ended' ? undefined : this.#progress?.lines[host];
     return line === undefined ? '' : ` at line ${line}`;

@@ -1,6 +1,6 @@
 /**
- * "What if": sliders of one machine, or of two side by side. The closed form follows at once; simulated points follow when the slider
- * rests; where both differ, the difference has a name.
+ * "What if": sliders of one machine, or of two side by side. The closed form updates immediately; simulated points
+ * follow when the slider rests; a difference between the two is explained.
  */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { bytesText, timeText } from '../../../explain/text/format.ts';
@@ -23,7 +23,7 @@ import type { LabState } from '../state.ts';
 import type { Lab, View } from '../view.ts';
 import { chosen, messageOf, sizeField } from '../watched.ts';
 
-/** Sizes that are simulated next to the one that is asked for. */
+/** Sizes simulated in addition to the requested one. */
 const pointSizes = [1, 256, 4096, 65_536] as const;
 const restMs = 120;
 const rateQpCount = 8;
@@ -99,7 +99,7 @@ export class WhatIfView implements View {
     }
   }
 
-  /** The point that is asked for first, then the rate, then the other sizes. */
+  /** The requested point first, then the rate, then the other sizes. */
   async #simulate(known: Known, machine: LabMachine, isWanted: () => boolean): Promise<void> {
     const { ask } = this.#lab.model;
     const { message } = this.#lab.state;
@@ -234,7 +234,7 @@ export class WhatIfView implements View {
       const { [path]: _, ...rest } = machine.set;
       this.#put({ ...machine, set: next === profileValue ? rest : { ...rest, [path]: next } });
     };
-    // "PCIe lanes" says what 8 are.
+    // The title "PCIe lanes" already names the unit.
     const text = valueText(value, slider.title.includes(unit) ? '' : unit);
     return html`<label class="slider" title="${path}: ${doc} (${source})">
       <span>${slider.title}${value === profileValue ? nothing : html` <b aria-label="changed">•</b>`}</span>
@@ -244,7 +244,7 @@ export class WhatIfView implements View {
     </label>`;
   }
 
-  /** How far both are apart, and by what. */
+  /** The difference of the two machines, and its cause. */
   #verdict({ estimate, points, rate, error }: Known, side: number): TemplateResult {
     if (error !== undefined) return html`<p class="warning" role="alert">${sideNames[side]}: ${error}</p>`;
     if (estimate === undefined) return html``;
@@ -300,10 +300,13 @@ export class WhatIfView implements View {
   }
 }
 
-/** Half of what the closed form is held to. */
+/** Half of the closed form's tolerance. */
 const agreement = 0.015;
 
-/** The difference of both, with its name: the part of the time that a message alone would not have, and what binds it. */
+/**
+ * The difference between closed form and simulation, with its name: the part of the time that an isolated message would
+ * not have, and its bottleneck.
+ */
 function distanceText({ totalPs }: Estimate, { meanPs, stages }: SimulatedLatency): string {
   const difference = meanPs - totalPs;
   const share = Math.abs(difference) / totalPs;

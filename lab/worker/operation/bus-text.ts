@@ -1,4 +1,4 @@
-/** The bus analyser's log of a host as events: its text (docs/how-to/trace.md) read back into a summary and its sections. */
+/** Reads the bus analyser's trace of a host (docs/how-to/trace.md) back into events: a summary and sections for each. */
 import type { DecodedSection } from '../../protocol.ts';
 
 export interface BusEvent {
@@ -11,12 +11,12 @@ export interface BusEvent {
 }
 
 const head = /^ *(\d+)\.(\d{3}) ns {2}host(\d+) {2}(\w+) +(.*)$/;
-/** A section begins with its title, its further lines with blanks alone. */
+/** A section begins with its title; its further lines begin with blanks only. */
 const sectionLine = /^ {4}(.{14}) (.*)$/;
-/** A field: its name, and a value that may have its number in brackets after a name. */
+/** A field: its name, and a value, which may be a name followed by a number in brackets. */
 const field = /[\w.[\]]+=(?:[^\s(]+ \([^)]*\)|\S+)/g;
 
-/** @param pieces of the log, in order */
+/** @param pieces of the trace, in order */
 export function busEvents(pieces: readonly string[]): BusEvent[] {
   const events: (Omit<BusEvent, 'sections'> & { sections: { title: string; fields: string[] }[] })[] = [];
   for (const line of pieces.join('').split('\n')) {

@@ -1,4 +1,4 @@
-/** Which decoded bytes belong to a record: by what crosses, its instant, its address. */
+/** Assigns decoded bytes to records: by kind of message, instant and address. */
 
 import { argumentsOf } from '../../../explain/timeline/index.ts';
 import type { TimelineRecord } from '../../../machine/timeline/index.ts';
@@ -6,10 +6,10 @@ import type { DecodedEvent } from '../../protocol.ts';
 import type { BusEvent } from './bus-text.ts';
 import type { CablePacket } from './packet-headers.ts';
 
-/** A write waits at the root complex for less than this. */
+/** Longest wait of a write at the root complex. */
 const writeWaitPs = 20_000_000;
 
-/** What the analyser calls an access of a class. */
+/** The analyser's words for an access of a class. */
 const wordsOf: Readonly<Record<string, (address: string) => RegExp>> = {
   cqe: () => /^CQE /,
   eqe: () => /^EQE /,
@@ -32,7 +32,7 @@ export class Decoder {
   readonly #packets: readonly CablePacket[];
   readonly #postedPs: number;
 
-  /** @param postedPs instants of the events are after it */
+  /** @param postedPs instants of the events are relative to it */
   constructor(bus: readonly BusEvent[], packets: readonly CablePacket[], postedPs: number) {
     this.#bus = bus;
     this.#packets = packets;
@@ -67,7 +67,8 @@ export class Decoder {
   }
 
   #headers({ track, values }: TimelineRecord, toPs: number, arrivesPs: number | undefined): Found {
-    // The capture is of host 0's end: what arrives there is seen when it has, what leaves when it has left.
+    // The capture is taken at host 0's end: an arriving packet is captured once it has arrived, a departing one once it
+    // has left.
     const seenPs = track.process === 'hca0' ? (arrivesPs ?? toPs) : toPs;
     const at = this.#packets.findIndex(
       (packet) =>
@@ -79,7 +80,7 @@ export class Decoder {
     return at < 0 ? nothing : { decoded: [this.#bus.length + at] };
   }
 
-  /** What the device takes was announced on the link a little ago. */
+  /** The doorbell crossed the link shortly before the device received it. */
   #doorbell({ track }: TimelineRecord, fromPs: number): Found {
     const node = Number(track.process.replace(/^\D+/, ''));
     const at = this.#bus.findLastIndex(
@@ -106,7 +107,7 @@ export class Decoder {
     return { decoded };
   }
 
-  /** The write's effect: the first of its kind after it has arrived. */
+  /** The effect of a write: the first one of its kind after its arrival. */
   #written(node: number, trafficClass: string, address: string, arrivesPs: number): Found {
     const words = (wordsOf[trafficClass] ?? ((at: string) => new RegExp(` write .* at ${at}(,|$)`)))(address);
     const at = this.#bus.findIndex(

@@ -1,8 +1,8 @@
 /**
  * The important instants of an operation, each with its meaning.
  *
- * Packets, doorbells and CQEs name their operation. DMA of WQEs and payload does not: if other operations of a program do the same at that
- * time, those instants are omitted.
+ * Packets, doorbells and CQEs name their operation. DMA of WQEs and payload does not: if concurrent operations of a
+ * program do the same, those instants are omitted.
  */
 import type { DecodedEvent, Milestone, PictureRecord, PictureTrack } from '../../protocol.ts';
 
@@ -12,7 +12,7 @@ export interface Milestones {
   readonly lastBytesPs: number | undefined;
 }
 
-/** The operation that milestones are of. */
+/** The operation that the milestones describe. */
 export interface PicturedOperation {
   /** Host that posted it. */
   readonly node: number;
@@ -22,11 +22,11 @@ export interface PicturedOperation {
   readonly wqeCounter: number;
   /** Name, as `WRITE`. */
   readonly name: string;
-  /** Records that belong to it alone. */
+  /** Records of this operation alone. */
   readonly records: ReadonlySet<PictureRecord>;
 }
 
-/** DMA that began this long ago has ended. */
+/** DMA that began longer ago than this has ended. */
 const dmaMaxPs = 2_000_000;
 const atomicBytes = 8;
 
@@ -116,7 +116,7 @@ export function milestonesOf(
 
 const valueIn = ({ values }: PictureRecord, name: string): string | number | undefined =>
   values.find(([each]) => each === name)?.[1];
-/** As the bus analyser writes numbers. */
+/** Numbers as the bus analyser writes them. */
 const numberText = (value: number): string => (value < 10 ? String(value) : `0x${value.toString(16)}`);
 
 const arrivalsOf = (packets: readonly PictureRecord[]): number[] =>
@@ -125,7 +125,7 @@ const lastArrival = (packets: readonly PictureRecord[]): number | undefined => a
 
 const payloadOf = (record: PictureRecord): number => Number(valueIn(record, 'payloadBytes') ?? 0);
 
-/** Whether packets of others arrived so shortly before an operation's that a CQE after it may be theirs. */
+/** Whether packets of others arrived so shortly before an operation's that a later CQE may be theirs. */
 function isFollowedClosely(
   packets: readonly PictureRecord[],
   all: readonly PictureRecord[],

@@ -1,4 +1,4 @@
-/** What the lab shows of one operation: the instants of its report and of the bus, each with its bytes. */
+/** The lab's picture of one operation: the instants of its report and of the bus, each with its bytes. */
 import { describe, expect, it } from 'vitest';
 import type { OperationPicture, PictureRecord, ScenarioName } from '../../protocol.ts';
 import { latency } from '../what-if.ts';
@@ -75,7 +75,7 @@ describe('one WRITE of 4 KiB with warm caches', async () => {
     const contexts = cold.records.filter((record) => valueIn(record, 'trafficClass') === 'context');
     expect(contexts.flatMap((record) => fieldsOf(cold, record)).join()).toContain('serviceType=');
 
-    // The entry of the memory translation names the page that the payload is read from.
+    // The memory translation entry names the page that the payload is read from.
     const ofClass = (name: string): PictureRecord[] =>
       cold.records.filter((record) => valueIn(record, 'trafficClass') === name);
     const read = ofClass('payloadRead').find(({ track }) => cold.tracks[track]!.process === 'host0')!;
@@ -156,7 +156,7 @@ it('a READ takes as long as those of a test of latency, but for the poll that se
   const message = { verb: 'read', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 } as const;
   const { meanPs } = await latency(machine, message);
   const { latencyPs } = await picture('read', true, 64);
-  // Of both, the last poll sees the CQE up to a poll too late: 80 ns and less.
+  // In both, the last poll may see the CQE up to one poll late, 80 ns at most.
   expect(Math.abs(latencyPs - meanPs)).toBeLessThanOrEqual(160_000);
 });
 

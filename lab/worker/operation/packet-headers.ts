@@ -1,9 +1,9 @@
-/** Packets of the cable with their headers by name, for a picture of one operation. */
+/** Packets on the cable with named headers, for a picture of one operation. */
 import { packetsIn, readCapture } from '../../../analyser/capture/index.ts';
 import type { DecodedSection } from '../../protocol.ts';
 
 export interface CablePacket {
-  /** Host 0's end: when it has arrived there whole, or has left it whole. Since power-on. */
+  /** At host 0's end: when the packet has arrived or left completely. Since power-on. */
   readonly atPs: number;
   readonly destinationQp: number;
   readonly psn: number;
@@ -29,7 +29,7 @@ export const cablePackets = (file: Uint8Array): CablePacket[] =>
     };
   });
 
-/** Decimal below 10, else hexadecimal, as the bus analyser writes numbers. */
+/** Decimal below 10, else hexadecimal, like the bus analyser. */
 function fieldText([name, value]: [string, unknown]): string {
   if (value instanceof Uint8Array) return `${name}=0x${hexOf(value)}`;
   const number = value as number | bigint;

@@ -1,6 +1,7 @@
 /**
- * One operation as it happens, of a scenario or of a reader's program: a machine runs it with everything recorded, and its records are
- * reported in words: the timeline's, the bytes that the bus analyser and a capture of the cable decoded, and the instants that matter.
+ * One operation of a scenario or of a reader's program, as it happens. A machine runs it with everything recorded. The
+ * picture has the timeline's records in words, the bytes decoded by the bus analyser and a capture of the cable, and
+ * the milestones.
  *
  *     timeline ──► records, stages, levels ─┐
  *     bus analyser ──► WQE, CQE, contexts ──┼─► picture, instants after the post
@@ -40,7 +41,7 @@ import { type WatchArgs, type WatchResult, watchedClient, watchedServer } from '
 import { Recording } from './recording.ts';
 import { faultsOf, scenarios, sizeOf, warmUps } from './scenarios.ts';
 
-/** One operation of a run: its host, its number among the sends of that host, and the time that is shown. Instants since power-on. */
+/** One operation of a run: its host, its number among the sends of that host, and the displayed time. Instants since power-on. */
 export interface WatchedOperation {
   readonly node: number;
   readonly ordinal: number;
@@ -62,7 +63,7 @@ export class WatchedRun {
   readonly #recording = new Recording();
   readonly #pieces: string[] = [];
 
-  /** Options of the machine to be watched. */
+  /** Options of the watched machine. */
   readonly analysis: AnalysisOptions = {
     timeline: this.#recording.options,
     capture: { ends: [{ node: 0 }], sizeBytes: captureBytes },
@@ -80,12 +81,15 @@ export class WatchedRun {
     return this.#recording.isKeeping;
   }
 
-  /** Starts to keep all records; only fill levels are kept of the time before. */
+  /** Starts to keep all records; of earlier ones, only levels are kept. */
   keep(): void {
     this.#recording.keep();
   }
 
-  /** Draws one of its operations. @throws if the recording has no end of the operation */
+  /**
+   * Draws one of its operations.
+   * @throws if the recording lacks the end of the operation
+   */
   async pictureOf(machine: Machine, operation: WatchedOperation): Promise<OperationPicture> {
     const { configHash, checks } = await machine.report();
     return pictureOf(
@@ -110,10 +114,10 @@ export class WatchedRun {
   }
 }
 
-/** Longest time of a packet on the longest cable; packets sent earlier have arrived. */
+/** Longest travel time of a packet on the longest cable; packets sent earlier have arrived. */
 const momentPs = 5_000_000;
 
-/** Shown after the last thing that happens. */
+/** Time shown after the last event. */
 const marginPs = 50_000;
 const captureBytes = 4 * 1024 ** 2;
 
@@ -186,7 +190,7 @@ function unclaimedPackets(timeline: Timeline, { postedPs, latencyPs }: Explanati
   });
 }
 
-/** Looked for after the completion. */
+/** Time searched after the completion. */
 const afterPs = 3_000_000;
 
 /** @throws ConfigurationError naming the invalid field of the machine, or the value that must be smaller */
@@ -222,7 +226,7 @@ export async function operation({
   return await run.pictureOf(simulated, { node: 0, ordinal, fromPs, toPs });
 }
 
-/** From the program's post to the last thing that takes effect. */
+/** From the program's post to the last effect. */
 function spanOf(
   records: readonly PictureRecord[],
   operation: WatchedOperation,
@@ -238,7 +242,7 @@ function spanOf(
   return { fromPs: Math.min(0, operation.fromPs - postedPs), toPs: lastPs + marginPs };
 }
 
-/** @param ownPlaces of the operation's own records in the timeline */
+/** @param ownPlaces indexes of the operation's own records in the timeline */
 function recordsOf(
   timeline: Timeline,
   ownPlaces: ReadonlySet<number>,
@@ -281,7 +285,7 @@ function recordInWords(record: TimelineRecord, postedPs: number, decoder: Decode
   };
 }
 
-/** Levels that change meanwhile, and credit limits as they arrive. */
+/** Levels that change during the picture, and credit limits as they arrive. */
 function levelsOf(
   timeline: Timeline,
   postedPs: number,
@@ -300,7 +304,7 @@ function levelsOf(
     const key = `${track.process} ${name}`;
     const known = levels.get(key) ?? { process: track.process, name, steps: [] };
     levels.set(key, known);
-    // Ahead of the picture, the last value alone counts.
+    // Before the picture, only the last value counts.
     if (atPs <= fromPs) known.steps = [[fromPs, value]];
     else known.steps.push([atPs, value]);
   }

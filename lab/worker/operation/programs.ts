@@ -1,6 +1,6 @@
 /**
- * The two programs of an operation that is watched: a connection, some operations to warm up if asked for, and the one. Timers are as short as the
- * interface allows, for a loss or a missing receive is to be seen within a picture.
+ * The two programs of a watched operation: a connection, optional warm-up operations, and the operation itself. Timers
+ * are as short as the interface allows, so that the effect of a loss or a missing receive fits into a picture.
  */
 import {
   ackCqEvents,
@@ -50,7 +50,7 @@ export interface WatchArgs {
   readonly warmUpCount: number;
 }
 
-/** What the first program says of the operation that is watched. Instants since power-on. */
+/** Times of the watched operation, as the first program sees them. Instants since power-on. */
 export interface WatchResult {
   /** When the program began to post it. */
   readonly fromPs: number;
@@ -59,11 +59,11 @@ export interface WatchResult {
   readonly status: number;
 }
 
-/** 16 µs; the shortest that is longer than any round trip of a rack. */
+/** 16 µs: the shortest timeout that is longer than any round trip of a rack. */
 const timeoutCode = 2;
-/** 10 µs, the shortest that there is (IBTA table 45). */
+/** 10 µs, the shortest value (IBTA table 45). */
 const rnrTimerCode = 1;
-/** What is still under way arrives meanwhile. */
+/** Pending messages arrive in the meantime. */
 const afterglowPs = 4_000_000;
 
 interface Side {
@@ -157,7 +157,10 @@ function requestOf({ buffer, far }: Side, scenario: Scenario, length: number, is
   };
 }
 
-/** Posts one request, or a list, and waits for all completions. @returns the first one's status */
+/**
+ * Posts one request, or a list, and waits for all completions.
+ * @returns the status of the first
+ */
 async function carriedOut(
   side: Side,
   scenario: Scenario,
@@ -194,7 +197,7 @@ async function completion({ cq, channel }: Side): Promise<IbvWc> {
 
 /**
  * Host 0: has the bytes, and posts.
- * @param begins called when the operation that is watched comes next
+ * @param begins called before the watched operation
  */
 export async function watchedClient(
   program: ProgramContext<WatchArgs>,
@@ -222,7 +225,7 @@ export async function watchedClient(
   return result;
 }
 
-/** Host 1: is written to and read from, or receives. */
+/** Host 1: is the target of WRITEs and READs, or receives. */
 export async function watchedServer(program: ProgramContext<WatchArgs>): Promise<void> {
   const args = program.args;
   const { scenario, warmUpCount } = args;

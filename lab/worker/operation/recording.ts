@@ -1,6 +1,6 @@
 /**
- * The timeline of a run of which the end alone is looked at: of what comes ahead of it, the boot for the most part, only how full things are
- * is kept, for a level stands until it changes.
+ * The timeline of a run whose end alone is displayed. Of earlier records, mostly the boot, it keeps only levels,
+ * because a level stays valid until it changes.
  */
 
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../../machine/timeline/index.ts';
 import { OBSERVATION_VALUES, type ProcessObservations } from '../../../sim/index.ts';
 
-/** Records of a process that are taken at a time. */
+/** Records of a process that are read at a time. */
 const batchRecords = 2048;
 
 export class Recording {
@@ -23,12 +23,12 @@ export class Recording {
     return this.#isKeeping;
   }
 
-  /** From now on everything is kept. */
+  /** Keeps all records from now on. */
   keep(): void {
     this.#isKeeping = true;
   }
 
-  /** @param rest the machine's own timeline, asked for at the end: what has begun and not ended */
+  /** @param rest the machine's own timeline, read at the end: intervals that have begun and not ended */
   timeline(rest: Timeline): Timeline {
     return mergedTimeline(
       rest.parts.map((part) => joined(this.#kept.get(part.process), part)),
@@ -48,17 +48,17 @@ const levelKinds: ReadonlySet<number> = new Set([
   kindNumbers.flowControl,
 ]);
 
-/** Tracks and kinds have numbers of 16 and 8 bits. */
+/** Numbers of tracks and kinds have 16 and 8 bits. */
 const [tracksMax, kindsMax] = [2 ** 16, 2 ** 8] as const;
 
-/** Of each level, and of each credit limit of a link, the last record. */
+/** The last record of each level, and of each credit limit of a link. */
 function lastLevels({ columns, ...part }: ProcessObservations): ProcessObservations {
   const { kind, track, values } = columns;
   const last = new Map<number, number>();
   for (let place = 0; place < columns.count; place++) {
     const own = kind[place]!;
     if (!levelKinds.has(own)) continue;
-    // A credit limit is of the flow that its first number names.
+    // The first number of a credit limit names its flow.
     const flow = own === kindNumbers.updateFc ? values[place * OBSERVATION_VALUES]! : 0;
     last.set((flow * tracksMax + track[place]!) * kindsMax + own, place);
   }
@@ -91,7 +91,7 @@ function columnsAt(
   };
 }
 
-/** Two parts of what one process has recorded: its tracks are those of the later part, which has all. */
+/** Joins two parts of one process's recording; the tracks are those of the later part, which has all. */
 function joined(former: ProcessObservations | undefined, latter: ProcessObservations): ProcessObservations {
   if (former === undefined) return latter;
   const [a, b] = [former.columns, latter.columns];

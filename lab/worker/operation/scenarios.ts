@@ -1,4 +1,4 @@
-/** What can be watched: for each scenario, what its programs do otherwise than the rest, and the fault that is injected. */
+/** The scenarios that can be watched: for each, how its programs differ from the default, and the injected fault. */
 import type { FaultEntry } from '../../../browser.ts';
 import type { ScenarioName } from '../../protocol.ts';
 
@@ -6,24 +6,24 @@ export type ScenarioVerb = 'write' | 'writeImmediate' | 'read' | 'send' | 'fetch
 
 export interface Scenario {
   readonly verb: ScenarioVerb;
-  /** Data in the WQE. */
+  /** Puts the data into the WQE. */
   readonly isInline?: boolean;
-  /** Requests of one list: two go by doorbell, where a lone short one goes through BlueFlame. */
+  /** Requests in one list: two are announced by a doorbell, while a single short one is written through BlueFlame. */
   readonly listed?: number;
-  /** Both programs sleep until an interrupt says that there is a completion. */
+  /** Both programs sleep until an interrupt announces a completion. */
   readonly usesEvents?: boolean;
-  /** The receive comes so long after the start of the operation. */
+  /** Delay of the receive after the start of the operation. */
   readonly receiveDelayPs?: number;
   readonly hasWrongKey?: boolean;
-  /** The far memory is registered, and its pages are not there until somebody asks. */
+  /** The remote memory is registered, but its pages are not present until the first access. */
   readonly isOnDemand?: boolean;
   readonly losesPacket?: boolean;
-  /** Most bytes of it; left out: as many as asked for. */
+  /** Greatest size; default: any requested size. */
   readonly sizeMaxBytes?: number;
 }
 
 const atomicBytes = 8;
-/** A WQE of 256 bytes, half of a BlueFlame register: 28 bytes behind two segments and an inline header, then 60 in each block of 64. */
+/** A WQE of 256 bytes, half of a BlueFlame register: 28 bytes after two segments and an inline header, then 60 in each block of 64. */
 const blueFlameBytesMax = 208;
 
 export const scenarios: Readonly<Record<ScenarioName, Scenario>> = {
@@ -42,16 +42,16 @@ export const scenarios: Readonly<Record<ScenarioName, Scenario>> = {
   'page-fault': { verb: 'write', isOnDemand: true },
 };
 
-/** Operations of its kind that go before a warm one. */
+/** Operations of its kind before a warm one. */
 export const warmUps = 3;
 
-/** Bytes that go before a packet that is lost: one packet each, so that its number is known. */
+/** Size of the operations before a lost packet: one packet each, so that the number of the lost packet is known. */
 export const warmUpBytes = ({ losesPacket }: Scenario, sizeBytes: number): number =>
   losesPacket === true ? Math.min(sizeBytes, 8) : sizeBytes;
 
 export const sizeOf = ({ sizeMaxBytes }: Scenario, sizeBytes: number): number =>
   Math.min(sizeBytes, sizeMaxBytes ?? sizeBytes);
 
-/** The first packet of the operation that is watched. */
+/** The first packet of the watched operation. */
 export const faultsOf = ({ losesPacket }: Scenario, warmUpCount: number): readonly FaultEntry[] =>
   losesPacket === true ? [{ packet: 'lost', only: 'requests', nth: warmUpCount + 1, node: 0 }] : [];
