@@ -1,6 +1,7 @@
 /**
- * The programs behind the figures of bench/notes/measured.md for many connections: QPs that share a CQ and a receive queue, each
- * connected with its namesake at the other host, and WRITEs of 64 bytes over all of them in turn.
+ * The programs that produce the figures of bench/notes/measured.md for many connections: QPs that share a CQ and a
+ * receive queue, each connected to the QP with the same number at the other host, and WRITEs of 64 bytes over all of
+ * them in rotation.
  */
 
 import {
@@ -27,12 +28,12 @@ import {
 
 export interface ConnectionLoad {
   readonly qps: number;
-  /** WRITEs that are measured, after as many that are not, and one at least over each QP. */
+  /** Number of measured WRITEs, after as many unmeasured ones; at least one over each QP. */
   readonly writes: number;
   readonly inFlight: number;
 }
 
-/** What one client measured of the process that runs the machine. */
+/** Measurements of one client in the process that runs the machine. */
 export interface ConnectionFigures {
   readonly cpuUsPerWrite: number;
   /** Simulated nanoseconds. */
@@ -42,7 +43,7 @@ export interface ConnectionFigures {
 }
 
 const bytes = 64;
-/** QPs whose numbers are under way to the other host at once. */
+/** Number of QPs whose numbers are exchanged at once. */
 const qpsAtOnce = 1024;
 const bytesPerMib = 2 ** 20;
 
@@ -105,7 +106,7 @@ export async function server(program: ProgramContext<ConnectionLoad>): Promise<J
   return null;
 }
 
-/** `writes` of them, from QP number `first` on, each QP once before any twice. */
+/** Posts `writes` of them, from QP number `first` on, and uses each QP once before any twice. */
 async function writeOverAll(
   { qps, cq, buffer, remote }: Side,
   first: number,

@@ -1,19 +1,20 @@
 /**
- * `node build/run.ts bench/connections 1024`: what a process needs that simulates so many connected QPs at each of two hosts, and
- * what one WRITE over them costs it. `npm run bench` measures each number in a process of its own, whose memory has no past.
+ * `node build/run.ts bench/connections 1024`: the cost of a process that simulates this many connected QPs at each of
+ * two hosts, and of one WRITE over them. `npm run bench` measures each number in a fresh process, whose memory has no
+ * history.
  */
 import '../runtime/node.ts';
 import { Machine } from '../machine/index.ts';
 import type { ConnectionFigures, ConnectionLoad } from './connection-load.ts';
 
-/** Physical memory of each host: 8 KiB for a connection and what else there is. */
+/** Physical memory of each host: 8 KiB for each connection, and a fixed amount. */
 const memoryMibOf = (qps: number): number => Math.min(4096, 512 + Math.ceil(qps / 128));
 const writes = 50_000;
 const inFlight = 64;
 
 export interface ConnectionCosts extends ConnectionFigures {
   readonly qps: number;
-  /** Processor time of the whole process but the WRITEs that are measured. */
+  /** Processor time of the whole process without the measured WRITEs. */
   readonly setUpSeconds: number;
 }
 

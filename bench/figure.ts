@@ -1,13 +1,13 @@
-/** What a benchmark says. */
+/** Result of a benchmark. */
 import { holdModelHeap } from './hold-model.ts';
 
 export interface Figure {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /** Events per second of the hold model on a binary heap, measured right before. */
+  /** Events per second of the hold model on a binary heap, measured immediately before. */
   readonly calibration: number;
-  /** Where the time goes: shares of the value, in its unit. */
+  /** Parts of the time: shares of the value, in its unit. */
   readonly parts?: Readonly<Record<string, number>>;
 }
 
@@ -15,11 +15,11 @@ const holdEvents = 4_000_000;
 
 export const calibration = (): number => 1e9 / holdModelHeap(holdEvents);
 
-/** The middle one, the upper of two. */
+/** The median; of an even number, the upper one. */
 export const medianOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
-/** The figure as a line, and below it where its time goes. */
+/** The figure as a line, followed by the parts of its time. */
 export function textOf({ name, value, unit, parts = {} }: Figure): string {
   const lines = Object.entries(parts).map(
     ([part, share]) => `    ${share.toPrecision(3).padStart(8)}  ${part}`,

@@ -10,7 +10,7 @@ const bytes = 64;
 let beforeMs = performance.now();
 const partsMs: Record<string, number> = {};
 
-/** What has been done since the last call. */
+/** Time since the last call. */
 function end(part: string): void {
   const nowMs = performance.now();
   partsMs[part] = nowMs - beforeMs;

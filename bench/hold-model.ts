@@ -1,7 +1,8 @@
 /**
- * The hold model: 30 events are pending; each step takes the earliest and schedules another a random while later. On a plain
- * binary heap of numbers it is the calibration loop, beside which all speeds of this project are stated so that they can be
- * carried over between machines (the reference machine does about 20 million of its events per second).
+ * The hold model: 30 events are pending; each step removes the earliest and schedules another at a random later time.
+ * On a plain binary heap of numbers it is the calibration loop; all speeds of this project are stated relative to it so
+ * that they can be compared between machines (the reference machine processes about 20 million of its events per
+ * second).
  */
 const PENDING_COUNT = 30;
 const DELAY_MASK = 0xfffff;

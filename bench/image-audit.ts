@@ -1,7 +1,7 @@
 /**
- * Compares images of booted machines with the objects that V8 finds alive: `node build/run.ts bench/image-audit '[{}]'` takes options of
- * machines, and prints for each which classes have objects that came with the machine and are not in its image, which of these objects
- * a run has changed, and which objects of the image have got fields in it.
+ * Compares images of booted machines with the objects that V8 finds alive. `node build/run.ts bench/image-audit '[{}]'`
+ * takes options of machines. For each it prints the classes with objects that the machine created and its image lacks,
+ * the objects among them that a run changed, and the objects of the image that gained fields.
  */
 import '../runtime/node.ts';
 import { Session } from 'node:inspector';
@@ -62,7 +62,7 @@ const bufferOf = (one: object): ArrayBufferLike | undefined =>
       ? one
       : undefined;
 const plain = new Set(['Object', 'Array', 'Set', 'Map']);
-/** Promises of this module, its WeakSet, and memories, which are compared by what they hold. */
+/** Promises of this module, its WeakSet, and memories, which are compared by content. */
 const ofRuntime = new Set([
   'Promise',
   'DataView',
@@ -72,7 +72,7 @@ const ofRuntime = new Set([
   'WeakSet',
 ]);
 const classOf = (one: object): string => one.constructor?.name ?? 'Object';
-/** Fields of plain objects, and who they are: equal texts, equal state. */
+/** Fields of plain objects, and their identity: equal texts mean equal state. */
 const numbers = new WeakMap<object, number>();
 let numberCount = 0;
 const nameOf = (value: unknown): string => {
@@ -86,7 +86,7 @@ const textOf = (one: object): string =>
     ...(one instanceof Map ? [...one].flat().map(nameOf) : []),
     ...(one instanceof Set ? [...one].map(nameOf) : []),
   ].join();
-/** Streams of typed-binary are placed anew for each use. */
+/** Streams of typed-binary are positioned again for each use. */
 const placed = new Set(['BufferReader', 'BufferWriter', ...ofRuntime]);
 export interface Audit {
   readonly missing: readonly string[];
@@ -95,7 +95,7 @@ export interface Audit {
 }
 
 async function audit(options: MachineOptions): Promise<Audit> {
-  // What modules keep for all machines is there before the one that is looked at.
+  // State that modules keep for all machines exists before the examined machine.
   const first = await loaded(options);
   await first.run();
   await first.report();
@@ -120,11 +120,11 @@ async function audit(options: MachineOptions): Promise<Audit> {
   const kept = missing
     .filter((one) => !placed.has(classOf(one)) && one !== globalThis)
     .map((one) => [one, textOf(one)] as const);
-  /** Memories that no view of the image looks at, and a copy of each. */
+  /** Memories that no view of the image covers, and a copy of each. */
   const memories = [...new Set(missing.map(bufferOf))]
     .filter((buffer) => buffer !== undefined && !imagedBuffers.has(buffer))
     .map((buffer) => [buffer!, Buffer.from(buffer!.slice(0))] as const);
-  /** Fields that a class does not declare, and that a run adds, would stay. */
+  /** Undeclared fields that a run adds to an object would remain. */
   const fieldCounts = [...image.objects]
     .filter((one) => !ArrayBuffer.isView(one) && !Array.isArray(one))
     .map((one) => [one, Reflect.ownKeys(one).length] as const);

@@ -1,18 +1,19 @@
 /**
- * `npm run bench`: how fast the simulation runs, on the wall clock, with all accounting on, in the built form (build/README.md).
+ * `npm run bench`: the speed of the simulation by the wall clock, with all accounting on, in the built form
+ * (build/README.md).
  *
- * Steady rates: what runs in this thread is first run until it is steady: until two runs in succession take as long within 3 %, at
- * least three and at most eight runs. V8 goes on compiling for three to five of them, each faster than the one before. Workers
- * begin anew with every machine: the figures of the other partitions have their compiling in them. Each figure is the middle one
- * of three.
+ * Steady rates: a load in this thread first runs until two successive runs take equally long within 3 %, at least three
+ * and at most eight times. V8 keeps compiling for three to five runs, each faster than the one before. Workers start
+ * afresh with every machine, so the figures of the other partitions include compilation. Each figure is the median of
+ * three.
  *
- * What a user waits for: whole commands in new processes (waits.ts), one of many short simulations (short-points.ts), each with
- * where the time goes; and what a WRITE costs with many QPs (qp-costs.ts).
+ * Waiting times of users: whole commands in new processes (waits.ts) and one of many short simulations
+ * (short-points.ts), each with the parts of its time; and the cost of a WRITE with many QPs (qp-costs.ts).
  *
- * Each figure stands beside a calibration: the events per second of a plain binary-heap hold model, measured in the same
- * process right before it. A figure divided by its calibration carries over between machines, but only within some 15 %: V8
- * compiles the hold model in one way or another, and a busy neighbour takes more of the simulator's time than of the hold
- * model's (bench/notes/measured.md).
+ * Each figure has a calibration: the events per second of a plain binary-heap hold model, measured in the same process
+ * immediately before. A figure divided by its calibration can be compared between machines, but only within about 15 %:
+ * V8 compiles the hold model in different ways, and a busy neighbour slows the simulator more than the hold model
+ * (bench/notes/measured.md).
  */
 import '../runtime/node.ts';
 import { Command } from 'commander';
@@ -35,7 +36,7 @@ interface Measured {
 const measurements = 3;
 const warmUpRunsMin = 3;
 const warmUpRunsMax = 8;
-/** Runs whose times differ by less are taken to be steady. */
+/** Runs whose times differ by less count as steady. */
 const steadyShare = 0.03;
 const moduleUrl = new URL(`./write-load${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
@@ -48,7 +49,7 @@ const loads = {
   'write-1MiB': { verb: 'write', sizeBytes: 1 << 20, qpCount: 1, messagesPerQp: 400, outstanding: 16 },
 } as const satisfies Record<string, Load>;
 
-/** Runs a load until it takes no less time than the run before, so that what is measured has been compiled. */
+/** Repeats a load until a run is not faster than the one before, so that the measurement finds compiled code. */
 async function warmUp(load: Load): Promise<void> {
   let beforeSeconds = 0;
   for (let run = 1; run <= warmUpRunsMax; run++) {
@@ -59,7 +60,7 @@ async function warmUp(load: Load): Promise<void> {
   }
 }
 
-/** Measures a load three times, each beside a calibration, and returns the one that is neither the fastest nor the slowest by it. */
+/** Measures a load three times, each with a calibration, and returns the median relative to it. */
 async function middleOf(load: Load, partition: Partition): Promise<Measured & { beside: number }> {
   const found: (Measured & { beside: number })[] = [];
   for (let count = 0; count < measurements; count++) {
@@ -70,7 +71,7 @@ async function middleOf(load: Load, partition: Partition): Promise<Measured & { 
   return found[measurements >> 1]!;
 }
 
-/** Runs a load; only the time of the run itself counts, booting and connecting are taken off by a run without messages. */
+/** Runs a load. Only the time of the run itself counts: a run without messages measures booting and connecting, which are subtracted. */
 async function measure(load: Load, partition: Partition): Promise<Measured> {
   const whole = await runOnce(load, partition);
   const setUp = await runOnce({ ...load, messagesPerQp: 1 }, partition);
@@ -112,7 +113,7 @@ async function figuresOf(name: string, load: Load, partition: Partition): Promis
   ];
 }
 
-/** Measurements in the order of the output, by the name of their first figure. */
+/** Measurements in output order, by the name of their first figure. */
 function plan(): [string, () => Promise<readonly Figure[]>][] {
   const steady = Object.entries(loads).map(([name, load]): [string, Load, Partition] => [
     name,

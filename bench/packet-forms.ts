@@ -1,7 +1,8 @@
 /**
- * `node build/run.ts bench/packet-forms [rounds]`: what it costs that packets have bytes. Each load runs with fields on the cable, which is
- * the fast form, with bytes, and with fields that a capture observes at both ends; in turns in one process, each round in the other order
- * than the one before. A figure is the processor time of a run by that of the fast form in the same round: neighbours change both.
+ * `node build/run.ts bench/packet-forms [rounds]`: the cost of encoding packets as bytes. Each load runs with fields on
+ * the cable (the fast form), with bytes, and with fields that a capture observes at both ends. The forms alternate in
+ * one process, in reversed order each round. A figure is the processor time of a run divided by that of the fast form
+ * in the same round: neighbours affect both.
  */
 import '../runtime/node.ts';
 import { tableOf } from '../explain/text/table.ts';
@@ -18,7 +19,7 @@ const loads: Readonly<Record<string, Load>> = {
   'write-4096': { ...one, verb: 'write', sizeBytes: 4096, messagesPerQp: 15_000 },
 };
 
-/** A log keeps so many bytes; packets behind them are made into bytes and counted. */
+/** A trace keeps this many bytes; packets after them are encoded and only counted. */
 const captureBytes = 2 ** 20;
 const forms: Readonly<Record<string, MachineOptions>> = {
   fields: {},
@@ -29,7 +30,7 @@ const forms: Readonly<Record<string, MachineOptions>> = {
 };
 const names = Object.keys(forms);
 
-/** Processor time of a run, setting up left out; microseconds. */
+/** Processor time of a run without set-up, in microseconds. */
 async function cpuUsOf(load: Load, options: MachineOptions): Promise<number> {
   await using machine = await Machine.create({ partition: 'single', ...options });
   const args = perfArgsOf(load);
@@ -41,10 +42,10 @@ async function cpuUsOf(load: Load, options: MachineOptions): Promise<number> {
   return user + system;
 }
 
-/** By form, a ratio for each round. */
+/** For each form, one ratio per round. */
 async function ratiosOf(load: Load, rounds: number): Promise<ReadonlyMap<string, readonly number[]>> {
   const ratios = new Map(names.map((name) => [name, [] as number[]]));
-  // The first rounds are V8's, which compiles for each form.
+  // V8 compiles for each form during the first rounds.
   for (let round = -4; round < rounds; round++) {
     const order = round % 2 === 0 ? names : names.toReversed();
     const used = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** What a WRITE costs with so many connected QPs, each number of them in a process of its own. */
+/** Cost of a WRITE with this many connected QPs; each number in a process of its own. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { tableOf } from '../explain/text/table.ts';

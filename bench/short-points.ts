@@ -1,4 +1,4 @@
-/** Many short simulations in one process, as a sweep over a parameter is: what one of them takes, and for what. */
+/** Many short simulations in one process, like a sweep over a parameter: the time of one of them, and its parts. */
 import { Machine } from '../machine/index.ts';
 import { calibration, type Figure } from './figure.ts';
 import { type Load, perfArgsOf } from './write-load.ts';

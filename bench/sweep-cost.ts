@@ -1,7 +1,7 @@
 /**
- * What a point of a sweep costs: `node build/run.ts bench/sweep-cost --jobs 2 --points 800` runs points of 1,000 WRITEs in this process
- * and prints processor time, of all threads and from the start of the process on, then of the second half of the points alone, when
- * most is compiled. With `--boots` each point is of a machine of its own, which boots.
+ * The cost of a sweep point: `node build/run.ts bench/sweep-cost --jobs 2 --points 800` runs points of 1,000 WRITEs in
+ * this process. It prints the processor time of all threads, first since the start of the process, then for the second
+ * half of the points alone, when most code is compiled. With `--boots` each point boots a machine of its own.
  *
  *     simulation   with one job: while a point runs, collector and compiler threads with it
  *     main thread  with several jobs: all that this thread does, for then it simulates nothing
@@ -40,7 +40,7 @@ const millisecondsOf = ({ user, system }: NodeJS.CpuUsage): number => (user + sy
 const folder = mkdtempSync(join(tmpdir(), 'hca-sweep-cost-'));
 let simulationMs = 0;
 let endedCount = 0;
-/** When the first half of the points had ended. */
+/** Time at which the first half of the points had ended. */
 let halfway = { wallMs: 0, totalMs: 0, mainMs: 0 };
 
 const now = (): typeof halfway => ({
@@ -55,7 +55,7 @@ function measured(runner: PointRunner): PointRunner {
     run: async (order) => {
       const before = process.cpuUsage();
       const outcome = await runner.run(order);
-      // With more jobs others work meanwhile.
+      // With more jobs, other threads work at the same time.
       if (jobs === 1) simulationMs += millisecondsOf(process.cpuUsage(before));
       endedCount++;
       if (endedCount === Math.floor(pointCount / 2)) halfway = now();

@@ -1,7 +1,7 @@
 /**
- * How long a user waits for whole commands, and for what. A command's parts are differences between commands of which each does
- * what the one before does and one thing more; they run in turns, some rounds after one that is not measured and fills
- * Node's cache of compiled code, and the middle of each counts.
+ * How long a user waits for whole commands, and for which parts. The parts of a command are differences between
+ * commands, each of which does one thing more than the one before. The commands alternate for several rounds; the first
+ * round is not measured and fills Node's cache of compiled code. The median of each counts.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { calibration, type Figure, medianOf } from './figure.ts';
 import type { FirstDoorbell } from './first-doorbell.ts';
 
 interface Step {
-  /** What this command does more than the one before. */
+  /** The work that this command does in addition to the one before. */
   readonly part: string;
   readonly command: readonly string[];
 }
@@ -58,7 +58,10 @@ export const waits: readonly Wait[] = [
   },
 ];
 
-/** Measures a command and its parts. @throws Error when one fails */
+/**
+ * Measures a command and its parts.
+ * @throws Error if one fails
+ */
 export function figureOfWait({ name, rounds, steps }: Wait): Figure {
   const beside = calibration();
   const seconds = steps.map((): number[] => []);

@@ -16,7 +16,7 @@ export interface Load {
   readonly verb: PerfVerb;
   readonly sizeBytes: number;
   readonly qpCount: number;
-  /** Messages of a QP, and how many of them are in flight. */
+  /** Messages of a QP, and the number of them in flight. */
   readonly messagesPerQp: number;
   readonly outstanding: number;
 }

@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 describe('the examples', () => {
   it('send 4 KiB to and fro by RC', async () => {
     const { roundTripUs, report } = await rcPingpong(20);
-    // Both ways: twice 4096 bytes at 4 GB/s on the cable and twice twice over PCIe, and no more than twice that.
+    // Both ways: twice 4096 bytes at 4 GB/s on the cable and four times over PCIe, and no more than twice that.
     expect(roundTripUs).toBeGreaterThan(2 * (4096 / 4000));
     expect(roundTripUs).toBeLessThan(20);
     expect(renderReport(report)).toContain('The ledgers balance');

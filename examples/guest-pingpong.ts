@@ -1,12 +1,12 @@
 /**
- * The other end of a stock `ibv_rc_pingpong` that runs in a Linux guest: this program runs on a simulated host, at the other end of
- * the guest's cable.
+ * The peer of a stock `ibv_rc_pingpong` in a Linux guest: this program runs on a simulated host at the other end of the
+ * guest's cable.
  *
  *     npx hca guest --peer examples/guest-pingpong.ts --run 'ibv_rc_pingpong -c -n 200 peer' --peer-args 200
  *
- * The two tell each other their LID, QP number, PSN and GID over TCP, as text of 52 bytes (libibverbs/examples/rc_pingpong.c); then the
- * guest sends first, and each message comes back. On Ethernet the GID is the address, here that of 10.0.0.2 by RoCE v1; place 1 of the
- * guest's table has its counterpart:
+ * The two exchange LID, QP number, PSN and GID over TCP, as text of 52 bytes (libibverbs/examples/rc_pingpong.c). Then
+ * the guest sends first, and this program returns each message. On Ethernet the GID is the address, here that of
+ * 10.0.0.2 by RoCE v1; index 1 of the guest's table has its counterpart:
  *
  *     npx hca guest --peer examples/guest-pingpong.ts --set hca.capability.linkLayer=ethernet --set hca.capability.roce=v1 \
  *       --run 'ibv_rc_pingpong -c -n 200 -g 1 peer' --peer-args 200
@@ -25,7 +25,7 @@ interface Address extends ibv.PortAddress {
 }
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
-/** Without a GID, on InfiniBand, zeros stand in its place. */
+/** Without a GID, on InfiniBand, zeros replace it. */
 const textOf = ({ lid, qpn, psn, gid = new Array<number>(16).fill(0) }: Address): string =>
   `${hex(lid, 4)}:${hex(qpn, 6)}:${hex(psn, 6)}:${gid.map((byte) => hex(byte, 2)).join('')}\0`;
 
@@ -36,7 +36,7 @@ function addressIn(bytes: Uint8Array): Address {
   return { ...address, gid: (gid.match(/[\da-f]{2}/g) ?? []).map(numberOf) };
 }
 
-/** By LIDs; on Ethernet by GIDs, from the place of the own one in the port's table. */
+/** By LIDs; on Ethernet by GIDs, with this port's GID at its table index. */
 function pathTo({ sgidIndex }: ibv.PeerAddress, { lid, gid = [] }: Address): ibv.AhAttr {
   const path = { sl: 0, srcPathBits: 0, portNum: 1 };
   if (sgidIndex === undefined) return { ...path, dlid: lid, isGlobal: 0 };
@@ -77,15 +77,15 @@ async function connect(qp: ibv.IbvQp, psn: number, own: ibv.PeerAddress, peer: A
   );
 }
 
-/** What `ibv_rc_pingpong -c` sends: 0x7b, and 0 at the begin of each page of its buffer. */
+/** Payload of `ibv_rc_pingpong -c`: 0x7b, and 0 at the start of each page of its buffer. */
 const isAsSent = (byte: number, at: number): boolean => byte === (at % 4096 === 0 ? 0 : 0x7b);
 
-/** @returns messages that came and went */
+/** @returns number of messages received and returned */
 export default async function pingpong(program: ProgramContext): Promise<number> {
   const { memory, random, args } = program;
   const iterations = Number(args ?? 1000);
   const guest = await ibv.acceptGuest(program);
-  // Opens the first device; the guest's driver is there by now, so that the port becomes active.
+  // Opens the first device; by now the guest's driver is loaded, so the port becomes active.
   const { context, pd, own } = await ibv.openEndpoint(program);
   const addr = memory.map(size);
   const mr = await ibv.regMr(pd, addr, size, ibv.IBV_ACCESS_LOCAL_WRITE);

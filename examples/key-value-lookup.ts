@@ -1,6 +1,6 @@
 /**
- * A one-sided key-value lookup: the server puts a hash table into memory and does nothing more; the client finds keys
- * by RDMA READ of one bucket each, with several reads in flight. The server's core stays idle.
+ * A one-sided key-value lookup: the server puts a hash table into memory and then does nothing; the client finds each
+ * key by an RDMA READ of one bucket, with several reads in flight. The server's core stays idle.
  *
  *     node examples/key-value-lookup.ts
  */
@@ -30,7 +30,7 @@ const depth = 16;
 const bucketOf = (key: number): number => Math.imul(key, 0x9e3779b1) >>> 20;
 const valueFor = (key: number): bigint => BigInt(key) * 1_000_003n;
 
-/** Keys that found room in their bucket: what server and client agree on. */
+/** Keys that fit into their bucket; server and client compute the same set. */
 function keysInTable(): number[] {
   const used = new Uint8Array(bucketCount);
   const keys: number[] = [];

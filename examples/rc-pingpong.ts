@@ -1,5 +1,5 @@
 /**
- * An RC ping-pong, as libibverbs' ibv_rc_pingpong: two hosts send each other a message in turn, a number of times.
+ * An RC ping-pong, like libibverbs' ibv_rc_pingpong: two hosts alternately send each other a message.
  *
  *     node examples/rc-pingpong.ts
  */
@@ -11,13 +11,13 @@ const rxDepth = 500;
 
 interface Destination {
   readonly lid: number;
-  /** 16 bytes, and where the own one stands in the port's table: on Ethernet they take the place of LIDs. */
+  /** 16 bytes, and the index of the host's own GID in the port's table: on Ethernet, GIDs replace LIDs. */
   readonly gid: readonly number[];
   readonly qpn: number;
   readonly psn: number;
 }
 
-/** Where `dest` is: by its LID, or by its GID from the own one at `sgidIndex`. */
+/** Address of `dest`: by its LID, or by its GID, with the host's own at `sgidIndex`. */
 function pathTo(dest: Destination, sgidIndex: number): ibv.AhAttr {
   const grh = { dgid: Uint8Array.from(dest.gid), flowLabel: 0, sgidIndex, hopLimit: 64, trafficClass: 0 };
   return { dlid: dest.lid, sl: 0, srcPathBits: 0, isGlobal: dest.lid === 0 ? 1 : 0, grh, portNum: 1 };
@@ -83,7 +83,7 @@ async function pingpong({
   for (let posted = 0; posted < rxDepth; posted++) ibv.postRecv(qp, { wrId: 1, sgList: list, numSge: 1 });
 
   const { lid } = await ibv.queryPort(context, 1);
-  // The last is the newest: on Ethernet that of the IPv4 address by RoCE v2, if the card has it.
+  // The last GID is the newest: on Ethernet that of the IPv4 address by RoCE v2, if the card supports it.
   const { gid, gidIndex } = (await ibv.queryGidTable(context, 1)).at(-1)!;
   const psn = random.below(1 << 24);
   await exchange.put('destination', { lid, gid: [...gid], qpn: qp.qpNum, psn });

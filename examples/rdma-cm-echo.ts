@@ -1,6 +1,6 @@
 /**
- * A server and a client by rdma_cm: the steps of the books, in their order. The client on host 0 connects to 10.0.0.2,
- * sends a message and has it back; either side ends the connection.
+ * A server and a client by rdma_cm, with the textbook steps in order. The client on host 0 connects to 10.0.0.2, sends
+ * a message and receives it back; then both sides disconnect.
  *
  *     node examples/rdma-cm-echo.ts
  */
@@ -10,7 +10,7 @@ import { Machine, type ProgramContext, type Report } from '../index.ts';
 const sinPort = 7471;
 const size = 64;
 
-/** Waits for the next event, which has to be this one. */
+/** Waits for the next event, which must be this one. */
 async function expectEvent(channel: ibv.RdmaEventChannel, expected: number): Promise<ibv.RdmaCmEvent> {
   const event = await ibv.rdmaGetCmEvent(channel);
   if (event?.event !== expected) throw new Error(ibv.rdmaEventStr(event?.event ?? 0));
@@ -18,7 +18,7 @@ async function expectEvent(channel: ibv.RdmaEventChannel, expected: number): Pro
   return event;
 }
 
-/** PD, memory, CQ and QP of an ID, and a receive posted. */
+/** PD, memory, CQ and QP of an ID, and one posted receive. */
 async function build(id: ibv.RdmaCmId, { memory }: ProgramContext) {
   const verbs = id.verbs!;
   const pd = await ibv.allocPd(verbs);

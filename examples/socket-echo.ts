@@ -1,6 +1,6 @@
 /**
- * A server and a client by the sockets of a simulated kernel, over conventional NICs: the client on host 0 connects to 10.0.0.2, sends a
- * message and has it back.
+ * A server and a client by the sockets of a simulated kernel, over conventional NICs. The client on host 0 connects to
+ * 10.0.0.2, sends a message and receives it back.
  *
  *     node examples/socket-echo.ts
  *
@@ -15,12 +15,15 @@ const port = 7;
 const serverAddress = 0x0a00_0002;
 const bufferBytes = 65_536;
 
-/** Sends back what comes over one connection, until the client has ended it. @returns its bytes */
+/**
+ * Returns received bytes over one connection until the client has ended it.
+ * @returns their number
+ */
 export default async function server(context: ProgramContext): Promise<number> {
   const { cpu, memory, exchange } = context;
   const sockets = context.sockets!;
   const listening = await sockets.socket(cpu, 'AF_INET6');
-  // Any address, also of IPv4.
+  // Any address, including IPv4.
   await sockets.bind(cpu, listening, { address: '::', port });
   await sockets.listen(cpu, listening, 8);
   await exchange.put('listening', true);
