@@ -1,13 +1,13 @@
 /**
- * Machines for many short runs: one that has booted is put back to where it had, instead of booting another of the same kind.
+ * Machines for many short runs: restores a booted machine instead of booting another one of the same kind.
  *
  *     take: the 1st of a kind ─► fresh machine (where images are taken of the second: most kinds of a sweep are run once)
  *           the 2nd           ─► fresh machine, run until its drivers have probed, image taken, run on
  *           from then on      ─► image put back, other programs begin
  *
- * The report is the one that a fresh machine would give, byte for byte (test/machine-image.spec.ts). What has to be equal for
- * two runs to be of one kind is all that happens before a program's own code begins: every parameter, the seed, the faults, and
- * which programs are loaded where. What the programs do and with what arguments may differ.
+ * The report equals that of a fresh machine, byte for byte (test/machine-image.spec.ts). Two runs are of one kind if
+ * everything before a program's own code is equal: every parameter, the seed, the faults, and the placement of
+ * programs. The code and the arguments of the programs may differ.
  */
 import { type ObjectImage, seesPrivateFields } from '../base/index.ts';
 import { RunError } from '../sim/index.ts';
@@ -16,15 +16,15 @@ import { configuredOf } from './machine-hash.ts';
 import { canonicalJson, type MachineConfig } from './profile/index.ts';
 import type { ProgramOptions } from './program.ts';
 
-/** A machine with its programs loaded, for one run. Disposing of it gives it back. */
+/** A machine with its programs loaded, for one run. Disposing of it returns the machine. */
 export interface MachineLease extends AsyncDisposable {
   readonly machine: Machine;
 }
 
-/** Where a command takes its machines from. */
+/** Source of machines for a command. */
 export interface MachineSource {
   /**
-   * @param programsOf what to load, by the configuration
+   * @param programsOf returns the programs to load for a configuration
    * @throws ConfigurationError as {@link Machine.create} and {@link Machine.load}
    */
   take(
@@ -59,28 +59,28 @@ async function loadedMachine(
 interface Kind {
   readonly key: string;
   readonly config: MachineConfig;
-  /** Machines of it that were taken so far. */
+  /** Number of machines of this kind that were leased so far. */
   takenCount: number;
   booted: { readonly machine: Machine; readonly image: ObjectImage } | undefined;
-  /** A run is under way on the booted one, or did not come to its end. */
+  /** Whether the booted machine is in use, or its run did not end properly. */
   isTaken: boolean;
-  /** No image can be taken of them: hosts boot at different instants or not at all, or the slot holds a NIC. */
+  /** Whether no image can be taken: hosts boot at different instants or not at all, or the slot holds a NIC. */
   isRefused: boolean;
 }
 
 export interface BootedMachinesOptions {
-  /** Of which machine of a kind an image is taken: of the first, where a kind is known to be run more than once. Default the second. */
+  /** Index of the machine of a kind whose image is taken: the first, if the kind is known to run more than once. Default: the second. */
   readonly imageOf?: 1 | 2;
-  /** Kinds that are kept booted, each with the memory of its machine; the one that was asked for longest ago goes first. Default 1. */
+  /** Number of kinds kept booted, each with the memory of its machine; the least recently used one is dropped first. Default 1. */
   readonly kindsMax?: number;
 }
 
 export class BootedMachines implements MachineSource, AsyncDisposable {
   readonly #imageOf: number;
   readonly #kindsMax: number;
-  /** By their key; the one that was asked for last comes last. */
+  /** By key, the most recently used last. */
   readonly #kinds = new Map<string, Kind>();
-  /** Runs that began so far where an image was taken or put back, and machines that booted. */
+  /** Runs so far that began with taking or restoring an image, and machines that booted. */
   readonly counts = { fromImage: 0, booted: 0 };
 
   constructor({ imageOf = 2, kindsMax = 1 }: BootedMachinesOptions = {}) {
@@ -103,7 +103,7 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
         kind.isRefused = true;
         return this.#fresh(options, programsOf);
       }
-      // It stands where the image was taken, and goes on from there.
+      // The machine stands where the image was taken, and continues from there.
     } else await kind.booted.machine.beginAgain(kind.booted.image, programsOf(kind.config));
     const { machine } = kind.booted;
     this.counts.fromImage++;
@@ -158,7 +158,7 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
     };
   }
 
-  /** @returns undefined where no image can be taken */
+  /** @returns undefined if no image can be taken */
   async #boot(
     options: MachineOptions,
     programsOf: (config: MachineConfig) => readonly ProgramOptions[],
@@ -171,7 +171,7 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
     return;
   }
 
-  /** A run that failed may have left code behind that still waits: that machine is not used again. */
+  /** A failed run may have left code that still waits: its machine is not used again. */
   async #giveBack(kind: Kind): Promise<void> {
     const { machine } = kind.booted!;
     kind.isTaken = false;
@@ -184,7 +184,7 @@ export class BootedMachines implements MachineSource, AsyncDisposable {
   }
 }
 
-/** @returns undefined where none can be taken: also of a machine whose boot fails, as it does whenever it is run */
+/** @returns undefined if none can be taken, for example because the boot fails, as it does in every run */
 async function imageOfBooted(machine: Machine): Promise<ObjectImage | undefined> {
   try {
     await machine.runToBoot();
@@ -195,16 +195,16 @@ async function imageOfBooted(machine: Machine): Promise<ObjectImage | undefined>
   return machine.image();
 }
 
-/** Gives the memory of a kind's machine to the next ones, unless it still runs: then it goes when its lease ends. */
+/** Returns the memory of a kind's machine to the pool; if the machine still runs, at the end of its lease. */
 async function retire({ booted, isTaken }: Kind): Promise<void> {
   if (booted !== undefined && !isTaken) await booted.machine.retire();
 }
 
-/** All programs have ended: no code of theirs is suspended. */
+/** All programs have ended: none of their code is suspended. */
 const hasEnded = async (machine: Machine): Promise<boolean> =>
   (await machine.programs()).every(({ endedPs }) => endedPs !== undefined);
 
-/** Options of machines with images. With any other option, a listener for example, a machine runs without an image. */
+/** Machine options that allow images. With any other option, for example a listener, a machine runs without an image. */
 const imaged: ReadonlySet<string> = new Set<keyof MachineOptions>([
   'profile',
   'set',

@@ -1,4 +1,4 @@
-/** Inspection from outside of a machine: checks of the places that a program names. */
+/** Inspection of a machine from outside: checks the places that a program names. */
 import { assertRange, ConfigurationError } from '../base/index.ts';
 import type { MachineConfig } from './profile/index.ts';
 

@@ -1,7 +1,7 @@
-/** Options by name and kind: a misspelt or wrong one is an error, which TypeScript would have said and JavaScript does not. */
+/** Checks options by name and kind, so that JavaScript users get an error for a misspelt or wrong option, as TypeScript users do. */
 import { ConfigurationError } from '../base/index.ts';
 
-/** Accepted values of an option, in words for its error, and a test of a value. Omitted: undefined. */
+/** Accepted values of an option, in words for its error, and a test of a value; undefined if the option is omitted. */
 export interface OptionKind {
   readonly range: string;
   fits(value: unknown): boolean;
@@ -29,9 +29,10 @@ export const optionKinds = {
 } as const satisfies Readonly<Record<string, OptionKind>>;
 
 /**
- * Checks options of something before any of them is used.
- * @param what has the options, such as `machine`
- * @throws ConfigurationError for what is no object, an option that is not known, or one of another kind; one that is undefined was not given
+ * Checks the options of an object before any of them is used.
+ * @param what owner of the options, such as `machine`
+ * @throws ConfigurationError for a value that is not an object, for an unknown option, and for one of the wrong kind;
+ * an undefined option counts as omitted
  */
 export function checkOptions<Options extends object>(
   what: string,
@@ -51,5 +52,5 @@ export function checkOptions<Options extends object>(
 
 const namesOf = (known: object): string => Object.keys(known).join(', ');
 
-/** A wrong value, as its error has it: of a function not its code. */
+/** A wrong value as its error shows it; for a function without its code. */
 const shown = (value: unknown): unknown => (typeof value === 'function' ? 'a function' : value);

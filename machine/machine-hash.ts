@@ -1,18 +1,19 @@
-/** The configuration that the options of a machine describe, and its hash: equal exactly when parameters, seed, faults and topology are. */
+/** The configuration that a machine's options describe, and its hash: equal exactly if parameters, seed, faults and topology are equal. */
 import { ConfigurationError } from '../base/index.ts';
 import { checkedFaults, faultText } from './faults/index.ts';
 import type { MachineOptions } from './machine.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValue } from './profile/index.ts';
 import { checkedTopology, declaredOf, pairsOf, type Topology } from './topology/index.ts';
 
-/** The machine that options describe: every parameter, the hosts and their cables. */
+/** The machine that the options describe: every parameter, the hosts and their cables. */
 export interface ConfiguredMachine {
   readonly config: MachineConfig;
   readonly topology: Topology;
 }
 
 /**
- * Every parameter, the seed and the number of hosts among them, and the topology, the default one if the options declare no topology.
+ * Every parameter, including the seed and the number of hosts, and the topology, which is the default one if the
+ * options declare none.
  * @throws ConfigurationError naming field, value and range
  */
 export function configuredOf({ profile, set, seed, nodes, topology }: MachineOptions): ConfiguredMachine {
@@ -26,13 +27,13 @@ export function configuredOf({ profile, set, seed, nodes, topology }: MachineOpt
   return { config, topology: declared ?? pairsOf(config.machine.nodeCount) };
 }
 
-/** @throws ConfigurationError if a number of hosts was given that the topology contradicts */
+/** @throws ConfigurationError if the given number of hosts contradicts the topology */
 function hostCountOf({ nodes }: Topology, given: ParameterValue | undefined): number {
   if (given === undefined || given === nodes.length) return nodes.length;
   throw new ConfigurationError('machine.nodeCount', given, `${nodes.length}, the hosts of the topology`);
 }
 
-/** Every parameter, the seed among them, each fault as the option that says it, and the topology if it is not the default. */
+/** Every parameter, including the seed, each fault as an option, and the topology if it is not the default. */
 export function effectiveOf(options: MachineOptions): {
   readonly config: MachineConfig;
   readonly faults: readonly string[];

@@ -17,7 +17,7 @@ const programs = new URL('./testing-programs.ts', import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'hca-machine-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 /** Small hosts build faster. */
-/** In the thread of the spec, and in four of their own. */
+/** In the spec's thread, and in four separate ones. */
 const bothPartitions = ['single', 'per-device'] as const;
 const small = { 'host.memory.sizeMib': 128, 'host.core.count': 2 };
 
@@ -93,7 +93,8 @@ describe('a machine', () => {
     await machine.run();
     const results = (await machine.results()) as { found: JsonValue; tookPs: number }[];
     expect(results.map(({ found }) => found)).toEqual([{ node: 1 }, { node: 0 }]);
-    // Both put at the same instant, 50 µs before both arrive; then 3000 cycles of 400 ps switch the thread in.
+    // Both values are put at the same instant, 50 µs before both arrive; then 3000 cycles of 400 ps switch the thread
+    // in.
     for (const { tookPs } of results) expect(tookPs).toBe(50_000_000 + 3000 * 400);
   });
 
@@ -230,7 +231,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
   });
 
   it.each(thrownNames)('when a program throws something %s', async (name) => {
-    // Its text is made in the thread of the host: one value shows the way to the others, from a thread of its own too.
+    // Its text is built in the host's thread. One value represents all others here, in a separate thread too.
     for (const partition of name === 'whose toString throws' ? bothPartitions : (['single'] as const)) {
       await using machine = await Machine.create({ set: small, partition });
       const run = { url: programs, exportName: 'throwAnything' };
@@ -346,7 +347,7 @@ describe('injected faults', () => {
     await using machine = await Machine.create({ set: { ...small, 'machine.drainNs': 1_000_000 }, faults });
     await machine.run();
     const { nodes, checks } = await machine.report();
-    // An event for each change at least, in addition to those of start-up.
+    // At least one event for each change, in addition to those of start-up.
     await using quiet = await Machine.create({ set: { ...small, 'machine.drainNs': 1_000_000 } });
     await quiet.run();
     const before = (await quiet.report()).nodes;

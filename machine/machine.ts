@@ -1,13 +1,13 @@
 /**
- * The machine as a library: hosts and HCAs built from a profile, programs on the hosts, simulated time under control,
- * and everything to be looked at in between.
+ * The machine as a library: hosts and HCAs built from a profile, programs on the hosts, control of simulated time, and
+ * inspection of everything in between.
  *
  *     await using machine = await Machine.create({ set: { 'wire.speed': 'FDR' } });
  *     const ping = await machine.load({ node: 0, run: async ({ cpu, verbs }) => { … } });
  *     await machine.run();
  *     console.log(machine.nowPs, await machine.results(), (await machine.report()).checks);
  *
- * A machine runs in one thread (`single`) or in several; what happens in it, and its report, is the same.
+ * A machine runs in one thread (`single`) or in several; its behaviour and its report are the same.
  */
 import {
   assertRange,
@@ -73,9 +73,9 @@ export interface MachineOptions {
   readonly profile?: string;
   /** Parameters to change, by path. */
   readonly set?: ParameterValues;
-  /** Where the parts run; default `single`. */
+  /** Placement of the parts in threads; default `single`. */
   readonly partition?: Partition;
-  /** Seed of everything drawn at random: `machine.seed`. */
+  /** Seed of all random numbers: `machine.seed`. */
   readonly seed?: number;
   /** Number of hosts: `machine.nodeCount`. */
   readonly nodes?: number;
@@ -83,49 +83,52 @@ export interface MachineOptions {
   readonly topology?: TopologyEntry;
   /** Faults to inject; docs/how-to/faults.md lists them. */
   readonly faults?: FaultPlan;
-  /** Reorders what one instant leaves unordered under this seed: the report must not change. */
+  /** Seed for reordering events that one instant leaves unordered: the report must not change. */
   readonly shuffleSeed?: number;
   /**
-   * False leaves out what only makes the simulation faster: work ahead of its turn (sim/run-ahead.ts), early placement of what a
-   * device reads, zero-copy of what it writes. The report must not change. Default true.
+   * False disables everything that only makes the simulation faster: work ahead of its turn (sim/run-ahead.ts), early
+   * placement of the data that a device reads, and zero-copy of the data that it writes. The report must not change.
+   * Default true.
    */
   readonly shortcuts?: boolean;
-  /** A log of what crosses between hosts and HCAs, and a linter of the drivers; default neither. */
+  /** A trace of the traffic between hosts and HCAs, and a linter for the drivers; default: neither. */
   readonly analysis?: AnalysisOptions;
   /**
-   * `races`: programs that touch buffers which are the device's are reported; `accesses`: accesses of the device to memory
-   * that was not given to it, or was taken back; default nothing is watched.
+   * `races`: reports programs that access buffers owned by the device; `accesses`: reports device accesses to memory
+   * that was not granted or was revoked; default: no watch.
    */
   readonly watch?: Watch;
   /**
-   * How long a program may await what is not simulated (a file, a timer, a promise that never settles), in milliseconds of
-   * real time: then the run ends with a ProgramFailedError. Default 30,000; Infinity waits indefinitely.
+   * Longest real time in milliseconds for which a program may await something that is not simulated (a file, a timer, a
+   * promise that never settles): then the run ends with a ProgramFailedError. Default 30,000; Infinity waits
+   * indefinitely.
    */
   readonly programPatienceMs?: number;
   /**
-   * Whether programs may mark operations ({@link ProgramContext.operation}), to each of which TLPs, interrupts, system calls and
-   * cycles are attributed: {@link Machine.operationCosts}. Default false. No time depends on it.
+   * Whether programs may mark operations ({@link ProgramContext.operation}), to which TLPs, interrupts, system calls
+   * and cycles are attributed: {@link Machine.operationCosts}. Default false. It changes no simulated time.
    */
   readonly attributesCosts?: boolean;
-  /** Called with how far the programs have come. */
+  /** Called with the progress of the programs. */
   readonly onProgress?: ProgressListener;
   /**
-   * For tests: after so many picoseconds all parts count from a new epoch (sim/epoch.ts); by default after 4.4 s. The report
-   * must not change.
+   * For tests: number of picoseconds after which all parts count from a new epoch (sim/epoch.ts); default 4.4 s. The
+   * report must not change.
    */
   readonly epochPs?: number;
   /**
-   * For tests: a run ends with a StepLimitError when the machine has taken more events, records and clock edges than this in
-   * all, and programs have not ended. They are counted every ten milliseconds of simulated time; default none.
+   * For tests: a run ends with a StepLimitError if the machine has processed more events, records and clock edges than
+   * this in all, and programs have not ended. They are counted every ten milliseconds of simulated time; default: no
+   * limit.
    */
   readonly stepLimit?: number;
 }
 
 const { text, flag, whole, natural, positive, object, list } = optionKinds;
 
-/** How far a run may go, and what calls it off. */
+/** Limit of a run, and the signal that aborts it. */
 export interface RunLimits {
-  /** Simulated time; default none. */
+  /** Simulated time; default: no limit. */
   readonly limitPs?: ExactPs | undefined;
   /** An AbortSignal: the run ends with a RunAbortedError within some milliseconds of real time. */
   readonly signal?: RunSignal | undefined;
@@ -170,7 +173,7 @@ const programOptions: Readonly<Record<keyof ProgramOptions, OptionKind>> = {
   args: optionKinds.any,
 };
 
-/** @throws ConfigurationError for what is neither a function nor names one of a module */
+/** @throws ConfigurationError for a value that is neither a function nor names one of a module */
 function checkCode(name: string, run: unknown): void {
   if (typeof run === 'function') return;
   const { url, exportName } = (run ?? {}) as Readonly<Record<string, unknown>>;
@@ -181,7 +184,7 @@ function checkCode(name: string, run: unknown): void {
     throw new ConfigurationError(`run of ${name}`, run, 'a function or a module ({ url, exportName })');
 }
 
-/** Costs are attributed by the HCA, and the tap of the verbs library has one user. */
+/** The HCA attributes costs, and the tap of the verbs library has one user. */
 function checkAttribution({ watch }: MachineOptions, { machine }: MachineConfig): void {
   if (machine.adapter !== 'hca')
     throw new ConfigurationError('attributesCosts', true, 'false with machine.adapter=nic');
@@ -230,7 +233,7 @@ export class Machine implements AsyncDisposable {
 
   /**
    * Builds a machine, powered on at time 0; nothing has run yet.
-   * @throws ConfigurationError naming what is wrong with the options
+   * @throws ConfigurationError naming the error in the options
    */
   static async create(options: MachineOptions = {}): Promise<Machine> {
     checkOptions('machine', options, machineOptions);
@@ -265,12 +268,12 @@ export class Machine implements AsyncDisposable {
     return machine;
   }
 
-  /** Simulated time in picoseconds at which all parts stand: past 2^53, which are 2.5 hours, the nearest number to {@link instantPs}. */
+  /** Simulated time in picoseconds that all parts have reached: past 2^53 (2.5 hours), the number nearest to {@link instantPs}. */
   get nowPs(): number {
     return Number(this.#runs.instantPs);
   }
 
-  /** The same exactly, however much it is: a bigint where a number would not be exact. */
+  /** The exact simulated time: a bigint if a number would not be exact. */
   get instantPs(): ExactPs {
     return this.#runs.instantPs;
   }
@@ -284,7 +287,8 @@ export class Machine implements AsyncDisposable {
   /**
    * Loads a program: it starts when the machine next runs, or once its host's driver has probed the device.
    * @returns its number, for {@link programs} and {@link results}
-   * @throws ConfigurationError for a function in a worker partition, a module that does not load, no free core
+   * @throws ConfigurationError for a function in a worker partition, for a module that does not load, and if no core is
+   * free
    */
   async load<Args>(options: ProgramOptions<Args>): Promise<number> {
     this.#checkIdle('load a program');
@@ -336,7 +340,7 @@ export class Machine implements AsyncDisposable {
     return lines.toSorted((left, right) => order(left.atPs, right.atPs) || left.node - right.node);
   }
 
-  // An earlier state.
+  // Restoring an earlier state.
 
   /** Simulated time at which the last host's driver had probed its device; undefined before, and in partitions of several threads. */
   get bootedPs(): ExactPs | undefined {
@@ -344,9 +348,10 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * The state of the machine, which has booted and none of whose programs has begun: to be put back with
-   * {@link beginAgain} after any run. After {@link runToBoot} it can be taken, unless hosts boot at different instants.
-   * @returns undefined where it cannot be taken: elsewhere, in partitions of several threads, of a machine that is analysed or attributes
+   * An image of the booted machine before any program begins; {@link beginAgain} restores it after any run. It can be
+   * taken after {@link runToBoot}, unless hosts boot at different instants.
+   * @returns undefined if it cannot be taken: in any other state, in partitions of several threads, for a machine that
+   * is analysed or attributes
    *   costs
    */
   image(): ObjectImage | undefined {
@@ -362,7 +367,8 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Puts an image of this machine back, and has its programs begin with other code and arguments; nothing else of them may differ.
+   * Restores an image of this machine and starts its programs with other code and arguments; nothing else of them may
+   * differ.
    * @param programs as many as were loaded, in the same order
    */
   async beginAgain(image: ObjectImage, programs: readonly ProgramOptions[]): Promise<void> {
@@ -377,8 +383,8 @@ export class Machine implements AsyncDisposable {
   // Time.
 
   /**
-   * Runs until every host's driver has probed its device, a little past {@link bootedPs}: of hosts that boot at one instant, no program
-   * has begun.
+   * Runs until every host's driver has probed its device, slightly past {@link bootedPs}: if all hosts boot at one
+   * instant, no program has begun.
    * @throws RunError as {@link run}; ConfigurationError in partitions of several threads
    */
   async runToBoot(): Promise<RunOutcome> {
@@ -389,13 +395,15 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Runs until all programs have ended (at first also: until every driver has probed its device) and what is under way
-   * has arrived, or to `limitPs`.
-   * @throws RunError when a program or the model throws, a worker is lost, or programs wait for what never comes: also when
-   *   they poll for it in a loop, after `machine.pollPatienceMs` of simulated time; RunAbortedError when `signal` is aborted
+   * Runs until all programs have ended (the first time also: until every driver has probed its device) and everything
+   * in flight has arrived, or to `limitPs`.
+   * @throws RunError if a program or the model throws, a worker is lost, or programs wait for an event that never
+   * occurs, also if
+   *   they poll for it in a loop, after `machine.pollPatienceMs` of simulated time; RunAbortedError if `signal` is aborted
    *
-   * A run that ended with an error, also because it was called off, is the machine's last: the next one throws the same. Results, log,
-   * memory, registers and captures are as they were then; its parts may stand at different instants, so that ledgers need not balance.
+   * A run that ended with an error or was aborted is the machine's last: the next one throws the same error. Results,
+   * log, memory, registers and captures keep their state; the parts may have reached different instants, so that
+   * ledgers need not balance.
    */
   async run(limits: ExactPs | RunLimits = {}): Promise<RunOutcome> {
     this.#checkIdle('run');
@@ -405,7 +413,10 @@ export class Machine implements AsyncDisposable {
     );
   }
 
-  /** Runs everything due before `limitPs`; then the machine stands there. @throws RunAbortedError as {@link run} */
+  /**
+   * Runs everything due before `limitPs`; the machine stops there.
+   * @throws RunAbortedError as {@link run}
+   */
   async runTo(limitPs: ExactPs, options: Pick<RunLimits, 'signal'> = {}): Promise<RunOutcome> {
     this.#checkIdle('run');
     const { signal } = checkedLimits(options);
@@ -436,8 +447,8 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Runs until programs have added so many lines to the log that `isAwaited` takes, and at most `marginPs` on; ends without them where
-   * programs end or wait for what never comes.
+   * Runs until programs have logged this many lines that `isAwaited` accepts, and at most `marginPs` longer; ends
+   * earlier if programs end or wait for an event that never occurs.
    * @throws RunError as {@link run}
    */
   async runUntilLogged(isAwaited: (text: string) => boolean, marginPs: number, lineCount = 1): Promise<void> {
@@ -453,16 +464,16 @@ export class Machine implements AsyncDisposable {
     if (left > 0) await local.untilLogged(isAwaited, left, () => this.#runs.runUntilEnded(marginPs, NEVER));
   }
 
-  /** Has every host's driver remove its device and give everything back. */
+  /** Makes every host's driver remove its device and free all resources. */
   async removeDrivers(): Promise<RunOutcome> {
     this.#checkIdle('remove the drivers');
     for (let node = 0; node < this.nodeCount; node++) await this.#portOf(hostName(node)).removeDriver(node);
     return this.run();
   }
 
-  // What there is to see.
+  // Inspection.
 
-  /** A dword of a device's configuration space, as the device holds it; no simulated time passes. */
+  /** A dword of a device's configuration space, as the device stores it; no simulated time passes. */
   async readConfig32(node: number, offset: number): Promise<number> {
     this.#checkNode(node);
     checkConfigOffset(offset);
@@ -470,8 +481,8 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * A little-endian dword of BAR 0 (registers) or 2 (doorbells: write-only, reads zero); no simulated time passes. A
-   * register whose reading has an effect has it.
+   * A little-endian dword of BAR 0 (registers) or 2 (doorbells: write-only, reads zero); no simulated time passes.
+   * Reading a register with a read side effect triggers it.
    */
   async readRegister32(node: number, bar: 0 | 2, offset: number): Promise<number> {
     this.#checkNode(node);
@@ -479,7 +490,7 @@ export class Machine implements AsyncDisposable {
     return this.#portOf(adapterName(this.config, node)).readRegister32(node, bar, offset);
   }
 
-  /** A host's physical memory, all of it: the very memory that the simulation works on. */
+  /** A host's whole physical memory; the simulation works on the same memory. */
   async physicalMemory(node: number): Promise<Uint8Array> {
     this.#checkNode(node);
     let memory = this.#memories.get(node);
@@ -491,14 +502,20 @@ export class Machine implements AsyncDisposable {
     return memory;
   }
 
-  /** A copy of physical memory. @throws ConfigurationError for what lies outside of it */
+  /**
+   * A copy of physical memory.
+   * @throws ConfigurationError for a range outside it
+   */
   async readPhysical(node: number, address: number, lengthBytes: number): Promise<Uint8Array> {
     const memory = await this.physicalMemory(node);
     checkPhysical(memory.length, address, lengthBytes);
     return memory.slice(address, address + lengthBytes);
   }
 
-  /** A copy of the memory of a process, by user address. @throws ConfigurationError where nothing is mapped */
+  /**
+   * A copy of the memory of a process, by user address.
+   * @throws ConfigurationError if the range is not mapped
+   */
   async readVirtual(
     node: number,
     process: string,
@@ -525,7 +542,7 @@ export class Machine implements AsyncDisposable {
     return copy;
   }
 
-  /** The statistics of every host and its adapter, as they are now. */
+  /** The present statistics of every host and its adapter. */
   async ledgers(): Promise<{
     readonly hosts: HostLedger[];
     readonly hcas: HcaLedger[];
@@ -541,8 +558,9 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * The cost of each operation that programs have marked, by host and in the order in which they began; and what no marked
-   * operation has caused. @throws ConfigurationError unless the machine was made with `attributesCosts`
+   * The cost of each operation that programs have marked, by host and in order of their start; and the cost outside
+   * marked operations.
+   * @throws ConfigurationError unless the machine was created with `attributesCosts`
    */
   async operationCosts(): Promise<{ readonly operations: OperationCost[]; readonly others: OtherCost[] }> {
     this.#checkIdle('read the costs of operations');
@@ -560,7 +578,7 @@ export class Machine implements AsyncDisposable {
     return joinCosts(nodes, this.topology);
   }
 
-  /** Present contents of the blocks of each node, by name: equal to those of the built machine after all software has ended. */
+  /** Present contents of the blocks of each node, by name: equal to those of the newly built machine after all software has ended. */
   async held(): Promise<Held[]> {
     this.#checkIdle('count what is held');
     const parts = (await Promise.all(this.#ports.map((port) => port.held()))).flat();
@@ -570,9 +588,9 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * The state of the blocks of each node now: of the HCA's data path and its wire port, with the queue pairs, or of the NIC; of DMA
-   * engines, PCIe function, link and root complex; of the processor, the IOMMU and the system DMA controller; and counts of all that
-   * is held. Two runs of the same machine give the same at the same instant, in whatever partition.
+   * The present state of the blocks of each node: the HCA's data path and wire port with the queue pairs, or the NIC;
+   * DMA engines, PCIe function, link and root complex; the processor, the IOMMU and the system DMA controller; and
+   * counts of held resources. Two runs of the same machine return the same at the same instant, in any partition.
    */
   async inspect(): Promise<BlockState[]> {
     this.#checkIdle('inspect the blocks');
@@ -588,7 +606,7 @@ export class Machine implements AsyncDisposable {
     return (await Promise.all(this.#ports.map((port) => port.analyses()))).flat();
   }
 
-  /** The connections that drivers have made so far, as the analysers saw it; empty unless the options ask for an analysis. */
+  /** The connections that drivers have made so far, as the analysers saw them; empty unless the options request an analysis. */
   async connections(): Promise<NodeConnections[]> {
     this.#checkIdle('read the connections');
     return (await Promise.all(this.#ports.map((port) => port.connections()))).flat();
@@ -607,7 +625,7 @@ export class Machine implements AsyncDisposable {
     return mergedTimeline(parts.flat(), this.topology);
   }
 
-  /** Evidence of why requests failed or never ended so far; empty unless the analysis asks for it. */
+  /** Evidence so far of why requests failed or never completed; empty unless the analysis requests it. */
   async evidence(): Promise<Evidence> {
     this.#checkIdle('read the evidence');
     const parts = await Promise.all(this.#ports.map((port) => port.evidence()));
@@ -620,7 +638,7 @@ export class Machine implements AsyncDisposable {
     };
   }
 
-  /** Grows with each post, completion and request served, where the analysis asks for evidence; else 0. */
+  /** Grows with each post, completion and served request if the analysis requests evidence; else 0. */
   async progress(): Promise<number> {
     this.#checkIdle('read the progress');
     const parts = await Promise.all(this.#ports.map((port) => port.progress()));
@@ -628,14 +646,14 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Packets that have passed the ends of the cable, as the bytes of a pcapng file: an interface for each end that `analysis.capture` names,
-   * times in picoseconds of simulated time.
+   * Packets that have passed the ends of the cable, as the bytes of a pcapng file: an interface for each end that
+   * `analysis.capture` names, times in picoseconds of simulated time.
    */
   async capture(): Promise<Uint8Array<ArrayBuffer>> {
     return captureFile(await this.#captures(), this.config);
   }
 
-  /** How many packets {@link capture} has of each end, and how many came when it was full. */
+  /** Number of packets that {@link capture} has of each end, and of packets dropped because it was full. */
   async captureDrops(): Promise<DroppedRecords[]> {
     return (await this.#captures()).map(droppedOf);
   }
@@ -652,21 +670,21 @@ export class Machine implements AsyncDisposable {
     return runFactsOf(this.partition, this.#plan.placement.length, this.#runs.wallMs, this.nowPs, efforts);
   }
 
-  /** Done and total that the programs of a node reported last. */
+  /** Done and total as the programs of a node last reported them. */
   progressOf(node: number): { readonly done: number; readonly total: number } {
     this.#checkNode(node);
     const [done, total] = new Float64Array(this.#plan.progress, node * 16, 2);
     return { done: done!, total: total! };
   }
 
-  /** For tests: ends a worker as a crash would. */
+  /** For tests: terminates a worker as a crash would. */
   async terminateWorker(thread: number): Promise<void> {
     if (this.#workers === undefined)
       throw new ConfigurationError('partition', this.partition, 'one with workers');
     await this.#workers.terminate(thread);
   }
 
-  /** Ends all workers. A run that is under way ends with an error. */
+  /** Terminates all workers. A run in progress ends with an error. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#runs.isRunning) this.#abort('the machine was closed');
@@ -676,8 +694,8 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Closes the machine, whose programs have ended, and has the next machines of this process use its hosts' memory again, zeroed.
-   * What {@link physicalMemory} has shown is left alone.
+   * Closes the machine after its programs have ended; the next machines of this process reuse its hosts' memory,
+   * zeroed. Memory returned by {@link physicalMemory} is not reused.
    */
   async retire(): Promise<void> {
     await this.close();
@@ -692,13 +710,13 @@ export class Machine implements AsyncDisposable {
     return underSignal(signal, (reason) => this.#abort(reason), run);
   }
 
-  /** Ends the run that is under way with a RunAbortedError. */
+  /** Ends the run in progress with a RunAbortedError. */
   #abort(reason: string): void {
     this.#local?.abort(reason);
     this.#workers?.abort(reason);
   }
 
-  /** Of the ends of the cable, by node. */
+  /** Captures at the ends of the cable, by node. */
   async #captures(): Promise<WireCapture[]> {
     this.#checkIdle('read the capture');
     const captures = (await Promise.all(this.#ports.map((port) => port.captures()))).flat();
@@ -724,7 +742,8 @@ const functionOf = (run: ProgramOptions['run']): ProgramFunction | Promise<Progr
   typeof run === 'function' ? run : loadProgram(addressOf(run), run.exportName ?? 'default');
 
 /**
- * How far a run to the boot may go past it, and so how far its processes may go in one turn. A core takes a microsecond or two to
- * wake the program that waits for the driver; with a margin of a picosecond a boot takes five times as many turns.
+ * How far a run to the boot may go past it, and thus how far its processes may run in one turn. A core takes a
+ * microsecond or two to wake the program that waits for the driver; with a margin of a picosecond a boot takes five
+ * times as many turns.
  */
 const bootMarginPs = 100_000;

@@ -1,4 +1,7 @@
-/** Everything that JavaScript lets a user hand to a machine: a typed error that names field, value and range, or nothing at all. */
+/**
+ * Values that a JavaScript user can pass to a machine by mistake: each causes a typed error that names field, value and
+ * range, or has no effect.
+ */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, SimulatorError } from '../base/index.ts';
 import { RunError } from '../sim/index.ts';
@@ -9,7 +12,7 @@ const set = { 'host.memory.sizeMib': 64 };
 const cyclic: Record<string, unknown> = {};
 cyclic['self'] = cyclic;
 const deep = Array.from({ length: 5000 }).reduce<unknown>((inner) => [inner], 1);
-/** Wrong for most, right for some. */
+/** Wrong for most options, right for some. */
 const values: readonly unknown[] = [
   ...[null, 5, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 60, '', 'x', true, 5n, Symbol('s')],
   ...[[], [null], {}, { x: 1 }, cyclic, new Map(), new Date(0), Uint8Array.of(1), () => 0, deep],
@@ -20,7 +23,7 @@ const textOf = (value: unknown): string => {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 };
 
-/** The error of an attempt; undefined when there was none. */
+/** The error of an attempt; undefined if it succeeded. */
 const errorOf = async (attempt: () => unknown): Promise<unknown> => {
   try {
     await attempt();

@@ -2,15 +2,15 @@
  * Runs all parts of a machine together: as one run, with one outcome and one error.
  *
  *     run ─► stretch ─► stretch ─► … ─► all have ended, or the limit
- *                    └─ between them: do the programs only poll? has the epoch become long? have there been too many steps?
+ *                    └─ between them: do the programs only poll? is the epoch too long? were there too many steps?
  *
- * A run until the end is cut into stretches, which change nothing of what happens. Where programs did nothing but poll for a
- * whole stretch, and nothing but their polls is due anywhere, what they poll for never comes: a DeadlockError.
- * (Where programs spin, sleep or wait for events, nothing at all is due then, and the runners find it themselves.)
- * A device of which a block retries every few cycles without end is found by the limit of steps, where there is one.
+ * A run until the end is cut into stretches, which do not change its events. If programs only polled for a whole
+ * stretch, and only their polls are due anywhere, the polled event never occurs: a DeadlockError. (If programs spin,
+ * sleep or wait for events, nothing at all is due, and the runners detect it themselves.) The optional step limit
+ * detects a device block that retries every few cycles indefinitely.
  *
- * The parts count picoseconds from an epoch (sim/epoch.ts). When a stretch has come to the epoch's end, all parts begin a new
- * one; over a time in which nothing is due anywhere, however long, there is one stretch.
+ * The parts count picoseconds from an epoch (sim/epoch.ts). When a stretch reaches the epoch's end, all parts begin a
+ * new one. A period in which nothing is due anywhere is one stretch, however long it is.
  */
 import { ConfigurationError, NEVER, psPerMs, psPerUs } from '../base/index.ts';
 import {
@@ -27,21 +27,21 @@ import type { PartActivity } from './partition/part-activity.ts';
 import type { PartPort } from './partition/part-port.ts';
 import type { WorkerParts } from './partition/worker-parts.ts';
 
-/** The longest stretch, in units of the shortest: while no program polls, so that long idleness costs little. */
+/** The longest stretch, in units of the shortest: used while no program polls, so that long idle periods cost little. */
 const stretchMax = 10;
-/** Where there is a limit of steps they are counted so often, while anything is due: a few million in a busy machine. */
+/** Interval at which steps are counted if they are limited and anything is due: a few million steps in a busy machine. */
 const checkEveryPs = 10 * psPerMs;
 
-/** Runs one part, up to an instant of the epoch. */
+/** Runs one part up to an instant of the epoch. */
 type RunPart = (port: PartPort, limitPs: number) => Promise<RunOutcome>;
 
-/** How a stretch ended, in picoseconds of the epoch. */
+/** End of a stretch, in picoseconds of the epoch. */
 interface Stretch {
   readonly reason: RunOutcome['reason'];
-  /** It stopped before its end, for all is done; or it came to its end. */
+  /** Whether it stopped early because everything is done; else it reached its end. */
   readonly isDone: boolean;
   readonly isAtEnd: boolean;
-  /** Time that epochs which began in it have subtracted from all instants. */
+  /** Time that epochs begun during the stretch have subtracted from all instants. */
   readonly shiftPs: number;
 }
 
@@ -51,21 +51,21 @@ export class PartRuns {
   readonly #stretchPs: number;
   readonly #epochPs: number;
   readonly #stepLimit: number;
-  /** Instant of the epoch at which all parts stand, and where the epoch begins. */
+  /** Instant of the epoch that all parts have reached, and the start of the epoch. */
   #nowPs = 0;
   #epochUs = 0;
-  /** Nothing is due before this instant of the epoch, as far as was last seen. */
+  /** Nothing is due before this instant of the epoch, as last seen. */
   #quiescentUntilPs = 0;
-  /** As they were last seen, by logical process. */
+  /** As last seen, by logical process. */
   #stepCounts: ReadonlyMap<string, number> = new Map();
-  /** Wall time that runs have taken, in milliseconds. */
+  /** Wall time of all runs, in milliseconds. */
   wallMs = 0;
   isRunning = false;
 
   /**
    * @param stretchPs the shortest stretch: how long programs may poll without success
-   * @param epochPs how long an epoch becomes
-   * @param stepLimit steps of all processes after which a run until the end ends
+   * @param epochPs length of an epoch
+   * @param stepLimit steps of all processes after which a run until the end is ended
    */
   constructor(
     ports: readonly PartPort[],
@@ -81,17 +81,20 @@ export class PartRuns {
     this.#stepLimit = stepLimit;
   }
 
-  /** Simulated time since power-on at which all parts stand. */
+  /** Simulated time since power-on that all parts have reached. */
   get instantPs(): ExactPs {
     return exactPs(this.#epochUs, this.#nowPs);
   }
 
-  /** Begin of the epoch in microseconds since power-on. */
+  /** Start of the epoch in microseconds since power-on. */
   get epochUs(): number {
     return this.#epochUs;
   }
 
-  /** Runs everything due before `limitPs`, since power-on. @throws RunError */
+  /**
+   * Runs everything due before `limitPs`, since power-on.
+   * @throws RunError
+   */
   runTo(limitPs: ExactPs): Promise<RunOutcome> {
     return this.#timed(async () => {
       this.#checkLimit(limitPs);
@@ -102,8 +105,8 @@ export class PartRuns {
 
   /**
    * Runs until all programs have ended and `drainPs` more, or to `limitPs`, since power-on.
-   * @throws RunError that of the part that failed first; DeadlockError when programs wait for what never comes;
-   *   StepLimitError when they have not ended after too many steps
+   * @throws RunError that of the part that failed first; DeadlockError if programs wait for an event that never occurs;
+   *   StepLimitError if they have not ended within the step limit
    */
   runUntilEnded(drainPs: number, limitPs: ExactPs): Promise<RunOutcome> {
     return this.#timed(async () => {
@@ -113,15 +116,16 @@ export class PartRuns {
   }
 
   /**
-   * Runs in steps, each of which begins with what comes next, until `isOver` holds between two, nothing more happens, or all programs
-   * have ended.
+   * Runs in steps, each of which begins at the next due event, until `isOver` holds between two steps, nothing is due,
+   * or all programs have ended.
    */
   runInSteps(stepPs: number, isOver: () => Promise<boolean>): Promise<RunOutcome> {
     return this.#timed(async () => {
       while (!(await isOver())) {
         const activities = await Promise.all(this.#ports.map((port) => port.activity()));
         this.#quiescentUntilPs = Math.min(...activities.map(({ nextPs }) => nextPs));
-        // A device in a part of its own has no programs, but packets under way: both questions are of the whole machine.
+        // A device in a part of its own has no programs, but packets in flight: both conditions are checked over the
+        // whole machine.
         const isStuck = activities.every(({ isQuiescent }) => isQuiescent);
         const hasEnded = activities.every(({ waiting }) => waiting.length === 0);
         if (this.#quiescentUntilPs === NEVER || isStuck || hasEnded) break;
@@ -136,7 +140,7 @@ export class PartRuns {
     let startPs = this.#nowPs;
     for (let stretchPs = this.#stretchPs; ; ) {
       const limit = this.#inEpoch(limitPs);
-      // Where nothing is due in all of it a stretch begins with what comes next.
+      // If nothing is due in the whole stretch, it begins at the next due event.
       const isIdle = this.#quiescentUntilPs !== NEVER && this.#quiescentUntilPs > this.#nowPs + stretchPs;
       const endPs = Math.min(limit, (isIdle ? this.#quiescentUntilPs : this.#nowPs) + stretchPs);
       const run: RunPart = (port, ps) => port.runUntilEnded(drainPs, ps);
@@ -157,7 +161,7 @@ export class PartRuns {
     }
   }
 
-  /** @throws StepLimitError when there have been too many */
+  /** @throws StepLimitError if there were too many */
   async #checkSteps(): Promise<void> {
     const parts = await Promise.all(this.#ports.map((port) => port.steps()));
     this.#quiescentUntilPs = Math.min(...parts.map(({ nextPs }) => nextPs));
@@ -171,26 +175,26 @@ export class PartRuns {
     throw new StepLimitError(stepCount, busiest![0], this.instantPs, programsOf(activities));
   }
 
-  /** The runners know which hosts have not ended; what programs wait in the parts say. */
+  /** The runners know which hosts have not ended; the parts know what their programs wait for. */
   async #explain(failure: unknown): Promise<never> {
     if (!(failure instanceof DeadlockError)) throw failure;
     const activities = await Promise.all(this.#ports.map((port) => port.activity()));
     throw new DeadlockError(failure.waiting, undefined, programsOf(activities));
   }
 
-  /** All programs have ended, and a stretch did before what is under way had time to arrive. */
+  /** All programs have ended, but the stretch ended before everything in flight had time to arrive. */
   async #drain(endPs: number): Promise<RunOutcome> {
     await this.#runStretch((port, ps) => port.runTo(ps), endPs);
     return this.#outcome('ended');
   }
 
-  /** Runs to an instant of the epoch that is now, through as many epochs as it takes; stops earlier where all has ended. */
+  /** Runs to an instant of the present epoch, through as many epochs as necessary; stops earlier if everything has ended. */
   async #runStretch(run: RunPart, endPs: number): Promise<Stretch> {
     let shiftPs = 0;
     for (;;) {
       shiftPs += await this.#beginEpoch();
       const restPs = endPs - shiftPs;
-      // Up to what comes next nothing happens: there the next epoch begins.
+      // Nothing happens before the next due event: the next epoch begins there.
       const epochEndPs = Math.max(this.#epochPs, Math.floor(this.#quiescentUntilPs / psPerUs) * psPerUs);
       const checkPs =
         this.#stepLimit === NEVER ? NEVER : Math.max(this.#nowPs, this.#quiescentUntilPs) + checkEveryPs;
@@ -204,7 +208,10 @@ export class PartRuns {
     }
   }
 
-  /** Begins a new epoch if this one has become long. @returns the picoseconds that it takes off all instants */
+  /**
+   * Begins a new epoch if this one is too long.
+   * @returns the picoseconds subtracted from all instants
+   */
   async #beginEpoch(): Promise<number> {
     if (this.#nowPs < this.#epochPs) return 0;
     const shiftPs = epochStepPs(this.#nowPs);
@@ -215,7 +222,7 @@ export class PartRuns {
     return shiftPs;
   }
 
-  /** An instant since power-on as one of the epoch: exact where that is a safe integer. */
+  /** Converts an instant since power-on to the epoch: exact if the result is a safe integer. */
   #inEpoch(instantPs: ExactPs): number {
     if (instantPs === NEVER) return NEVER;
     return Number(BigInt(instantPs) - BigInt(this.#epochUs) * BigInt(psPerUs));
@@ -225,7 +232,7 @@ export class PartRuns {
     return { reason, stoppedPs: Number(this.instantPs) };
   }
 
-  /** @throws ConfigurationError unless the limit is a whole number of picoseconds that is not past */
+  /** @throws ConfigurationError unless the limit is an integer of picoseconds that is not in the past */
   #checkLimit(limitPs: ExactPs): void {
     const isWhole = typeof limitPs === 'bigint' || Number.isInteger(limitPs);
     if (isWhole && this.#inEpoch(limitPs) >= this.#nowPs) return;
@@ -246,10 +253,10 @@ export class PartRuns {
   async #run(run: (port: PartPort) => Promise<RunOutcome>): Promise<RunOutcome> {
     const outcomes = await Promise.allSettled(this.#ports.map(run));
     const failures = outcomes.map((part) => (part.status === 'rejected' ? [part.reason] : []));
-    // The part in which it happened has the error itself; the others were ended because of it.
+    // The part in which it occurred has the error itself; the others were ended because of it.
     const [failure] = [...(failures[this.#workers?.failedThread ?? 0] ?? []), ...failures.flat()];
     if (failure !== undefined) {
-      // Ended threads no longer answer; a single thread keeps the instant that it has reached.
+      // Terminated threads no longer answer; a single thread keeps the instant that it has reached.
       if (this.#workers === undefined)
         this.#nowPs = Math.max(this.#nowPs, (await this.#ports[0]!.steps()).nowPs);
       throw failure;
@@ -259,7 +266,7 @@ export class PartRuns {
   }
 }
 
-/** All values, or the first error once nothing is under way any more. */
+/** All values, or the first error once every call has settled. */
 async function settled<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   const results = await Promise.allSettled(promises);
   const failed = results.find((result) => result.status === 'rejected');

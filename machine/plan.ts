@@ -1,7 +1,7 @@
 /**
- * The plan of a machine: plain data (and shared memory) from which every thread builds the logical processes that are
- * placed in it. Whatever the placement, the parts and their channels are the same. The topology has the hosts and the cables
- * between their adapters; the default is pairs:
+ * The plan of a machine: plain data (and shared memory) from which every thread builds its logical processes. In every
+ * placement, the parts and their channels are the same. The topology has the hosts and the cables between their
+ * adapters; the default is pairs:
  *
  *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1      (or nic0, nic1: `machine.adapter`)
  *       └────────────── exchange ──────────────────┘
@@ -17,7 +17,7 @@ import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
 import { pairsOf, peersOf, type Topology } from './topology/index.ts';
 
-/** `races`: programs that touch buffers which are the device's; `accesses`: the device where nothing was given to it. */
+/** `races`: programs that access buffers owned by the device; `accesses`: device accesses to memory that was not granted. */
 export const watches = ['races', 'accesses'] as const;
 export type Watch = (typeof watches)[number];
 
@@ -30,39 +30,39 @@ export interface MachinePlan {
   readonly placement: readonly (readonly string[])[];
   /** Memory of each channel, by `from>to`. */
   readonly channels: Readonly<Record<string, SharedArrayBuffer>>;
-  /** Reorders what one instant leaves unordered, under this seed; the report does not change. */
+  /** Seed for reordering events that one instant leaves unordered; the report does not change. */
   readonly shuffleSeed: number | undefined;
-  /** Whether to take what only makes the simulation faster; the report does not change. */
+  /** Whether to use everything that only makes the simulation faster; the report does not change. */
   readonly shortcuts: boolean;
   /** The analysis between hosts and HCAs; undefined for none. */
   readonly analysis: AnalysisOptions | undefined;
   /** Watches of programs; undefined: disabled. */
   readonly watch: Watch | undefined;
-  /** How long programs may await what is not simulated, by the wall clock. */
+  /** How long programs may await something that is not simulated, by the wall clock. */
   readonly programPatienceMs: number;
   /** Whether costs are attributed to marked operations. */
   readonly attributesCosts: boolean;
-  /** How threads keep in step; undefined when there is only one. */
+  /** Synchronisation of the threads; undefined if there is only one. */
   readonly control: SharedControlPlan | undefined;
-  /** Memory of each node in which {@link OperationTimes} are noted. */
+  /** Memory of each node for its {@link OperationTimes}. */
   readonly operationTimes: readonly OperationTimesMemory[];
   /**
-   * Name of the process at the other end of a NIC's cable where it is none of this machine: a port of an HCA, whose software is asked
-   * for its MAC by ARP. Left out: the NIC of the node's peer, whose MAC is configuration.
+   * Name of the process at the other end of a NIC's cable if it is not part of this machine: a port of an HCA, whose
+   * MAC ARP requests from its software. If left out: the NIC of the node's peer, whose MAC is configuration.
    */
   readonly nicFarEnd?: string | undefined;
-  /** Progress of the programs of each node: done and total, in units of their own. Written by one, read by anyone. */
+  /** Progress of the programs of each node: done and total, in units of their own. One thread writes it, any may read it. */
   readonly progress: SharedArrayBuffer;
 }
 
-/** Inputs of an HCA: the slice of a plan that does not depend on its host. */
+/** Inputs of an HCA: the part of a plan that does not depend on its host. */
 export type HcaPlan = Pick<
   MachinePlan,
   'config' | 'topology' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'
 > & {
-  /** Left out where no host notes when it posted. */
+  /** Left out if no host notes the times of posts. */
   readonly operationTimes?: readonly OperationTimesMemory[];
-  /** Left out: false. */
+  /** If left out: false. */
   readonly attributesCosts?: boolean;
   readonly analysis?: AnalysisOptions | undefined;
 };
@@ -80,30 +80,30 @@ export const hcaName = (node: number): string => `hca${node}`;
 
 export const nicName = (node: number): string => `nic${node}`;
 
-/** Name of the logical process of what is in a host's slot. */
+/** Name of the logical process of the adapter in a host's slot. */
 export const adapterName = ({ machine }: MachineConfig, node: number): string => `${machine.adapter}${node}`;
 
 export const channelKey = (from: string, to: string): string => `${from}>${to}`;
 
 export interface PlanChoice {
   readonly config: MachineConfig;
-  /** Left out: the default one of the configuration's hosts. */
+  /** If left out: the default topology of the configuration's hosts. */
   readonly topology?: Topology | undefined;
   readonly faults: readonly Fault[];
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
-  /** Left out: true. */
+  /** If left out: true. */
   readonly shortcuts?: boolean | undefined;
   readonly analysis: AnalysisOptions | undefined;
   readonly watch?: Watch | undefined;
   readonly programPatienceMs?: number | undefined;
-  /** Left out: false. */
+  /** If left out: false. */
   readonly attributesCosts?: boolean | undefined;
 }
 
 const programPatienceMs = 30_000;
 
-/** @throws ConfigurationError for what no host of a machine has a driver for */
+/** @throws ConfigurationError for a device that no host of a machine has a driver for */
 export function planMachine(choice: PlanChoice): MachinePlan {
   checkLinkLayer(choice.config);
   const { config, faults, partition, shuffleSeed, analysis, watch } = choice;
@@ -144,12 +144,12 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   };
 }
 
-/** Of a path MTU of 256 bytes, which is the least, with the most headers that a packet of RoCE has. */
+/** For a path MTU of 256 bytes, the smallest, with the longest headers of a RoCE packet. */
 const roceMtuBytesMin = 352;
 
 /**
- * On Ethernet simulated hosts with HCAs have a driver for RoCE alone: frames of an interface are for guests.
- * @throws ConfigurationError for ports that they have no driver for
+ * On Ethernet, simulated hosts with HCAs have a driver for RoCE only: interface frames are for guests.
+ * @throws ConfigurationError for ports without a driver
  */
 export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void {
   if (machine.adapter !== 'hca') return;
@@ -171,21 +171,21 @@ export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void 
     );
 }
 
-/** Of one direction of the cable: InfiniBand's or Ethernet's. */
+/** For one direction of the cable: InfiniBand's or Ethernet's. */
 const cableBytes = (config: MachineConfig): number =>
   config.machine.adapter === 'hca' ? hcaCableBytes(config) : ethernetChannelBytes(nicEthernetOf(config));
 
-/** The cable of two NICs: with room for a tag where they have a VLAN. */
+/** The cable of two NICs: with room for a tag if they have a VLAN. */
 export const nicEthernetOf = ({ ethernet, net }: MachineConfig): EthernetConfig =>
   net.stack.vlanId === 0 ? ethernet : withTag(ethernet);
 
-/** The same of the cable of an HCA, as its ports are. */
+/** The same for the cable of an HCA, according to its ports. */
 export const hcaCableBytes = ({ hca, wire, ethernet }: MachineConfig): number =>
   hca.capability.linkLayer === 'infiniband'
     ? wireChannelBytes(wire)
     : ethernetChannelBytes(withTag(ethernet));
 
-/** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */
+/** Requests within the endpoint's credits, and completions of every read that the device's tags allow. */
 export function bytesToDevice({ pcie, dma }: MachineConfig): number {
   const { link, endpointPort, rootComplex, enumeration } = pcie;
   const readBytes = enumeration.maxReadRequestBytes;
@@ -194,7 +194,7 @@ export function bytesToDevice({ pcie, dma }: MachineConfig): number {
   return channelBufferBytes(linkChannelBytes(link, endpointPort, completions, dma.tagCount * readBytes));
 }
 
-/** Requests under the root port's credits, and one completion for every load and configuration access of a core. */
+/** Requests within the root port's credits, and one completion for every load and configuration access of a core. */
 export function bytesToHost({ pcie }: MachineConfig): number {
   const { link, rootPort, rootComplex } = pcie;
   return channelBufferBytes(

@@ -1,5 +1,5 @@
 /**
- * Programs as users of the machine write them: async functions that are given their host, their process and the verbs,
+ * Programs as users of the machine write them: async functions that receive their host, their process and the verbs,
  * and that wait only for simulated time.
  *
  *     export async function ping({ cpu, verbs, exchange, args }: ProgramContext): Promise<JsonValue> { … }
@@ -29,55 +29,56 @@ export interface ProgramContext<Args = unknown> {
   /** Every parameter of the machine. */
   readonly configuration: MachineConfig;
   readonly process: Process;
-  /** The core the program runs on: charges cycles, sleeps, spins. */
+  /** The core that the program runs on: charges cycles, sleeps, spins. */
   readonly cpu: CoreThread;
   /** The process's memory: map, read and write at user addresses. */
   readonly memory: ProgramMemory;
   /** The verbs library of this process. */
   readonly verbs: Verbs;
-  /** The socket calls of this process: with `machine.adapter=nic`, driven by the kernel. */
+  /** The socket calls of this process, through the kernel's NIC driver: with `machine.adapter=nic`. */
   readonly sockets: SocketCalls | undefined;
-  /** The NIC's driver; programs that drive the card themselves find it here. */
+  /** The NIC, for programs that drive the card themselves. */
   readonly nic: NicSoftware | undefined;
   /** Costs of this host so far; reading them costs nothing. */
   readonly meter: TransferMeter;
-  /** A copy of the arguments that it was loaded with, null without. */
+  /** A copy of the arguments given at loading; null without arguments. */
   readonly args: Args;
   readonly exchange: Exchange;
   /**
-   * Forks the process (fork(2)): the child runs `run`, a function, on the first free core, with what it inherits of this
-   * memory, and with verbs of its own: the parent's objects are not the child's to use.
+   * Forks the process (fork(2)): the child runs `run`, a function, on the first free core, with its inherited part of
+   * this memory and with verbs of its own; it must not use the parent's objects.
    * @returns the child, or ENOMEM
-   * @throws ConfigurationError when no core is free
+   * @throws ConfigurationError if no core is free
    */
   fork(name: string, run: ProgramFunction<Args>): Process | 'ENOMEM';
   /**
-   * Runs a stretch of this program as one operation, whose cost {@link Machine.operationCosts} gives. It changes no time.
-   * @throws ConfigurationError inside of another one, and unless the machine was made with `attributesCosts`
+   * Runs a section of this program as one operation, whose cost {@link Machine.operationCosts} returns. It changes no
+   * time.
+   * @throws ConfigurationError inside another operation, and unless the machine was created with `attributesCosts`
    */
   operation<T>(name: string, stretch: () => T | Promise<T>): Promise<T>;
   /** Random numbers of this program, from the machine's seed. */
   readonly random: Random;
-  /** Adds a line to the machine's log, with the simulated time: of what is no string, its text. */
+  /** Adds a line to the machine's log, with the simulated time; a value that is not a string is converted to text. */
   log(text: string): void;
-  /** Reports how far the program has come, in units of its own; nothing else depends on it. */
+  /** Reports the program's progress, in units of its own; it has no other effect. */
   progress(done: number, total: number): void;
 }
 
 /**
- * A program's return value is its result: any JSON value, or nothing. It is copied. Anything else (bigint, NaN, a Map, a typed array, an
- * object that contains itself) ends the run with a ProgramFailedError that names the place.
+ * A program's return value is its result: any JSON value, or nothing. It is copied. Any other value (bigint, NaN, a
+ * Map, a typed array, an object that contains itself) ends the run with a ProgramFailedError that names the place.
  */
 export type ProgramFunction<Args = unknown> = {
-  // A method, so that a program whose arguments have a type is also one of any arguments.
+  // A method, so that a program with typed arguments is also assignable to one with any arguments.
   call(context: ProgramContext<Args>): Promise<unknown>;
 }['call'];
 
-/** A function of a module: what can run in any partition. A URL is an address: its `href` is taken. */
+/** A function of a module, which can run in any partition. For a URL, its `href` is used. */
 export interface ProgramModule {
-  /** Address of the module, as `import.meta.resolve` or `new URL(…, import.meta.url)` give it. */
+  /** Address of the module, as returned by `import.meta.resolve` or `new URL(…, import.meta.url)`. */
   readonly url: string | { readonly href: string };
-  /** Name under which the module exports the function; `default` when left out. */
+  /** Name of the exported function; default `default`. */
   readonly exportName?: string;
 }
 
@@ -89,7 +90,7 @@ export interface ProgramOptions<Args = unknown> {
   readonly run: ProgramFunction<Args> | ProgramModule;
   /** Default `program<n>`. */
   readonly name?: string;
-  /** Core to run on; the first that has no program when left out. */
+  /** Core to run on; default: the first one without a program. */
   readonly core?: number;
   /** Programs of a host with the same process name share its memory; by default each has its own. */
   readonly process?: string;
@@ -97,13 +98,13 @@ export interface ProgramOptions<Args = unknown> {
   readonly args?: Args;
 }
 
-/** A program that was loaded, as it can be asked for after a run. */
+/** A loaded program, as queried after a run. */
 export interface ProgramState {
-  /** Place in the order of loading, from 0. */
+  /** Index in loading order, from 0. */
   readonly number: number;
   readonly name: string;
   readonly node: number;
-  /** Simulated time at which it had ended; undefined while it runs. */
+  /** Simulated time at which it ended; undefined while it runs. */
   readonly endedPs: ExactPs | undefined;
   /** The returned value. */
   readonly result: JsonValue | undefined;
@@ -111,7 +112,7 @@ export interface ProgramState {
 
 export interface LogLine {
   readonly node: number;
-  /** Picoseconds since power-on: a bigint where a number would not be exact. */
+  /** Picoseconds since power-on: a bigint if a number would not be exact. */
   readonly atPs: ExactPs;
   readonly program: string;
   readonly text: string;

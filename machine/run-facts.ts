@@ -1,4 +1,4 @@
-/** Facts of how a run was computed: what goes to the terminal and next to the report, never into it. */
+/** Facts of how a run was computed: printed on the terminal and stored next to the report, never in it. */
 import { runtime } from '../base/index.ts';
 import type { PartEffort } from './partition/machine-part.ts';
 import type { Partition } from './partition/placement.ts';

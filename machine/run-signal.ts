@@ -1,11 +1,11 @@
 /**
- * A signal by which a run is called off. The type is the part of AbortSignal that is used, so that it compiles where neither the
- * DOM's types nor Node's are.
+ * A signal that aborts a run. The type is the part of AbortSignal that is used, so that it compiles without the DOM's
+ * and Node's types.
  */
 import { ConfigurationError, textOfThrown } from '../base/index.ts';
 import { RunAbortedError } from '../sim/index.ts';
 
-/** An AbortSignal, or what acts like one. */
+/** An AbortSignal or a compatible object. */
 export interface RunSignal {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -14,9 +14,10 @@ export interface RunSignal {
 }
 
 /**
- * Runs something that a signal may call off.
- * @param abort has it end with a RunAbortedError, with this reason
- * @throws RunAbortedError, whose cause is the signal's reason; at once, and nothing has run, for a signal that is aborted already
+ * Runs a function that a signal may abort.
+ * @param abort ends the run with a RunAbortedError that has this reason
+ * @throws RunAbortedError, whose cause is the signal's reason; immediately, before anything has run, if the signal is
+ * already aborted
  */
 export async function underSignal<T>(
   signal: RunSignal | undefined,

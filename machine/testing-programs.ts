@@ -1,7 +1,7 @@
 /** Programs of the specs, in a module of their own so that workers can load them. */
 import type { JsonValue, ProgramContext } from './program.ts';
 
-/** Sleeps for a microsecond and says when it woke. */
+/** Sleeps for a microsecond and returns the time at which it woke. */
 export async function nap({ cpu }: ProgramContext): Promise<JsonValue> {
   await cpu.sleep(1_000_000);
   await cpu.settle();
@@ -19,12 +19,12 @@ export async function waitForever({ exchange }: ProgramContext): Promise<JsonVal
   return exchange.take('nothing');
 }
 
-/** Never ends, and never gives up its core for long. */
+/** Never ends, and never yields its core for long. */
 export async function runForever({ cpu }: ProgramContext): Promise<undefined> {
   for (;;) await cpu.sleep(10_000);
 }
 
-/** Puts a number into memory where the spec can find it. */
+/** Writes a number into memory for the spec to find. */
 export async function leaveMark({ memory, cpu }: ProgramContext): Promise<JsonValue> {
   const address = memory.map(8192);
   memory.write(address + 4092, Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8));
@@ -44,7 +44,7 @@ const failing = (): never => {
   throw new Error('its own method');
 };
 
-/** Values that a program may throw, by name; the text of most cannot be made. */
+/** Values that a program may throw, by name; most cannot be converted to text. */
 const thrown: Readonly<Record<string, () => unknown>> = {
   undefined: () => undefined,
   null: () => null,
@@ -61,7 +61,7 @@ export async function throwAnything({ cpu, args }: ProgramContext): Promise<void
   throw thrown[String(args)]!();
 }
 
-/** Awaits what is never settled, after a microsecond. */
+/** Awaits a promise that never settles, after a microsecond. */
 export async function awaitNothing({ cpu }: ProgramContext): Promise<void> {
   await cpu.sleep(1_000_000);
   await new Promise(() => {});

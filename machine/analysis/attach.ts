@@ -1,4 +1,4 @@
-/** Puts an analyser between a host and its HCA, as the options say. */
+/** Attaches an analyser between a host and its HCA, as the options request. */
 import { Analyser, type ConnectionEnd, type Finding, HostMemoryReader } from '../../analyser/index.ts';
 import { runtime, type TextSink } from '../../base/index.ts';
 import { attachTap, type HostMemory, type RootComplex } from '../../hw/pcie/index.ts';
@@ -9,7 +9,7 @@ import { type AnalysisOptions, type TraceOptions, traceFileOf } from './options.
 export interface Analysis {
   readonly node: string;
   readonly eventCount: number;
-  /** The file of the log, where there is one. */
+  /** The file of the trace, if it has one. */
   readonly file: string | undefined;
   readonly findings: readonly Finding[];
 }
@@ -21,8 +21,8 @@ export interface NodeConnections {
 }
 
 /**
- * @returns undefined when nothing is to be analysed
- * @throws ConfigurationError for a filter that cannot be read or a file that cannot be written
+ * @returns undefined if nothing is to be analysed
+ * @throws ConfigurationError for a filter that cannot be parsed or a file that cannot be written
  */
 export function attachAnalyser(
   options: AnalysisOptions | undefined,

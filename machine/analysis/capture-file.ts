@@ -1,6 +1,6 @@
 /**
- * The packets kept at the ends of a cable as a capture file: an interface for each end, packets by time, in the link type that
- * Wireshark reads.
+ * Writes the packets kept at the ends of a cable as a capture file: an interface for each end, packets in time order,
+ * in the link type that Wireshark reads.
  */
 import { erfRecord, LinkType, type WrittenPacket, writeCapture } from '../../analyser/capture/index.ts';
 import { byteTimeOf, type EthernetConfig, type WireConfig } from '../../wire/index.ts';
@@ -18,7 +18,7 @@ interface CableConfig {
   readonly ethernet: Pick<EthernetConfig, 'gigabitsPerSecond'>;
 }
 
-/** @param captures of each end */
+/** @param captures one for each end */
 export function captureFile(
   captures: readonly WireCapture[],
   { wire, ethernet }: CableConfig,
@@ -47,7 +47,7 @@ export function captureFile(
   return writeCapture('HCA emulator: times are simulated', interfaces, packets);
 }
 
-/** How many packets a capture has of an end, and how many came when it was full. */
+/** Number of captured packets of an end, and of packets dropped because the capture was full. */
 export const droppedOf = ({ name, packets, droppedPackets }: WireCapture): DroppedRecords => ({
   process: name,
   kept: packets.length,

@@ -1,4 +1,4 @@
-/** Analyses of a machine: plain data except for a sink, since it is sent to workers. The same for served guests. */
+/** Analyses of a machine or of served guests. Plain data except for a sink, because workers receive it. */
 
 import { type TraceCategory, type TraceFormat, traceCategories } from '../../analyser/index.ts';
 import { ConfigurationError, type TextSink } from '../../base/index.ts';
@@ -10,46 +10,46 @@ export interface TraceOptions {
   /** See analyser/filter.ts. */
   readonly filters: readonly string[];
   readonly format: TraceFormat;
-  /** Path of the log; a host's name is put before its ending: `trace.log` becomes `trace.host0.log`. */
+  /** Path of the trace; a host's name is inserted before the extension: `trace.log` becomes `trace.host0.log`. */
   readonly file: string;
-  /** Bytes that the log of one host takes at most, in a file. */
+  /** Greatest size in bytes of the trace of one host, in a file. */
   readonly sizeBytes: number;
-  /** Takes the log of each host instead of a file; only in partition `single`. Default: the file. */
+  /** Receives the trace of each host instead of a file; only in partition `single`. Default: the file. */
   readonly sinkOf?: (hostName: string) => TextSink;
 }
 
-/** An end of the cable, and perhaps only what leaves or arrives there. */
+/** An end of the cable, optionally only one direction there. */
 export interface CaptureEnd {
   readonly node: number;
   readonly direction?: 'inbound' | 'outbound';
 }
 
-/** Packets of the cable, kept to be written as a capture file. */
+/** Packets on the cable, kept for a capture file. */
 export interface CaptureOptions {
   readonly ends: readonly CaptureEnd[];
-  /** Bytes that the packets of one end take at most: the first are kept. */
+  /** Greatest number of packet bytes per end; the first packets are kept. */
   readonly sizeBytes: number;
-  /** Where a served device writes the file; a machine hands it out. */
+  /** File that a served device writes; a machine returns the bytes instead. */
   readonly file?: string;
 }
 
 /** Records of refusals, drops and calls for explain/why. */
 export interface EvidenceOptions {
-  /** The line of the program that is calling; only in partition `single`. If omitted, lines are unknown. */
+  /** Returns the program line of the current call; only in partition `single`. If omitted, lines are unknown. */
   readonly placeOf?: PlaceOf;
 }
 
 export interface AnalysisOptions {
   readonly trace?: TraceOptions;
-  /** Whether drivers are checked by the rules of the interface. */
+  /** Whether the linter checks drivers by the rules of the interface. */
   readonly lint?: boolean;
-  /** Whether the packets of the PCIe links are kept for queries after a run. */
+  /** Whether to keep the packets of the PCIe links for queries after a run. */
   readonly packets?: boolean;
-  /** Records of all activity by time, in every part: docs/how-to/timeline.md. If omitted, none are kept and they cost nothing. */
+  /** Records of all activity over time, in every part: docs/how-to/timeline.md. If omitted, none are kept and they cost nothing. */
   readonly timeline?: TimelineOptions;
   /** Evidence of why requests fail, for {@link Machine.evidence}. If omitted, none is kept and it costs nothing. */
   readonly evidence?: EvidenceOptions;
-  /** Which packets of the cable are kept, for {@link Machine.capture}. */
+  /** Selects the cable packets to keep, for {@link Machine.capture}. */
   readonly capture?: CaptureOptions;
 }
 
@@ -70,7 +70,7 @@ export const traceDefaults = {
   sizeBytes: 64 * 1024 ** 2,
 } as const satisfies TraceOptions;
 
-/** @throws ConfigurationError for what cannot cross into the threads that `where` names */
+/** @throws ConfigurationError for options that cannot be sent to the threads of partition `where` */
 export function checkCrossing(analysis: AnalysisOptions | undefined, where: string): void {
   if (analysis?.trace?.sinkOf !== undefined)
     throw new ConfigurationError('analysis.trace.sinkOf', 'a function', `a file for ${where}`);
@@ -82,7 +82,7 @@ export function checkCrossing(analysis: AnalysisOptions | undefined, where: stri
     throw new ConfigurationError('analysis.timeline.sink', 'a function', `no sink for ${where}: timeline()`);
 }
 
-/** The log of one host. */
+/** Trace of one host. */
 export function traceFileOf(file: string, hostName: string): string {
   const ending = /\.[^./]+$/.exec(file)?.[0] ?? '';
   return `${file.slice(0, file.length - ending.length)}.${hostName}${ending}`;

@@ -4,15 +4,15 @@ import { type CoreThread, MarkedOperation, type ProcessorCost } from '../../host
 import type { OperationTap } from '../../userlib/index.ts';
 import type { OperationLog } from '../node/operation-log.ts';
 
-/** Operations that a host keeps. */
+/** Greatest number of operations per host. */
 const OPERATIONS_MAX = 1 << 18;
 
 export class MarkedOperations {
   readonly #operations: MarkedOperation[] = [];
 
   /**
-   * Runs a stretch of a program as one operation of this name.
-   * @throws ConfigurationError inside of another operation of the thread, and when the host has marked too many
+   * Runs a section of a program as one operation of this name.
+   * @throws ConfigurationError inside another operation of the thread, and if the host has marked too many
    */
   async run<T>(cpu: CoreThread, program: string, name: string, stretch: () => T | Promise<T>): Promise<T> {
     if (cpu.operation !== undefined)
@@ -34,7 +34,7 @@ export class MarkedOperations {
     }
   }
 
-  /** The verbs library's tap of a program on this thread: each work request carries the operation that it is posted in. */
+  /** The verbs library's tap for a program on this thread: each work request carries the operation that it is posted in. */
   tapOf(cpu: CoreThread, log: OperationLog): OperationTap {
     return {
       opened: (qpNumber, wqeCount) => log.opened(qpNumber, wqeCount),

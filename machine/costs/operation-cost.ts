@@ -1,6 +1,6 @@
 /**
- * The cost of each marked operation: what its host's processor spent, what its own device did for it over PCIe, and what the
- * devices did that its messages went to.
+ * The cost of each marked operation: the use of its host's processor, the PCIe transfers of its own device, and those
+ * of the devices that its messages reached.
  */
 import { mask24, SimulatorError } from '../../base/index.ts';
 import type { CpuCause, ProcessorCost } from '../../host/index.ts';
@@ -13,10 +13,10 @@ import { cabledPeerOf, type Topology } from '../topology/index.ts';
 export interface DeviceCost {
   /** Memory read requests, each a TLP. */
   readonly dmaReads: number;
-  /** Memory write TLPs, messages of interrupts left out. */
+  /** Memory write TLPs, without interrupt messages. */
   readonly dmaWrites: number;
   readonly interrupts: number;
-  /** Memory reads and writes by accounting class (docs/how-to/budgets.md); classes without are left out. */
+  /** Memory reads and writes by accounting class (docs/how-to/budgets.md); classes without any are left out. */
   readonly readTlps: Readonly<Record<string, number>>;
   readonly writeTlps: Readonly<Record<string, number>>;
 }
@@ -27,21 +27,21 @@ export interface OperationCost extends DeviceCost {
   readonly program: string;
   readonly name: string;
   readonly beganPs: ExactPs;
-  /** Undefined while it is open. */
+  /** Undefined while the operation is open. */
   readonly endedPs: ExactPs | undefined;
   /** Send requests posted in it. */
   readonly workRequests: number;
-  /** Posted writes of its processor to the device, each a TLP: doorbells, BlueFlame, arm requests, registers. */
+  /** Posted writes of its processor to the device, one TLP each: doorbells, BlueFlame, arm requests, registers. */
   readonly mmioWrites: number;
   readonly mmioReads: number;
   readonly systemCalls: number;
   readonly cpuCycles: number;
   readonly cycles: Readonly<Partial<Record<CpuCause, number>>>;
-  /** At the devices that received its messages, which may be the own one. */
+  /** At the devices that received its messages, possibly its own device. */
   readonly peer: DeviceCost;
 }
 
-/** A device's transfers without a marked operation: for commands and event queues, and for the rest. */
+/** A device's transfers outside marked operations: for commands and event queues, and all others. */
 export interface OtherCost {
   readonly node: number;
   readonly control: DeviceCost;
@@ -55,7 +55,7 @@ export interface NodeCosts {
   readonly device: CostLedger;
 }
 
-/** More packets came than a device can keep apart. */
+/** Whether more packets arrived than a device can distinguish. */
 export class CostsOverflowError extends SimulatorError {
   override readonly name = 'CostsOverflowError';
 
@@ -107,7 +107,10 @@ const deviceCostOf = ({ reads, writes, interrupts }: CostRow): DeviceCost => ({
 
 const keyOf = (node: number, operation: number): string => `${node}:${operation}`;
 
-/** Joins the tables of all nodes. @throws CostsOverflowError when a device had no more room */
+/**
+ * Joins the tables of all nodes.
+ * @throws CostsOverflowError if a device ran out of room
+ */
 export function joinCosts(
   nodes: readonly NodeCosts[],
   topology: Topology,
@@ -150,7 +153,7 @@ export function joinCosts(
   return { operations, others };
 }
 
-/** Finds the operation of a packet: of the QP's newest message that has its PSN and had begun when the packet came. */
+/** Finds the operation of a packet: that of the QP's newest message that contains its PSN and had begun when the packet arrived. */
 class MessagesByQp {
   readonly #byQp = new Map<string, CostLedger['messages'][number][]>();
 

@@ -1,6 +1,7 @@
 /**
- * Collects a device's evidence: listeners around methods of its blocks, as the timeline has them (timeline/around.ts). A device without
- * them does the same, at the same speed. It reads no memory of the host, so that a stock guest's device has it, too.
+ * Collects a device's evidence with listeners around methods of its blocks, like the timeline (timeline/around.ts).
+ * Without listeners, a device does the same at the same speed. The journal reads no host memory, so it also works for a
+ * stock guest's device.
  */
 import {
   addressPath,
@@ -80,7 +81,7 @@ const services: Readonly<Record<number, Service>> = {
   [ServiceType.MLX]: 'MLX',
 };
 
-/** By the PARKED_ numbers of hw/hca/send-queue/send-scheduler.ts. */
+/** Indexed by the PARKED_ numbers of hw/hca/send-queue/send-scheduler.ts. */
 const parkedNames = [
   '',
   'readLimit',
@@ -97,7 +98,7 @@ const parkedNames = [
   'context',
 ];
 
-/** Reasons of packets that a receiver drops, in addition to those of frames. */
+/** Reasons for which a receiver drops packets, in addition to those for frames. */
 const packetDrops: ReadonlySet<string> = new Set([
   'packetUnknownQp',
   'packetQpState',
@@ -111,7 +112,7 @@ const packetDrops: ReadonlySet<string> = new Set([
 
 const hex = (value: number): string => `0x${(value >>> 0).toString(16)}`;
 
-/** A GID as Linux shows it. */
+/** A GID in Linux' notation. */
 export function gidText(bytes: Uint8Array, at = 0): string {
   const view = viewOf(bytes);
   const groups = Array.from({ length: 8 }, (_, group) => view.getUint16(at + 2 * group));
@@ -131,7 +132,7 @@ type LiveQp = { -readonly [K in keyof QpEvidence]: QpEvidence[K] } & {
   states: StateChange[];
 };
 
-/** Keeps the first of a list, and counts the rest. */
+/** Keeps the first entries of a list, and counts the rest. */
 class Kept<T> {
   readonly list: T[] = [];
   omitted = 0;
@@ -164,11 +165,11 @@ export class DeviceJournal {
   readonly #commands = new Kept<CommandEvidence>(limits.records);
   readonly #downPs: number[] = [];
   readonly #upPs: number[] = [];
-  /** The port's addresses when they were last in use: a driver that leaves takes them along. */
+  /** The port's addresses when they were last in use: a driver that is removed deletes them. */
   #addresses: Omit<PortEvidence, 'isActive' | 'downPs' | 'upPs'> | undefined;
   #isBySoftware = false;
   #frameSlot = NONE;
-  /** Completions, requests served and states entered: what moves on. */
+  /** Completions, served requests and state changes: the measure of progress. */
   progressCount = 0;
 
   constructor(node: number, hca: Hca) {
@@ -194,7 +195,7 @@ export class DeviceJournal {
     });
   }
 
-  /** Plain data, as of now. */
+  /** The evidence so far, as plain data. */
   collect(): DeviceEvidence {
     const parts = this.#parts;
     for (const [slot, qp] of this.#liveQps) this.#refresh(qp, parts.qps.rows[slot]!);
@@ -294,7 +295,7 @@ export class DeviceJournal {
     this.progressCount++;
   }
 
-  /** After a command has configured it. */
+  /** Runs after a command has configured the QP. */
   #configured(qp: LiveQp, slot: number): void {
     const { qps, address } = this.#parts;
     const pair = qps.rows[slot]!;
@@ -374,7 +375,7 @@ export class DeviceJournal {
     return this.#liveQps.get(this.#parts.qps.slotOf(qpn));
   }
 
-  /** The QP of the packet that the receiver works on. */
+  /** The QP of the packet that the receiver processes. */
   get #receiving(): LiveQp | undefined {
     return this.#ofQpn(this.#parts.received.destinationQpn);
   }
@@ -595,7 +596,7 @@ export class DeviceJournal {
     this.#liveRegions.delete(index);
   }
 
-  // Packets that are dropped.
+  // Dropped packets.
 
   #watchDrops(): void {
     const parts = this.#parts;
@@ -617,7 +618,7 @@ export class DeviceJournal {
     });
   }
 
-  /** The header field that a check refused, and what it was held to. */
+  /** The header field that a check rejected, and the value that it was compared with. */
   #comparedFor(name: string): readonly [found: string, heldTo: string] {
     const { received, qps, address } = this.#parts;
     const slot = qps.slotOf(received.destinationQpn);
@@ -689,7 +690,7 @@ export class DeviceJournal {
     else qp.packetsV2++;
   }
 
-  /** The BTH of a frame of RoCE; undefined for a frame that ends before it does. */
+  /** The BTH of a RoCE frame; undefined for a frame that ends before it. */
   #transportOf(slot: number): ReturnType<typeof bth.decode> | undefined {
     const { port } = this.#parts.ethernet!;
     const at = port.frameStart(slot);
@@ -697,7 +698,7 @@ export class DeviceJournal {
     return place + bth.sizeBytes > at + port.frameBytes(slot) ? undefined : bth.decode(port.rxBytes, place);
   }
 
-  /** A frame of RoCE of which no packet was made. */
+  /** A RoCE frame from which no packet was made. */
   #dropFrame(reason: string, slot: number): void {
     const { port } = this.#parts.ethernet!;
     const bytes = port.rxBytes;
@@ -758,7 +759,7 @@ export class DeviceJournal {
 const NONE_POSTED = 6;
 const RESPONDER_SIDE = 1;
 
-/** Bytes of a frame in front of the BTH. */
+/** Bytes of a frame before the BTH. */
 function transportPlace(bytes: Uint8Array, at: number): number {
   const view = viewOf(bytes);
   const typeAt = typePlace(view, at);
@@ -767,7 +768,7 @@ function transportPlace(bytes: Uint8Array, at: number): number {
   return typeAt + 2 + 40 + (type === EtherType.IPV6 ? 8 : 0);
 }
 
-/** The place of the type of a frame, which may have a tag. */
+/** Offset of a frame's EtherType, which may follow a tag. */
 const typePlace = (view: DataView, at: number): number =>
   at + 12 + (view.getUint16(at + 12) === EtherType.VLAN ? 4 : 0);
 
@@ -820,7 +821,7 @@ const statusNames = new Map<number, string>(
   Object.entries(CommandStatus).map(([name, code]) => [code, name]),
 );
 
-/** The status of a command's rejection, which is no error. */
+/** The status of a rejected command that is not an error. */
 function statusOf(thrown: unknown): string | undefined {
   if (typeof thrown !== 'object' || thrown === null || thrown instanceof Error) return undefined;
   const { status } = thrown as { readonly status?: unknown };

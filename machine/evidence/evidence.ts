@@ -1,8 +1,8 @@
 /**
- * Evidence of why requests fail or never end, as plain data: what a device knows of its objects and of what it refused, and what the
- * verbs library of a simulated host knows of its callers. A stock guest has the device's part alone.
+ * Evidence of why requests fail or never complete, as plain data: the device's records of its objects and refusals, and
+ * the verbs library's records of its callers on a simulated host. A stock guest has only the device's part.
  *
- * Bounded: objects that were destroyed, refusals and drops are kept up to the limits of `limits`; what does not fit is counted in `omitted`.
+ * Bounded: destroyed objects, refusals and drops are kept up to the limits in `limits`; `omitted` counts the others.
  */
 
 import type { Topology } from '../topology/index.ts';
@@ -15,17 +15,17 @@ export type InstantPs = number;
 export type Service = 'RC' | 'UC' | 'UD' | 'XRC' | 'MLX' | 'other';
 export type QpStateName = 'RESET' | 'INIT' | 'RTR' | 'RTS' | 'SQD' | 'SQE' | 'ERR' | 'unknown';
 
-/** A state that a QP entered: by a command of its software, or by the device after an error. */
+/** A state that a QP entered, by a command of its software or by the device after an error. */
 export interface StateChange {
   readonly state: QpStateName;
   readonly by: 'software' | 'device';
   readonly atPs: InstantPs;
 }
 
-/** Where the packets of a connection go, from its context. */
+/** Destination of a connection's packets, from its context. */
 export interface PathEvidence {
   readonly lid: number;
-  /** Hexadecimal groups of the GID, where packets have a GRH. */
+  /** GID in hexadecimal groups, if packets have a GRH. */
   readonly gid?: string;
   readonly sourceGidIndex?: number;
   /** Ethernet only. */
@@ -46,7 +46,7 @@ export interface QpEvidence {
   /** Undefined while the QP exists. */
   destroyedPs?: InstantPs;
   state: QpStateName;
-  /** The newest last; at most the last 16. */
+  /** Ordered by time; at most the last 16. */
   readonly states: readonly StateChange[];
   remoteQpn: number;
   path: PathEvidence;
@@ -59,15 +59,15 @@ export interface QpEvidence {
   receivePsn: number;
   retryCount: number;
   rnrRetryCount: number;
-  /** Local ACK timeout; 0 is never. */
+  /** Local ACK timeout; 0 disables it. */
   timeoutCode: number;
   timeoutPs: number;
   rnrTimerCode: number;
-  /** Rights of the peer: bit 0 READ, 1 WRITE, 2 atomics. */
+  /** Access rights of the peer: bit 0 READ, 1 WRITE, 2 atomics. */
   rights: number;
   requesterReadsMax: number;
   responderReadsMax: number;
-  /** Places of the send queue, and bytes of each. */
+  /** Slots of the send queue, and bytes of each. */
   sendSlots: number;
   sendSlotBytes: number;
   /** Send requests that the device has begun, and that have completed: with a CQE, silently, with an error. */
@@ -77,11 +77,11 @@ export interface QpEvidence {
   failed: number;
   /** Oldest send requests under way, at most 16. */
   underWay: readonly RequestEvidence[];
-  /** Of these, those under way when the QP was destroyed. */
+  /** Requests that were under way when the QP was destroyed. */
   abandoned: number;
-  /** Why the send queue stands still, as hw/hca/send-queue names it; 0 it does not. */
+  /** Why the send queue is stalled, by its name in hw/hca/send-queue; 0 if it is not. */
   parkedFor: string;
-  /** Time-outs, those while the own port was down, and what RNR NAKs made the requester wait. */
+  /** Timeouts, timeouts while the own port was down, and the requester's waiting time after RNR NAKs. */
   timeouts: number;
   timeoutsWhileDown: number;
   rnrNaksReceived: number;
@@ -90,19 +90,19 @@ export interface QpEvidence {
   sequenceNaksReceived: number;
   lateAnswers: number;
   missingResponses: number;
-  /** As responder: requests without a receive, for want of a page, out of sequence, repeated. */
+  /** As responder: requests without a receive, with a missing page, out of sequence, repeated. */
   noReceive: number;
   pageRnrNaks: number;
   outOfSequence: number;
   duplicates: number;
-  /** Packets of RoCE of each version that arrived for it. */
+  /** RoCE packets of each version that arrived for this QP. */
   packetsV1: number;
   packetsV2: number;
-  /** Requests served, by kind, and receives completed well. */
+  /** Served requests by kind, and successfully completed receives. */
   served: { send: number; write: number; writeImmediate: number; read: number; atomic: number };
   received: number;
   lastReceivedPs: InstantPs;
-  /** Receives that the device knows to be posted, and that it has taken; of a shared queue those of the queue. */
+  /** Receives that the device knows to be posted, and those that it has fetched; with a shared queue, those of that queue. */
   receivesPosted: number;
   receivesTaken: number;
 }
@@ -126,10 +126,10 @@ export interface CqEvidence {
   failedPs?: InstantPs;
   /** CQEs written or refused. */
   written: number;
-  /** Producer counter less the consumer counter, as last seen by the device. */
+  /** Producer counter minus consumer counter, as last seen by the device. */
   producer: number;
   consumer: number;
-  /** Arm requests, when the last one arrived, and what it asked for. */
+  /** Arm requests; time and kind of the last one. */
   arms: number;
   lastArmPs: InstantPs;
   armed: 'not' | 'next' | 'solicited';
@@ -146,7 +146,7 @@ export interface RegionEvidence {
   readonly pd: number;
   readonly start: number;
   readonly lengthBytes: number;
-  /** Bits as of `rightNames`. */
+  /** Bits in the order of `rightNames`. */
   readonly rights: number;
   readonly isOnDemand: boolean;
   readonly isRegion: boolean;
@@ -154,16 +154,16 @@ export interface RegionEvidence {
   destroyedPs?: InstantPs;
 }
 
-/** Packets that a device dropped for one reason, to one QP number. */
+/** Packets that a device dropped for one reason, for one QP number. */
 export interface DropEvidence {
-  /** A name of hw/hca/statistics/violation-counters.ts, of frame drops, or `noReceive` of an unreliable service. */
+  /** A name from hw/hca/statistics/violation-counters.ts or of frame drops, or `noReceive` of an unreliable service. */
   readonly reason: string;
   readonly destinationQpn: number;
   readonly sourceQpn: number;
   readonly opcode: number;
   readonly psn: number;
   readonly bytes: number;
-  /** The header field that failed, and what it was compared with. */
+  /** The header field that failed, and the value that it was compared with. */
   readonly found: string;
   readonly heldTo: string;
   readonly firstPs: InstantPs;
@@ -171,10 +171,10 @@ export interface DropEvidence {
   count: number;
 }
 
-/** A translation that ended an access: `answer` of machine/timeline/kinds.ts. */
+/** A translation that ended an access; `answer` is explained in machine/timeline/kinds.ts. */
 export interface AccessEvidence {
   readonly qpn: number;
-  /** Name of the block that accessed. */
+  /** Name of the accessing block. */
   readonly user: string;
   readonly key: number;
   readonly answer: number;
@@ -186,7 +186,7 @@ export interface AccessEvidence {
   readonly atPs: InstantPs;
 }
 
-/** A request that a responder refused for good. */
+/** A request that a responder refused permanently. */
 export interface RefusalEvidence {
   readonly qpn: number;
   readonly check: string;
@@ -206,7 +206,7 @@ export interface ErrorEvidence {
   readonly isSend: boolean;
   readonly cqn: number;
   readonly atPs: InstantPs;
-  /** The vendor syndrome of the CQE. */
+  /** Vendor syndrome of the CQE. */
   readonly vendor: number;
 }
 
@@ -225,7 +225,7 @@ export interface PortEvidence {
   readonly macs: readonly string[];
   readonly pkeys: readonly number[];
   readonly mtuBytes: number;
-  /** Instants at which the port ceased to be active, at most the first 16. */
+  /** Times at which the port left the active state, at most the first 16. */
   readonly downPs: readonly InstantPs[];
   readonly upPs: readonly InstantPs[];
 }
@@ -243,11 +243,11 @@ export interface DeviceEvidence {
   readonly refusals: readonly RefusalEvidence[];
   readonly errors: readonly ErrorEvidence[];
   readonly commands: readonly CommandEvidence[];
-  /** Page requests, and what waiting for them took. */
+  /** Page requests, and the time spent waiting for them. */
   readonly pageRequests: number;
   readonly pageRequestsRefused: number;
   readonly pageWaitPs: number;
-  /** Packets with a wrong CRC, and packets that were not sent since the link was down. */
+  /** Packets with a wrong CRC, and packets not sent because the link was down. */
   readonly corruptedPackets: number;
   readonly unsentPackets: number;
   /** Records beyond the limits. */
@@ -267,38 +267,41 @@ export interface PostEvidence {
   readonly operation: string;
   readonly isSignalled: boolean;
   readonly bytes: number;
-  /** Buffers of the request, in their order. */
+  /** Buffers of the request, in order. */
   readonly buffers: readonly BufferEvidence[];
   readonly atPs: InstantPs;
   readonly line?: string;
-  /** Of a datagram. */
+  /** For a datagram. */
   readonly remoteQpn?: number;
   readonly remoteQkey?: number;
   readonly remoteLid?: number;
   readonly remoteGid?: string;
-  /** It waits for READs and atomics before it. */
+  /** Whether it waits for earlier READs and atomics. */
   readonly isFenced: boolean;
-  /** The library copied its data when it was posted. */
+  /** Whether the library copied its data at the post. */
   readonly isInline: boolean;
-  /** For the bind of a window: the new key. */
+  /** For a memory window bind: the new key. */
   readonly bindKey?: number;
   isCompleted: boolean;
-  /** When its program learned of it. */
+  /** When its program polled the completion. */
   completedPs?: InstantPs;
 }
 
-/** A call of the library that returned an error number. */
+/** A library call that returned an error number. */
 export interface RefusedCall {
   readonly call: string;
   readonly errno: string;
   readonly qpn: number;
   readonly state: string;
-  /** Of the queue at that instant: posted and not completed, of these unsignalled, room for, and completions that wait in the CQ. */
+  /**
+   * State of the queue at that instant: posted and uncompleted requests, the unsignalled ones among them, its capacity,
+   * and completions that wait in the CQ.
+   */
   readonly outstanding: number;
   readonly unsignalled: number;
   readonly capacity: number;
   readonly unpolled: number;
-  /** The request, and what the queue takes. */
+  /** The request's values, and the queue's limits. */
   readonly operation: string;
   readonly segments: number;
   readonly segmentsMax: number;
@@ -311,7 +314,7 @@ export interface RefusedCall {
   count: number;
 }
 
-/** A program's actions on a CQ. */
+/** Actions of a program on a CQ. */
 export interface CqUse {
   readonly cqn: number;
   polls: number;
@@ -330,7 +333,7 @@ export interface CqUse {
   channel: number;
 }
 
-/** Lines of a program that made or changed an object. */
+/** Program lines that created or changed an object. */
 export interface ObjectLines {
   readonly object: 'QP' | 'MR' | 'AH';
   /** QP number or key. */
@@ -342,7 +345,7 @@ export interface ObjectLines {
   toRts?: string;
   toError?: string;
   toReset?: string;
-  /** True if the program destroyed it by a call, also if the call's line is unknown. */
+  /** Whether the program destroyed it by a call, even if the line of that call is unknown. */
   isDestroyed: boolean;
   isReset: boolean;
 }
@@ -351,7 +354,7 @@ export interface ObjectLines {
 export interface WaitEvidence {
   readonly program: string;
   readonly text: string;
-  /** The object that it polls, or whose event it waits for. */
+  /** The polled object, or the object whose event the program waits for. */
   readonly kind: 'poll' | 'event' | 'async' | 'connection' | 'exchange' | 'memory' | 'sleep' | 'other';
   readonly cqns: readonly number[];
   readonly channel: number;
@@ -359,7 +362,7 @@ export interface WaitEvidence {
   readonly line?: string;
 }
 
-/** An access of a program to a buffer that is the device's, where that is watched. */
+/** A program's access to a buffer that the device owns, if such accesses are watched. */
 export interface TouchedBuffer {
   readonly program: string;
   readonly access: string;
@@ -372,7 +375,7 @@ export interface TouchedBuffer {
   readonly line?: string;
 }
 
-/** A read of the first 40 bytes of a receive of a UD QP, which are the GRH's, where accesses are watched. */
+/** A read of the first 40 bytes of a UD receive, which belong to the GRH, if accesses are watched. */
 export interface HeadRead {
   readonly qpn: number;
   readonly address: number;
@@ -387,16 +390,16 @@ export interface LimitEvidence {
   readonly armLine?: string;
 }
 
-/** A call of rdma_cm, by its name in C. */
+/** A call of rdma_cm, by its C name. */
 export interface ConnectionCall {
   readonly call: string;
-  /** Address and port that it names. */
+  /** Its address and port. */
   readonly detail: string;
   readonly atPs: InstantPs;
   readonly line?: string;
 }
 
-/** An event of rdma_cm that a program took, by its name in C. */
+/** An event of rdma_cm that a program received, by its C name. */
 export interface ConnectionEvent {
   readonly event: string;
   /** 0, a negative errno, or the reason of a REJECTED. */
@@ -412,7 +415,7 @@ export interface HostEvidence {
   readonly touched: readonly TouchedBuffer[];
   readonly headReads: readonly HeadRead[];
   readonly posts: readonly PostEvidence[];
-  /** Receives posted by QP number, and to shared queues by handle. */
+  /** Posted receives by QP number; for shared queues by handle. */
   readonly receives: readonly { readonly qpn: number; readonly count: number; readonly line?: string }[];
   readonly refusedCalls: readonly RefusedCall[];
   readonly cqs: readonly CqUse[];
@@ -421,13 +424,13 @@ export interface HostEvidence {
   readonly programs: readonly { readonly name: string; readonly hasEnded: boolean }[];
 }
 
-/** Everything of a run, by node. */
+/** All evidence of a run, by node. */
 export interface Evidence extends PartEvidence {
   /** Hosts, and the cables between their adapters. */
   readonly topology: Topology;
 }
 
-/** The share of one part of a machine. */
+/** Evidence of one part of a machine. */
 export interface PartEvidence {
   readonly devices: readonly DeviceEvidence[];
   /** Simulated hosts only. */

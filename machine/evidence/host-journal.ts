@@ -1,6 +1,6 @@
 /**
- * Collects the evidence of a simulated host: what its programs asked of the verbs library, by line where lines are known, and what each
- * waits in. It spends no simulated time.
+ * Collects the evidence of a simulated host: the verbs library calls of its programs, by line if lines are known, and
+ * the present wait of each program. It costs no simulated time.
  */
 import { errnoNumbers, QpStateVerb } from '../../driver/index.ts';
 import type { CoreThread, Host } from '../../host/index.ts';
@@ -50,7 +50,7 @@ import {
   type WaitEvidence,
 } from './evidence.ts';
 
-/** The line of the program of a host that is calling now; undefined where it is unknown. */
+/** The line of a host's program that makes the current call; undefined if unknown. */
 export type PlaceOf = (node: number) => string | undefined;
 
 const operationNames: Readonly<Record<number, string>> = {
@@ -74,22 +74,22 @@ const stateNames = new Map<number, string>(
 );
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
-/** A thread's present wait, as it last reported. */
+/** A thread's present wait, as last reported. */
 type Wait = Pick<WaitEvidence, 'kind' | 'cqns' | 'channel' | 'label' | 'line'>;
 
-/** Label of a poll that was followed by one sleep. */
+/** Label of a poll followed by one sleep. */
 const sleptOnce = 'sleeps between polls';
-/** CQs that one loop polls. */
+/** CQs polled by one loop. */
 const waitedCqsMax = 16;
 
 interface SendQueue {
   readonly qp: IbvQp;
   readonly posts: Writable<PostEvidence>[];
-  /** Posts whose completion, or a later one's, was polled. */
+  /** Posts whose completion, or a later one, was polled. */
   completedCount: number;
 }
 
-/** Where a receive of a UD QP begins. */
+/** Start of a UD receive's buffer. */
 interface ReceiveHead {
   readonly process: number;
   readonly qpn: number;
@@ -114,14 +114,14 @@ export class HostJournal {
   readonly #lines = new Map<string, Writable<ObjectLines>>();
   readonly #waits = new Map<CoreThread, Wait>();
   readonly #touched: TouchedBuffer[] = [];
-  /** Receives of UD QPs: where each begins, by process and address. */
+  /** Buffers of UD receives: start address of each, by process. */
   readonly #heads = new Map<string, ReceiveHead>();
   readonly #datagramQps = new Set<number>();
   readonly #headReads: HeadRead[] = [];
   readonly #connectionCalls: ConnectionCall[] = [];
   readonly #connectionEvents: ConnectionEvent[] = [];
   readonly #limits: Writable<LimitEvidence> = { arms: 0, events: 0 };
-  /** Posts and completions taken: what moves on. */
+  /** Posts and polled completions: the measure of progress. */
   progressCount = 0;
 
   constructor(node: number, nowPs: () => number, placeOf: PlaceOf) {
@@ -130,7 +130,7 @@ export class HostJournal {
     this.#placeOf = placeOf;
   }
 
-  /** A tap of a program's thread that hands everything on to another, and has this journal notified of calls. */
+  /** A tap of a program's thread that forwards everything to another tap and notifies this journal of calls. */
   tapOf(cpu: CoreThread, plain: OperationTap): OperationTap {
     around(cpu, 'sleep', (sleep) => (durationPs) => {
       this.#sleeps(cpu);
@@ -149,12 +149,12 @@ export class HostJournal {
     };
   }
 
-  /** The thread begins to wait for a value of the exchange, or sleeps. */
+  /** The thread starts to wait for a value of the exchange, or to sleep. */
   waits(cpu: CoreThread, kind: 'exchange' | 'sleep' | 'memory', label: string): void {
     this.#wait(cpu, { kind, cqns: [], channel: -1, label });
   }
 
-  /** Has accesses to the device's buffers noted with their lines. */
+  /** Records accesses to device-owned buffers with their lines. */
   watchRaces(watch: RaceWatch): void {
     around(watch, 'bufferWatchOf', (make) => (process) => this.#withHeads(process, make(process)));
     around(watch, 'accessed', (accessed) => (cpu, process, access, address, lengthBytes) => {
@@ -178,7 +178,7 @@ export class HostJournal {
     });
   }
 
-  /** Notes where the receives of UD QPs begin. */
+  /** Records the buffers of UD receives. */
   #withHeads(process: number, watch: BufferWatch): BufferWatch {
     return {
       ...watch,
@@ -203,14 +203,14 @@ export class HostJournal {
     }
   }
 
-  /** Between two polls of a loop that is no wait of its own. */
+  /** Longest time between two polls of a loop that does not wait otherwise. */
   #sleeps(cpu: CoreThread): void {
     const known = this.#waits.get(cpu);
     if (known?.kind === 'poll' && known.label === '') this.#waits.set(cpu, { ...known, label: sleptOnce });
     else this.waits(cpu, 'sleep', '');
   }
 
-  /** Plain data, as of now. */
+  /** The evidence so far, as plain data. */
   collect(host: Host): HostEvidence {
     const queues = [...this.#closed, ...this.#queues.values()];
     const running = host.cores.flatMap(({ program }) => (program === undefined ? [] : [program]));
@@ -242,13 +242,13 @@ export class HostJournal {
     const known = this.#waits.get(cpu);
     const isSame =
       known?.kind === wait.kind && known.label === wait.label && known.cqns.join() === wait.cqns.join();
-    // A loop polls the same again and again: its line is asked for once.
+    // A loop repeats the same poll: its line is looked up once.
     if (isSame) return;
     const line = this.#place();
     this.#waits.set(cpu, { ...wait, ...(line === undefined ? {} : { line }) });
   }
 
-  /** A loop may poll several CQs in turn: they are one wait. */
+  /** A loop may poll several CQs in rotation: they count as one wait. */
   #polls(cpu: CoreThread, cqn: number): void {
     const known = this.#waits.get(cpu);
     if (known?.kind !== 'poll') return this.#wait(cpu, { kind: 'poll', cqns: [cqn], channel: -1, label: '' });
@@ -301,7 +301,7 @@ export class HostJournal {
         use.lastPollPs = this.#nowPs();
         if (count > 0) {
           this.progressCount++;
-          // The program continues: its next wait is another one.
+          // The program continues: its next wait is a new one.
           this.#waits.delete(cpu);
         } else this.#polls(cpu, cq.ring.cqn);
         const line = use.pollLine === undefined ? this.#place() : undefined;
@@ -433,14 +433,14 @@ export class HostJournal {
       ...(wr.bindMw === undefined ? {} : { bindKey: wr.bindMw.rkey }),
       isCompleted: false,
     });
-    // The newest completed ones are kept, for their lines; those under way are as many as the queue holds.
+    // Keeps the newest completed requests for their lines; the pending ones are limited by the size of the queue.
     while (queue.posts.length > limits.postsPerQueue && queue.completedCount > limits.postsPerQueue / 2) {
       queue.posts.shift();
       queue.completedCount--;
     }
   }
 
-  /** A completion is also that of all requests before it. */
+  /** A completion also covers all earlier requests. */
   #completed(qpn: number, wqeCounter: number): void {
     const queue = this.#queues.get(qpn);
     if (queue === undefined) return;

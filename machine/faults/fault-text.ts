@@ -1,8 +1,8 @@
-/** Checked faults as the options that say the same: what a report calls them, and what the configuration's hash covers. */
+/** Formats checked faults as options, as reports show them and the configuration's hash covers them. */
 import type { Field } from './fields.ts';
 import { type Fault, faultKinds } from './kinds.ts';
 
-/** Such as `packet=corrupted,nth=5,node=1`; fields with their presets are left out, the node always stands there. */
+/** For example `packet=corrupted,nth=5,node=1`; fields with default values are left out, except the node. */
 export function faultText(fault: Fault): string {
   const fields: Readonly<Record<string, Field<unknown>>> = faultKinds[fault.kind].fields;
   const values = fault as unknown as Readonly<Record<string, unknown>>;

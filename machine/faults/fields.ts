@@ -1,14 +1,14 @@
 /**
- * Types of the fields of a fault, and their parsers: the same words in an option and in a file.
+ * Types of a fault's fields, and their parsers, shared by options and files.
  *
- *     nth       5 · every · 3-7 · 3-            which of the events that are counted, from 1
+ *     nth       5 · every · 3-7 · 3-            indexes of the counted events, from 1
  *     time      250ns · 10us · 1.5ms · 2s       simulated time; a bare number is picoseconds
  *     opcode    SW2HW_CQ · 0x016 · any          a command of the interface sheet, by name or number
- *     status    BAD_RES_STATE · 0x09 · none     what a command ends with; none: it never ends
- *     psn       50 · 50-150 · +7 · +7-9         of packets: absolute, or from the first of the connection
- *     chance    10% · 0.1                       how probable it is
+ *     status    BAD_RES_STATE · 0x09 · none     status of a command; none: it never completes
+ *     psn       50 · 50-150 · +7 · +7-9         PSNs of packets: absolute, or relative to the connection's first
+ *     chance    10% · 0.1                       probability
  *
- * A reader answers undefined for what it does not understand; its caller names the place.
+ * A parser returns undefined for invalid input; its caller reports the place.
  */
 
 import { CommandStatus, commandNameOf, commands } from '../../abi/index.ts';
@@ -16,7 +16,7 @@ import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../base/index.ts';
 import { delayPsMax } from '../../sim/index.ts';
 import { Opcode, PSN_MASK, type PsnRange } from '../../wire/index.ts';
 
-/** Which of the events that are counted, from 1, both included. */
+/** Indexes of the affected events, from 1, both included. */
 export interface Nth {
   readonly first: number;
   readonly last: number;
@@ -24,11 +24,11 @@ export interface Nth {
 
 export const isNth = ({ first, last }: Nth, count: number): boolean => count >= first && count <= last;
 
-/** Any command, where an opcode is asked for. */
+/** Value that matches any command, for an opcode. */
 export const ANY_COMMAND = -1;
-/** Any load or store of software to the device, where the event is asked for. */
+/** Value that matches any load or store of software to the device, for an event. */
 export const ANY_ACCESS = -2;
-/** A command that never ends, where a status is asked for. */
+/** Value for a command that never completes, for a status. */
 export const NO_STATUS = -1;
 
 export interface Field<Value> {
@@ -38,9 +38,9 @@ export interface Field<Value> {
   readonly isRequired: boolean;
   /** Its value if it is omitted. */
   readonly preset: Value;
-  /** Reads a word of an option or a value of a file. */
+  /** Parses a word of an option or a value of a file. */
   read(value: string | number): Value | undefined;
-  /** The word that reads as this value. */
+  /** Formats the value as a word that parses to it. */
   write(value: unknown): string;
 }
 
@@ -51,12 +51,12 @@ export type ValuesOf<Table extends Fields> = {
   readonly [Name in keyof Table]: Table[Name] extends Field<infer Value> ? Value : never;
 };
 
-/** The same field, left out unless it is wanted. */
+/** Makes the field optional. */
 export function optional<Value>(field: Field<Value>): Field<Value | undefined> {
   return { ...field, isRequired: false, preset: undefined };
 }
 
-/** One word of several. */
+/** One of several words. */
 export function choice<const Word extends string>(words: readonly Word[], doc: string): Field<Word> {
   return {
     range: words.length === 1 ? words[0]! : `one of ${words.join(', ')}`,
@@ -68,7 +68,7 @@ export function choice<const Word extends string>(words: readonly Word[], doc: s
   };
 }
 
-/** A whole number, decimal or 0x. */
+/** An integer, decimal or 0x. */
 export function integer(least: number, most: number, doc: string): Field<number> {
   return {
     range: `an integer from ${least} to ${most}`,
@@ -83,7 +83,7 @@ export function integer(least: number, most: number, doc: string): Field<number>
   };
 }
 
-/** Which events; the first when it is left out. */
+/** Indexes of events; default: the first. */
 export function nth(doc: string): Field<Nth> {
   return {
     range: 'a number from 1, every, or a range as 3-7 or 3-',
@@ -107,7 +107,7 @@ export function psns(doc: string): Field<PsnRange> {
   };
 }
 
-/** A probability, as a fraction when it has been read. */
+/** A probability; the parsed value is a fraction. */
 export function chance(doc: string): Field<number> {
   return {
     range: 'a share as 10% or 0.1, above 0 and at most 100%',
@@ -136,7 +136,7 @@ export function packetOpcode(doc: string): Field<number> {
   };
 }
 
-/** Simulated time, in picoseconds when it has been read. */
+/** Simulated time; the parsed value is in picoseconds. */
 export function time(doc: string): Field<number> {
   return {
     range: 'a time such as 250ns, 10us, 1.5ms or 2s (a bare number is picoseconds), up to 8998s',
@@ -160,7 +160,7 @@ export function command(doc: string): Field<number> {
   };
 }
 
-/** Something software does to the device. */
+/** An access of software to the device. */
 export function action(doc: string): Field<number> {
   const { range, ...rest } = command(doc);
   return {

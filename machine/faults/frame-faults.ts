@@ -1,4 +1,4 @@
-/** Faults of packets on a cable of Ethernet, whatever is plugged into it: a packet is a frame. */
+/** Faults of packets on an Ethernet cable, for any adapter: a packet is a frame. */
 import { ConfigurationError } from '../../base/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -8,11 +8,12 @@ import { effectOf, randomOf, selectionOf } from './packet-effects.ts';
 import { faultsOf } from './plan.ts';
 
 /**
- * Injects the faults of packets that a port sends; to be called once, before time starts.
- * @param end the node that faults name, and the name of the port among those that draw random numbers
- * @param seed of what faults leave to chance
+ * Injects the faults of packets that a port sends; must be called once, before time starts.
+ * @param end node number that faults name, and the port's name for the random numbers
+ * @param seed for random choices of faults
  * @param roce of the port
- * @throws ConfigurationError for a mark of congestion where packets have no IP header, and for PAUSE frames of a port that sends none
+ * @throws ConfigurationError for a congestion mark if packets have no IP header, and for PAUSE frames of a port that
+ * sends none
  */
 export function injectFrameFaults(
   faults: readonly Fault[],
@@ -36,10 +37,10 @@ export function injectFrameFaults(
   }
 }
 
-/** How a port of Ethernet carries RDMA. */
+/** How an Ethernet port carries RDMA. */
 export type HcaRoce = MachineConfig['hca']['capability']['roce'];
 
-/** @throws ConfigurationError for a mark on packets that have no IP header */
+/** @throws ConfigurationError for a mark on packets without an IP header */
 export function checkMark({ packet }: FaultOf<'packet'>, roce: HcaRoce): void {
   if (roce === 'v2') return;
   const expected =

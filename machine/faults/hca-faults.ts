@@ -1,13 +1,13 @@
 /**
  * Faults of a device, injected where they would arise: in its command processor, its registers, its slot and its port.
- * Needs nothing but the HCA, so it is the same for a simulated host and for a guest.
+ * Needs only the HCA, so it is the same for a simulated host and for a guest.
  *
  *     at ─────────────────────────► queue ─┐
  *     after, nth ── commands, accesses ────┤ (+ delay) ──► stage, at a clock edge ──► begin … for … end
  *     nth reset written ───────────────────┘
  *
- * What begins or ends a fault of the whole device does so at a clock edge behind all other work of that cycle, whatever
- * set it off. Without faults of a kind, nothing of it is attached.
+ * A fault of the whole device begins and ends at a clock edge after all other work of that cycle, whatever triggered
+ * it. A machine without faults of a kind has none of its listeners.
  */
 import { EventType } from '../../abi/index.ts';
 import { ConfigurationError } from '../../base/index.ts';
@@ -22,8 +22,8 @@ import { copyDelayPs, effectOf, passDelayPs, randomOf, selectionOf } from './pac
 import { faultsOf } from './plan.ts';
 
 /**
- * Injects the faults of a node into its device; to be called once, before time starts.
- * @param seed of what faults leave to chance
+ * Injects a node's faults into its device; must be called once, before time starts.
+ * @param seed for random choices of faults
  * @param roce of its port
  */
 export function injectHcaFaults(
@@ -81,7 +81,7 @@ class DeviceFaults implements CommandFaults {
   readonly #log: FaultLog;
   readonly #commands: readonly FaultOf<'command'>[];
   readonly #lasting: readonly Lasting[];
-  /** Events seen so far by each command fault, and by each lasting one. */
+  /** Events counted so far for each command fault, and for each lasting fault. */
   readonly #begun: number[];
   readonly #seen: number[];
   readonly #stage: number;
@@ -139,7 +139,7 @@ class DeviceFaults implements CommandFaults {
     this.#happened((fault) => 'after' in fault && (fault.after === opcode || fault.after === ANY_COMMAND));
   }
 
-  /** An event that these faults count. */
+  /** Handles an event that these faults count. */
   #happened(concerns: (fault: Lasting) => boolean): void {
     const { lp } = this.#hca;
     for (const [index, fault] of this.#lasting.entries()) {
@@ -154,7 +154,7 @@ class DeviceFaults implements CommandFaults {
 
   #run(cycle: number): void {
     const { lp } = this.#hca;
-    // Events of one instant may come in any order.
+    // Events of the same instant may arrive in any order.
     this.#due.sort((left, right) => left - right);
     for (let due = this.#due.shift(); due !== undefined; due = this.#due.shift()) {
       const fault = this.#lasting[due >> 1]!;
@@ -195,7 +195,7 @@ class DeviceFaults implements CommandFaults {
     }
   }
 
-  /** The firmware dies: code in the error buffer, a last event, and then nothing moves until a reset. */
+  /** The firmware fails: writes a code to the error buffer, sends a last event, and then stops until a reset. */
   #die(code: number, cycle: number): void {
     const { control } = this.#hca;
     control.blocks.commandSet.registers.setCatastrophicError(code);

@@ -6,7 +6,10 @@ import { checkedFaults, parsedFault } from './plan.ts';
 
 const address = 0xfee0_0000;
 
-/** A gate with the faults of `texts`; the device sends messages of `sent`, one a microsecond. What came through, by time in ns. */
+/**
+ * A gate with the faults of `texts`; the device sends the messages of `sent`, one per microsecond. Returns the
+ * delivered messages, by time in ns.
+ */
 function through(texts: readonly string[], sent: readonly number[]) {
   const lp = new LogicalProcess('host');
   const came: [ns: number, vector: number][] = [];
@@ -58,7 +61,7 @@ describe('a gate of interrupts', () => {
       [4000, 2],
       [4200, 2],
     ]);
-    // Those of the device alone are counted as messages: spurious ones never follow each other.
+    // Only the device's messages are counted: a spurious message never triggers another.
     expect([gate.messageCount, gate.spuriousCount]).toEqual([4, 3]);
   });
 

@@ -1,9 +1,9 @@
 /**
- * A gate in front of an interrupt controller, real or simulated, with the faults that a plan injects: messages that get
- * lost, come late, or that the device never sent. Counts what passes, for the balance of interrupts.
+ * A gate between the root complex and a real or simulated interrupt controller, with the faults that a plan injects:
+ * lost, late and spurious messages. Counts the messages that pass, for the balance of interrupts.
  *
  *     root complex ── message ──► lost? · late? ──► sink
- *                                 spurious ───────►       at a time of its own, or behind one of the device's
+ *                                 spurious ───────►       at a given time, or after one of the device's
  */
 import type { InterruptSink } from '../../hw/pcie/index.ts';
 import type { LogicalProcess } from '../../sim/index.ts';
@@ -11,9 +11,9 @@ import type { FaultLog } from './fault-log.ts';
 import { isNth } from './fields.ts';
 import type { FaultOf } from './kinds.ts';
 
-/** The gate's view of the controller behind it. */
+/** The interface of the interrupt controller that the gate needs. */
 export interface GatedSink extends InterruptSink {
-  /** The vector that a message means, or -1. */
+  /** The vector of a message, or -1. */
   vectorOf(address: number, data: number): number;
   /** The message of a vector. */
   messageFor(vector: number): { readonly address: number; readonly data: number };
@@ -24,23 +24,23 @@ export class InterruptGate implements InterruptSink {
   readonly #sink: GatedSink;
   readonly #raiseHandler: number;
   readonly #lateHandler: number;
-  /** All faults of interrupts, and of them those that count messages. */
+  /** All interrupt faults, and those among them that count messages. */
   #all: readonly FaultOf<'interrupt'>[] = [];
   #faults: readonly FaultOf<'interrupt'>[] = [];
   #log: FaultLog | undefined;
-  /** Messages seen by each fault. */
+  /** Messages counted by each fault. */
   readonly #seen: number[] = [];
-  /** Messages held back, by place, and the places that are free: as many as were ever held back at once. */
+  /** Delayed messages by slot, and the free slots: as many as were ever delayed at once. */
   readonly #late: (readonly [number, number])[] = [];
   readonly #freePlaces: number[] = [];
-  /** Messages that came from the device. */
+  /** Messages from the device. */
   messageCount = 0;
-  /** Of these, those lost here, and those held back for a while. */
+  /** Of these, messages lost here, and messages delayed. */
   lostCount = 0;
   lateCount = 0;
-  /** Those held back that have not been delivered yet. */
+  /** Delayed messages that have not been delivered yet. */
   heldCount = 0;
-  /** Messages invented here. */
+  /** Spurious messages generated here. */
   spuriousCount = 0;
 
   constructor(lp: LogicalProcess, sink: GatedSink) {
@@ -50,7 +50,7 @@ export class InterruptGate implements InterruptSink {
     this.#lateHandler = lp.queue.addHandler((place) => this.#deliver(place));
   }
 
-  /** Takes the faults of interrupts; to be called once, before time starts. */
+  /** Sets the interrupt faults; must be called once, before time starts. */
   inject(faults: readonly FaultOf<'interrupt'>[], log?: FaultLog): void {
     this.#all = faults;
     this.#log = log;
@@ -84,7 +84,10 @@ export class InterruptGate implements InterruptSink {
     this.#sink.intx(pin, isAsserted, nowPs);
   }
 
-  /** The first fault that holds this message back; every fault counts it, and those that follow it are sent off. */
+  /**
+   * Returns the first fault that delays or drops this message. Every fault counts it, and spurious messages that follow
+   * it are scheduled.
+   */
   #faultOf(vector: number, nowPs: number): FaultOf<'interrupt'> | undefined {
     let found: FaultOf<'interrupt'> | undefined;
     for (const [index, fault] of this.#faults.entries()) {

@@ -1,6 +1,6 @@
 /**
- * The faults there are, each declared once: its fields, what happens, what software sees of it, and an option to try.
- * The first field carries the kind's own name. docs/how-to/faults.md and `hca faults` are made from this.
+ * The kinds of faults, each declared once: its fields, its effect, the symptoms in software, and an example option. The
+ * first field has the name of the kind. docs/how-to/faults.md and `hca faults` are generated from this table.
  */
 import { psPerSecond } from '../../base/index.ts';
 import { FAULT_DELAY_PS_MAX } from '../../wire/index.ts';
@@ -21,7 +21,7 @@ import {
   type ValuesOf,
 } from './fields.ts';
 
-/** Classes of the device's reads, as reports name them. */
+/** Classes of the device's reads, by their names in reports. */
 const readClasses = [
   'any',
   'wqeRead',
@@ -32,7 +32,7 @@ const readClasses = [
   'command',
 ] as const;
 
-/** When a fault of the whole device begins, and for how long it lasts. */
+/** Start and duration of a fault of the whole device. */
 const beginning = {
   at: optional(time('simulated time since the start')),
   after: optional(
@@ -49,9 +49,9 @@ export interface Kind<Table extends Fields = Fields> {
   readonly doc: string;
   /** Symptoms at the driver and programs. */
   readonly seen: string;
-  /** An option that shows it. */
+  /** An example option. */
   readonly example: string;
-  /** Further options that show what else it can be. */
+  /** Further example options for other variants. */
   readonly more?: readonly string[];
 }
 
@@ -217,7 +217,10 @@ export type Fault = { [Name in FaultKind]: FaultOf<Name> }[FaultKind];
 /** A fault of the whole device that begins at some time. */
 export type TimedFault = Extract<Fault, { readonly after: unknown }>;
 
-/** Which fields go together, which no field by itself can check. @returns what is wrong: field, value, range */
+/**
+ * Checks the combination of fields, which no field's own parser can check.
+ * @returns the error: field, value, range
+ */
 export function contradictionOf(fault: Fault): readonly [string, unknown, string] | undefined {
   if (fault.kind === 'interrupt') {
     if (fault.interrupt === 'late' && fault.delay === undefined) return ['delay', 'left out', 'a time'];
@@ -251,17 +254,17 @@ function packetContradictionOf(fault: FaultOf<'packet'>): readonly [string, unkn
   return undefined;
 }
 
-/** Whether a fault goes by more than the number of the packet. */
+/** Whether a fault selects packets by more than their number. */
 export const isByRule = (fault: FaultOf<'packet'>): boolean =>
   packetRuleFields.some((name) => fault[name] !== undefined);
 
-/** A fault in the one way of several equal ones: the first packet is what is meant when none is named. */
+/** Canonical form of a fault: if no packet is named, the first one is meant. */
 export function plainest(fault: Fault): Fault {
   if (fault.kind !== 'packet' || isByRule(fault) || fault.nth === undefined) return fault;
   return fault.nth.first === 1 && fault.nth.last === 1 ? { ...fault, nth: undefined } : fault;
 }
 
-/** Which packets a fault concerns that goes by their number alone. */
+/** The packets of a fault that selects them only by number. */
 export const packetNthOf = ({ nth: given }: FaultOf<'packet'>): Nth => given ?? { first: 1, last: 1 };
 
 const packetRuleFields = ['qpn', 'psn', 'opcode', 'only', 'chance', 'shots', 'where', 'crc'] as const;

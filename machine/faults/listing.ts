@@ -7,7 +7,7 @@ export interface FaultListing {
   readonly doc: string;
   readonly seen: string;
   readonly example: string;
-  /** Further options that show what else it can be. */
+  /** Further example options for other variants. */
   readonly more?: readonly string[];
   readonly fields: readonly FieldListing[];
 }
@@ -36,10 +36,10 @@ export function faultListing(): FaultListing[] {
   }));
 }
 
-/** The names of all commands and statuses fill a page of their own. */
+/** The names of all commands and statuses have a page of their own. */
 const shortRange = (range: string): string => range.replace(/ \([A-Z0-9_]+(, [A-Z0-9_]+){10,}\)/, ' by name');
 
-/** The programs that show a fault best, on the command line. */
+/** The programs that best demonstrate a fault, on the command line. */
 export function commandsOf({ kind, example, more = [] }: FaultListing): string[] {
   const isOfControl = kind === 'device' || kind === 'catastrophic' || kind === 'owner' || kind === 'command';
   const program = isOfControl ? 'npx hca move' : 'npx hca perf write-bw -n 1000';

@@ -1,4 +1,4 @@
-/** Faults of a conventional NIC: what a plan does to frames on its cable and to its port. */
+/** Faults of a conventional NIC: effects of a plan on the frames of its cable and on its port. */
 
 import { commandNameOf } from '../../abi/index.ts';
 import { ConfigurationError } from '../../base/index.ts';
@@ -10,12 +10,12 @@ import { injectFrameFaults } from './frame-faults.ts';
 import type { Fault, FaultOf } from './kinds.ts';
 import { faultsOf } from './plan.ts';
 
-/** Faults that mean something to a NIC; interrupts and reads are the root complex's. */
+/** Faults that apply to a NIC; those of interrupts and reads belong to the root complex. */
 const kinds: ReadonlySet<Fault['kind']> = new Set(['interrupt', 'read', 'packet', 'port', 'cable']);
 
 /**
- * Injects the faults of a node into its NIC; to be called once, before time starts.
- * @param seed of what faults leave to chance
+ * Injects a node's faults into its NIC; must be called once, before time starts.
+ * @param seed for random choices of faults
  * @throws ConfigurationError for a fault that only an HCA can have
  */
 export function injectNicFaults(
@@ -41,18 +41,18 @@ export function injectNicFaults(
   if (switches.length > 0) new PortSwitches(nic, switches, log);
 }
 
-/** In place of a fault's index: it is over. */
+/** Replaces a fault's index once the fault has ended. */
 const THE_END = -1;
 
 type PortFault = FaultOf<'port'> | FaultOf<'cable'>;
 
-/** The port disabled and the cable pulled: at a time, or when software has touched the NIC so many times. */
+/** Disables the port and unplugs the cable, at a time or after a number of software accesses to the NIC. */
 class PortSwitches {
   readonly #nic: Nic;
   readonly #handler: number;
   readonly #faults: readonly PortFault[];
 
-  /** @throws ConfigurationError for one that waits for a command: a NIC has none */
+  /** @throws ConfigurationError for a fault that waits for a command: a NIC has none */
   constructor(nic: Nic, faults: readonly PortFault[], log: FaultLog) {
     this.#nic = nic;
     this.#handler = nic.lp.queue.addHandler((isUp, index) => {

@@ -4,11 +4,14 @@ import { Random } from '../../sim/index.ts';
 import { DamagePlace, type PacketEffect, type PacketSelection } from '../../wire/index.ts';
 import { type Fault, type FaultOf, isByRule, packetNthOf } from './kinds.ts';
 
-/** How long after its packet a copy leaves, and how long a packet waits for others to pass it, unless the fault says. */
+/** Default delay of a copy after its packet, and default time that a packet is held for others to overtake it. */
 export const copyDelayPs = psPerUs;
 export const passDelayPs = 10 * psPerUs;
 
-/** Every fault draws its own numbers: a further one changes no other's choice. @param port what the packets leave, by name */
+/**
+ * Every fault draws its own numbers: adding a fault changes no other's choices.
+ * @param port name of the sending port
+ */
 export const randomOf = (
   faults: readonly Fault[],
   fault: FaultOf<'packet'>,
@@ -37,7 +40,7 @@ const damagePlaces = {
   payload: DamagePlace.PAYLOAD,
 } as const;
 
-/** Fields that only a rule has are an addition to the number of the packet: without one, all packets that they name. */
+/** Fields of packet rules restrict the selection by number; without a number they select all packets that they match. */
 export function selectionOf(fault: FaultOf<'packet'>, random: Random): PacketSelection {
   const { qpn, psn, opcode, only, shots } = fault;
   const { first, last } = isByRule(fault)

@@ -1,12 +1,12 @@
 /**
- * Fault plans: what is to be injected, for a machine of simulated hosts and for a served guest alike.
+ * Fault plans: the faults to inject into a machine of simulated hosts or into a served guest.
  *
  *     option   command=SW2HW_CQ,nth=2,status=BAD_RES_STATE
  *     entry    { "command": "SW2HW_CQ", "nth": 2, "status": "BAD_RES_STATE" }
  *     file     { "version": 1, "faults": [ entry, … ] }
  *
- * An entry names exactly one kind. Everything is checked and read once, here; what comes out is plain data that any
- * thread can carry out. Events are counted from 1, so that a fault means the same event in every run.
+ * An entry names exactly one kind. This file checks and parses everything once; the result is plain data for any
+ * thread. Events are counted from 1, so that a fault means the same event in every run.
  */
 import { ConfigurationError, runtime, shortJson } from '../../base/index.ts';
 import { hintFor } from '../profile/index.ts';
@@ -23,7 +23,7 @@ const version = 1;
 const kindNames = Object.keys(faultKinds) as readonly FaultKind[];
 
 /**
- * Checks entries that may come from anywhere, and reads them.
+ * Checks and parses entries from an untrusted source.
  * @throws ConfigurationError naming entry, field, value and range
  */
 export function checkedFaults(plan: unknown, nodeCount: number): readonly Fault[] {
@@ -31,7 +31,10 @@ export function checkedFaults(plan: unknown, nodeCount: number): readonly Fault[
   return (plan as unknown[]).map((entry, at) => checkedFault(entry, `fault ${at + 1}`, nodeCount));
 }
 
-/** Reads an option: `name=value` pairs, comma between them. @throws ConfigurationError */
+/**
+ * Parses an option: `name=value` pairs, separated by commas.
+ * @throws ConfigurationError
+ */
 export function parsedFault(text: string): FaultEntry {
   const entry: Record<string, string> = {};
   for (const part of text.split(',')) {
@@ -63,7 +66,7 @@ export function readFaults(path: string): FaultPlan {
   return faults as FaultPlan;
 }
 
-/** The faults of these kinds that concern a node. */
+/** The faults of these kinds that apply to a node. */
 export function faultsOf<Name extends FaultKind>(
   faults: readonly Fault[],
   node: number,
@@ -101,7 +104,7 @@ function checkedFault(entry: unknown, place: string, nodeCount: number): Fault {
 }
 
 function kindOf(names: readonly string[], place: string): FaultKind {
-  // No field has the name of another kind; of two kinds the second is an unknown field of the first.
+  // No field has the name of another kind, so in an entry with two kinds the second is an unknown field of the first.
   const found = names.find((name): name is FaultKind => Object.hasOwn(faultKinds, name));
   if (found !== undefined) return found;
   const hint = hintFor(names[0] ?? '', kindNames);

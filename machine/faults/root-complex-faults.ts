@@ -1,6 +1,6 @@
 /**
- * Faults of the host's side of the slot: reads of the device that the root complex answers wrongly, or not at all. The
- * same for a simulated host and for the root complex in front of a guest.
+ * Faults on the host's side of the slot: reads of the device that the root complex answers wrongly or not at all. They
+ * are the same for a simulated host and for the root complex of a guest.
  */
 import { TrafficClass } from '../../hw/dma/index.ts';
 import {
@@ -23,7 +23,7 @@ const answers: Readonly<Record<FaultOf<'read'>['answer'], number>> = {
   poisoned: READ_POISONED,
 };
 
-/** Has the root complex of a node answer the device's reads as the plan says. */
+/** Makes the root complex of a node answer the device's reads as the plan says. */
 export function injectRootComplexFaults(
   faults: readonly Fault[],
   node: number,
@@ -36,7 +36,7 @@ export function injectRootComplexFaults(
 
 class ReadAnswers implements ReadFaults {
   readonly #faults: readonly FaultOf<'read'>[];
-  /** Reads seen by each fault. */
+  /** Reads counted by each fault. */
   readonly #seen: number[];
   readonly #log: FaultLog;
 

@@ -6,7 +6,7 @@ import { AccessWatch } from './access-watch.ts';
 const mib = 2 ** 20;
 const page = 4096;
 
-/** Memory in which frames named as movable belong to a process. */
+/** Memory in which frames marked as movable belong to a process. */
 function scene(options: { readonly hasOnDemandRegions?: boolean } = {}) {
   const memory = new PhysicalMemory(64 * mib);
   const frames = new PageFrames(memory, mib);

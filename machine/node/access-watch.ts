@@ -3,38 +3,39 @@
  *
  *     root complex ─► IOMMU ─► watch: frame in use? of a process: pinned, or a queue's? ─► memory
  *
- * A frame without references may be neither read nor written. A device may access a frame of a process while it is pinned (a registered
- * region, ib_umem_get) or stable (queue memory). Regions on demand are not pinned, so the watch checks only free frames if the driver has
- * such regions. Memory that the driver itself allocated is kernel memory, and free again when the driver frees it.
+ * A frame without references may be neither read nor written. A device may access a frame of a process while it is
+ * pinned (a registered region, ib_umem_get) or stable (queue memory). Regions on demand are not pinned, so the watch
+ * checks only free frames if the driver has such regions. Memory that the driver itself allocated is kernel memory
+ * until the driver frees it.
  */
 import { pageBytes } from '../../base/index.ts';
 import type { PageFrames } from '../../host/index.ts';
 import type { HostMemory, MemoryWatcher } from '../../hw/pcie/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 
-/** An access that cannot have been allowed. */
+/** An access without permission. */
 export interface UnownedAccess {
   readonly atPs: ExactPs;
   readonly access: 'read' | 'write';
   readonly address: number;
   readonly lengthBytes: number;
-  /** `free`: a frame without references. `unpinned`: of a process that has not granted it to the device. */
+  /** `free`: a frame without references. `unpinned`: a frame of a process that has not granted it to the device. */
   readonly frame: 'free' | 'unpinned';
 }
 
 /** Ownership of frames; known once the host is built. */
 export interface FrameOwnership {
   readonly frames: PageFrames;
-  /** Whether a frame holds a page of a process that may move or go unless it is pinned. */
+  /** Whether a frame holds a page of a process that may be moved or evicted unless it is pinned. */
   isMovable(frame: number): boolean;
-  /** Whether regions on demand make unpinned frames reachable. */
+  /** Whether on-demand regions make unpinned frames reachable. */
   hasOnDemandRegions(): boolean;
 }
 
 const keptMax = 16;
 
 export class AccessWatch implements HostMemory {
-  /** The first of them. */
+  /** The first accesses. */
   readonly unowned: UnownedAccess[] = [];
   unownedCount = 0;
   ownership: FrameOwnership | undefined;
@@ -60,7 +61,7 @@ export class AccessWatch implements HostMemory {
     return this.#memory.write(address, lengthBytes, source, sourceOffset);
   }
 
-  /** The device accesses nothing here. */
+  /** Must not be accessed by the device. */
   peek(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     return this.#memory.readInto(address, lengthBytes, target, targetOffset);
   }

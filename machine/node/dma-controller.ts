@@ -1,6 +1,7 @@
 /**
- * The host's system DMA controller where it belongs: with a port of its own at the root complex, taking the bus from the
- * cores, interrupting on a vector of the platform. Software reaches it by ports, each access at the core's own cost.
+ * Connects the host's system DMA controller: it has a port of its own at the root complex, takes the bus from the
+ * cores, and interrupts on a vector of the platform. Software reaches it by I/O ports; each access costs the core's own
+ * time.
  */
 import type { CoreThread, Host } from '../../host/index.ts';
 import { TrafficClass } from '../../hw/dma/index.ts';
@@ -9,7 +10,7 @@ import { MemoryBus, SystemDma } from '../../hw/system-dma/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
 
-/** The last vector is the IOMMU's, where there is one. */
+/** The last vector belongs to the IOMMU, if the platform has one. */
 const vectorFromLast = 2;
 
 export class DmaController {
@@ -35,7 +36,7 @@ export class DmaController {
     this.dma.connect({ rootComplex: rootComplex.corePort(host.cores.length), interrupts: this });
   }
 
-  /** The controller interrupts. */
+  /** The controller raises its interrupt. */
   raise(): void {
     const { interrupts } = this.#host;
     const { address, data } = interrupts.messageFor(this.vector);
@@ -46,7 +47,10 @@ export class DmaController {
     return { systemDma: this.dma.inspect(), memoryBus: this.bus.inspect() };
   }
 
-  /** Has `handler` run at each interrupt of the controller, in interrupt context. @returns how to take it back */
+  /**
+   * Runs `handler` at each interrupt of the controller, in interrupt context.
+   * @returns a function that removes the handler
+   */
   attach(handler: (cpu: CoreThread) => Promise<void>): () => void {
     this.#host.interrupts.attach(this.vector, handler);
     return () => this.#host.interrupts.detach(this.vector);

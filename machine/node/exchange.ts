@@ -1,11 +1,12 @@
 /**
- * The out-of-band exchange: programs of different hosts send each other addresses and keys before RDMA can begin, as real ones do over a
- * TCP socket. Small JSON values under a name, one mailbox per name at each receiving host.
+ * The out-of-band exchange: programs of different hosts send each other addresses and keys before RDMA can begin, as
+ * real programs do over a TCP socket. It carries small JSON values under a name; each receiving host has one mailbox
+ * per name.
  *
  *     put(name, value) ── latency ──► mailbox of `name` at each peer in the topology ──► take(name)
  *
- * Values travel over channels between hosts, so that they arrive at the same simulated instant in every partition.
- * The simulated time of both ends is the latency; no cycles are charged.
+ * Values travel over channels between hosts, so that they arrive at the same simulated instant in every partition. The
+ * latency is the only cost; no cycles are charged.
  */
 import { ConfigurationError, InvariantError, nsToPs } from '../../base/index.ts';
 import type { CoreThread, Host, Signal } from '../../host/index.ts';
@@ -19,24 +20,27 @@ import {
 import type { MachineConfig } from '../profile/index.ts';
 import { type JsonLike, type JsonValue, jsonCopy } from './json-value.ts';
 
-/** Longest name and value together, as UTF-8 JSON. */
+/** Greatest length of name and value together, as UTF-8 JSON. */
 const exchangeValueBytesMax = 8192;
 
 const VALUE = 1;
 
 /** The exchange as one program uses it. */
 export interface Exchange {
-  /** From {@link put} to the mailbox. */
+  /** Latency from {@link put} to the mailbox. */
   readonly latencyPs: number;
   /**
    * Sends a value to the mailbox `name` of other hosts.
-   * @param to their numbers; left out: the hosts at the other ends of this host's cables
+   * @param to their numbers; default: the hosts at the other ends of this host's cables
    * @throws ConfigurationError for a number that no other host has
    */
   put(name: string, value: JsonLike, to?: readonly number[]): Promise<void>;
   /** Dequeues the oldest value of the own mailbox `name`; waits if the mailbox is empty. The sending program defines its type. */
   take<Value = JsonValue>(name: string): Promise<Value>;
-  /** Dequeues the oldest value of the own mailbox `name`, or returns undefined if it is empty, for programs that do other work meanwhile. */
+  /**
+   * Dequeues the oldest value of the own mailbox `name`, or returns undefined if it is empty; for programs that do
+   * other work in the meantime.
+   */
   poll<Value = JsonValue>(name: string): Promise<Value | undefined>;
 }
 
@@ -47,7 +51,7 @@ interface Mailbox {
 
 /** The exchange's end at one host. */
 export class ExchangePort {
-  /** Notified of each value as it arrives, before anyone who waits for it. */
+  /** Called with each arriving value, before any program that waits for it. */
   onArrival: ((name: string) => void) | undefined;
   readonly #lp: LogicalProcess;
   readonly #host: Host;
@@ -135,15 +139,15 @@ export class ExchangePort {
   }
 }
 
-/** Takes each value that arrives, in the order sent. */
+/** Receives each value, in the order sent. */
 export type ValueTaken = (name: string, value: JsonValue) => void;
 
-/** The exchange's end where there is no simulated host: what comes is handed out, and what is put comes from outside of simulated time. */
+/** The exchange's end without a simulated host: passes received values to a callback and sends values from outside simulated time. */
 export class ExchangeEnd {
   readonly #lp: LogicalProcess;
   readonly #latencyPs: number;
   readonly #writer: ChannelWriter;
-  /** Values put so far. */
+  /** Values sent so far. */
   putCount = 0;
 
   constructor(
@@ -162,8 +166,8 @@ export class ExchangeEnd {
   }
 
   /**
-   * Sends a value, between two runs; the runner is to be notified.
-   * @throws ConfigurationError when it is too long
+   * Sends a value between two runs; the runner must be notified.
+   * @throws ConfigurationError if it is too long
    */
   put(name: string, value: JsonValue): void {
     appendValue(this.#writer, this.#lp.nowPs + this.#latencyPs, bytesOf(name, value));
@@ -171,12 +175,12 @@ export class ExchangeEnd {
   }
 }
 
-/** @throws ConfigurationError for what the exchange does not carry */
+/** @throws ConfigurationError for a value that the exchange does not carry */
 export function checkValue(name: string, value: JsonValue): void {
   bytesOf(name, value);
 }
 
-/** @throws ConfigurationError when JSON does not carry the value, or they are too long */
+/** @throws ConfigurationError if JSON cannot represent the value, or name and value are too long */
 function bytesOf(name: string, value: JsonLike): Uint8Array {
   if (typeof name !== 'string') throw new ConfigurationError('name of an exchanged value', name, 'a text');
   const bytes = new TextEncoder().encode(JSON.stringify([name, jsonCopy(`exchange ${name}`, value)]));
@@ -191,7 +195,7 @@ function appendValue(writer: ChannelWriter, atPs: number, bytes: Uint8Array): vo
   writer.bytes.set(bytes, offset + RECORD_HEADER_BYTES);
 }
 
-/** The value of a record, which is released. */
+/** Returns the value of a record and releases the record. */
 function valueAt(reader: ChannelReader, offset: number): [string, JsonValue] {
   const length = reader.words[(offset >> 2) + RECORD_WORDS]!;
   const start = offset + RECORD_HEADER_BYTES;

@@ -1,7 +1,7 @@
 /**
  * The logical process of one HCA: the device of hw/hca at its ends of the PCIe link and of the cable.
  *
- * Everything is made from the plan, so that the same code builds an HCA in any thread.
+ * It is built from the plan alone, so that the same code builds an HCA in any thread.
  */
 import { Hca, type HcaSetup } from '../../hw/hca/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
@@ -23,14 +23,14 @@ export class HcaNode {
   readonly faultLog: FaultLog;
   /** Timeline records, if the plan requests them. */
   readonly stream: Stream | undefined;
-  /** Why requests fail, when the plan asks for evidence of it. */
+  /** Evidence of why requests fail, if the plan requests it. */
   readonly journal: DeviceJournal | undefined;
-  /** Packets at its end of the cable, where the analysis keeps them. */
+  /** Packets at its end of the cable, if the analysis keeps them. */
   readonly wireLog: WireLog | undefined;
-  /** A field, since an image of the machine has what fields lead to. */
+  /** A field, because an image of the machine contains what fields refer to. */
   readonly #shuffle: Random | undefined;
 
-  /** @param shared what the host, if it is in the same thread, may use of the HCA's memory */
+  /** @param shared access to the HCA's memory for a host in the same thread */
   constructor(
     plan: HcaPlan,
     node: number,

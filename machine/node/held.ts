@@ -1,6 +1,6 @@
 /**
- * Contents of the blocks of a node at an instant, by name: work under way, and memory that software has given them. A machine at rest whose
- * software has given everything back holds what it held when it was built.
+ * Contents of a node's blocks at an instant, by name: work in progress, and memory that software has given them. After
+ * software has freed everything, an idle machine holds the same as when it was built.
  */
 import type { HcaNode } from './hca-node.ts';
 import type { HostNode } from './host-node.ts';
@@ -16,17 +16,17 @@ export function heldByHca({ hca }: HcaNode): Held {
   const countOf = (requesters: readonly { readonly count: number }[]): number =>
     requesters.reduce((sum, { count }) => sum + count, 0);
   return {
-    // What software has made.
+    // Objects that software has created.
     queuePairs: parts.qps.liveCount,
     completionQueues: parts.cqs.liveCount,
     sharedReceiveQueues: parts.srqs.liveCount,
     eventQueues: control.eqs.liveCount,
     icmPages: dataPath.parts.contextMemory.mappedPageCount,
-    // What these hold on chip.
+    // On-chip contents of these.
     sendWqeLines: dataPath.parts.lines.heldCount,
     receiveWqeLines: dataPath.blocks.receives.heldCount,
     timers: dataPath.blocks.timers.heldCount,
-    // Work under way.
+    // Work in progress.
     commands: control.processor.isIdle ? 0 : 1,
     dmaTags: dmaRead.pendingTagCount,
     dmaReads: countOf(dmaRead.requesters),

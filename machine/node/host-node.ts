@@ -4,7 +4,7 @@
  *
  *     boot: enumerate the function ─► probe the driver ─► programs may open the device
  *
- * Everything is made from the plan, so that the same code builds a host in any thread.
+ * It is built from the plan alone, so that the same code builds a host in any thread.
  */
 
 import type { Analyser } from '../../analyser/index.ts';
@@ -65,7 +65,7 @@ import { linkReader } from './packet-log.ts';
 import { RaceWatch } from './race-watch.ts';
 import { TransferMeter } from './transfer-meter.ts';
 
-/** The function did not appear where the slot is: nothing can be driven. */
+/** The function did not appear in the slot: no driver can be probed. */
 class DeviceMissingError extends Error {
   override readonly name = 'DeviceMissingError';
 }
@@ -82,21 +82,21 @@ export class HostNode implements BusMap {
   readonly host: Host;
   readonly port: PcieLinkPort;
   readonly rootComplex: RootComplex;
-  /** The watch of the contract of use, on request. */
+  /** The watch of buffer ownership, if requested. */
   readonly races: RaceWatch | undefined;
-  /** The watch of the device's accesses, on request. */
+  /** The watch of the device's accesses, if requested. */
   readonly accesses: AccessWatch | undefined;
-  /** Between root complex and memory, when it is enabled. */
+  /** Between root complex and memory, if enabled. */
   readonly iommu: Iommu | undefined;
   readonly interruptGate: InterruptGate;
   readonly exchange: ExchangePort;
   readonly operations: OperationLog;
-  /** Operations that programs mark, when the plan asks for their costs. */
+  /** Operations that programs mark, if the plan requests their costs. */
   readonly marked: MarkedOperations | undefined;
   readonly faultLog: FaultLog;
-  /** Copies that programs' libraries have made, and their bytes. */
+  /** Copies made by the libraries of programs, and their bytes. */
   readonly userCopies = { count: 0, bytes: 0 };
-  /** Observes what passes between host and HCA, when the plan asks for it. */
+  /** Observes the traffic between host and HCA, if the plan requests it. */
   readonly analyser: Analyser | undefined;
   /** Timeline records, if the plan requests them. */
   readonly stream: Stream | undefined;
@@ -104,26 +104,26 @@ export class HostNode implements BusMap {
   readonly journal: HostJournal | undefined;
   /** Device that firmware found in the slot; undefined before enumeration. */
   enumerated: EnumeratedFunction | undefined;
-  /** The driver; undefined until the slot was enumerated. */
+  /** The driver; undefined before the slot was enumerated. */
   driver: Driver | undefined;
   /** Simulated time at which the driver had probed the device. */
   bootedPs: ExactPs | undefined;
   /** Log lines of the kernel. */
   readonly kernelLog: LogLine[] = [];
-  /** The third party that moves words between memory and the NIC; undefined with an HCA. */
+  /** The DMA controller that moves words between memory and the NIC; undefined with an HCA. */
   readonly systemDma: DmaController | undefined;
   readonly meter: TransferMeter;
   /** The NIC's driver; undefined with an HCA, and before the slot is enumerated. */
   nic: NicSoftware | undefined;
   readonly #booted: Signal;
-  /** Who is at the other end of a NIC's cable is found by ARP. */
+  /** ARP finds the peer at the other end of a NIC's cable. */
   readonly #resolvesNeighbours: boolean;
-  // Fields, since an image of the machine has what fields lead to.
+  // Fields, because an image of the machine contains what fields refer to.
   readonly #shuffle: Random | undefined;
   readonly #framePlaces: Random;
   readonly #kernelRandom: Random;
   readonly #timers = new Map<number, () => void>();
-  /** Those of them that only check the HCA's health. */
+  /** Timers among them that only check the HCA's health. */
   readonly #healthTimers = new Set<number>();
   readonly #timerHandler: number;
   readonly #kernel = {
@@ -134,14 +134,14 @@ export class HostNode implements BusMap {
       void this.kernelLog.push({ node: this.node, atPs: this.lp.instantPs, program: 'kernel', text }),
   };
   #timerCount = 0;
-  /** BAR2 on the bus, and the end of the UARs in it: empty until the slot was enumerated. */
+  /** BAR2 on the bus, and the end of its UARs: empty before the slot was enumerated. */
   #bar2From: Wide = 0;
   #bar2To: Wide = 0;
   #uarTo: Wide = 0;
   #uarClass: number = register;
   #behindUarsClass: number = register;
 
-  /** @param device what the device, if it is in the same thread, shares with the root complex */
+  /** @param device data that a device in the same thread shares with the root complex */
   constructor(plan: MachinePlan, node: number, device?: SharedDevice) {
     const { config, shuffleSeed } = plan;
     this.node = node;
@@ -228,7 +228,7 @@ export class HostNode implements BusMap {
     };
   }
 
-  /** The state of the blocks, by name, and counts of what is held. */
+  /** The state of the blocks, by name, and counts of held resources. */
   inspect(): BlockState {
     return {
       host: heldByHost(this),
@@ -244,12 +244,12 @@ export class HostNode implements BusMap {
     this.passBooted();
   }
 
-  /** A thread that waited for the driver continues, and lets the next one do so. */
+  /** A thread that waited for the driver continues, and wakes the next one. */
   passBooted(): void {
     this.#booted.raise();
   }
 
-  /** Has the driver remove its device and give everything back, as a thread of the kernel. */
+  /** Makes the driver remove its device and free all resources, in a kernel thread. */
   removeDriver(): void {
     const driver = this.driver ?? this.nic;
     if (driver === undefined) return;
@@ -261,12 +261,12 @@ export class HostNode implements BusMap {
     });
   }
 
-  /** Timers of the kernel that only check the HCA's health: those of connections do more. */
+  /** Kernel timers that only check the HCA's health; timers of connections do more. */
   get healthTimerCount(): number {
     return this.#healthTimers.size;
   }
 
-  /** A timer of the kernel: nothing but an event, so that it costs nothing until it is due. */
+  /** A kernel timer: a single event, so that it costs nothing until it is due. */
   #startTimer(delayPs: number, due: () => void, isHealth: boolean): void {
     const number = this.#timerCount++;
     this.#timers.set(number, due);
@@ -302,13 +302,13 @@ export class HostNode implements BusMap {
     return new ExchangePort(this.lp, this.host, config, this.peers, inbound, new Map(outbound));
   }
 
-  /** Accounting class of a core's store: by where in the device's BARs it goes. */
+  /** Accounting class of a core's store, by its place in the device's BARs. */
   trafficClassAt(busAddress: number): number {
     if (busAddress < this.#bar2From || busAddress >= this.#bar2To) return register;
     return busAddress < this.#uarTo ? this.#uarClass : this.#behindUarsClass;
   }
 
-  /** Learns where stores to BAR2 go: to the UARs, to the BlueFlame registers behind them, or into a NIC's packet buffers. */
+  /** Notes the destinations of stores to BAR2: the UARs, the BlueFlame registers after them, or a NIC's packet buffers. */
   #learnBar2({ bars }: EnumeratedFunction): void {
     const bar2 = bars[2];
     if (bar2 === undefined) return;
@@ -320,7 +320,7 @@ export class HostNode implements BusMap {
     this.#behindUarsClass = isNic ? TrafficClass.packetBuffer : TrafficClass.blueFlame;
   }
 
-  /** Firmware and kernel, as a thread of the kernel on core 0; the run counts it like a program. */
+  /** Firmware and kernel, as a kernel thread on core 0; the run counts it like a program. */
   #boot(): void {
     this.lp.addMember();
     this.host.spawn('boot', async (cpu) => {
@@ -365,8 +365,8 @@ export class HostNode implements BusMap {
 }
 
 /**
- * The ports of the subnet by their addresses: host n is 10.0.0.n+1. Every host has the same table, as if it had been copied to all, with the
- * MACs that answers to ARP would have given.
+ * The ports of the subnet by their addresses: host n is 10.0.0.n+1. Every host has the same table, as if copied to all,
+ * with the MACs that ARP would have found.
  */
 function neighboursOf({ machine }: MachineConfig): Neighbour[] {
   return Array.from({ length: machine.nodeCount }, (_, node) => ({
@@ -376,7 +376,7 @@ function neighboursOf({ machine }: MachineConfig): Neighbour[] {
   }));
 }
 
-/** The interrupt controller as the gate in front of it needs it. */
+/** The interrupt controller's interface for the gate before it. */
 function gatedSinkOf(controller: InterruptController): GatedSink {
   const vectors = Array.from({ length: controller.vectorCount }, (_, vector) => vector);
   return {

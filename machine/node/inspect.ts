@@ -1,4 +1,7 @@
-/** The state of a node's blocks, by name: see Block.inspect. The states of a host and of its adapter are named apart, since they may be in two threads. */
+/**
+ * The state of a node's blocks, by name: see Block.inspect. The states of a host and of its adapter have separate
+ * names, because they may be in two threads.
+ */
 import type { BlockState } from '../../sim/index.ts';
 import type { HcaNode } from './hca-node.ts';
 import { heldByHca } from './held.ts';

@@ -1,4 +1,4 @@
-/** Values that JSON carries without loss: what programs are given, return, and tell each other. */
+/** Values that JSON carries without loss: arguments and results of programs, and the values that they exchange. */
 import { ConfigurationError, textOfThrown } from '../../base/index.ts';
 
 /** Values that can be exchanged: anything JSON can carry. */
@@ -11,8 +11,8 @@ export type JsonValue =
   | { readonly [name: string]: JsonValue };
 
 /**
- * A value for transfer as JSON: in addition to {@link JsonValue}, objects of an interface or a class. {@link jsonCopy} checks it when it is
- * copied.
+ * A value for transfer as JSON: in addition to {@link JsonValue}, objects of an interface or a class. {@link jsonCopy}
+ * checks it when it is copied.
  */
 export type JsonLike = JsonValue | object;
 
@@ -21,8 +21,8 @@ const carried = 'a value that JSON carries: null, boolean, finite number, string
 const depthMax = 500;
 
 /**
- * A copy of a value, which is checked: JSON would drop or change some values silently (NaN, undefined in an array, Map, typed arrays).
- * A property that is undefined is left out, as JSON leaves it out.
+ * Returns a checked copy of a value: JSON would silently drop or change some values (NaN, undefined in an array, Map,
+ * typed arrays). An undefined property is left out, as in JSON.
  * @param field its name, in the error
  * @throws ConfigurationError naming the place of the first part that JSON does not carry
  */

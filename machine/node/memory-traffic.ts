@@ -1,17 +1,17 @@
-/** Bytes that have crossed a host's memory bus, by who moved them. A copy crosses twice: read here, written there. */
+/** Bytes that have crossed a host's memory bus, by actor. A copy crosses twice: a read and a write. */
 import { pageBytes } from '../../base/index.ts';
 import type { HostNode } from './host-node.ts';
 
 export interface MemoryTraffic {
-  /** Copies of the kernel between user and socket buffers, and of the messaging library between user and its own. */
+  /** Copies by the kernel between user and socket buffers, and by the messaging library between user buffers and its own. */
   readonly copies: number;
-  /** Words that a core moved between memory and a card, and those of the system DMA controller. */
+  /** Words that a core moved between memory and a card, and words that the system DMA controller moved. */
   readonly programmed: number;
   readonly systemDma: number;
-  /** Device reads and writes, as the root complex asked memory for them. */
+  /** Device reads and writes, as the root complex requested them from memory. */
   readonly deviceReads: number;
   readonly deviceWrites: number;
-  /** Pages zeroed, pages copied (written by one of several users, fork, compaction), pages to and from the swap and file devices. */
+  /** Zeroed pages, copied pages (copy on write, fork, compaction), and pages to and from the swap and file devices. */
   readonly zeroing: number;
   readonly pageCopies: number;
   readonly paging: number;

@@ -1,7 +1,7 @@
 /**
  * The logical process of one NIC: the device of hw/nic at its ends of the PCIe link and of the Ethernet cable.
  *
- * Everything is made from the plan, so that the same code builds a NIC in any thread.
+ * It is built from the plan alone, so that the same code builds a NIC in any thread.
  */
 import { macAddressOf, Nic } from '../../hw/nic/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
@@ -22,9 +22,9 @@ export class NicNode {
   readonly faultLog: FaultLog;
   /** Timeline records, if the plan requests them. */
   readonly stream: Stream | undefined;
-  /** Frames at its end of the cable, where the analysis keeps them. */
+  /** Frames at its end of the cable, if the analysis keeps them. */
   readonly wireLog: WireLog | undefined;
-  /** A field, since an image of the machine has what fields lead to. */
+  /** A field, because an image of the machine contains what fields refer to. */
   readonly #shuffle: Random | undefined;
 
   constructor(plan: MachinePlan, node: number) {
@@ -46,7 +46,7 @@ export class NicNode {
       link: pcie.link,
       linkEnd: pcie.endpointPort,
       linkPeer: pcie.rootPort,
-      // A port of an HCA sends a tag in addition to the longest payload, and so does an interface of a VLAN.
+      // A port of an HCA sends a tag in addition to the longest payload, as does an interface of a VLAN.
       ethernet: plan.nicFarEnd === undefined ? nicEthernetOf(config) : withTag(config.ethernet),
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),

@@ -1,12 +1,12 @@
 /**
- * A host kernel's software for a conventional NIC: its driver, the protocol stack and the sockets above it; or nothing, so that a program
- * drives the card word by word.
+ * A host kernel's software for a conventional NIC: its driver, the protocol stack and the sockets above it. Without
+ * that software, a program drives the card word by word.
  *
  *     programs ── sockets ── stack ── driver ──► NIC        nicDriver = kernel
  *     programs ── packet buffer in the BAR ────► NIC        nicDriver = none
  *
- * Addresses are configuration, see {@link addressOf} and {@link ipv6AddressOf}. Between two NICs the MAC of the other is, too; who is at an
- * HCA's end of the cable is found by ARP and Neighbor Discovery.
+ * Addresses are configuration, see {@link addressOf} and {@link ipv6AddressOf}. Between two NICs the peer's MAC is
+ * configuration too; ARP and Neighbor Discovery find an HCA at the other end of the cable.
  */
 import { type CoreThread, driverPlatformOf, type Host, type Process } from '../../host/index.ts';
 import { macAddressOf } from '../../hw/nic/index.ts';
@@ -23,7 +23,7 @@ export const addressOf = (node: number, vlan = 0): number =>
 const ipv6AddressOf = (node: number, vlan = 0): string =>
   `2001:db8:0:${vlan.toString(16)}::${(node + 1).toString(16)}`;
 
-/** Bits of an address that all hosts of the link share. */
+/** Address bits that all hosts of the link share. */
 const linkPrefixBits = 24;
 const ipv6PrefixBits = 64;
 
@@ -35,22 +35,22 @@ export interface NicKernel {
 
 /** Counters of programs that drive the card themselves. */
 class ProgrammedStatistics {
-  /** Words that a core has moved: stores to the packet buffer, and loads from it, with their bytes. */
+  /** Words that a core has moved: stores to the packet buffer and loads from it, with their bytes. */
   stores = 0;
   storedBytes = 0;
   loads = 0;
   loadedBytes = 0;
-  /** Bytes of programs' memory among them: what was read from it, and what was written to it. */
+  /** Bytes of program memory among them: read and written. */
   readBytes = 0;
   writtenBytes = 0;
   framesSent = 0;
   framesReceived = 0;
-  /** Frames sent again because no acknowledgement came. */
+  /** Frames retransmitted because no acknowledgement arrived. */
   retransmissions = 0;
   /** Payloads that a core moved, and their bytes. */
   copies = 0;
 
-  /** Bytes of programs' memory that a core moved. */
+  /** Bytes of program memory that a core moved. */
   get copiedBytes(): number {
     return this.readBytes + this.writtenBytes;
   }
@@ -60,14 +60,14 @@ export class NicSoftware {
   readonly node: number;
   readonly programmed = new ProgrammedStatistics();
   readonly found: EnumeratedFunction;
-  /** The host's system DMA controller: it can move words between memory and the card. */
+  /** The host's system DMA controller, which can move words between memory and the card. */
   readonly systemDma: DmaController;
-  /** The machine below the kernel's driver; also for programs that drive the card themselves. */
+  /** The machine below the kernel's driver; also used by programs that drive the card themselves. */
   readonly platform: ReturnType<typeof driverPlatformOf>;
-  /** Driver, stack and sockets; undefined when the kernel leaves the card alone. */
+  /** Driver, stack and sockets; undefined if the kernel leaves the card to programs. */
   readonly network: Network | undefined;
 
-  /** @param neighbours hosts of the link whose MACs are configuration; without any, neighbours are found by ARP */
+  /** @param neighbours hosts of the link whose MACs are configuration; if empty, ARP finds the neighbours */
   constructor(
     host: Host,
     config: MachineConfig,
@@ -98,7 +98,7 @@ export class NicSoftware {
     });
   }
 
-  /** Brings the card up, if it is the kernel's. */
+  /** Brings the card up, if the kernel drives it. */
   async probe(cpu: CoreThread): Promise<void> {
     await this.network?.probe(cpu);
   }
@@ -110,7 +110,7 @@ export class NicSoftware {
     return calls;
   }
 
-  /** Gives everything back. */
+  /** Frees all resources. */
   async remove(cpu: CoreThread): Promise<void> {
     await this.network?.remove(cpu);
   }
@@ -118,7 +118,7 @@ export class NicSoftware {
 
 /**
  * An interface's addresses, and those of its neighbours.
- * @param known hosts of the link whose MACs are configuration; without any, neighbours are found by ARP
+ * @param known hosts of the link whose MACs are configuration; if empty, ARP finds the neighbours
  * @param vlan 0: without a tag
  */
 function interfaceSetup(

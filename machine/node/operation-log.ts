@@ -1,7 +1,7 @@
 /**
- * The host's side of the ledger of operations: from posting to the completion in the program's hands, for every
- * signalled send request, by opcode. Fed by the verbs library's tap; what is known of a request is in the entry of
- * {@link OperationTimes}.
+ * The host's side of the ledger of operations: from posting until the program has the completion, for every signalled
+ * send request, by opcode. The verbs library's tap feeds it; the entry of {@link OperationTimes} stores the data of a
+ * request.
  */
 import { frameOperation } from '../../abi/index.ts';
 import { farPs, Histogram } from '../../sim/index.ts';
@@ -11,14 +11,14 @@ import type { OperationTimes } from './operation-times.ts';
 const OPCODE_COUNT = frameOperation + 1;
 
 export class OperationLog implements OperationTap {
-  /** By WQE opcode; frames of the kernel have a place of their own. */
+  /** By WQE opcode; kernel frames have a separate index. */
   readonly postedCount = new Float64Array(OPCODE_COUNT);
   readonly completedCount = new Float64Array(OPCODE_COUNT);
-  /** From the CQE's departure at the device until the program took it. */
+  /** From the CQE's departure at the device until the program polled it. */
   readonly takenPs = new Float64Array(OPCODE_COUNT);
   /** The part above it, for requests that lasted more than an hour. */
   readonly farTakenPs: bigint[] = new Array(OPCODE_COUNT).fill(0n);
-  /** Requests of queues for which there were no entries: they were posted, and nothing else is known of them. */
+  /** Requests of queues without entries: only their posts are known. */
   readonly untimedCount = new Float64Array(OPCODE_COUNT);
   readonly #latencies: (Histogram | undefined)[] = new Array(OPCODE_COUNT).fill(undefined);
   readonly #times: OperationTimes;
@@ -74,12 +74,12 @@ export class OperationLog implements OperationTap {
     if (issuedPs >= postedPs) this.farTakenPs[opcode] = this.farTakenPs[opcode]! + takenPs - issuedPs;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Starts a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#times.rebase(ps);
   }
 
-  /** Latencies of an opcode; undefined when none completed. */
+  /** Latencies of an opcode; undefined if none completed. */
   latencyOf(opcode: number): Histogram | undefined {
     return this.#latencies[opcode];
   }

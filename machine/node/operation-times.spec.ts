@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OperationTimes, operationTimesMemory } from './operation-times.ts';
 
-/** Both ends of one piece of shared memory. */
+/** Both ends of one shared memory. */
 function ends(): { host: OperationTimes; device: OperationTimes } {
   const memory = operationTimesMemory();
   return { host: new OperationTimes(memory), device: new OperationTimes(memory) };
@@ -48,7 +48,7 @@ describe('OperationTimes', () => {
     host.open(0x41, 64);
     expect(device.postedPs(0x41, 3)).toBeNaN();
     host.notePosted(host.entryOf(0x41, 3), WRITE, 600);
-    // A process that was killed has closed nothing.
+    // A killed process has closed nothing.
     host.open(0x41, 128);
     expect(device.postedPs(0x41, 3)).toBeNaN();
   });
@@ -74,7 +74,7 @@ describe('OperationTimes', () => {
     const pages = Math.ceil(memory.entries.byteLength / 4096);
     const isTouched = (page: number): boolean =>
       new Uint8Array(memory.entries, page * 4096, 4096).some((byte) => byte !== 0);
-    // 32 queues to a page: in a row each would have a quarter of one to itself.
+    // 32 queues share a page: without interleaving, each would have a quarter of a page to itself.
     expect(Array.from({ length: pages }, (_, page) => page).filter(isTouched)).toHaveLength(
       Math.ceil(queues / 32),
     );

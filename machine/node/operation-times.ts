@@ -1,6 +1,6 @@
 /**
- * When work requests were posted and when their CQEs left the device: instrumentation next to the machine, in memory
- * that a host and its HCA share, so that the ledger of operations can follow a request across the PCIe link.
+ * Times at which work requests were posted and their CQEs left the device. This is instrumentation beside the model, in
+ * memory that a host and its HCA share, so that the ledger of operations can follow a request across the PCIe link.
  *
  *     host: posted ──► entry: posted ──► HCA: stages of the request
  *     HCA: CQE issued ──► entry: issued ──► host: time until software took the completion
@@ -11,28 +11,31 @@
  *
  *                     queue 0: request 0 │ queue 1: request 0 │ … │ queue 31: request 0 │ queue 0: request 1 │ …
  *
- * Nothing in the model depends on it. An entry belongs to one QP, named by its whole QPN, and is used again so many
- * requests later, when the one before it has been taken: so it is read before it is written again, in
- * whatever thread the two are. When all entries are given out, further queues get none, and their requests are counted
- * as untimed. Both memories grow as queues are made, by the host; the HCA takes new views when a queue lies beyond those it has.
+ * The model does not depend on it. An entry belongs to one QP, named by its whole QPN. It is reused that many requests
+ * later, once the completion of the earlier request was polled; so it is read before it is written again, in any
+ * partition. If no entries are left, further queues have none, and their requests count as untimed. The host grows both
+ * memories as queues are created; the HCA makes new views when a queue lies beyond its present ones.
  */
 import { log2Ceil, psPerUs } from '../../base/index.ts';
 
 const QPN_COUNT = 1 << 24;
 const ENTRY_COUNT = 1 << 24;
-/** A word of the directory is 0, or the first entry shifted, and the binary logarithm of their number plus one. */
+/** A directory word is 0, or the shifted index of the first entry plus the binary logarithm of their number plus one. */
 const LOG_BITS = 5;
 const LOG_MASK = (1 << LOG_BITS) - 1;
 const NO_ENTRY = -1;
-/** Queues whose entries lie in turns, as a binary logarithm; longer queues than so many entries lie alone: they fill pages anyway. */
+/**
+ * Number of queues whose entries are interleaved, as a binary logarithm; queues with more entries than this are stored
+ * alone, because they fill pages anyway.
+ */
 const LOG_TURNS = 5;
 const LOG_IN_TURNS_MAX = 10;
-/** Entry of a queue's first request to that of its second, and so on, as a binary logarithm. */
+/** Distance between entries of a queue's successive requests, as a binary logarithm. */
 const logStepOf = (log: number): number => (log <= LOG_IN_TURNS_MAX ? LOG_TURNS : 0);
 
 /**
- * Of an entry: two float64, when posted and when issued; four words, the epochs of both, the opcode, and the
- * marked operation that it belongs to.
+ * Layout of an entry: two float64, the times of post and issue; four words, the epochs of both, the opcode, and the
+ * marked operation.
  */
 const ENTRY_BYTES = 32;
 const FLOATS = ENTRY_BYTES / Float64Array.BYTES_PER_ELEMENT;
@@ -40,11 +43,11 @@ const WORDS = ENTRY_BYTES / Int32Array.BYTES_PER_ELEMENT;
 const EPOCHS_AT = 4;
 const OPCODE_AT = 6;
 const OPERATION_AT = 7;
-/** Which of an entry's two times. */
+/** Index of an entry's time. */
 const POSTED = 0;
 const ISSUED = 1;
 type Which = typeof POSTED | typeof ISSUED;
-/** Each memory has room for so many at first, and doubles. */
+/** Initial capacity of each memory, which doubles as needed. */
 const ROOM_AT_FIRST = 1024;
 
 /** The memory that one node's host and HCA share. */
@@ -68,22 +71,22 @@ function makeRoom(memory: SharedArrayBuffer, count: number, bytes: number): void
 
 export class OperationTimes {
   readonly #memory: OperationTimesMemory;
-  /** Views of what there was of the memory when they were made: faster than views that follow its length. */
+  /** Views of the memory's extent when they were made: faster than length-tracking views. */
   #directory!: Int32Array;
   /** Picoseconds of an epoch. */
   #times!: Float64Array;
-  /** Numbers of epochs, from 1: 0 says that nothing was noted; and opcodes. */
+  /** Epoch numbers, from 1 (0: no time was noted); and opcodes. */
   #words!: Int32Array;
-  /** Entries that the views show. */
+  /** Entries that the views cover. */
   #room = 0;
   /**
-   * Of the host's side: entries never given out begin here; by the logarithm of their number, where those begin that lie in turns
-   * with others given out, and those that were given back.
+   * For the host: start of the entries never allocated; for each logarithm of the number of entries, start of the free
+   * interleaved ones, and of the freed ones.
    */
   #unused = 0;
   readonly #fresh: number[][] = Array.from({ length: LOG_MASK }, () => []);
   readonly #free: number[][] = Array.from({ length: LOG_MASK }, () => []);
-  /** The epoch of now, and where each began in microseconds. Host and HCA begin the same epochs between the same runs. */
+  /** The present epoch, and the start of each in microseconds. Host and HCA begin the same epochs between the same runs. */
   #epoch = 1;
   readonly #epochUs: number[] = [0, 0];
 
@@ -92,7 +95,7 @@ export class OperationTimes {
     this.#search();
   }
 
-  /** Takes views of all that there is of the memory now. */
+  /** Makes views of the whole present memory. */
   #search(): void {
     const { directory, entries } = this.#memory;
     this.#room = entries.byteLength / ENTRY_BYTES;
@@ -101,13 +104,13 @@ export class OperationTimes {
     this.#words = new Int32Array(entries, 0, this.#room * WORDS);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Starts a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#epochUs.push(this.#epochUs[this.#epoch]! + ps / psPerUs);
     this.#epoch++;
   }
 
-  /** Gives a new send queue its entries, `requestCount` of them (a power of two). To be called by the host alone. */
+  /** Allocates entries for a new send queue, `requestCount` of them (a power of two). Only the host may call it. */
   open(qpn: number, requestCount: number): void {
     this.close(qpn);
     const log = log2Ceil(requestCount);
@@ -121,7 +124,7 @@ export class OperationTimes {
     this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
   }
 
-  /** Entries that were never given out: the first of a queue, those that lie in turns with them become fresh. */
+  /** Allocates entries never used before: returns the first queue's; the ones interleaved with it become free. */
   #begin(log: number): number {
     const first = this.#unused;
     const logStep = logStepOf(log);
@@ -132,7 +135,7 @@ export class OperationTimes {
     return first;
   }
 
-  /** Nothing is noted of the queue any more that has had these entries. */
+  /** Clears the notes of the queue that had these entries. */
   #clear(first: number, log: number): void {
     for (let request = 0; request < 1 << log; request++) {
       const word = WORDS * (first + (request << logStepOf(log)));
@@ -140,7 +143,7 @@ export class OperationTimes {
     }
   }
 
-  /** Takes the entries of a QP back, if it has any. To be called by the host alone. */
+  /** Frees the entries of a QP, if it has any. Only the host may call it. */
   close(qpn: number): void {
     const word = this.#wordOf(qpn);
     if (word === 0) return;
@@ -148,7 +151,7 @@ export class OperationTimes {
     this.#directory[qpn] = 0;
   }
 
-  /** The entry of a request; -1 when its QP has none. */
+  /** The entry of a request; -1 if its QP has none. */
   entryOf(qpn: number, wqeCounter: number): number {
     const word = this.#wordOf(qpn);
     if (word === 0) return NO_ENTRY;
@@ -158,14 +161,14 @@ export class OperationTimes {
     return entry;
   }
 
-  /** A QP's word of the directory: 0 if none exists. */
+  /** A QP's directory word: 0 if it has no entries. */
   #wordOf(qpn: number): number {
     if (qpn < this.#directory.length) return this.#directory[qpn]!;
     this.#search();
     return qpn < this.#directory.length ? this.#directory[qpn]! : 0;
   }
 
-  /** The host's note: the request became visible to the device. */
+  /** For the host: notes that the request became visible to the device. */
   notePosted(entry: number, opcode: number, atPs: number, operation = 0): void {
     this.#times[FLOATS * entry] = atPs;
     this.#words[WORDS * entry + EPOCHS_AT] = this.#epoch;
@@ -173,7 +176,7 @@ export class OperationTimes {
     this.#words[WORDS * entry + OPERATION_AT] = operation;
   }
 
-  /** For the HCA: the marked operation that a request belongs to; 0 is none. */
+  /** For the HCA: the marked operation of a request; 0 if none. */
   operationOf(qpn: number, wqeCounter: number): number {
     const entry = this.entryOf(qpn, wqeCounter);
     return entry === NO_ENTRY ? 0 : this.#words[WORDS * entry + OPERATION_AT]!;
@@ -183,22 +186,22 @@ export class OperationTimes {
     return this.#words[WORDS * entry + OPCODE_AT]!;
   }
 
-  /** Picosecond of {@link notePosted} in the epoch of now, NaN when nothing was noted. */
+  /** Picosecond of {@link notePosted} in the present epoch, NaN if none was noted. */
   postedPsAt(entry: number): number {
     return this.#psAt(entry, POSTED);
   }
 
-  /** Picosecond of {@link cqeIssued} in the epoch of now, NaN when nothing was noted. */
+  /** Picosecond of {@link cqeIssued} in the present epoch, NaN if none was noted. */
   issuedPsAt(entry: number): number {
     return this.#psAt(entry, ISSUED);
   }
 
-  /** {@link postedPsAt} exactly, also where a number would not be. There is one. */
+  /** The exact {@link postedPsAt}, even if a number is not precise enough. A time must have been noted. */
   exactPostedPsAt(entry: number): bigint {
     return this.#exactPsAt(entry, POSTED);
   }
 
-  /** {@link issuedPsAt} exactly. There is one. */
+  /** The exact {@link issuedPsAt}. A time must have been noted. */
   exactIssuedPsAt(entry: number): bigint {
     return this.#exactPsAt(entry, ISSUED);
   }
@@ -214,7 +217,7 @@ export class OperationTimes {
     return entry === NO_ENTRY ? Number.NaN : this.#psAt(entry, POSTED);
   }
 
-  /** The HCA's note: the request's CQE was handed to the link. */
+  /** For the HCA: notes that the request's CQE was handed to the link. */
   cqeIssued(qpn: number, wqeCounter: number, atPs: number): void {
     const entry = this.entryOf(qpn, wqeCounter);
     if (entry === NO_ENTRY) return;

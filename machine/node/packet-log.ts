@@ -1,34 +1,35 @@
 /**
- * A protocol analyser on one direction of a PCIe link: it keeps what arrives, TLPs and UpdateFCs in the order of the lanes.
+ * A protocol analyser on one direction of a PCIe link: it keeps the arriving TLPs and UpdateFCs in the order of the
+ * lanes.
  *
  *     other end ══ lanes ══► PacketReader ─► port          log: one packet per record
  *
- * It reads records as they are taken out of the channel, before the port does: so it shares nothing with either end.
+ * It reads each record as it leaves the channel, before the port does, and so shares no state with either end.
  */
 import { SIDEBAND_BASE, tlpRecord, UPDATE_FC, updateFcRecord } from '../../hw/pcie/index.ts';
 import { ChannelReader, exactPs } from '../../sim/index.ts';
 
-/** As names of the standard: MWr, MRd, CplD, Cpl, CfgRd0, CfgWr0, Msg, UpdateFC. */
+/** By the standard's names: MWr, MRd, CplD, Cpl, CfgRd0, CfgWr0, Msg, UpdateFC. */
 const kindNames = ['', 'MWr', 'MRd', 'CplD', 'Cpl', 'CfgRd0', 'CfgWr0', 'Msg', 'UpdateFC'] as const;
 
 export interface LinkPacket {
-  /** When it takes effect at this end: a latency behind its last bit on the lanes. Exact up to 2.5 simulated hours. */
+  /** When it takes effect at this end: one latency after its last bit on the lanes. Exact up to 2.5 simulated hours. */
   readonly atPs: number;
   readonly kind: Exclude<(typeof kindNames)[number], ''>;
   /** Address of a memory request, lower address of a completion, register of a configuration request. */
   readonly address: number;
-  /** Bytes of payload, or asked for. */
+  /** Bytes of payload, or requested bytes. */
   readonly lengthBytes: number;
   readonly requesterId: number;
   readonly tag: number;
   readonly trafficClass: number;
-  /** Of a completion: 0 is success. */
+  /** For a completion: 0 is success. */
   readonly status: number;
   readonly isPoisoned: boolean;
   readonly isRelaxed: boolean;
-  /** Of a completion: bytes still to come, these included. */
+  /** For a completion: remaining bytes, including these. */
   readonly byteCount: number;
-  /** Data of a configuration write, or the limit in an UpdateFC as encoded (figure 3-8). */
+  /** Data of a configuration write, or the encoded limit of an UpdateFC (figure 3-8). */
   readonly data: number;
   /** Message code, target of a configuration request, or the flow of an UpdateFC: 0 posted, 1 non-posted, 2 completions. */
   readonly aux: number;
@@ -38,14 +39,14 @@ export interface LinkPacket {
 export interface LinkPackets {
   readonly node: number;
   readonly direction: 'toDevice' | 'toHost';
-  /** The first of them; {@link isWhole} says whether there were more. */
+  /** The first packets; {@link isWhole} says whether there were more. */
   readonly packets: readonly LinkPacket[];
   readonly isWhole: boolean;
 }
 
 const keptMax = 100_000;
 
-/** Fields that an UpdateFC does not have. */
+/** Fields that an UpdateFC lacks. */
 const nothing = {
   address: 0,
   lengthBytes: 0,
@@ -63,7 +64,7 @@ class PacketReader extends ChannelReader {
   isWhole = true;
   readonly #clock: () => { readonly epochUs: number };
 
-  /** @param clock the process that reads: it keeps since when instants are counted */
+  /** @param clock the reading process, which provides the start of the present epoch */
   constructor(buffer: SharedArrayBuffer, clock: () => { readonly epochUs: number }) {
     super(buffer);
     this.#clock = clock;
@@ -87,7 +88,7 @@ class PacketReader extends ChannelReader {
       this.isWhole = false;
       return offset;
     }
-    // Fields that a packet of its kind does not have are 0: the words of the record hold what was in the ring before.
+    // Fields that this kind of packet lacks are 0: the words of the record still hold older data of the ring.
     const name = kindNames[kind] as LinkPacket['kind'];
     const isUpdateFc = kind === UPDATE_FC;
     const isCompletion = name === 'CplD' || name === 'Cpl';
@@ -127,7 +128,7 @@ export const packetsOf = (
     ? [{ node, direction, packets: reader.packets, isWhole: reader.isWhole }]
     : [];
 
-/** The reader of a link: one that keeps a log where the analysis asks for it. */
+/** Returns the reader of a link; it keeps a log if the analysis requests one. */
 export const linkReader = (
   buffer: SharedArrayBuffer,
   analysis: { readonly packets?: boolean } | undefined,

@@ -1,4 +1,4 @@
-/** The memory of a program refuses what no address and no length can be, in whichever call. */
+/** The memory of a program rejects invalid addresses and lengths, in every call. */
 import { expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { Machine } from '../machine.ts';
@@ -7,7 +7,7 @@ import type { ProgramMemory } from './program-memory.ts';
 const hostile = [Number.NaN, Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, -1, 0.5, 2 ** 53, 1e300];
 const bytes = new Uint8Array(8);
 
-/** Each takes an address that is mapped; the second number is what the call is given next to it or in its place. */
+/** Each call receives a mapped address; the second number is an additional or replacing argument. */
 const calls: Readonly<Record<string, (memory: ProgramMemory, address: number, odd: number) => unknown>> = {
   map: (memory, _, odd) => memory.map(odd),
   'mapFixed address': (memory, _, odd) => memory.mapFixed(odd, 4096, {}, 'noReplace'),

@@ -1,10 +1,11 @@
 /**
- * A process's memory as its programs use it: whole ranges at user addresses, across page boundaries, through the MMU.
+ * A process's memory from the view of its programs: whole ranges at user addresses, across page boundaries, through the
+ * MMU.
  *
- * The bytes themselves cost no cycles (a program charges what its work is worth); faults, page-table walks and copies on
- * write do. `read` and `write` complete at once: where a page must come from the swap or file device, the core stands
- * still for it (cause `swapWait`). `touch`, `load` and `store` give the core up meanwhile. An address or a length that is no whole
- * number from 0 on is a ConfigurationError.
+ * The bytes themselves cost no cycles (a program charges its own work); faults, page-table walks and copies on write
+ * do. `read` and `write` complete at once: if a page must be read from the swap or file device, the core stalls (cause
+ * `swapWait`). `touch`, `load` and `store` yield the core instead. An address or length that is not a non-negative
+ * integer is a ConfigurationError.
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import {
@@ -30,7 +31,10 @@ export class ProgramMemory {
     this.#races = races;
   }
 
-  /** Maps memory, by default anonymous pages given on first touch. @throws InvariantError when the host has not so much */
+  /**
+   * Maps memory, by default anonymous pages allocated on first touch.
+   * @throws InvariantError if the host has too little memory
+   */
   map(lengthBytes: number, options: MapOptions = {}): number {
     checkWhole('lengthBytes', lengthBytes);
     const address = this.process.mapWith(lengthBytes, options);
@@ -55,7 +59,7 @@ export class ProgramMemory {
     this.process.unmap(address, lengthBytes);
   }
 
-  /** mremap(2): a larger or smaller mapping, at another address when it may and must move. Huge pages stay whole and get no more. */
+  /** mremap(2): a larger or smaller mapping, at another address if necessary and allowed. Huge pages stay whole and are not extended. */
   remap(
     address: number,
     oldLengthBytes: number,
@@ -67,7 +71,10 @@ export class ProgramMemory {
     return this.process.space.remap(address, oldLengthBytes, newLengthBytes, mayMove);
   }
 
-  /** mprotect(2). @returns false when some page is not mapped */
+  /**
+   * mprotect(2).
+   * @returns false if some page is not mapped
+   */
   protect(address: number, lengthBytes: number, access: 'read' | 'readWrite'): boolean {
     this.#watch('protect', address, lengthBytes);
     return this.process.space.protect(address, lengthBytes, access);
@@ -80,7 +87,7 @@ export class ProgramMemory {
     return this.process.space.advise(address, lengthBytes, advice);
   }
 
-  /** Copies of the bytes of [address, address + lengthBytes). */
+  /** Returns a copy of the bytes of [address, address + lengthBytes). */
   read(address: number, lengthBytes: number): Uint8Array<ArrayBuffer> {
     checkWhole('lengthBytes', lengthBytes);
     const bytes = new Uint8Array(lengthBytes);
@@ -99,28 +106,28 @@ export class ProgramMemory {
     if (!this.process.space.write(address, bytes)) throw this.#outside('written', address, bytes.length);
   }
 
-  /** Makes every page of a range present, for reading or for writing, without standing still for devices. */
+  /** Makes every page of a range present, for reading or for writing, and yields the core while devices work. */
   async touch(address: number, lengthBytes: number, access: 'read' | 'write'): Promise<void> {
     checkRange(address, lengthBytes);
     const isThere = await this.process.touch(this.#cpu, address, lengthBytes, access === 'write');
     if (!isThere) throw this.#outside('touched', address, lengthBytes);
   }
 
-  /** {@link readInto}, giving the core up where a page must be waited for. */
+  /** {@link readInto}, but yields the core while a page is loaded. */
   async load(address: number, target: Uint8Array): Promise<void> {
     this.#watch('read', address, target.length);
     const isThere = await this.process.load(this.#cpu, address, target);
     if (!isThere) throw this.#outside('read', address, target.length);
   }
 
-  /** {@link write}, giving the core up where a page must be waited for. */
+  /** {@link write}, but yields the core while a page is loaded. */
   async store(address: number, bytes: Uint8Array): Promise<void> {
     this.#watch('write', address, bytes.length);
     const isThere = await this.process.store(this.#cpu, address, bytes);
     if (!isThere) throw this.#outside('written', address, bytes.length);
   }
 
-  /** A little-endian 64-bit word, as an aligned load of a program would see it. */
+  /** Reads a little-endian 64-bit word as an aligned load of a program does. */
   readUint64(address: number): bigint {
     return new DataView(this.read(address, 8).buffer).getBigUint64(0, true);
   }

@@ -1,6 +1,4 @@
-/**
- * Runs the programs of one host: gives each its core, its process and its context, and keeps what it returned.
- */
+/** Runs the programs of one host: provides core, process and context of each, and keeps its result. */
 import { ConfigurationError, textOfThrown } from '../../base/index.ts';
 import type { CoreThread, ProgramContext as HostContext, Process, Program } from '../../host/index.ts';
 import { Random } from '../../sim/index.ts';
@@ -18,7 +16,7 @@ export interface ProgramOrder {
   readonly core: number | undefined;
   readonly process: string | undefined;
   readonly args: JsonValue;
-  /** Place among all programs of the machine. */
+  /** Index among all programs of the machine. */
   readonly number: number;
 }
 
@@ -28,7 +26,7 @@ export type ProgressListener = (node: number, done: number, total: number) => vo
 interface Loaded {
   readonly order: ProgramOrder;
   readonly program: Program;
-  /** Its own code has begun: it no longer waits for the driver. */
+  /** Whether its own code has begun, that is, it no longer waits for the driver. */
   hasBegun: boolean;
   result: JsonValue | undefined;
 }
@@ -51,8 +49,8 @@ export class ProgramRunner {
   }
 
   /**
-   * Has a program start now, or when the driver has probed the device.
-   * @throws ConfigurationError when no core is free
+   * Starts a program now, or once the driver has probed the device.
+   * @throws ConfigurationError if no core is free
    */
   load(order: ProgramOrder, run: ProgramFunction): void {
     const { host } = this.#host;
@@ -84,12 +82,12 @@ export class ProgramRunner {
     loaded.result = result === undefined ? undefined : jsonCopy("the program's result", result);
   }
 
-  /** No program has begun: each waits for the driver, or is on its way on after that. */
+  /** Whether no program has begun: each waits for the driver or has just been woken by it. */
   get isWaiting(): boolean {
     return this.#loaded.every(({ hasBegun }) => !hasBegun);
   }
 
-  /** In a host that was put back to where it had booted: has a program begin with this code and these arguments. */
+  /** In a host restored to its booted state: starts a program with this code and these arguments. */
   beginAs(number: number, run: ProgramFunction, args: JsonValue): void {
     const loaded = this.#loaded.find(({ order }) => order.number === number);
     if (loaded === undefined)
@@ -172,7 +170,7 @@ export class ProgramRunner {
     return child.process;
   }
 
-  /** The process of this name, while or after it runs; undefined when there was none. */
+  /** The process of this name, while or after it runs; undefined if none existed. */
   processNamed(name: string): Process | undefined {
     return this.#processes.get(name);
   }

@@ -1,14 +1,15 @@
 /**
- * Watches the contract of use: from the post of a work request until its completion has been taken, its buffers are the
- * device's.
+ * Watches buffer ownership: the device owns the buffers of a work request from its post until its completion was
+ * polled.
  *
  *     device reads (SEND, WRITE)              the program may read, and must not write
  *     device writes (READ, atomic, receive)   the program must neither read nor write
  *     both                                    the program must not unmap, move, replace or protect the memory
  *
- * Inline data are the program's again at once. A completion of a send queue also ends the requests without completions that
- * were posted before it. An observer: it sees what the verbs library posts and takes and what the program does to its memory,
- * and changes nothing. It does not see buffers that the other side reaches by rkey: whose those are is between the programs.
+ * The program owns inline data again immediately after the post. A completion of a send queue also ends earlier
+ * requests without completions. The watch is an observer: it sees posts and polls of the verbs library and the
+ * program's memory accesses, and changes nothing. It does not cover buffers that the peer reaches by rkey: the programs
+ * agree on their ownership.
  */
 import type { CoreThread } from '../../host/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
@@ -29,7 +30,7 @@ export interface RaceSide {
   readonly atPs: ExactPs;
 }
 
-/** Two accesses of which one should have waited for the other. */
+/** Two accesses, one of which should have waited for the other. */
 export interface Race {
   /** An access, with its actor and the actor's own time. */
   readonly program: RaceSide & {
@@ -37,12 +38,12 @@ export interface Race {
     readonly core: number;
     readonly access: ProgramAccess;
   };
-  /** The work request whose buffer it was, and when it was posted. */
+  /** The work request that owned the buffer, and the time of its post. */
   readonly device: RaceSide & {
     readonly access: 'reads' | 'writes';
     readonly queue: string;
     readonly wrId: number;
-    /** The verb's opcode; undefined of a receive. */
+    /** The verb's opcode; undefined for a receive. */
     readonly opcode: number | undefined;
   };
 }
@@ -66,12 +67,12 @@ const counterMask = 0xffff;
 /** One host's watch. */
 export class RaceWatch {
   readonly races: Race[] = [];
-  /** Races beyond those kept. */
+  /** Races beyond the kept ones. */
   lostRaces = 0;
   #held: Held[] = [];
   readonly #instantOf: (ps: number) => ExactPs;
 
-  /** @param instantOf since power-on, of a picosecond of the epoch */
+  /** @param instantOf converts a picosecond of the epoch to time since power-on */
   constructor(instantOf: (ps: number) => ExactPs) {
     this.#instantOf = instantOf;
   }
@@ -99,7 +100,7 @@ export class RaceWatch {
     };
   }
 
-  /** A program does something to memory. */
+  /** Handles a program's access to memory. */
   accessed(
     cpu: CoreThread,
     process: number,

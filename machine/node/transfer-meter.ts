@@ -1,10 +1,11 @@
 /**
- * A meter on a host: what it has spent between two instants, read off its statistics from outside. Reading costs the host
- * nothing and wakes no thread, so that a host whose program sleeps shows what it really did: for a passive side, nothing.
+ * A meter on a host: its costs between two instants, read from its statistics from outside. Reading costs the host
+ * nothing and wakes no thread, so that a host whose program sleeps shows its true cost: zero for a passive side.
  *
  *     programs agree on an instant ─► begins there          ends when both sides have ended
  *
- * The other side's end is the arrival of the exchanged value {@link endLabel}: the statistics are read before anyone wakes.
+ * The arrival of the exchanged value {@link endLabel} marks the peer's end: the statistics are read before any thread
+ * wakes.
  */
 import { psPerUs } from '../../base/index.ts';
 import { type CpuCause, cpuCauses } from '../../host/index.ts';
@@ -17,13 +18,13 @@ export const endLabel = 'transfer.end';
 
 /** Costs of a host since the beginning, or between two readings. */
 export interface HostSpent {
-  /** Cycles of all cores by cause, idle ones left out. */
+  /** Cycles of all cores by cause, without idle ones. */
   readonly cycles: Readonly<Partial<Record<CpuCause, number>>>;
   readonly cyclesTotal: number;
   readonly interrupts: number;
   readonly systemCalls: number;
   readonly contextSwitches: number;
-  /** By the CPU, between buffers or between a buffer and a card. */
+  /** Moved by the CPU, between buffers or between a buffer and a card. */
   readonly copies: number;
   readonly copiedBytes: number;
   readonly memory: MemoryTraffic;
@@ -49,30 +50,30 @@ export class TransferMeter {
     }, PHASE_HARDWARE);
   }
 
-  /** Has the statistics read at an instant to come. */
+  /** Schedules a reading of the statistics at a future instant. */
   beginAt(atPs: number): void {
     this.#begin = undefined;
     const { lp } = this.#node;
     lp.queue.schedule(atPs - lp.epochUs * psPerUs, this.#beginHandler);
   }
 
-  /** This side has ended, now. */
+  /** Marks the end of this side, now. */
   end(): void {
     this.#end = this.#read();
     this.#durationPs = this.#nowPs - this.#beginPs;
   }
 
-  /** A value has arrived from another host. */
+  /** Handles a value from another host. */
   arrived(label: string): void {
     if (label === endLabel && this.#begin !== undefined) this.end();
   }
 
-  /** From begin to end. */
+  /** Between start and end. */
   get spanPs(): number {
     return this.#durationPs;
   }
 
-  /** Between begin and end; undefined when there was no transfer. */
+  /** Between start and end; undefined without a transfer. */
   spent(): HostSpent | undefined {
     if (this.#begin === undefined || this.#end === undefined) return undefined;
     return differenceOf(this.#end, this.#begin);

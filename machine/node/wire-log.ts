@@ -1,6 +1,6 @@
 /**
- * Keeps the packets that pass one end of the cable, as bytes with exact times: what a capture file is made of. Bounded: what comes when
- * it is full is counted.
+ * Keeps the packets that pass one end of the cable, as bytes with exact times, for a capture file. Bounded: packets
+ * beyond the limit are counted.
  */
 import { type ExactPs, exactPs, type LogicalProcess } from '../../sim/index.ts';
 import { EthernetPort, type WirePort, type WireTap } from '../../wire/index.ts';
@@ -10,7 +10,7 @@ interface CapturedPacket {
   /** When its last byte passed this end. */
   readonly atPs: ExactPs;
   readonly direction: 'inbound' | 'outbound';
-  /** LRH to VCRC; of an Ethernet port a frame without FCS. */
+  /** From LRH to VCRC; for an Ethernet port a frame without FCS. */
   readonly bytes: Uint8Array;
   /** Effect of a fault on it, if any. */
   readonly note: string;
@@ -19,12 +19,12 @@ interface CapturedPacket {
 /** Packets of one end of the cable, by time. */
 export interface WireCapture {
   readonly node: number;
-  /** Name of the process whose end it is. */
+  /** Name of the process at this end. */
   readonly name: string;
-  /** Frames of Ethernet; else packets of InfiniBand. */
+  /** Whether the packets are Ethernet frames; else they are InfiniBand packets. */
   readonly isEthernet: boolean;
   readonly packets: readonly CapturedPacket[];
-  /** Packets that found it full. */
+  /** Packets dropped because the log was full. */
   readonly droppedPackets: number;
 }
 
@@ -77,7 +77,7 @@ class WireLog implements WireTap {
 
 export type { WireLog };
 
-/** A log at a node's end of the cable, where the options ask for one. */
+/** A log at a node's end of the cable, if the options request one. */
 export function attachWireLog(
   options: CaptureOptions | undefined,
   node: number,

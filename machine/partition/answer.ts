@@ -1,6 +1,4 @@
-/**
- * A worker's answer to a call: a value, or an error as plain data that keeps its type on the other side.
- */
+/** A worker's answer to a call: a value, or an error as plain data that keeps its type in the receiving thread. */
 import { ConfigurationError, InvariantError, textOfThrown } from '../../base/index.ts';
 import { ProgramFailedError } from '../../host/index.ts';
 import {
@@ -36,7 +34,7 @@ export function errorRecordOf(thrown: unknown): ErrorRecord {
   return { name: 'Error', message: textOfThrown(thrown), fields: {} };
 }
 
-/** The error that a record describes, with its type where it is one of ours. */
+/** The error that a record describes, with its type if it is one of this project's. */
 export function errorOf({ name, message, fields }: ErrorRecord): Error {
   const text = (field: string): string => String(fields[field]);
   const { instantPs: instant, waiting, value } = fields;

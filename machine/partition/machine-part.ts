@@ -1,6 +1,6 @@
 /**
- * One thread's share of a machine: the nodes placed in it, their runner, and everything that can be asked of them.
- * In partition `single` the machine holds its only part; else each worker has one, called over comlink.
+ * One thread's share of a machine: its nodes, their runner, and the queries about them. In partition `single` the
+ * machine holds its only part; else each worker has one, called over comlink.
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import type { ProcessorCost } from '../../host/index.ts';
@@ -66,7 +66,7 @@ export interface PartEffort {
 export interface PartSteps {
   readonly counts: readonly { readonly name: string; readonly stepCount: number }[];
   readonly nextPs: number;
-  /** Instant that the part has reached, of the epoch that is now. */
+  /** Instant of the present epoch that the part has reached. */
   readonly nowPs: number;
 }
 
@@ -86,7 +86,7 @@ export class MachinePart {
     const names = plan.placement[thread]!;
     this.#analysis = plan.analysis;
     const nodes = hostsOf(plan.topology);
-    // Where an HCA and its host are both here, they share what makes the simulation faster.
+    // An HCA and its host in the same thread share data that make the simulation faster.
     const sharedOf = (node: number): HcaSetup['shared'] =>
       plan.shortcuts && names.includes(hostName(node)) ? { earlyPlacement: true, zeroCopy: true } : undefined;
     this.hcas = nodes
@@ -110,7 +110,7 @@ export class MachinePart {
     } else this.#runner = new WorkerRunner(new SharedControl(plan.control), thread, this.#processes);
   }
 
-  /** Ends the run of a machine that has one part. The run of several is ended in the memory that they share. */
+  /** Ends the run of a machine with one part. A run of several parts is ended through the memory that they share. */
   abort(reason: string): void {
     this.#single?.abort(reason);
   }
@@ -129,14 +129,14 @@ export class MachinePart {
     this.loadFunction(node, order, await loadProgram(url, exportName));
   }
 
-  /** Simulated time at which the last driver had probed its device; undefined while one has not. */
+  /** Simulated time at which the last driver had probed its device; undefined until all have. */
   get bootedPs(): ExactPs | undefined {
     const all = this.hosts.map(({ bootedPs }) => bootedPs);
     if (!all.every((ps) => ps !== undefined)) return undefined;
     return all.reduce((last, ps) => (last > ps ? last : ps));
   }
 
-  /** Whether the part stands where a state can be taken of it: booted, no program has begun, and no other thread has a wait open. */
+  /** Whether an image of the part can be taken: it has booted, no program has begun, and no other thread has a pending wait. */
   get isAtRest(): boolean {
     return (
       this.bootedPs !== undefined &&
@@ -145,10 +145,7 @@ export class MachinePart {
     );
   }
 
-  /**
-   * Runs something that ends when all members have ended, as if the boot of each host were its only one: programs, none of which has
-   * begun, are not waited for.
-   */
+  /** Runs as if the boot were each host's only program: does not wait for programs, none of which has begun. */
   async waitingForBootsOnly<Outcome>(run: () => Promise<Outcome>): Promise<Outcome> {
     if (this.bootedPs !== undefined) throw new InvariantError('hosts', 'booted', 'before their boot');
     const programs = this.hosts.flatMap(({ lp }, host) => this.programs[host]!.states().map(() => lp));
@@ -160,10 +157,7 @@ export class MachinePart {
     }
   }
 
-  /**
-   * Runs something that ends when all members have ended, as if programs ended as soon as they have added so many lines to the
-   * log that `isAwaited` takes.
-   */
+  /** Runs as if programs ended as soon as they have logged this many lines that `isAwaited` accepts. */
   async untilLogged<Outcome>(
     isAwaited: (text: string) => boolean,
     lineCount: number,
@@ -182,7 +176,7 @@ export class MachinePart {
     }
   }
 
-  /** In a part that was put back: see {@link ProgramRunner.beginAs}. */
+  /** In a restored part: see {@link ProgramRunner.beginAs}. */
   beginAs(node: number, number: number, run: ProgramFunction, args: JsonValue): void {
     this.programs[this.#indexOf(node)]!.beginAs(number, run, args);
   }
@@ -195,7 +189,10 @@ export class MachinePart {
     return this.#runner.runUntilEnded(drainPs, limitPs);
   }
 
-  /** Begins a new epoch. @returns the earliest instant at which anything is due, in it */
+  /**
+   * Begins a new epoch.
+   * @returns the earliest instant in it at which anything is due
+   */
   rebase(ps: number): number {
     this.#runner.rebase(ps);
     return this.#runner.nextPs;
@@ -224,7 +221,7 @@ export class MachinePart {
     return [...this.hosts.flatMap(({ kernelLog }) => kernelLog), ...this.programs.flatMap(({ log }) => log)];
   }
 
-  /** Brings all statistics up to now and copies them. */
+  /** Updates all statistics to the present instant and copies them. */
   ledgers(): PartLedgers {
     return {
       hosts: this.hosts.map(hostLedgerOf),
@@ -233,7 +230,7 @@ export class MachinePart {
     };
   }
 
-  /** Records of hosts and devices here about the costs of marked operations. */
+  /** Records of this part's hosts and devices about the costs of marked operations. */
   costs(): PartCosts {
     return {
       hosts: this.hosts.map(({ node, marked }) => [node, marked?.costs() ?? []] as const),
@@ -260,7 +257,7 @@ export class MachinePart {
     ];
   }
 
-  /** Arrivals at the ends of PCIe links in this thread, if the analysis keeps them. */
+  /** Packets that arrived at the ends of PCIe links in this thread, if the analysis keeps them. */
   packets(): LinkPackets[] {
     return [
       ...this.hosts.flatMap(({ node, port }) => packetsOf(node, 'toHost', port.reader)),
@@ -286,7 +283,7 @@ export class MachinePart {
     };
   }
 
-  /** How much has moved on: see {@link DeviceJournal.progressCount}. */
+  /** Measure of progress: see {@link DeviceJournal.progressCount}. */
   progress(): number {
     const journals = [...this.hcas, ...this.hosts].map(({ journal }) => journal?.progressCount ?? 0);
     return journals.reduce((sum, count) => sum + count, 0);
@@ -314,7 +311,7 @@ export class MachinePart {
     };
   }
 
-  /** Physical memory of a host in this thread, all of it from now on: shared memory, seen by every thread it is handed to. */
+  /** A host's physical memory in this thread: shared memory, whose later changes are visible in every thread that receives it. */
   memoryOf(node: number): SharedArrayBuffer {
     const { memory } = this.hosts[this.#indexOf(node)]!.host;
     memory.seeAll();
@@ -328,12 +325,12 @@ export class MachinePart {
     return found.memory.space.translate(address);
   }
 
-  /** The device's configuration space, as the device holds it. */
+  /** The device's configuration space, as the device stores it. */
   readConfig32(node: number, offset: number): number {
     return this.#deviceOf(node).pcieFunction.space.read(offset, 4) >>> 0;
   }
 
-  /** A little-endian dword of a BAR; a register with an effect of its own has it. */
+  /** A little-endian dword of a BAR; a register with a read side effect triggers it. */
   readRegister32(node: number, bar: number, offset: number): number {
     const into = new DataView(new ArrayBuffer(8));
     const device = this.#deviceOf(node);
@@ -341,31 +338,31 @@ export class MachinePart {
     return into.getUint32(0, true);
   }
 
-  /** The connections that the drivers of the hosts in this thread have made, as their analysers saw it. */
+  /** The connections that the drivers of the hosts in this thread have made, as their analysers saw them. */
   connections(): NodeConnections[] {
     return this.hosts.flatMap(({ analyser, node }) =>
       analyser === undefined ? [] : [{ node, ends: analyser.connections.ends }],
     );
   }
 
-  /** Findings of the analysers of the hosts in this thread; their logs are complete up to now. */
+  /** Findings of the analysers of the hosts in this thread; their traces are complete up to now. */
   analyses(): Analysis[] {
     return this.hosts.flatMap(({ analyser, lp }) =>
       analyser === undefined ? [] : [analysisOf(analyser, lp.name, this.#analysis)],
     );
   }
 
-  /** The machine has ended for good: memory of its hosts is the next machines'. */
+  /** The machine has ended permanently: later machines may reuse its hosts' memory. */
   retire(): void {
     for (const { host } of this.hosts) host.memory.retire();
   }
 
-  /** Ends the analysers' logs. */
+  /** Ends the analysers' traces. */
   closeAnalysers(): void {
     for (const { analyser } of this.hosts) analyser?.close();
   }
 
-  /** Has the driver of a host remove its device, as a kernel thread. */
+  /** Makes the driver of a host remove its device, in a kernel thread. */
   removeDriver(node: number): void {
     this.hosts[this.#indexOf(node)]!.removeDriver();
   }

@@ -1,6 +1,6 @@
 /**
- * Due work in a part of a machine between two runs: anything that happens by itself, or only the next polls of programs that have done
- * nothing else for a while.
+ * Due work in a part of a machine between two runs: events of its own, or only the next polls of programs that have
+ * done nothing else for a while.
  */
 import { type Core, cpuCauses } from '../../host/index.ts';
 import { exactPs, type LogicalProcess, type ProcessInstant } from '../../sim/index.ts';
@@ -8,17 +8,17 @@ import type { HostNode } from '../node/host-node.ts';
 
 /** Plain data. */
 export interface PartActivity {
-  /** Nothing is due but polls, and checks of the health timer. */
+  /** Whether only polls and checks of the health timer are due. */
   readonly isQuiescent: boolean;
-  /** Programs of a host have polled since the report before, and done nothing else. */
+  /** Whether programs of a host have polled since the last report, and done nothing else. */
   readonly isPolling: boolean;
-  /** Hosts whose programs have not ended, with the instant since which they do nothing but poll, or now. */
+  /** Hosts whose programs have not ended, with the instant since which they only poll, or the present instant. */
   readonly waiting: readonly ProcessInstant[];
   /** The wait of each program that has not ended, in a sentence. */
   readonly programs: readonly string[];
-  /** Instant of the epoch at which the last program of the part ended so far, in picoseconds; -Infinity when none has. */
+  /** Instant of the epoch at which the last program of the part ended so far, in picoseconds; -Infinity if none has. */
   readonly endedPs: number;
-  /** Earliest instant of the epoch at which anything is due; Infinity when nothing is. */
+  /** Earliest instant of the epoch at which anything is due; Infinity if nothing is. */
   readonly nextPs: number;
 }
 
@@ -27,14 +27,14 @@ export class PartMonitor {
   readonly #hosts: readonly HostMonitor[];
   readonly #devices: readonly LogicalProcess[];
 
-  /** @param devices the logical processes of the part that are no hosts */
+  /** @param devices the logical processes of the part that are not hosts */
   constructor(hosts: readonly HostNode[], devices: readonly LogicalProcess[]) {
     this.#hosts = hosts.map((host) => new HostMonitor(host));
     this.#devices = devices;
     for (const host of this.#hosts) host.node.lp.addTimeKeeper(host);
   }
 
-  /** The activity since the report before. */
+  /** The activity since the last report. */
   take(): Omit<PartActivity, 'nextPs'> {
     for (const host of this.#hosts) host.sample();
     const waiting = this.#hosts.filter(({ node }) => !node.lp.isEnded);
@@ -70,7 +70,7 @@ class HostMonitor {
   readonly node: HostNode;
   isQuiescent = false;
   isPolling = false;
-  /** Since when it does nothing but poll; now when it does something else. */
+  /** Instant since which it only polls; the present instant if it does anything else. */
   sincePs = 0;
   #sampledPs = 0;
   #recordCount = 0;
@@ -81,7 +81,7 @@ class HostMonitor {
     this.node = node;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Starts a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.sincePs -= ps;
     this.#sampledPs -= ps;

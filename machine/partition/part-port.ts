@@ -21,7 +21,10 @@ export interface PartPort {
   loadModule(node: number, order: ProgramOrder, url: string, exportName: string): Promise<void>;
   runTo(limitPs: number): Promise<RunOutcome>;
   runUntilEnded(drainPs: number, limitPs: number): Promise<RunOutcome>;
-  /** Begins a new epoch: see LogicalProcess.rebase. @returns the earliest instant at which anything is due, in it */
+  /**
+   * Begins a new epoch: see LogicalProcess.rebase.
+   * @returns the earliest instant in it at which anything is due
+   */
   rebase(ps: number): Promise<number>;
   activity(): Promise<PartActivity>;
   steps(): Promise<PartSteps>;

@@ -1,13 +1,16 @@
-/** Which logical processes share a thread. The machine is the same in every partition, and so is its report. */
+/** Distribution of the logical processes over threads. The machine is the same in every partition, and so is its report. */
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../profile/index.ts';
 import { hostsOf, type Topology } from '../topology/index.ts';
 
-/** `single`: one thread; `per-node`: one for each node, cut at the links of the topology; `per-device`: one for each, cut at PCIe too. */
+/**
+ * `single`: one thread; `per-node`: one for each node, cut at the links of the topology; `per-device`: one for each
+ * host and each device, cut at PCIe too.
+ */
 export const partitions = ['single', 'per-node', 'per-device'] as const;
 export type Partition = (typeof partitions)[number];
 
-/** @throws ConfigurationError that suggests the nearest */
+/** @throws ConfigurationError that suggests the nearest name */
 export function checkedPartition(name: string): Partition {
   const partition = partitions.find((candidate) => candidate === name);
   if (partition !== undefined) return partition;

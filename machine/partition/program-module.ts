@@ -2,7 +2,7 @@
 import { ConfigurationError, textOfThrown } from '../../base/index.ts';
 import type { ProgramFunction } from '../program.ts';
 
-/** @throws ConfigurationError when there is no such module or it exports no such function */
+/** @throws ConfigurationError if the module does not exist or does not export such a function */
 export async function loadProgram(url: string, exportName: string): Promise<ProgramFunction> {
   let module: Record<string, unknown>;
   try {

@@ -1,4 +1,4 @@
-/** Which machines share threads, one after the other. */
+/** Machines that reuse threads, one after another. */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { programOf, smallMachine } from '../../test/machines.ts';
 
@@ -14,7 +14,7 @@ afterAll(() => void process.off('worker', count));
 /**
  * Threads that a machine of two has started.
  * @param name of a program in test/programs/endings.ts
- * @param words of the error by which it ends; undefined when it continues
+ * @param words of the error by which it ends; undefined if it continues
  */
 async function threadsStartedFor(name: string, words?: string): Promise<number> {
   const before = startedCount;

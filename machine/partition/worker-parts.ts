@@ -1,6 +1,6 @@
 /**
- * The parts of a machine that run in workers of their own, spoken to over comlink: the control plane. Records between
- * logical processes never pass here; they go through shared memory.
+ * The parts of a machine that run in workers of their own, called over comlink: the control plane. Records between
+ * logical processes bypass it through shared memory.
  *
  *     machine ── PartPort ── comlink ──► worker thread ── MachinePart
  */
@@ -19,10 +19,10 @@ export class WorkerParts {
   readonly #lost: readonly Promise<never>[];
   /** Calls that a thread has not answered. */
   readonly #openCalls: number[];
-  /** Threads are released: they may be another machine's. */
+  /** Whether the threads were released: another machine may use them. */
   #isClosed = false;
 
-  /** Takes a worker for each thread of the plan; what goes wrong in one shows at the first call. */
+  /** Acquires a worker for each thread of the plan; an error in one is reported at the first call. */
   constructor(plan: MachinePlan) {
     this.#control = new SharedControl(plan.control!);
     this.#threads = plan.placement.map((_, thread) => {
@@ -34,23 +34,23 @@ export class WorkerParts {
     this.ports = this.#threads.map((worker, thread) => this.#portOf(worker, thread));
   }
 
-  /** Simulated time that every thread has promised to have passed, while a run continues. */
+  /** Simulated time that every thread has promised to have passed, during a run. */
   get reachedPs(): number {
     const { processNames } = this.#control;
     return Math.min(...processNames.map((_, process) => this.#control.promisePs(process)));
   }
 
-  /** The thread in which the run ended with an error; undefined when it ended in all alike. */
+  /** The thread in which the run ended with an error; undefined if it ended equally in all. */
   get failedThread(): number | undefined {
     return this.#control.failedWorker;
   }
 
-  /** Ends a run that is under way with a RunAbortedError. */
+  /** Ends a run in progress with a RunAbortedError. */
   abort(reason: string): void {
     this.#control.abort(reason);
   }
 
-  /** For tests of what happens then: ends a thread as if it had crashed. */
+  /** For tests of a crash: terminates a thread. */
   async terminate(thread: number): Promise<void> {
     await this.#threads[thread]!.terminate();
   }

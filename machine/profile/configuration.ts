@@ -1,5 +1,6 @@
 /**
- * From a profile and changes to the complete configuration of a machine, its checks across parameters, and its hash.
+ * Builds the complete configuration of a machine from a profile and changes, checks conditions across parameters, and
+ * computes its hash.
  *
  *   defaults ◄─ named profile ◄─ file ◄─ --set path=value  ──► checked ──► MachineConfig ──► configHash
  */
@@ -36,7 +37,7 @@ import { checkedValue, hintFor } from './values.ts';
 export type ParameterValues = Readonly<Record<string, ParameterValue>>;
 
 export interface ConfigurationChoice {
-  /** Name of a profile, or a JSON file: a path that has a slash or ends in `.json`. Default `connectx3-qdr`. */
+  /** Name of a profile, or a JSON file: a path with a slash or the extension `.json`. Default `connectx3-qdr`. */
   readonly profile?: string;
   /** Changes by path. */
   readonly set?: ParameterValues;
@@ -44,7 +45,7 @@ export interface ConfigurationChoice {
 
 /**
  * The complete configuration.
- * @throws ConfigurationError naming what is wrong, in one line
+ * @throws ConfigurationError naming the error in one line
  */
 export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig {
   const values = new Map<string, ParameterValue>();
@@ -58,8 +59,8 @@ export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig
 }
 
 /**
- * SHA-256 of the configuration's canonical JSON, in hexadecimal: equal exactly when all parameters are.
- * @param topology left out: the default one of the configuration's hosts
+ * SHA-256 of the configuration's canonical JSON, in hexadecimal: equal exactly if all parameters are equal.
+ * @param topology if left out: the default one of the configuration's hosts
  */
 export function configHashOf(
   config: MachineConfig,
@@ -71,7 +72,7 @@ export function configHashOf(
   return sha256Hex(canonicalJson(effective));
 }
 
-/** Settings that change the defaults into this configuration, by path in the order of declaration. */
+/** Settings that change the defaults into this configuration, by path, in declaration order. */
 export function changesOf(config: MachineConfig): ParameterValues {
   const rows = [...parametersByPath].map(([path, parameter]) => [
     path,
@@ -108,7 +109,7 @@ export function profileValues(nameOrFile: string): ParameterValues {
 
 /**
  * A profile file: `{ "extends": "connectx3-qdr", "doc": "…", "values": { "pcie": { "link": { "lanes": 4 } } } }`.
- * Values may be nested or have whole paths as keys; `extends` and `doc` may be left out.
+ * Values may be nested or have whole paths as keys; `extends` and `doc` are optional.
  */
 function valuesOfFile(file: string): ParameterValues {
   const content = readJson(file);
@@ -143,7 +144,7 @@ function readJson(file: string): unknown {
   }
 }
 
-/** Parameters lie at most so deep; what is nested deeper is no profile. */
+/** Greatest nesting depth of parameters; deeper objects are not a profile. */
 const nestingMax = 16;
 
 function flattened(values: object, prefix: string, depth = 1): Record<string, ParameterValue> {
@@ -166,7 +167,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const describe = (value: unknown): string => (typeof value === 'string' ? value : shortJson(value));
 
-/** The EQs that the driver asks for are no larger than the device takes. */
+/** The EQs that the driver requests must not exceed the device's limit. */
 function checkEventQueues({ driver, hca }: MachineConfig): void {
   const { logMaxEqEntries } = hca.capability;
   for (const name of ['asyncEqEntries', 'completionEqEntries'] as const)
@@ -178,7 +179,7 @@ function checkEventQueues({ driver, hca }: MachineConfig): void {
       );
 }
 
-/** Memory must remain after the areas that are set apart. */
+/** Some memory must remain after the reserved areas. */
 function checkMemory({ host }: MachineConfig): void {
   const sizeKib = host.memory.sizeMib * 1024;
   const apart = {

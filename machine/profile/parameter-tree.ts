@@ -70,13 +70,13 @@ interface PlacedParameter {
   readonly parameter: Parameter;
 }
 
-/** Whether a node of the tree is a parameter; a group never holds a word under `kind`. */
+/** Whether a node of the tree is a parameter; a group never has a string under `kind`. */
 export function isParameter(node: Parameter | ParameterGroup): node is Parameter {
   const { kind } = node;
   return typeof kind === 'string';
 }
 
-/** The parameters of a tree, in the order of their declaration. */
+/** The parameters of a tree, in declaration order. */
 function placedParametersOf(tree: ParameterGroup, prefix = ''): PlacedParameter[] {
   return Object.entries(tree).flatMap(([name, node]) =>
     isParameter(node)

@@ -5,7 +5,7 @@ import type { ParameterValue } from './parameter-tree.ts';
 export interface Profile {
   readonly name: string;
   readonly doc: string;
-  /** Values by path; what is not named has its default. */
+  /** Values by path; parameters that are not named have their defaults. */
   readonly values: Readonly<Record<string, ParameterValue>>;
 }
 
@@ -15,7 +15,8 @@ const connectx2: Profile['values'] = {
   'pcie.link.generation': 2,
   // H-195 to H-211: 3.27 times the delays of the standard.
   'hca.rnrTimerUnitNs': 32_687,
-  // H-213 to H-225: twice 4.096 us times 2^code, and at least those of code 16, one above its local CA ACK delay of 15.
+  // H-213 to H-225: twice 4.096 us times 2^code, and at least the value of code 16, one above its local CA ACK delay of
+  // 15.
   'hca.ackTimeoutUnitNs': 8192,
   'hca.ackTimeoutCodeMin': 16,
 };

@@ -1,11 +1,14 @@
 /**
- * Values for parameters, from the outside: text of the command line or JSON of a file. Whatever is wrong with one is a
- * ConfigurationError that names the path, the value and the range; an unknown path is answered with the nearest one.
+ * Parameter values from text of the command line or JSON of a file. Every error is a ConfigurationError that names the
+ * path, the value and the range; for an unknown path it suggests the nearest one.
  */
 import { ConfigurationError, type NumberParameter, type Parameter, shortJson } from '../../base/index.ts';
 import { type ParameterValue, parametersByPath, rangeOf } from './parameter-tree.ts';
 
-/** The parameter at `path`. @throws ConfigurationError that suggests the nearest path */
+/**
+ * The parameter at `path`.
+ * @throws ConfigurationError that suggests the nearest path
+ */
 function parameterAt(path: string): Parameter {
   const parameter = parametersByPath.get(path);
   if (parameter !== undefined) return parameter;
@@ -13,7 +16,7 @@ function parameterAt(path: string): Parameter {
   throw new ConfigurationError('parameter', path, `a known one${hint === '' ? ' (hca profiles)' : hint}`);
 }
 
-/** Checks a value of a file or of the library, and returns it with its type. */
+/** Checks a value from a file or the library, and returns it with its type. */
 export function checkedValue(path: string, value: unknown): ParameterValue {
   const parameter = parameterAt(path);
   if (isValueOf(parameter, value)) return value;
@@ -35,7 +38,7 @@ function isInRange(parameter: NumberParameter, value: number): boolean {
   return parameter.powerOfTwo !== true || Number.isInteger(Math.log2(value));
 }
 
-/** The value that `text` of the command line means: decimal or 0x numbers, true and false, words. */
+/** Parses `text` from the command line: decimal or 0x numbers, true and false, words. */
 function parsedValue(path: string, text: string): ParameterValue {
   const parameter = parameterAt(path);
   if (parameter.kind === 'choice') return checkedValue(path, text);
@@ -44,7 +47,10 @@ function parsedValue(path: string, text: string): ParameterValue {
   return checkedValue(path, isNumber ? Number(text.replaceAll('_', '')) : text);
 }
 
-/** Splits `path=value` and parses the value. @throws ConfigurationError when there is no path or value */
+/**
+ * Splits `path=value` and parses the value.
+ * @throws ConfigurationError if path or value is missing
+ */
 export function parsedAssignment(text: string): readonly [path: string, value: ParameterValue] {
   const at = text.indexOf('=');
   if (at < 1 || at === text.length - 1) throw new ConfigurationError('--set', text, 'path=value');
@@ -52,10 +58,10 @@ export function parsedAssignment(text: string): readonly [path: string, value: P
   return [path, parsedValue(path, text.slice(at + 1).trim())];
 }
 
-/** The end of a message about an unknown word: the candidate it most looks like, or nothing when it looks like none. */
+/** The end of a message about an unknown word: the most similar candidate, or nothing if none is similar. */
 export function hintFor(word: string, candidates: Iterable<string>): string {
   let nearest: string | undefined;
-  // So many of its letters may be wrong.
+  // Greatest number of wrong letters.
   let least = Math.ceil(word.length * 0.4) + 1;
   for (const candidate of candidates) {
     const distance = Math.min(editDistance(word, candidate, least), lastNameDistance(word, candidate, least));
@@ -66,13 +72,13 @@ export function hintFor(word: string, candidates: Iterable<string>): string {
   return nearest === undefined ? '' : `; did you mean ${nearest}?`;
 }
 
-/** A right last name under a wrong or missing group is nearer than its letters say. */
+/** A right last name under a wrong or missing group is closer than its letters suggest. */
 function lastNameDistance(word: string, candidate: string, limit: number): number {
   const lastOf = (path: string): string => path.slice(path.lastIndexOf('.') + 1);
   return 2 + editDistance(lastOf(word), lastOf(candidate), limit);
 }
 
-/** Levenshtein: insertions, deletions and replacements of letters; Infinity when their number alone passes the limit. */
+/** Levenshtein distance: insertions, deletions and replacements of letters; Infinity once their number exceeds the limit. */
 function editDistance(from: string, to: string, limit: number): number {
   if (Math.abs(from.length - to.length) > limit) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);

@@ -1,4 +1,4 @@
-/** Rows that the reports of every adapter have. */
+/** Rows common to the reports of every adapter. */
 import type { HcaLedger } from './hca-ledger.ts';
 import type { NodeReport } from './schema.ts';
 

@@ -1,4 +1,4 @@
-/** Puts the ledgers of all logical processes together into one report. */
+/** Combines the ledgers of all logical processes into one report. */
 import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -25,14 +25,14 @@ import {
   type WireReport,
 } from './schema.ts';
 
-/** The machine that a report is of. */
+/** The machine that a report describes. */
 export interface ReportedMachine {
   readonly config: MachineConfig;
   readonly configHash: string;
   readonly topology: Topology;
 }
 
-/** @param hosts and their adapters in any order: an HCA, or a NIC, for every node */
+/** @param hosts and their adapters in any order: an HCA or a NIC for every node */
 export function buildReport(
   { config, configHash, topology }: ReportedMachine,
   elapsedPs: ExactPs,
@@ -62,7 +62,7 @@ export function buildReport(
   };
 }
 
-/** A row for each direction of each link, in order; empty where the nodes have other adapters. */
+/** A row for each direction of each link, in order; empty if the nodes have other adapters. */
 function alongLinks<Ledger, Row>(
   directions: readonly LinkDirectionEnds[],
   byNode: readonly Ledger[],
@@ -72,7 +72,7 @@ function alongLinks<Ledger, Row>(
   return directions.map(({ from, to }) => rowOf(byNode[from.node]!, byNode[to.node]!));
 }
 
-/** Every fault of a plan, and how often it has happened in all parts together; empty without faults. */
+/** Every fault of a plan, and its number of occurrences in all parts together; empty without faults. */
 export function faultsOf(
   faults: readonly Fault[],
   parts: readonly { readonly faultsFired: readonly number[] }[],
@@ -83,7 +83,7 @@ export function faultsOf(
   return { faults: faults.map((fault, index) => ({ fault: faultText(fault), fired: firedOf(index) })) };
 }
 
-/** A host and what is in its slot. */
+/** A host and the adapter in its slot. */
 export function nodeReportOf(
   host: HostLedger,
   hca: HcaLedger | undefined,
@@ -112,7 +112,7 @@ export function nodeReportOf(
   };
 }
 
-/** Nothing when no page was ever asked for or given. */
+/** Undefined if no page was ever requested or provided. */
 function onDemandOf(host: HostLedger, hca: HcaLedger | undefined): Pick<NodeReport, 'onDemand'> {
   const driver = host.onDemand;
   if (hca === undefined || driver === undefined || hca.commands['PAGE_FAULT_RESUME'] === undefined) return {};
@@ -134,7 +134,7 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
   };
 }
 
-/** Zeros left out. */
+/** Without zeros. */
 const framesOf = ({
   transmitted,
   received,
@@ -151,7 +151,7 @@ const framesOf = ({
   ...counts,
 });
 
-/** Both directions of a PCIe link from the statistics of its ends. */
+/** Both directions of a PCIe link, from the statistics of its ends. */
 export const linkOf = (root: LinkEndLedger, device: LinkEndLedger): NodeReport['pcie'] => ({
   toDevice: directionOf(root, device),
   toHost: directionOf(device, root),
@@ -171,7 +171,7 @@ function directionOf(sender: LinkEndLedger, receiver: LinkEndLedger): LinkDirect
   };
 }
 
-/** Rows of the device's vectors, and of the platform's, which the device does not have. */
+/** Rows of the device's vectors and of the platform's, which the device lacks. */
 function interruptsOf(host: HostLedger, hca: Pick<HcaLedger, 'vectors'>): InterruptRow[] {
   const known = new Set<number | string>(hca.vectors.map(({ vector }) => vector));
   const vectors = [
@@ -238,7 +238,7 @@ export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
   };
 }
 
-/** Frames that are packets of RoCE have their opcodes; the others, and copies that faults made, are of the one opcode FRAME. */
+/** Frames with RoCE packets have their opcodes; other frames, and copies made by faults, have the opcode FRAME. */
 function frameWireOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
   const wire = ethernetOf(sender, receiver);
   const { roce, transmitted } = sender;
@@ -253,7 +253,7 @@ function frameWireOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
     ...wire,
     opcodes: { ...roce.transmitted, ...(others === 0 ? {} : { FRAME: frames }) },
     retransmitted: roce.retransmitted,
-    // With a wrong FCS, and with a wrong ICRC under a right one.
+    // With a wrong FCS, and with a wrong ICRC under a right FCS.
     corrupted: wire.corrupted + (receiver.dropped['packetDamaged'] ?? 0),
     discarded: transmitted['discardedFrames'] ?? 0,
   };

@@ -58,7 +58,7 @@ const firstOf = <T>(record: Record<string, T>): T => Object.values(record)[0]!;
 const onePacket = { packets: 1, bytes: 30, payloadBytes: 0 };
 const noneRearranged = { lost: {}, copied: {}, heldBack: {}, letGo: {} };
 
-/** Every counter that a balance uses, by the balance that must then fail. */
+/** Every counter that a balance uses, with the balance that must then fail. */
 const spoilers: {
   readonly [Name in keyof Omit<ChecksReport, 'balanced'>]: Record<string, (ledgers: Ledgers) => void>;
 } = {
@@ -235,7 +235,7 @@ describe('packets that met a link which was down', () => {
 
 describe('responses to READs that could not be read', () => {
   it('may stand for first transmissions that are missing, one each', () => {
-    /** One READ answered by so many packets, the first of which left for the first time. */
+    /** One READ answered by this many packets, the first of which was sent for the first time. */
     const answered =
       (psnCount: number, unreadableResponse: number) =>
       ({ hcas }: Ledgers): void => {

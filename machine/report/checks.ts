@@ -1,19 +1,19 @@
 /**
- * The six balances that every run must satisfy. Each compares figures that were counted independently, mostly at the
- * two ends of something, so that a lost, invented or doubly counted event shows.
+ * The six balances that every run must satisfy. Each compares figures that were counted independently, usually at two
+ * ends, so that a lost, spurious or doubly counted event is detected.
  *
  *     cpu          causes of each core                   = cycles of its clock
  *     blocks       busy + idle + stalled of each block   = cycles of the HCA's clock; loopback received = sent
  *     pcie         received by class                     = transmitted, each direction, TLPs and bytes;
- *                  payload of the device's reads, writes = bytes that left memory, that entered it
+ *                  payload of the device's reads, writes = bytes read from memory, written to it
  *     interrupts   requested … sent … delivered … handled, from the device to the handler
  *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped; less
- *                                                          what faults took off the cable, and with what they put on it; of
+ *                                                          packets that faults removed from the cable, plus those added; for
  *                                                          an Ethernet cable by frame-ledger.ts
- *     operations   stages of each operation              = its whole time; what the host saw = what the device did
+ *     operations   stages of each operation              = its whole time; the host's view = the device's
  *
- * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
- * lead. For machines with NICs the same names stand for what nic-checks.ts says.
+ * During transfers (a run stopped in the middle) the receiving side may lag; it must never lead. For machines with
+ * NICs, the same names have the meanings of nic-checks.ts.
  */
 import { exactSumOf } from '../../sim/index.ts';
 import { directionsOf, peersOf, type Topology } from '../topology/index.ts';
@@ -60,7 +60,7 @@ function hcaChecksOf(
   };
 }
 
-/** Failures of every link of the topology, each direction by itself: the ends of different links are never compared. */
+/** Failures of every link of the topology, checked per direction: ends of different links are never compared. */
 const linkFailuresOf = <Ledger>(
   topology: Topology,
   byNode: readonly Ledger[],
@@ -107,7 +107,10 @@ function nicChecksOf(
   };
 }
 
-/** Failed balances between a host and its NIC, except those of the cable. @param peers simulated hosts at the other ends of its cables */
+/**
+ * Failed balances between a host and its NIC, except those of the cable.
+ * @param peers simulated hosts at the other ends of its cables
+ */
 export function nicHostFailures(
   host: HostLedger,
   nic: NicLedger,
@@ -122,7 +125,7 @@ export function nicHostFailures(
   };
 }
 
-/** The parts of every adapter. */
+/** The parts common to all adapters. */
 type AdapterLedger = Pick<HcaLedger, 'vectors' | 'unsentMessages' | 'pcie'>;
 
 function pcieFailures(host: HostLedger, adapter: AdapterLedger): string[] {
@@ -140,7 +143,10 @@ const elsewhere: ReadonlySet<string> = new Set([
   'packetBuffer',
 ]);
 
-/** Bytes that a device read from memory must equal the bytes that left memory, and bytes that it wrote those that entered, unless refused. */
+/**
+ * Bytes that a device read must equal the bytes read from memory, and bytes that it wrote must equal those written to
+ * memory, except for refused ones.
+ */
 function memoryFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   const payloadOf = ({ received }: LinkEndLedger): number =>
     sumOf(Object.entries(received).map(([name, row]) => (elsewhere.has(name) ? 0 : row.payloadBytes)));
@@ -180,7 +186,7 @@ export function blockFailures(hca: HcaLedger): string[] {
   return [...failures, ...loopbackFailures(hca)];
 }
 
-/** An HCA has received all packets that it has sent to itself, except those in flight or dropped by a reset. */
+/** An HCA has received all packets that it sent to itself, except those in flight or dropped by a reset. */
 function loopbackFailures({ node, loopback }: HcaLedger): string[] {
   const sent = totalOf(loopback.transmitted, loopback.retransmitted);
   const received = totalOf(loopback.received, {});
@@ -216,7 +222,7 @@ function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
   return [...hca.vectors.flatMap((vector) => vectorFailures(what, vector)), ...messageFailures(host, hca)];
 }
 
-/** From the messages that a device sent to the handlers; those of the host's own DMA controller and IOMMU join on the way. */
+/** From the messages that a device sent to the handlers; messages of the host's own DMA controller and IOMMU are added on the way. */
 function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   const isQuiet = host.pcie.isQuiet && adapter.pcie.isQuiet;
   const what = `node ${host.node}`;
@@ -284,7 +290,7 @@ const takenOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[]
 const addedOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>
   rearranged === undefined ? [] : [rearranged.copied, rearranged.letGo];
 
-/** The cable is busy for as long as its bytes take, less a picosecond at most each time that it was idle. */
+/** The cable's busy time equals the time of its bytes, minus at most a picosecond for each time that it was idle. */
 function busyFailures(what: string, sender: HcaLedger): string[] {
   const { wire, nowPs } = sender;
   const added = addedOf(sender);
@@ -297,8 +303,8 @@ function busyFailures(what: string, sender: HcaLedger): string[] {
 const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
 
 /**
- * NAKs that two HCAs have sent are NAKs that they have got, but for those that wait in one of them, were lost or came too late for
- * their QP; copies come on top.
+ * NAKs that two HCAs have sent equal the NAKs that they received, except those that wait in one of them, were lost, or
+ * arrived too late for their QP; copies are added.
  */
 function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
   if (receiver.node < sender.node) return [];
@@ -372,24 +378,24 @@ const minus = (left: PacketLedger, right: PacketLedger): PacketLedger => ({
 
 const cqeBytes = 32;
 
-/** First transmissions to the cable, whatever it is of, and what was to go there while it was down. */
+/** First transmissions to the cable of any kind, and those that were due while it was down. */
 const firstPacketsOf = ({ wire, ethernet }: HcaLedger): readonly LedgerByOpcode[] => {
   const { transmitted, discarded } = ethernet?.roce ?? wire;
   return [transmitted, discarded];
 };
 
-/** Packets, or frames, that never left, because the link was down. */
+/** Packets or frames that were never sent because the link was down. */
 const discardedOf = ({ wire, ethernet }: HcaLedger): number =>
   wire.discardedPackets + (ethernet?.transmitted['discardedFrames'] ?? 0);
 
 /**
- * Requests by their other records: what software posted, what the requester took up, what left the port for the first time,
- * and the CQEs that came over PCIe. While requests are under way, have failed, or datagrams are among them, the ledger of
- * operations may lag behind the port.
+ * Compares independent records of requests: posts by software, requests started by the requester, first transmissions
+ * at the port, and CQEs sent over PCIe. If requests are in progress, have failed, or include datagrams, the ledger of
+ * operations may lag the port.
  *
- * A packet whose turn came while the link was down has not been transmitted, and counts as repeated or not by the packets around it,
- * so each such packet may stand for one that is missing among the first transmissions. So may a READ response whose payload
- * could not be read.
+ * A packet that was due while the link was down was not transmitted; whether it counts as repeated depends on adjacent
+ * packets. Each such packet may therefore explain one missing first transmission. The same applies to a READ response
+ * whose payload could not be read.
  */
 function requestFailures(host: HostLedger, hca: HcaLedger, peers: readonly HcaLedger[]): string[] {
   const what = `node ${hca.node}`;
@@ -398,7 +404,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peers: readonly HcaLe
   const posted = sumOf(host.operations.map((row) => row.posted));
   const cqes = (host.pcie.received['cqe']?.payloadBytes ?? 0) / cqeBytes;
   const withCqe = sumOf(rows.map(({ count, failed, silent }) => count + failed - silent));
-  // A datagram whose turn came while the link was down completes, and is among the discarded packets only.
+  // A datagram that was due while the link was down completes, and counts only among the discarded packets.
   const firsts = [...firstPacketsOf(hca), hca.loopback.transmitted];
   const isConnected = firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
   const isComplete =

@@ -19,13 +19,13 @@ export function unequal(what: string, left: ExactPs, right: ExactPs): string[] {
   return left === right ? [] : [`${what}: ${left} is not ${right}`];
 }
 
-/** The far figure must equal the near one when all is quiescent, and never exceed it. */
+/** The far figure must equal the near one when the machine is quiescent, and never exceed it. */
 export function behind(what: string, far: number, near: number, isQuiet: boolean): string[] {
   if (isQuiet ? far === near : far <= near) return [];
   return [`${what}: ${far} at the far end, ${near} at the near end`];
 }
 
-/** Remaining interrupts of a vector wait for its moderation period or space, or in its pending bit; at most one each. */
+/** Remaining interrupts of a vector wait for its moderation period or for space, or in its pending bit; at most one each. */
 export function vectorFailures(node: string, row: HcaLedger['vectors'][number]): string[] {
   const planned = row.requested - row.moderated - row.messages;
   const pending = row.messages - row.delivered - row.coalesced - row.dropped;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { figuresSince } from './figures-since.ts';
 import type { Report } from './schema.ts';
 
-/** A report with these figures alone. */
+/** A report with only these figures. */
 const report = (doorbells: number, opcodes: object, busyPs: number): Report =>
   ({
     nodes: [

@@ -1,7 +1,7 @@
 /** Counts since an earlier report of the same machine: each figure of nodes and cable minus its earlier value. */
 import type { Report } from './schema.ts';
 
-/** The parts of a report that count. */
+/** The parts of a report that contain counts. */
 export type ReportFigures = Pick<Report, 'nodes' | 'wire'>;
 
 export const figuresSince = (before: Report, after: Report): ReportFigures => ({
@@ -13,7 +13,7 @@ export const figuresSince = (before: Report, after: Report): ReportFigures => ({
   })),
 });
 
-/** Numbers less what they were; what stands on one side only, and what is no number, stays as it is. */
+/** Subtracts earlier numbers; values present in one report only, and values that are not numbers, stay unchanged. */
 function lessOf<Part>(after: Part, before: unknown): Part {
   if (typeof after === 'number') return (after - (typeof before === 'number' ? before : 0)) as Part;
   if (Array.isArray(after))
@@ -27,11 +27,11 @@ function lessOf<Part>(after: Part, before: unknown): Part {
   return Object.fromEntries(members) as Part;
 }
 
-/** The number of a vector counts nothing; nor does what was found, wherever in the run: addresses and instants. */
+/** The number of a vector is not a count; nor are addresses and instants of findings. */
 const isNoCount = (name: string): boolean =>
   ['vector', 'races', 'lostRaces', 'unownedAccesses'].includes(name);
 
-/** Returns the earlier row of a list's member: rows of vectors by their vectors, since a list has only vectors used by then. */
+/** Returns the earlier row of a list's member; rows of vectors are matched by vector, because a list has only the vectors used so far. */
 function earlierOf(member: unknown, index: number, before: unknown): unknown {
   const rows = (before ?? []) as readonly unknown[];
   const vector = vectorOf(member);

@@ -70,7 +70,7 @@ describe('the balance of an Ethernet cable between HCAs', () => {
 
   it('IEEE 802.3: names a cable that was busy for longer or shorter than its frames take', () => {
     const busy = (busyPs: number): string[] => failures({ busyPs, linkPs: 800_000 }, {});
-    // A picosecond at most for each of nine frames, and one.
+    // At most a picosecond for each of nine frames, plus one.
     expect([busy(800_000), busy(800_001), busy(799_990)]).toEqual([[], [], []]);
     expect([busy(800_002), busy(799_989)].flat()).toEqual([
       expect.stringContaining('busy: 800002 ps'),

@@ -1,4 +1,4 @@
-/** The frames of an HCA whose ports are of Ethernet, copied as plain data at the end of a run; and their balance over a cable. */
+/** The frames of an HCA with Ethernet ports, copied as plain data at the end of a run; and their balance over a cable. */
 import type { Hca } from '../../hw/hca/index.ts';
 import { type EthernetPort, ethernetByteTime } from '../../wire/index.ts';
 import { behind, sumOf } from './failures.ts';
@@ -8,33 +8,36 @@ export interface FrameLedger {
   /** The two halves of the port: wire/ethernet-counters.ts. */
   readonly transmitted: Readonly<Record<string, number>>;
   readonly received: Readonly<Record<string, number>>;
-  /** Pauses that flow control has sent, received and obeyed: likewise. */
+  /** Pauses that flow control has sent, received and obeyed: see there too. */
   readonly flowControl: Readonly<Record<string, number>>;
-  /** Frames that the port has handed on: written to a ring's buffer, as packets of RoCE to their receiver, and dropped, by reason. */
+  /**
+   * Frames that the port has passed on: written to a ring's buffer, delivered as RoCE packets to their receiver, and
+   * dropped, by reason.
+   */
   readonly completed: number;
   readonly packets: number;
   readonly dropped: Readonly<Record<string, number>>;
-  /** Those that wait for their turn. */
+  /** Frames that wait for transmission. */
   readonly held: number;
   readonly busyPs: number;
   /** Line time of its frames, with preambles and gaps; left out of reports. */
   readonly linkPs?: number;
-  /** Those that a fault holds back yet, with their bytes; left out of reports. */
+  /** Frames that a fault still delays, with their bytes; left out of reports. */
   readonly heldBack?: { readonly frames: number; readonly bytes: number };
-  /** The packets among the frames; left out without RoCE. */
+  /** The RoCE packets among the frames; left out without RoCE. */
   readonly roce?: RocePacketLedger;
 }
 
-/** Packets of RoCE by opcode; bytes are those of their frames, from the destination to the FCS. */
+/** RoCE packets by opcode; bytes are those of their frames, from the destination to the FCS. */
 export interface RocePacketLedger {
-  /** First transmissions; those whose PSN had left the port before; and those that never left, because the link was down. */
+  /** First transmissions; packets whose PSN had been sent before; and packets never sent because the link was down. */
   readonly transmitted: Readonly<Record<string, PacketLedger>>;
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
   readonly discarded: Readonly<Record<string, PacketLedger>>;
   readonly received: Readonly<Record<string, PacketLedger>>;
 }
 
-/** Undefined of an HCA whose ports are of InfiniBand. */
+/** Undefined for an HCA with InfiniBand ports. */
 export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): FrameLedger | undefined {
   const side = control.ports[0]!.ethernet;
   if (port === undefined || side === undefined) return undefined;
@@ -70,13 +73,13 @@ function linkPsOf({ config, transmitted, rearranged, flowControl, unsent }: Ethe
   return (linkBytes * numeratorPs) / denominator;
 }
 
-/** Frames that a port has sent, and the changes of their order by faults, if any. */
+/** Frames that a port has sent, and changes of their order by faults, if any. */
 export function transmittedOf({ transmitted, rearranged }: EthernetPort): FrameLedger['transmitted'] {
   const isRearranged = sumOf(Object.values(rearranged)) > 0;
   return { ...transmitted, ...(isRearranged ? rearranged : {}) };
 }
 
-/** Frames that one end lost on the cable, did not send or did not hand on, and that faults doubled or held back there. */
+/** Frames that one end lost on the cable, did not send or did not pass on, and frames that faults duplicated or delayed there. */
 export function framesGone({ transmitted, received, dropped }: FrameLedger): {
   readonly missing: number;
   readonly copied: number;
@@ -88,7 +91,7 @@ export function framesGone({ transmitted, received, dropped }: FrameLedger): {
   return { missing, copied: copiedFrames, heldBack: heldBackFrames };
 }
 
-/** One end of a cable as its balance sees it. */
+/** One end of a cable in its balance. */
 export interface CableEnd {
   readonly node: number;
   readonly ethernet?: FrameLedger | undefined;
@@ -96,8 +99,8 @@ export interface CableEnd {
 }
 
 /**
- * What has been sent has arrived, been dropped at the far port or lost on the way, PAUSE frames, too; what the far port has handed on is
- * in a buffer, is a packet, was dropped, or waits.
+ * Each sent frame (PAUSE frames too) has arrived, been dropped at the far port, or been lost. Each frame that the far
+ * port has passed on is in a buffer, is a packet, was dropped, or waits.
  */
 export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string[] {
   if (sender.ethernet === undefined || receiver.ethernet === undefined) return [];
@@ -133,13 +136,13 @@ export function frameCableFailures(sender: CableEnd, receiver: CableEnd): string
   ];
 }
 
-/** The cable is busy for as long as its frames take, less a picosecond at most each time that it was idle. */
+/** The cable's busy time equals the time of its frames, minus at most a picosecond for each time that it was idle. */
 function busyFailures(what: string, { busyPs, linkPs = busyPs }: FrameLedger, frames: number): string[] {
   const isRight = busyPs <= linkPs + 1 && busyPs >= linkPs - frames - 1;
   return isRight ? [] : [`${what}, busy: ${busyPs} ps where its frames take ${linkPs}`];
 }
 
-/** A packet that the cable took is in a frame; where nothing is lost on the way, held back or dropped there, all arrive as they left. */
+/** Each packet on the cable is in a frame; if none is lost, delayed or dropped, all arrive as they were sent. */
 function packetFailures(
   what: string,
   { roce: near, transmitted, heldBack }: FrameLedger,

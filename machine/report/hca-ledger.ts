@@ -19,11 +19,11 @@ export interface BlockLedger {
   readonly busyCycles: number;
   readonly idleCycles: number;
   readonly stalledCycles: Readonly<Record<string, number>>;
-  /** Works started before the one before had ended: a fault of the block. */
+  /** Works started before the previous one had ended: a defect of the block. */
   readonly overlaps: number;
 }
 
-/** Works that found what they needed in a cache, and those that had to wait for it. */
+/** Works that hit in a cache, and works that waited for a miss. */
 export interface CacheUseLedger {
   readonly hits: number;
   readonly misses: number;
@@ -32,18 +32,18 @@ export interface CacheUseLedger {
 export interface CacheLedger extends CacheUseLedger {
   readonly evictions: number;
   /**
-   * By block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for each step,
-   * packet or CQE; a WQE is a hit when it took no read of its own.
+   * By block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for each
+   * step, packet or CQE; a WQE is a hit if it needed no read of its own.
    */
   readonly users: Readonly<Record<string, CacheUseLedger>>;
 }
 
-/** One vector of the device: reasons to interrupt, and what became of them. */
+/** One vector of the device: reasons to interrupt, and their outcomes. */
 export interface VectorLedger {
   readonly vector: number;
   readonly requested: number;
   readonly moderated: number;
-  /** Asked of the PCIe function; then masked (waits in the pending bit), coalesced with one that waits, or sent. */
+  /** Requested from the PCIe function; then masked (waits in the pending bit), merged with a waiting one, or sent. */
   readonly messages: number;
   readonly masked: number;
   readonly coalesced: number;
@@ -57,7 +57,7 @@ export interface WireEndLedger {
   /** The transmitter's own totals, in addition to its statistics by opcode. */
   readonly transmittedPackets: number;
   readonly transmittedBytes: number;
-  /** Packets whose turn came while the link was down: neither sent nor counted elsewhere; and the same by opcode. */
+  /** Packets that were due while the link was down: neither sent nor counted elsewhere; and the same by opcode. */
   readonly discardedPackets: number;
   readonly discarded: Readonly<Record<string, PacketLedger>>;
   readonly received: Readonly<Record<string, PacketLedger>>;
@@ -67,7 +67,7 @@ export interface WireEndLedger {
   readonly flowControlPackets: number;
   readonly linkBytes: number;
   readonly busyPs: number;
-  /** Time that the link bytes take by the data rate, whatever the serializer counted; and packets that a fault corrupted. */
+  /** Time of the link bytes at the data rate, independent of the serializer's count; and packets that a fault corrupted. */
   readonly linkPs: number;
   readonly faultyPackets: number;
   /** Effects of other faults on packets; left out without such faults. */
@@ -77,7 +77,7 @@ export interface WireEndLedger {
   readonly isQuiet: boolean;
 }
 
-/** Packets that left and never arrive; copies put on the link; packets held back from it, and those of them let go later. */
+/** Packets sent that never arrive; copies added to the link; delayed packets, and those of them sent later. */
 export interface RearrangedLedger {
   readonly lost: Readonly<Record<string, PacketLedger>>;
   readonly copied: Readonly<Record<string, PacketLedger>>;
@@ -93,27 +93,27 @@ export interface HcaOperationLedger {
   readonly failed: number;
   readonly silent: number;
   readonly payloadBytes: number;
-  /** PSNs that the completed ones took. */
+  /** PSNs that the completed ones used. */
   readonly psnCount: number;
-  /** From posting until the device has done with the request, summed over all. */
+  /** From posting until the device has finished the request, summed over all. */
   readonly lifePs: number;
-  /** The same, by what was waited for. */
+  /** The same, by cause of the wait. */
   readonly stagesPs: Readonly<Record<OperationStage, number>>;
   /** The parts above both; absent if numbers hold all. */
   readonly far?: FarTimes;
 }
 
-/** Packets of a port to itself, which no cable has seen. */
+/** Packets that a port sends to itself and that cross no cable. */
 export interface LoopbackLedger {
   readonly transmitted: Readonly<Record<string, PacketLedger>>;
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
   readonly received: Readonly<Record<string, PacketLedger>>;
-  /** Swept away by a reset; and on their way, or being written to memory. */
+  /** Discarded by a reset; and in transit or being written to memory. */
   readonly dropped: number;
   readonly held: number;
 }
 
-/** On-demand paging as the device saw it; each record by who waited: requester, responder, response. */
+/** On-demand paging as the device saw it; each record by the waiting unit: requester, responder, response. */
 /** Messages put in their receive WQEs, and their bytes. */
 export interface InlineReceiveLedger {
   readonly messages: number;
@@ -126,7 +126,7 @@ export interface PageFaultLedger {
   /** Cycles from request to resumption. */
   readonly waitCycles: Readonly<Record<string, number>>;
   readonly rnrNaks: number;
-  /** Packets of unreliable services dropped for want of a page. */
+  /** Packets of unreliable services dropped because a page was missing. */
   readonly droppedPackets: number;
   readonly invalidateDoorbells: number;
 }
@@ -139,24 +139,27 @@ export interface HcaLedger {
   readonly blocks: Readonly<Record<string, BlockLedger>>;
   readonly caches: Readonly<Record<string, CacheLedger>>;
   readonly vectors: readonly VectorLedger[];
-  /** Messages of these that are not on the link: they wait for their turn at the DMA engine, or a reset or the loss of bus mastering kept them. */
+  /**
+   * Messages of the vectors that are not on the link: they wait for the DMA engine, or a reset or the loss of bus
+   * mastering stopped them.
+   */
   readonly unsentMessages: number;
   readonly pcie: LinkEndLedger;
   readonly wire: WireEndLedger;
-  /** Left out where ports are of InfiniBand; where they are of Ethernet, `wire` is empty. */
+  /** Left out for InfiniBand ports; for Ethernet ports, `wire` is empty. */
   readonly ethernet?: FrameLedger | undefined;
   readonly loopback: LoopbackLedger;
   readonly operations: readonly HcaOperationLedger[];
   readonly operationDisorders: number;
-  /** Send WQEs that the requester took up. */
+  /** Send WQEs that the requester started. */
   readonly wqesTaken: number;
-  /** Times that each fault of the plan has happened here. */
+  /** Occurrences of each fault of the plan in this device. */
   readonly faultsFired: readonly number[];
   /** Commands completed, by opcode name. */
   readonly commands: Readonly<Record<string, number>>;
   readonly pageFaults: PageFaultLedger;
   readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
-  /** Packets that are to leave, or have come and are not done with. */
+  /** Packets to be sent, or received and not fully processed. */
   readonly heldPackets: number;
   /** Messages put in their receive WQEs. */
   readonly inlineReceives: InlineReceiveLedger;
@@ -232,7 +235,7 @@ const commandNames = new Map<number, string>(Object.entries(Opcode).map(([name, 
 const commandsOf = ({ hca }: HcaNode): Record<string, number> =>
   byCommandName(hca.control.processor.completedByOpcode);
 
-/** Figures by opcode as figures by name, in the order of the opcodes. */
+/** Converts figures by opcode to figures by name, in opcode order. */
 export function byCommandName(figures: ReadonlyMap<number, number>): Record<string, number> {
   const ordered = [...figures].toSorted(([left], [right]) => left - right);
   return Object.fromEntries(
@@ -240,7 +243,7 @@ export function byCommandName(figures: ReadonlyMap<number, number>): Record<stri
   );
 }
 
-/** Figures by opcode and modifier, as `CommandProcessor.badOperations` has them, by name. */
+/** Converts figures by opcode and modifier (`CommandProcessor.badOperations`) to figures by name. */
 export function byOperationName(figures: ReadonlyMap<number, number>): Record<string, number> {
   const ordered = [...figures].toSorted(([left], [right]) => left - right);
   return Object.fromEntries(
@@ -267,7 +270,7 @@ function blocksOf({ hca }: HcaNode, cycle: number): Record<string, BlockLedger> 
   return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, cycle)]));
 }
 
-/** @param cycle of the epoch, up to which the ledger shows the account */
+/** @param cycle of the epoch up to which the ledger shows the account */
 export function blockLedgerOf(running: BlockAccount, cycle: number): BlockLedger {
   const account = running.closedAt(cycle);
   const stalled = account.stallReasons.map(
@@ -315,7 +318,7 @@ function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
   };
 }
 
-/** A miss whose user gave up what it waited for is a miss without a use. */
+/** A miss whose user no longer needed the data is a miss without a use. */
 const hitsOf = (uses: number, misses: number): number => Math.max(0, uses - misses);
 
 function cacheOf(evictions: number, counts: readonly (readonly [string, number, number])[]): CacheLedger {

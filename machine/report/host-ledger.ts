@@ -17,7 +17,7 @@ export interface HostOperationLedger {
   readonly takenPs: number;
   /** The part above it; absent if a number holds all. */
   readonly farTakenPs?: bigint;
-  /** From posting until the program took the completion, in picoseconds. */
+  /** From posting until the program polled the completion, in picoseconds. */
   readonly latencyPs: HistogramData | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface HostLedger {
     readonly byName: Readonly<Record<string, number>>;
   };
   readonly interrupts: readonly InterruptStatistics[];
-  /** Messages at the root complex; those lost, still held back and invented by faults; those that named no vector. */
+  /** Messages at the root complex; messages lost, still delayed and added by faults; messages that named no vector. */
   readonly messages: {
     readonly arrived: number;
     readonly lost: number;
@@ -43,7 +43,7 @@ export interface HostLedger {
     /** On their way to a core. */
     readonly delivering: number;
   };
-  /** Reads of the device that the root complex took, and those a fault left without an answer. */
+  /** Reads of the device that the root complex accepted, and those that a fault left unanswered. */
   readonly reads: { readonly taken: number; readonly lost: number };
   /** Counters of memory management. */
   readonly memory: Readonly<MemoryStatistics>;
@@ -51,17 +51,17 @@ export interface HostLedger {
   /** Accesses that the root complex refused or dropped, by reason. */
   readonly deviceFaults: Readonly<Record<string, number>>;
   readonly operations: readonly HostOperationLedger[];
-  /** Times that each fault of the plan has happened here. */
+  /** Occurrences of each fault of the plan at this host. */
   readonly faultsFired: readonly number[];
   /** Counters of the IOMMU; undefined if none exists. */
   readonly iommu: IommuLedger | undefined;
-  /** Breaches of the contract of use; undefined when they are not watched. */
+  /** Violations of buffer ownership; undefined if they are not watched. */
   readonly races: readonly Race[] | undefined;
-  /** Those beyond the ones kept. */
+  /** Violations beyond the kept ones. */
   readonly lostRaces: number;
-  /** Accesses of the device to what was not its; undefined when they are not watched. */
+  /** Device accesses to memory that was not granted; undefined if they are not watched. */
   readonly unownedAccesses: UnownedAccessLedger | undefined;
-  /** Bytes over the memory bus, by who moved them. */
+  /** Bytes over the memory bus, by actor. */
   readonly memoryBus: MemoryTraffic;
   /** Cost of on-demand paging for the driver; undefined if no driver was probed. */
   readonly onDemand: Readonly<OnDemandStatistics> | undefined;
@@ -84,7 +84,7 @@ export interface NetLedger {
   };
 }
 
-/** How many, and the first of them. */
+/** Their number, and the first of them. */
 export interface UnownedAccessLedger {
   readonly count: number;
   readonly first: readonly UnownedAccess[];
@@ -97,9 +97,9 @@ export interface IommuLedger {
   readonly invalidations: number;
   readonly mappedPages: number;
   readonly faults: number;
-  /** Faults that found the log full. */
+  /** Faults lost because the log was full. */
   readonly lostFaults: number;
-  /** Fault event interrupts: one for all faults that come before the processor has taken the log. */
+  /** Fault event interrupts: one for all faults that occur before the processor has read the log. */
   readonly interrupts: number;
 }
 

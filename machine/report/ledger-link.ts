@@ -1,4 +1,4 @@
-/** The statistics of one end of a PCIe link, copied: what it transmitted in all, and what it received by traffic class. */
+/** The statistics of one end of a PCIe link, copied: total transmissions, and receptions by traffic class. */
 import { type DmaWriteEngine, TrafficClass, trafficClassNames } from '../../hw/dma/index.ts';
 import { type PcieLinkPort, STALL_REASONS } from '../../hw/pcie/index.ts';
 
@@ -23,13 +23,13 @@ export interface LinkEndLedger {
   /** Counted by the receiver as TLPs arrive, by traffic class. */
   readonly received: Readonly<Record<string, TlpCount>>;
   readonly creditOverflows: number;
-  /** Nothing waits to be sent from this end, nothing known is still to arrive at it, and what has arrived has taken effect. */
+  /** Whether this end has nothing left to send, nothing more is known to arrive at it, and everything that has arrived has taken effect. */
   readonly isQuiet: boolean;
 }
 
 const flowNames = ['posted', 'nonPosted', 'completion'] as const;
 
-/** @param isDrained no record waits to be delivered to this logical process */
+/** @param isDrained whether no record waits to be delivered to this logical process */
 export function linkEndLedgerOf(port: PcieLinkPort, nowPs: number, isDrained: boolean): LinkEndLedger {
   port.closeAccounts(nowPs);
   const { transmitter, receiver } = port;
@@ -61,14 +61,14 @@ export function linkEndLedgerOf(port: PcieLinkPort, nowPs: number, isDrained: bo
     },
     received: Object.fromEntries(received) as LinkEndLedger['received'],
     creditOverflows: receiver.overflowCount,
-    // Delivered records that have not taken effect keep their place in the channel.
+    // Delivered records that have not taken effect keep their slot in the channel.
     isQuiet: transmitter.waitingCount === 0 && isDrained && port.reader.takenBytes === 0,
   };
 }
 
 const sumOf = (values: Float64Array): number => values.reduce((sum, value) => sum + value, 0);
 
-/** Handed to the DMA engine and not on the link: they wait for their turn, or went with the driver's life. A message is one TLP. */
+/** Handed to the DMA engine but not on the link: they wait there, or were discarded when the driver was removed. A message is one TLP. */
 export function unsentMessagesOf({ requesters }: Pick<DmaWriteEngine, 'requesters'>): number {
   const sender = requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
   return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps;

@@ -53,7 +53,7 @@ function checksAfter(path: 'sockets' | 'dma', corrupt: (ledgers: Ledgers) => voi
   return checksOf(pairsOf(2), copy.hosts, [], copy.nics);
 }
 
-/** Counts one more under this name. */
+/** Increments the count of this name. */
 const more = (counts: Record<string, number>, name: string, by = 1): void => {
   counts[name] = (counts[name] ?? 0) + by;
 };

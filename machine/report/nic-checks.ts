@@ -2,7 +2,7 @@
  * The balances of a machine with NICs, under the names of {@link ChecksReport}. Counted independently: by software, at
  * both ends of PCIe, by the NIC's blocks, and at both ends of the cable.
  *
- *     interrupts   causes = messages + moderated + forgotten + one that waits, for each vector; then as with an HCA
+ *     interrupts   causes = messages + moderated + forgotten + one waiting, for each vector; then as with an HCA
  *     wire         delivered + corrupted + dropped + lost = sent, in frames and bytes, each direction
  *     operations   frames: driver ≥ device = cable; cable = taken + filtered + missed; taken = host + released + on board
  *                  words: a core's and the DMA controller's = those at the packet buffer
@@ -25,7 +25,7 @@ export function nicBlockFailures(nic: NicLedger): string[] {
   });
 }
 
-/** Causes of the device and what became of them, one that waits for each vector. */
+/** Causes of the device and their outcomes; one may wait for each vector. */
 export function nicCauseFailures(nic: NicLedger): string[] {
   const {
     interruptsRaised = 0,
@@ -67,7 +67,7 @@ export function ethernetFailures(sender: NicLedger, receiver: NicLedger): string
   ];
 }
 
-/** Frames that the MAC has sent are those that its port has taken. */
+/** Frames that the MAC has sent equal those that its port has accepted. */
 export const macFailures = ({ node, transmitted, counters }: NicLedger): string[] =>
   unequal(
     `node ${node}, frames of the MAC`,
@@ -75,14 +75,14 @@ export const macFailures = ({ node, transmitted, counters }: NicLedger): string[
     (transmitted['frames'] ?? 0) + (transmitted['discardedFrames'] ?? 0),
   );
 
-/** A NIC as an end of a cable whose other end is an HCA's: what its MAC has taken is done with. */
+/** A NIC as an end of a cable with an HCA at its other end: a frame that its MAC has accepted is finished. */
 export const nicEndOf = (nic: NicLedger): CableEnd & { readonly ethernet: FrameLedger } => ({
   node: nic.node,
   wire: { isQuiet: nic.isQuiet },
   ethernet: {
     transmitted: nic.transmitted,
     received: nic.received,
-    // PAUSE frames are frames as any: a NIC has no flow control.
+    // PAUSE frames count like any others: a NIC has no flow control.
     flowControl: {},
     completed: nic.counters['arrivals'] ?? 0,
     packets: 0,
@@ -135,8 +135,8 @@ export function frameFailures(host: HostLedger, nic: NicLedger, peers: readonly 
 }
 
 /**
- * Words by hand and by the DMA controller are those that the packet buffer has seen; the answers to a load of every core and
- * of the controller may be under way.
+ * Words moved by cores and by the DMA controller equal those that the packet buffer has seen; the answer to one load of
+ * every core and of the controller may be in flight.
  */
 function wordFailures(host: HostLedger, nic: NicLedger, isQuiet: boolean): string[] {
   if (!isQuiet) return [];

@@ -13,7 +13,7 @@ export interface NicLedger {
   readonly clockMHz: number;
   readonly elapsedCycles: number;
   readonly blocks: Readonly<Record<string, BlockLedger>>;
-  /** Causes and moderation are counted for the whole device ({@link counters}); here `requested` is messages. */
+  /** Causes and moderation are counted for the whole device ({@link counters}); here `requested` counts messages. */
   readonly vectors: readonly VectorLedger[];
   readonly unsentMessages: number;
   readonly pcie: LinkEndLedger;
@@ -26,13 +26,13 @@ export interface NicLedger {
   readonly counters: NicCounts;
   /** Messages by vector, as the interrupt block sent them. */
   readonly messages: readonly number[];
-  /** Those transmitted that a fault holds back yet, with their bytes. */
+  /** Transmitted frames that a fault still delays, with their bytes. */
   readonly heldBack: { readonly frames: number; readonly bytes: number };
-  /** Frames that the port has handed to the MAC, which has not come to them. */
+  /** Frames that the port has handed to the MAC and that the MAC has not processed. */
   readonly heldFrames: number;
-  /** Frames received that are in the packet buffer. */
+  /** Received frames in the packet buffer. */
   readonly bufferedFrames: number;
-  /** Times that each fault of the plan has happened here. */
+  /** Occurrences of each fault of the plan in this device. */
   readonly faultsFired: readonly number[];
 }
 

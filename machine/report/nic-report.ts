@@ -17,7 +17,7 @@ export function nicOf(host: HostLedger, nic: NicLedger): NicReport {
   };
 }
 
-/** The HCA that is not there. */
+/** Empty figures of the absent HCA. */
 export const nicDeviceOf = (): NodeReport['hca'] => ({
   blocks: {},
   caches: {},
@@ -30,7 +30,7 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
 
 /** An adapter's counters of its end of an Ethernet cable. */
 type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'> & {
-  /** Of an HCA's: wire/ethernet-counters.ts. */
+  /** For an HCA: wire/ethernet-counters.ts. */
   readonly flowControl?: Readonly<Record<string, number>>;
 };
 

@@ -1,4 +1,4 @@
-/** Packets by the names of their opcodes, copied as plain data at the end of a run. */
+/** Packets by opcode name, copied as plain data at the end of a run. */
 import { opcodeRow, type PacketCounters } from '../../wire/index.ts';
 
 export interface PacketLedger {

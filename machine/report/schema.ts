@@ -1,7 +1,7 @@
 /**
- * The report of a run, version "hca-report/1": what happened in the machine, and nothing of how it was computed (no
- * partition, threads or wall clock). The same configuration, programs and seed give the same report, byte for byte.
- * All human renderings are made from this JSON.
+ * The report of a run, version "hca-report/1": the events in the machine, without facts of the computation (partition,
+ * threads, wall clock). The same configuration, programs and seed give the same report, byte for byte. All human
+ * renderings are made from this JSON.
  */
 
 import type { NetworkCounts, OnDemandStatistics } from '../../driver/index.ts';
@@ -18,17 +18,17 @@ import type { PacketLedger } from './packet-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
 
-/** Cycles of one core by cause. `ahead` are charged cycles that lie beyond the end of the run. */
+/** Cycles of one core by cause. `ahead` counts charged cycles beyond the end of the run. */
 export type CoreCycles = Readonly<Record<CpuCause | 'total' | 'ahead', number>>;
 
 /** A device's actions for one MSI-X vector. */
 export interface DeviceInterruptRow {
-  /** In a row of the platform, the name of a legacy pin as well. */
+  /** In a row of the platform, also the name of a legacy pin. */
   readonly vector: number | string;
-  /** Reasons of the device to interrupt, and those that moderation joined to another. */
+  /** Reasons of the device to interrupt, and those that moderation merged with another. */
   readonly requested: number;
   readonly moderated: number;
-  /** Messages that found the vector masked, and those that found its pending bit set. */
+  /** Messages delayed because the vector was masked, and those merged because its pending bit was already set. */
   readonly masked: number;
   readonly coalesced: number;
   /** Messages sent. */
@@ -54,7 +54,7 @@ export interface LinkDirection {
   readonly classes: Readonly<Record<string, ClassCount>>;
   /** As the transmitter counted them. */
   readonly total: ClassCount;
-  /** Link bytes of all: TLPs, DLLPs and padding. */
+  /** Total link bytes: TLPs, DLLPs and padding. */
   readonly linkBytes: number;
   readonly busyPs: number;
   /** Picoseconds that the oldest TLP of a flow waited, by flow and reason. */
@@ -81,37 +81,38 @@ export interface NodeReport {
   readonly memory: Readonly<Partial<MemoryStatistics>>;
   /** Counters of the IOMMU; left out if none exists. */
   readonly iommu?: IommuLedger;
-  /** Programs that touched buffers which were the device's; left out when that is not watched. */
+  /** Accesses of programs to buffers owned by the device; left out if they are not watched. */
   readonly races?: readonly Race[];
-  /** How many more there were: a list has the first thousand. Left out when it has all. */
+  /** Number of further accesses: a list has the first thousand. Left out if the list is complete. */
   readonly lostRaces?: number;
-  /** Accesses of the device to memory that was not given to it; left out when they are not watched. */
+  /** Device accesses to memory that was not granted to it; left out if they are not watched. */
   readonly unownedAccesses?: UnownedAccessLedger;
   readonly interrupts: readonly InterruptRow[];
   readonly pcie: { readonly toDevice: LinkDirection; readonly toHost: LinkDirection };
-  /** Bytes over the memory bus, by who moved them. */
+  /** Bytes over the memory bus, by actor. */
   readonly memoryBus: MemoryTraffic;
-  /** On-demand paging, as device and driver saw it; left out when there were no on-demand regions. */
+  /** On-demand paging, as device and driver saw it; left out without on-demand regions. */
   readonly onDemand?: { readonly device: PageFaultLedger; readonly driver: Readonly<OnDemandStatistics> };
   /**
-   * How the kernel found the MACs of others for RoCE, since its last probe: requests sent, addresses found and not found, answers given, frames that it
-   * took and dropped; zeros left out, all left out where ports are of InfiniBand.
+   * The kernel's search for the peers' MACs for RoCE, since its last probe: requests sent, addresses found and not
+   * found, answers sent, frames accepted and dropped; zeros are left out; the whole field is left out for InfiniBand
+   * ports.
    */
   readonly neighbours?: Readonly<Partial<NetworkCounts>>;
   /** The conventional NIC and the software above it; left out with an HCA. */
   readonly nic?: NicReport;
-  /** With a NIC all parts of it are empty. */
+  /** With a NIC, all parts of it are empty. */
   readonly hca: {
     readonly blocks: Readonly<Record<string, BlockRow>>;
     readonly caches: Readonly<Record<string, CacheLedger>>;
     /** Commands completed, by name. */
     readonly commands: Readonly<Record<string, number>>;
     readonly doorbells: Readonly<Record<string, number>>;
-    /** Frames of the port, zeros left out; left out where ports are of InfiniBand. */
+    /** Frames of the port, without zeros; left out for InfiniBand ports. */
     readonly ethernet?: FrameLedger;
-    /** Packets of the port to itself. */
+    /** Packets that the port sends to itself. */
     readonly loopback: LoopbackLedger;
-    /** Messages put in their receive WQEs, and their bytes: written without a key; left out when there were none. */
+    /** Messages put in their receive WQEs, and their bytes, written without a key; left out if there were none. */
     readonly inlineReceives?: InlineReceiveLedger;
     /** Recovery by the transport: NAKs by kind and direction, timeouts, leftovers; zeros are omitted. */
     readonly transport: Readonly<Record<string, number>>;
@@ -124,7 +125,7 @@ export interface NodeReport {
 
 export interface NicReport {
   readonly blocks: Readonly<Record<string, BlockRow>>;
-  /** Counters of the device, of its cable's port, of the kernel, of programs that drive it; zeros left out. */
+  /** Counters of the device, of its cable's port, of the kernel, and of programs that drive it, without zeros. */
   readonly device: Readonly<Record<string, number>>;
   readonly transmitted: Readonly<Record<string, number>>;
   readonly received: Readonly<Record<string, number>>;
@@ -133,21 +134,21 @@ export interface NicReport {
   readonly systemDma: NetLedger['systemDma'];
 }
 
-/** One direction of a cable; frames of an Ethernet cable that are no packets of RoCE are of the one opcode FRAME. */
+/** One direction of a cable; on Ethernet, frames that are not RoCE packets have the opcode FRAME. */
 export interface WireReport {
   readonly from: number;
   readonly to: number;
   readonly opcodes: Readonly<Record<string, PacketLedger>>;
-  /** Packets whose PSN had left the port before, not among those of `opcodes`: requests, READ responses, atomic results. */
+  /** Packets whose PSN had been sent before, not included in `opcodes`: requests, READ responses, atomic results. */
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
   /** Of the packets sent, those that arrived with a wrong CRC, and those that the far port dropped. */
   readonly corrupted: number;
   readonly dropped: number;
-  /** Of the packets sent, what faults did to them; left out where they did nothing. */
+  /** Effects of faults on the packets sent; left out if there were none. */
   readonly lost?: number;
   readonly duplicated?: number;
   readonly reordered?: number;
-  /** Packets that were never sent, because the link was down when their turn came; not among the others. */
+  /** Packets never sent because the link was down when they were due; not included in the others. */
   readonly discarded: number;
   readonly packets: number;
   readonly bytes: number;
@@ -156,7 +157,7 @@ export interface WireReport {
   readonly busyPs: number;
   readonly creditWaitPs: number;
   readonly serializerWaitPs: number;
-  /** Of an Ethernet cable between ports with flow control: how long something waited for the end of a pause. */
+  /** For an Ethernet cable between ports with flow control: time that frames waited for the end of a pause. */
   readonly pauseWaitPs?: number;
 }
 
@@ -166,14 +167,14 @@ export interface OperationReport {
   readonly failed: number;
   readonly silent: number;
   readonly payloadBytes: number;
-  /** From posting until the program took the completion; of those with a CQE. Quantiles to within 0.4 %. */
+  /** From posting until the program polled the completion; for operations with a CQE. Quantiles to within 0.4 %. */
   readonly latencyPs: {
     readonly min: number;
     readonly p50: number;
     readonly p99: number;
     readonly max: number;
   } | null;
-  /** Where that time went, summed over all: named after what was waited for. */
+  /** Parts of that time, summed over all, by cause of the wait. */
   readonly milestonesPs: Readonly<Record<string, number>>;
 }
 
@@ -193,7 +194,7 @@ export interface ChecksReport {
   readonly operations: CheckReport;
 }
 
-/** A fault that was asked for, as the option that says the same, and how often it has happened. */
+/** A requested fault in the form of its option, and its number of occurrences. */
 export interface FaultReport {
   readonly fault: string;
   readonly fired: number;
@@ -201,18 +202,18 @@ export interface FaultReport {
 
 export interface Report {
   readonly schema: typeof reportSchema;
-  /** Of the configuration and, where there are any, the faults. */
+  /** Hash of the configuration and, if any, the faults. */
   readonly configHash: string;
   readonly config: MachineConfig;
   /** Hosts and the cables between them; left out for the default, which is pairs. */
   readonly topology?: Topology;
-  /** Faults that were asked for; left out when there were none. */
+  /** Requested faults; left out if there were none. */
   readonly faults?: readonly FaultReport[];
   readonly elapsedPs: number;
   readonly nodes: readonly NodeReport[];
   readonly wire: readonly WireReport[];
   readonly operations: Readonly<Record<string, OperationReport>>;
   readonly checks: ChecksReport;
-  /** All digits of the figures above that are 2^53 ps or more, by their places; absent when there are none. */
+  /** All digits of the figures above that are 2^53 ps or more, by path; absent if there are none. */
   readonly exactPs?: ExactDigits;
 }

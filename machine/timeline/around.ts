@@ -1,7 +1,7 @@
 /**
- * How the timeline looks at a block: it puts a listener around a method of that one object, from outside. The block's code holds no
- * hook, so a machine without a timeline does exactly what it did, at the same speed; one with a timeline does the same, and the
- * listener notes it. A listener changes neither arguments nor results.
+ * How the timeline observes a block: it wraps a method of that one object in a listener, from outside. The block's code
+ * has no hook, so a machine without a timeline behaves as if timelines did not exist, at the same speed; with a
+ * timeline it behaves the same, and the listener records it. A listener changes neither arguments nor results.
  */
 
 export type MethodsOf<T> = {
@@ -10,7 +10,7 @@ export type MethodsOf<T> = {
 
 type Method = (...args: never[]) => unknown;
 
-/** Refuses, at compile time, a listener that takes fewer arguments than the method: it would drop the others, optional ones too. */
+/** Rejects, at compile time, a listener that accepts fewer arguments than the method: it would drop the others, including optional ones. */
 type TakesAll<F, L> = F extends Method
   ? L extends Method
     ? Required<Parameters<F>>['length'] extends Required<Parameters<L>>['length']
@@ -19,7 +19,7 @@ type TakesAll<F, L> = F extends Method
     : never
   : never;
 
-/** Replaces a method of `block` by what `listen` makes of the plain one, which takes all of its arguments. */
+/** Replaces a method of `block` by the result of `listen` for the original method; the result takes all of its arguments. */
 export function around<T extends object, K extends MethodsOf<T>, L extends T[K]>(
   block: T,
   method: K,
@@ -29,7 +29,7 @@ export function around<T extends object, K extends MethodsOf<T>, L extends T[K]>
   block[method] = listen(plain);
 }
 
-/** Has `note` called after each call of a method, whatever its arguments. */
+/** Calls `note` after each call of a method, whatever its arguments. */
 export function after<T extends object>(block: T, method: MethodsOf<T>, note: () => void): void {
   const plain = (block[method] as (...args: readonly unknown[]) => unknown).bind(block);
   const listener = (...args: readonly unknown[]): unknown => {

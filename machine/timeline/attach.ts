@@ -1,4 +1,4 @@
-/** The streams of a machine's processes: made when the options ask for a timeline, else undefined. */
+/** The streams of a machine's processes: created if the options request a timeline, else undefined. */
 import type { Hca } from '../../hw/hca/index.ts';
 import type { Nic } from '../../hw/nic/index.ts';
 import type { ChannelReader, LogicalProcess } from '../../sim/index.ts';
@@ -9,10 +9,10 @@ import { watchCable, watchEthernet, watchPcie } from './probes/links.ts';
 import { watchNic } from './probes/nic.ts';
 import { Stream, type TimelineOptions } from './stream.ts';
 
-/** Directions of a PCIe link, as their tracks are named. */
+/** Directions of a PCIe link, by their track names. */
 const toDevice = 'to device';
 const toHost = 'to host';
-/** Of a cable: what comes in at the process that records it. */
+/** For a cable: traffic that arrives at the recording process. */
 const inbound = 'in';
 
 export function hostStream(
@@ -28,7 +28,7 @@ export function hostStream(
   return stream;
 }
 
-/** Of a slot whose host is not simulated: what crosses its link to the host. */
+/** For a slot whose host is not simulated: traffic on its link to the host. */
 export function slotStream(
   options: TimelineOptions | undefined,
   lp: LogicalProcess,

@@ -1,6 +1,6 @@
 /**
- * Kinds of record of the timeline: what each is, in which category it is asked for, and what its numbers mean, declared once. A kind
- * is known by its place in the table.
+ * Kinds of records of the timeline, declared once: meaning, category and the meaning of their numbers. A kind is
+ * identified by its index in the table.
  */
 import { operationStages } from '../../hw/hca/index.ts';
 
@@ -25,7 +25,7 @@ export interface TimelineKind {
   readonly category: TimelineCategory;
   /** The shape of a record of the kind. */
   readonly shape: 'interval' | 'instant' | 'level';
-  /** Its numbers, in their order. */
+  /** Its numbers, in order. */
   readonly values: readonly string[];
 }
 
@@ -34,38 +34,38 @@ export const timelineKinds = {
   blockBusy: { category: 'blocks', shape: 'interval', values: [] },
   /** `reason` is a name of the track. */
   blockStalled: { category: 'blocks', shape: 'interval', values: ['reason'] },
-  /** On the lanes of its sender; it takes effect at the other end when its last byte has left and the track's latency has passed. */
+  /** On the lanes of its sender; it takes effect at the other end one track latency after its last byte was sent. */
   tlp: {
     category: 'tlps',
     shape: 'interval',
     values: ['type', 'address', 'lengthBytes', 'tag', 'trafficClass', 'byteCount'],
   },
   updateFc: { category: 'tlps', shape: 'interval', values: ['flow', 'limit'] },
-  /** On the cable, as a TLP on its link. `flags`: 1 sent again, 2 corrupted by a fault, 4 asks for an ACK, 8 never arrives. */
+  /** On the cable, like a TLP on its link. `flags`: 1 retransmitted, 2 corrupted by a fault, 4 requests an ACK, 8 never arrives. */
   packet: {
     category: 'packets',
     shape: 'interval',
     values: ['opcode', 'destinationQpn', 'psn', 'payloadBytes', 'flags', 'syndrome'],
   },
   flowControl: { category: 'packets', shape: 'interval', values: ['creditLimit'] },
-  /** One that is no packet of RoCE: `flags` as of a packet, `protocol` a number of wire/frame-protocol.ts. */
+  /** A frame that is not a RoCE packet: `flags` as for a packet, `protocol` a number of wire/frame-protocol.ts. */
   frame: { category: 'packets', shape: 'interval', values: ['frameBytes', 'flags', 'protocol'] },
   /** From the request to its report. `status` 0 is success. */
   dmaRead: { category: 'dma', shape: 'interval', values: ['address', 'lengthBytes', 'status'] },
   /** Until its last TLP was handed to the link. */
   dmaWrite: { category: 'dma', shape: 'interval', values: ['address', 'lengthBytes'] },
   doorbell: { category: 'doorbells', shape: 'instant', values: ['qpn'] },
-  /** A BlueFlame post, whole. */
+  /** A complete BlueFlame post. */
   blueFlame: { category: 'doorbells', shape: 'instant', values: ['qpn'] },
   cqArm: { category: 'doorbells', shape: 'instant', values: [] },
   eqDoorbell: { category: 'doorbells', shape: 'instant', values: [] },
-  /** A look-up that found its entry. `user` is a name of the track; `entry` the object's number or the tag. */
+  /** A look-up that hit. `user` is a name of the track; `entry` the object's number or the tag. */
   cacheHit: { category: 'caches', shape: 'instant', values: ['user', 'entry'] },
-  /** A look-up that waits for a read; asked again, it counts no second time. */
+  /** A look-up that waits for a read; repeating it does not count again. */
   cacheMiss: { category: 'caches', shape: 'instant', values: ['user', 'entry'] },
   /**
-   * A translation by key that ends an access: `answer` as below, what it found, and what it was held to, both ends of a region where there
-   * are two; -1 where there is nothing.
+   * A translation by key that ended an access: `answer` as below, the found value, and the limits that it was compared
+   * with (both ends of a region if there are two; -1 if there are none).
    */
   accessRefused: {
     category: 'checks',
@@ -86,9 +86,9 @@ export const timelineKinds = {
   },
   /** Entries held from now on. */
   level: { category: 'levels', shape: 'level', values: ['entries'] },
-  /** The request became visible to the device, `ordinal` counted from 0 on its host; -1 of a frame of the kernel. */
+  /** The request became visible to the device; `ordinal` counts from 0 on its host; -1 for a kernel frame. */
   posted: { category: 'operations', shape: 'instant', values: ['qpn', 'wqeCounter', 'opcode', 'ordinal'] },
-  /** Its life on the device, from posting to the departure of its CQE or, silent, to its acknowledgement. */
+  /** Its time on the device, from posting to the departure of its CQE or, if unsignalled, to its acknowledgement. */
   operation: {
     category: 'operations',
     shape: 'interval',
@@ -103,17 +103,17 @@ export const timelineKinds = {
       'destinationQpn',
     ],
   },
-  /** One stage of it, `stage` by the table below; those of an operation tile it. */
+  /** One of its stages, `stage` by the table below; the stages of an operation tile its time. */
   stage: { category: 'operations', shape: 'interval', values: ['stage', 'qpn', 'wqeCounter', 'opcode'] },
-  /** It failed, or was flushed: `syndrome` of the CQE. */
+  /** It failed or was flushed: `syndrome` of the CQE. */
   failed: { category: 'operations', shape: 'instant', values: ['qpn', 'wqeCounter', 'opcode', 'syndrome'] },
-  /** Software has taken the completion, `ordinal` that of the post. */
+  /** Software has polled the completion; `ordinal` is that of the post. */
   taken: { category: 'operations', shape: 'instant', values: ['qpn', 'wqeCounter', 'opcode', 'ordinal'] },
   /** `step` by the table below. */
   interrupt: { category: 'interrupts', shape: 'instant', values: ['step', 'vector'] },
   /** A handler in the interrupt context of a core. */
   interruptServed: { category: 'interrupts', shape: 'interval', values: ['vector', 'core'] },
-  /** A core by what its cycles went to: `cause` is a name of the track; `thread` counts the threads of the host. */
+  /** The use of a core's cycles: `cause` is a name of the track; `thread` numbers the threads of the host. */
   core: { category: 'cores', shape: 'interval', values: ['cause', 'thread'] },
   registerWrite: {
     category: 'registers',
@@ -135,7 +135,7 @@ export const kindNumbers = Object.fromEntries(
   timelineKindNames.map((name, number) => [name, number]),
 ) as Readonly<Record<TimelineKindName, number>>;
 
-/** Steps of an interrupt, by the number that a record has: on the device up to `sent`, then on the host. */
+/** Steps of an interrupt, by the number in a record: on the device up to `sent`, then on the host. */
 export const interruptSteps = [
   'requested',
   'moderated',
@@ -154,8 +154,9 @@ export const interruptStepNumbers = Object.fromEntries(
 ) as Readonly<Record<InterruptStep, number>>;
 
 /**
- * Checks of a request at its responder, by the number that a record has; the first of `access` and `receive` left a record of its own.
- * `sharedQueue`: the SRQ that an XRC request names. `broken`: no fault of the request, a queue of the responder cannot continue.
+ * Checks of a request at its responder, by the number in a record; the first failure of `access` and `receive` left a
+ * record of its own. `sharedQueue`: the SRQ that an XRC request names. `broken`: not an error of the request; a queue
+ * of the responder cannot continue.
  */
 export const requestChecks = [
   'sequenceOrLength',
@@ -173,10 +174,10 @@ export const requestCheckNumbers = Object.fromEntries(
   requestChecks.map((name, number) => [name, number]),
 ) as Readonly<Record<RequestCheck, number>>;
 
-/** The track of refused translations that a QP asked for. */
+/** The track of refused translations that a QP requested. */
 export const translationsOf = (qpn: number): string => `translations for QP 0x${qpn.toString(16)}`;
 
-/** The track of requests that a device flushed unstarted: their records say no number. */
+/** The track of requests that a device flushed before they started: their records have no number. */
 export const flushedTrack = 'flushed';
 
 /** Answers of a translation (hw/hca/memory/translation.ts). */
@@ -186,7 +187,7 @@ export const answerOutOfBounds = 4;
 export const answerMissingRight = 5;
 export const answerPageFault = 7;
 
-/** Stages of an operation, by the number that a record has. */
+/** Stages of an operation, by the number in a record. */
 export const stageNames: readonly string[] = operationStages;
 
 /** Bits of a packet's `flags`. */

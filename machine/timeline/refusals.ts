@@ -1,6 +1,6 @@
 /**
- * Checks of a device that refuse: what a translation found and what it was held to, requests that the responder refuses, and completions
- * with an error. They are rare, so each is noted with all that it takes to say why.
+ * Checks of a device that refuse: values found and compared in a translation, requests that the responder refuses, and
+ * completions with an error. They are rare, so each record has everything needed to explain it.
  */
 import { EventType } from '../../abi/index.ts';
 import { ADDRESS_TOP_UNIT } from '../../base/index.ts';
@@ -19,7 +19,7 @@ import {
 /** A translation by key that ended an access. */
 export interface NotedAccess {
   readonly qpn: number;
-  /** Number of the block that accessed. */
+  /** Number of the accessing block. */
   readonly user: number;
   readonly key: number;
   readonly answer: number;
@@ -30,7 +30,7 @@ export interface NotedAccess {
   readonly heldToEnd: number;
 }
 
-/** A request that put the responder's QP into the error state, or that an unreliable connection dropped without an answer. */
+/** A request that put the responder's QP into the error state, or that an unreliable connection dropped silently. */
 export interface NotedRefusal {
   readonly qpn: number;
   readonly check: RequestCheck;
@@ -43,7 +43,7 @@ export interface NotedRefusal {
   readonly atPs: number;
 }
 
-/** A completion, of either queue. */
+/** A completion of a send or receive queue. */
 export interface NotedCompletion {
   readonly qpn: number;
   readonly cq: number;
@@ -54,7 +54,7 @@ export interface NotedCompletion {
   readonly atPs: number;
 }
 
-/** Has `note` called for each translation by key that ends an access, by the QP that asked. */
+/** Calls `note` for each translation by key that ends an access, by the requesting QP. */
 export function watchAccesses({ dataPath: { parts } }: Hca, note: (access: NotedAccess) => void): void {
   const { translator, mptCache, qps } = parts;
   translator.users.forEach((port, user) => {
@@ -81,16 +81,16 @@ export function watchAccesses({ dataPath: { parts } }: Hca, note: (access: Noted
 
 const NONE = -1;
 
-/** Exact where programs of this machine have addresses; from 2^53 on, where guests may, the nearest number. */
+/** Exact for addresses of this machine's programs; guests may use addresses from 2^53 on, for which it is the nearest number. */
 const wholeAddress = (lower: number, top: number): number => lower + top * ADDRESS_TOP_UNIT;
 
-/** Has `note` called before a request puts its QP into the error state, or is dropped in silence; see request-checks.ts. */
+/** Calls `note` before a request puts its QP into the error state or is silently dropped; see request-checks.ts. */
 export function watchRequests(
   { dataPath: { parts, blocks }, domain, lp }: Hca,
   note: (refusal: NotedRefusal) => void,
 ): void {
   const { qps, received } = parts;
-  // A send queue that cannot be read ends in the same way, and is no request of the peer's.
+  // A send queue that cannot be read ends in the same way, but is not a request of the peer.
   let isOwnQueue = false;
   around(blocks.errors, 'queueFailed', (queueFailed) => (qp, cycle) => {
     isOwnQueue = true;
@@ -121,7 +121,7 @@ export function watchRequests(
     note({
       qpn: qps.numberOf[qp]!,
       check,
-      // The receiver has made that of RC of an opcode of XRC.
+      // The receiver has converted an XRC opcode to that of RC.
       opcode: received.opcode | pair.serviceBits,
       psn: received.psn,
       found,
@@ -148,7 +148,7 @@ export function watchRequests(
 /** Upper bits of the opcodes of XRC. */
 const xrcService = Opcode.XRC_SEND_FIRST;
 
-/** The domain of the SRQ that an XRC request names, and that of the QP, where they are not the same; undefined where they are. */
+/** The domain of the SRQ that an XRC request names, and that of the QP, if they differ; else undefined. */
 function foreignQueue(
   { srqs, received }: Hca['dataPath']['parts'],
   pair: QueuePair,
@@ -159,12 +159,12 @@ function foreignQueue(
   return domain !== pair.xrcDomain || isOther ? ['sharedQueue', domain, pair.xrcDomain] : undefined;
 }
 
-/** Rights of a QP for its peer, as QPC has them (hw/hca/objects/qp-table.ts). */
+/** Access rights of a QP for its peer, as in QPC (hw/hca/objects/qp-table.ts). */
 const RIGHT_READ = 1;
 const RIGHT_WRITE = 2;
 const RIGHT_ATOMIC = 4;
 
-/** Has `note` called for each completion of both queues, before it is posted. */
+/** Calls `note` for each completion of both queues, before it is posted. */
 export function watchCompletions(
   { dataPath: { parts, blocks }, domain }: Hca,
   note: (completion: NotedCompletion) => void,

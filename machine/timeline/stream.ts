@@ -1,4 +1,4 @@
-/** The stream of one process of a machine: an observation log that takes only the categories that were asked for. */
+/** The stream of one process of a machine: an observation log that accepts only the requested categories. */
 import {
   type Clock,
   type LogicalProcess,
@@ -8,18 +8,18 @@ import {
 } from '../../sim/index.ts';
 import { kindNumbers, type TimelineCategory, type TimelineKindName, timelineCategories } from './kinds.ts';
 
-/** The categories to record of a machine, and the amount: plain data. */
+/** The recorded categories of a machine, and the limit: plain data. */
 export interface TimelineOptions {
-  /** Left out: all. */
+  /** If left out: all. */
   readonly categories?: readonly TimelineCategory[];
-  /** Records wholly outside of this time since power-on, in picoseconds, are left out. If omitted: all the time. */
+  /** Time range since power-on, in picoseconds; records wholly outside are left out. If omitted: all the time. */
   readonly fromPs?: number;
   readonly toPs?: number;
-  /** Records kept of each process; default {@link timelineRecordsMax}. Those that come later are counted. */
+  /** Greatest number of records kept of each process; default {@link timelineRecordsMax}. Later ones are counted. */
   readonly recordsMax?: number;
-  /** Takes the records of each process, `recordsMax` at a time; only in partition `single`. Left out: {@link Machine.timeline}. */
+  /** Receives the records of each process, `recordsMax` at a time; only in partition `single`. If left out: {@link Machine.timeline}. */
   readonly sink?: (observations: ProcessObservations) => void;
-  /** Called within each post of a send request, of which it is the number on its host: the stack shows who posts. Only in partition `single`. */
+  /** Called within each post of a send request with its number on its host: the stack shows the poster. Only in partition `single`. */
   readonly onPost?: (node: number, ordinal: number) => void;
 }
 
@@ -48,7 +48,7 @@ export class Stream {
     return this.#log.track(group, name, rest);
   }
 
-  /** Notes what lasts from one instant of the epoch to another. */
+  /** Records an interval between two instants of the epoch. */
   interval(
     kind: TimelineKindName,
     track: number,
@@ -59,18 +59,18 @@ export class Stream {
     this.#log.note(kindNumbers[kind], track, fromPs, toPs - fromPs, ...numbers);
   }
 
-  /** Notes what happens at an instant of the epoch. */
+  /** Records an event at an instant of the epoch. */
   instant(kind: TimelineKindName, track: number, atPs: number, ...numbers: readonly number[]): void {
     this.#log.note(kindNumbers[kind], track, atPs, 0, ...numbers);
   }
 
-  /** Notes, by edges of a clock, what lasts from one to another. */
+  /** Records an interval between two edges of a clock. */
   cycles(kind: TimelineKindName, track: number, clock: Clock, from: number, to: number, a = 0, b = 0): void {
     const fromPs = clock.edgePs(from);
     this.#log.note(kindNumbers[kind], track, fromPs, clock.edgePs(to) - fromPs, a, b);
   }
 
-  /** A host posts its send request of this number. */
+  /** Notes that a host posts its send request of this number. */
   posted(ordinal: number): void {
     this.#onPost?.(Number(this.lp.name.replace(/^\D+/, '')), ordinal);
   }

@@ -74,14 +74,14 @@ const sumBy = (records: readonly TimelineRecord[], keyOf: (record: TimelineRecor
   return sums;
 };
 
-/** Methods of a machine's objects that something was put around, as `class.method`: own properties that hide the class's. */
+/** Methods of a machine's objects that were wrapped, as `class.method`: own properties that hide the class's. */
 async function listenedTo(timeline: TimelineOptions | undefined): Promise<string[]> {
   const analysis = timeline === undefined ? {} : { analysis: { timeline } };
   await using machine = await Machine.create({ set: { 'host.memory.sizeMib': 64 }, ...analysis });
   await machine.runToBoot();
   const found = new Set<string>();
   for (const object of new ObjectImage([machine]).objects) {
-    // Megabytes that no method is among.
+    // Large buffers, which contain no methods.
     if (ArrayBuffer.isView(object) || Array.isArray(object)) continue;
     for (const [name, value] of Object.entries(object)) {
       const inherited: unknown = Reflect.get(Object.getPrototypeOf(object) ?? {}, name, object);
@@ -103,7 +103,7 @@ describe('a machine without a timeline', () => {
       .filter((file) =>
         /ObservationLog|system\/machine\/timeline/.test(readFileSync(join(root, file), 'utf8')),
       );
-    // Where the stream is made, and exported to the timeline.
+    // Where the stream is created, and exported to the timeline.
     expect(knowing.toSorted()).toEqual(['sim/index.ts', 'sim/observation.spec.ts', 'sim/observation.ts']);
   });
 });
@@ -189,7 +189,7 @@ describe('what is drawn is what the report says', () => {
       for (const [name, { busyCycles, stalledCycles }] of Object.entries(blocks)) {
         const of = (kind: TimelineKindName): TimelineRecord[] =>
           recordsOf(kind, `hca${node}`).filter(({ track }) => track.name === name);
-        // A cycle of 427 MHz is 2341.9 ps: of n intervals the rounding is at most n ps.
+        // A cycle of 427 MHz is 2341.9 ps: for n intervals the rounding is at most n ps.
         const cyclesOf = (records: TimelineRecord[]): number =>
           Math.round(records.reduce((sum, { durationPs }) => sum + durationPs, 0) / (1e6 / 427));
         expect(cyclesOf(of('blockBusy')), `busy ${name}`).toBe(busyCycles);
@@ -312,7 +312,7 @@ describe('what is drawn is what the report says', () => {
   });
 });
 
-/** Levels of a machine by process and track, each with the numbers that it went through; and of other kinds how many there are. */
+/** Levels of a machine by process and track, each with its successive values; and the number of records of other kinds. */
 async function levelsOf(
   options: MachineOptions,
   categories: NonNullable<TimelineOptions['categories']>,

@@ -1,6 +1,6 @@
 /**
- * The timeline of a machine: what its processes have recorded, in one order that does not depend on threads: by instant, then by
- * process in the order of their names, then as noted there.
+ * The timeline of a machine: the records of its processes in one order that does not depend on threads: by instant,
+ * then by process name, then as recorded.
  */
 import {
   type ExactPs,
@@ -12,12 +12,12 @@ import {
 import type { Topology } from '../topology/index.ts';
 import { type TimelineKindName, timelineKindNames } from './kinds.ts';
 
-/** A track of the machine: its process's, with its process. */
+/** A track of the machine, with its process. */
 export interface TimelineTrack extends ObservationTrack {
   readonly process: string;
 }
 
-/** One record, for those who read few of them. */
+/** One record, for callers that read few. */
 export interface TimelineRecord {
   readonly kind: TimelineKindName;
   /** Since power-on. */
@@ -28,7 +28,7 @@ export interface TimelineRecord {
   readonly values: readonly number[];
 }
 
-/** Records that a process noted when its stream was full. */
+/** Records lost because a process's stream was full. */
 export interface DroppedRecords {
   readonly process: string;
   readonly kept: number;
@@ -46,7 +46,7 @@ export class Timeline {
   /** As each process has recorded it. */
   readonly parts: readonly ProcessObservations[];
   readonly #firstTrack: readonly number[];
-  /** Of each record in order: its process, and its place there. */
+  /** For each record in order: its process, and its index there. */
   readonly #part: Uint16Array;
   readonly #place: Uint32Array;
 
@@ -74,7 +74,7 @@ export class Timeline {
     this.#merge();
   }
 
-  /** The record at a place in the order. */
+  /** The record at an index of the order. */
   record(index: number): TimelineRecord {
     const part = this.#part[index]!;
     const place = this.#place[index]!;
@@ -100,7 +100,7 @@ export class Timeline {
     };
   }
 
-  /** The records that lie within a time, or reach into it. */
+  /** The records that overlap a time range. */
   between(fromPs: ExactPs, toPs: ExactPs): Timeline {
     const isWithin = (us: number, ps: number, durationPs: number): boolean => {
       const atPs = exactPs(us, ps);
@@ -119,7 +119,7 @@ export class Timeline {
     for (let index = 0; index < this.count; index++) yield this.record(index);
   }
 
-  /** Each process's own order by instant first, then all of them, the earliest next. */
+  /** Sorts each process by instant first, then merges all of them, earliest first. */
   #merge(): void {
     const orders = this.parts.map(({ columns }) => orderOf(columns));
     const next = this.parts.map(() => 0);
@@ -145,7 +145,7 @@ export class Timeline {
   }
 }
 
-/** The records of a process that pass. */
+/** The records of a process that match. */
 function selected(
   part: ProcessObservations,
   passes: (us: number, ps: number, durationPs: number) => boolean,
@@ -171,13 +171,13 @@ function selected(
   };
 }
 
-/** Places of the records by instant; those of one instant as noted. */
+/** Indexes of the records by instant; those of one instant in recorded order. */
 function orderOf({ count, us, ps }: ProcessObservations['columns']): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, place) => place);
   return order.sort((left, right) => us[left]! - us[right]! || ps[left]! - ps[right]! || left - right);
 }
 
-/** One timeline of what several processes have recorded. */
+/** Merges the recordings of several processes into one timeline. */
 export const mergedTimeline = (parts: readonly ProcessObservations[], topology: Topology): Timeline =>
   new Timeline(
     parts.toSorted((left, right) => (left.process < right.process ? -1 : 1)),

@@ -1,5 +1,5 @@
 /**
- * Reads and checks a topology written by a user: from a file, an option of the library, or a command's JSON.
+ * Parses and checks a topology written by a user: from a file, an option of the library, or a command's JSON.
  *
  *     { "nodes": [{ "kind": "host" }, { "kind": "host" }], "links": [{ "ends": [{ "node": 0 }, { "node": 1 }] }] }
  */
@@ -16,7 +16,7 @@ import {
   type TopologyNode,
 } from './topology.ts';
 
-/** A topology as a user writes it: a port left out is port 1. */
+/** A topology as a user writes it; a port that is left out is port 1. */
 export interface TopologyEntry {
   /** The hosts, numbered from 0: at least 2, at most 8. */
   readonly nodes: readonly TopologyNode[];
@@ -60,7 +60,8 @@ export function checkedTopology(entry: unknown): Topology {
 }
 
 /**
- * Reads an option: a JSON file, whose name has a slash or ends in `.json`, or links as pairs of node numbers, such as `0-2,1-3`.
+ * Parses an option: a JSON file, whose name has a slash or ends in `.json`, or links as pairs of node numbers, such as
+ * `0-2,1-3`.
  * @throws ConfigurationError
  */
 export function parsedTopology(text: string): Topology {
@@ -80,7 +81,7 @@ export function parsedTopology(text: string): Topology {
   return checkedTopology({ nodes: hostsWith(hostCount, []).nodes, links });
 }
 
-/** The option that says the same. */
+/** Formats a topology as an option. */
 export const topologyText = ({ links }: Topology): string =>
   links.map(({ ends }) => ends.map(({ node }) => node).join('-')).join(',');
 

@@ -21,7 +21,7 @@ export interface TopologyNode {
 
 /** One port of a node. */
 export interface NodePort {
-  /** Number of the node: its place in {@link Topology.nodes}. */
+  /** Number of the node: its index in {@link Topology.nodes}. */
   readonly node: number;
   /** Number of the port from 1, as InfiniBand counts ports of a channel adapter (IBTA vol 1, 14.2.5.6). */
   readonly port: number;
@@ -45,7 +45,7 @@ export interface LinkDirectionEnds {
   readonly to: NodePort;
 }
 
-/** The port that a cable is plugged into: adapters have a data path for their first port only. */
+/** The port for cables: adapters have a data path for their first port only. */
 export const cabledPort = 1;
 
 /** A link between the first ports of two nodes. */
@@ -56,7 +56,7 @@ export const linkBetween = (left: number, right: number): Link => ({
   ],
 });
 
-/** Hosts that these links join. */
+/** Hosts joined by these links. */
 export const hostsWith = (hostCount: number, links: readonly Link[]): Topology => ({
   nodes: Array.from({ length: hostCount }, () => ({ kind: 'host' })),
   links,
@@ -93,23 +93,26 @@ export const peersOf = (topology: Topology, node: number): number[] =>
     .map(({ to }) => to.node)
     .toSorted((left, right) => left - right);
 
-/** The host at the other end of a host's cable; undefined where its port is open. */
+/** The host at the other end of a host's cable; undefined if its port is open. */
 export const peerOf = (topology: Topology, node: number): number | undefined => peersOf(topology, node)[0];
 
-/** The same of a host of a machine of simulated hosts. @throws InvariantError where its port is open */
+/**
+ * The same for a machine of simulated hosts.
+ * @throws InvariantError if its port is open
+ */
 export function cabledPeerOf(topology: Topology, node: number): number {
   const peer = peerOf(topology, node);
   if (peer === undefined) throw new InvariantError(`port of host ${node}`, 'open', 'one with a cable');
   return peer;
 }
 
-/** Hosts of the subnet that a host belongs to, ascending, that host among them. */
+/** Hosts of a host's subnet, ascending, including that host. */
 export const subnetOf = (topology: Topology, node: number): number[] =>
   [...new Set([node, ...peersOf(topology, node)])].toSorted((left, right) => left - right);
 
 const byPort = (left: NodePort, right: NodePort): number => left.node - right.node || left.port - right.port;
 
-/** The same topology with the lower end of each link first, and the links in the order of that end. */
+/** The same topology with the lower end of each link first, and the links ordered by that end. */
 export function ordered({ nodes, links }: Topology): Topology {
   const each = links.map(
     ({ ends: [left, right] }): Link => ({
@@ -119,6 +122,6 @@ export function ordered({ nodes, links }: Topology): Topology {
   return { nodes, links: each.toSorted((left, right) => byPort(left.ends[0], right.ends[0])) };
 }
 
-/** A topology that is not the default of its hosts; undefined is the default. Hashes and reports have it only then. */
+/** The topology if it is not the default of its hosts; undefined for the default. Only then hashes and reports contain it. */
 export const declaredOf = (topology: Topology): Topology | undefined =>
   JSON.stringify(ordered(topology)) === JSON.stringify(pairsOf(topology.nodes.length)) ? undefined : topology;

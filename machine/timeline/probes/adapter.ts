@@ -28,7 +28,7 @@ export function watchAdapter(stream: Stream, adapter: Adapter): void {
   if (stream.has('registers')) watchRegisters(stream, adapter);
 }
 
-/** Both ends of a link have transmit fifos: TLPs that wait for credits or for the lanes. */
+/** Both ends of a link have transmit FIFOs: TLPs that wait for credits or for the lanes. */
 export function watchTransmitFifos(stream: Stream, { transmitter }: PcieLinkPort): void {
   for (const [index, name] of ['posted', 'nonPosted', 'completion'].entries()) {
     const { fifo } = transmitter.flows[index]!;
@@ -36,7 +36,7 @@ export function watchTransmitFifos(stream: Stream, { transmitter }: PcieLinkPort
   }
 }
 
-/** Requests of one requester of an engine that are under way: they are reported in their order. */
+/** Pending requests of one requester of an engine, which are reported in order. */
 class UnderWay {
   readonly #fields: number[] = [];
   readonly #stream: Stream;
@@ -45,12 +45,12 @@ class UnderWay {
     this.#stream = stream;
   }
 
-  /** Instants are kept since power-on, as microseconds and picoseconds: a new epoch does not move them. */
+  /** Instants are stored as microseconds and picoseconds since power-on: a new epoch does not change them. */
   begin(atPs: number, address: number, lengthBytes: number): void {
     this.#fields.push(this.#stream.lp.epochUs, atPs, address, lengthBytes);
   }
 
-  /** Hands the oldest one over and forgets it; nothing happens when there is none, after a reset. */
+  /** Passes the oldest one on and removes it; does nothing if none exists, after a reset. */
   end(done: (fromPs: number, address: number, lengthBytes: number) => void): void {
     if (this.#fields.length === 0) return;
     const [epochUs, atPs, address, lengthBytes] = this.#fields.splice(0, 4) as [

@@ -1,11 +1,11 @@
-/** States of blocks, and levels of their fifos. */
+/** States of blocks, and levels of their FIFOs. */
 import type { BlockAccount, Clock, Fifo } from '../../../sim/index.ts';
 import { after, around, type MethodsOf } from '../around.ts';
 import type { Stream } from '../stream.ts';
 
 const RESTING = -1;
 
-/** Notes when a block is busy, and when it stalls and why; the rest of the time it is idle. */
+/** Records when a block is busy, and when and why it stalls; otherwise it is idle. */
 export function watchAccount(stream: Stream, account: BlockAccount, clock: Clock): void {
   if (!stream.has('blocks')) return;
   const track = stream.track('blocks', account.name, { names: account.stallReasons });
@@ -14,7 +14,7 @@ export function watchAccount(stream: Stream, account: BlockAccount, clock: Clock
     if (reason !== RESTING && cycle > account.freeCycle)
       stream.cycles('blockStalled', track, clock, account.freeCycle, cycle, reason);
   };
-  // A block that ends a wait serves by way of itself: the call inside is the same work.
+  // A block that ends a wait calls its own serve method: the nested call is the same work.
   let depth = 0;
   around(account, 'serve', (serve) => (cycle, serviceCycles) => {
     noteStall(cycle);
@@ -33,7 +33,7 @@ export function watchAccount(stream: Stream, account: BlockAccount, clock: Clock
   stream.addOpenEnd(() => noteStall(clock.cyclesElapsed(stream.lp.nowPs)));
 }
 
-/** The fifos of each block that has some. */
+/** The FIFOs of each block that has any. */
 export function watchFifos(stream: Stream, blocks: Readonly<Record<string, object>>): void {
   for (const [name, block] of Object.entries(blocks)) {
     const { fifos = [] }: { readonly fifos?: readonly Fifo[] } = block;
@@ -43,8 +43,8 @@ export function watchFifos(stream: Stream, blocks: Readonly<Record<string, objec
 }
 
 /**
- * A level that `levelOf` reads after each call of these methods, noted at the edge or instant at which it changes. Methods of other
- * blocks that change it are to call what is returned; undefined: no levels are asked for.
+ * A level that `levelOf` reads after each call of these methods, recorded at the edge or instant at which it changes.
+ * Methods of other blocks that change it must call the returned function; undefined if no levels are requested.
  */
 export function watchLevel<T extends object>(
   stream: Stream,

@@ -1,6 +1,6 @@
 /**
- * Look-ups of the caches on chip, as their users make them: a hit, or a miss and the wait for it. A user that waits asks again and
- * again: the look-up counts once, as a miss.
+ * Look-ups of the on-chip caches by their users: a hit, or a miss and its wait. A waiting user repeats its look-up,
+ * which counts once, as a miss.
  */
 import { ADDRESS_TOP_UNIT } from '../../../base/index.ts';
 import type { ContextCache, TranslationPort, Translator } from '../../../hw/hca/index.ts';
@@ -12,7 +12,7 @@ const NOT_WAITING = -1;
 const TRANSLATED = 0;
 const PENDING = 1;
 
-/** @param numberOf the object in a slot of its table */
+/** @param numberOf returns the number of the object in a table slot */
 export function watchContexts(
   stream: Stream,
   name: string,
@@ -88,6 +88,6 @@ function noteAccess(
   stream.instant(isMiss ? 'cacheMiss' : 'cacheHit', track, stream.lp.nowPs, user, entry);
 }
 
-/** Of a translation that repeats the last one, the page alone is known. */
+/** For a translation that repeats the last one, only the page is known. */
 const entryOf = ({ firstByte }: TranslationPort, address: number, top: number): number =>
   Math.min(firstByte, address) + top * ADDRESS_TOP_UNIT;

@@ -1,4 +1,4 @@
-/** Records of checks that refuse, of which ../refusals.ts says what they found and what it was held to. */
+/** Records of checks that refuse; ../refusals.ts provides the found and the expected values. */
 import { type Hca, portNames } from '../../../hw/hca/index.ts';
 import { requestCheckNumbers, translationsOf } from '../kinds.ts';
 import { watchAccesses, watchCompletions, watchRequests } from '../refusals.ts';

@@ -1,7 +1,7 @@
 /**
- * A core's time by what its cycles went to. A core charges work ahead of simulated time and may lose it to a thread of a higher level:
- * what it has charged and not lived through is kept back until it has passed, is cut where the core was taken away, and follows when
- * the thread has the core again. So the intervals of a core never overlap.
+ * A core's time by the use of its cycles. A core charges work ahead of simulated time and may be taken away by a thread
+ * of a higher level. The recorder therefore delays charged work until it has passed, cuts it where the core was taken
+ * away, and continues it when the thread has the core again. So the intervals of a core never overlap.
  */
 import type { Core, CoreThread } from '../../../host/index.ts';
 import { around } from '../around.ts';
@@ -21,7 +21,7 @@ export function watchCore(stream: Stream, core: Core, causes: readonly string[])
   const track = stream.track('cores', `core ${core.index}`, { names: causes });
   const { clock } = core;
   const threads = new Map<CoreThread, number>();
-  /** Charged and not known to have passed, in the order of time; and what was taken from each thread. */
+  /** Charged work that is not known to have passed, in time order; and the preempted work of each thread. */
   let ahead: Work[] = [];
   const owed = new Map<CoreThread, Work[]>();
   const idle = causes.indexOf('idle');

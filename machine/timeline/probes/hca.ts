@@ -34,7 +34,7 @@ export function watchHca(stream: Stream, hca: Hca): void {
   if (stream.has('interrupts')) watchModeration(stream, hca);
 }
 
-/** Packets of requests and responses that are formed or wait for the cable, and WQEs on chip. */
+/** Packets of requests and responses that are being built or wait for the cable, and WQEs on chip. */
 function watchPacketBuffers(stream: Stream, { dataPath: { parts } }: Hca): void {
   for (const [name, queue] of [
     ['request packets', parts.requestPackets],
@@ -62,7 +62,7 @@ function watchCaches(stream: Stream, { dataPath: { parts, blocks }, eqcCache, do
   });
 }
 
-/** Doorbells as the device takes them: by QP, or of completion and event queues. */
+/** Doorbells as the device receives them: by QP, or for completion and event queues. */
 function watchDoorbells(stream: Stream, { dataPath: { parts, blocks }, domain }: Hca): void {
   const { doorbells, arrivals } = blocks;
   const { clock } = domain;
@@ -86,8 +86,8 @@ function watchDoorbells(stream: Stream, { dataPath: { parts, blocks }, domain }:
 }
 
 /**
- * Each operation as it ends, with its stages: what the ledger of operations adds for it is what it took, so that the records add up to
- * the report.
+ * Each operation at its end, with its stages: the amounts that the ledger of operations adds for it, so that the
+ * records add up to the report.
  */
 function watchOperations(stream: Stream, { dataPath: { parts }, domain }: Hca): void {
   const { operations, qps, records } = parts;
@@ -104,14 +104,14 @@ function watchOperations(stream: Stream, { dataPath: { parts }, domain }: Hca): 
     completed(request, cycle, isSilent);
     const qpn = qps.numberOf[request.qp]!;
     const { opcodeBase, remoteQpn } = qps.rows[request.qp]!;
-    // Each datagram says itself where it goes.
+    // Each datagram carries its own destination.
     const destinationQpn =
       opcodeBase === UD_OPCODE_BASE ? records.datagrams.destinationQpn[request.number]! : remoteQpn;
     const track = queuePairTrack(stream, qpn);
     const endPs = clock.edgePs(cycle);
     if (row.count === count)
       return stream.instant('failed', track, endPs, qpn, wqeCounter, opcode, request.syndrome);
-    // What took an hour and more is in the ledger's far sums: its end alone is shown.
+    // A time of an hour or more is in the ledger's far sums: only its end is shown.
     const isFar = row.far !== far;
     const tookPs = isFar ? 0 : row.lifePs - lifePs;
     const silent = isSilent ? 1 : 0;
@@ -155,7 +155,7 @@ function watchOperations(stream: Stream, { dataPath: { parts }, domain }: Hca): 
 /** CQE syndrome of a work request flushed with its queue. */
 const FLUSHED = 0x05;
 
-/** Reasons to interrupt, and those that joined another. */
+/** Reasons to interrupt, and those merged with another. */
 function watchModeration(stream: Stream, { control, domain }: Hca): void {
   const { moderation } = control.blocks;
   const track = stream.track('interrupts', 'moderation');

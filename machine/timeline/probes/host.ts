@@ -53,7 +53,7 @@ function watchInterrupts(stream: Stream, interrupts: InterruptController, cores:
     const beganUs = stream.lp.epochUs;
     const beganPs = cpu.ownPs;
     const ended = serve(vector, cpu);
-    // The promise itself is handed on: nothing that awaits it is later than it would be.
+    // Returns the original promise, so that code that awaits it is not delayed.
     void ended.then(
       () => {
         const fromPs = beganPs - (stream.lp.epochUs - beganUs) * 1e6;
@@ -65,17 +65,17 @@ function watchInterrupts(stream: Stream, interrupts: InterruptController, cores:
   });
 }
 
-/** Vectors of the platform begin here in a message's data (host/interrupt-controller.ts). */
+/** First number of the platform's vectors in a message's data (host/interrupt-controller.ts). */
 const FIRST_SYSTEM_VECTOR = 32;
 
-/** Work requests as they become visible to the device, and as their completions are in the program's hands. */
+/** Work requests when they become visible to the device, and when the program has their completions. */
 function watchPosts(stream: Stream, operations: OperationLog, times: OperationTimes): void {
   let ordinal = 0;
   const ordinals = new Map<number, number>();
   around(operations, 'posted', (posted) => (qpn, wqeCounter, opcode, ownPs, operation) => {
     posted(qpn, wqeCounter, opcode, ownPs, operation);
     const entry = times.entryOf(qpn, wqeCounter);
-    // Frames are the kernel's: requests of programs are counted as if there were none.
+    // The kernel's frames are separate: requests of programs are counted without them.
     const number = opcode === frameOperation ? -1 : ordinal++;
     if (entry >= 0) ordinals.set(entry, number);
     if (number >= 0) stream.posted(number);
@@ -94,13 +94,13 @@ function watchPosts(stream: Stream, operations: OperationLog, times: OperationTi
 const COUNTER_MASK = 0xffff;
 
 /**
- * How many requests of each send queue are posted and not taken: a completion is also that of all before it, most of which may have
- * none of their own.
+ * Number of requests of each send queue that are posted and not completed: a completion also covers all earlier ones,
+ * most of which may have none of their own.
  */
 function watchSendQueues(stream: Stream, operations: OperationLog): void {
   interface SendQueue {
     readonly track: number;
-    /** WQE counters of the oldest request not taken, and of the next to be posted. */
+    /** WQE counters of the oldest uncompleted request, and of the next one to be posted. */
     oldest: number;
     next: number;
     notedUs: number;
@@ -121,7 +121,7 @@ function watchSendQueues(stream: Stream, operations: OperationLog): void {
       queue = { track, oldest: wqeCounter, next: wqeCounter, notedUs: 0, notedPs: 0 };
       queues.set(qpn, queue);
     }
-    // Another one than the next: the queue was reset in between, and what it held is gone.
+    // A counter other than the next one: the queue was reset in between and lost its requests.
     if (wqeCounter !== queue.next) queue.oldest = wqeCounter;
     queue.next = (wqeCounter + 1) & COUNTER_MASK;
     note(queue, ownPs);
@@ -139,7 +139,7 @@ function watchSendQueues(stream: Stream, operations: OperationLog): void {
     queues.delete(qpn);
     if (queue === undefined || countOf(queue) === 0) return;
     queue.oldest = queue.next;
-    // The core that posted may have been ahead of the instant.
+    // The posting core may have been ahead of the instant.
     const notedPs = queue.notedPs - (stream.lp.epochUs - queue.notedUs) * 1e6;
     note(queue, Math.max(stream.lp.nowPs, notedPs));
   });

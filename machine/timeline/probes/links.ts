@@ -1,6 +1,6 @@
 /**
- * Records of a link's traffic at its reading end, from which both ends follow. A record's instant is when its last byte has left the sender
- * and the link's latency has passed; the time on the lanes is its length at the link's rate.
+ * Records of a link's traffic at its reading end, from which both ends follow. A record's time is one link latency
+ * after its last byte was sent; the time on the lanes is its length at the link's rate.
  */
 
 import {
@@ -43,7 +43,7 @@ import { around } from '../around.ts';
 import { packetAsksForAck, packetCorrupted, packetLost, packetRetransmitted } from '../kinds.ts';
 import type { Stream } from '../stream.ts';
 
-/** Calls `taken` for each record that this end of a channel takes. */
+/** Calls `taken` for each record that this end of a channel receives. */
 function onTaken(reader: ChannelReader, taken: (offset: number, kind: number) => void): void {
   around(reader, 'take', (take) => () => {
     const offset = take();
@@ -57,7 +57,7 @@ function onTaken(reader: ChannelReader, taken: (offset: number, kind: number) =>
   });
 }
 
-/** When bytes were on the lanes of a direction that end there at an instant: no two packets are there at once. */
+/** When bytes that arrive at an instant were on the lanes: two packets never overlap there. */
 class Lanes {
   fromPs = 0;
   toPs = 0;
@@ -84,7 +84,7 @@ class Lanes {
   }
 }
 
-/** The TLPs and flow-control DLLPs of one direction of a PCIe link. Acks have no record: they take no effect. */
+/** The TLPs and flow-control DLLPs of one direction of a PCIe link. Acks have no record, because they have no effect. */
 export function watchPcie(stream: Stream, reader: ChannelReader, link: LinkConfig, direction: string): void {
   if (!stream.has('tlps')) return;
   const track = stream.track('pcie', direction, { latencyPs: link.latencyPs });
@@ -118,7 +118,7 @@ export function watchPcie(stream: Stream, reader: ChannelReader, link: LinkConfi
 
 const isCompletion = (kind: number): boolean => kind === COMPLETION || kind === COMPLETION_DATA;
 
-/** The packets of one direction of an InfiniBand cable, flow control too. */
+/** The packets of one direction of an InfiniBand cable, including flow control. */
 export function watchCable(
   stream: Stream,
   reader: ChannelReader,
@@ -159,7 +159,7 @@ export function watchCable(
   });
 }
 
-/** The frames of one direction of an Ethernet cable; those that are packets of RoCE as packets. */
+/** The frames of one direction of an Ethernet cable; RoCE packets are recorded as packets. */
 export function watchEthernet(
   stream: Stream,
   reader: ChannelReader,

@@ -25,7 +25,7 @@ export function watchNic(stream: Stream, nic: Nic): void {
       methods,
       () => ring.cachedCount,
     );
-    // The ring wakes its engine when descriptors have come.
+    // The ring wakes its engine when descriptors have arrived.
     if (note !== undefined) after<{ wake(cycle: number): void }>(engine, 'wake', note);
     watchLevel(stream, `${name} ring: head`, ring, methods, () => ring.head);
     watchLevel(stream, `${name} ring: tail`, ring, methods, () => ring.tail);
@@ -33,7 +33,7 @@ export function watchNic(stream: Stream, nic: Nic): void {
   if (stream.has('interrupts')) watchCauses(stream, nic);
 }
 
-/** Causes as they are set: `vector` is the cause's bits, before they are given to vectors. */
+/** Causes as they are set: `vector` holds the cause's bits, before they are assigned to vectors. */
 function watchCauses(stream: Stream, { blocks: { interrupts }, domain }: Nic): void {
   const track = stream.track('interrupts', `causes of ${nicMsix.vectorCount} vectors`);
   const { requested } = interruptStepNumbers;

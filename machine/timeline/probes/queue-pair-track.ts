@@ -1,5 +1,5 @@
 import type { Stream } from '../stream.ts';
 
-/** The track of what happens to a queue pair, of both its operations and its errors. */
+/** The track of a queue pair's events, both operations and errors. */
 export const queuePairTrack = (stream: Stream, qpn: number): number =>
   stream.track('queue pairs', `QP 0x${qpn.toString(16)}`);
