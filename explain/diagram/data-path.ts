@@ -11,7 +11,7 @@
  *                       event writer
  */
 
-/** Places of blocks: column and row. */
+/** Positions of blocks: column and row. */
 export const dataPathPlaces: Readonly<Record<string, readonly [column: number, row: number]>> = {
   pcieIngress: [0, 0],
   doorbells: [0, 1],
@@ -45,8 +45,9 @@ export const blockOrder: readonly string[] = [
 ];
 
 /**
- * How an arrow goes: `straight` from edge to facing edge; `elbow` by the gap between two columns; `corner` along the row of the source and
- * into the bottom of the target; `under` from the bottom of the source and along the row of the target.
+ * Route of an arrow: `straight` from edge to facing edge; `elbow` through the gap between two columns; `corner` along
+ * the row of the source and into the bottom of the target; `under` from the bottom of the source and along the row of
+ * the target.
  */
 type Route = 'straight' | 'elbow' | 'corner' | 'under';
 
@@ -54,7 +55,7 @@ export interface DataPathArrow {
   readonly from: string;
   readonly to: string;
   readonly route: Route;
-  /** Step of a WRITE, at the host that posts it and at its peer; undefined if a WRITE does not pass it. */
+  /** Step of a WRITE, at the posting host and at its peer; undefined if a WRITE does not pass the arrow. */
   readonly steps: readonly [poster: number | undefined, peer: number | undefined];
   /** Distance in pixels from the middle of the side that it touches, if two arrows touch the same side. */
   readonly aside?: number;

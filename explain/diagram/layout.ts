@@ -100,7 +100,7 @@ export function layoutOf(parts: readonly DiagramParts[], isAcross: boolean): Dia
   return isAcross ? across(known) : down(known);
 }
 
-/** A zone and its contents, its corner at 0, 0. */
+/** A zone and its contents, with its corner at 0, 0. */
 interface Drawn {
   readonly width: number;
   readonly height: number;
@@ -235,7 +235,7 @@ function composed(
   };
 }
 
-/** @param isMirrored its cable is on the left */
+/** @param isMirrored whether its cable is on the left */
 function deviceOf({ process, blocks, caches }: DiagramParts, isMirrored: boolean): Drawn {
   const columnX = (column: number): number =>
     padding + (isMirrored ? columns - 1 - column : column) * (cellWidth + columnGap);
@@ -283,7 +283,7 @@ function bandOf(process: string, text: string, names: readonly string[], y: numb
 
 const rootComplexY = ({ cells }: Drawn): number => cells.find(({ name }) => name === 'root complex')!.y;
 
-/** From above: interrupts, cores, root complex, memory. */
+/** From top to bottom: interrupts, cores, root complex, memory. */
 function hostOf({ process, blocks }: DiagramParts): Drawn {
   const names = ['interrupts', ...blocks, 'root complex', 'memory'];
   const places = names.map(

@@ -39,14 +39,14 @@ export function numberPlace({ points }: Pick<DiagramArrow, 'points'>): Point {
   return [(fromX + x) / 2 + asideX, (fromY + y) / 2];
 }
 
-/** A link's direction as an arrow, its number a third of the way from its sender: two of them may cross. */
+/** A link's direction as an arrow, with its number a third of the way from its sender, because two arrows may cross. */
 export const laneArrow = ({ from, to, step }: LinkLane): DiagramArrow => ({ points: [from, to], step });
 export const laneNumberPlace = ({ from, to }: LinkLane): Point => [
   from[0] + (to[0] - from[0]) / 3,
   from[1] + (to[1] - from[1]) / 3,
 ];
 
-/** As many letters as a cell has room for, in the drawing's 12 pixels. */
+/** As many letters as fit into a cell, at the drawing's 12 pixels. */
 export function cutToCell(text: string, widthPx: number): string {
   const most = Math.floor((widthPx - 8) / letterPx);
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;

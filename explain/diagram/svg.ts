@@ -12,14 +12,14 @@ export interface Work {
 
 interface Drawing {
   readonly layout: DiagramLayout;
-  /** For readers that do not see it. */
+  /** Description for screen readers. */
   readonly label: string;
   /** Class of the `svg`. */
   readonly name: string;
   readonly workOf?: (cell: Cell) => Work | undefined;
 }
 
-/** Without its style sheet, which is the page's or {@link diagramFile}'s. */
+/** Without a style sheet: it belongs to the page or to {@link diagramFile}. */
 export function diagramSvg({ layout, label, name, workOf = () => undefined }: Drawing): string {
   const { width, height, zones, cells, arrows, lanes, titles } = layout;
   const parts = [
@@ -59,13 +59,13 @@ function cellOf(cell: Cell, work: Work | undefined): string {
   return `<g><rect class="cell" x="${x}" y="${y}" width="${cellWidth}" height="${cellHeight}" rx="4"/>${bars}<text x="${x + 6}" y="${y + 14.5}">${cutToCell(words, cellWidth)}</text></g>`;
 }
 
-/** Style of a drawing: colours are the variables of its page. */
+/** Style of a drawing: its colours are variables of the page. */
 export const diagramStyle = `svg.data-path { display: block; width: 100%; font: 12px system-ui, sans-serif; } svg.data-path text { fill: var(--ink); } svg.data-path .dim { fill: var(--dim); } svg.data-path .name { font-weight: 600; }
 svg.data-path .zone { fill: none; stroke: var(--line); } svg.data-path .cell { fill: var(--card); stroke: var(--line); } svg.data-path rect.busy { fill: var(--busy); } svg.data-path rect.stalled { fill: var(--stalled); }
 svg.data-path polyline { fill: none; } svg.data-path polyline:is(.path, .link) { stroke: var(--c0); stroke-width: 1.5; } svg.data-path polygon:is(.path, .link) { fill: var(--c0); } svg.data-path polyline.other { stroke: var(--dim); } svg.data-path polygon.other { fill: var(--dim); }
 svg.data-path .step { font-size: 10px; font-weight: 600; paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }`;
 
-/** A file of its own. */
+/** The drawing as a separate file. */
 export const diagramFile = (layout: DiagramLayout, label: string): string =>
   diagramSvg({ layout, label, name: 'data-path' })
     .replace('<svg ', '<svg xmlns="http://www.w3.org/2000/svg" ')

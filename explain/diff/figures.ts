@@ -1,32 +1,36 @@
 /**
- * An output as figures: every number, word and flag by its path, such as `rows.size=64.result.typicalPs`. What was asked for
- * (request.ts) is none of them, nor what the wall clock says.
+ * Converts an output to figures: every number, word and flag by its path, such as `rows.size=64.result.typicalPs`.
+ * Figures exclude the request (request.ts) and wall-clock times.
  *
- * Rows of a list are identified by what they are about and not by their place: a row more does not shift the others.
+ * Rows of a list are identified by their subject and not by their index, so that an additional row does not shift the
+ * others.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
 
 export type Leaf = number | string | boolean | null;
 
-/** Nothing that is compared lies deeper. */
+/** Greatest depth of compared values. */
 const depthMax = 32;
 
-/** Requested values, which are compared as such. */
+/** Requested values, which are compared separately. */
 const request =
   /^(schema|invocation|configHash|config|test|story|report\.config(Hash)?|serve\.config(Hash)?)(\.|$)|^rows\.[^.]+\.args(\.|$)|(^|\.)faults\..*\.fault$/;
 
-/** Times of the wall clock, names of files and what was recorded into them: they say how an output was computed. */
+/** Wall-clock times, file names and recordings: they describe how an output was computed. */
 const runFact =
   /^(seconds|longestTurnMs|run|versions)(\.|$)|^(serve\.run|report\.invocation)\.|(^|\.)(elapsedMs|file)$|^rows\.[^.]+\.timeline(\.|$)|(^|\.)analyses\.[^.]+\.(node|eventCount)$/;
 
-/** What could be turned, which follows from what binds; names and kinds in a list that goes by name. They say nothing of their own. */
+/**
+ * Advice on parameters, which follows from the bottleneck; names and kinds in lists identified by name. They carry no
+ * information of their own.
+ */
 const advice =
   /^rows\.[^.]+\.((bottleneck|stages)\.(.*\.)?turn(\.|$)|(bottleneck\.next|stages)\..*\.(name|kind)$)/;
 
 /**
- * What the rows of two outputs are called that have one each: `only`, so that a test of one size is compared with that of another.
- * Undefined for others, whose rows go by what they are about.
+ * Row name for outputs with a single row: `only`, so that a test of one size is compared with that of another.
+ * Undefined for other outputs, whose rows are identified by subject.
  */
 export function soleRowOf(...outputs: readonly Output[]): string | undefined {
   const areSole = outputs.every(({ rows }) => Array.isArray(rows) && rows.length === 1);
@@ -36,9 +40,9 @@ export function soleRowOf(...outputs: readonly Output[]): string | undefined {
 }
 
 /**
- * Every figure of an output, in its order.
- * @param soleRow what its one row is called
- * @throws ConfigurationError for what is nested too deep
+ * Every figure of an output, in order.
+ * @param soleRow name of its single row
+ * @throws ConfigurationError for an output that is nested too deeply
  */
 export function figuresOf(output: Output, soleRow?: string): ReadonlyMap<string, Leaf> {
   const isFigure = (path: string): boolean =>
@@ -46,7 +50,7 @@ export function figuresOf(output: Output, soleRow?: string): ReadonlyMap<string,
   return leavesOf(output, isFigure, soleRow);
 }
 
-/** Whatever a value holds, by path. */
+/** All values within a value, by path. */
 export function leavesOf(
   value: unknown,
   isWanted: (path: string) => boolean,
@@ -72,7 +76,7 @@ export function leavesOf(
 
 const joined = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
-/** A name for each row of a list; of those that are alike the later ones are counted. */
+/** A name for each row of a list; repeated names receive a number. */
 function keysOf(rows: readonly unknown[], path: string, sizes: readonly unknown[] | undefined): string[] {
   const isOverSizes = sizes !== undefined && sizes.length === rows.length && /Ps\.\w+$/.test(path);
   const taken = new Map<string, number>();
@@ -104,7 +108,7 @@ const keys: readonly ((row: JsonObject) => string | undefined)[] = [
   ({ vector }) => (vector === undefined ? undefined : `vector=${String(vector)}`),
   ({ fault, fired }) => (fired === undefined ? undefined : String(fault)),
   ({ from, to }) => (from === undefined ? undefined : `${String(from)}-${String(to)}`),
-  // Resources and stages, of which several are of one kind; and what to turn.
+  // Resources and stages, several of which are of one kind; and advice.
   ({ share, name }) => (share === undefined || typeof name !== 'string' ? undefined : name),
   ({ what, towards }) => (typeof what === 'string' && typeof towards === 'string' ? what : undefined),
   ({ method, waiting, path, kind, name }) => {

@@ -1,6 +1,6 @@
 /** Topic of a figure, by its path. */
 
-/** In the order in which they are shown. */
+/** In display order. */
 export const figureGroups = [
   'results',
   'times',
@@ -17,7 +17,7 @@ export const figureGroups = [
 ] as const;
 export type FigureGroup = (typeof figureGroups)[number];
 
-/** Names along a path, at any depth; the first row that has one of them decides. */
+/** Names along a path, at any depth; the first row with one of them decides. */
 const names: readonly (readonly [FigureGroup, readonly string[]])[] = [
   [
     'results',

@@ -1,7 +1,7 @@
-/** Outputs that can be compared, and the check of one that comes from outside. */
+/** Outputs that can be compared, and the check of an untrusted output. */
 import { ConfigurationError } from '../../base/index.ts';
 
-/** Versions by the name of the schema: those of this package. */
+/** Schema versions by name: those of this package. */
 const versions: Readonly<Record<string, number>> = {
   'hca-report': 1,
   'hca-move': 1,
@@ -29,9 +29,9 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * The output that a file holds.
+ * Reads an output from a file's contents.
  * @param file for the message
- * @throws ConfigurationError for anything else, and for a version of the schema that is newer than this package
+ * @throws ConfigurationError for anything else, and for a schema version that is newer than this package
  */
 export function checkedOutput(file: string, value: unknown): Output {
   const schema = isObject(value) ? value['schema'] : undefined;

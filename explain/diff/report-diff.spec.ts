@@ -57,7 +57,7 @@ describe('figures', () => {
     const { groups, changed, beyond, isEqual } = reportDiff(perf(), after);
     expect([changed, beyond, isEqual]).toEqual([5, 5, false]);
     expect(groups.map(({ group }) => group)).toEqual(['results', 'times', 'caches']);
-    // 2000 to 500 is a factor of 4, 1000 to 1100 one of 1.1; from nothing is more than any factor.
+    // 2000 to 500 is a factor of 4, 1000 to 1100 one of 1.1; a change from zero exceeds any factor.
     expect(groups[1]!.changes).toEqual([
       expect.objectContaining({ path: 'rows.size=128.result.durationPs', change: -0.75 }),
       expect.objectContaining({ path: 'rows.size=64.result.durationPs', change: 0.1 }),
@@ -155,14 +155,14 @@ describe('a tolerance', () => {
     [['caches.*=12%'], ['rows.size=64.result.durationPs', 'rows.size=128.result.durationPs']],
     [['durationPs=4%'], ['rows.size=64.caches.0.mtt.hits']],
     [['times.*=4%', '20%'], []],
-    // The general one counts least, the last of the others most.
+    // The general tolerance has the lowest priority; of the others, the last one wins.
     [
       ['times.*=0%', '20%'],
       ['rows.size=64.result.durationPs', 'rows.size=128.result.durationPs'],
     ],
     [['*hits=0%', '*hits=20%', '4%'], []],
     [['size=64.*=20%'], ['rows.size=128.result.durationPs']],
-    // A pattern is of whole names.
+    // A pattern matches whole names.
     [
       ['uration*=9%', 'c.*=99%'],
       ['rows.size=64.result.durationPs', 'rows.size=128.result.durationPs', 'rows.size=64.caches.0.mtt.hits'],

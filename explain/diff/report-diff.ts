@@ -6,25 +6,25 @@ import type { Output } from './output.ts';
 import { type RequestChange, requestChanges } from './request.ts';
 import { type Tolerance, toleranceBy } from './tolerance.ts';
 
-/** A figure that is another. */
+/** A figure that differs. */
 export interface FigureChange {
   readonly path: string;
-  /** Left out where there is no such figure. */
+  /** Left out if the output lacks the figure. */
   readonly before?: Leaf;
   readonly after?: Leaf;
-  /** By how much of itself it has grown, 0.5 for half as much again; null where that says nothing: from zero, of words. */
+  /** Relative growth: 0.5 for half as much again; null if it is meaningless: from zero, or for words. */
   readonly change: number | null;
   readonly isWithinTolerance: boolean;
 }
 
 export interface ReportDiff {
   readonly schema: 'hca-diff/1';
-  /** Schema of both. */
+  /** Schema of both outputs. */
   readonly compared: string;
-  /** Whether the same was asked for, and every figure is the same within its tolerance. */
+  /** Whether both outputs have the same request, and every figure is equal within its tolerance. */
   readonly isEqual: boolean;
   readonly request: readonly RequestChange[];
-  /** Figures of both together, those that are not the same, and those of them that are beyond their tolerance. */
+  /** Number of figures in both together, of those that differ, and of those that exceed their tolerance. */
   readonly figures: number;
   readonly changed: number;
   readonly beyond: number;
@@ -32,7 +32,7 @@ export interface ReportDiff {
   readonly groups: readonly { readonly group: FigureGroup; readonly changes: readonly FigureChange[] }[];
 }
 
-/** @throws ConfigurationError for two of different schemas */
+/** @throws ConfigurationError for outputs of different schemas */
 export function reportDiff(before: Output, after: Output, tolerances: readonly Tolerance[] = []): ReportDiff {
   if (before.schema !== after.schema)
     throw new ConfigurationError(
@@ -82,7 +82,7 @@ function changeOf(
   };
 }
 
-/** A figure's number; times that no number holds stand as digits (exactPs). */
+/** A figure's number; times that no number represents are decimal digits (exactPs). */
 function numberOf(path: string, value: Leaf | undefined): number | undefined {
   if (typeof value === 'number') return value;
   return typeof value === 'string' && /Ps(\.|$)/.test(path) && /^-?\d+$/.test(value)
@@ -90,7 +90,7 @@ function numberOf(path: string, value: Leaf | undefined): number | undefined {
     : undefined;
 }
 
-/** By the ratio of the larger to the smaller, whichever way; what has no ratio first; else by the difference, then by name. */
+/** Order by the ratio of the larger to the smaller; pairs without a ratio come first; then by difference, then by name. */
 function byMagnitude(left: FigureChange, right: FigureChange): number {
   const [one, other] = [magnitudeOf(left), magnitudeOf(right)];
   return other.ratio - one.ratio || other.difference - one.difference || (left.path < right.path ? -1 : 1);

@@ -2,7 +2,7 @@
 import { type Leaf, leavesOf, soleRowOf } from './figures.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
 
-/** A difference in what was asked for. */
+/** A difference between requests. */
 export interface RequestChange {
   readonly what:
     | 'command'
@@ -15,18 +15,18 @@ export interface RequestChange {
     | 'story'
     | 'version'
     | 'configuration';
-  /** Of a parameter or an argument of the programs its path; else as `what`. */
+  /** The path of a parameter or of an argument of the programs; else a copy of `what`. */
   readonly name: string;
-  /** Left out where it is not said. */
+  /** Left out if the output does not state it. */
   readonly before?: Leaf;
   readonly after?: Leaf;
-  /** False for what is no difference of the request: another version of the package, a parameter that one of two versions has. */
+  /** False if the request itself is the same: another version of the package, or a parameter that only one version has. */
   readonly isAsked: boolean;
 }
 
 type Row = Omit<RequestChange, 'before' | 'after' | 'isAsked'>;
 
-/** Where outputs say what they were asked for, as values by name; the machine's parameters apart. */
+/** The places of the request in an output, as values by name; the machine's parameters separately. */
 function saidBy(
   output: Output,
   soleRow: string | undefined,
@@ -74,7 +74,7 @@ function faultsOf(output: Output, machine: JsonObject): string[] {
   return asked.map((fault: unknown) => String(isObject(fault) ? fault['fault'] : fault));
 }
 
-/** All differences in what was asked for, the parameters behind the rest. */
+/** All differences between requests, parameters last. */
 export function requestChanges(before: Output, after: Output): RequestChange[] {
   const soleRow = soleRowOf(before, after);
   const [left, right] = [saidBy(before, soleRow), saidBy(after, soleRow)];
@@ -82,7 +82,7 @@ export function requestChanges(before: Output, after: Output): RequestChange[] {
     const [one, other] = [left.get(key), right.get(key)];
     if (one?.value === other?.value) return [];
     const row = (one ?? other)!.row;
-    // Rows for other sizes are other rows: the arguments show that, or the figures.
+    // Different sizes produce different rows, which the arguments or the figures show.
     if (row.what === 'workload' && (one === undefined || other === undefined)) return [];
     return [changeOf(row, one?.value, other?.value, row.what !== 'version')];
   });
@@ -104,7 +104,7 @@ function changeOf(
   };
 }
 
-/** All parameters of both where both say them; else those that differ from their defaults, and then what is not said is one. */
+/** All parameters, if both outputs state them; else those that differ from their defaults, and then a missing one counts as its default. */
 function parameterChanges(before: Output, after: Output): RequestChange[] {
   const [left, right] = [configOf(before), configOf(after)];
   if (left !== undefined && right !== undefined)
@@ -126,7 +126,7 @@ function compared(
   });
 }
 
-/** Every parameter but the seed, where an output has them all. */
+/** Every parameter except the seed, if an output has them all. */
 function configOf(output: Output): ReadonlyMap<string, Leaf> | undefined {
   const config =
     output['config'] ?? objectIn(output, 'report')['config'] ?? objectIn(output, 'serve')['config'];
@@ -138,7 +138,7 @@ function changedOf(output: Output): ReadonlyMap<string, Leaf> {
   return new Map(Object.entries(set).map(([path, value]) => [path, leafOf(value)]));
 }
 
-/** Hashes that differ where nothing else does: a default of another version, or an output that says no more. */
+/** Hashes that differ without another difference: a default of another version, or an output that states no more. */
 function unexplained(before: Output, after: Output, changes: readonly RequestChange[]): RequestChange[] {
   const [one, other] = [hashOf(before), hashOf(after)];
   if (one === other || changes.some(({ what }) => ['parameter', 'seed', 'fault'].includes(what))) return [];

@@ -1,17 +1,20 @@
 /**
- * How much a figure may change: `1%` of any, `pcie.*=5%` of those whose path has such a part. A pattern begins at any name of
- * the path, or at the figure's group, and ends where the path ends; `*` represents anything, dots too.
+ * Tolerances of figures: `1%` for all, `pcie.*=5%` for those whose path contains such a part. A pattern begins at any
+ * name of the path, or at the figure's group, and ends where the path ends; `*` matches anything, including dots.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { groupOf } from './groups.ts';
 
 export interface Tolerance {
-  /** `*` is every figure. */
+  /** `*` matches every figure. */
   readonly pattern: string;
   readonly percent: number;
 }
 
-/** Reads `1%` or `PATTERN=5%`. @throws ConfigurationError */
+/**
+ * Parses `1%` or `PATTERN=5%`.
+ * @throws ConfigurationError
+ */
 export function parsedTolerance(text: string): Tolerance {
   const at = text.lastIndexOf('=');
   const pattern = at < 0 ? '*' : text.slice(0, at).trim();
@@ -21,7 +24,7 @@ export function parsedTolerance(text: string): Tolerance {
   return { pattern, percent: Number(percent) };
 }
 
-/** Says how much each figure may change, in percent: the last pattern that fits, behind those that name something. */
+/** Returns the tolerance of a figure in percent: the last matching pattern; `*` applies only if no other matches. */
 export function toleranceBy(tolerances: readonly Tolerance[]): (path: string) => number {
   const general = tolerances.findLast(({ pattern }) => pattern === '*')?.percent ?? 0;
   const special = tolerances

@@ -37,7 +37,7 @@ type Cell = string | number | Html;
 const seen = (cell: Cell | undefined): string =>
   cell instanceof Html ? cell.text.replace(/<[^>]*>/g, '') : String(cell ?? '');
 
-/** How the cells of a column are set: sentences over several lines; words that may continue in the next line; figures in one. */
+/** Layout of a column's cells: sentences over several lines; words that may wrap; figures on one line. */
 type Setting = 'said' | 'worded' | 'figures';
 
 function settingOf(column: number, rows: readonly (readonly Cell[])[]): Setting {
@@ -47,8 +47,8 @@ function settingOf(column: number, rows: readonly (readonly Cell[])[]): Setting 
 }
 
 /**
- * A table with a caption; the first column is the head of its row. Where its place is narrower than the table, each row becomes a block of
- * its own, in which the names of the columns are next to the figures: nothing is cut (`stacked.ts`).
+ * A table with a caption; the first column is the head of its row. If its place is narrower than the table, each row
+ * becomes a block, with the column names next to the figures, so that nothing is cut (`stacked.ts`).
  */
 export function table(caption: string, head: readonly string[], rows: readonly (readonly Cell[])[]): Html {
   if (rows.length === 0) return html``;
@@ -66,7 +66,7 @@ export function table(caption: string, head: readonly string[], rows: readonly (
 `;
 }
 
-/** The same, with a column for each row if that makes fewer columns: for few items with many figures each. */
+/** The same table, transposed if that makes fewer columns: for few items with many figures each. */
 export function narrowTable(
   caption: string,
   head: readonly string[],
@@ -77,12 +77,15 @@ export function narrowTable(
   return table(caption, [head[0]!, ...rows.map(([name]) => seen(name))], turned);
 }
 
-/** Widths in pixels: a letter of the widest common fonts, in a head and elsewhere; a cell without its text; columns of sentences and of words. */
+/**
+ * Widths in pixels: a letter of the widest common fonts, in a head and elsewhere; a cell without its text; columns of
+ * sentences and of words.
+ */
 const [headLetterPx, letterPx, besidePx, saidPx, wordedPx] = [10.5, 9.6, 23, 224, 144] as const;
 /** Minimum number of letters in each line of a row's name, which may use several lines. */
 const rowNameLetters = 14;
 
-/** The width below which a table would be cut, in pixels: words of its head and names of its rows may be below each other. */
+/** The width in pixels below which a table would be cut, with its head and row names wrapped. */
 function widthOf(
   head: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -112,13 +115,13 @@ function widthOf(
 export interface Segment {
   readonly name: string;
   readonly value: number;
-  /** Its explanation for a reader. */
+  /** Its description for the reader. */
   readonly text: string;
   /** Class of the segment's colour. */
   readonly colour: string;
 }
 
-/** Segments one after the other, with lengths proportional to their values; the bar is full at `full`. Screen readers read their texts. */
+/** Consecutive segments with lengths proportional to their values; the bar is full at `full`. Screen readers read their texts. */
 export function bar(segments: readonly Segment[], full: number): Html {
   const shown = segments.filter(({ value }) => value > 0);
   const spoken = shown.map(({ name, text }) => `${name} ${text}`).join(', ');

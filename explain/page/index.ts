@@ -1,4 +1,4 @@
-/** Pages of HTML that need nothing else: see README.md. */
+/** Self-contained HTML pages: see README.md. */
 export { bar, type Html, html, table } from './html.ts';
 export {
   foldedSection,

@@ -58,7 +58,7 @@ describe('the page of a report', () => {
       `operation WRITE count ${countText(20)} p50 ${timeText(WRITE!.latencyPs!.p50)} p99 ${timeText(WRITE!.latencyPs!.p99)}`,
     );
     for (const [node, { hca, interrupts }] of report.nodes.entries()) {
-      // Names are in words: `dmaRead` is said as people say it.
+      // Names are shown in words, for example for `dmaRead`.
       const said = {
         dmaRead: 'DMA read',
         wqeFetch: 'WQE fetch',

@@ -1,6 +1,6 @@
 /**
- * A page that needs nothing else: what was run, and below it sections. It needs no script unless it has charts or reports to open, is light or dark as the
- * reader's system is, and fits from 400 pixels on.
+ * A self-contained page: the command above, sections below. It needs a script only for charts or for reports to open,
+ * follows the reader's light or dark scheme, and fits from a width of 400 pixels on.
  */
 import { timeText } from '../text/format.ts';
 import { type Html, html, narrowTable, pieceOf, table } from './html.ts';
@@ -11,15 +11,15 @@ import { style } from './style.ts';
 /** Head of every page: the command, its version, and its results. */
 export interface PageHead {
   readonly title: string;
-  /** The command line that made it. */
+  /** The command line that created the page. */
   readonly command: string;
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
-  /** Of the machine; left out where none was asked for. */
+  /** Seed of the machine; left out if none was requested. */
   readonly configHash?: string;
-  /** Simulated time; left out where there was none, or several. */
+  /** Simulated time; left out if there was none, or several. */
   readonly elapsedPs?: number;
-  /** Sentences to take away; left out or empty: none. */
+  /** Summary sentences; left out or empty: none. */
   readonly sentences?: readonly string[];
 }
 
@@ -27,9 +27,9 @@ export interface PageTable {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly (string | number)[])[];
-  /** For few items with many figures each: a column for each item. */
+  /** For few items with many figures each: one column per item. */
   readonly isTurned?: true;
-  /** Of each row the number of the report that its head opens; undefined if none exists. */
+  /** For each row, the number of the report that its head opens; undefined if none exists. */
   readonly reports?: readonly (number | undefined)[];
 }
 
@@ -37,7 +37,7 @@ export interface PageTable {
 export interface PageNeeds {
   /** Style sheets before the page's own. */
   readonly styles?: readonly string[];
-  /** Scripts at the end of the page, in their order. */
+  /** Scripts at the end of the page, in order. */
   readonly scripts?: readonly string[];
 }
 
@@ -62,7 +62,7 @@ ${scripts.map(scriptOf)}
   return page.text;
 }
 
-/** Not in a template: a build tool rewrites those that hold the end of a script. */
+/** Not in a template, because a build tool rewrites templates that contain the end of a script. */
 const scriptOf = (text: string): Html =>
   pieceOf(`<script>${text.replaceAll('</script', '<\\/script')}</script>`);
 
@@ -82,9 +82,9 @@ export function tableSection({ title, head, rows, isTurned, reports = [] }: Page
   return isTurned === true ? narrowTable(title, head, linked) : table(title, head, linked);
 }
 
-/** Text as a terminal shows it; lines that are longer than the page is wide continue in the next. */
+/** Text as a terminal shows it; lines wider than the page wrap. */
 export const textSection = (title: string, text: string): Html => html`<h2>${title}</h2><pre>${text}</pre>`;
 
-/** Text that few readers want: folded away. */
+/** Text that few readers need, folded. */
 export const foldedSection = (title: string, text: string): Html =>
   html`<details><summary>${title}</summary><pre>${text}</pre></details>`;

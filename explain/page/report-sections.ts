@@ -1,6 +1,6 @@
 /**
- * The sections of a report: the life of each operation, every block with what it did and why it waited, processors, PCIe, cable,
- * caches, interrupts, the ledgers' checks. All of it is made from the report's JSON alone.
+ * The sections of a report: the life of each operation, the work and waits of every block, processors, PCIe, cable,
+ * caches, interrupts, the ledgers' checks. They are made from the report's JSON alone.
  */
 
 import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '../../machine/index.ts';
@@ -12,7 +12,7 @@ import { cacheNameOf } from '../text/titles.ts';
 import { wordsOf } from '../text/words.ts';
 import { bar, type Html, html, narrowTable, pieceOf, type Segment, table } from './html.ts';
 
-/** A host: a simulated one has processors, of a guest's nothing is known but its device. */
+/** A host: a simulated one has processors; for a guest, only its device is known. */
 interface HostShown {
   readonly cpu?: NodeReport['cpu'];
   readonly memoryBus?: NodeReport['memoryBus'];
@@ -22,7 +22,7 @@ interface HostShown {
   readonly interrupts: readonly InterruptShown[];
 }
 
-/** Steps that one kind of host has and the other has not are left out. */
+/** Steps that only one kind of host has are left out for the other. */
 type InterruptShown = Pick<NodeReport['interrupts'][number], 'vector'> &
   Partial<Omit<NodeReport['interrupts'][number], 'vector'>>;
 
@@ -35,7 +35,7 @@ export interface ReportShown extends Pick<Report, 'elapsedPs' | 'operations' | '
 
 const COLOUR_COUNT = 10;
 
-/** @param isOneOfMany a page with many reports does not draw the machine */
+/** @param isOneOfMany whether the page has many reports and thus does not draw the machine */
 export function reportSections(report: ReportShown, isOneOfMany = false): Html {
   return html`${stagesOf(report)}
 ${diagramOf(report, isOneOfMany)}
@@ -85,7 +85,7 @@ ${narrowTable(
 const stalledOf = ({ stalledCycles }: BlockRow): number =>
   Object.values(stalledCycles).reduce((sum, cycles) => sum + cycles, 0);
 
-/** Works while drivers set up, for longer than all data takes: bars are not scaled by it. */
+/** This block works during driver set-up for longer than all data takes, so bars are not scaled by it. */
 const OFF_SCALE = 'commandProcessor';
 
 function diagramOf({ nodes, wire }: ReportShown, isOneOfMany: boolean): Html {
@@ -151,7 +151,7 @@ function drawingOf(nodes: readonly HostShown[], longest: number): Html {
   );
 }
 
-/** Up to three cores that did work; core 0 if no core did. */
+/** Up to three busy cores; core 0 if no core was busy. */
 function coresAtWork(cpu: HostShown['cpu']): string[] {
   const cores = cpu?.cores ?? [];
   const names = cores.flatMap(({ cycles }, core) => (cycles.idle === cycles.total ? [] : [`core ${core}`]));
@@ -268,7 +268,7 @@ function cachesOf({ nodes }: ReportShown): Html {
 ${table('Look-ups that found what they needed, in all and by the block that asked', ['cache', 'hits', 'misses', 'hit rate', 'evictions'], rows)}`;
 }
 
-/** From the reason of the device to the handler; those that a report does not have are left out. */
+/** From the device's reason to the handler; steps that a report lacks are left out. */
 const interruptSteps = [
   'requested',
   'moderated',

@@ -1,11 +1,12 @@
 /**
- * Reports that stand folded at the end of a page, each by its number; and what opens one: a link, and whatever calls `openReports` of
- * the page's script. A link is a step of the browser's history: going back leads to where it was.
+ * Reports that are folded at the end of a page, each with its number; and ways to open one: a link, or a call of
+ * `openReports` in the page's script. A link is a step of the browser's history: the back button returns to the
+ * previous place.
  */
 import { type Html, html } from './html.ts';
 
 interface PageReport {
-  /** No other of the page has it. */
+  /** Unique on the page. */
   readonly number: number;
   readonly title: string;
   readonly section: Html;
@@ -24,11 +25,14 @@ export const reportsSection = ({ title, reports }: PageReports): Html =>
       html`<details id="${idOf(each.number)}"><summary>${each.title}</summary>${each.section}</details>`,
   )}`;
 
-/** A text that opens a report. @param said of what it opens, for who points at it */
+/**
+ * Text that opens a report.
+ * @param said description of the target, as a tooltip
+ */
 export const reportLink = (number: number, text: Html, said = 'opens the report of this point'): Html =>
   html`<a class="opens" href="#${idOf(number)}" title="${said}">${text}</a>`;
 
-/** Of a page with reports: opens those that a link, an address or a chart names, and shows the first. */
+/** Script of a page with reports: opens those that a link, an address or a chart names, and scrolls to the first. */
 export const reportsScript = `
 const reportOf = (number) => document.getElementById('report-' + number);
 const showReport = (number) => {
@@ -41,7 +45,7 @@ const showReport = (number) => {
 const openReports = (numbers) => {
   for (const number of numbers) reportOf(number)?.toggleAttribute('open', true);
   const address = '#report-' + numbers[0];
-  // One that the address names already may have been folded since.
+  // A report that the address already names may have been folded since.
   if (location.hash === address) showReport(numbers[0]);
   else location.hash = address;
 };

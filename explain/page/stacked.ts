@@ -1,11 +1,12 @@
 /**
- * Tables in a place that is narrower than they are. A table of the class `below840` becomes blocks, one for each row, in a place of less
- * than 840 pixels: the row's name, and below it the names of the columns next to the figures, with as many pairs in a line as fit.
+ * Tables in a place that is narrower than they are. In a place of less than 840 pixels, a table of the class `below840`
+ * becomes blocks, one for each row: the row's name, followed by pairs of column name and figure, as many per line as
+ * fit.
  */
 
 /** Step between distinct widths, in pixels. */
 const stepPx = 40;
-/** The narrowest place on a page, and one that no page has. */
+/** The narrowest place on a page, and a width beyond all pages. */
 const [leastPx, mostPx] = [360, 4000] as const;
 
 /** The class of a table by its width in pixels; empty for a table that fits everywhere. */
@@ -13,7 +14,7 @@ export function stackedClass(widthPx: number): string {
   return widthPx <= leastPx ? '' : `below${Math.min(mostPx, Math.ceil(widthPx / stepPx) * stepPx)}`;
 }
 
-/** Style sheet of the classes that a page's text has. */
+/** Style sheet of the classes used in a page's text. */
 export function stackedStyle(text: string): string {
   const names = new Set([...text.matchAll(/<table class="(below\d+)"/g)].map(([, name]) => name!));
   return [...names].map((name) => styleOf(name, Number(name.slice('below'.length)))).join('\n');

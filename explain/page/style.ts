@@ -1,6 +1,6 @@
 import { diagramStyle } from '../diagram/index.ts';
 
-/** The dress of all pages: light and dark as the reader's system is, from 400 pixels on, no width fixed. */
+/** The style of all pages: follows the reader's light or dark scheme, works from 400 pixels on, fixes no width. */
 export const style = `
 :root { color-scheme: light dark; --ink: #1b1b1b; --dim: #595959; --paper: #fff; --card: #f4f5f7; --line: #d5d8dc; --grid: #0000001a;
   --busy: #2471a3; --stalled: #c0392b; --idle: #e3e6ea;

@@ -1,8 +1,8 @@
-/** Sentences on what the reader of a capture did not show, and why: nothing is left out in silence. */
+/** Sentences on packets that the reader of a capture did not show, and the reasons: nothing is omitted silently. */
 import type { CaptureReading } from '../../analyser/capture/index.ts';
 import { visible } from '../../base/index.ts';
 
-/** Malformed packets that are listed. */
+/** Greatest number of malformed packets that are listed. */
 const LISTED = 20;
 
 export function captureNotes({ stream, feed, unfollowed }: CaptureReading): string[] {

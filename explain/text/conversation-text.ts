@@ -4,7 +4,7 @@ import type { Conversation, Utterance } from '../../analyser/capture/index.ts';
 const PS_PER_NS = 1000n;
 const NS_PER_US = 1000;
 
-/** @param isTroubleOnly leaves out lines of packets that passed as they should */
+/** @param isTroubleOnly leaves out lines of packets without errors */
 export function conversationText(conversations: readonly Conversation[], isTroubleOnly: boolean): string {
   let origin: bigint | undefined;
   for (const { beganPs } of conversations) if (origin === undefined || beganPs < origin) origin = beganPs;

@@ -2,7 +2,7 @@
 import Table from 'cli-table3';
 import { type Finding, nsText } from '../../analyser/index.ts';
 
-/** Each with the access that broke the rule. */
+/** Each finding with the offending access. */
 export function findingsTable(findings: readonly Finding[]): string {
   if (findings.length === 0) return 'The linter found nothing.';
   const table = new Table({

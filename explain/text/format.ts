@@ -1,4 +1,4 @@
-/** Numbers as people read them: times in the unit that fits, bytes, shares. */
+/** Formats numbers for people: times in a suitable unit, bytes, shares. */
 
 /** Picoseconds in ps, ns, µs, ms or s, with four significant digits. */
 export function timeText(ps: number): string {
@@ -12,7 +12,7 @@ export function timeText(ps: number): string {
   return `${ps} ps`;
 }
 
-/** Bytes with a decimal point only where it says something. */
+/** Bytes, with decimals only if they matter. */
 export function bytesText(bytes: number): string {
   const units = [
     ['GiB', 1024 ** 3],
@@ -23,7 +23,7 @@ export function bytesText(bytes: number): string {
   return `${bytes} B`;
 }
 
-/** A whole number with separators between thousands. */
+/** An integer with thousands separators. */
 export const countText = (count: number): string =>
   String(Math.round(count)).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 

@@ -6,7 +6,7 @@ import { tableOf } from './table.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
-/** Hits, walks and faults of the IOMMUs, with accesses that were turned away. */
+/** Hits, walks and faults of the IOMMUs, and refused accesses. */
 export function iommuTable(nodes: readonly NodeReport[]): string[] {
   if (nodes.every(({ iommu }) => iommu === undefined)) return [];
   return [countsTable('IOMMU, and accesses of the device that were turned away', nodes.map(iommuCounts))];
@@ -14,7 +14,7 @@ export function iommuTable(nodes: readonly NodeReport[]): string[] {
 
 const iommuCounts = ({ iommu, deviceFaults }: NodeReport): Counts => ({ ...iommu, ...deviceFaults });
 
-/** Pages that devices asked for, by side, and how they came and went. */
+/** Pages that devices requested, by side, and how they were provided and removed. */
 export function onDemandTable(nodes: readonly NodeReport[]): string[] {
   if (nodes.every(({ onDemand }) => onDemand === undefined)) return [];
   return [countsTable('On-demand paging', nodes.map(onDemandCounts))];
@@ -34,7 +34,7 @@ function onDemandCounts({ onDemand }: NodeReport): Counts {
   };
 }
 
-/** A row for each count that is not 0 everywhere. */
+/** A row for each count that is nonzero somewhere. */
 function countsTable(title: string, counts: readonly Counts[]): string {
   const names = [...new Set(counts.flatMap((each) => Object.keys(each)))];
   const rows = names

@@ -1,8 +1,8 @@
 /** Paragraphs of Markdown pages, in lines of at most 120 characters. */
 
 /**
- * A text as lines of at most 120 characters, broken between words; inline code and links stay whole.
- * @param first begins the first line, as `- ` for an item of a list; later lines are indented by as much
+ * Wraps a text into lines of at most 120 characters, broken between words; inline code and links stay whole.
+ * @param first prefix of the first line, such as `- ` for a list item; later lines are indented by the same amount
  */
 export function paragraph(text: string, first = ''): string {
   const rest = ' '.repeat(first.length);

@@ -1,6 +1,6 @@
 /**
- * The report as tables for a terminal, made from the JSON alone: where each operation's time went, what the cores did,
- * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the ledgers balance.
+ * The report as tables for a terminal, made from the JSON alone: the time of each operation, the work of the cores,
+ * traffic on PCIe and the cable, caches, interrupts, system calls, and whether the ledgers balance.
  */
 import type { MemoryStatistics } from '../../host/index.ts';
 import { type RefusalKind, refusalKindOf } from '../../hw/hca/index.ts';
@@ -58,7 +58,7 @@ function operationsTable({ operations }: Report): string {
   );
 }
 
-/** Cores that did something, by cause. */
+/** Busy cores, by cause. */
 function cpuTable(nodes: readonly NodeReport[]): string {
   const causes = Object.keys(nodes[0]!.cpu.cores[0]!.cycles).filter(
     (name) => name !== 'total' && name !== 'ahead' && nodes.some((node) => hasCause(node, name)),
@@ -82,7 +82,7 @@ function cpuTable(nodes: readonly NodeReport[]): string {
 const hasCause = ({ cpu }: NodeReport, cause: string): boolean =>
   cpu.cores.some(({ cycles }) => (cycles as Readonly<Record<string, number>>)[cause] !== 0);
 
-/** Findings of the watch of the contract of use, by host; empty without a watch. */
+/** Findings of the buffer ownership watch, by host; empty without a watch. */
 export function raceLines(nodes: readonly Pick<NodeReport, 'races' | 'lostRaces'>[]): string[] {
   return nodes.flatMap(({ races, lostRaces }, node) => {
     if (races === undefined) return [];
@@ -104,7 +104,7 @@ function accessLines(nodes: readonly Pick<NodeReport, 'unownedAccesses'>[]): str
   });
 }
 
-/** Every fault that was asked for, and what became of it. */
+/** Every requested fault and its outcome. */
 export function faultLines(faults: readonly FaultReport[] = []): string[] {
   return faults.map(({ fault, fired }) =>
     fired === 0
@@ -113,7 +113,7 @@ export function faultLines(faults: readonly FaultReport[] = []): string[] {
   );
 }
 
-/** The same of several runs, each with a name, under the same faults. */
+/** The same for several named runs with the same faults. */
 export function faultLinesOf(
   runs: readonly { readonly name: string; readonly faults?: readonly FaultReport[] | undefined }[],
 ): string[] {
@@ -136,7 +136,7 @@ function memoryTable(nodes: readonly NodeReport[]): string {
   return tableOf('Memory management', ['', ...nodes.map((_, node) => `host ${node}`)], rows);
 }
 
-/** Bytes over each host's memory bus, by who moved them: those that were moved anywhere. */
+/** Bytes over each host's memory bus, by actor; actors without bytes are left out. */
 function memoryBusTable(nodes: readonly NodeReport[]): string {
   const movers = Object.keys(nodes[0]!.memoryBus) as (keyof NodeReport['memoryBus'])[];
   const rows = movers
@@ -204,7 +204,7 @@ export function cacheTable(nodes: readonly { readonly hca: Pick<NodeReport['hca'
   );
 }
 
-/** Titles of the refusals of each kind, broken rules first. */
+/** Titles of the refusals of each kind, violated rules first. */
 export const refusalTitles: Readonly<Record<RefusalKind, string>> = {
   rule: 'against the rules',
   packet: 'packet discarded',
@@ -233,7 +233,7 @@ export function transportTable(
   return [tableOf('What the transport did to recover', ['', ...nodes.map((_, node) => `hca ${node}`)], rows)];
 }
 
-/** Messages put in their receive WQEs; nothing where there were none. */
+/** Messages put in their receive WQEs; empty if there were none. */
 function inlineReceiveTable(
   nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'inlineReceives'> }[],
 ): string[] {

@@ -1,10 +1,10 @@
-/** Which stages of operations a table has columns for. */
+/** Chooses the operation stages for which a table has columns. */
 import type { OperationReport } from '../../machine/index.ts';
 
-/** Stages of requests that were sent again. */
+/** Stages of retransmitted requests. */
 const retryStages: readonly string[] = ['ackTimeout', 'rnrDelay'];
 
-/** All stages, but those of requests sent again only where there were such. */
+/** All stages; those of retransmitted requests only if there were any. */
 export function stagesShown(operations: readonly Pick<OperationReport, 'milestonesPs'>[]): string[] {
   return Object.keys(operations[0]?.milestonesPs ?? {}).filter(
     (stage) =>

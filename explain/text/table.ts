@@ -1,6 +1,6 @@
 /**
- * Tables for a terminal. One that is wider than the terminal is cut into several, one below the other, each with the first
- * column again; a column that is still too wide is wrapped. Into a file or a pipe a table goes as wide as it is.
+ * Tables for a terminal. A table wider than the terminal is split into several, one below the other, each with the
+ * first column repeated; a column that is still too wide is wrapped. In a file or a pipe, a table keeps its full width.
  */
 import Table from 'cli-table3';
 
@@ -8,7 +8,7 @@ export type Cell = string | number;
 
 let widthInstead: number | undefined;
 
-/** What a text would be that no terminal narrows: the same wherever it is made. */
+/** A text as it is without a terminal: independent of where it is made. */
 export function atAnyWidth(made: () => string): string {
   const before = widthInstead;
   widthInstead = Number.POSITIVE_INFINITY;
@@ -19,17 +19,17 @@ export function atAnyWidth(made: () => string): string {
   }
 }
 
-/** Columns of the terminal that standard output is, else those that COLUMNS names, else any number. */
+/** Columns of the terminal on standard output, else those in COLUMNS, else unlimited. */
 export const terminalColumns = (): number =>
   widthInstead ?? process.stdout.columns ?? (Number(process.env['COLUMNS']) || Number.POSITIVE_INFINITY);
 
-/** Columns of tables that are made of sentences: a line of a thousand characters is unreadable. */
+/** Width of tables made of sentences: a line of a thousand characters is unreadable. */
 export const listingColumns = (): number => Math.min(terminalColumns(), 120);
 
 /** A border, and a space on either side. */
 const frameColumns = 3;
 
-/** A table with a title above it; numbers are aligned to the right. */
+/** A table with a title above it; numbers are right-aligned. */
 export function tableOf(
   title: string,
   head: readonly string[],
@@ -49,7 +49,7 @@ const widthOfCell = (cell: Cell | undefined): number =>
     .split('\n')
     .reduce((widest, line) => Math.max(widest, line.length), 0);
 
-/** Columns that fit next to each other, each group with the first one. */
+/** Columns that fit next to each other; each group includes the first one. */
 function groupsOf(widths: readonly number[], columns: number): number[][] {
   const groups: number[][] = [[0]];
   for (let column = 1; column < widths.length; column++) {
@@ -89,15 +89,15 @@ function partOf(
 }
 
 /**
- * A row for each line: of a cell with several, cli-table3 takes one character off after the other, measuring each time, wherever it
- * draws a line of it.
+ * One row for each line: for a cell with several lines, cli-table3 removes one character after another and measures
+ * each time it draws a line.
  */
 function rowsOfLines(cells: readonly (readonly string[])[]): string[][] {
   const lineCount = Math.max(...cells.map((lines) => lines.length));
   return Array.from({ length: lineCount }, (_, at) => cells.map((lines) => lines[at] ?? ''));
 }
 
-/** A line in lines of at most `columns`, where its words allow it. */
+/** Wraps a line into lines of at most `columns`, if its words allow it. */
 function wrapped(line: string, columns: number): string[] {
   const lines: string[] = [];
   let last = '';

@@ -7,7 +7,7 @@
 import { profileListing } from '../../machine/profile/index.ts';
 import { wordsOf } from './words.ts';
 
-/** Fields of a workload, which have no path: as the options of `hca perf` say them. */
+/** Fields of a workload, which have no path: named like the options of `hca perf`. */
 const fields: Readonly<Record<string, string>> = {
   ...{ test: 'test', size: 'message size (B)', iters: 'messages of a QP', qps: 'QPs', threads: 'threads' },
   ...{ connection: 'service', txDepth: 'send queue depth', rxDepth: 'receive queue depth', useSrq: 'SRQ' },
@@ -35,7 +35,7 @@ const fields: Readonly<Record<string, string>> = {
   },
 };
 
-/** Units of quantities, as people write them; units that are things, as `lines`, are part of the name. */
+/** Units of quantities as people write them; units that are nouns, such as `lines`, are part of the name. */
 const quantities: Readonly<Record<string, string>> = {
   ...{
     ps: 'ps',
@@ -56,7 +56,7 @@ const quantities: Readonly<Record<string, string>> = {
 const unitEnd =
   /(?<=[a-z\d])(?:Ps|Ns|Us|Ms|MHz|Mhz|Bytes|Kib|Mib|Metres|Cycles|Percent)$|\.megabytesPerSecond$/;
 
-/** The title of an axis: a field of a workload, or the path of a parameter, with its unit. */
+/** The title of an axis: a workload field or a parameter's path, with its unit. */
 export function axisTitleOf(path: string): string {
   if (fields[path] !== undefined) return fields[path];
   const parameter = profileListing().parameters.find((each) => each.path === path);
@@ -74,7 +74,7 @@ export function axisTitleOf(path: string): string {
 export const cacheNameOf = (name: string): string =>
   /^[a-z]{3,4}$/.test(name) ? name.toUpperCase() : wordsOf(name);
 
-/** Figures that a client measures under a name of its own. */
+/** Figures that a client measures, with names of their own. */
 const figures: Readonly<Record<string, string>> = {
   messagesPerSecond: 'message rate',
   averageBytesPerSecond: 'mean payload rate',
@@ -110,7 +110,7 @@ const endings: readonly (readonly [pattern: RegExp, words: (match: readonly stri
   [/^stages\.(.+)\.share$/, ([, stage]) => `share of ${wordsOf(stage!)}`],
 ];
 
-/** The title of a figure of a run; its unit is said apart. */
+/** The title of a figure of a run; its unit is shown separately. */
 export function figureTitleOf(name: string): string {
   if (figures[name] !== undefined) return figures[name];
   for (const [pattern, words] of endings) {

@@ -1,6 +1,6 @@
-/** Names of the model in words, as of blocks, causes, stages and classes of TLPs: `dmaReadReturn` is "DMA read return". */
+/** Names of the model in words: blocks, causes, stages and TLP classes. `dmaReadReturn` becomes "DMA read return". */
 
-/** Words that people write in capitals; each also in the plural. */
+/** Words written in capitals; each also in the plural. */
 const capitals: Readonly<Record<string, string>> = {
   ...{
     ack: 'ACK',
@@ -41,7 +41,7 @@ const capitals: Readonly<Record<string, string>> = {
 /** Compounds that are not split. */
 const wholes: Readonly<Record<string, string>> = { blueFlame: 'BlueFlame', msix: 'MSI-X', rxCq: 'RX CQ' };
 
-/** A name in lower case or camel case as words; capitals of the standards stay. */
+/** Converts a name in lower case or camel case to words; capitals of the standards stay. */
 export function wordsOf(name: string): string {
   if (wholes[name] !== undefined) return wholes[name];
   return name
@@ -60,7 +60,7 @@ function wordOf(word: string): string {
   return /^[A-Z][a-z]/.test(word) ? lower : word;
 }
 
-/** A phrase as it begins a title. */
+/** Capitalises a phrase for the beginning of a title. */
 export const titled = (words: string): string => {
   const [first = ''] = words.split(' ');
   return /[A-Z]/.test(first) ? words : `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;

@@ -1,6 +1,7 @@
 /**
- * Bytes and TLPs that the report bills of PCIe, by direction and class, of random tests on random machines, counted again from the TLPs
- * themselves; and what payload they are for, from the packets on the cable. BUS_SEEDS=from..to plays others.
+ * Bytes and TLPs on PCIe as the report counts them, by direction and class, for random tests on random machines;
+ * compared with a second count from the TLPs themselves, and with the payload of the packets on the cable.
+ * BUS_SEEDS=from..to runs others.
  */
 import { describe, expect, it } from 'vitest';
 import { drawShortRun, type ShortRun } from '../../experiments/bottleneck/testing/short-run.ts';
@@ -16,7 +17,7 @@ import { seedsOf } from './testing/seeds.ts';
 
 const messages = 100;
 
-/** Packets and payload of a direction of the cable, those sent again among them where they are asked for. */
+/** Packets and payload in one direction of the cable, optionally including retransmitted ones. */
 function carried(report: Report, from: number, opcode: RegExp, isAll: boolean) {
   const cable = report.wire.find((each) => each.from === from)!;
   const rows = [
@@ -29,7 +30,7 @@ function carried(report: Report, from: number, opcode: RegExp, isAll: boolean) {
   };
 }
 
-/** Payload that memory gives and takes, by what crossed the cable; undefined where that does not say it. */
+/** Payload read from and written to memory, computed from the cable's traffic; undefined if the traffic does not determine it. */
 function payloadDue(report: Report, node: number, args: PerfArgs) {
   const { sizeBytes, sizes, inlineBytes, connection } = args;
   const isSentOnce = report.wire.every(({ retransmitted }) => Object.keys(retransmitted).length === 0);
@@ -43,7 +44,7 @@ function payloadDue(report: Report, node: number, args: PerfArgs) {
   const taken = carried(report, node ^ 1, /SEND|WRITE|READ_RESPONSE/, true).payloadBytes;
   return {
     read: isSaid ? (isInline ? 0 : sent!) + answered! + 8 * atomics(node) : undefined,
-    // A datagram has a GRH in front of it.
+    // A GRH precedes a datagram in memory.
     written: isSentOnce && connection !== 'UD' ? taken + 8 * (atomics(node) + atomics(node ^ 1)) : undefined,
   };
 }
@@ -64,7 +65,7 @@ it.each(seeds)('every TLP is billed as it is, and what is billed is a TLP, of se
   const words = JSON.stringify(run);
   const { report } = await playedRun(run);
   const recorded = await recordedRun(run, ['tlps']);
-  // Without a timeline the receivers take whole streams at once.
+  // Without a timeline, the receivers process whole streams at once.
   expect(JSON.stringify(recorded.report), words).toBe(JSON.stringify(report));
   const count = countOf(recorded);
   expect(count.againstReport(report), words).toEqual([]);
@@ -88,7 +89,7 @@ describe('the count of a bus finds', () => {
   let made: Promise<RecordedRun> | undefined;
   const given = () => (made ??= recordedRun(run, ['tlps']));
 
-  /** The failures where the report has another number at one place of node 0. */
+  /** The failures after the report's number at one place of node 0 was changed. */
   async function withFigure(path: string, by: number): Promise<string> {
     const recorded = await given();
     const report = structuredClone(recorded.report);

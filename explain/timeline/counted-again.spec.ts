@@ -1,7 +1,7 @@
 /**
- * Cycles of blocks, look-ups of caches, times of operations and numbers under way, of random tests on random machines, packets lost and
- * sent again among them, counted again from the records of the run; and the counters of a row of `perf` are those since its warm-up.
- * COUNT_SEEDS=from..to plays others.
+ * Cycles of blocks, cache look-ups, operation times and numbers under way, of random tests on random machines, with
+ * lost and retransmitted packets; counted a second time from the records of the run. The counters of a `perf` row must
+ * be those since its warm-up. COUNT_SEEDS=from..to runs others.
  */
 import { describe, expect, it } from 'vitest';
 import { drawShortRun, type ShortRun } from '../../experiments/bottleneck/testing/short-run.ts';
@@ -64,7 +64,7 @@ it.each(measuredRuns)('a row counts its messages alone, %s, of seed %i', async (
   expect((messagesPerSecond * durationPs) / 1e12, words).toBeCloseTo(sent, 6);
 });
 
-/** Of an interrupt, as records number its steps. */
+/** Number of the interrupt step `delivered` in records. */
 const stepDelivered = 7;
 
 describe('the count of figures finds', () => {

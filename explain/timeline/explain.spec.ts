@@ -88,7 +88,7 @@ describe('an operation step by step', () => {
 });
 
 describe('the packets of an operation', () => {
-  /** Records of an operation and of packets, as hosts and devices have them. */
+  /** Records of an operation and of packets, as hosts and devices produce them. */
   const flowsOf = (
     topology: Topology,
     ...rows: readonly (readonly [process: string, kind: string, values: readonly number[]])[]
@@ -107,7 +107,8 @@ describe('the packets of an operation', () => {
   const { RC_ACKNOWLEDGE, RC_RDMA_WRITE_ONLY } = Opcode;
 
   it('are those of any host that it went to, and of no other by the same numbers', () => {
-    // Host 2 writes to host 0, whose own QP 0x300 has requests with the same PSN under way, to QP 0x208 of host 1.
+    // Host 2 writes to QP 0x208 of host 1. At the same time, host 0's own QP 0x300 has requests with the same PSN in
+    // flight.
     const own = [0x300, 0, 0, 64, 0, 7, 1, 0x208] as const;
     expect(
       flowsOf(

@@ -1,6 +1,7 @@
 /**
- * One operation step by step: the stages that tile its time from the post to the completion in the program's hands, and in each what
- * happened meanwhile. The steps' times add up to the operation's latency exactly: each begins where the one before it ended.
+ * Explains one operation step by step: the stages that tile its time from the post until the program has the
+ * completion, and the events during each. The times of the steps add up to the operation's latency exactly: each begins
+ * where the previous one ended.
  */
 
 import type { Timeline, TimelineCategory, TimelineRecord } from '../../machine/timeline/index.ts';
@@ -8,18 +9,18 @@ import type { ExactPs } from '../../sim/index.ts';
 import { type OperationFlow, operationFlows } from './flows.ts';
 import { argumentsOf, labelOf } from './labels.ts';
 
-/** Something that happened during a step. */
+/** An event during a step. */
 interface ExplainedEvent {
-  /** After the post. */
+  /** Relative to the post. */
   readonly afterPs: number;
   readonly durationPs: number;
-  /** Host or device, and where in it. */
+  /** Host or device, and the place within it. */
   readonly where: string;
   readonly text: string;
 }
 
 interface ExplainedStep {
-  /** A stage of the report's operations, or `taken`: from the departure of the CQE until software has it. */
+  /** A stage of the report's operations, or `taken`: from the departure of the CQE until software has polled it. */
   readonly stage: string;
   readonly afterPs: number;
   readonly durationPs: number;
@@ -29,7 +30,7 @@ interface ExplainedStep {
 }
 
 export interface Explanation {
-  /** Sends of host 0 by number, from 0. */
+  /** Number of the operation among the sends of host 0, from 0. */
   readonly ordinal: number;
   readonly operation: string;
   readonly qpn: number;
@@ -37,13 +38,13 @@ export interface Explanation {
   readonly payloadBytes: number;
   /** Since power-on. */
   readonly postedPs: number;
-  /** Of all steps together. */
+  /** Sum of all steps. */
   readonly latencyPs: number;
-  /** Without a CQE: it ends when the device has its acknowledgement. */
+  /** Without a CQE: it ends when the device has received its acknowledgement. */
   readonly isSilent: boolean;
-  /** CQE syndrome of one that failed: it has no stages. */
+  /** CQE syndrome of a failed operation, which has no stages. */
   readonly syndrome?: number;
-  /** Other operations of both hosts that were under way meanwhile: DMA, TLPs and look-ups of theirs are among the events. */
+  /** Other operations of both hosts that were under way: their DMA, TLPs and look-ups are among the events. */
   readonly others: number;
   readonly steps: readonly ExplainedStep[];
 }
@@ -70,7 +71,7 @@ const stageTexts: Readonly<Record<string, string>> = {
   failed: 'It ended with an error completion: no stages are kept of it.',
 };
 
-/** By them records are known to belong to an operation. */
+/** Keys by which records are assigned to an operation. */
 export const categoriesOfOperations: readonly TimelineCategory[] = ['operations', 'doorbells'];
 
 const numberOf = (ps: ExactPs): number => Number(ps);
@@ -79,12 +80,15 @@ const endOf = ({ atPs, durationPs }: TimelineRecord): number => numberOf(atPs) +
 const isEnd = ({ kind }: TimelineRecord): boolean =>
   kind === 'operation' || kind === 'failed' || kind === 'taken';
 
-/** The operation of a host of this number; undefined when the timeline does not have it from its post on. */
+/** The operation of a host with this number; undefined if the timeline lacks its post. */
 export function operationOf(timeline: Timeline, ordinal: number, node = 0): OperationFlow | undefined {
   return operationFlows(timeline).find((flow) => flow.node === node && flow.ordinal === ordinal);
 }
 
-/** From its post to its end. @returns undefined when the timeline has no end of it */
+/**
+ * From its post to its end.
+ * @returns undefined if the timeline lacks its end
+ */
 export function timeOf(
   timeline: Timeline,
   flow: OperationFlow,
@@ -97,8 +101,8 @@ export function timeOf(
 }
 
 /**
- * @param timeline with all categories over the time of the operation; those of {@link categoriesOfOperations} over the time before it,
- * too: what began earlier is else not known for another's
+ * @param timeline with all categories for the time of the operation, and those of {@link categoriesOfOperations} also
+ * for the time before it: otherwise earlier operations would not be recognised
  */
 export function explained(timeline: Timeline, flow: OperationFlow): Explanation | undefined {
   const span = timeOf(timeline, flow);
@@ -127,7 +131,7 @@ export function explained(timeline: Timeline, flow: OperationFlow): Explanation 
       afterPs: fromPs - span.fromPs,
       durationPs: toPs - fromPs,
       text: stageTexts[stage] ?? '',
-      // What happens at the instant at which two steps meet belongs to the one that begins.
+      // An event at the boundary of two steps belongs to the later one.
       events: events.filter(
         ({ afterPs }) =>
           afterPs >= fromPs - span.fromPs && (afterPs < toPs - span.fromPs || index === bounds.length - 1),
@@ -142,7 +146,7 @@ interface Bounds {
   readonly toPs: number;
 }
 
-/** The steps, each from the end of the one before it. */
+/** The steps, each beginning at the end of the previous one. */
 function boundsOf(
   timeline: Timeline,
   flow: OperationFlow,
@@ -172,7 +176,7 @@ function boundsOf(
   return toPs > endOf(executed) ? [...bounds, { stage: 'taken', fromPs: endOf(executed), toPs }] : bounds;
 }
 
-/** Kinds that say what an operation waits for; states of blocks only where they stall. */
+/** Kinds that explain an operation's wait; states of blocks only if they stall. */
 const shownKinds: ReadonlySet<string> = new Set([
   'posted',
   'doorbell',
@@ -192,7 +196,7 @@ const shownKinds: ReadonlySet<string> = new Set([
   'taken',
 ]);
 
-/** All records of the time but those that belong to another operation alone. */
+/** All records of the time, except those that belong only to another operation. */
 function eventsOf(
   timeline: Timeline,
   flow: OperationFlow,
@@ -217,7 +221,7 @@ function eventsOf(
   return events;
 }
 
-/** Numbers that add something to the name of a record. */
+/** Numbers that add information to the name of a record. */
 const shownValues: ReadonlySet<string> = new Set([
   'address',
   'lengthBytes',
@@ -238,7 +242,7 @@ function eventText(record: TimelineRecord): string {
   return [labelOf(record), ...values, ...arrival].join(', ');
 }
 
-/** Whether an operation overlaps a time. One without an end was under way until the timeline's. */
+/** Whether an operation overlaps a time range. An operation without an end lasts until the timeline's end. */
 function isUnderWay(
   timeline: Timeline,
   { records }: OperationFlow,

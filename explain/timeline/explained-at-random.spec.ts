@@ -1,6 +1,6 @@
 /**
- * `explain` of random operations of random workloads on random machines, packets lost and sent again among them. EXPLAIN_SEEDS=from..to
- * plays others.
+ * `explain` on random operations of random workloads on random machines, with lost and retransmitted packets.
+ * EXPLAIN_SEEDS=from..to runs others.
  */
 import { describe, expect, it } from 'vitest';
 import { explanationOf } from '../../cli/explain/explain.ts';

@@ -8,7 +8,7 @@ import { operationFlows } from './flows.ts';
 import { perfettoChunks } from './perfetto/export.ts';
 import { vcdOf } from './vcd.ts';
 
-/** A message of the wire as another library reads it: the values of each field number. */
+/** A message of the wire format, decoded by another library: the values of each field number. */
 type Message = Map<number, (number | string | Uint8Array | bigint)[]>;
 
 function decoded(bytes: Uint8Array): Message {
@@ -51,7 +51,7 @@ interface Track {
   readonly isCounter: boolean;
 }
 
-/** The trace by the numbers of Perfetto's fields: trace_packet.proto, track_event.proto, track_descriptor.proto. */
+/** The trace by Perfetto's field numbers: trace_packet.proto, track_event.proto, track_descriptor.proto. */
 function readTrace(bytes: Uint8Array): { events: Event[]; tracks: Map<number, Track> } {
   const names = new Map<number, string>();
   const tracks = new Map<number, Track>();
@@ -73,7 +73,7 @@ function readTrace(bytes: Uint8Array): { events: Event[]; tracks: Map<number, Tr
       const facts: Record<string, string | number> = {};
       for (const fact of messagesOf(event, 4)) {
         const name = names.get(numberOf(fact, 1))!;
-        // One of both values is there, also where it is 0.
+        // One of both values is present, even if it is 0.
         if (fact.has(4) === fact.has(6)) odd.push(`value of ${name}`);
         facts[name] = fact.has(4) ? numberOf(fact, 4) : textOf(fact.get(6)![0]);
       }
@@ -152,7 +152,7 @@ describe('a Perfetto trace', () => {
     }
     expect(odd).toEqual([]);
     expect([...open.values()].flat()).toEqual([]);
-    // A stage in its operation, nothing deeper.
+    // A stage nests in its operation; nothing nests deeper.
     expect(depth).toBe(2);
   });
 
@@ -179,7 +179,7 @@ describe('a Perfetto trace', () => {
       const passed = trace.events
         .filter(({ flows: ids, ends }) => ids.includes(id) || ends.includes(id))
         .toSorted((left, right) => left.timestamp - right.timestamp);
-      // A packet is shown at both ends, the flow passes the one at which it leaves.
+      // A packet is shown at both ends; the flow passes the sending end.
       expect(passed.length).toBe(records.length);
       const posted = passed.find(({ name }) => name === 'posted WRITE')!;
       expect(posted.timestamp).toBe(passed[0]!.timestamp);
@@ -194,7 +194,7 @@ describe('a Perfetto trace', () => {
 });
 
 describe('a value change dump', () => {
-  /** The grammar of IEEE 1364-2005, 18.2, as far as it is used: anything else is an error. */
+  /** The part of the grammar of IEEE 1364-2005, 18.2, that is used: anything else is an error. */
   function readVcd(text: string): Map<string, { atPs: bigint; value: string }[]> {
     const names = new Map<string, string>();
     const changes = new Map<string, { atPs: bigint; value: string }[]>();
@@ -249,7 +249,7 @@ describe('a value change dump', () => {
     expect(hasClocks).toBe(true);
     const signals = readVcd(text);
     expect(signals.size).toBe(signalCount);
-    // Two edges a cycle of 427 MHz, from the first change to the last.
+    // Two edges per cycle of 427 MHz, from the first change to the last.
     const instants = [...signals.values()].flat().map(({ atPs }) => Number(atPs));
     const firstPs = instants.reduce((least, atPs) => Math.min(least, atPs), Number.POSITIVE_INFINITY);
     const spanPs = instants.reduce((most, atPs) => Math.max(most, atPs), 0) - firstPs;

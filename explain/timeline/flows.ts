@@ -1,6 +1,7 @@
 /**
- * Which records belong to one operation: its post, the doorbell that the device took for it, its life on the device, its packets on the
- * cable, and the taking of its completion. Found by queue pair and WQE counter, packets by destination and PSN.
+ * Finds the records of one operation: its post, the doorbell with which the device received it, its time on the device,
+ * its packets on the cable, and the poll of its completion. Matches queue pair and WQE counter, and for packets
+ * destination and PSN.
  */
 import { mask24 } from '../../base/index.ts';
 import { flushedTrack, type Timeline, type TimelineRecord } from '../../machine/timeline/index.ts';
@@ -10,12 +11,12 @@ import { opcodeRow } from '../../wire/index.ts';
 /** One operation of a node, as far as the timeline has it. */
 export interface OperationFlow {
   readonly node: number;
-  /** Of the post, among those of its node from power-on; -1 where the post is not in the timeline. */
+  /** Number of the post, among those of its node from power-on; -1 if the post is not in the timeline. */
   readonly ordinal: number;
   readonly qpn: number;
   readonly wqeCounter: number;
   readonly opcode: number;
-  /** Places in the timeline, by time. */
+  /** Indexes into the timeline, by time. */
   readonly records: readonly number[];
 }
 
@@ -42,14 +43,14 @@ class OpenFlow implements OperationFlow {
   }
 }
 
-/** The list of a key, which is new where there was none. */
+/** Returns the list of a key; creates it if it does not exist. */
 function listIn<Value>(lists: Map<string, Value[]>, key: string): Value[] {
   const list = lists.get(key) ?? [];
   lists.set(key, list);
   return list;
 }
 
-/** All operations of a timeline, in the order in which they were posted. */
+/** All operations of a timeline, in the order of their posts. */
 export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
   const flows: OpenFlow[] = [];
   const byRequest = new Map<string, OpenFlow[]>();
@@ -63,7 +64,7 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
     return flow;
   };
   const waiting = new Map<string, OpenFlow[]>();
-  // A life begins at the instant of its post, and may stand ahead of it.
+  // A life record begins at the instant of its post, and may precede it in the list.
   for (let index = 0; index < timeline.count; index++) {
     const record = timeline.record(index);
     if (record.kind === 'posted') begin(record, record.values[3]!).records.push(index);
@@ -81,7 +82,8 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
       for (const flow of waiting.get(key) ?? []) flow.records.push(index);
       waiting.delete(key);
     } else if (kind === 'failed' && record.track.name === flushedTrack) {
-      // The device says no number of a request that it flushed unstarted: its post and its taking say that it was.
+      // The device does not number a request that it flushed before its start: its post and its completion show that it
+      // was flushed.
     } else if (kind === 'operation' || kind === 'failed') {
       const flow = openOf(record, ({ isOver }) => !isOver) ?? begin(record, -1);
       flow.isOver = true;
@@ -98,9 +100,10 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
 }
 
 /**
- * Requests go to the QP that the operation names; responses come back with its PSNs. What was begun last of what fits is meant: an
- * unreliable request is over when it leaves, and a packet may come once more when its request has ended. QPs of several hosts have the same
- * numbers, and no packet names its sender: a request more likely belongs to a host at the other end of a link than to the own port.
+ * Requests go to the QP that the operation names; responses return with its PSNs. Of several matches, the operation
+ * started last is meant: an unreliable request is over when it is sent, and a packet may arrive a second time after its
+ * request has ended. QPs of several hosts have the same numbers, and no packet names its sender: a request more likely
+ * belongs to a host at the other end of a link than to the own port.
  */
 function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
   interface Span {
@@ -128,7 +131,7 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     const record = timeline.record(index);
     if (record.kind !== 'packet' || sideOf(record) !== 'hca') continue;
     const [opcode, destinationQpn, psn] = record.values;
-    // A packet is recorded where it arrives.
+    // A packet is recorded on arrival.
     const here = nodeOf(record);
     const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
     const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;

@@ -1,4 +1,4 @@
-/** Records of a timeline in words: what each is called, and its numbers by name. */
+/** Records of a timeline in words: the name of each, and its named numbers. */
 import { bar0 } from '../../abi/index.ts';
 import { nicBar0 } from '../../abi/nic/index.ts';
 import type { RegisterTable } from '../../base/index.ts';
@@ -19,7 +19,7 @@ import {
 } from '../../machine/timeline/index.ts';
 import { frameProtocols, opcodeRow } from '../../wire/index.ts';
 
-/** Flows of a link, as UpdateFC names them. */
+/** Flows of a link, by their codes in an UpdateFC. */
 const flows = ['posted', 'non-posted', 'completion'] as const;
 
 /** AETH syndromes by their upper bits (IBTA vol 1, 9.7.5.1.2). */
@@ -84,7 +84,7 @@ const texts: Texts = {
 /** Name of a record. */
 export const labelOf = (record: TimelineRecord): string => texts[record.kind](record);
 
-/** Numbers that are read as such in base 16. */
+/** Numbers that are usually written in hexadecimal. */
 const inHexadecimal: ReadonlySet<string> = new Set([
   'qpn',
   'destinationQpn',
@@ -94,7 +94,7 @@ const inHexadecimal: ReadonlySet<string> = new Set([
   'value',
 ]);
 
-/** The numbers of a record that its kind has, by name, in words where they have some. */
+/** The numbers of a record by name; values with names are shown in words. */
 export function argumentsOf(record: TimelineRecord): readonly (readonly [string, string | number])[] {
   const names: readonly string[] = timelineKinds[record.kind].values;
   return names.map((name, index) => [name, argumentText(record, name, record.values[index]!)]);
@@ -117,7 +117,7 @@ function argumentText({ kind, track }: TimelineRecord, name: string, value: numb
   return inHexadecimal.has(name) ? `0x${value.toString(16)}` : value;
 }
 
-/** The register of BAR0 at an offset: its name, and the bytes into it. */
+/** The register of BAR0 at an offset: its name, and the byte offset within it. */
 export function registerName(process: string, offset: number): string {
   const bank = process.startsWith('nic') ? nicBar0 : bar0;
   const registers: RegisterTable = bank.registers;

@@ -1,10 +1,11 @@
 /**
- * A timeline as a value change dump (IEEE 1364-2005, clause 18), which waveform viewers read: states of blocks and cores, levels of
- * fifos and queues, whether a direction of a link is busy, the last value of each register of BAR0, and clocks.
+ * Exports a timeline as a value change dump (IEEE 1364-2005, clause 18) for waveform viewers: states of blocks and
+ * cores, levels of FIFOs and queues, whether a direction of a link is busy, the last value of each register of BAR0,
+ * and clocks.
  *
  *     state of a block or core   a number of 8 bits; a comment in the file names the numbers: 0 idle, 1 busy, 2 … stalled for a reason
  *     level, register            32 bits
- *     link, clock                1 bit; clocks only where the time shown has at most {@link edgesMax} edges of all of them
+ *     link, clock                1 bit; clocks only if the time range has at most {@link edgesMax} edges of all of them
  */
 
 import { type Timeline, type TimelineRecord, timelineKinds } from '../../machine/timeline/index.ts';
@@ -18,10 +19,10 @@ export interface VcdClock {
   readonly frequencyMHz: number;
 }
 
-/** Bits of what holds a number and no state. */
+/** Bits of a signal that holds a number and not a state. */
 const wordBits = 32;
 
-/** Edges of clocks that a file holds at most: they would drown everything else. */
+/** Greatest number of clock edges in a file: more would hide everything else. */
 export const edgesMax = 200_000;
 
 interface Change {
@@ -29,7 +30,7 @@ interface Change {
   readonly value: number;
 }
 
-/** One signal: its name in its process, how many bits, what its numbers are called, and its changes in any order. */
+/** One signal: its name in its process, its width in bits, the names of its numbers, and its changes in any order. */
 interface Signal {
   readonly process: string;
   readonly name: string;
@@ -42,7 +43,7 @@ export interface VcdFile {
   readonly text: string;
   readonly signalCount: number;
   readonly changeCount: number;
-  /** False: the time shown has too many edges. */
+  /** False if the time range has too many edges. */
   readonly hasClocks: boolean;
 }
 
@@ -108,7 +109,10 @@ function clockSignal({ process, name, frequencyMHz }: VcdClock, firstPs: bigint,
   return { process, name: `clock ${name}`, bits: 1, names: [], changes };
 }
 
-/** Changes of all signals by time, each to another value than before; of one instant the last: of states, an end comes before a begin. */
+/**
+ * Changes of all signals by time, without repeated values; several changes at one instant keep only the last. For
+ * states, an end precedes a begin.
+ */
 function orderedChanges(signals: readonly Signal[]): { atPs: bigint; signal: number; value: number }[] {
   const ordered: { atPs: bigint; signal: number; value: number }[] = [];
   signals.forEach(({ bits, changes }, signal) => {
@@ -135,7 +139,7 @@ function codeOf(number: number): string {
   return number < base ? own : codeOf(Math.floor(number / base) - 1) + own;
 }
 
-/** A name without what separates words in the file. */
+/** A name without the characters that separate words in the file. */
 const wordOf = (name: string): string => name.replaceAll(/[^\w.]+/g, '_');
 
 function headerOf(signals: readonly Signal[]): string {
@@ -167,7 +171,8 @@ function bodyOf(
   const valueText = (signal: number, value: number): string =>
     signals[signal]!.bits === 1 ? `${value}${codeOf(signal)}` : `b${value.toString(2)} ${codeOf(signal)}`;
   const start = changes[0]?.atPs ?? 0;
-  // Levels and registers are not known before they first change; states are: what reaches into the time shown is part of it.
+  // Levels and registers are unknown before their first change; states are known, because intervals that extend into
+  // the time range are included.
   const initial = signals.map(({ bits }, signal) =>
     bits === wordBits ? `bx ${codeOf(signal)}` : valueText(signal, 0),
   );

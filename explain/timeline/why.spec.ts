@@ -1,4 +1,4 @@
-/** Which refusal an error completion leads to, where numbers of QPs say little: both hosts give the same ones. */
+/** The refusal that explains an error completion if QP numbers are ambiguous: both hosts assign the same ones. */
 import { expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/index.ts';
 import type { Timeline, TimelineKindName, TimelineRecord } from '../../machine/timeline/index.ts';
@@ -8,7 +8,7 @@ import { failuresOf } from './why.ts';
 
 const qpn = 5;
 const nak = 0x61;
-/** Of checks, that of the right of a QP. */
+/** Check number of the QP's access rights. */
 const qpRight = 2;
 
 const record = (kind: TimelineKindName, process: string, ...values: number[]): TimelineRecord =>
@@ -21,7 +21,7 @@ const nakTo = (node: number, psn: number): TimelineRecord =>
 const failed = (node: number): TimelineRecord =>
   record('errorCompletion', `hca${node}`, qpn, 0, CqeSyndrome.REMOTE_INVAL_REQ_ERR, 1);
 
-/** Which responder the first failure of host 0 is led to. */
+/** The responder that the first failure of host 0 is traced to. */
 function responderOf(...records: TimelineRecord[]): string | undefined {
   const timeline = { topology: pairsOf(2), records: () => records.values() } as unknown as Timeline;
   const [failure] = failuresOf(timeline, () => undefined).filter(({ node }) => node === 0);

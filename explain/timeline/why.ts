@@ -1,6 +1,7 @@
 /**
- * Why requests failed: from a completion with an error back to the check that refused, with what it found and what it was held to.
- * Everything comes from records of the run. Where a check leaves none, the completion stands alone: nothing is guessed.
+ * Explains failed requests: from an error completion back to the check that refused, with the found and the expected
+ * value. Everything comes from records of the run. If a check leaves no record, only the completion is reported:
+ * nothing is guessed.
  */
 import { CqeSyndrome, frameOperation } from '../../abi/index.ts';
 import { operationNames, portNames } from '../../hw/hca/index.ts';
@@ -20,7 +21,7 @@ import {
 import { peersOf, type Topology } from '../../machine/topology/index.ts';
 import { frameProtocols, opcodeRow } from '../../wire/index.ts';
 
-/** A step on the way back from a completion to its cause. */
+/** A step from a completion back to its cause. */
 interface Reason {
   /** Device and block. */
   readonly where: string;
@@ -29,7 +30,7 @@ interface Reason {
   /** The value that the check found, and the expected value. */
   readonly found?: string;
   readonly heldTo?: string;
-  /** Where the rule is written. */
+  /** Clause of the rule. */
   readonly clause?: string;
 }
 
@@ -38,19 +39,19 @@ export interface Failure {
   readonly qpn: number;
   readonly queue: 'send' | 'receive';
   readonly wqeCounter: number;
-  /** As libibverbs names it. */
+  /** Its name in libibverbs. */
   readonly status: string;
   readonly atPs: number;
-  /** The opcode of a send request, and its number among those that its host posted. */
+  /** The opcode of a send request, and its number among the posts of its host. */
   readonly operation?: string;
   readonly ordinal?: number;
-  /** File and line that posted it, where that was recorded. */
+  /** File and line that posted it, if recorded. */
   readonly postedAt?: string;
-  /** The nearest first. */
+  /** The nearest step first. */
   readonly reasons: readonly Reason[];
 }
 
-/** Requests that were posted, signalled or not, and of which the run has no end. */
+/** Posted requests, signalled or not, whose end the run does not have. */
 export interface Unfinished {
   readonly node: number;
   readonly qpn: number;
@@ -62,7 +63,7 @@ export interface Unfinished {
   readonly reasons: readonly Reason[];
 }
 
-/** Names of CQE syndromes as work completions have them. */
+/** Names of CQE syndromes, as in work completions. */
 const statuses: Readonly<Record<number, string>> = {
   [CqeSyndrome.LOCAL_LENGTH_ERR]: 'LOC_LEN_ERR',
   [CqeSyndrome.LOCAL_QP_OP_ERR]: 'LOC_QP_OP_ERR',
@@ -81,7 +82,7 @@ const statuses: Readonly<Record<number, string>> = {
 /** The name of a work completion's status, by the syndrome of its CQE. */
 export const statusOf = (syndrome: number): string => statuses[syndrome] ?? `syndrome ${hex(syndrome)}`;
 
-/** Where each post stands in its program: by node and number of the post. */
+/** Program line of each post: by node and number of the post. */
 export type PostedAt = (node: number, ordinal: number) => string | undefined;
 
 const hex = (value: number): string => `0x${value.toString(16)}`;
@@ -104,7 +105,7 @@ const runOf = (timeline: Timeline): Run => ({
   topology: timeline.topology,
 });
 
-/** The records ahead of one, looked through backwards: a failure's cause is near, and runs have many of both. */
+/** Searches the records before one, backwards: a failure's cause is near, and runs have many of both. */
 class Earlier {
   readonly records: readonly TimelineRecord[];
   readonly #run: Run;
@@ -140,7 +141,10 @@ class Earlier {
   }
 }
 
-/** All failures of a run, in the order of time. @param timeline with the categories operations, packets and checks */
+/**
+ * All failures of a run, in time order.
+ * @param timeline with the categories operations, packets and checks
+ */
 export function failuresOf(timeline: Timeline, postedAt: PostedAt): readonly Failure[] {
   const run = runOf(timeline);
   return run.records.flatMap((record, place) =>
@@ -172,7 +176,7 @@ function failureOf(run: Run, place: number, postedAt: PostedAt): Failure {
   };
 }
 
-/** The last post of this WQE ahead of its completion. */
+/** The last post of this WQE before its completion. */
 function postOf(
   run: Run,
   place: number,
@@ -216,7 +220,7 @@ const isRefusedByPeer = (syndrome: number): boolean =>
   syndrome === CqeSyndrome.REMOTE_INVAL_REQ_ERR ||
   syndrome === CqeSyndrome.REMOTE_OP_ERR;
 
-/** A flushed request did nothing wrong: the QP was in the error state, after what ended ahead of it. */
+/** A flushed request is not at fault: the QP was in the error state after an earlier failure. */
 function flushReasons(before: Earlier, { values, track }: TimelineRecord): readonly Reason[] {
   const cause = before.findLast(
     (record) =>
@@ -240,7 +244,7 @@ function flushReasons(before: Earlier, { values, track }: TimelineRecord): reado
   ];
 }
 
-/** The last translation that a device refused of those for a QP. */
+/** The last translation that a device refused for a QP. */
 function accessReasons(before: Earlier, node: number, qpn: number): readonly Reason[] {
   const refused = before.findLast(
     ({ kind, track }) =>
@@ -288,8 +292,9 @@ function accessReason({ track, atPs, values }: TimelineRecord): Reason {
 }
 
 /**
- * Place of what the responder refused of this QP, or -1. QPs of both hosts may have one number, and a QP may be connected to one of its own
- * host: what was refused at the far end came back as a NAK over the cable, what was refused at the own end did not.
+ * Index of the responder's refusal for this QP, or -1. QPs of both hosts may have the same number, and a QP may be
+ * connected to one of its own host: a refusal at the far end returned as a NAK over the cable, a refusal at the own end
+ * did not.
  */
 function refusalOf(before: Earlier, node: number, qpn: number): number {
   const lastNak = before.findLastIndex(
@@ -310,7 +315,7 @@ function refusalOf(before: Earlier, node: number, qpn: number): number {
   }
 }
 
-/** Syndrome of an AETH; those above are of refusals (IBTA vol 1, 9.7.5.1.2 and 9.7.5.2.2). */
+/** Syndrome of an AETH; those above are refusals (IBTA vol 1, 9.7.5.1.2 and 9.7.5.2.2). */
 const nakOfSequence = 0x60;
 
 /** Refusals of this QP by the responder, and the check that caused each. */
@@ -436,7 +441,7 @@ function retryReasons(
     {
       where: `hca${node} requester`,
       atPs: Number(record.atPs),
-      // A page of an on-demand region is answered for in the same way as a receive: RNR NAK.
+      // A missing page of an on-demand region is answered like a missing receive: RNR NAK.
       text: isNotReady
         ? 'the peer had no receive, or no page for it, as often as the QP was to try'
         : 'no acknowledgement came within the time-out, as often as the QP was to try',
@@ -453,7 +458,7 @@ function retryReasons(
   ];
 }
 
-/** Packets of a QP among those that arrived at the far end: all of its host where nothing says which the QP there is. */
+/** Packets of a QP that arrived at the far end: all of its host's if the QP there is unknown. */
 function sentBy(
   before: Earlier,
   packets: readonly TimelineRecord[],
@@ -467,7 +472,7 @@ function sentBy(
     : { out: out.filter(({ values }) => values[1] === peerQpn), whose: ' of this QP' };
 }
 
-/** Named by a request that ended, of either end; or, where all packets went to one QP, that. */
+/** Named by a completed request of either end; or, if all packets went to one QP, that QP. */
 function peerQpnOf(
   before: Earlier,
   out: readonly TimelineRecord[],
@@ -486,10 +491,10 @@ function peerQpnOf(
   return others.length === 0 ? first : undefined;
 }
 
-/** Losses of which each is listed; the rest is counted. */
+/** Greatest number of losses listed; the rest is counted. */
 const lossesMax = 10;
 
-/** Packets that never arrived, or arrived corrupted: what a program may wait for without end. */
+/** Packets that never arrived, or arrived corrupted: a program may wait for them indefinitely. */
 export interface Losses {
   readonly count: number;
   /** The first of them. */
@@ -508,7 +513,7 @@ export function lossesOf(timeline: Timeline): Losses {
   return { count: lost.length, first };
 }
 
-/** Of a packet or a frame; 0 of all else. */
+/** PSN of a packet; 0 for anything else. */
 function flagsOf({ kind, values }: TimelineRecord): number {
   if (kind === 'packet') return values[4]!;
   return kind === 'frame' ? values[1]! : 0;
@@ -520,13 +525,14 @@ function whatOf({ kind, values }: TimelineRecord): string {
   return `${opcodeRow(opcode)?.name ?? hex(opcode)} to QP ${hex(destinationQpn)}, PSN ${psn}, ${payloadBytes} bytes`;
 }
 
-/** Signalled requests without a completion at the end of a run, with what is known of each. */
+/** Signalled requests without a completion at the end of a run, with the known facts about each. */
 export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly Unfinished[] {
   const run = runOf(timeline);
   const { records } = run;
   const keyOf = (record: TimelineRecord): string =>
     `${nodeOf(record)} ${record.values[0]} ${record.values[1]}`;
-  // A life begins at the instant of its post, and may stand ahead of it: so ends are counted first. Requests of one WQE end in order.
+  // A life record begins at the instant of its post and may precede it: so ends are counted first. Requests of one WQE
+  // end in order.
   const ends = new Map<string, number>();
   for (const record of records) {
     const isEnd =
@@ -534,7 +540,7 @@ export function unfinishedOf(timeline: Timeline, postedAt: PostedAt): readonly U
     if (isEnd) ends.set(keyOf(record), (ends.get(keyOf(record)) ?? 0) + 1);
   }
   return records.flatMap((record, place) => {
-    // Frames of the kernel are nothing that a program waits for.
+    // Programs do not wait for frames of the kernel.
     if (record.kind !== 'posted' || record.values[2] === frameOperation) return [];
     const left = ends.get(keyOf(record)) ?? 0;
     if (left === 0) return [unfinished(run, place, postedAt)];

@@ -1,4 +1,7 @@
-/** Why a device may not touch memory: key unknown, deregistered, of another domain, too short, without the right, a page refused. */
+/**
+ * Explains why a device may not access memory: the key is unknown, deregistered, of another domain, too short or
+ * without the right, or a page was refused.
+ */
 import type {
   AccessEvidence,
   BufferEvidence,
@@ -16,16 +19,16 @@ import type { Scene } from './scene.ts';
 
 export interface RefusedAccess {
   readonly scene: Scene;
-  /** Host whose memory it is. */
+  /** Host that owns the memory. */
   readonly node: number;
   readonly access: AccessEvidence;
   /** The request in words: "The WRITE of QP 0x41 of host 0". */
   readonly what: string;
-  /** Host whose program named the key: that of the request for an rkey, the memory's own for an lkey. */
+  /** Host whose program named the key: the requester's for an rkey, the owner of the memory for an lkey. */
   readonly askingNode: number;
-  /** `remote` for an rkey, `local` for an lkey of a send, `receive` for that of a receive. */
+  /** `remote` for an rkey, `local` for the lkey of a send, `receive` for that of a receive. */
   readonly side: 'remote' | 'local' | 'receive';
-  /** Buffers of the request, of `local`: the device accesses them in pieces, and refused one of them. */
+  /** Buffers of a `local` request: the device accesses them in pieces, and refused one of them. */
   readonly buffers?: readonly BufferEvidence[];
 }
 
@@ -73,7 +76,7 @@ const keyName = ({ side }: RefusedAccess): string => (side === 'remote' ? 'rkey'
 function badKey(refused: RefusedAccess): Explanation {
   const { scene, node, access, what, side, askingNode } = refused;
   const { key } = access;
-  // The program that posted a receive named its key, in a line of its own.
+  // The program that posted a receive named its key, on a line of its own.
   const receives = side === 'receive' ? scene.host(node)?.receives : undefined;
   const common = {
     evidence: { key },
@@ -175,7 +178,7 @@ function outOfBounds(refused: RefusedAccess): Explanation {
   const end = access.address + access.bytes;
   const { address, bytes } =
     refused.buffers?.find((one) => access.address >= one.address && end <= one.address + one.bytes) ?? access;
-  // A receive is written in pieces, too: the first pieces filled the region, and the refused one begins at its end.
+  // A receive is also written in pieces: the first pieces filled the region, and the refused one begins at its end.
   const isContinued = side === 'receive' && address === heldToEnd;
   const beyond = address + bytes - heldToEnd;
   const before = heldTo - address;
@@ -220,7 +223,10 @@ function missingRight(refused: RefusedAccess): Explanation {
 const qpRights = ['remote read', 'remote write', 'remote atomic'];
 const qpFlags = ['IBV_ACCESS_REMOTE_READ', 'IBV_ACCESS_REMOTE_WRITE', 'IBV_ACCESS_REMOTE_ATOMIC'];
 
-/** qp_access_flags of a host's QP forbid the request. @param what name of the request, as the subject of a sentence */
+/**
+ * qp_access_flags of a host's QP forbid the request.
+ * @param what name of the request, as the subject of a sentence
+ */
 export function qpRightMissing(
   scene: Scene,
   node: number,

@@ -1,4 +1,4 @@
-/** The catalogue of mistakes: each is named, with its numbers and its line; and programs without a mistake are not accused. */
+/** The catalogue of mistakes: each is identified with its numbers and its line, and correct programs have no finding. */
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../../machine/index.ts';
@@ -15,7 +15,7 @@ const networks: Readonly<Record<Network, ParameterValues>> = {
   RoCE: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
 };
 
-/** The first frame of the catalogue itself: the scene is what a library of the program's would be. */
+/** The first frame of the catalogue itself: the scene acts like a library of the program. */
 function placeOf(stack: string | undefined): string | undefined {
   const place = /testing\/(?:\w+-)?mistakes\.ts:(\d+)/.exec(stack ?? '');
   return place?.[1];
@@ -65,7 +65,7 @@ describe.each(cases.filter(({ mistake }) => chosen === undefined || mistake.name
       expect(finding.sentence).toMatch(mistake.says);
       expect(finding.evidence).toMatchObject(mistake.evidence ?? {});
       expect(finding.advice).not.toBe('');
-      // One mistake is one cause; of what only costs time there may be several.
+      // A mistake has exactly one cause; notes on lost time may be several.
       if (mistake.isNote !== true) expect(found.map(({ cause }) => cause)).toEqual([mistake.cause]);
     });
   },
@@ -87,7 +87,7 @@ it('names the line that posted, called or waited', () => {
   const output = execFileSync(process.execPath, [script, ...names, receive], { encoding: 'utf8' });
   const found = JSON.parse(output) as Readonly<Record<string, string>>;
   for (const name of names) expect(`${name}: ${found[name]}`).toContain('// here');
-  // The mistake is in the receive, the request that failed is the peer's.
+  // The mistake is in the receive; the failed request is the peer's.
   expect(found[receive]).toContain('here.receive({ lkey:');
 });
 
@@ -104,7 +104,7 @@ it('names the host at the other end of the cable, whatever its number', async ()
 });
 
 it('recognises a refused call of a library that the program loaded itself', async () => {
-  // The command line is a build: a program that imports the sources has another class of the same name.
+  // The command line runs a build: a program that imports the sources has another class of the same name.
   class VerbsError extends Error {
     override readonly name = 'VerbsError';
   }

@@ -1,21 +1,24 @@
-/** A diagnosis: the cause by name, in one sentence, with the numbers that prove it, its place, and advice. */
+/** A diagnosis: the cause by name, in one sentence with its evidence in numbers, its place, and advice. */
 
-/** `fault`: a request failed, a call was refused, or a program waits for what never comes. `note`: it went well, and cost time or a message. */
+/**
+ * `fault`: a request failed, a call was refused, or a program waits for an event that never occurs. `note`: everything
+ * succeeded, but time or a message was lost.
+ */
 export type Weight = 'fault' | 'note';
 
 export interface Cause {
   /** Name of the cause: docs/how-to/why.md lists them. */
   readonly cause: string;
   readonly weight: Weight;
-  /** Host that suffers. */
+  /** The affected host. */
   readonly node: number;
   readonly sentence: string;
   readonly evidence: Readonly<Record<string, number | string>>;
-  /** Line of the program at which the request was posted, or the call made. */
+  /** Program line that posted the request or made the call. */
   readonly line?: string;
   /** Lines of helper functions that the program's line calls, down to the call itself. */
   readonly within?: readonly string[];
-  /** Line at which the mistake is, where that is another; and the lines of its helpers. */
+  /** Line of the mistake, if it differs; and the lines of its helpers. */
   readonly mendLine?: string;
   readonly mendWithin?: readonly string[];
   /** Advice: the change that the user should make. */
@@ -32,14 +35,14 @@ export interface Explanation {
   readonly advice: string;
   readonly mendLine?: string | undefined;
   readonly weight?: Weight;
-  /** Causes of one key are one: what requester and responder say of the same mistake. */
+  /** Causes with the same key are merged: requester and responder report the same mistake. */
   readonly key?: string;
 }
 
-/** A row of a table of rules: what it explains, or undefined where its test fails. */
+/** A row of a table of rules: its explanation, or undefined if its test fails. */
 export type Rule<Symptom> = (symptom: Symptom) => Explanation | undefined;
 
-/** The first rule whose test holds. */
+/** The explanation of the first rule whose test holds. */
 export function explained<Symptom>(
   rules: readonly Rule<Symptom>[],
   symptom: Symptom,
@@ -55,7 +58,7 @@ export const hex = (value: number): string => `0x${Math.max(0, value).toString(1
 export const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : noun.endsWith('s') ? 'es' : 's'}`;
 
-/** A duration as people say it. */
+/** A duration for people. */
 export function durationText(ps: number): string {
   for (const [unit, size] of [
     ['s', 1e12],

@@ -1,6 +1,6 @@
 /**
- * From evidence to causes: finds the symptoms (failed requests, overrun CQs, refused calls, programs that wait, then what only cost time) and
- * has each explained by the rules of its kind. A symptom that another one causes has no finding of its own.
+ * From evidence to causes: finds the symptoms (failed requests, overrun CQs, refused calls, waiting programs, then lost
+ * time) and explains each by the rules of its kind. A symptom caused by another one has no finding of its own.
  */
 
 import { CqeSyndrome } from '../../abi/index.ts';
@@ -18,23 +18,26 @@ import { type FiredFault, Scene } from './scene.ts';
 import { bootFailed, thrownExplained } from './thrown.ts';
 import { emptyWaitExplained, ownCompletionsTaken, type Waiting, waitExplained } from './waits.ts';
 
-/** How the run ended, as far as it says why. */
+/** How the run ended, if that explains anything. */
 export interface RunEnd {
-  /** `threw`: a program threw; `waits`: programs wait for what never comes; `ended`: all programs have ended, or a guest's time is over. */
+  /**
+   * `threw`: a program threw; `waits`: programs wait for an event that never occurs; `ended`: all programs have ended,
+   * or a guest's time is over.
+   */
   readonly how: 'ended' | 'threw' | 'waits';
-  /** A control verb that was refused and that the program did not catch. */
+  /** A refused control verb whose error the program did not catch. */
   readonly refusedVerb?: { readonly node: number; readonly text: string; readonly line?: string };
   /** Another error that a program threw. */
   readonly thrown?: {
     readonly node: number;
     readonly text: string;
-    /** It is the driver that failed, before any program ran. */
+    /** Whether the driver failed, before any program ran. */
     readonly isBoot: boolean;
     readonly line?: string;
   };
 }
 
-/** Causes, and what each is about: two of one key are one. */
+/** Causes, and the key of each: causes with the same key are one. */
 class Causes {
   readonly #byKey = new Map<string, Cause & { count: number }>();
 
@@ -73,11 +76,14 @@ class Causes {
   }
 }
 
-/** The causes of what went wrong in devices whose hosts are guests: of their programs nothing is known. */
+/** The causes of failures in devices whose hosts are guests: nothing is known about their programs. */
 export const diagnosedGuests = (evidence: Evidence, faults: readonly FiredFault[] = []): Cause[] =>
   diagnose(evidence, { how: 'ended' }, faults);
 
-/** The causes of all that went wrong. @param faults those injected, with how often they fired */
+/**
+ * The causes of all failures.
+ * @param faults the injected ones, with the number of times that each fired
+ */
 export function diagnose(evidence: Evidence, end: RunEnd, faults: readonly FiredFault[] = []): Cause[] {
   const scene = new Scene(evidence, faults);
   const findings = new Causes();
@@ -123,7 +129,7 @@ function addFailures(scene: Scene, findings: Causes): void {
         if (qp === undefined || qp.service === 'MLX') continue;
         const post = error.isSend ? scene.post(node, error.qpn, error.wqeCounter) : undefined;
         const explanation = failureExplained({ scene, node, error, qp, post });
-        // A guest's kernel drains its QPs so: nothing is wrong.
+        // A guest's kernel drains its QPs in this way: it is not an error.
         const isDrain = explanation?.cause === 'flushed-by-program' && scene.host(node) === undefined;
         if (explanation === undefined || isDrain) continue;
         // The peer's own error has a finding of its own, if it has a completion.
@@ -135,7 +141,7 @@ function addFailures(scene: Scene, findings: Causes): void {
   for (const { node, explanation, line } of consequences) findings.add(node, explanation, 'fault', line);
 }
 
-/** Requests of a guest that had no answer when their QP was destroyed, or have no answer now. */
+/** Requests of a guest that were unanswered when their QP was destroyed, or still are. */
 function addOpenRequests(scene: Scene, findings: Causes): void {
   for (const { node, qps, atPs } of scene.devices) {
     if (scene.host(node) !== undefined) continue;
@@ -145,7 +151,7 @@ function addOpenRequests(scene: Scene, findings: Causes): void {
       const open = { scene, node, qp, post: undefined, atPs: qp.destroyedPs ?? atPs };
       const isNotReady = qp.rnrNaksReceived > 0 && qp.timeouts === 0;
       const explanation = isNotReady ? notReady(open) : explained(noAnswerRules, open);
-      // With timeout 0 nothing is tried again: it may be under way still, unless its packets cannot arrive.
+      // With timeout 0 nothing is retried: the request may still be in progress, unless its packets cannot arrive.
       const isUnknown = explanation === undefined || explanation.cause === 'no-answer';
       if (isTried ? explanation === undefined : qp.timeoutCode !== 0 || isUnknown) continue;
       findings.add(node, explanation!, 'fault', undefined);
@@ -185,7 +191,7 @@ function addRefusals(scene: Scene, findings: Causes, { how, refusedVerb }: RunEn
   findings.add(node, refusedVerbExplained(scene, node, text), 'fault', line);
 }
 
-/** A program that changes what the device reads, or uses what the device writes. */
+/** A program that changes memory that the device reads, or uses memory that the device writes. */
 function addTouched(scene: Scene, findings: Causes): void {
   for (const { node, touched } of scene.hosts)
     for (const { access, bytes, address, deviceAccess, queue, wrId, line } of touched)
@@ -223,7 +229,7 @@ function addWaits(scene: Scene, findings: Causes): void {
     findings.add(waiting.node, emptyWaitExplained(waiting), 'fault', waiting.wait.line);
 }
 
-/** An error that a program threw, and that nothing else explains. */
+/** An error that a program threw and that no other finding explains. */
 function addThrown(scene: Scene, findings: Causes, { thrown }: RunEnd): void {
   if (thrown === undefined || findings.hasFault) return;
   const { node, text, isBoot, line } = thrown;

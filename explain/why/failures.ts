@@ -1,4 +1,4 @@
-/** Why a work request completed with an error: by its status, then by what the devices refused. */
+/** Explains why a work request completed with an error: by its status, then by the devices' refusals. */
 import { CqeSyndrome } from '../../abi/index.ts';
 import type {
   AccessEvidence,
@@ -21,7 +21,7 @@ export interface FailedRequest {
   readonly post: PostEvidence | undefined;
 }
 
-/** Undefined: what ended before it, or the peer's request, is the cause, and has a finding of its own. */
+/** Undefined if an earlier failure or the peer's request is the cause, which has a finding of its own. */
 export function failureExplained(failed: FailedRequest): Explanation | undefined {
   const { scene, node, qp, post, error } = failed;
   switch (error.syndrome) {
@@ -152,7 +152,7 @@ function sendTooLong({ scene, node, qp, post, error }: FailedRequest): Explanati
   };
 }
 
-/** A message that does not fit the receive which it found: what both sides say of it is one finding. */
+/** A message that is too long for the receive that it found: the reports of both sides are one finding. */
 function receiveTooShort(scene: Scene, node: number, qp: QpEvidence, atPs: number): Explanation {
   const isDatagram = qp.service === 'UD' || qp.service === 'MLX';
   const sender = isDatagram ? undefined : scene.intended(node, qp);
@@ -267,7 +267,7 @@ function refusedByPeer(failed: FailedRequest): Explanation {
     .device(peer.node)
     ?.refusals.findLast((one) => one.qpn === peer.of.qpn && one.atPs <= error.atPs);
   if (refusal === undefined) {
-    // A key that cannot be read fails the answer, not the QP.
+    // An unreadable key fails the response, not the QP.
     const access = accessBefore(scene, peer.node, peer.of.qpn, error.atPs);
     return access === undefined ? unknown() : remoteAccess(failed, peer.node, access);
   }
@@ -371,7 +371,7 @@ function refusalExplained(
   }
 }
 
-/** A key that a SEND with Invalidate names, which may not be invalidated. */
+/** A key in a SEND with Invalidate that may not be invalidated. */
 function remoteInvalidate({ node, qp }: FailedRequest): Explanation {
   return {
     cause: 'invalidate-refused',

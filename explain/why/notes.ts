@@ -1,14 +1,14 @@
-/** Notes: events that cost time, or lost a message that no program waits for; no fault, and often the answer to "why is it slow". */
+/** Notes: events that cost time, or lost a message that no program waits for. They are not faults but often explain slowness. */
 import { mask24 } from '../../base/index.ts';
 import type { CqEvidence, DeviceEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, vlanText } from './cause.ts';
 import type { Scene } from './scene.ts';
 import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
 
-/** Page requests from which on they are worth a word. */
+/** Number of page requests from which on they are noted. */
 const pageStormMin = 16;
 
-/** Everything of a device. */
+/** All records of a device. */
 export function notesOf(scene: Scene, device: DeviceEvidence): Explanation[] {
   return [
     ...device.qps.flatMap((qp) => [
@@ -73,8 +73,8 @@ function repeated(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
 }
 
 /**
- * A request that sends bytes which an earlier READ or atomic of the same QP may still write: only a fence, of the request itself or of one
- * between the two, waits for these.
+ * A request that sends bytes which an earlier READ or atomic of the same QP may still write: only a fence, of the
+ * request itself or of one between the two, waits for these.
  */
 function unfenced(scene: Scene, node: number): Explanation[] {
   const posts = scene.host(node)?.posts ?? [];
@@ -103,7 +103,7 @@ const generationBeganPs = (scene: Scene, node: number, { qpn, atPs }: PostEviden
   return Math.max(qp?.createdPs ?? 0, reset?.atPs ?? 0);
 };
 
-/** Whether two requests name a byte that is the same. */
+/** Whether two requests share a byte. */
 const overlap = (one: PostEvidence, other: PostEvidence): boolean =>
   one.buffers.some((left) =>
     other.buffers.some(
@@ -163,7 +163,7 @@ function vlans(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   ];
 }
 
-/** A peer that is not of this machine: its packets alone have its version. */
+/** A peer outside this machine: its version is known from its packets only. */
 function strangersVersion(node: number, qp: QpEvidence): Explanation[] {
   const { roce } = qp.path;
   const [own, other] = roce === 'v1' ? [qp.packetsV1, qp.packetsV2] : [qp.packetsV2, qp.packetsV1];
@@ -181,8 +181,8 @@ function strangersVersion(node: number, qp: QpEvidence): Explanation[] {
 }
 
 /**
- * Completions of a guest that lie in an armed CQ. An armed CQ raises its event with the next completion. These completions were therefore
- * present, and reported, before; or their messages solicit no event.
+ * Completions of a guest in an armed CQ. An armed CQ raises its event with the next completion. These completions were
+ * therefore present, and reported, before; or their messages solicit no event.
  */
 function left(node: number, { cqn, armed, producer, consumer, arms, events }: CqEvidence): Explanation[] {
   const count = (producer - consumer) & mask24;
@@ -202,10 +202,10 @@ function left(node: number, { cqn, armed, producer, consumer, arms, events }: Cq
   ];
 }
 
-/** Bytes of the send queue that the driver keeps free, since the device reads ahead, and a place more (libmlx4, sq_spare_wqes). */
+/** Bytes of the send queue that the driver keeps free because the device reads ahead, plus one slot (libmlx4, sq_spare_wqes). */
 const readAheadBytes = 2048;
 
-/** A guest's library refuses the next request (ENOMEM) unseen by the device, which does see that no completion was requested. */
+/** A guest's library refuses the next request (ENOMEM) unseen by the device, but the device sees that no completion was requested. */
 function unsignalled(node: number, qp: QpEvidence): Explanation[] {
   const { silent, signalled, failed, sendSlots, sendSlotBytes } = qp;
   const capacity = sendSlots - readAheadBytes / sendSlotBytes - 1;

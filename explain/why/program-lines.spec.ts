@@ -1,4 +1,4 @@
-/** Lines of programs: held to stacks as V8 writes them. */
+/** Program lines, compared with stacks as V8 writes them. */
 import { describe, expect, it } from 'vitest';
 import { ProgramLines } from './program-lines.ts';
 
@@ -67,7 +67,7 @@ describe('lines of a program', () => {
       '/home/program.ts:21',
     ]);
     expect(lines.lineOf(other)).toEqual({ line: '/home/program.ts:4', within: ['/home/program.ts:13'] });
-    // One call without it, and it says something.
+    // With one call that lacks the frame, the frame is informative.
     lines.note(0, stackOf(post, 'host0 (/home/program.ts:5:1)'));
     expect(calls.map((name) => lines.lineOf(name)?.line)).toEqual([
       '/home/program.ts:3',

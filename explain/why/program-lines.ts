@@ -1,10 +1,11 @@
 /**
- * Lines of a program for calls of the library: that of the program itself, and those of its helper functions down to the call.
+ * Program lines of library calls: the line of the program itself, and the lines of its helper functions down to the
+ * call.
  *
  *     host0  program.ts:86   await open(program, …)         the line
  *       open program.ts:62     await modifyQp(qp, …)        within it
  *
- * A frame that all calls of a host have in common says nothing: it only starts the program. It is left out, and then the next one, too.
+ * A frame that all calls of a host share only starts the program and is left out; then the next one likewise.
  */
 
 /** A line of the program and the lines of its helpers within it, the innermost last. */
@@ -16,21 +17,24 @@ export interface ProgramLine {
 export class ProgramLines {
   readonly #file: string | undefined;
   readonly #isLibrary: (frame: string) => boolean;
-  /** Frames of each stack, the outermost first, by node. A stack is named by its number. */
+  /** Frames of each stack, the outermost first, by node. Stacks are numbered. */
   readonly #stacks: { readonly node: number; readonly frames: readonly string[] }[] = [];
   readonly #numbers = new Map<string, string>();
   readonly #shared = new Map<number, number>();
 
   /**
-   * @param file the program, among the files of its own helpers; undefined: each file counts alike
-   * @param isLibrary whether a line of a stack is not of the program or its helpers
+   * @param file the program, if its own helpers are in other files; undefined: all files count alike
+   * @param isLibrary whether a line of a stack belongs neither to the program nor to its helpers
    */
   constructor(file: string | undefined, isLibrary: (frame: string) => boolean) {
     this.#file = file;
     this.#isLibrary = isLibrary;
   }
 
-  /** Keeps the lines of a stack. @returns a name for {@link lineOf}; undefined if no line belongs to the program */
+  /**
+   * Stores the lines of a stack.
+   * @returns a name for {@link lineOf}; undefined if no line belongs to the program
+   */
   note(node: number, stack: string): string | undefined {
     const frames = stack
       .split('\n')
@@ -49,7 +53,7 @@ export class ProgramLines {
     return name;
   }
 
-  /** The lines of a stack that was noted. */
+  /** The lines of a stored stack. */
   lineOf(name: string | undefined): ProgramLine | undefined {
     const stack = name === undefined ? undefined : this.#stacks[Number(name)];
     if (stack === undefined) return undefined;
@@ -63,7 +67,7 @@ export class ProgramLines {
     return { line: line!, within };
   }
 
-  /** Outermost frames that all stacks of a node have in common, and that are no call of the library in any. */
+  /** Outermost frames that all stacks of a node share and that are not a library call in any of them. */
   #sharedFrames(node: number): number {
     const known = this.#shared.get(node);
     if (known !== undefined) return known;

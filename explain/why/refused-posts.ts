@@ -1,4 +1,4 @@
-/** Why a post returned an error number: what the queue held, and what the request asked of it. */
+/** Explains why a post returned an error number: the contents of the queue, and the demand of the request. */
 import type { RefusedCall } from '../../machine/evidence/index.ts';
 import { counted, type Explanation, explained, qpName, type Rule } from './cause.ts';
 import type { Scene } from './scene.ts';

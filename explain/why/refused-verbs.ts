@@ -1,4 +1,4 @@
-/** Why a call of the control path was refused: the error's text gives the reason; some refusals have their own cause. */
+/** Explains why a call of the control path was refused: the error's text gives the reason; some refusals have their own cause. */
 import { counted, type Explanation } from './cause.ts';
 import type { Scene } from './scene.ts';
 

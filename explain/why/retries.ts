@@ -1,6 +1,7 @@
 /**
- * Why a connection gets no answer: retries exceeded, or requests that wait without a time-out. The rows are in the order in which a packet
- * meets the checks: the cable, the address, the number, the service, the state, the partition, the route, the way back, the sequence.
+ * Explains why a connection receives no answer: retries exceeded, or requests that wait without a timeout. The rows
+ * follow the order in which a packet meets the checks: the cable, the address, the number, the service, the state, the
+ * partition, the route, the return path, the sequence.
  */
 import { mask24 } from '../../base/index.ts';
 import type { DropEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
@@ -48,7 +49,7 @@ const linkDown: Rule<NoAnswer> = ({ scene, node, qp, atPs }) => {
   };
 };
 
-/** The other end of the cable is outside of this machine and no plug returns the packets, so its addresses are unknown. */
+/** The other end of the cable is outside this machine and no plug returns the packets, so its addresses are unknown. */
 const isStrangers = ({ scene, node }: NoAnswer, drop: DropEvidence | undefined): boolean =>
   scene.farDevice(node) === undefined && drop === undefined;
 
@@ -122,7 +123,7 @@ const wrongVlan: Rule<NoAnswer> = (symptom) => {
   };
 };
 
-/** The QP that exists at the other end and was meant, as advice. */
+/** The existing QP at the other end that was probably meant, as advice. */
 function meantText({ scene, node, qp }: NoAnswer): string {
   const meant = scene.intended(node, qp);
   return meant === undefined || meant.of.qpn === qp.remoteQpn
@@ -306,8 +307,8 @@ const elsewhere: Rule<NoAnswer> = (symptom) => {
 };
 
 /**
- * A QP that begins with another PSN than its peer expects. A responder that is a few packets ahead treats these as duplicates, and refuses
- * the next one, which then begins in the middle of a message.
+ * A QP that begins with another PSN than its peer expects. A responder that is a few packets ahead treats these as
+ * duplicates, and refuses the next one, which then begins in the middle of a message.
  */
 export const psnMismatch: Rule<NoAnswer> = (symptom) => {
   const { scene, node, qp, atPs } = symptom;
@@ -419,7 +420,7 @@ export const noAnswerRules: readonly Rule<NoAnswer>[] = [
   unknown,
 ];
 
-/** A peer that has no receive, or no page for one: RNR NAKs. */
+/** A peer without a receive, or without a page for one: RNR NAKs. */
 export function notReady({ scene, node, qp, atPs }: NoAnswer): Explanation {
   const peer = scene.peer(node, qp, atPs);
   const naks = qp.rnrNaksReceived;

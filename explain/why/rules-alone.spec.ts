@@ -1,6 +1,7 @@
 /**
- * Rules that no program of simulated hosts can reach: their peer is a third-party endpoint, their path is a guest kernel's, or a device
- * breaks the protocol. Each test changes one record in the evidence of a run, as such a mistake would.
+ * Rules that no program of simulated hosts can reach: their peer is a third-party endpoint, their path is a guest
+ * kernel's, or a device breaks the protocol. Each test changes one record in the evidence of a run, as such a mistake
+ * would.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/index.ts';
@@ -51,7 +52,7 @@ function causesAfter(
 const faultsOf = (causes: readonly Cause[]): string[] =>
   causes.filter(({ weight }) => weight === 'fault').map(({ cause }) => cause);
 
-/** The connection of the program: the last that was made. */
+/** The connection of the program, that is, the last one created. */
 const connection = ({ qps }: DeviceEvidence): QpEvidence & { path: { vlan?: number; mac?: string } } =>
   qps.findLast(({ service }) => service === 'RC' || service === 'UC')! as never;
 

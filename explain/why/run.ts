@@ -1,4 +1,4 @@
-/** Runs a machine of simulated hosts until its programs end, or until nothing moves on any more, and diagnoses it. */
+/** Runs a machine of simulated hosts until its programs end or no progress is possible, and diagnoses it. */
 import { psPerMs } from '../../base/index.ts';
 import type { Evidence } from '../../machine/evidence/index.ts';
 import type { Machine } from '../../machine/index.ts';
@@ -13,15 +13,15 @@ export interface DiagnosedRun {
   readonly findings: readonly Cause[];
 }
 
-/** Simulated time without a post, a completion or a served request after which a run is taken to lead nowhere. */
+/** Simulated time without a post, a completion or a served request after which a run counts as stuck. */
 const patiencePs = 2000 * psPerMs;
 /** Simulated time between two checks. */
 const checkEveryPs = 200 * psPerMs;
 
 /**
- * @param machine made with `analysis.evidence`
- * @param lineOf line of the program from which an error was thrown
- * @throws what is no RunError
+ * @param machine created with `analysis.evidence`
+ * @param lineOf program line from which an error was thrown
+ * @throws any error that is not a RunError
  */
 export async function diagnosedRun(
   machine: Machine,
@@ -34,8 +34,8 @@ export async function diagnosedRun(
 }
 
 /**
- * The causes of what went wrong in a machine that stands.
- * @param ended what ended the run: an error, or why it was given up; undefined: all programs have ended
+ * The causes of failures in a stopped machine.
+ * @param ended reason for the end of the run: an error, or the reason for giving up; undefined: all programs have ended
  */
 export async function causesOf(
   machine: Machine,
@@ -46,12 +46,12 @@ export async function causesOf(
   return diagnose(await machine.evidence(), endOf(ended, lineOf), report.faults ?? []);
 }
 
-/** Undefined when all programs have ended. */
+/** Undefined if all programs have ended. */
 async function runWhileItMoves(machine: Machine): Promise<RunError | string | undefined> {
   const motion = new MotionWatch(machine);
   try {
     for (;;) {
-      // Where programs wait for nothing but what never comes, the machine finds it out by itself.
+      // If programs wait only for events that never occur, the machine detects it itself.
       const { reason } = await machine.run(motion.isStuck ? undefined : machine.nowPs + checkEveryPs);
       if (reason === 'ended') return undefined;
       const verdict = await motion.check();
@@ -63,15 +63,15 @@ async function runWhileItMoves(machine: Machine): Promise<RunError | string | un
   }
 }
 
-/** Finds out, between two runs of a machine, that nothing moves on any more. */
+/** Detects, between two runs of a machine, that there is no more progress. */
 export class MotionWatch {
-  /** Programs wait, and nothing is under way: a run without a limit ends with a DeadlockError, unless something is still to come. */
+  /** Programs wait, and nothing is in progress: a run without a limit ends with a DeadlockError, unless an event is still due. */
   isStuck = false;
   readonly #machine: Machine;
   #progress = -1;
   #movedPs: number;
 
-  /** @param machine made with `analysis.evidence` */
+  /** @param machine created with `analysis.evidence` */
   constructor(machine: Machine) {
     this.#machine = machine;
     this.#movedPs = machine.nowPs;
@@ -96,7 +96,7 @@ export class MotionWatch {
   }
 }
 
-/** No request is under way, and no program sleeps between two checks. */
+/** No request is in progress, and no program sleeps between two checks. */
 const isOnlyWaiting = ({ devices, hosts }: Evidence): boolean =>
   devices.every(({ qps }) => qps.every(({ underWay }) => underWay.length === 0)) &&
   hosts.every(({ waits }) =>
@@ -105,7 +105,7 @@ const isOnlyWaiting = ({ devices, hosts }: Evidence): boolean =>
     ),
   );
 
-/** For how long a request may be tried again before it fails: a run waits for that. */
+/** Longest time for which a request may be retried before it fails: a run waits for that. */
 function longestRetryPs({ devices }: Evidence): number {
   const times = devices.flatMap(({ qps }) =>
     qps.map(({ underWay, timeoutPs, retryCount }) =>
@@ -122,7 +122,8 @@ function endOf(ended: unknown, lineOf: (error: unknown) => string | undefined): 
   const node = Number(/host(\d+)/.exec(ended.message)?.[1] ?? 0);
   const line = lineOf(cause);
   const at = line === undefined ? {} : { line };
-  // By name: the command line runs a build, whose class is not the one that a program imports from the sources.
+  // Compared by name: the command line runs a build, whose class is not the one that a program imports from the
+  // sources.
   if (!(cause instanceof Error) || cause.name !== 'VerbsError')
     return {
       how: 'threw',

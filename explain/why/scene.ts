@@ -1,4 +1,4 @@
-/** The evidence of a run with the questions that rules ask of it. A QP number may be used again: of its lives, the one at an instant counts. */
+/** The evidence of a run, with queries for the rules. A QP number may be reused: each query uses the life at an instant. */
 import type {
   CqEvidence,
   CqUse,
@@ -52,7 +52,7 @@ export class Scene {
     return peersOf(this.#topology, node).filter((peer) => peer !== node);
   }
 
-  /** The host at the other end of a host's cable; undefined where its port is open or has a loopback plug. */
+  /** The host at the other end of a host's cable; undefined if its port is open or has a loopback plug. */
   farNode(node: number): number | undefined {
     return this.peers(node)[0];
   }
@@ -69,7 +69,7 @@ export class Scene {
     return far === undefined ? undefined : this.device(far);
   }
 
-  /** The life of a QP at an instant; the last one that began before it. */
+  /** The life of a QP at an instant: the last one that began before it. */
   qp(node: number, qpn: number, atPs = Number.POSITIVE_INFINITY): QpEvidence | undefined {
     return this.device(node)?.qps.findLast((qp) => qp.qpn === qpn && qp.createdPs <= atPs);
   }
@@ -82,19 +82,19 @@ export class Scene {
     return this.host(node)?.cqs.find((use) => use.cqn === cqn);
   }
 
-  /** The device that a connection's path leads to: that which has the address, over the cable or back to its own port. */
+  /** The device at the end of a connection's path: the one with the address, over the cable or back to its own port. */
   target(node: number, { path }: QpEvidence): DeviceEvidence | undefined {
     const near = [node, ...this.peers(node)].map((each) => this.device(each));
     return near.find((device) => {
       if (device === undefined) return false;
       if (device.isEthernet) return path.gid !== undefined && device.port.gids.includes(path.gid);
-      // A LID is in use until the port goes down, and the same when it returns.
+      // A LID is in use until the port goes down, and returns unchanged with the port.
       if (path.lid !== 0 && path.lid === device.port.lid) return true;
       return path.gid !== undefined && path.lid === 0 && device.port.gids.includes(path.gid);
     });
   }
 
-  /** The QP that a connection sends to, if there was one by its number at the address. */
+  /** The QP that a connection sends to, if one with its number exists at the address. */
   peer(node: number, qp: QpEvidence, atPs?: number): OnNode<QpEvidence> | undefined {
     const target = this.target(node, qp);
     const of = target && this.qp(target.node, qp.remoteQpn, atPs);
@@ -112,7 +112,7 @@ export class Scene {
     );
   }
 
-  /** The QP at the other end that means this one: connected to it, and most recently. */
+  /** The QP at the other end that is connected to this one, the most recent if several are. */
   intended(node: number, qp: QpEvidence): OnNode<QpEvidence> | undefined {
     return this.senders(node, qp).find((sender) => sender.node !== node) ?? this.senders(node, qp)[0];
   }
@@ -137,12 +137,12 @@ export class Scene {
     return { ...found[0]!, count };
   }
 
-  /** Regions of a device that had a key, the newest last. */
+  /** Regions of a device that had a key, in order of creation. */
   regions(node: number, isMeant: (region: RegionEvidence) => boolean): RegionEvidence[] {
     return (this.device(node)?.regions ?? []).filter(isMeant);
   }
 
-  /** Receives that were posted to a QP: by its program where that is known, else as the device knows. */
+  /** Receives posted to a QP: counted by its program if that is known, else by the device. */
   receivesPosted(node: number, qp: QpEvidence): number {
     const use = this.host(node)?.receives.find(({ qpn }) => qpn === qp.qpn);
     if (qp.srqn !== -1) {
@@ -160,13 +160,13 @@ export class Scene {
     return receives?.find((use) => use.qpn === (srqn === -1 ? qpn : -1))?.line;
   }
 
-  /** Whether the cable's loss or damage of packets was asked for. */
+  /** Whether faults that lose or damage packets were requested for the cable. */
   get packetFaults(): readonly FiredFault[] {
     return this.faults.filter(({ fault }) => /packet|frame|cable|port/.test(fault));
   }
 }
 
-/** The state that a QP had at an instant. */
+/** The state of a QP at an instant. */
 export function stateAt(qp: QpEvidence, atPs: number): QpStateName {
   if (qp.destroyedPs !== undefined && qp.destroyedPs <= atPs) return 'RESET';
   return qp.states.findLast((change) => change.atPs <= atPs)?.state ?? 'RESET';

@@ -1,13 +1,16 @@
-/** An error that a program threw itself while all calls and requests went well: its own check of what it received failed. */
+/** An error that a program threw itself although all calls and requests succeeded: its own check of received data failed. */
 import type { HostEvidence } from '../../machine/evidence/index.ts';
 import { GRH_BYTES } from '../../wire/index.ts';
 import { counted, type Explanation, qpName } from './cause.ts';
 import type { Scene } from './scene.ts';
 
-/** A program that reads the whole GRH reads it for what it is, as for ibv_create_ah_from_wc. */
+/** A program that reads the whole GRH intends to, as for ibv_create_ah_from_wc. */
 const isPartOfHeader = ({ bytes }: HostEvidence['headReads'][number]): boolean => bytes < GRH_BYTES;
 
-/** A program reads the payload of datagrams where their GRH is. @param subject what it does then, as a sentence that is continued */
+/**
+ * A program reads the payload of datagrams at the place of their GRH.
+ * @param subject the program's next action, as a sentence to be continued
+ */
 export function headRead(scene: Scene, node: number, subject: string): Explanation | undefined {
   const [read] = (scene.host(node)?.headReads ?? []).filter(
     (head) => isPartOfHeader(head) && (scene.qp(node, head.qpn)?.received ?? 0) > 0,

@@ -1,4 +1,4 @@
-/** Messages of services without acknowledgements (UD, UC) that were dropped: the receiver’s device counts them, the sender learns nothing. */
+/** Dropped messages of services without acknowledgements (UD, UC): the receiver’s device counts them, the sender is not notified. */
 import type { DropEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { accessExplained, qpRightMissing } from './access.ts';
 import { counted, type Explanation, hex, qpName } from './cause.ts';
@@ -164,7 +164,7 @@ function elsewhere(scene: Scene, node: number, qps: readonly QpEvidence[]): Expl
   };
 }
 
-/** Messages of unreliable connections likewise. */
+/** The same for messages of unreliable connections. */
 export function servicesLost(
   scene: Scene,
   node: number,
@@ -210,7 +210,7 @@ export function servicesLost(
   };
 }
 
-/** Messages of several packets that a path of another MTU ends: the responder drops the first packet, and all after it. */
+/** Messages of several packets over a path with another MTU: the responder drops the first packet and all after it. */
 export function unequalMtu(scene: Scene, node: number, qps: readonly QpEvidence[]): Explanation | undefined {
   for (const qp of qps.filter(({ service }) => service === 'UC')) {
     const sender = scene.intended(node, qp);
@@ -230,7 +230,7 @@ export function unequalMtu(scene: Scene, node: number, qps: readonly QpEvidence[
   return undefined;
 }
 
-/** The cable lost a message: no service without acknowledgements sends again. */
+/** The cable lost a message: no service without acknowledgements retransmits. */
 export function lostOnTheWay(
   scene: Scene,
   node: number,

@@ -1,4 +1,4 @@
-/** Vendor syndromes as a program reads them: the values that public logs have, and of local accesses the check that refused. */
+/** Vendor syndromes as a program reads them: the values in public logs and, for local accesses, the check that refused. */
 import { expect, it } from 'vitest';
 import { VendorSyndrome } from '../../abi/index.ts';
 import { Machine } from '../../machine/index.ts';

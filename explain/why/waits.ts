@@ -1,6 +1,6 @@
 /**
- * Why a program waits for what never comes: it polls a CQ, waits for an event of a channel, for a value of the other host, or for memory to
- * change, and nothing that could end the wait is under way.
+ * Explains why a program waits for an event that never occurs: it polls a CQ, waits for an event of a channel, for a
+ * value of the other host, or for memory to change, and nothing in progress could end the wait.
  */
 import type { CqEvidence, PostEvidence, QpEvidence, WaitEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, explained, hex, qpName, type Rule } from './cause.ts';
@@ -44,11 +44,11 @@ const unpolled = (waiting: Waiting, cq: CqEvidence): number =>
 const livingQps = ({ scene, node }: Waiting, isMeant: (qp: QpEvidence) => boolean): QpEvidence[] =>
   (scene.device(node)?.qps ?? []).filter((qp) => qp.destroyedPs === undefined && isMeant(qp));
 
-/** Posts of a QP that the program knows no completion of. */
+/** Posts of a QP whose completion the program has not seen. */
 const openPosts = ({ scene, node }: Waiting, qp: QpEvidence): PostEvidence[] =>
   (scene.host(node)?.posts ?? []).filter((post) => post.qpn === qp.qpn && !post.isCompleted);
 
-/** Whether the device has done with the request. */
+/** Whether the device has finished the request. */
 function isDone(qp: QpEvidence, post: PostEvidence): boolean {
   const [oldest] = qp.underWay;
   const behind = (counter: number): boolean => ((counter - post.wqeCounter - 1) & 0xffff) < 0x8000;
@@ -68,7 +68,7 @@ const connections: Rule<Waiting> = (waiting) =>
     ? connectionWait(waiting.scene, waiting.node, waiter(waiting))
     : undefined;
 
-/** Signalled requests of a QP that was destroyed or reset: their completions went with it, or never came to be. */
+/** Signalled requests of a QP that was destroyed or reset: their completions were removed with it, or never written. */
 const ownQpGone: Rule<Waiting> = (waiting) => {
   const { scene, node, cqns, atPs } = waiting;
   const gone = (scene.device(node)?.qps ?? []).filter(
@@ -122,7 +122,7 @@ function requestsGone(
   };
 }
 
-/** Completions wait in a CQ that the program does not look into. */
+/** Completions wait in a CQ that the program does not poll. */
 const otherCq: Rule<Waiting> = (waiting) => {
   const { scene, node, wait, cqns } = waiting;
   if (cqns.length === 0) return undefined;
@@ -162,7 +162,7 @@ const unsignalled: Rule<Waiting> = (waiting) => {
   return undefined;
 };
 
-/** A request is under way, and its peer is not ready, does not answer, or this side holds it back. */
+/** A request is in progress, and its peer is not ready, does not answer, or this side delays it. */
 const underWay: Rule<Waiting> = (waiting) => {
   const { scene, node, cqns, atPs } = waiting;
   const hasOpen = (qp: QpEvidence): boolean =>
@@ -220,7 +220,7 @@ const dropped: Rule<Waiting> = (waiting) => {
   );
 };
 
-/** An unreliable connection answers no refused access: the WRITE or SEND is gone. */
+/** An unreliable connection does not answer refused accesses: the WRITE or SEND is lost. */
 const silentlyRefused: Rule<Waiting> = (waiting) => {
   const { scene, node, cqns } = waiting;
   const qps = livingQps(
@@ -366,7 +366,7 @@ const asyncEvents: Rule<Waiting> = (waiting) => {
   };
 };
 
-// Nothing is under way.
+// Nothing is in progress.
 
 /** The waits of the programs of the other host. */
 function farText({ scene, node }: Waiting): string {

@@ -1,9 +1,9 @@
 /**
- * A timeline as a Perfetto trace, which ui.perfetto.dev and trace_processor read: a process for each part of the machine; in it a track
- * for each block, queue pair, core, link direction (at both ends) and cable direction (at both ends), counters for levels, and a flow
- * for each operation from its post to the taking of its completion.
+ * Exports a timeline as a Perfetto trace, which ui.perfetto.dev and trace_processor read. Each part of the machine is a
+ * process. It has a track for each block, queue pair, core, link direction (at both ends) and cable direction (at both
+ * ends), counters for levels, and a flow for each operation from its post to the poll of its completion.
  *
- * Perfetto counts whole nanoseconds: instants are rounded down, and slices and instants carry the picosecond in `ps`.
+ * Perfetto counts whole nanoseconds: times are rounded down, and slices and instants carry the picosecond in `ps`.
  */
 import protobuf from 'protobufjs/light.js';
 import { type Timeline, type TimelineRecord, timelineKinds } from '../../../machine/timeline/index.ts';
@@ -20,18 +20,18 @@ import {
 } from './schema.ts';
 import { nsOf, type Row, rowsOf, type Slice } from './slices.ts';
 
-/** Packets that one chunk of the trace holds. */
+/** Packets per chunk of the trace. */
 const packetsPerChunk = 4096;
 const sequenceId = 1;
 
-/** The trace in pieces, to be written one after the other. */
+/** The trace in pieces, to be written one after another. */
 export function perfettoChunks(timeline: Timeline): readonly Uint8Array[] {
   const writer = new PacketWriter();
   new TraceExport(timeline, writer).write();
   return writer.chunks();
 }
 
-/** Encodes packets, with names that occur often by number. */
+/** Encodes packets; frequent names are encoded by number. */
 class PacketWriter {
   readonly #chunks: Uint8Array[] = [];
   readonly #names = new Map<string, number>();
@@ -40,7 +40,7 @@ class PacketWriter {
   #isFirst = true;
   #interned: Record<string, { iid: number; name: string }[]> = {};
 
-  /** The number of a name in a table of InternedData, new ones sent with the packet that uses them first. */
+  /** The number of a name in a table of InternedData; a new name is sent with the first packet that uses it. */
   intern(table: 'eventCategories' | 'eventNames' | 'debugAnnotationNames', name: string): number {
     const key = `${table} ${name}`;
     const known = this.#names.get(key);
@@ -81,7 +81,7 @@ class PacketWriter {
 class TraceExport {
   readonly #timeline: Timeline;
   readonly #writer: PacketWriter;
-  /** Flows by the place of a record in the timeline: those that pass it, and those that end there. */
+  /** Flows by the index of a record in the timeline: those that pass it, and those that end there. */
   readonly #flows = new Map<
     TimelineRecord,
     { readonly ids: readonly number[]; readonly last: readonly number[] }
@@ -170,7 +170,7 @@ class TraceExport {
     for (const row of rows) this.#row(this.#describe({ name, parentUuid, siblingOrderRank: rank }), row);
   }
 
-  /** A link's other end: the same packets, their last byte a latency later. */
+  /** A link's other end: the same packets, whose last byte arrives one latency later. */
   #arrivals(
     name: string,
     parentUuid: number,

@@ -1,6 +1,6 @@
 /**
- * The part of Perfetto's trace format that is written, as protobufjs reads it: names and numbers of its messages' fields. Source:
- * Perfetto, protos/perfetto/trace/trace_packet.proto and protos/perfetto/trace/track_event/*.proto.
+ * The written part of Perfetto's trace format, as protobufjs reads it: names and numbers of its messages' fields.
+ * Source: Perfetto, protos/perfetto/trace/trace_packet.proto and protos/perfetto/trace/track_event/*.proto.
  */
 import protobuf from 'protobufjs/light.js';
 
@@ -32,7 +32,7 @@ const root = protobuf.Root.fromJSON({
         trackDescriptor: field('TrackDescriptor', 60),
       },
     },
-    // A field of a oneof is there also when it is 0, others are not: levels and values can be.
+    // A oneof field is present even if it is 0; other fields are not, although levels and values can be 0.
     TrackEvent: {
       oneofs: { counterValueField: { oneof: ['counterValue'] } },
       fields: {

@@ -1,10 +1,10 @@
 /**
- * The intervals of one track as Perfetto draws them: slices of one row nest, so what overlaps goes to rows of its own, and what is a
- * part of another one (the stages of an operation) goes into its row.
+ * The intervals of one track as Perfetto draws them. Slices of one row nest, so overlapping intervals go to separate
+ * rows, and parts of an interval (the stages of an operation) go into its row.
  */
 import type { TimelineRecord } from '../../../machine/timeline/index.ts';
 
-/** Nanoseconds, in which Perfetto counts: rounded down, so that order and nesting stay. */
+/** Nanoseconds, Perfetto's unit: rounded down, which preserves order and nesting. */
 export const nsOf = (ps: number | bigint): number =>
   typeof ps === 'bigint' ? Number(ps / 1000n) : Math.floor(ps / 1000);
 
@@ -15,10 +15,10 @@ export interface Slice {
   readonly parts: Slice[];
 }
 
-/** Slices of one row, one after the other. */
+/** Slices of one row, one after another. */
 export type Row = readonly Slice[];
 
-/** Places the intervals of a track, which come in the order of their begins. */
+/** Places the intervals of a track, which arrive in the order of their starts. */
 export function rowsOf(intervals: readonly TimelineRecord[]): readonly Row[] {
   const rows: Slice[][] = [];
   for (const slice of withParts(intervals)) {
@@ -29,7 +29,7 @@ export function rowsOf(intervals: readonly TimelineRecord[]): readonly Row[] {
   return rows;
 }
 
-/** Stages become parts of their operation: of the same request, within its time. */
+/** Stages become parts of their operation: they have the same request and lie within its time. */
 function withParts(intervals: readonly TimelineRecord[]): readonly Slice[] {
   const slices = intervals.map(sliceOf);
   const operations = new Map<string, Slice[]>();

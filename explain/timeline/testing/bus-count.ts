@@ -1,13 +1,13 @@
 /**
- * What a report bills of a PCIe link, counted again from the TLPs that crossed it, one by one, by the specification alone: this file
- * has its own header lengths, framing, rules of splitting and rates.
+ * Counts the figures of a report's PCIe link a second time, from the TLPs that crossed it one by one, by the
+ * specification alone: this file has its own header lengths, framing, splitting rules and rates.
  */
 
 import type { Report } from '../../../machine/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
 import type { TimelineRecord } from '../../../machine/timeline/index.ts';
 
-/** PCIe base specification 3.1, table 2-3, as records number them; and the accounting classes in the order of their numbers. */
+/** PCIe base specification 3.1, table 2-3, with the numbers of records; and the accounting classes in the order of their numbers. */
 const tlpTypes = ['', 'MWr', 'MRd', 'CplD', 'Cpl', 'CfgRd0', 'CfgWr0', 'Msg'];
 const classNames =
   'doorbell blueFlame doorbellRecord wqeRead payloadRead payloadWrite cqe eqe context translation command msix register config message'.split(
@@ -20,7 +20,7 @@ const dwordBytes = 4;
 const requestBoundaryBytes = 4096;
 const lowerAddressBytes = 128;
 const longAddress = 2 ** 32;
-/** Of a lane, in Gb/s: 2.1, less what 8b/10b or 128b/130b takes. */
+/** Per lane, in Gb/s: 2.1, minus the overhead of 8b/10b or 128b/130b. */
 const gigabits = [0, 2.5 * 0.8, 5 * 0.8, (8 * 128) / 130, (16 * 128) / 130, (32 * 128) / 130];
 
 export interface BusRecords {
@@ -52,7 +52,7 @@ type Direction = 'toDevice' | 'toHost';
 const directions = ['toDevice', 'toHost'] as const;
 const opposite = (direction: Direction): Direction => (direction === 'toDevice' ? 'toHost' : 'toDevice');
 
-/** A TLP as its record has it. */
+/** A TLP as recorded. */
 interface Tlp {
   readonly node: number;
   readonly direction: Direction;
@@ -74,14 +74,17 @@ function tlpOf(record: TimelineRecord): Tlp {
   return { ...place, type: tlpTypes[type]!, address, lengthBytes, tag, trafficClass, byteCount };
 }
 
-/** 2.2.5: every dword that a byte of it lies in; one where there is no byte. */
+/** 2.2.5: every dword that contains one of its bytes; one dword if it has no byte. */
 const touchedBytes = (address: number, lengthBytes: number): number =>
   lengthBytes === 0
     ? dwordBytes
     : (Math.floor((address + lengthBytes - 1) / dwordBytes) - Math.floor(address / dwordBytes) + 1) *
       dwordBytes;
 
-/** 2.2.1, 2.2.4.1, 2.2.7 to 2.2.9: three dwords of header, four of memory above 4 GiB and of messages; data of writes and completions. */
+/**
+ * 2.2.1, 2.2.4.1, 2.2.7 to 2.2.9: three dwords of header, four for memory above 4 GiB and for messages; data for writes
+ * and completions.
+ */
 function linkBytesOf({ type, address, lengthBytes }: Tlp): number {
   const isLong = type === 'Msg' || (/^M(Wr|Rd)$/.test(type) && address >= longAddress);
   const dataBytes =
@@ -121,7 +124,7 @@ export class BusCount {
         failures.push(...this.#directionFailures(node, direction, pcie[direction], elapsedPs));
       const sent = interrupts.reduce((sum, row) => sum + row.sent, 0);
       const { tlps, bytes } = this.sumOf(node, 'toHost', 'msix');
-      // A dword to an address under 4 GiB.
+      // A dword access to an address below 4 GiB.
       if (tlps !== sent || bytes !== sent * (framingBytes + 12 + dwordBytes))
         failures.push(`node ${node}: ${tlps} messages of ${bytes} bytes for ${sent} interrupts`);
     }
@@ -161,8 +164,8 @@ export class BusCount {
   }
 
   /**
-   * Acks have no record: of so many TLPs at a time there is one, of each at most. A TLP of a stream is padded to less than a multiple of the
-   * alignment. What is on its way when the machine stands still is billed and not yet counted.
+   * Acks have no record: a link sends at least one per group of TLPs and at most one per TLP. A TLP of a stream is padded to less than a multiple of the alignment. TLPs in flight when the machine stops are in the report
+   * but not in this count.
    */
   #laneFailures(
     what: string,
@@ -222,7 +225,7 @@ export class BusCount {
     if (/^(MWr|CplD)$/.test(tlp.type)) sum.payloadBytes += tlp.lengthBytes;
   }
 
-  /** 2.2.2: data of at most MPS; 2.2.7: reads of at most MRRS, and no request across 4 KiB. */
+  /** 2.2.2: data of at most MPS; 2.2.7: reads of at most MRRS, and no request crosses 4 KiB. */
   #checkLength({ type, direction, address, lengthBytes }: Tlp): void {
     const { maxPayloadBytes, maxReadRequestBytes } = this.#config.pcie.enumeration;
     const bytes = touchedBytes(address, lengthBytes);
@@ -235,7 +238,7 @@ export class BusCount {
       this.failures.push(`${type} of ${lengthBytes} bytes at ${address} crosses a boundary`);
   }
 
-  /** 2.2.6.2: a tag is of one request at a time. 2.3.1.1: its answer comes in the order of addresses, cut at the RCB. */
+  /** 2.2.6.2: a tag belongs to one request at a time. 2.3.1.1: its completions arrive in address order, split at the RCB. */
   #answer(tlp: Tlp): void {
     const { node, direction, type, address, lengthBytes, tag, trafficClass } = tlp;
     const asks = /^(MRd|CfgRd0|CfgWr0)$/.test(type);

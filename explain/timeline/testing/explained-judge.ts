@@ -1,18 +1,19 @@
 /**
- * What `explain` says of an operation, held to the records of its time by rules of this file alone: steps tile the time, what is listed
- * happened then and there, every TLP of the time is listed, and of the packets those of this operation and of no other.
+ * Compares the output of `explain` for an operation with the records of its time, by rules of this file alone: steps
+ * tile the time, each listed event occurred then and there, every TLP of the time is listed, and exactly the packets of
+ * this operation are.
  */
 import type { Timeline, TimelineRecord } from '../../../machine/timeline/index.ts';
 import type { Explanation, OperationFlow } from '../index.ts';
 
-/** IBTA vol 1, table 38: what the code of a packet has in its upper bits, and what answers have in their lower ones. */
+/** IBTA vol 1, table 38: the upper bits of an opcode, and the lower bits of responses. */
 const serviceOf = (opcode: number): number => opcode >> 5;
 const isAnswer = (opcode: number): boolean => (opcode & 0x1f) >= 13 && (opcode & 0x1f) <= 18;
 const reliableServices: ReadonlySet<number> = new Set([0, 5]);
 const psnMask = 0xffffff;
 const packetAgain = 1;
 
-/** Everything that is wrong with it, in words. */
+/** All errors, in words. */
 export function explanationFailures(
   { timeline, pathMtuBytes }: { readonly timeline: Timeline; readonly pathMtuBytes: number },
   { records: places }: OperationFlow,
@@ -40,7 +41,7 @@ function stepFailures({ steps, latencyPs }: Explanation): string[] {
   return endPs === latencyPs ? failures : [...failures, `steps of ${endPs} of ${latencyPs} ps`];
 }
 
-/** Of a list of events and the records of the time, by instant, duration and place: neither has more. */
+/** Compares a list of events with the records of the time, by instant, duration and place: neither may have more. */
 function eventFailures(timeline: Timeline, { steps, postedPs, latencyPs }: Explanation): string[] {
   const recorded = new Map<string, number>();
   for (const { kind, atPs, durationPs, track } of timeline.records()) {
@@ -76,7 +77,7 @@ function packetFailures(
       return !isOwnQp || ((psn! - firstPsn!) & psnMask) >= psnCount!;
     })
     .map(({ values }) => `packet ${values.join(' ')} is none of ${executed.values.join(' ')}`);
-  // IBTA vol 1, 9.7.2: a message of no packets is none; a READ and an atomic are asked for by one packet.
+  // IBTA vol 1, 9.7.2: a message has at least one packet; a READ and an atomic are requested by one packet.
   const due = /READ|CMP_SWAP|FETCH_ADD/.test(operation)
     ? 1
     : Math.max(1, Math.ceil(payloadBytes / pathMtuBytes));
@@ -85,7 +86,7 @@ function packetFailures(
   if (firsts.length !== due) failures.push(`${firsts.length} packets of ${due}`);
   const isReliable = requests.every(({ values: [opcode] }) => reliableServices.has(serviceOf(opcode!)));
   if (!isReliable && requests.length !== due) failures.push(`${requests.length} packets, unreliable`);
-  // What is listed of packets is what belongs to the operation and falls into its time.
+  // The listed packets are those that belong to the operation and fall into its time.
   const within = packets.filter(({ atPs }) => Number(atPs) - postedPs <= latencyPs).length;
   const listed = steps
     .flatMap(({ events }) => events)

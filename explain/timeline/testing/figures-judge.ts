@@ -1,6 +1,6 @@
 /**
- * What a report says of blocks, caches and operations, held to the records of the run: sums of intervals for sums of cycles, counts of
- * records for counters, and mean numbers under way by Little's law.
+ * Compares a report's figures of blocks, caches and operations with the records of the run: sums of intervals with sums
+ * of cycles, counts of records with counters, and, by Little's law, mean numbers under way.
  */
 import type { NodeReport, Report } from '../../../machine/index.ts';
 import type { TimelineRecord } from '../../../machine/timeline/index.ts';
@@ -28,8 +28,8 @@ export function figureFailures(recorded: RecordedRun): string[] {
 }
 
 /**
- * Misses are counted where a read is waited for, once. A hit is counted by the report where what was found is used, and recorded at each
- * look-up: there are at least as many (docs/how-to/timeline.md).
+ * A miss is counted once, when the read is awaited. The report counts a hit when the entry is used; the records have
+ * every look-up, so there are at least as many (docs/how-to/timeline.md).
  */
 export function cacheFailures(
   records: readonly TimelineRecord[],
@@ -58,7 +58,7 @@ export function cacheFailures(
   });
 }
 
-/** Cycles of each block are those of its intervals, and all of them those of the run. */
+/** Cycles of each block equal those of its intervals, and all of them together those of the run. */
 function blockFailures(records: readonly TimelineRecord[], { report, config }: RecordedRun): string[] {
   const cyclePs = 1e6 / config.hca.coreClockMHz;
   const times = new Map<string, number>();
@@ -81,7 +81,7 @@ function blockFailures(records: readonly TimelineRecord[], { report, config }: R
       for (const [state, cycles] of Object.entries({ busy: busyCycles, ...stalledCycles })) {
         const key = `${node} ${name} ${state}`;
         const seenPs = times.get(key) ?? 0;
-        // An interval ends at edges, which are whole picoseconds; the last work is cut where the run ends.
+        // An interval ends at edges, which are whole picoseconds; the last work is cut at the end of the run.
         const roundingPs = (counts.get(key) ?? 0) + lastWorkCycles * cyclePs;
         if (Math.abs(seenPs - cycles * cyclePs) > roundingPs)
           failures.push(`${what} ${state}: ${cycles} cycles for ${seenPs / cyclePs}`);
@@ -100,7 +100,7 @@ interface Followed {
 const of = ({ own }: Followed, kind: TimelineRecord['kind']): TimelineRecord | undefined =>
   own.find((record) => record.kind === kind);
 
-/** Quantiles of a report are good to 0.4 %. */
+/** Quantiles of a report are accurate to 0.4 %. */
 const quantileShare = 0.004;
 
 function operationFailures(flows: readonly Followed[], { operations }: Report): string[] {
@@ -148,8 +148,9 @@ function operationFailures(flows: readonly Followed[], { operations }: Report): 
 }
 
 /**
- * Little's law, exactly: over a time in which a queue begins and ends empty, the integral of its number is the sum of the times of all
- * that were in it, whatever their rate. A completion is that of all requests ahead of it too; they were in the queue until then.
+ * Little's law, exactly: over a time in which a queue begins and ends empty, the integral of its length equals the sum
+ * of the times of all its members, at any rate. A completion also covers all earlier requests; they were in the queue
+ * until then.
  */
 function queueFailures(
   records: readonly TimelineRecord[],
@@ -170,7 +171,7 @@ function queueFailures(
     if (!track.endsWith('tags in use')) continue;
     const readsPs = readTimes(records, Number(/\d+/.exec(track)![0]), config.pcie.link.latencyPs);
     const most = levels.reduce((peak, { values }) => Math.max(peak, values[0]!), 0);
-    // A tag is taken before its read is on the lanes, and free when its last answer has come.
+    // A tag is in use before its read is on the lanes, and free when its last completion has arrived.
     if (areaPs < readsPs || most > config.dma.tagCount || levels.at(-1)!.values[0] !== 0)
       failures.push(
         `${track}: ${areaPs} ps for ${readsPs}, ${most} at most, ${levels.at(-1)!.values[0]} left`,
@@ -198,7 +199,7 @@ const areaOf = (levels: readonly TimelineRecord[], endPs: number): number =>
     ),
   );
 
-/** From the post to the first completion that is its own or that of a later one; undefined where one has none. */
+/** From the post to the first completion of the request or of a later one; undefined if a request has none. */
 function timesUntilTaken(own: readonly Followed[]): number | undefined {
   let sum = 0;
   let takenPs: number | undefined;
@@ -212,7 +213,7 @@ function timesUntilTaken(own: readonly Followed[]): number | undefined {
   return sum;
 }
 
-/** Of all reads of a device, from the lanes to the arrival of the last byte of the answer. */
+/** For all reads of a device, from the lanes to the arrival of the last byte of the completion. */
 function readTimes(records: readonly TimelineRecord[], node: number, latencyPs: number): number {
   const [memoryRead, completionWithData] = [2, 3];
   const open = new Map<number, { fromPs: number; leftBytes: number }>();

@@ -1,4 +1,4 @@
-/** Plays a drawn run, with a timeline of all that judges ask for or without one. */
+/** Runs a randomly drawn test, with or without a timeline of everything that the judges need. */
 import type { ShortRun } from '../../../experiments/bottleneck/testing/short-run.ts';
 import { orderOf } from '../../../experiments/bottleneck/testing/turning.ts';
 import { loadPrograms } from '../../../experiments/runs/perf-run.ts';
@@ -17,13 +17,13 @@ interface PlayedRun {
 
 export interface RecordedRun extends PlayedRun {
   readonly timeline: Timeline;
-  /** When the messages after a warm-up begin; undefined if none exists. */
+  /** When the messages after a warm-up begin; undefined without a warm-up. */
   readonly startPs: number | undefined;
-  /** Until when it counts. */
+  /** End of the counted time. */
   readonly endPs: number;
 }
 
-/** No drawn run has so many. */
+/** More records than any drawn run has. */
 const recordsMax = 4_000_000;
 
 /** The machine of a run, and its workload. */

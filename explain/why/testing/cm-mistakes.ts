@@ -35,7 +35,7 @@ async function next(channel: RdmaEventChannel): Promise<RdmaCmEvent> {
   return event;
 }
 
-/** The next event, which has to be that of a connection. */
+/** Waits for the next event, which must be that of a connection. */
 async function established(channel: RdmaEventChannel): Promise<void> {
   const { event, status } = await next(channel);
   if (event !== RDMA_CM_EVENT_ESTABLISHED) throw new Error(`event ${event}, status ${status}`);
@@ -50,7 +50,7 @@ async function listens({ verbs, exchange }: ProgramContext, port = sinPort): Pro
   return channel;
 }
 
-/** Has the address resolved once the peer listens; its event is not taken. */
+/** Resolves the address once the peer listens; does not read its event. */
 async function asks({ verbs, exchange }: ProgramContext, to = server): Promise<RdmaCmId> {
   await exchange.take('listening');
   const id = await rdmaCreateId(await rdmaCreateEventChannel(verbs), null, RDMA_PS_TCP);
@@ -73,7 +73,7 @@ async function withQp(id: RdmaCmId): Promise<void> {
   await rdmaCreateQp(id, pd, { sendCq: cq, recvCq: cq, qpType: IBV_QPT_RC, cap });
 }
 
-/** Connects, and must have the connection. */
+/** Connects, and must succeed. */
 async function connects(program: ProgramContext, to = server): Promise<void> {
   const id = await resolves(program, to);
   await withQp(id);

@@ -1,6 +1,6 @@
 /**
- * More of the catalogue of mistakes: further questions of forums and bug trackers in addition to the classic mistakes, and a program for
- * each rule that those do not reach.
+ * More mistakes of the catalogue: further questions from forums and bug trackers, and a program for each rule that the
+ * classic mistakes do not reach.
  */
 
 import { connectInitiator, connectTarget, rcDefaults } from '../../../experiments/workloads/index.ts';
@@ -84,11 +84,11 @@ import {
 } from './mistakes.ts';
 import { allAccess, pathOf, type Side } from './scene.ts';
 
-/** A shared receive queue of 16, empty. */
+/** An empty shared receive queue of 16. */
 const sharedQueue = ({ pd }: Pick<Side, 'pd'>): Promise<IbvSrq> =>
   createSrq(pd, { attr: { maxWr: 16, maxSge: 1 } });
 
-/** Ends when the other side's requests have long been answered. */
+/** Ends long after the peer's requests have been answered. */
 const rests = (here: Side): Promise<void> => here.program.cpu.sleep(1e10);
 
 /** Posts receives to the shared queue of the QP. */
@@ -104,7 +104,7 @@ async function bind(here: Side, mw: IbvMw, length: number): Promise<void> {
   await here.mustTake();
 }
 
-/** Services without acknowledgements: what their receivers drop. */
+/** Services without acknowledgements: packets that their receivers drop. */
 const dropped: readonly Mistake[] = [
   {
     name: 'a message of UC to a QP in INIT',
@@ -1104,7 +1104,7 @@ const notifications: readonly Mistake[] = [
 
 const xrcAttributes = { ...rcDefaults, pathMtu: IBV_MTU_1024 };
 
-/** The address of a QP of the peer, for the transitions of XRC. */
+/** Address of a QP of the peer, for the transitions of XRC. */
 const xrcPeer = ({ peer: { lid, gid }, gidIndex, isEthernet }: Side, qpNum: number) => ({
   ...{ qpNum, psn: 0, lid: isEthernet ? 0 : lid },
   ...(isEthernet ? { gid, sgidIndex: gidIndex } : {}),

@@ -1,6 +1,6 @@
 /**
- * Prints, as JSON, the source lines that findings name for mistakes of the catalogue: by Node.js itself, whose stacks have the lines of the
- * files. Arguments: names of mistakes.
+ * Prints, as JSON, the source lines that findings name for mistakes of the catalogue. It runs in Node.js itself, whose
+ * stacks have the lines of the files. Arguments: names of mistakes.
  */
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../../machine/index.ts';
@@ -9,7 +9,7 @@ import { mistakes } from './mistakes.ts';
 
 const lines = readFileSync(new URL('./mistakes.ts', import.meta.url), 'utf8').split('\n');
 
-/** The first frame of the catalogue: the scene is what a library of the program's own would be. */
+/** The first frame of the catalogue: the scene acts like a library of the program. */
 const lineOf = (stack = ''): string | undefined => /testing\/mistakes\.ts:(\d+)/.exec(stack)?.[1];
 
 const found: Record<string, string> = {};

@@ -1,6 +1,7 @@
 /**
- * A catalogue of mistakes: programs of two hosts, each with one thing wrong, and the cause that must be named with the numbers that prove it.
- * Numbers follow from the programs, never from a run. `// here` marks the line that a finding must name.
+ * A catalogue of mistakes: programs of two hosts with one error each, and the cause that must be named with its
+ * evidence in numbers. Numbers follow from the programs, never from a run. `// here` marks the line that a finding must
+ * name.
  */
 
 import type { FaultPlan } from '../../../machine/faults/index.ts';
@@ -62,17 +63,17 @@ export type Network = 'InfiniBand' | 'RoCE';
 export interface Mistake {
   readonly name: string;
   readonly cause: string;
-  /** The words that the sentence must have. */
+  /** Words that the sentence must contain. */
   readonly says: RegExp;
   readonly evidence?: Readonly<Record<string, number | string>>;
-  /** Host that suffers; 0 when left out. */
+  /** The affected host; default 0. */
   readonly node?: number;
   readonly networks?: readonly Network[];
   readonly set?: ParameterValues;
   readonly faults?: FaultPlan;
-  /** Accesses of the programs to buffers that are the device's are watched, as `hca why` does. */
+  /** Whether to watch program accesses to device-owned buffers, as `hca why` does. */
   readonly watch?: 'races';
-  /** The cause costs time or a message, and nothing fails. */
+  /** Whether the cause only costs time or a message, and nothing fails. */
   readonly isNote?: boolean;
   readonly host0: (program: ProgramContext) => Promise<void>;
   readonly host1: (program: ProgramContext) => Promise<void>;
@@ -87,7 +88,7 @@ export const side =
   };
 
 export const idle: Act = () => {};
-/** Ends when host 0 says so. */
+/** Ends when host 0 sends the signal to end. */
 export const waits: Act = (here) => here.awaitSignal();
 export const receives =
   (count: number, bytes = 256) =>
@@ -95,7 +96,7 @@ export const receives =
     here.receive({ bytes }, count);
   };
 
-/** Sends, takes the completion, and tells the other side that it may end. */
+/** Sends, polls the completion, and signals the peer to end. */
 export const sendAndTake: Act = async (here) => {
   here.send(); // here
   await here.take();
@@ -143,7 +144,7 @@ export const uc = (options: SideOptions = {}): SideOptions => ({
   ...options,
 });
 
-/** Sends a datagram and takes its completion: the sender sees nothing wrong. */
+/** Sends a datagram and polls its completion: the sender notices no error. */
 export const datagram =
   (options: Parameters<typeof sendDatagram>[2] = {}, to: (peer: Address) => Address = (peer) => peer): Act =>
   async (here) => {
@@ -156,13 +157,13 @@ export const expects: Act = async (here) => {
   await here.mustTake(here.recvCq);
 };
 
-/** A WRITE that its sender has completed, whatever became of it. */
+/** Posts a WRITE and polls its completion, whatever its outcome. */
 export const unheardWrite: Act = async (here) => {
   here.send({ opcode: IBV_WR_RDMA_WRITE });
   await here.mustTake();
   await here.signal();
 };
-/** Ends a while after host 0 has said so. */
+/** Ends some time after the signal of host 0. */
 export const later: Act = async (here) => {
   await here.awaitSignal();
   await here.program.cpu.sleep(1e8);
@@ -314,7 +315,7 @@ const connections: readonly Mistake[] = [
   {
     name: 'sq_psn is one behind, and the message has several packets',
     cause: 'psn',
-    // IBTA 9.7.5.1.1: the first packet is a duplicate. The second has the expected PSN and begins no message.
+    // IBTA 9.7.5.1.1: the first packet is a duplicate. The second has the expected PSN and does not begin a message.
     says: /begins with PSN 0xff \(sq_psn\), its peer expects 0x100 \(rq_psn\)/,
     evidence: { sqPsn: 0xff, rqPsn: 0x100, duplicates: 1 },
     host0: side(write({ bytes: 1000 }), { rtr: () => ({ pathMtu: IBV_MTU_256 }), rts: { sqPsn: 0xff } }),
@@ -1252,7 +1253,7 @@ const reported: readonly Mistake[] = [
     host0: side(async (here) => {
       here.send({ opcode: IBV_WR_RDMA_WRITE }); // here
       await here.take();
-      // The answers arrive after all.
+      // The responses arrive after all.
       await here.program.cpu.sleep(5e10);
       await here.signal();
     }),
@@ -1310,7 +1311,7 @@ const reported: readonly Mistake[] = [
   },
   {
     name: 'max_dest_rd_atomic is 0, and the peer READs',
-    // As Linux's driver does it: without places for READs the QP allows its peer no READ.
+    // Like Linux's driver: without resources for READs, the QP allows its peer no READ.
     cause: 'qp-right-missing',
     says: /needs remote read; QP .* of host 1 allows its peer remote write/,
     evidence: { missing: 'IBV_ACCESS_REMOTE_READ', given: 'IBV_ACCESS_REMOTE_WRITE' },
@@ -1462,7 +1463,7 @@ export const mistakes: readonly Mistake[] = [
   ...reported,
 ];
 
-/** Programs without a mistake: no finding is allowed. */
+/** Correct programs: no finding is allowed. */
 export const rightPrograms: readonly Pick<Mistake, 'name' | 'host0' | 'host1'>[] = [
   {
     name: 'SEND, WRITE, READ and atomic with signalled completions',

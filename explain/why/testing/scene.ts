@@ -1,6 +1,6 @@
 /**
- * Two programs with a QP each, from RESET to RTS, in which a test changes one thing: an attribute, a size, a key, a call that is left out.
- * All by the verbs themselves, so that a mistake is made where a program would make it.
+ * Two programs with a QP each, from RESET to RTS, in which a test changes one thing: an attribute, a size, a key, an
+ * omitted call. They use the verbs themselves, so that a mistake is made where a program would make it.
  */
 
 import type { ProgramContext } from '../../../machine/index.ts';
@@ -82,18 +82,18 @@ export interface SideOptions {
   readonly access?: number;
   readonly sqSigAll?: number;
   readonly cap?: Partial<QpAttrCap>;
-  /** CQs of sends and receives are two. */
+  /** Whether sends and receives have separate CQs. */
   readonly hasTwoCqs?: boolean;
   readonly hasChannel?: boolean;
   readonly srq?: (endpoint: { readonly context: IbvContext; readonly pd: IbvPd }) => Promise<IbvSrq>;
-  /** Place of the own GID, from the end of the table. */
+  /** Index of the own GID, counted from the end of the table. */
   readonly gidFromEnd?: number;
   readonly init?: QpAttr;
   readonly rtr?: (peer: Address) => QpAttr;
   readonly rts?: QpAttr;
-  /** The QP stays in this state. */
+  /** State in which the QP remains. */
   readonly stopsIn?: 'RESET' | 'INIT' | 'RTR';
-  /** Runs in INIT: receives are posted here. */
+  /** Called in INIT, to post receives. */
   readonly inInit?: (side: Side) => void;
   readonly announced?: (own: Address) => Address;
 }
@@ -137,12 +137,12 @@ interface SideParts {
   readonly peer: Address;
 }
 
-/** One side of the pair, with what programs do most. */
+/** One side of the pair, with the usual operations of programs. */
 export type Side = ReturnType<typeof sideOf>;
 
 function sideOf(parts: SideParts) {
   const { program, cq, qp, buffer, mr, peer, pd } = parts;
-  /** The next completion, whatever its status. */
+  /** Polls the next completion, whatever its status. */
   const take = async (from = cq): Promise<IbvWc> => {
     const wc = [new IbvWc()];
     await spinCq(from, 1, wc);
@@ -151,7 +151,7 @@ function sideOf(parts: SideParts) {
   return {
     ...parts,
     take,
-    /** Returns that of ibv_post_send. */
+    /** Returns the result of ibv_post_send. */
     send({
       opcode = IBV_WR_SEND,
       flags = IBV_SEND_SIGNALED,
@@ -169,14 +169,14 @@ function sideOf(parts: SideParts) {
       const wr = { rdma: { remoteAddr, rkey }, atomic };
       return postSend(qp, { wrId, sgList, numSge, opcode, sendFlags: flags, immData, wr });
     },
-    /** Returns that of ibv_post_recv. */
+    /** Returns the result of ibv_post_recv. */
     receive({ bytes = 256, addr = buffer, lkey = mr.lkey }: Request = {}, count = 1): number {
       let error = 0;
       for (let posted = 0; posted < count; posted++)
         error = postRecv(qp, { wrId: 2, sgList: [{ addr, length: bytes, lkey }], numSge: 1 });
       return error;
     },
-    /** Throws for a completion that is not successful, as programs do. */
+    /** Throws for an unsuccessful completion, as programs do. */
     async mustTake(from = cq): Promise<IbvWc> {
       const wc = await take(from);
       if (wc.status !== IBV_WC_SUCCESS) throw new Error(`completion with status ${wc.status}`);
@@ -209,7 +209,7 @@ export function pathOf({ isEthernet, gidIndex }: PathSide, { lid, gid }: Pick<Ad
 
 const qkey = 0x1111;
 
-/** Opens the device, makes the objects, tells the other side of them, and connects. */
+/** Opens the device, creates the objects, exchanges their values with the peer, and connects. */
 export async function open(program: ProgramContext, options: SideOptions = {}): Promise<Side> {
   const { type = IBV_QPT_RC, cqEntries = 64, bufferBytes = 4096, access = allAccess } = options;
   const context = await openDevice(getDeviceList(program.verbs)[0]!);
