@@ -1,6 +1,7 @@
 /**
- * Of what could be turned, what does something for a test: some options belong to other tests, some are turned already. And what has to be
- * turned along: more threads have more memory, and more QPs more contexts, for which there may be no room on chip.
+ * Selects the parameters whose change has an effect on a test: some options belong to other tests, and some are set
+ * already. Also lists the changes that must accompany it: more threads have more memory, and more QPs more contexts,
+ * which may not fit on chip.
  */
 
 import { type MachineConfig, type ParameterValue, parametersByPath } from '../../machine/profile/index.ts';
@@ -18,10 +19,10 @@ import {
   type Turn,
 } from './measured.ts';
 
-/** A key-value store has a QP for each client, and no lists of requests. */
+/** A key-value store has one QP for each client, and posts no lists. */
 const notOfKv: readonly string[] = ['--qps', '--post-list', '--tx-depth'];
 
-/** Options that do something for some tests only, or that some have turned already. */
+/** Options that affect only some tests, or that some tests already use. */
 const doesSomething: Readonly<
   Record<string, (args: PerfArgs, towards: Turn['towards'], config: MachineConfig) => boolean>
 > = {
@@ -30,7 +31,7 @@ const doesSomething: Readonly<
     towards === 'more'
       ? args.mtuBytes > 0 && args.mtuBytes < mtuMax && longestOf(args) > args.mtuBytes
       : mtuBytesOf(args) > mtuMin,
-  // Frames give the path the greatest MTU that fits into them.
+  // Frames give the path the largest MTU that fits into them.
   'ethernet.mtuBytes': (args, _towards, config) => {
     const { mtuBytes } = cableOf(config);
     return mtuBytes < mtuMax && longestOf(args) > mtuBytes;
@@ -38,8 +39,8 @@ const doesSomething: Readonly<
   '--region': ({ region }) => region !== undefined,
   '--page-size': ({ region, pageBytes = 0 }) => region !== undefined && pageBytes < largePageBytes,
   '--keys': ({ region }) => (region?.keys ?? 1) > 1,
-  // A list is posted whole, and of lists the send queue holds a whole number.
-  // An answer goes when its message has come.
+  // A list is posted whole, and the send queue holds a whole number of lists. An answer is sent when its message has
+  // arrived.
   '--post-list': ({ postList = 1, txDepth, isEchoed }) => isEchoed !== true && txDepth % (2 * postList) === 0,
   // A queue that holds all messages of a QP limits no message.
   '--tx-depth': ({ txDepth, iterations }) => txDepth < iterations,
@@ -68,13 +69,13 @@ export const advised = <R extends { readonly turn: readonly Turn[] }>(
   ),
 });
 
-/** Whether a parameter is not yet where its range ends. */
+/** Whether a parameter is not yet at the end of its range. */
 function hasRoom(config: MachineConfig, { what, towards }: Turn): boolean {
   const parameter = parametersByPath.get(what);
   if (parameter === undefined || parameter.kind === 'flag') return true;
   const value = settingOf(config, what);
   if (parameter.kind === 'choice') return value !== parameter.choices.at(towards === 'more' ? -1 : 0);
-  // What reads memory sees the writes sent before it (PCIe 2.4.1): no configuration has it sooner.
+  // A read of memory observes earlier writes (PCIe 2.4.1): no configuration returns it sooner.
   const { readLatencyPs, writeLatencyPs } = config.pcie.rootComplex;
   if (what === 'pcie.rootComplex.readLatencyPs') return readLatencyPs > writeLatencyPs;
   return towards === 'more' ? Number(value) < parameter.max : Number(value) > parameter.min;
@@ -87,8 +88,8 @@ function settingOf(config: MachineConfig, path: string): ParameterValue {
 }
 
 /**
- * Each thread has a region of its own, each page a translation, as many as there are when threads are doubled: or fewer, where frames lie
- * in a row, and the driver translates larger blocks.
+ * Each thread has its own region, and each page a translation, so doubling the threads doubles the translations; fewer
+ * suffice if frames are contiguous and the driver translates larger blocks.
  */
 function alongThreads(measured: Measured): Along[] {
   const { args, config } = measured;
@@ -113,7 +114,7 @@ function alongThreads(measured: Measured): Along[] {
 }
 const mttEntriesOfLine = 8;
 
-/** Whether a run that has been everywhere in its regions has seen half of the lines suffice. */
+/** Whether half of the lines suffice, shown by a run that has visited all of its regions. */
 function hasRoomForTwice(measured: Measured): boolean {
   const { mttLines, config } = measured;
   const messages = messagesOf(measured);
@@ -122,10 +123,10 @@ function hasRoomForTwice(measured: Measured): boolean {
       evicted === 0 && 2 * filled <= config.hca.mttCacheLines && messages > messagesPerLine * filled,
   );
 }
-/** Of places drawn at random so often, 95 % are drawn. */
+/** Random draws per line after which 95 % of the lines were drawn. */
 const messagesPerLine = 3;
 
-/** QPs whose contexts are on chip, of which there would be too many. */
+/** Advises more on-chip contexts to accompany more QPs, if twice the QPs would exceed them. */
 function alongQps(hca: MachineConfig['hca'], { qpCount }: PerfArgs): Along[] {
   const name = requesterContexts(hca);
   const onChip = hca[name];
@@ -134,13 +135,13 @@ function alongQps(hca: MachineConfig['hca'], { qpCount }: PerfArgs): Along[] {
   return [{ ...more(`hca.${name}`)[0]!, because }];
 }
 
-/** The parameter by which the requester has room for contexts: of its own, or in the cache that it shares with the receiver. */
+/** The parameter for the requester's context room: its own, or that of the cache that it shares with the receiver. */
 export const requesterContexts = ({
   sendContextEntries,
 }: MachineConfig['hca']): 'sendContextEntries' | 'qpcCacheEntries' =>
   sendContextEntries > 0 ? 'sendContextEntries' : 'qpcCacheEntries';
 
-/** Programs have a core each. */
+/** Each program has its own core. */
 function alongPrograms(programs: number, { core }: MachineConfig['host']): Along[] {
   if (2 * programs <= core.count) return [];
   return [
@@ -159,7 +160,7 @@ function alongSenders({ args }: Measured): Along[] {
   return [{ ...more('--rx-depth')[0]!, because }];
 }
 
-/** The turns with what has to be turned along with each. */
+/** The advised changes, each with the changes that must accompany it. */
 export function withAlong(measured: Measured, turn: readonly Turn[]): Turn[] {
   const { args, config } = measured;
   const { hca, host } = config;

@@ -8,7 +8,7 @@ const lineBytes = 64;
 const headBytes = 32;
 const segmentBytes = 16;
 
-/** Sum over the packets of all lengths, by their share: `of` is called with the payload of a packet. */
+/** Sum over the packets of all lengths, weighted by their share: `of` is called with the payload of a packet. */
 function overPackets(measured: Measured, of: (payloadBytes: number) => number): number {
   const mtu = mtuBytesOf(measured.args);
   return lengthsOf(measured.args).reduce((sum, { bytes, share }) => {
@@ -18,7 +18,7 @@ function overPackets(measured: Measured, of: (payloadBytes: number) => number): 
   }, 0);
 }
 
-/** A packet passes the data path while the receiver works on its headers: the longer of both counts. */
+/** A packet passes the data path while the receiver processes its headers: the longer of both counts. */
 function ofReceiver(measured: Measured, node: number): Cycles {
   const { config, args } = measured;
   const { receivePacketCycles, receiveHeadCycles, receiveBytesPerCycle } = config.hca;
@@ -33,7 +33,7 @@ function ofReceiver(measured: Measured, node: number): Cycles {
     : { 'hca.receivePacketCycles': packets * receivePacketCycles };
 }
 
-/** The first packet of a WQE is made while the rest of its lines passes. */
+/** The first packet of a WQE is built while the rest of its lines passes. */
 function ofRequester({ args, ...measured }: Measured): Cycles {
   const { hca } = measured.config;
   const { wqeDecodeCycles, wqeLineCycles, requestPacketCycles, gatherCycles, gatherBytesPerCycle } = hca;
@@ -65,7 +65,7 @@ function ofRequester({ args, ...measured }: Measured): Cycles {
   };
 }
 
-/** Packets of READ responses are formed by one unit, which others do not use: the longer of both counts. */
+/** A separate unit builds packets of READ responses: the longer of both counts. */
 function ofResponder(measured: Measured): Cycles {
   const { config, args } = measured;
   const { responseCycles, readResponseCycles, readResponseBytesPerCycle: perCycle } = config.hca;
@@ -85,8 +85,8 @@ const ofBlock: Readonly<Record<string, (measured: Measured, node: number) => Cyc
 };
 
 /**
- * Sorts the advised changes of a block: first the parameters of the path that cost cycles, most expensive first; then all changes outside
- * of the path. Omits parameters of the path that cost no cycles.
+ * Sorts the advised changes of a block: first the path parameters that cost cycles, most expensive first; then all
+ * changes outside the path. Omits path parameters that cost no cycles.
  */
 export function byCycles(measured: Measured, node: number, block: string, turn: readonly Turn[]): Turn[] {
   const cycles = ofBlock[block]?.(measured, node);

@@ -1,6 +1,6 @@
 /**
- * The blocks of both HCAs. A block that waits for a context or a translation which is not on chip is occupied as if it worked:
- * its share includes these waits, and the larger part says what to change.
+ * The blocks of both HCAs. A block that waits for an off-chip context or translation counts as busy: its share includes
+ * these waits, and the larger part determines the advice.
  */
 import type { BlockRow, NodeReport } from '../../machine/index.ts';
 import { requesterContexts } from './advice.ts';
@@ -22,7 +22,7 @@ import {
 interface BlockWords {
   readonly block: string;
   readonly name: string;
-  /** Reasons to stall that are the block's own. */
+  /** Stall reasons that belong to the block itself. */
   readonly own: readonly string[];
   readonly turn: readonly Turn[];
 }
@@ -114,10 +114,10 @@ const blocks: readonly BlockWords[] = [
 
 const atomicTurn = [...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs', 'hca.atomicCycles')];
 
-/** Commands of the software are not part of a test. */
+/** Software's commands are not part of a test. */
 const setupClasses = ['command', 'register', 'config'];
 
-/** Share of the bytes of a direction that belong to the test. */
+/** Share of a direction's bytes that belongs to the test. */
 export function testShareOf({ classes }: NodeReport['pcie']['toHost']): number {
   const bytesOf = (rows: readonly (readonly [string, { readonly bytes: number }])[]): number =>
     rows.reduce((total, [, { bytes }]) => total + bytes, 0);
@@ -159,16 +159,16 @@ function blockResource(
       share,
       turn: causeTurn,
     };
-  // Whoever works faster waits longer: what is not on chip comes no sooner.
+  // A faster block only waits longer: off-chip data does not arrive sooner.
   const both = longest[1] > busy / 2 ? [...causeTurn, ...ownTurn] : [...ownTurn, ...causeTurn];
   return { name: `${name} of ${hostText(measured, node)}`, kind: 'server', share, turn: both };
 }
 
-/** Work of READs, and of payload that is read from memory, which other messages do not make. */
+/** Work of READs and of payload read from memory, which other messages do not cause. */
 const ofReads = ['hca.readRequestCycles', 'hca.readResponseCycles', 'hca.readResponseBytesPerCycle'];
 const ofPayload = ['hca.gatherCycles', 'hca.gatherBytesPerCycle'];
 
-/** What takes no cycles cannot take fewer: of a path that takes no time the width is 0. */
+/** A parameter that costs no cycles cannot cost fewer: a path without cost has width 0. */
 const canTurn =
   ({ config, args }: Measured) =>
   ({ what }: Turn): boolean => {
@@ -198,12 +198,14 @@ function causeOf(
     : ['MTT misses', [...(pages ?? more('hca.mttCacheLines')), ...more('--page-size'), ...less('--region')]];
 }
 
-/** Misses that evict something are of a cache that is too small: from this share of all on. */
+/** Share of evicting misses among all from which on a cache counts as too small. */
 const manyEvictions = 0.4;
 
 /**
- * Advises a warm-up if most misses are first reads of an entry, which no larger cache avoids; undefined if the cache is too small.
- * @param things number of things that the cache is for: if it is used less often, most of them are used for the first time
+ * Advises a warm-up if most misses are first reads of an entry, which no larger cache avoids; undefined if the cache is
+ * too small.
+ * @param things number of things that the cache is for: if it is used less often, most of them are used for the first
+ * time
  */
 function firstUse(
   cache: NodeReport['hca']['caches'][string] | undefined,
@@ -217,8 +219,8 @@ function firstUse(
 }
 
 /**
- * QPs that send in turn find no context that is on chip unless all are. The requester serves other QPs while contexts are read, as many as
- * may be under way; others wait for each.
+ * If QPs send in rotation, contexts miss unless all are on chip. The requester serves other QPs while contexts are
+ * read, up to the limit of concurrent reads; other blocks wait for each.
  */
 function contextTurns(measured: Measured, block: string, first: Turn[] | undefined): readonly Turn[] {
   const { args } = measured;
@@ -235,7 +237,7 @@ function contextTurns(measured: Measured, block: string, first: Turn[] | undefin
   ];
 }
 
-/** The scheduler continues to another QP within a message: each of its turns may miss. */
+/** The scheduler switches to another QP within a message: each switch may miss. */
 const burstTurn = ({ config, args }: Measured): readonly string[] =>
   packetsOf(args) > config.hca.burstPackets ? ['hca.burstPackets'] : [];
 

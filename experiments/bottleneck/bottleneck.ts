@@ -1,6 +1,6 @@
 /**
- * What binds a bandwidth test: the server that is at work nearly all of the time. Where none is, something waits: the window that is
- * full, and of several the one nearest to the cause.
+ * Finds the bottleneck of a bandwidth test: the server that is busy nearly all of the time. If no server is, a full
+ * window is the bottleneck, and of several the one nearest to the cause.
  */
 
 import { cableOf } from '../model/index.ts';
@@ -26,23 +26,21 @@ import {
 import { windowResources } from './windows.ts';
 
 export interface Bottleneck {
-  /** The resource that binds. */
+  /** The bottleneck resource. */
   readonly binds: Resource;
-  /** Others, by their share: what would bind next stands first. */
+  /** Other resources, by share: the next bottleneck comes first. */
   readonly next: readonly Resource[];
   /** A sentence, present if another resource is nearly as busy, so that a change of the binding one may have little effect. */
   readonly caveat?: string;
 }
 
-/**
- * From here on a server counts as at work all the time: the rest is starts, ends, and gaps between packets.
- */
+/** Share from which on a server counts as always busy: the rest is start, end, and gaps between packets. */
 const nearlyAll = 0.8;
-/** So much of the time a server is at work when nothing else keeps it from it. */
+/** Share of time that a server is busy if nothing else delays it. */
 const always = 0.95;
-/** From here on a window counts as full. */
+/** Share from which on a window counts as full. */
 const mostly = 0.5;
-/** A program that waits for its messages shows little: it waits for whatever is slower than its core. */
+/** A program that waits for its messages is no evidence: it waits for whatever is slower than its core. */
 const busyEnough = 0.7;
 const nextCount = 4;
 
@@ -60,14 +58,14 @@ export function bottleneckOf(measured: Measured): Bottleneck {
   const [busiest] = servers;
   const waiting = [...windows, ...cores.flights];
   const full = nearestFull(waiting) ?? fullest(waiting, busiest!);
-  // A queue that holds all messages of a test is full until it ends, and bounds nothing.
+  // A queue that holds all messages of a test is full until the end, and limits nothing.
   const isAllAtOnce = cores.flights.includes(full!) && measured.args.iterations <= measured.args.txDepth;
   const isBusy = busiest!.share >= busyEnough && isAllAtOnce;
   const binds =
     full === undefined || isBusy || isAtWork(busiest!, full, own.includes(full)) ? busiest! : full;
   const others = (resources: readonly Resource[]): Resource[] =>
     resources.filter((resource) => resource !== binds).toSorted(byShare);
-  // Whatever binds, messages wait for it: that their window is full says nothing of what would bind next.
+  // Messages wait for every bottleneck: a full window does not identify the next one.
   const next = [...others([...servers, ...windows]), ...others(cores.flights)];
   const { config, args } = measured;
   const turned = (resource: Resource): Resource => {
@@ -78,7 +76,7 @@ export function bottleneckOf(measured: Measured): Bottleneck {
   return { binds: first, next: following, ...caveatOf(first, following) };
 }
 
-/** A window that is as full as this part of the fullest one may be why that one is; others are filled for a moment only. */
+/** A window may be the cause if it is at least this full relative to the fullest one; others are full only briefly. */
 const asFull = 0.7;
 
 /** Returns the full window that is nearest to the cause. */
@@ -101,17 +99,17 @@ function caveatOf({ share, turn }: Resource, next: readonly Resource[]): Pick<Bo
   return { caveat: `Turning that alone may change little: ${close.name} is ${percent} % ${used}, too.` };
 }
 
-/** Where no server is at work most of the time, and no window is full as long, everything waits for the one that is so longest. */
+/** If no server is busy most of the time, and no window is full that long, the resource with the largest share is the bottleneck. */
 const fullest = (windows: readonly Resource[], busiest: Resource): Resource | undefined =>
   busiest.share < busyEnough ? windows.toSorted(byShare).find(({ share }) => share > 0) : undefined;
 
-/** Whether a server is why a window is full. */
+/** Whether a server explains why a window is full. */
 function isAtWork({ share }: Resource, full: Resource, isOwn: boolean): boolean {
   if (share >= always) return true;
   return share >= (isOwn ? busyEnough : nearlyAll) && share >= full.share;
 }
 
-/** A request of the device waits for the walk of the page table: what waits for memory waits for that. */
+/** A request of the device waits for the page table walk, so a wait for memory includes that for the walk. */
 function withTranslation({ config, figures, args }: Measured, resource: Resource): Resource {
   const counts = figures.nodes.flatMap(({ iommu }) => (iommu === undefined ? [] : [iommu]));
   const sum = (pick: (each: (typeof counts)[number]) => number): number =>
@@ -119,7 +117,7 @@ function withTranslation({ config, figures, args }: Measured, resource: Resource
   const misses = sum((each) => each.misses);
   const isMissed = misses > manyMisses * (misses + sum((each) => each.hits));
   if (!config.pcie.iommu.isEnabled || !isMissed || !resource.turn.some(waitsForMemory)) return resource;
-  // Fewer misses than pages, or hardly more than entries, are the first use of a page each, which no IOTLB holds.
+  // Fewer misses than pages, or hardly more than entries, are first uses of pages, which no IOTLB avoids.
   const { region, threads = 1 } = args;
   const pages = region === undefined ? 0 : threads * Math.ceil(region.bytes / iommuPageBytes);
   const least = Math.max(pages, missesPerEntry * config.pcie.iommu.iotlbEntries);
@@ -136,7 +134,7 @@ function withTranslation({ config, figures, args }: Measured, resource: Resource
   };
 }
 
-/** Of the device's requests, so many have to miss before the walks are named. */
+/** Share of the device's requests that must miss before walks are named. */
 const manyMisses = 0.1;
 const missesPerEntry = 2;
 const iommuPageBytes = 4096;
@@ -149,7 +147,7 @@ const ofMemory: readonly string[] = [
 ];
 const waitsForMemory = ({ what }: Turn): boolean => ofMemory.includes(what);
 
-/** Counters run on while the last messages come to their end, which the measured time leaves out. */
+/** Counters continue during the last messages, which the measured time excludes. */
 const withinTime = (resource: Resource): Resource => ({ ...resource, share: Math.min(1, resource.share) });
 
 const byShare = (left: Resource, right: Resource): number => right.share - left.share;
@@ -175,23 +173,23 @@ function sameQpInterval(measured: Measured): Resource {
   };
 }
 
-/** Of the interval, so much has to come before it. */
+/** Ratio of the delays before the interval to the interval itself from which on they are named. */
 const clearlyLonger = 0.1;
 
-/** The interval begins when the requester has what the request needs: with one QP no other request uses the time of its misses. */
+/** The interval begins when the requester has everything for the request: with one QP, no other request uses the time of its misses. */
 function missedBefore({ figures }: Measured): number {
   const cycles = figures.nodes.map(({ hca }) => hca.blocks['requester']?.stalledCycles['translation'] ?? 0);
   return Math.max(...cycles);
 }
 
-/** Messages of a QP; a thread of a store answers all its clients by one. */
+/** Messages of a QP; a store's thread answers all its clients over one QP. */
 function perQpOf(measured: Measured): number {
   const { args } = measured;
   const ways = args.isBidirectional === true ? 2 : 1;
   return messagesOf(measured) / (args.kv?.servers ?? args.qpCount) / ways;
 }
 
-/** A message on the cable, and the turnaround until the next one of its QP: where the card has one, and its opcodes. */
+/** A message on the cable, and the turnaround until the next one of its QP: for cards that have one, and the opcodes that it applies to. */
 function messageGap(measured: Measured): Resource[] {
   const { config, args, durationPs } = measured;
   const parameter = gapOf(args);

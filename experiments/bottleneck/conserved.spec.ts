@@ -1,6 +1,6 @@
 /**
- * Of random tests on random machines, what crosses cable and slot is counted again from packets and their headers, by tables of this spec
- * alone; and no block is busy for longer than the run.
+ * For random tests on random machines, cable and slot traffic is counted a second time from packets and their headers,
+ * by tables of this spec alone; and no block is busy longer than the run.
  */
 import { expect, it } from 'vitest';
 import { configurationOf } from '../../machine/profile/index.ts';
@@ -20,7 +20,7 @@ function headerBytesOf(opcode: string): number {
     has(/ATOMIC_ACKNOWLEDGE/, 8) +
     has(/^UD_/, 8) +
     has(/WITH_IMMEDIATE/, 4) +
-    // Of requests of XRC, each of which names its SRQ.
+    // For XRC requests, each of which names its SRQ.
     (/^XRC_/.test(opcode) && !/ACKNOWLEDGE|RESPONSE/.test(opcode) ? 4 : 0)
   );
 }
@@ -53,7 +53,7 @@ it.each(
       expect(direction.busyPs, words).toBeLessThanOrEqual(elapsedPs);
       expect(direction.linkBytes, words).toBeGreaterThanOrEqual(direction.total.bytes);
     }
-  // Every byte that the programs asked for, and those of the warm-up.
+  // Every requested byte, including the warm-up's.
   const {
     iterations,
     qpCount,
@@ -69,7 +69,7 @@ it.each(
   const carried = rows
     .filter(([opcode]) => !opcode.includes('ATOMIC') && !opcode.includes('FETCH'))
     .reduce((sum, [, { payloadBytes }]) => sum + payloadBytes, 0);
-  // A sender that gets no acknowledgement marks the end of warm-up and of test by a message with immediate data.
+  // A sender without acknowledgements marks the end of warm-up and test by a message with immediate data.
   const marks = rows.reduce(
     (sum, [opcode, { packets }]) => sum + (/IMMEDIATE/.test(opcode) ? packets : 0),
     0,

@@ -1,6 +1,6 @@
 /**
- * The cores of the programs. A core that polls an empty queue waits, and so does a program that sleeps until an event; one that posts
- * while the bus does not take its stores waits, too. What is left is work.
+ * The cores of the programs. A core waits if it polls an empty queue, if its program sleeps until an event, or if the
+ * bus does not accept its stores. The rest is work.
  */
 import type { NodeReport } from '../../machine/index.ts';
 import { isReliable, type PerfArgs, putBytes } from '../workloads/index.ts';
@@ -23,13 +23,16 @@ function completionsOf({ hca }: NodeReport): number {
   return used === undefined ? 0 : used.hits + used.misses;
 }
 
-/** Hosts of a test are numbered by side: the client's is 0, the server's is 1. */
+/** Nodes of a test are numbered by side: the client is 0, the server is 1. */
 const otherSide = (node: number): number => (node === 0 ? 1 : 0);
 
 const isSender = ({ isBidirectional, isEchoed, kv }: PerfArgs, node: number): boolean =>
   node === 0 || isBidirectional === true || isEchoed === true || kv !== undefined;
 
-/** Whether the core of a host can delay the other host's. An unreliable sender does not wait; it loses messages that are not received in time. */
+/**
+ * Whether the core of a host can delay the other host's. An unreliable sender does not wait; it loses messages that are
+ * not received in time.
+ */
 const holdsUp = (args: PerfArgs, node: number): boolean =>
   isSender(args, node) || isReliable(args.connection);
 
@@ -65,11 +68,11 @@ function receivesOf(measured: Measured, node: number): number {
   return isReceiver ? sentBy(measured) : 0;
 }
 
-/** Messages of one side that sends. */
+/** Messages of one sending side. */
 const sentBy = (measured: Measured): number =>
   measured.args.isBidirectional === true ? messagesOf(measured) / 2 : messagesOf(measured);
 
-/** Cycles that posting takes when every store is taken at once, of one side that sends; a list is posted in one call. */
+/** Cycles of posting if every store is accepted immediately, for one sending side; a list is posted in one call. */
 function plainPostCycles(measured: Measured, node: number): number {
   const { config, args, figures } = measured;
   const { cost } = config.host;
@@ -77,7 +80,7 @@ function plainPostCycles(measured: Measured, node: number): number {
   const posts = postsOf(measured, node);
   const { send = 0, blueFlame = 0 } = figures.nodes[node]!.hca.doorbells;
   const total = sum(posts.map(({ count }) => count));
-  // What a datagram's WQE names in addition to the message: an address vector of 48 bytes instead of a remote address of 16.
+  // Additional bytes of a datagram's WQE: an address vector of 48 bytes instead of a remote address of 16.
   const headBytes = args.kv !== undefined && node === 1 ? 16 - (48 - 16) : 16;
   const costOf = ({ count, bytes }: Posts): number => {
     const inlined = bytes <= args.inlineBytes ? bytes : 0;
@@ -91,10 +94,10 @@ function plainPostCycles(measured: Measured, node: number): number {
 
 interface CoreShares {
   readonly work: number;
-  /** Without a completion to take: polling for one, or asleep until an event. */
+  /** Without a completion to poll: polling for one, or asleep until an event. */
   readonly waiting: number;
   readonly blockedPosts: number;
-  /** Falling asleep and being woken, of its cycles. */
+  /** Cycles for falling asleep and waking up. */
   readonly sleeping: number;
 }
 
@@ -117,15 +120,15 @@ function sharesOf(measured: Measured, { node, cycles }: ProgramCore, programs: n
 }
 
 interface CoreResources {
-  /** At work. */
+  /** Busy cycles. */
   readonly servers: readonly Resource[];
-  /** Stores that the bus does not take. */
+  /** Waits for stores that the bus does not accept. */
   readonly stores: readonly Resource[];
-  /** Messages that a program has under way: they wait for whatever binds. */
+  /** Messages in flight of a program: they wait for the bottleneck. */
   readonly flights: readonly Resource[];
 }
 
-/** Of each host the program with most work. */
+/** The busiest program of each host. */
 export function coreResources(measured: Measured): CoreResources {
   const all = [0, 1].flatMap((node) => resourcesOf(measured, node).map((each) => ({ ...each, node })));
   return {
@@ -162,7 +165,7 @@ function resourcesOf(
     share: most((each) => each.blockedPosts),
     turn: [...more('--post-list', 'pcie.endpointPort.postedHeaders', 'host.core.writeCombiningBuffers')],
   };
-  // The server of a store waits for nothing but its clients.
+  // The server of a store waits for its clients only.
   if (!isSender(args, node) || (args.kv !== undefined && node === 1)) return [{ work, blocked, flight: [] }];
   const flight: Resource = {
     name: `messages in flight of ${hostText(measured, node)}`,
@@ -179,7 +182,7 @@ function resourcesOf(
   return [{ work, blocked, flight: [flight] }];
 }
 
-/** From here on a program falls asleep again and again: it is awake for little, and what it does in less time has it sleep more. */
+/** Share from which on a program falls asleep repeatedly: it is awake briefly, and faster work only makes it sleep more. */
 const oftenAsleep = 0.005;
 
 function coreTurns({ verb }: PerfArgs, node: number, sleeping: number): Resource['turn'] {

@@ -23,14 +23,14 @@ const config = configurationOf({ set: { 'wire.speed': 'QDR' } });
 const { framingBytes } = config.wire;
 
 describe('the bound of the link', () => {
-  // 4X QDR carries 4e9 bytes a second. Around the payload: LRH 8, BTH 12, ICRC 4, VCRC 2; RETH 16, AETH 4.
+  // 4X QDR carries 4e9 bytes per second. Around the payload: LRH 8, BTH 12, ICRC 4, VCRC 2; RETH 16, AETH 4.
   it.each<[Partial<PerfArgs>, number, number]>([
     [{}, 1024, 8 + 12 + 16 + 1024 + 4 + 2 + framingBytes],
     [{ sizeBytes: 1 }, 1, 8 + 12 + 16 + 4 + 4 + 2 + framingBytes],
     [{ sizeBytes: 2500 }, 2500, 2500 + 3 * (8 + 12 + 4 + 2 + framingBytes) + 16],
     [{ verb: 'send', sizeBytes: 2048 }, 2048, 2048 + 2 * (8 + 12 + 4 + 2 + framingBytes)],
     [{ verb: 'read', sizeBytes: 4096 }, 4096, 4096 + 4 * (8 + 12 + 4 + 2 + framingBytes) + 2 * 4],
-    // UC has the headers of RC; a datagram has a DETH of 8 in addition to them.
+    // UC has the headers of RC; a datagram adds a DETH of 8.
     [{ verb: 'send', connection: 'UC' }, 1024, 8 + 12 + 1024 + 4 + 2 + framingBytes],
     [{ verb: 'send', connection: 'UD' }, 1024, 8 + 12 + 8 + 1024 + 4 + 2 + framingBytes],
     [{ verb: 'send', connection: 'XRC' }, 1024, 8 + 12 + 4 + 1024 + 4 + 2 + framingBytes],
@@ -42,7 +42,8 @@ describe('the bound of the link', () => {
     expect(linkBound(config, args(more))).toBeCloseTo((4e9 * payload) / linkBytes, 0);
   });
 
-  // 10 Gb/s carry 1.25e9 bytes a second. Around BTH and what follows: preamble 8, header 14, GRH 40 or IPv4 20 and UDP 8, FCS 4, gap 12.
+  // 10 Gb/s carry 1.25e9 bytes per second. Around the BTH and everything after it: preamble 8, header 14, GRH 40 or
+  // IPv4 20 and UDP 8, FCS 4, gap 12.
   it.each<['v1' | 'v2', Partial<PerfArgs>, number, number]>([
     ['v1', {}, 1024, 8 + 14 + 40 + 12 + 16 + 1024 + 4 + 4 + 12],
     ['v2', {}, 1024, 8 + 14 + 28 + 12 + 16 + 1024 + 4 + 4 + 12],

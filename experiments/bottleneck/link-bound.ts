@@ -1,6 +1,6 @@
 /**
- * The most that a link can carry in messages of a test: nothing but the packets of payload, one after the other, each with its
- * headers, CRCs and framing. A closed form of the standard's figures, which no simulated rate may exceed.
+ * The most that a link can carry in messages of a test: back-to-back payload packets, each with its headers, CRCs and
+ * framing. A closed form of the standard's figures, which no simulated rate may exceed.
  */
 
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -9,7 +9,7 @@ import { cableOf } from '../model/index.ts';
 import { type KvPlan, type PerfArgs, type PerfVerb, putBytes } from '../workloads/index.ts';
 import { lengthsOf } from './measured.ts';
 
-/** Opcodes of the packets with payload: the only one of a message, its first, those between, its last. */
+/** Opcodes of packets with payload: of a message's only packet, the first, middle and last one. */
 const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, number]>> = {
   write: [
     Opcode.RC_RDMA_WRITE_ONLY,
@@ -24,11 +24,11 @@ const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, num
     Opcode.RC_RDMA_READ_RESPONSE_MIDDLE,
     Opcode.RC_RDMA_READ_RESPONSE_LAST,
   ],
-  // The request, which is the longer of the two.
+  // The request, which is the longer packet.
   atomic: [Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD],
 };
 
-/** Opcodes of XRC are those of RC with these bits. */
+/** XRC opcodes are RC opcodes with these bits. */
 const XRC_SERVICE = Opcode.XRC_SEND_FIRST;
 
 const datagramOpcodes = [
@@ -39,9 +39,9 @@ const datagramOpcodes = [
 ] as const;
 
 /**
- * Bytes of payload per second, of both directions where both sides send. Of lengths that are drawn the bound is that of the one which
- * leaves most to its payload, for how often each was drawn is not known here. Without an MTU of its own a test has the port's: then it is
- * the bound of the largest.
+ * Payload bytes per second, for both directions if both sides send. With randomly drawn lengths, the bound is that of
+ * the most efficient one, because the number of draws is unknown here. Without an MTU of its own, a test has the
+ * port's: then the bound is that of the largest.
  */
 export function linkBound(config: MachineConfig, args: PerfArgs): number {
   const cable = cableOf(config);
@@ -49,8 +49,8 @@ export function linkBound(config: MachineConfig, args: PerfArgs): number {
 }
 
 /**
- * Requests go one way and answers the other: the longer of both. Which requests are GETs is drawn, so that the bound is that of the
- * shares that take the fewest bytes.
+ * Requests and answers use opposite directions: the longer time counts. The GETs are drawn randomly, so the bound uses
+ * the mix with the fewest bytes.
  */
 function kvBound(cable: CableFigures, kv: KvPlan): number {
   const { getPercent } = kv;
@@ -74,7 +74,7 @@ function messageBound(cable: CableFigures, args: PerfArgs): number {
   return (directions * Math.max(...shares) * denominator * 1e12) / numeratorPs;
 }
 
-/** Bytes on the link of a message with so much payload. */
+/** Link bytes of a message with this much payload. */
 export function linkBytesOf(
   cable: CableFigures,
   { verb, mtuBytes, connection }: PerfArgs,
@@ -82,7 +82,7 @@ export function linkBytesOf(
 ): number {
   const mtu = mtuBytes === 0 ? cable.mtuBytes : mtuBytes;
   const packets = Math.ceil(sizeBytes / mtu);
-  // Packets of UC have the headers of RC, requests of XRC one more; a datagram is one packet, with a DETH.
+  // UC packets have the headers of RC, XRC requests one more; a datagram is one packet with a DETH.
   const [only, first, middle, last] = connection === 'UD' ? datagramOpcodes : opcodesOf[verb];
   const service = connection === 'XRC' ? XRC_SERVICE : 0;
   const bytesOf = (opcode: number, payloadBytes: number): number =>

@@ -44,8 +44,8 @@ export function linkResources(measured: Measured): Resource[] {
 }
 
 /**
- * What bounds the payload of a TLP: writes of the device what the root complex takes, completions what it puts together, and both what the
- * link carries. Nothing, where no message fills one.
+ * Bounds the payload of a TLP: a write by the root complex's limit, a completion by the size that the root complex
+ * builds, and both by the link. Undefined if no message fills a TLP.
  */
 function payloadTurns({ config, args }: Measured, direction: 'toDevice' | 'toHost'): Turn[] {
   const { link, enumeration, rootComplex } = config.pcie;
@@ -63,10 +63,10 @@ function payloadTurns({ config, args }: Measured, direction: 'toDevice' | 'toHos
   return [{ what: name, towards: 'more', along: [{ what: linkName, towards: 'more', because }] }];
 }
 
-/** Fetched WQEs that are never executed are named when they take at least this share of the link's bytes. */
+/** Share of the link's bytes from which on fetched WQEs that are never executed are named. */
 const muchShare = 0.2;
 
-/** A fetch of send WQEs brings as many as it may, whether they are posted or not. */
+/** A fetch of send WQEs reads as many as it may, whether or not they are posted. */
 function prefetchTurns(measured: Measured, { hca, pcie }: NodeReport, node: number): Turn[] {
   const { config, args } = measured;
   const fetches = hca.caches['wqe']?.misses ?? 0;

@@ -4,7 +4,7 @@ import type { ReportFigures } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import { isReliable, type PerfArgs } from '../workloads/index.ts';
 
-/** The core of one program while it measured: cycles by cause, idle ones left out. */
+/** The core of one program during its measurement: cycles by cause, without idle ones. */
 export interface ProgramCore {
   readonly node: number;
   readonly cycles: Readonly<Record<string, number>>;
@@ -16,16 +16,16 @@ export interface Measured {
   /** From the first post to the last completion. */
   readonly durationPs: number;
   readonly messagesPerSecond: number;
-  /** Numbered by side, as the nodes of cores are: 0 is the client's, 1 the server's. */
+  /** Numbered by side, like the nodes of cores: 0 is the client, 1 the server. */
   readonly figures: ReportFigures;
-  /** Number of the host of each place in the figures. */
+  /** Host number of each entry of the figures. */
   readonly hosts: readonly number[];
   readonly cores: readonly ProgramCore[];
-  /** Of each HCA from its start on, a warm-up included. */
+  /** For each HCA since its start, including a warm-up. */
   readonly mttLines: readonly MttLines[];
 }
 
-/** Lines of an MTT cache that were filled, and that were given up for others. */
+/** MTT cache lines that were filled, and those that were evicted. */
 export interface MttLines {
   readonly filled: number;
   readonly evicted: number;
@@ -43,11 +43,11 @@ export interface Turn {
   readonly towards: 'more' | 'less';
   /** Parameters that must change with it; left out for none. */
   readonly along?: readonly Along[];
-  /** How far it has to be turned, as a sentence; left out where each step helps. */
+  /** Necessary size of the change, as a sentence; left out if each step helps. */
   readonly because?: string;
 }
 
-/** Without this, turning the other does nothing, or the rate falls. */
+/** Without this change, the other one has no effect or lowers the rate. */
 export interface Along {
   readonly what: string;
   readonly towards: 'more' | 'less';
@@ -56,8 +56,8 @@ export interface Along {
 }
 
 /**
- * What can bind. A server works on one thing after the other, and its share is the time it is at work; a window lets so many things
- * be under way, and its share is the time it is full.
+ * A possible bottleneck. A server processes one thing after another, and its share is its busy time; a window limits
+ * the number of things in flight, and its share is the time it is full.
  */
 export interface Resource {
   readonly name: string;
@@ -72,11 +72,11 @@ export const hostText = ({ hosts }: Measured, side: number): string => `host ${h
 export const more = (...names: readonly string[]): Turn[] => names.map((what) => ({ what, towards: 'more' }));
 export const less = (...names: readonly string[]): Turn[] => names.map((what) => ({ what, towards: 'less' }));
 
-/** Share of the measured time of so many cycles of the HCA. */
+/** Share of the measured time of this many HCA cycles. */
 export const hcaShare = ({ config, durationPs }: Measured, cycles: number): number =>
   (cycles * 1e6) / config.hca.coreClockMHz / durationPs;
 
-/** Lengths of messages, and which share of them has each. */
+/** Lengths of messages, and the share of each. */
 export function lengthsOf({
   sizeBytes,
   sizes = [{ bytes: sizeBytes, weight: 1 }],
@@ -85,13 +85,13 @@ export function lengthsOf({
   return sizes.map(({ bytes, weight }) => ({ bytes, share: weight / total }));
 }
 
-/** Of the path: without one of its own, a test has the largest there is. */
+/** Path MTU: by default the largest possible. */
 export const mtuBytesOf = ({ mtuBytes }: PerfArgs): number => (mtuBytes === 0 ? 4096 : mtuBytes);
 
-/** Whether a message is a request with its payload, and not a READ or an atomic. */
+/** Whether a message is a request with payload, not a READ or an atomic. */
 export const isRequest = ({ verb }: PerfArgs): boolean => verb === 'write' || verb === 'send';
 
-/** The parameter by which QPs of a test keep their distance from one message to the next. */
+/** The parameter for the interval between messages of a QP. */
 export function intervalOf(
   args: PerfArgs,
 ): 'sameQpIntervalCycles' | 'readIntervalCycles' | 'unreliableIntervalCycles' {
@@ -99,7 +99,7 @@ export function intervalOf(
   return isRequest(args) ? 'sameQpIntervalCycles' : 'readIntervalCycles';
 }
 
-/** The parameter by which a QP pauses behind a message, as the transmitter has it; atomics have none. */
+/** The parameter for a QP's pause after a message, by its name in the transmitter; atomics have none. */
 export function gapOf({
   verb,
   connection,
@@ -109,11 +109,11 @@ export function gapOf({
   return verb === 'send' && isReliable(connection) ? 'sendGapCycles' : 'writeGapCycles';
 }
 
-/** Whether payload of requests is read from memory: it is in the request, or comes with the answer, otherwise. */
+/** Whether request payload is read from memory; otherwise it is in the request, or arrives with the answer. */
 export const gathers = (args: PerfArgs): boolean =>
   isRequest(args) && lengthsOf(args).some(({ bytes }) => bytes > args.inlineBytes);
 
-/** Messages of all QPs together, in each direction that has some. */
+/** Messages of all QPs together, in each direction that has any. */
 export const messagesOf = ({ durationPs, messagesPerSecond }: Measured): number =>
   (messagesPerSecond * durationPs) / 1e12;
 

@@ -1,6 +1,6 @@
 /**
- * Where the time of an operation goes, for tests that have one message in flight: the stages of its life on the device, from its
- * posting to its completion, by what was waited for.
+ * The time of an operation, for tests with one message in flight: the stages of its time on the device, from its
+ * posting to its completion, by cause.
  */
 import type { OperationReport } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -9,13 +9,13 @@ import { advised } from './advice.ts';
 import { intervalOf, less, more, type Turn } from './measured.ts';
 
 export interface StageShare {
-  /** As the report calls it. */
+  /** Its name in the report. */
   readonly name: string;
   readonly share: number;
   readonly turn: readonly Turn[];
 }
 
-/** Of the cable: its rate, and its way. */
+/** For the cable: its rate and its length. */
 const cableTurns = {
   infiniband: {
     rate: 'wire.speed',
@@ -30,7 +30,7 @@ const turnsOf = (
 ): Readonly<Record<string, readonly Turn[]>> => ({
   doorbell: less('pcie.rootComplex.cpuStoreLatencyPs', 'pcie.link.latencyPs'),
   wqeFetch: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
-  // They begin together: the shorter one is not waited for.
+  // They begin together: only the longer one is waited for.
   scheduling: less(
     hca.scheduleCycles > hca[intervalOf(args)] ? 'hca.scheduleCycles' : `hca.${intervalOf(args)}`,
   ),
@@ -40,7 +40,7 @@ const turnsOf = (
   completion: less('pcie.rootComplex.writeLatencyPs', 'pcie.link.latencyPs'),
 });
 
-/** Longest first; the time until the program has taken the completion is its own. */
+/** Longest first; the time until the program has polled the completion is separate. */
 export function stagesOf(
   operations: Readonly<Record<string, OperationReport>>,
   config: MachineConfig,
@@ -59,7 +59,7 @@ export function stagesOf(
     .toSorted((left, right) => right.share - left.share);
 }
 
-/** Mean time of an operation from its posting to its completion, in all its stages; undefined where none has ended. */
+/** Mean time of an operation from its posting to its completion, over all its stages; undefined if none has ended. */
 export function meanPostedPsOf(operations: Readonly<Record<string, OperationReport>>): number | undefined {
   const rows = Object.values(operations);
   const count = rows.reduce((sum, row) => sum + row.count, 0);

@@ -1,10 +1,10 @@
 /**
- * What `perf` says that binds, of random tests on random machines, is judged by turning it: the rate rises. Where the tool says that the
- * next resource is nearly as much at work, it may take both. By turning what stands last in its list the rate does not rise.
- * ADVICE_SEEDS=from..to plays others.
+ * Judges `perf`'s bottleneck for random tests on random machines: the rate must rise if the advised parameter is
+ * changed. If the tool reports that the next resource is nearly as busy, both may have to change. Changing the last
+ * resource of its list must not raise the rate. ADVICE_SEEDS=from..to runs others.
  *
- * Short runs from a cold start are judged by what binds alone: of those boot, set-up and the end of the programs take longer than the
- * messages, and what was waited for there is no advice.
+ * For short runs from a cold start, only the bottleneck itself is judged: boot, set-up and the end of the programs take
+ * longer than the messages, and their waits are not subject to advice.
  */
 import { expect, it } from 'vitest';
 import { rowsOf } from '../../test/extent.ts';
@@ -20,12 +20,12 @@ const rateWith = async (run: DrawnRun): Promise<number> => rateOf(await runPerf(
 const from = (first: number, last: number): number[] =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-/** A rise that is none of chance: a run of so few messages has beginnings and ends. */
+/** A rise beyond chance: runs of so few messages have start and end effects. */
 const risen = 1.04;
-/** Behind what binds, and as good as binding. */
+/** The next resource, nearly as busy as the bottleneck. */
 const near = 0.8;
 
-/** The greatest rate by one of the turns, as a ratio; stops at the first that suffices. */
+/** The highest rate after one of the changes, as a ratio; stops at the first sufficient one. */
 async function bestOf(run: DrawnRun, rate: number, turns: readonly Turn[]): Promise<number> {
   let best = 0;
   for (const turn of turns) {
@@ -37,7 +37,7 @@ async function bestOf(run: DrawnRun, rate: number, turns: readonly Turn[]): Prom
   return best;
 }
 
-/** The first turn of each that can be made, all together. */
+/** The first possible change of each, all together. */
 async function togetherOf(run: DrawnRun, rate: number, resources: readonly Resource[]): Promise<number> {
   let all = run;
   for (const { turn } of resources)
@@ -68,9 +68,9 @@ it.each(seeds)('turning what binds raises the rate, of seed %i', async (seed) =>
   expect(best, words).toBeGreaterThanOrEqual(risen);
   const idle = next.findLast(({ kind, share }) => kind === 'server' && share < 0.3);
   const idleTurn = idle?.turn.find(({ what }) => what.startsWith('hca.'));
-  // The clock of the device is everybody's.
+  // All blocks share the device's clock.
   if (idleTurn === undefined || idleTurn.what === 'hca.coreClockMHz') return;
-  // Behind a window all else changes who waits for whom.
+  // After a window, every other change alters the waits of all others.
   if (binds.kind === 'window' || binds.share < 0.95) return;
   if (binds.turn.some(({ what }) => what === idleTurn.what)) return;
   const elsewhere = turnedBy(run, idleTurn);
@@ -95,7 +95,7 @@ it.each(rowsOf([27, 68], [18, 24, 26, 29, 33, 40]))(
   },
 );
 
-/** Least ratio that counts as an improvement; rates of few messages are no more precise. */
+/** Least ratio that counts as an improvement; rates of few messages are not more precise. */
 const improved = 1.01;
 
 /** The result of the first possible advice, and whether it is qualified. */
@@ -121,7 +121,7 @@ it('the first advice for a short run raises its rate by 1 %, or says that someth
   const qualified = advices.filter(({ caveat }) => caveat !== undefined);
   for (const { caveat } of qualified)
     expect(caveat).toMatch(/^Turning that alone may change little: .+ is \d{2,3} % (busy|full), too\.$/);
-  // Runs 1 to 120 have it once in three; those that had idle advice, more often.
+  // One in three of runs 1 to 120 has it; runs with idle advice have it more often.
   expect(qualified.length).toBeLessThan(0.5 * advices.length);
 });
 

@@ -1,6 +1,6 @@
 /**
- * What lets so many things be under way at a time. A full window fills those ahead of it: they are listed with the one nearest to
- * the cause first.
+ * Limits on the number of things in flight. A full window fills the earlier ones: they are listed with the one nearest
+ * to the cause first.
  */
 import { psPerNs } from '../../base/index.ts';
 import type { NodeReport } from '../../machine/index.ts';
@@ -55,16 +55,16 @@ export function windowResources(measured: Measured): Resource[] {
   ];
 }
 
-/** Of the time, so much waiting for credits is more than what single packets find. */
+/** Share of time: more waiting for credits than single packets cause. */
 const oftenWaited = 0.2;
-/** It is too where the cable has no time left: for what is waited beside so many of its bytes. */
+/** Also if the cable has no time left: its waits are compared with the time of its bytes. */
 const seldomWaited = 0.05;
 const hardlyIdle = 0.95;
 const nearlyAlways = 0.8;
 
 /**
- * Credits of the port at the other end. A receiver that is occupied returns none; where it is not, they are on their way: the buffer
- * bounds what the cable holds, and the cable is at its end when it sends or waits for them.
+ * Credits of the port at the other end. A busy receiver returns none; otherwise they are in flight: the buffer limits
+ * the bytes on the cable, and the cable is saturated if it sends or waits for them.
  */
 function bufferWindow(
   measured: Measured,
@@ -90,7 +90,7 @@ function bufferWindow(
   };
 }
 
-/** A buffer takes whole packets: whether packets of half the length leave clearly less of it empty. */
+/** A buffer accepts whole packets: whether packets of half the length would leave clearly less of it empty. */
 function fillsBadly(config: Measured['config'], args: Measured['args']): boolean {
   const bufferBytes = receiveBufferBytesOf(config.wire);
   const headerBytes = cableOf(config).linkBytesOf(Opcode.RC_RDMA_WRITE_MIDDLE, 0);
@@ -102,8 +102,9 @@ function fillsBadly(config: Measured['config'], args: Measured['args']): boolean
 const clearly = 1.1;
 
 /**
- * Receives: the receiver waits for their WQEs to be fetched, and a message that finds none posted is sent again after the delay that
- * the RNR NAK names, for which its QP waits. It waits while it has nothing else to do: what counts is how much of that time.
+ * Receives: the receiver waits until their WQEs are fetched. A message without a posted receive is sent again after the
+ * delay in the RNR NAK, for which its QP waits. The receiver waits only while it has nothing else to do, so only that
+ * part of the time counts.
  */
 function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: number): Resource {
   const { busyCycles = 0, stalledCycles = {} } = hca.blocks['receiver'] ?? {};
@@ -121,9 +122,8 @@ function receiveWindow(measured: Measured, { hca, onDemand }: NodeReport, node: 
 }
 
 /**
- * Receives of a shared queue are a list, fetched one after the other: depth and prefetching do nothing for it, and each program has a
- * queue of its own. Where more queues are
- * in use than have their WQEs kept on chip, each message fetches again what was fetched ahead.
+ * Receives of a shared queue are a linked list, fetched one after another: depth and prefetching do not help, and each
+ * program has its own queue. If more queues are in use than have WQEs on chip, each message repeats the prefetch.
  */
 function receiveTurns({ args, config }: Measured, isFetch: boolean): Resource['turn'] {
   const latency = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
@@ -144,15 +144,16 @@ function receiveTurns({ args, config }: Measured, isFetch: boolean): Resource['t
   ];
 }
 
-/** Of the QPs' time, that for which so many RNR NAKs have them wait. */
+/** Time for which this many RNR NAKs make QPs wait, as a share of the QPs' time. */
 function shareOfRnrDelays({ args, config, durationPs }: Measured, naks: number): number {
   const delayPs = rnrTimerUnitsByCode[rcDefaults.rnrTimerCode]! * config.hca.rnrTimerUnitNs * psPerNs;
   return (naks * delayPs) / durationPs / args.qpCount;
 }
 
 /**
- * Pages of on-demand regions that were not there: the QP waits until one has come, or, where its peer's request needs it, for the
- * delay of an RNR NAK. One behind a READ whose own answer is to come again has no delay: their sum may be more than the time.
+ * Missing pages of on-demand regions: the QP waits until the page is present or, if its peer's request needs it, for
+ * the delay of an RNR NAK. A request after a READ that must be answered again has no delay: the sum may exceed the
+ * time.
  */
 function pageWindow(measured: Measured, { onDemand }: NodeReport, node: number): Resource[] {
   if (onDemand === undefined) return [];
@@ -171,7 +172,7 @@ function pageWindow(measured: Measured, { onDemand }: NodeReport, node: number):
 
 const flowNames = { posted: 'posted', nonPosted: 'nonPosted' } as const;
 
-/** Credits that the other end of a PCIe link gives; those for completions are infinite. */
+/** Credits that the other end of a PCIe link grants; those for completions are infinite. */
 function creditWindows(measured: Measured, { pcie }: NodeReport, node: number): Resource[] {
   const ends = [
     ['toDevice', 'endpointPort', 'device'],
@@ -197,7 +198,7 @@ function tagWindow(measured: Measured, report: NodeReport, node: number): Resour
   ]);
 }
 
-/** Payload on its way from memory and to it: the DMA engines take so many requests of a block at a time. */
+/** Payload on its way from and to memory: the DMA engines accept a limited number of requests of a block at a time. */
 function payloadWindows(measured: Measured, report: NodeReport, node: number): Resource[] {
   const ofReads = less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs');
   const ofWrites = less('pcie.rootComplex.writeLatencyPs');
@@ -226,18 +227,18 @@ function stallWindow(
   };
 }
 
-/** From a request to the first byte of its answer over PCIe, idle. */
+/** Unloaded latency from a request to the first byte of its completion over PCIe. */
 const readLatencyPs = ({ config }: Measured): number =>
   2 * config.pcie.link.latencyPs + config.pcie.rootComplex.readLatencyPs;
 
-/** To the other host and back, idle. */
+/** Unloaded round trip to the other host. */
 function cableTripPs({ config }: Measured): number {
   const { hca } = config;
   const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
   return 2 * cableOf(config).latencyPs + devicePs;
 }
 
-/** READs and atomics on their way: by the time that one takes at least. */
+/** READs and atomics in flight, by the least time of one. */
 function readWindows(measured: Measured): Resource[] {
   const { args, durationPs } = measured;
   if (args.verb !== 'read' && args.verb !== 'atomic') return [];
@@ -247,8 +248,8 @@ function readWindows(measured: Measured): Resource[] {
 }
 
 /**
- * Send WQEs of a QP that are executed and not acknowledged, by the time that one takes at least: payload is read, or comes
- * with the answer, and the answer of the last packet falls due after a delay. An unreliable request ends where it leaves.
+ * Send WQEs of a QP that are executed and not acknowledged, by the least time of one: payload is read or arrives with
+ * the answer, and the answer to the last packet is delayed. An unreliable request ends when it is sent.
  */
 function sendWindows(measured: Measured): Resource[] {
   const { args, config, durationPs } = measured;
@@ -272,14 +273,14 @@ function fetchWindow(measured: Measured, { hca }: NodeReport, node: number): Res
   const fetches = hca.caches['wqe']?.misses ?? 0;
   const { wqeFetchOutstanding, wqeLineCount, wqePrefetchCount } = config.hca;
   const atOnce = Math.min(args.qpCount, wqeFetchOutstanding);
-  // With more QPs than lines each fetches again what was fetched ahead.
+  // With more QPs than lines, each repeats the prefetch.
   const isBeyondLines = args.qpCount > wqeLineCount;
   const isAllAtOnce = args.qpCount > wqeFetchOutstanding;
-  // A fetch that finds fewer WQEs than it may would not find more.
+  // A fetch that finds fewer WQEs than its limit would not find more.
   const { postList = 1, usesBlueFlame = true } = args;
   const isFull =
     messagesOf(measured) > nearlyWhole * fetches * wqePrefetchCount || postList > wqePrefetchCount;
-  // A request that goes alone by BlueFlame is not fetched.
+  // A single request through BlueFlame is not fetched.
   const isByBlueFlame = usesBlueFlame && postList === 1;
   const ways = [
     ...(isAllAtOnce ? ['hca.wqeFetchOutstanding'] : []),

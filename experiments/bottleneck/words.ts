@@ -8,7 +8,7 @@ const percent = (share: number): string => `${Math.min(100, Math.round(share * 1
 const wordsOf = ({ name, kind, share }: Resource): string =>
   `${name}, ${percent(share)} ${kind === 'server' ? 'busy' : 'full'}`;
 
-/** The bottleneck, in short form. */
+/** The bottleneck, abbreviated. */
 export const bottleneckShort = ({ binds }: Bottleneck): string => wordsOf(binds);
 
 const lineChars = 78;
@@ -21,14 +21,14 @@ export function bottleneckLines({ binds, next, caveat }: Bottleneck): string[] {
   return [...lines, ...turnLines(binds.turn), ...(caveat === undefined ? [] : wrapped(caveat))];
 }
 
-/** Mean times of a message whose programs sleep until an event: in all, and from posting to completion. */
+/** Mean times of a message whose programs sleep until an event: in total, and from posting to completion. */
 export interface EventTimes {
   readonly averagePs: number;
   readonly lifePs: number;
   readonly isModerated: boolean;
 }
 
-/** Where a message's time goes, and which parameter to change for the longest part. */
+/** The parts of a message's time, and the parameter that shortens the longest part. */
 export function stageLines(stages: readonly StageShare[], events?: EventTimes): string[] {
   const [first] = stages;
   if (first === undefined) return [];
@@ -37,14 +37,14 @@ export function stageLines(stages: readonly StageShare[], events?: EventTimes): 
   if (events === undefined || events.lifePs > events.averagePs / 2)
     return [...lines, ...turnLines(first.turn)];
   const { averagePs, lifePs, isModerated } = events;
-  // What shortens a stage would change little.
+  // Shortening this stage would change little.
   const most = `That is ${usText(lifePs)} of ${usText(averagePs)}: for most of the time a program sleeps until an event has come and woken it.`;
   return [...lines, ...wrapped(most), ...turnLines(less(...(isModerated ? ['--moderation'] : ['--events'])))];
 }
 
 const usText = (ps: number): string => `${(ps / 1e6).toFixed(2)} µs`;
 
-/** No line where nothing can be turned: an ACK time-out comes from a packet that was lost. */
+/** No advice without a parameter: an ACK timeout results from a lost packet. */
 function turnLines(turn: readonly Turn[]): string[] {
   const parts = (['more', 'less'] as const).flatMap((towards) => {
     const names = turn.filter((each) => each.towards === towards).map(withAlong);
@@ -64,7 +64,7 @@ function withAlong({ what, along = [] }: Turn): string {
   return `${what} (with ${along.map((other) => `${other.towards} ${other.what}`).join(' and ')})`;
 }
 
-/** Breaks between words; each line is indented. */
+/** Wraps between words; each line is indented. */
 function wrapped(text: string): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {

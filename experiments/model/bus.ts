@@ -5,7 +5,7 @@
  *     read    HCA ─ MRd ─ link ─ memory ─ CplD, CplD, … ─ link ─ on-chip memory
  *     write   HCA ─ MWr, MWr, … ─ link ─ memory
  *
- * Payload is taken to begin at a multiple of what one completion carries. Sources: the stages named with each term.
+ * Payload is assumed to begin at a multiple of the completion size. Sources: the stages named with each term.
  */
 import { roundUp } from '../../base/index.ts';
 import {
@@ -24,7 +24,7 @@ import { delay, lastLeavesPs, type Stage } from './pipeline.ts';
 const memoryAddress = 0;
 const dwordBytes = 4;
 
-/** Bytes of `total` in pieces of at most `most`: so many whole ones, and the rest if there is one. */
+/** Bytes of `total` in pieces of at most `most`: the number of whole ones, and the rest if there is one. */
 export function piecesOf(total: number, most: number): { readonly whole: number; readonly rest: number[] } {
   const rest = total % most;
   return { whole: Math.floor(total / most), rest: rest === 0 ? [] : [rest] };
@@ -62,18 +62,18 @@ export class Bus {
     );
   }
 
-  /** Of a TLP: until its last byte is on the lanes. */
+  /** Time of a TLP until its last byte is on the lanes. */
   #lanesPs(kind: number, address: number, lengthBytes: number): number {
     return (tlpBytesOf(kind, address, lengthBytes) + this.#framingBytes) * this.#bytePs;
   }
 
-  /** Of a TLP in a stream: until the next one may begin (packetAlignmentBytes). */
+  /** Time of a TLP in a stream until the next one may begin (packetAlignmentBytes). */
   #spacingPs(kind: number, address: number, lengthBytes: number): number {
     const bytes = tlpBytesOf(kind, address, lengthBytes) + this.#framingBytes;
     return roundUp(bytes, this.#config.pcie.link.packetAlignmentBytes) * this.#bytePs;
   }
 
-  /** From a core's store buffer to the HCA's decoder: `count` stores of `lengthBytes` given at once. */
+  /** From a core's store buffer to the HCA's decoder: `count` stores of `lengthBytes` issued at once. */
   storePs(lengthBytes: number, count = 1): number {
     const { rootComplex, link } = this.#config.pcie;
     const { rootComplexPs, hcaPs, toHcaPs, toRootComplexPs } = this.#clocks;
@@ -92,7 +92,7 @@ export class Bus {
     return entryPs + lastLeavesPs(stages, lengthBytes, count);
   }
 
-  /** A core's load of a register, from its leaving the core to the core's going on. */
+  /** A core's load of a register, from the moment that it leaves the core until the core continues. */
   loadPs(): number {
     const { rootComplex, link } = this.#config.pcie;
     const entryPs =
@@ -103,7 +103,7 @@ export class Bus {
     return entryPs + therePs + answerPs + backPs + rootComplex.cpuLoadReturnLatencyPs;
   }
 
-  /** From the read engine's sending a read to its first completion's being ready at the root complex. */
+  /** From the read engine's request until its first completion is ready at the root complex. */
   readRequestPs(): number {
     const { rootComplex, link } = this.#config.pcie;
     return (
@@ -114,18 +114,18 @@ export class Bus {
     );
   }
 
-  /** From the first completion's being ready to the last byte's being on chip. */
+  /** From the first completion at the root complex until the last byte is on chip. */
   readDataPs(lengthBytes: number): number {
     const { whole, rest } = piecesOf(lengthBytes, this.#completionBytesMax);
     return lastLeavesPs(this.#returnStages(), this.#completionBytesMax, whole, rest);
   }
 
-  /** How long reads of so many bytes occupy what they share. */
+  /** Time for which reads of this many bytes occupy shared resources. */
   readHoldPs(lengthBytes: number): number {
     return this.#holdPs(this.#returnStages(), lengthBytes, this.#completionBytesMax);
   }
 
-  /** Read TLPs that so many bytes take. */
+  /** Number of read TLPs for this many bytes. */
   readCountOf(lengthBytes: number): number {
     return Math.ceil(lengthBytes / this.#readBytesMax);
   }
@@ -135,24 +135,24 @@ export class Bus {
     return Math.min(lengthBytes, count * this.#readBytesMax);
   }
 
-  /** From a read's being sent to its last byte's being on chip. */
+  /** From sending a read until its last byte is on chip. */
   readPs(lengthBytes: number): number {
     return this.readRequestPs() + this.readDataPs(lengthBytes);
   }
 
-  /** Least time of so many bytes for want of tags: one comes back each round trip. */
+  /** Least time of this many bytes as limited by tags: one tag returns each round trip. */
   tagHoldPs(lengthBytes: number): number {
     const underWayBytes = this.#config.dma.tagCount * this.#readBytesMax;
     return (lengthBytes * this.readPs(this.#readBytesMax)) / underWayBytes;
   }
 
-  /** From the write engine's beginning to the last of these writes' being off the lanes. */
+  /** From the write engine's start until the last of these writes has left the lanes. */
   writeLanesPs(lengthBytes: number, further: readonly number[] = []): number {
     const { whole, rest } = piecesOf(lengthBytes, this.#writeBytesMax);
     return lastLeavesPs(this.#writeStages(), this.#writeBytesMax, whole, [...rest, ...further]);
   }
 
-  /** How long writes of so many bytes occupy the write engine. */
+  /** Time for which writes of this many bytes occupy the write engine. */
   writeEnginePs(lengthBytes: number): number {
     const { whole, rest } = piecesOf(lengthBytes, this.#writeBytesMax);
     const [engine] = this.#writeStages();
@@ -166,7 +166,7 @@ export class Bus {
     return this.#holdPs(this.#writeStages(), lengthBytes, this.#writeBytesMax);
   }
 
-  /** From a write's being off the lanes to its effect in memory, or to an interrupt message's being taken. */
+  /** From the moment that a write has left the lanes until its effect in memory, or until an interrupt message is accepted. */
   writeFlightPs(): number {
     const { rootComplex, link } = this.#config.pcie;
     const latencyPs = this.#clocks.rootComplexLatencyPs(rootComplex.writeLatencyPs);
@@ -181,7 +181,7 @@ export class Bus {
     return Math.max(...holds);
   }
 
-  /** Completions: an edge of the root complex each, the lanes, and the return half of the read engine. */
+  /** Time of completions: one edge of the root complex each, the lanes, and the return half of the read engine. */
   #returnStages(): Stage<number>[] {
     const { rootComplexPs, hcaPs, toHcaPs } = this.#clocks;
     const placementCycles = (bytes: number): number => Math.ceil(bytes / this.#config.dma.dataPathBytes);
@@ -196,7 +196,8 @@ export class Bus {
       {
         term: 'land',
         holdPs: (bytes) => placementCycles(bytes) * hcaPs,
-        // The cycle in which the last byte is placed is the one that is reported (hw/dma/dma-read-engine.ts, #takeCompletion).
+        // A read is reported in the cycle in which the last byte is placed (hw/dma/dma-read-engine.ts,
+        // #takeCompletion).
         passPs: (bytes) => (placementCycles(bytes) - 1) * hcaPs,
       },
     ];

@@ -1,9 +1,9 @@
-/** The cable between two HCAs of a machine, as its ports are. */
+/** The cable between two HCAs of a machine, according to its ports. */
 import { ConfigurationError } from '../../base/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import { type CableFigures, infinibandFigures, roceFigures } from '../../wire/index.ts';
 
-/** @throws ConfigurationError for ports of Ethernet without RoCE, which carry no messages */
+/** @throws ConfigurationError for Ethernet ports without RoCE, which carry no messages */
 export function cableOf({
   hca,
   wire,

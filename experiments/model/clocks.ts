@@ -1,4 +1,4 @@
-/** Clocks of a machine and what it costs to cross from one to another. */
+/** Clocks of a machine and the cost of crossing between them. */
 import type { MachineConfig } from '../../machine/profile/index.ts';
 
 const psPerMhzPeriod = 1e6;
@@ -8,8 +8,8 @@ export class Clocks {
   readonly rootComplexPs: number;
   readonly hcaPs: number;
   /**
-   * An arrival is served at the next edge of its clock domain: half a period in the mean, since no two clocks
-   * have a ratio that keeps their phase.
+   * An arrival is served at the next edge of its clock domain: half a period on average, because no two clocks have a
+   * ratio that preserves their phase.
    */
   readonly toRootComplexPs: number;
   readonly toHcaPs: number;
@@ -22,7 +22,7 @@ export class Clocks {
     this.toHcaPs = this.hcaPs / 2;
   }
 
-  /** A latency of the root complex is whole cycles, rounded up (latencyCyclesOf in root-complex-writes.ts). */
+  /** A latency of the root complex is an integer number of cycles, rounded up (latencyCyclesOf in root-complex-writes.ts). */
   rootComplexLatencyPs(latencyPs: number): number {
     return Math.ceil(latencyPs / this.rootComplexPs) * this.rootComplexPs;
   }

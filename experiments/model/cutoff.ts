@@ -1,7 +1,8 @@
 /**
- * Where one way of moving a message becomes cheaper than another, and the cut-off of the messaging layer that follows.
+ * Finds the size at which one way to move a message becomes cheaper than another, and the resulting cut-off of the
+ * messaging layer.
  *
- *     grid of sizes ─► last change of who is cheaper ─► bisection between the two ─► first size at which the other wins
+ *     grid of sizes ─► last change of the cheaper way ─► bisection between the two ─► first size at which the other wins
  */
 
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -11,7 +12,7 @@ import { Path } from './path.ts';
 import { totalPs } from './terms.ts';
 import type { WaitingBy } from './waiting.ts';
 
-/** Latency in picoseconds of a message of so many bytes. */
+/** Latency in picoseconds of a message of this many bytes. */
 export type LatencyOf = (lengthBytes: number) => number;
 
 export interface SizeRange {
@@ -33,7 +34,7 @@ export function formulaOf(
   return (lengthBytes) => totalPs(messageTerms(plan, way, lengthBytes));
 }
 
-/** The sizes from least to most, each twice the one before. */
+/** Sizes from least to most, each twice the previous one. */
 export function doublings({ least, most }: SizeRange): number[] {
   const sizes: number[] = [];
   for (let size = least; size < most; size *= 2) sizes.push(size);
@@ -41,8 +42,8 @@ export function doublings({ least, most }: SizeRange): number[] {
 }
 
 /**
- * The size from which on `second` is the cheaper one, up to the end of the range.
- * @returns undefined when it is not even at the end; the range's least when it is from there on
+ * The size from which on `second` is cheaper, up to the end of the range.
+ * @returns undefined if it is not cheaper even at the end; the range's least size if it is cheaper from there on
  */
 export function crossingOf(first: LatencyOf, second: LatencyOf, range: SizeRange): number | undefined {
   const wins = (size: number): boolean => second(size) < first(size);
@@ -60,7 +61,7 @@ export function crossingOf(first: LatencyOf, second: LatencyOf, range: SizeRange
   return high;
 }
 
-/** The largest message that is cheaper copied: the cut-off of a channel that is given no other. */
+/** The largest message that is cheaper to copy: the default cut-off of a channel. */
 export function cutoffOf(config: MachineConfig, messaging: MessagingConfig, waiting: WaitingBy): number {
   const way: Way = messaging.cachedRegions > 0 ? 'cached' : 'onTheFly';
   const eager = formulaOf(config, messaging, waiting, 'eager');
@@ -69,8 +70,8 @@ export function cutoffOf(config: MachineConfig, messaging: MessagingConfig, wait
 }
 
 /**
- * The configuration of a program's channels: a cut-off of 0 is computed from the machine's cost profile, and none is above what
- * the eager buffers take.
+ * The configuration of a program's channels: a cut-off of 0 is computed from the machine's cost profile, and none
+ * exceeds the eager buffers.
  */
 export function messagingConfigOf(
   config: MachineConfig,

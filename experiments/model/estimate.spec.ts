@@ -1,4 +1,4 @@
-/** The closed form next to the simulation: sizes at borders, and machines that differ in what each term is made of. */
+/** The closed form compared with the simulation: sizes at boundaries, and machines that differ in the inputs of each term. */
 import { describe, expect, it, vi } from 'vitest';
 import { BootedMachines } from '../../machine/index.ts';
 import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';
@@ -27,10 +27,10 @@ type Verb = 'send' | 'write' | 'read';
 /** perftest's inline sizes. */
 const inlineBytesOf = { send: 236, write: 220, read: 0 } as const;
 
-/** Runs of one set differ by what the programs do. */
+/** Runs of one set differ only in their programs. */
 const booted = new BootedMachines({ imageOf: 1 });
 
-/** Mean of a run without its first message, which finds nothing on chip. */
+/** Mean of a run without its first message, which finds all caches empty. */
 async function simulatedPs(verb: Verb, sizeBytes: number, set: ParameterValues, mtuBytes: number) {
   const args = {
     verb,
@@ -58,7 +58,7 @@ function estimatedPs(verb: Verb, lengthBytes: number, set: ParameterValues, mtuB
   return totalPs(verb === 'send' ? sendLatency(path, post) : writeLatency(path, post));
 }
 
-/** Each changes what other terms are made of. */
+/** Each changes inputs of other terms. */
 type Terms = readonly [name: string, set: ParameterValues, mtuBytes: number];
 const machines: readonly Terms[] = [
   ['the default', {}, 0],

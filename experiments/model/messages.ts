@@ -1,6 +1,6 @@
 /**
- * One way of a message through userlib/messaging, in a ping-pong: from the sender's call to the receiver's having it and
- * being about to answer.
+ * One way of a message through userlib/messaging, in a ping-pong: from the sender's call until the receiver has the
+ * message and is about to answer.
  *
  *     eager        copy ─ SEND ─ wait ─ copy
  *     cached       look-up ─ ADVERTISE ─ wait ─ look-up ─ READ ─ wait ─ FINISHED
@@ -15,7 +15,7 @@ import { gathered, type Term, type Terms, totalPs } from './terms.ts';
 import { takeCompletionPs } from './verbs.ts';
 import { completionVector, interruptTerms, type WaitingBy, waitTerms } from './waiting.ts';
 
-/** How the bytes of a message go. */
+/** Way of moving a message's bytes. */
 export type Way = 'eager' | 'cached' | 'onTheFly';
 
 export interface MessagePlan {
@@ -101,15 +101,15 @@ function rendezvousByWrite(plan: MessagePlan, way: Way, lengthBytes: number): Te
 }
 
 /**
- * Regions that were just made are not on chip: an MPT entry and a line of the MTT at either side. And a region that comes or
- * goes has the HCA forget all of its MTT: a line for each control message that finds its slot's gone, one by READ, two by WRITE.
+ * Newly created regions are not on chip: an MPT entry and an MTT line at either side. Creating or removing a region
+ * invalidates the HCA's whole MTT cache: the slot of each control message misses a line, one by READ, two by WRITE.
  */
 const missed = ({ path }: MessagePlan, count: number): Term => ({
   name: 'translation',
   ps: count * path.translationMissPs(),
 });
 
-/** A control message from its making to its having been taken and its buffer's being posted again. */
+/** A control message from its creation until it was received and its buffer posted again. */
 function control(plan: MessagePlan): Terms {
   return [
     overhead(plan),
@@ -154,10 +154,10 @@ const repost = ({ path }: MessagePlan): Term => ({
 });
 
 /**
- * The answer's ADVERTISE follows FINISHED on the same QP, which serves its requests at a distance. Once in a round of the
- * receive slots the last acknowledgement granted too few credits for two messages: then ADVERTISE waits for FINISHED
- * to be acknowledged (IBTA vol 1, 9.7.7.2); and once it finds the receives that the HCA has counted used up. A side that sleeps
- * is woken by FINISHED already, so that a delay of ADVERTISE meanwhile costs nothing.
+ * The answer's ADVERTISE follows FINISHED on the same QP, which spaces its requests. Once per round of the receive
+ * slots, the last acknowledgement granted too few credits for two messages: then ADVERTISE waits until FINISHED is
+ * acknowledged (IBTA vol 1, 9.7.7.2). Also once per round, it finds the receives that the HCA has counted used up.
+ * FINISHED already wakes a sleeping side, so that a delay of ADVERTISE costs nothing meanwhile.
  */
 function nextRequest(plan: MessagePlan): Terms {
   const { path, messaging, waiting } = plan;
@@ -170,7 +170,7 @@ function nextRequest(plan: MessagePlan): Terms {
   const wakingPs = waiting === 'event' ? totalPs(interruptTerms(path, completionVector)) : 0;
   const handlingPs = takeCompletionPs(path) + overhead(plan).ps + repost(plan).ps;
   const savedPs = waiting === 'event' ? Math.max(0, apartPs + intervalPs - handlingPs) : 0;
-  // Where FINISHED took the last of the receive WQEs on chip, the next ones are being read when ADVERTISE comes.
+  // If FINISHED used the last receive WQE on chip, the next ones are being read when ADVERTISE arrives.
   const { receivePrefetchCount } = path.config.hca;
   const fetchPs = Math.max(0, path.receiveFetchPs() - apartPs - intervalPs - wakingPs);
   return [
@@ -186,19 +186,19 @@ function nextRequest(plan: MessagePlan): Terms {
 const receiveSlotsOf = ({ bufferCount, rendezvousCount }: MessagingConfig): number =>
   bufferCount + 1 + 2 * rendezvousCount;
 
-/** Receives after which the HCA has to fetch more WQEs. */
+/** Number of receives after which the HCA must fetch more WQEs. */
 const refill = ({ path, messaging }: MessagePlan, receives: number): Term => ({
   name: 'receiveRefill',
   ps: (receives * path.receiveRefillPs()) / receiveSlotsOf(messaging),
 });
 
-/** One copy by the processor, with the page-table walks where the buffers are more than the TLB reaches. */
+/** One copy by the processor, with page-table walks if the buffers exceed the TLB's reach. */
 function copy({ path, messaging }: MessagePlan, lengthBytes: number): Term {
   if (lengthBytes === 0) return { name: 'copy', ps: 0 };
   const { cost, tlb } = path.config.host;
   const cycles = cost.copyFixed + Math.ceil(lengthBytes / cost.copyBytesPerCycle);
   const pages = pagesOf(lengthBytes);
-  // Two user buffers, one send slot, and the receive slots in turn.
+  // Two user buffers, one send slot, and the receive slots in rotation.
   const isBeyondTlb = pages * (receiveSlotsOf(messaging) + 3) > tlb.entries;
   return { name: 'copy', ps: path.core(cycles + (isBeyondTlb ? pages * tlb.walkCycles : 0)) };
 }

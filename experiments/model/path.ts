@@ -1,10 +1,10 @@
 /**
- * The path of a message through both HCAs and the cable, packet by packet, with nothing else under way.
+ * The path of a message through both HCAs and the cable, packet by packet, on an otherwise idle machine.
  *
  *     post ─ doorbell ─ schedule ─┬─ WQE fetch ─┐
  *                                 └─ BlueFlame ─┴─ requester ─ payload read ─ transmitter ─ wire ─ receiver ─ write
  *
- * Contexts, translations and receive WQEs are on chip, as they are for a connection in use whose regions stay.
+ * Contexts, translations and receive WQEs are on chip, as for a connection in use whose regions persist.
  */
 import { roundUp } from '../../base/index.ts';
 import { hasRoomForBlueFlame } from '../../hw/hca/index.ts';
@@ -40,18 +40,18 @@ export interface Post {
   readonly verb: Verb;
   readonly lengthBytes: number;
   readonly isInline: boolean;
-  /** maxInlineData of the QP, which decides the stride of its WQEs. */
+  /** maxInlineData of the QP, which determines the stride of its WQEs. */
   readonly qpInlineBytes: number;
 }
 
-/** One packet with payload on its way. */
+/** One packet with payload. */
 interface Packet {
   readonly bytes: number;
-  /** Its payload has to be read from memory. */
+  /** Whether its payload must be read from memory. */
   readonly isRead: boolean;
-  /** Bytes of entries (CQE) that are written behind its payload. */
+  /** Bytes of entries (CQE) written after its payload. */
   readonly entries: readonly number[];
-  /** The requester's next packet is one of another work request. */
+  /** Whether the requester's next packet belongs to another work request. */
   readonly endsRequest: boolean;
 }
 
@@ -92,7 +92,7 @@ export class Path {
     return this.core(cycles);
   }
 
-  /** From the post's stores leaving to the WQE's being started by the requester. */
+  /** From the departure of the post's stores until the requester starts the WQE. */
   takeUp(post: Post): Terms {
     const schedulePs = this.hca(this.config.hca.scheduleCycles);
     const pieces = this.#blueFlamePieces(post);
@@ -109,7 +109,7 @@ export class Path {
     ];
   }
 
-  /** From the requester's taking up a SEND or WRITE to its last byte, and the CQE of a SEND, being in the peer's memory. */
+  /** From the requester's start of a SEND or WRITE until its last byte (and the CQE of a SEND) is in the peer's memory. */
   deliver(post: Post, behind: readonly Post[] = []): Terms {
     const packets = this.#packetsOf(post);
     const further = behind.flatMap((next) => {
@@ -119,7 +119,7 @@ export class Path {
     return this.#termsOf(this.#requestStages(), packets.job, packets.whole, [...packets.tail, ...further]);
   }
 
-  /** From the requester's taking up a READ to its payload and CQE being in memory. */
+  /** From the requester's start of a READ until its payload and CQE are in memory. */
   readBack(lengthBytes: number): Terms {
     const { transmitLatencyCycles, requestPacketCycles } = this.config.hca;
     const request = [
@@ -136,7 +136,7 @@ export class Path {
   }
 
   /**
-   * By how much the interrupt message of a CQE comes later than the CQE: the event writer's EQE, and the message behind it
+   * Delay of a CQE's interrupt message after the CQE: the event writer's EQE, and the message after it
    * (completion-writer.ts, #postEvent; event-writer.ts).
    */
   eventPs(): number {
@@ -145,27 +145,27 @@ export class Path {
     return this.hca(eventCycles) + this.bus.writeLanesPs(0, entries) - this.bus.writeLanesPs(0, [cqeBytes]);
   }
 
-  /** From an event of the command processor to the interrupt message's being taken. */
+  /** From an event of the command processor until the interrupt message is accepted. */
   commandEventPs(): number {
     return this.hca(2) + this.bus.writeLanesPs(0, [eqeBytes, messageBytes]) + this.bus.writeFlightPs();
   }
 
-  /** Reading the next receive WQEs: asked for, seen and sent in a cycle each (receive-wqe-fetch.ts). */
+  /** Reading the next receive WQEs: requested, seen and sent in one cycle each (receive-wqe-fetch.ts). */
   receiveFetchPs(): number {
     return this.hca(3) + this.bus.readPs(this.config.hca.receivePrefetchCount * receiveWqeBytes);
   }
 
-  /** Reading an MPT entry or a line of the MTT that is not on chip (translator.ts). */
+  /** Reading an off-chip MPT entry or MTT line (translator.ts). */
   translationMissPs(): number {
     return this.bus.readPs(translationBytes) + this.hca(this.config.hca.cacheMissCycles + 1);
   }
 
-  /** What a message waits when every receive that the HCA has counted is used up: it reads the doorbell record first. */
+  /** Wait of a message if every receive that the HCA has counted is used up: the HCA first reads the doorbell record. */
   receiveRefillPs(): number {
     return this.hca(3) + this.bus.readPs(receiveRecordBytes) + this.receiveFetchPs();
   }
 
-  /** From the requester's taking up an inline SEND to its acknowledgement's being worked on. */
+  /** From the requester's start of an inline SEND until its acknowledgement is processed. */
   acknowledgedPs(lengthBytes: number): number {
     const { requestPacketCycles, responseCycles, transmitLatencyCycles, ackDelayCycles } = this.config.hca;
     const { transmitBytesPerCycle } = this.config.hca;
@@ -177,7 +177,7 @@ export class Path {
     return this.hca(formCycles + answerCycles) + therePs + backPs + 2 * this.#cable.latencyPs;
   }
 
-  /** Pieces of 64 bytes that a post writes, 0 when it rings the doorbell. */
+  /** Number of 64-byte pieces that a post writes; 0 if it rings the doorbell. */
   #blueFlamePieces(post: Post): number {
     const { hca, pcie } = this.config;
     if (!hasRoomForBlueFlame(hca.capability, pcie.function)) return 0;
@@ -195,16 +195,16 @@ export class Path {
   }
 
   /**
-   * From the requester's finding no WQE to its having it: asked, seen and sent in a cycle each, and looked at in the one
-   * after (wqe-fetch.ts). A fetch continues to the end of the line, so its length depends on the WQE's place: the mean. One
-   * that found nothing but valid WQEs is followed by another while the payload is read (requester.ts, #fetchAhead):
-   * its reads take turns with those of the first packet.
+   * From the requester's missing WQE until it has the WQE: requested, seen and sent in one cycle each, and examined in
+   * the next (wqe-fetch.ts). A fetch continues to the end of the line, so its length depends on the WQE's place: the
+   * mean is used. A fetch that found only valid WQEs is followed by another while the payload is read (requester.ts,
+   * #fetchAhead): its reads alternate with those of the first packet.
    */
   #wqeFetch(post: Post): Terms {
     const stride = 2 ** sendSizesOf(IBV_QPT_RC, 1, 1, post.qpInlineBytes).logStride;
     const places = wqeLineBytes / stride;
     const fetchedAt = (place: number): number => Math.min(this.config.hca.wqePrefetchCount, places - place);
-    // Where the bus is slower than the wire, reads of later packets are held up as well as the first one's.
+    // If the bus is slower than the wire, reads of later packets are delayed as well as the first one's.
     const isBusSlower =
       this.bus.readHoldPs(this.mtuBytes) > this.#wirePs(Opcode.RC_SEND_MIDDLE, this.mtuBytes);
     const contendedBytes = isBusSlower ? post.lengthBytes : Math.min(post.lengthBytes, this.mtuBytes);
@@ -236,7 +236,7 @@ export class Path {
     return { whole: rest.length > 0 || whole === 0 ? whole : whole - 1, job, tail: [last] };
   }
 
-  /** What each stage adds to the last packet, and how long it had to wait for the packets before it (stream). */
+  /** The time that each stage adds to the last packet, and its wait for the earlier packets (stream). */
   #termsOf(stages: readonly Stage<Packet>[], job: Packet, count: number, tail: readonly Packet[]): Terms {
     const last = tail.at(-1)!;
     const path = stages.map(({ term, passPs }) => ({ name: term, ps: passPs(last) }));
@@ -257,13 +257,13 @@ export class Path {
     return this.#packetStages('respond', responseCycles, () => this.hca(responseCycles));
   }
 
-  /** From the engine that makes packets to their effect in the other host's memory. */
+  /** From the engine that builds packets until their effect in the other host's memory. */
   #packetStages(term: string, formCycles: number, formHoldPs: (packet: Packet) => number): Stage<Packet>[] {
     const { bus, config } = this;
     const { transmitLatencyCycles, transmitPacketCycles, transmitBytesPerCycle } = config.hca;
     const opcodeFor = term === 'request' ? Opcode.RC_SEND_MIDDLE : Opcode.RC_RDMA_READ_RESPONSE_MIDDLE;
     const formPs = this.hca(formCycles + transmitLatencyCycles);
-    // Asked for in one cycle, sent in the next, seen in the one after placement.
+    // Requested in one cycle, sent in the next, seen in the one after placement.
     const gatherPs = ({ isRead, bytes }: Packet): number => (isRead ? this.hca(2) + bus.readPs(bytes) : 0);
     return [
       { term, holdPs: formHoldPs, passPs: ({ isRead }) => (isRead ? this.hca(1) : 0) },
@@ -293,7 +293,7 @@ export class Path {
       {
         term: 'receive',
         holdPs: ({ bytes }) => this.#receiveHoldPs(bytes),
-        // The write engine sees the request in the next cycle; a CQE is one cycle behind.
+        // The write engine sees the request in the next cycle; a CQE is one cycle later.
         passPs: ({ bytes, entries }) => this.hca(bytes === 0 && entries.length > 0 ? 2 : 1),
       },
       {
@@ -316,7 +316,7 @@ export class Path {
     return this.#bytesPs(this.#cable.sentBytesOf(opcode, payloadBytes));
   }
 
-  /** Until another can follow. */
+  /** Time until another can follow. */
   #wireHoldPs(opcode: number, payloadBytes: number): number {
     return this.#bytesPs(this.#cable.linkBytesOf(opcode, payloadBytes));
   }
@@ -327,8 +327,8 @@ export class Path {
   }
 
   /**
-   * The port takes a packet when no more than transmitAheadBytes wait for the wire, or what leaves while it is formed, and its
-   * forming begins then: at the transmitter's next edge, which may leave the wire idle (wire-sender.ts, expectPacket).
+   * The port accepts a packet if at most transmitAheadBytes wait for the wire or leave while it is built. Building
+   * begins at the transmitter's next edge, which may leave the wire idle (wire-sender.ts, expectPacket).
    */
   #formationGapPs(payloadBytes: number): number {
     const aheadPs = this.#bytesPs(this.#cable.transmitAheadBytes);
@@ -352,8 +352,9 @@ export class Path {
   }
 
   /**
-   * Least distance of packets for want of credits: the neighbour's buffer holds so many whole ones, and each comes back when
-   * its payload has been handed to the bus. Forming begins when the credit is there. Ethernet has none.
+   * Least distance of packets as limited by credits: the neighbour's buffer holds this many whole packets, and each
+   * credit returns when the payload was handed to the bus. Building begins when the credit is available. Ethernet has
+   * no credits.
    */
   #creditHoldPs(opcode: number, payloadBytes: number): number {
     if (this.config.hca.capability.linkLayer === 'ethernet') return 0;

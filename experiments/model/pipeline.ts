@@ -1,39 +1,39 @@
 /**
- * Jobs in a row of stages, in order and without anything else in the way: when the last one leaves.
+ * Jobs in a chain of stages, in order and without other traffic: computes when the last one leaves.
  *
  *     job k begins at stage s when it has left stage s − 1 and job k − 1 no longer holds stage s
  *
- * Of `count` equal jobs the last begins at stage s at (passes before s) + (count − 1) × (longest hold up to s): the
- * bottleneck so far sets the distance. The few jobs that differ follow one by one.
+ * The last of `count` equal jobs begins at stage s at (passes before s) + (count − 1) × (longest hold up to s): the
+ * slowest stage so far sets the distance. The few jobs that differ follow one by one.
  */
 
 /** Times of one stage for a job of type `Job`, in picoseconds. */
 export interface Stage<Job> {
-  /** The term of the estimate that its pass belongs to. */
+  /** The term of the estimate that this stage's time belongs to. */
   readonly term: string;
-  /** How long the next job has to wait behind the beginning of this one. */
+  /** Wait of the next job after the beginning of this one. */
   readonly holdPs: (job: Job) => number;
-  /** From the beginning to the job's being at the next stage. */
+  /** From the beginning until the job is at the next stage. */
   readonly passPs: (job: Job) => number;
 }
 
 const nothing = (): number => 0;
 
-/** A stage that delays and never holds up. */
+/** A stage that delays but never blocks. */
 export const delay = <Job>(term: string, passPs: (job: Job) => number): Stage<Job> => ({
   term,
   holdPs: nothing,
   passPs,
 });
 
-/** When the last job has left the last stage, counted from the first one's being at the first. */
+/** When the last job has left the last stage, relative to the arrival of the first one at the first stage. */
 export function lastLeavesPs<Job>(
   stages: readonly Stage<Job>[],
   job: Job,
   count: number,
   tail: readonly Job[] = [],
 ): number {
-  /** When each stage is free for a further job. */
+  /** When each stage is free for another job. */
   const free = new Float64Array(stages.length);
   let leftPs = 0;
   if (count > 0) {

@@ -50,7 +50,7 @@ function systemCall(path: Path): Terms {
   ];
 }
 
-/** A command that reads an MPT entry and writes it or a byte of it (one TLP either way), answered by event. */
+/** A command that reads an MPT entry and writes it or one byte of it (one TLP either way), completed by event. */
 function commandTerms(path: Path): Terms {
   const { cost } = path.config.host;
   const { commandDecodeCycles, regionCycles } = path.config.hca.control;
@@ -59,9 +59,9 @@ function commandTerms(path: Path): Terms {
     { name: 'commandRegister', ps: path.core(cost.mmioLoad) + bus.loadPs() },
     { name: 'commandPost', ps: path.core(cost.commandPost + registerDwords * cost.mmioStore) },
     { name: 'commandPost', ps: bus.storePs(dwordBytes) },
-    // Latched in the cycle after its posting (command-processor.ts).
+    // Latched in the cycle after it is posted (command-processor.ts).
     { name: 'commandWork', ps: path.hca(1 + commandDecodeCycles + regionCycles) },
-    // Each DMA is seen by its engine in the next cycle, and the command continues in the one after it.
+    // The engine sees each DMA request in the next cycle, and the command continues one cycle later.
     { name: 'commandRead', ps: path.hca(2) + bus.readPs(mpt.sizeBytes) },
     { name: 'commandWrite', ps: path.hca(2) },
     { name: 'commandEvent', ps: path.commandEventPs() },

@@ -2,16 +2,16 @@
 import type { Path, Post } from './path.ts';
 import { gathered, type Terms } from './terms.ts';
 
-/** A poll finds its entry at the end of a round: half a round in the mean. */
+/** A poll finds its entry at the end of an iteration: after half an iteration on average. */
 export const pollPs = (path: Path): number => path.core(path.config.host.cost.pollEmpty) / 2;
 
-/** Taking one completion that is there. */
+/** Polling one available completion. */
 export const takeCompletionPs = (path: Path): number => {
   const { pollCompletion, readDmaLine } = path.config.host.cost;
   return path.core(pollCompletion + readDmaLine);
 };
 
-/** `send-lat`: post to completion at the other side, with the receive given back. */
+/** `send-lat`: from the post until the completion at the peer, including the repost of the receive. */
 export function sendLatency(path: Path, post: Post): Terms {
   return gathered([
     { name: 'post', ps: path.postPs(post) },
@@ -23,7 +23,7 @@ export function sendLatency(path: Path, post: Post): Terms {
   ]);
 }
 
-/** `write-lat`: post to the last byte's being seen by a program that spins on it. */
+/** `write-lat`: from the post until a program that spins on the last byte sees it. */
 export function writeLatency(path: Path, post: Post): Terms {
   return gathered([
     { name: 'post', ps: path.postPs(post) },
@@ -33,7 +33,7 @@ export function writeLatency(path: Path, post: Post): Terms {
   ]);
 }
 
-/** `read-lat`: post to completion, a whole round trip. */
+/** `read-lat`: from the post to the completion, a whole round trip. */
 export function readLatency(path: Path, lengthBytes: number, qpInlineBytes = 0): Terms {
   const post: Post = { verb: 'read', lengthBytes, isInline: false, qpInlineBytes };
   return gathered([

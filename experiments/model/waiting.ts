@@ -1,7 +1,7 @@
 /**
  * Waiting for a completion: on the CQ's memory, or asleep until an event.
  *
- *     poll    CQE in memory ─ half a round of polling
+ *     poll    CQE in memory ─ half a polling iteration
  *     event   CQE ─ EQE and message ─ delivery ─ entry ─ handler ─ dispatch ─ [exit] ─ context switch
  */
 import type { Path } from './path.ts';
@@ -10,13 +10,13 @@ import { pollPs, takeCompletionPs } from './verbs.ts';
 
 export type WaitingBy = 'poll' | 'event';
 
-/** Vectors of the driver (driver/interrupts.ts), which fall on the cores in turn (host/interrupt-controller.ts). */
+/** Vectors of the driver (driver/interrupts.ts), which are assigned to the cores in rotation (host/interrupt-controller.ts). */
 export const asyncVector = 0;
 export const completionVector = 1;
 /** Core of a host's first program. */
 const programCore = 0;
 
-/** From an interrupt message's being taken at the root complex to the thread that waits going on. */
+/** From an interrupt message at the root complex until the waiting thread continues. */
 export function interruptTerms(path: Path, vector: number): Terms {
   const { core, interrupt, cost } = path.config.host;
   const { entryCycles, exitCycles, deliveryNs } = interrupt;
@@ -31,7 +31,7 @@ export function interruptTerms(path: Path, vector: number): Terms {
   ];
 }
 
-/** From a CQE's being in memory to its having been taken. */
+/** From a CQE in memory until the program has polled it. */
 export function waitTerms(path: Path, by: WaitingBy): Terms {
   const taken = { name: 'completion', ps: takeCompletionPs(path) };
   if (by === 'poll') return [{ name: 'poll', ps: pollPs(path) }, taken];

@@ -43,7 +43,7 @@ it.each(['single', 'per-node'])(
       `hca: ${file} has the packets up to the failure: npx hca wire reads it`,
     ]);
     expect(failure).toContain('RETRY_EXC_ERR');
-    // The first two packets passed; all others were lost until the retries were used up (7 after the first time).
+    // The first two packets passed; all others were lost until the retries were exhausted (7 after the first attempt).
     const comments = framesIn(file).map(({ comment }) => comment);
     expect(comments.slice(0, 2)).toEqual(['', '']);
     expect(comments.filter((comment) => comment === 'lost on its way by a fault').length).toBeGreaterThan(8);
@@ -78,7 +78,7 @@ it('the packets of a machine that has lost a thread are said to be lost, and not
 it.each<[string, string, string | undefined]>([
   ['late,nth=3,delay=5us', 'held up for 5 us by a fault', 'held up for 5 us by a fault'],
   ['reordered,nth=3', 'held back by a fault: 1 other passed it', 'held back by a fault: 1 other passed it'],
-  // Frames of these programs take no mark (RFC 3168, 5: they are not ECT).
+  // Frames of these programs cannot be marked (RFC 3168, 5: they are not ECT).
   ['congested,nth=3', 'marked for congestion by a fault', undefined],
   ['duplicated,nth=3', 'a copy, made by a fault', 'a copy, made by a fault'],
   ['lost,nth=3', 'lost on its way by a fault', 'lost on the cable'],

@@ -1,11 +1,11 @@
-/** Writes the capture of a machine where `--pcap` says, also of a run that fails, and says what a capture has not. */
+/** Writes a machine's capture to the file of `--pcap`, also after a failed run, and reports what the capture lacks. */
 import { codeOf, visible } from '../../base/index.ts';
 import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { DroppedRecords } from '../../machine/timeline/index.ts';
 import { writeFileAtomically } from '../../runtime/output-files.ts';
 import { WorkerLostError } from '../../sim/index.ts';
 
-/** A machine, as far as captures need it. */
+/** The part of a machine that captures need. */
 interface CapturedMachine {
   capture(): Promise<Uint8Array<ArrayBuffer>>;
   captureDrops(): Promise<readonly DroppedRecords[]>;
@@ -22,9 +22,9 @@ export async function writeCapture(
 }
 
 /**
- * Runs a machine. If the run fails, the packets up to then are written and named on standard error: a capture is needed most of a run
- * that fails.
- * @throws what `run` throws
+ * Runs a machine. If the run fails, the packets so far are written and their file is named on standard error: failed
+ * runs need captures the most.
+ * @throws the error of `run`
  */
 export async function keepingCapture<Result>(
   machine: CapturedMachine,
@@ -47,7 +47,7 @@ async function saveCapture(
   const file = analysis?.capture?.file;
   if (file === undefined) return;
   try {
-    // A thread that was lost answers nothing more.
+    // A lost thread does not answer.
     if (failure instanceof WorkerLostError) throw new Error('a thread of the machine was lost');
     await writeCapture(machine, analysis);
     process.stderr.write(`hca: ${visible(file)} has the packets up to the failure: npx hca wire reads it\n`);
@@ -58,7 +58,7 @@ async function saveCapture(
   }
 }
 
-/** Says of each end whose part of the capture was full how many packets the file has not. */
+/** Reports, for each end whose part of the capture was full, the number of missing packets. */
 export async function reportFullCapture(
   machine: Pick<CapturedMachine, 'captureDrops'>,
   analysis: AnalysisOptions | undefined,

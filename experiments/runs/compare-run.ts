@@ -1,4 +1,4 @@
-/** One row of a comparison: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+/** One row of a comparison: a whole simulation. Also the task of the pool's workers, which receive and return plain data. */
 
 import {
   type FaultReport,
@@ -20,10 +20,10 @@ import { runMachine } from './run.ts';
 import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-files.ts';
 
 export interface CompareOrder {
-  /** What the path's own parameters are added to. */
+  /** Base parameters, to which the path's own are added. */
   readonly machine: MachineOptions;
   readonly args: CompareArgs;
-  /** Recordings of it, and their files. */
+  /** Its recordings, and their files. */
   readonly timeline?: TimelineOrder;
 }
 
@@ -32,9 +32,9 @@ export interface CompareRow {
   readonly sizeBytes: number;
   readonly messages: number;
   readonly totalBytes: number;
-  /** Of one message alone: until the receiver has it, or the initiator its completion. */
+  /** Of a single message: until the receiver has it, or the initiator its completion. */
   readonly latencyPs: number;
-  /** Of all of them, one behind the other. */
+  /** Of all messages in sequence. */
   readonly durationPs: number;
   readonly bytesPerSecond: number;
   /** Costs of all messages at host 0 (has the bytes) and host 1 (receives them). */
@@ -44,7 +44,7 @@ export interface CompareRow {
   readonly sha256: readonly [string, string];
   readonly isEqual: boolean;
   readonly isBalanced: boolean;
-  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  /** Requested faults, and the number of occurrences of each; left out if there were none. */
   readonly faults?: readonly FaultReport[];
   readonly report?: Report;
   /** The written recordings, if a timeline was requested. */
@@ -78,7 +78,7 @@ export default async function runCompare({
     sizeBytes: args.sizeBytes,
     messages: messageCountOf(args),
     totalBytes: args.totalBytes,
-    // The last: by then nothing happens for the first time.
+    // The last one, which has no first-time costs.
     latencyPs: latencies.at(-1) ?? durationPs,
     durationPs,
     bytesPerSecond: durationPs === 0 ? 0 : (args.totalBytes / durationPs) * 1e12,

@@ -1,6 +1,6 @@
 /**
- * One line of `hca cutoff` over some sizes: a whole simulation. Also the task of the pool's workers, which get and return
- * plain data.
+ * One line of `hca cutoff` over some sizes: a whole simulation. Also the task of the pool's workers, which receive and
+ * return plain data.
  */
 
 import { BootedMachines, type MachineOptions } from '../../machine/index.ts';
@@ -26,10 +26,10 @@ export interface CutoffLine {
 
 const warmUpRounds = 10;
 
-/** Of this thread: lines of one command differ by what the programs do. */
+/** Of this thread: lines of one command differ only in their programs. */
 const machines = new BootedMachines({ imageOf: 1 });
 
-/** The channel's configuration with which every message of these sizes goes this way. */
+/** The channel configuration with which every message of these sizes takes this way. */
 export function messagingOf(messaging: MessagingConfig, way: Way, mostBytes: number): MessagingConfig {
   if (way === 'eager') {
     const eagerBytes = Math.max(64, mostBytes);
@@ -42,7 +42,7 @@ export function messagingOf(messaging: MessagingConfig, way: Way, mostBytes: num
 export default async function runCutoff(order: CutoffOrder): Promise<CutoffLine> {
   const { waiting, way, sizes, messaging } = order;
   const config = messagingOf(messaging, way, Math.max(...sizes));
-  // What recurs with the receive slots counts in full: a whole number of their rounds.
+  // Effects that recur with the receive slots count in full: the number of messages is a multiple of the slots.
   const rounds = config.bufferCount + 1 + 2 * config.rendezvousCount;
   const plan: MessagePingpongPlan = { config, waiting, sizes, rounds, warmUpRounds };
   const run = { url: programUrl('message-pingpong'), exportName: 'messagePingpong' };

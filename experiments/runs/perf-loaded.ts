@@ -1,4 +1,4 @@
-/** What an offered load came to: rates, latencies from the arrival of a message on, interrupts and processor time. */
+/** Results of an offered load: rates, latencies from the arrival of a message on, interrupts and processor time. */
 import { psPerSecond, psPerUs } from '../../base/index.ts';
 import { countText } from '../../explain/text/format.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -15,22 +15,22 @@ import {
 export interface LoadedRates extends Omit<LoadedResult, 'peakBytesPerSecond'> {}
 
 export interface LoadOutcome {
-  /** Messages a second that were to arrive, at all sides that send. */
+  /** Nominal arrivals per second, over all sending sides. */
   readonly offeredPerSecond: number;
-  /** Messages a second that did arrive: random arrivals differ from the rate that they are drawn from. */
+  /** Actual arrivals per second: random arrivals deviate from their nominal rate. */
   readonly arrivedPerSecond: number;
   readonly arrivedCount: number;
-  /** Arrivals that found the backlog full. They are neither sent nor in the latencies. */
+  /** Arrivals dropped because the backlog was full. They are neither sent nor counted in the latencies. */
   readonly droppedCount: number;
-  /** The most messages of a program that waited to be posted at one time. */
+  /** Greatest number of messages of a program that waited to be posted at the same time. */
   readonly backlogMost: number;
   /** Messages that waited when the last one arrived. */
   readonly backlogAtEnd: number;
-  /** More was offered than went through: latencies depend on how long the test lasts and on the size of the backlog. */
+  /** Whether the offered load exceeded the throughput: latencies depend on the duration of the test and on the size of the backlog. */
   readonly isOverload: boolean;
-  /** Of the client's host and the server's, from the start to the last completion. */
+  /** For the client's host and the server's, from the start to the last completion. */
   readonly interruptsPerSecond: readonly number[];
-  /** Cores of these hosts that were at work, polling included: 0.25 is a quarter of one core. */
+  /** Busy cores of these hosts, including polling: 0.25 is a quarter of one core. */
   readonly busyCores: readonly number[];
 }
 
@@ -48,7 +48,10 @@ export function loadedTimes(
   return { ...figures, p90Ps: percentileOf(times, 0.9) };
 }
 
-/** The backlog grows if this share of all messages waits at the end, and more of each program than random arrivals pile up. */
+/**
+ * The backlog counts as growing if this share of all messages waits at the end, and more of each program than random
+ * arrivals accumulate.
+ */
 const growingShare = 0.01;
 const piledUp = 16;
 
@@ -82,7 +85,7 @@ export function loadOutcomeOf(
   };
 }
 
-/** Programs of a host have read the same meter; the last one saw the most. */
+/** Programs of a host have read the same meter; the last reading is the largest. */
 const lastWorkOf = (sides: readonly PerfSide[]): HostWork =>
   sides.flatMap(({ host }) => host ?? []).toSorted((left, right) => right.spanPs - left.spanPs)[0]!;
 

@@ -1,6 +1,6 @@
 /**
- * Whether a test fits the first port of a machine, before the machine is made: the path MTU, the places of its GID table, and the
- * longest datagram. The programs check the same once the port is up.
+ * Whether a test fits the first port of a machine, before the machine is built: the path MTU, the indexes of its GID
+ * table, and the longest datagram. The programs repeat the check once the port is up.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';

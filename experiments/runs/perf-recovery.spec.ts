@@ -1,4 +1,4 @@
-/** What perf says of recovery is held to what was done to the packets (IBTA vol 1, 9.7.5.1.4, 9.7.5.2.8, 9.7.6.1.3). */
+/** perf's figures of recovery, compared with the faults applied to the packets (IBTA vol 1, 9.7.5.1.4, 9.7.5.2.8, 9.7.6.1.3). */
 import { describe, expect, it } from 'vitest';
 import { parsedFault } from '../../machine/faults/index.ts';
 import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';

@@ -1,22 +1,22 @@
-/** What the transport did to recover while a test measured: packets sent again, NAKs, RNR NAKs, time-outs. */
+/** Recovery by the transport while a test measured: retransmitted packets, NAKs, RNR NAKs, timeouts. */
 
 import { countText } from '../../explain/text/format.ts';
 import type { ReportFigures } from '../../machine/index.ts';
 
-/** Counts of both hosts; each NAK once, as its requester received it. */
+/** Counts of both hosts; each NAK counts once, at its requester. */
 export interface Recovery {
-  /** Packets whose PSN had left the port before: requests, READ responses, atomic results. */
+  /** Packets whose PSN had been sent before: requests, READ responses, atomic results. */
   readonly retransmittedPackets: number;
   readonly sequenceNaks: number;
   readonly rnrNaks: number;
   /** NAKs that refuse a request. */
   readonly errorNaks: number;
   readonly timeouts: number;
-  /** READ responses and atomic results that were found missing, and requested again. */
+  /** READ responses and atomic results that were missing, and requested again. */
   readonly missingResponses: number;
 }
 
-/** Undefined where nothing had to be recovered. */
+/** Undefined if nothing was recovered. */
 export function recoveryOf({ nodes, wire }: ReportFigures): Recovery | undefined {
   const countOf = (name: string): number =>
     nodes.reduce((sum, { hca }) => sum + (hca.transport[name] ?? 0), 0);
@@ -42,7 +42,7 @@ const words: readonly (readonly [name: keyof Recovery, one: string, many: string
   ['missingResponses', 'missing response', 'missing responses'],
 ];
 
-/** One line, of what there was. */
+/** One line with the nonzero counts. */
 export function recoveryLine(name: string, recovery: Recovery): string {
   const parts = words.flatMap(([field, one, many]) => {
     const count = recovery[field];

@@ -4,7 +4,7 @@ import runPerf, { type PerfOrder } from './perf-run.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** A latency test, whose programs poll memory while packets are under way. */
+/** A latency test, whose programs poll memory while packets are in flight. */
 const orderOf = (partition: Partition): PerfOrder => ({
   machine: { partition },
   args: {

@@ -1,4 +1,4 @@
-/** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+/** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which receive and return plain data. */
 import { ConfigurationError, nsToPs } from '../../base/index.ts';
 import type { Analysis } from '../../machine/analysis/index.ts';
 import {
@@ -47,15 +47,15 @@ import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timel
 export interface PerfOrder {
   readonly machine: MachineOptions;
   readonly args: PerfArgs;
-  /** Recordings of it, and their files. */
+  /** Its recordings, and their files. */
   readonly timeline?: TimelineOrder;
-  /** For a page. */
+  /** Whether the row is for a page. */
   readonly isReported?: boolean;
 }
 
 /**
- * A result with its peak where there is one. Several senders together have none; nor have messages whose lengths are drawn: it is
- * counted in messages, of which some are short.
+ * A result with its peak, if it has one. Several senders together have none, nor do messages of randomly drawn lengths,
+ * because the peak counts messages of any length.
  */
 type WithPeakIfAny<Result extends BandwidthResult> = Omit<Result, 'peakBytesPerSecond'> &
   Partial<Pick<Result, 'peakBytesPerSecond'>>;
@@ -65,7 +65,7 @@ export interface BandwidthRates extends WithPeakIfAny<BandwidthResult> {}
 
 /** Measurements of the clients of a key-value store. */
 export interface KvRates extends WithPeakIfAny<KvResult> {
-  /** Under an offered load. */
+  /** Present for an offered load. */
   readonly p90Ps?: number;
 }
 
@@ -74,42 +74,42 @@ type PerfResult = LatencyResult | BandwidthRates | KvRates | LoadedRates;
 interface Received {
   readonly count: number;
   readonly expected: number;
-  /** Of those that are missing, how many came and found no receive, or found one whose page of an on-demand region was absent. */
+  /** Of the missing messages, the number that found no receive, or found one whose page of an on-demand region was absent. */
   readonly lost?: { readonly withoutReceive: number; readonly withoutPage: number };
 }
 
 export interface PerfRow {
   readonly args: PerfArgs;
   readonly result: PerfResult;
-  /** What the core of each program of a bandwidth test did while it measured, in cycles by cause: client 0, server 0, client 1 … */
+  /** Work of each program's core in a bandwidth test during the measurement, in cycles by cause: client 0, server 0, client 1 … */
   readonly cores?: readonly { readonly node: number; readonly cycles: Readonly<Record<string, number>> }[];
-  /** Messages of SEND that were taken, and that were sent: an unreliable service loses those that cannot be taken at once. */
+  /** SEND messages received, and sent: an unreliable service loses those that cannot be received immediately. */
   readonly received?: Received;
   /** Recovery by the transport; left out if it did not recover anything. */
   readonly recovery?: Recovery;
   /** Results of an offered load. */
   readonly load?: LoadOutcome;
-  /** What binds a bandwidth test, and what would bind next; left out under an offered load that all goes through. */
+  /** The bottleneck of a bandwidth test, and the next one; left out for an offered load without overload. */
   readonly bottleneck?: Bottleneck;
-  /** Where the time of the operations of a latency test went, those of a warm-up among them. */
+  /** Time of a latency test's operations by stage, including a warm-up. */
   readonly stages?: readonly StageShare[];
-  /** What they take together, of one operation in the mean; where the programs sleep until an event. */
+  /** Sum of the stages for an average operation; present if the programs sleep until an event. */
   readonly lifePs?: number;
   readonly elapsedPs: number;
   readonly isBalanced: boolean;
-  /** Payload that the link could carry in such messages at most, in bytes per second; of a bandwidth test. */
+  /** Greatest payload rate that the link could carry in such messages, in bytes per second; for a bandwidth test. */
   readonly linkBytesPerSecond?: number;
-  /** Interrupts delivered to each host while the messages were measured, of all vectors. */
+  /** Interrupts delivered to each host during the measurement, over all vectors. */
   readonly interrupts: readonly number[];
-  /** The caches of each HCA while the messages were measured. */
+  /** The caches of each HCA during the measurement. */
   readonly caches: readonly NodeReport['hca']['caches'][];
-  /** On-demand paging, by host; left out when there was none. */
+  /** On-demand paging, by host; left out without any. */
   readonly onDemand?: readonly Required<NodeReport>['onDemand'][];
-  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  /** Requested faults, and the number of occurrences of each; left out if there were none. */
   readonly faults?: readonly FaultReport[];
-  /** Findings of the watch of the contract of use, by host; left out without a watch. */
+  /** Findings of the buffer ownership watch, by host; left out without a watch. */
   readonly races?: readonly Required<NodeReport>['races'][];
-  /** How many more there were, by host; left out when the lists have all. */
+  /** Number of further findings, by host; left out if the lists are complete. */
   readonly lostRaces?: readonly number[];
   /** Findings of the analysers, if an analysis was requested. */
   readonly analyses?: readonly Analysis[];
@@ -119,13 +119,13 @@ export interface PerfRow {
 
 /** A row for a page. */
 export interface ReportedRow extends PerfRow {
-  /** When it was asked for: of the whole run, a warm-up too. */
+  /** Present if requested: of the whole run, including a warm-up. */
   readonly report?: Report;
 }
 
 /**
  * @param onProgress called with the client's messages; not in a worker
- * @param machines where the machine comes from
+ * @param machines source of the machine
  */
 export default async function runPerf(
   { machine: options, args: asked, timeline, isReported = false }: PerfOrder,
@@ -217,7 +217,8 @@ function bottleneckIn(
 }
 
 /**
- * The arguments as programs of this host can serve them: a region that exceeds the host's memory repeats a stretch of it.
+ * The arguments as programs of this host can serve them: a region that exceeds the host's memory repeats a stretch of
+ * it.
  * @param prefix of an option's name in messages
  * @throws ConfigurationError for more threads than a host has cores, or for messages that exceed its memory
  */
@@ -228,7 +229,7 @@ export function fittedToHost(args: PerfArgs, { core, memory }: MachineConfig['ho
     const range = `at most the cores of a host, ${core.count}: --set host.core.count=${count}`;
     throw new ConfigurationError(`${prefix}${name}`, count, range);
   }
-  // What is registered on demand may lie in the swap.
+  // On-demand memory may be swapped out.
   if (kv !== undefined || args.isOnDemand === true) return args;
   const bytes = threads * perfBufferBytes(args);
   const hostBytes = memory.sizeMib * mebibyte - memory.reservedKib * kibibyte;
@@ -265,7 +266,7 @@ export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<vo
   for (const program of placed(programsOf(args), machine.topology)) await machine.load(program);
 }
 
-/** Sides of a test: the client's is 0, the server's is 1. In the default topology these are the numbers of their hosts. */
+/** Sides of a test: the client is 0, the server is 1. In the default topology these are the numbers of their hosts. */
 const [clientSide, serverSide] = [0, 1];
 
 /** The host of each side: host 0, and the host at the other end of its cable; the other hosts follow in their order. */
@@ -279,7 +280,7 @@ function placed(programs: readonly ProgramOptions[], topology: Topology): Progra
   return programs.map((program) => ({ ...program, node: hosts[program.node]! }));
 }
 
-/** Figures in the order of the sides, as if these were hosts 0 and 1. */
+/** Figures in the order of the sides, renumbered as hosts 0 and 1. */
 function figuresBySide({ nodes, wire }: ReportFigures, hosts: readonly number[]): ReportFigures {
   const cables = wire.map((cable) => ({
     ...cable,
@@ -313,7 +314,7 @@ function programsOf(args: PerfArgs): ProgramOptions[] {
 /** The side of each program. */
 const nodesOf = (args: PerfArgs): number[] => programsOf(args).map(({ node }) => node);
 
-/** Clients, each a process of its own, and the threads of one server. */
+/** Clients, each in a process of its own, and the threads of one server. */
 function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
   const of = (node: number, role: string, thread: number): ProgramOptions => ({
     node,
@@ -331,20 +332,26 @@ function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
   ];
 }
 
-/** Runs through the test. @returns the counters of its messages: from before the first until after the last */
+/**
+ * Runs the test.
+ * @returns the counters of its messages: from before the first until after the last
+ */
 async function runMeasured(machine: Machine, programCount: number): Promise<ReportFigures | undefined> {
   const before = await reportAt(machine, announcedStart, 1);
   const after = await reportAt(machine, announcedEnd, programCount);
   return before === undefined || after === undefined ? undefined : figuresSince(before, after);
 }
 
-/** Runs to the last of so many instants that programs announce. @returns the report there */
+/**
+ * Runs to the last of several instants that programs announce.
+ * @returns the report there
+ */
 async function reportAt(
   machine: Machine,
   announced: (text: string) => number | undefined,
   lineCount: number,
 ): Promise<Report | undefined> {
-  // An instant is announced by the exchange's latency ahead, at least.
+  // An instant is announced ahead by at least the exchange's latency.
   const marginPs = nsToPs(machine.config.machine.exchangeLatencyNs) / 2;
   const isAwaited = (text: string): boolean => announced(text) !== undefined;
   await runMachine(machine, () => machine.runUntilLogged(isAwaited, marginPs, lineCount));
@@ -354,7 +361,7 @@ async function reportAt(
   return machine.report();
 }
 
-/** What the client of a test measured, or all that send and receive together, and what their cores did. */
+/** Measurements of a test's client, or of all sides that send and receive, and the work of their cores. */
 function resultOf(
   args: PerfArgs,
   sides: readonly (LatencyResult | PerfSide | null)[],
@@ -378,7 +385,7 @@ function resultOf(
   };
 }
 
-/** Why messages are missing, as far as the devices that they came to know. */
+/** Why messages are missing, as far as the receiving devices know. */
 function withLosses<R extends Pick<PerfRow, 'received'>>(measured: R, { nodes }: ReportFigures): R {
   const { received } = measured;
   if (received === undefined || received.count >= received.expected) return measured;
@@ -391,7 +398,7 @@ function withLosses<R extends Pick<PerfRow, 'received'>>(measured: R, { nodes }:
   return { ...measured, received: { ...received, lost } };
 }
 
-/** The rates of all clients, with how long their requests took. */
+/** The rates of all clients, and the duration of their requests. */
 function kvResultOf(rates: BandwidthRates, sides: readonly PerfSide[]): KvRates {
   const clients = sides.flatMap(({ result, requests }) =>
     result === undefined || requests === undefined ? [] : [requests],
@@ -412,7 +419,7 @@ function kvResultOf(rates: BandwidthRates, sides: readonly PerfSide[]): KvRates 
 const withoutPeak = ({ peakBytesPerSecond: _, ...rates }: BandwidthRates): BandwidthRates => rates;
 
 /**
- * Of several senders that began together: what all have moved until the last was done; together they have no peak.
+ * For several senders that began together: the bytes of all until the last one finished; together they have no peak.
  */
 function combined(results: readonly BandwidthResult[]): BandwidthRates {
   const [first] = results;

@@ -1,4 +1,4 @@
-/** Where the modules of the built-in programs are: TypeScript in the repository, JavaScript in the package. */
+/** Location of the built-in programs' modules: TypeScript in the repository, JavaScript in the package. */
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 
 export const programUrl = (name: string): URL => new URL(`../workloads/${name}${ending}`, import.meta.url);

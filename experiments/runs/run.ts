@@ -1,14 +1,14 @@
-/** Runs a machine for a command: when it fails, the kernels' logs name the cause. */
+/** Runs a machine for a command; after a failure, the kernels' logs name the cause. */
 
 import type { Machine } from '../../machine/index.ts';
 import { RunError } from '../../sim/index.ts';
 
-/** Errors after which every part of the machine can still be asked. */
+/** Errors after which every part of the machine can still be queried. */
 const tellable: ReadonlySet<string> = new Set(['ProgramFailedError', 'DeadlockError']);
 
 /**
- * @param run how far it runs: default to its end
- * @throws RunError with the last lines of the kernels after its message
+ * @param run runs the machine, by default to its end
+ * @throws RunError with the last lines of the kernels' logs after its message
  */
 export async function runMachine(
   machine: Machine,
@@ -24,7 +24,7 @@ export async function runMachine(
   }
 }
 
-/** The last lines of the kernels, to stand after an error; empty where there are none. */
+/** The last lines of the kernels' logs, to follow an error; empty if there are none. */
 export async function kernelText(machine: Machine): Promise<string> {
   const lines = (await machine.log()).filter(({ program }) => program === 'kernel');
   const lastLines = lines.slice(-4).map(({ node, text }) => `host${node}: ${text}`);

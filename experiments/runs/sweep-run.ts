@@ -7,7 +7,7 @@ import runPerf, { type PerfOrder } from './perf-run.ts';
 /** Of this thread, for all points that it runs. */
 const machines = new BootedMachines();
 
-/** Never throws: a run that ends with an error is a row. */
+/** Never throws: a run that ends with an error produces a row too. */
 export default async function runPoint(order: PerfOrder): Promise<Outcome> {
   try {
     return outcomeOfRun(await runPerf(order, undefined, machines));

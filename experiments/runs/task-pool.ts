@@ -1,16 +1,17 @@
 /**
- * Whole simulations, each a task of a module that exports it as its default: orders and results are plain data. They run in workers,
- * one for each core that is free; where that is one core, in this thread, which has loaded the modules and compiled them already.
+ * Whole simulations, each a task that a module exports as its default; orders and results are plain data. They run in
+ * workers, one for each free core; with one core, in this thread, which has already loaded and compiled the modules.
  *
  *     run(order) ─► task-worker.ts ─► module's default ─┬─ result
- *                                                       └─ ConfigurationError, RunError ─► thrown here as what they were
+ *                                                       └─ ConfigurationError, RunError ─► rethrown here with their class
  *
- * Errors lose their class between threads; by it the command line distinguishes bad input from a failed run, and prints one line.
+ * Errors lose their class between threads, but the command line needs it to distinguish bad input from a failed run and
+ * to print one line.
  *
- * A worker is only ended when it has loaded its modules and has no task: Node aborts the process when one is ended that is
- * loading a module, and one that is ended on its way into Atomics.wait may wait there indefinitely (seen with Node 24.21). So a
- * pool that is abandoned lets its running tasks end, has those behind them do nothing, and its idle workers wait in their
- * event loops.
+ * A worker is terminated only after it has loaded its modules and while it has no task. Node aborts the process if a
+ * worker is terminated while it loads a module, and a worker terminated as it enters Atomics.wait may wait there
+ * indefinitely (seen with Node 24.21). An abandoned pool therefore lets its running tasks end, makes the queued ones do
+ * nothing, and its idle workers wait in their event loops.
  */
 import { once } from 'node:events';
 import type { Piscina } from 'piscina';
@@ -31,14 +32,14 @@ export type TaskAnswer =
   | { readonly failure: string };
 
 export interface TaskRunner<Order, Result> extends AsyncDisposable {
-  /** @throws ConfigurationError, RunError as the task does; RunError also when the runner has been given up */
+  /** @throws ConfigurationError, RunError as the task does; RunError also if the runner was abandoned */
   run(order: Order): Promise<Result>;
 }
 
-/** How many simulations of a command run at once: HCA_CORES, else the cores of the computer. */
+/** Number of concurrent simulations of a command: HCA_CORES, else the cores of the computer. */
 export const tasksAtOnce = (): number => Math.max(1, runtime().coreCount);
 
-/** @param name of the module next to this one, without its ending */
+/** @param name of the module next to this one, without its extension */
 export function taskRunner<Order, Result>(
   name: string,
   threadsMax = tasksAtOnce(),
@@ -52,7 +53,7 @@ const urlOf = (file: string): string => new URL(`./${file}${ending}`, import.met
 
 const givenUp = (): RunError => new RunError('the pool of tasks has been given up');
 
-/** In this thread, one after the other. */
+/** In this thread, one after another. */
 class TasksInTurn<Order, Result> implements TaskRunner<Order, Result> {
   readonly #task: Promise<{ readonly default: (order: Order) => Promise<Result> }>;
   #last: Promise<unknown> = Promise.resolve();
@@ -88,7 +89,7 @@ export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
   /** Workers that have loaded their modules. */
   #readyCount = 0;
 
-  /** @param name of the module next to this one, without its ending */
+  /** @param name of the module next to this one, without its extension */
   constructor(name: string, threadsMax: number) {
     this.#module = urlOf(name);
     this.#pool = this.#start(threadsMax);
@@ -99,7 +100,7 @@ export class TaskPool<Order, Result> implements TaskRunner<Order, Result> {
     const { Piscina } = await import('piscina');
     const pool = new Piscina({
       filename: urlOf('task-worker'),
-      // Of those that it begins with, the pool would not say when they are ready.
+      // The pool would not report when its initial workers are ready.
       minThreads: 0,
       maxThreads: threadsMax,
       idleTimeout: Number.POSITIVE_INFINITY,

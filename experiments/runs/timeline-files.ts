@@ -28,7 +28,7 @@ export interface TimelineOrder {
   readonly operations?: OperationRange;
 }
 
-/** The written files. */
+/** The files written. */
 export interface TimelineWritten {
   readonly files: readonly string[];
   readonly records: number;
@@ -37,18 +37,18 @@ export interface TimelineWritten {
   readonly notes: readonly string[];
 }
 
-/** The same for one row of several: its name is part of the files' names. */
+/** The same for one of several rows, with its name in the file names. */
 export const orderOfRow = (order: TimelineOrder, rowName: string): TimelineOrder => ({
   ...order,
   ...(order.timeline === undefined ? {} : { timeline: traceFileOf(order.timeline, rowName) }),
   ...(order.vcd === undefined ? {} : { vcd: traceFileOf(order.vcd, rowName) }),
 });
 
-/** A machine that has run, of simulated hosts or served. */
+/** A machine that has run: simulated hosts or served devices. */
 export interface Recorded {
   readonly timeline: Timeline;
   readonly clocks: readonly VcdClock[];
-  /** How far it ran. */
+  /** Simulated time that it has reached. */
   readonly elapsedPs: number;
 }
 
@@ -85,7 +85,7 @@ export function writeRecorded(
   return { files, records: shown.count, processes: whole.dropped, notes };
 }
 
-/** The part of a timeline in which these operations live. */
+/** The part of a timeline that contains these operations. */
 function timeOfOperations(timeline: Timeline, { first, last }: OperationRange, notes: string[]): Timeline {
   const flows = operationFlows(timeline).filter(
     ({ node, ordinal }) => node === 0 && ordinal >= first && ordinal <= last,
@@ -98,7 +98,8 @@ function timeOfOperations(timeline: Timeline, { first, last }: OperationRange, n
   }
   if (flows.length <= last - first)
     notes.push(`${range} not all among the records: ${flows.length} were found.`);
-  // The record that begins last is not the one that ends last: an operation without a CQE outlasts its last packet.
+  // The record that begins last is not the one that ends last: an operation without a CQE lasts longer than its last
+  // packet.
   let [fromPs, toPs] = [BigInt(timeline.record(places[0]!).atPs), 0n];
   for (const place of places) {
     const record = timeline.record(place);

@@ -1,16 +1,16 @@
-/** One point of `hca validate`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+/** One point of `hca validate`: a whole simulation. Also the task of the pool's workers, which receive and return plain data. */
 import type { MachineOptions } from '../../machine/index.ts';
 import { type Figures, measure, type PerfPoint, type Point } from '../validate/index.ts';
 import { type BandwidthResult, type KvResult, type LatencyResult, perfArgsOf } from '../workloads/index.ts';
 import runPerf from './perf-run.ts';
 
-/** A point, and parameters that are changed on top of its own: to see what would bring it right. */
+/** A point, and parameters changed in addition to its own, to try corrections. */
 export interface ValidateOrder {
   readonly point: Point;
   readonly set: NonNullable<MachineOptions['set']>;
 }
 
-/** The machine of an order: what is changed goes before what the point has of its own. */
+/** The machine of an order: the changes override the point's own values. */
 export const machineOf = ({ point: { machine }, set }: ValidateOrder) =>
   ({ profile: machine.profile, set: { ...machine.set, ...set } }) satisfies MachineOptions;
 

@@ -1,4 +1,4 @@
-/** Studies of what is on chip: translations, contexts, and translations of the IOMMU. */
+/** Studies of on-chip caches: translations, contexts, and translations of the IOMMU. */
 import { bindsText, bytesText, percentText, type Study, type StudyFigures, timesText } from './study.ts';
 
 const rate = 'messagesPerSecond';
@@ -68,7 +68,7 @@ export const contexts: Study = {
   },
 };
 
-/** Share of look-ups of a cache that missed. */
+/** Share of a cache's look-ups that missed. */
 function missText(
   figures: StudyFigures,
   place: Readonly<Record<string, number>>,

@@ -9,7 +9,7 @@ import type { Study } from './study.ts';
 export { studyMarkdown } from './markdown.ts';
 export { type Study, StudyFigures } from './study.ts';
 
-/** All of them, in the order in which they are listed. */
+/** All studies, in listing order. */
 export const studies: readonly Study[] = [
   inline,
   postLists,

@@ -1,4 +1,4 @@
-/** Studies of the slot: its generation, and how many reads must be in flight. */
+/** Studies of the slot: its generation, and the number of reads that must be in flight. */
 import { bindsText, bytesText, percentText, type Study, timesText } from './study.ts';
 
 const bandwidth = 'averageBytesPerSecond';
@@ -40,7 +40,7 @@ export const tags: Study = {
     workload: 'write-bw,size=65536,iters=20,qps=8,txDepth=16,cqMod=8',
     machine: {
       profile: 'gen5-x16-what-if',
-      // Whatever else would bind below the cable is out of the way; the widest cable that there is carries 300 Gb/s.
+      // Every other bottleneck below the cable is removed; the widest available cable carries 300 Gb/s.
       set: {
         'wire.lanes': '12',
         'wire.receiveBufferBytes': 131072,

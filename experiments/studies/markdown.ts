@@ -1,10 +1,10 @@
-/** A study as a page of docs/studies: the question, its command, the answer, and every figure that is drawn. */
+/** A study as a page of docs/studies: the question, its command, the answer, and every drawn figure. */
 
 import { paragraph } from '../../explain/text/paragraph.ts';
 import { figureText, type Results, type SweepRow } from '../sweep/index.ts';
 import type { Study } from './study.ts';
 
-/** Figures that a study draws, each once; axes among them left out. */
+/** Figures that a study draws, each once, without axes. */
 export const drawnFigures = ({ plots, spec }: Study): string[] =>
   [...new Set(plots.flatMap(({ x, y, z }) => [x, ...y, ...(z === undefined ? [] : [z])]))].filter(
     (name) => ![spec.vary, ...(spec.points ?? [])].some((axes) => Object.hasOwn(axes, name)),

@@ -1,4 +1,4 @@
-/** Studies of how work is handed over: in the WQE or by address, one by one or in lists. */
+/** Studies of how requests are handed over: in the WQE or by address, one by one or in lists. */
 import { bindsText, nsText, percentText, type Study, timesText } from './study.ts';
 
 const typical = 'typicalPs';

@@ -1,5 +1,6 @@
 /**
- * The study of scale: one workload grows along three lines, each of which outgrows another cache of the card, and then along all of them.
+ * The study of scale: one workload grows along three lines, each of which exceeds a different cache of the card, and
+ * then along all of them.
  *
  *     qps      16 … 10,000                 contexts of QPs (QPC)
  *     region   2 MiB … 64 GiB, pages 2 MiB  translations (MTT)
@@ -12,11 +13,11 @@ const rate = 'messagesPerSecond';
 const mib = 2 ** 20;
 const gib = 2 ** 30;
 
-/** The other two stay so small while one grows. Messages of a QP are as many as fill the caches that they can fill. */
+/** The other two stay small while one grows. A QP has enough messages to fill the caches that they can fill. */
 const small = { qps: 16, region: 16 * mib, keys: 1, iters: 256 } as const;
 const corner = { qps: 10_000, region: 64 * gib, keys: 1, iters: 8 } as const;
 
-/** One line of growth: the axis, its values, and the cache that it outgrows. */
+/** One line of growth: the axis, its values, and the cache that it exceeds. */
 interface Line {
   readonly axis: 'qps' | 'region' | 'keys';
   readonly values: readonly number[];
@@ -54,7 +55,7 @@ type Place = Readonly<Record<string, AxisValue>>;
 const placesOf = ({ axis, values }: Line): Place[] =>
   values.map((value) => ({ ...small, [axis]: value, ...(axis === 'qps' ? { iters: itersOf(value) } : {}) }));
 
-/** About as many messages in all, and at least as many of each QP as the corner has. */
+/** About the same number of messages in total, and at least as many per QP as the corner has. */
 const itersOf = (qps: number): number => Math.max(corner.iters, (small.qps * small.iters) / qps);
 
 export const scale: Study = {
@@ -96,7 +97,7 @@ function othersThan(axis: Line['axis']): (readonly [string, number])[] {
     .map((other) => [other, small[other]]);
 }
 
-/** Rates along a line, from the small place on. */
+/** Rates along a line, from its small end on. */
 function pointsOf(figures: StudyFigures, line: Line): (readonly [value: number, rate: number])[] {
   const others = othersThan(line.axis);
   return figures.rows

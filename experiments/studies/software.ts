@@ -1,4 +1,4 @@
-/** Studies of what programs choose: sleeping or polling, one side or two. */
+/** Studies of choices of programs: sleeping or polling, one-sided or two-sided. */
 import { countText } from '../../explain/text/format.ts';
 import { percentText, type Study, type StudyFigures, timesText } from './study.ts';
 
@@ -76,7 +76,7 @@ export const sides: Study = {
   },
 };
 
-/** Cycles of the server's program for each message, polling among them. */
+/** Cycles of the server's program for each message, including polling. */
 function serverCycles(figures: StudyFigures, place: Readonly<Record<string, number | string>>): number {
   const row = figures.rows.find(({ axes }) =>
     Object.entries(place).every(([axis, value]) => axes[axis] === value),

@@ -82,7 +82,7 @@ describe('studies', () => {
   });
 
   it('share the cycles of the server among the messages of all QPs', () => {
-    // 2 M a second for 400 µs are 800 messages, 200 of each of four QPs; the core worked 800,000 cycles on them.
+    // 2 M per second for 400 µs are 800 messages, 200 of each of four QPs; the core worked 800,000 cycles on them.
     const rows = ['read-bw', 'send-bw'].map((test, index) => ({
       ...{ hash: test, index, status: 'done' as const, axes: { test, echo: test === 'send-bw', size: 32 } },
       figures: {

@@ -1,6 +1,6 @@
 /**
- * A study: a question of someone who explores the architecture, the sweep that answers it, what is drawn of it, and three sentences
- * made from its figures.
+ * A study: a question about the architecture, the sweep that answers it, its charts, and three sentences made from its
+ * figures.
  */
 import { InvariantError } from '../../base/index.ts';
 import { type AxisValue, figureText, type SweepRow } from '../sweep/index.ts';
@@ -11,7 +11,7 @@ interface StudyPlot {
   readonly y: readonly string[];
   readonly z?: string;
   readonly by?: string;
-  /** Only points that have these values: `size=64`. */
+  /** Selects points with these values: `size=64`. */
   readonly where?: readonly string[];
 }
 
@@ -26,16 +26,16 @@ export interface Study {
     readonly vary: Readonly<Record<string, string>>;
     readonly points?: readonly Readonly<Record<string, AxisValue>>[];
   };
-  /** Axes of a smaller grid, on which a test asks the same. */
+  /** Axes of a smaller grid, on which a test asks the same question. */
   readonly reduced: Readonly<Record<string, string>>;
-  /** Of the points by hand those that the test has; left out: all. */
+  /** The explicit points that the test has; if left out: all. */
   readonly reducedPoints?: readonly Readonly<Record<string, AxisValue>>[];
   readonly plots: readonly StudyPlot[];
   /** Three sentences. */
   answer(figures: StudyFigures): readonly [string, string, string];
 }
 
-/** The figures of a study's points that are done, by the values of their axes. */
+/** The figures of a study's finished points, by the values of their axes. */
 export class StudyFigures {
   readonly rows: readonly SweepRow[];
 
@@ -43,7 +43,7 @@ export class StudyFigures {
     this.rows = rows.filter(({ status }) => status === 'done');
   }
 
-  /** Values of an axis, as they come. */
+  /** Values of an axis, in their order of appearance. */
   valuesOf(axis: string): readonly (AxisValue | null)[] {
     return [...new Set(this.rows.map(({ axes }) => axes[axis] ?? null))];
   }
@@ -55,7 +55,10 @@ export class StudyFigures {
       .toSorted((left, right) => left - right);
   }
 
-  /** A figure at the point with these values. @throws InvariantError when there is no such point, or it has no such figure */
+  /**
+   * A figure at the point with these values.
+   * @throws InvariantError if the point does not exist or lacks the figure
+   */
   at(figure: string, place: Readonly<Record<string, AxisValue>>): number {
     const row = this.rows.find(({ axes }) =>
       Object.entries(place).every(([axis, value]) => axes[axis] === value),
@@ -66,7 +69,7 @@ export class StudyFigures {
     return value;
   }
 
-  /** Messages of all QPs together that were measured there: `iterations` are those of one QP. */
+  /** Measured messages of all QPs together: `iterations` are those of one QP. */
   messagesAt(place: Readonly<Record<string, AxisValue>>): number {
     return Math.round((this.at('messagesPerSecond', place) * this.at('durationPs', place)) / 1e12);
   }
@@ -77,10 +80,10 @@ export class StudyFigures {
   }
 }
 
-/** A ratio as people say it: `2.31 times`. */
+/** A ratio for people: `2.31 times`. */
 export const timesText = (ratio: number): string => `${Number(ratio.toPrecision(3))} times`;
 
-/** A share as people say it. */
+/** A share for people. */
 export const percentText = (share: number): string => `${Number((share * 100).toPrecision(3))} %`;
 
 /** Picoseconds as nanoseconds. */
@@ -93,7 +96,7 @@ export const bytesText = (bytes: number): string => {
   return bytes % 1024 === 0 ? `${bytes / 1024} KiB` : `${bytes} bytes`;
 };
 
-/** Name of what binds at a point. */
+/** Name of the bottleneck at a point. */
 export function bindsText(figures: StudyFigures, place: Readonly<Record<string, AxisValue>>): string {
   const row = figures.rows.find(({ axes }) =>
     Object.entries(place).every(([axis, value]) => axes[axis] === value),

@@ -20,8 +20,9 @@ const rowOf = (index: number, axes: SweepRow['axes'], figures: SweepRow['figures
 const over = (...ys: readonly number[]): Point[] => ys.map((y, at) => [2 ** at, y]);
 
 /**
- * The knee of a concave curve that rises, by the steps of the paper (Satopää and others 2011, section III) without smoothing: the
- * first local maximum of the difference curve behind which it falls below its threshold, the mean step of x less than it.
+ * The knee of a rising concave curve, by the steps of the paper (Satopää and others 2011, section III) without
+ * smoothing: the first local maximum of the difference curve after which the curve falls below its threshold, which is
+ * the maximum minus the mean step of x.
  */
 function kneedle(points: readonly Point[]): number | undefined {
   const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
@@ -48,7 +49,7 @@ function kneedle(points: readonly Point[]): number | undefined {
 const sampled = (count: number, of: (x: number) => number): Point[] =>
   Array.from({ length: count }, (_, at) => at / (count - 1)).map((x) => [x, of(x)]);
 
-/** WRITEs of 1024 QPs on a machine whose context cache has 64 lines and more, in messages a second: all fit from 1024 on. */
+/** WRITEs of 1024 QPs on machines with context caches of 64 lines and more, in messages per second: all contexts fit from 1024 on. */
 const contexts: readonly Point[] = [
   [64, 2_022_730],
   [128, 2_196_345],
@@ -59,7 +60,7 @@ const contexts: readonly Point[] = [
   [4096, 10_724_349],
 ];
 
-/** WRITEs a second over regions of so many MiB: on chip to 1 GiB, nearly so there, and then not (docs/studies/scale.md). */
+/** WRITEs per second over regions of this many MiB: on chip up to 1 GiB, nearly so there, and not beyond (docs/studies/scale.md). */
 const regions: readonly Point[] = [
   [16, 22.2],
   [256, 21.9],
@@ -120,7 +121,7 @@ describe('the knee of a line', () => {
         const distances = points.map(([x, y]) => y / points.at(-1)![1] - x).toSorted((a, b) => b - a);
         fc.pre(distances[0]! - distances[1]! > 1e-9);
         expect(kneeOf(points)).toBe(kneedle(points));
-        // Turned over and counted from the other end it falls, and the knee is the same point.
+        // Mirrored and counted from the other end it falls, and the knee is the same point.
         const falling = points.map(([x, y]): Point => [1 - x, y]).toReversed();
         expect(kneeOf(falling)).toBe(1 - kneeOf(points)!);
         expect(
@@ -184,7 +185,7 @@ describe('a figure', () => {
   it('says whether more of it is better, by its name', () => {
     const names = ['messagesPerSecond', 'typicalPs', 'caches.1.qpc.evictions', 'iterations'];
     expect(names.map((name) => figureKindOf(name).isMoreBetter)).toEqual([true, false, false, undefined]);
-    // What work costs: interrupts of a host, cycles of a core.
+    // Costs of work: interrupts of a host, cycles of a core.
     const costs = ['interrupts.0', 'cores.1.cycles.poll', 'onDemand.1.device.rnrNaks'];
     expect(costs.map((name) => figureKindOf(name).isMoreBetter)).toEqual([false, false, false]);
   });

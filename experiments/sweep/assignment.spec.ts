@@ -36,7 +36,7 @@ const machines = [
 ];
 const points = machines.flatMap(pointsWith);
 
-/** As it arrives elsewhere. */
+/** The assignment as it arrives on another machine. */
 const sent = (point: PointToRun): Assignment =>
   JSON.parse(JSON.stringify(assignmentOf(point, { partition: 'per-node', shortcuts: false })));
 

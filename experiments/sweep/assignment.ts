@@ -1,9 +1,9 @@
 /**
- * A point as another machine gets it: plain data that says all that its outcome depends on.
+ * A point as another machine receives it: plain data with everything that its outcome depends on.
  *
- *     point ─► assignment ─► JSON, queue or file ─► orderOf: version? hash computed again, the same? ─► order, run there ─► outcome
+ *     point ─► assignment ─► JSON, queue or file ─► orderOf: version? recomputed hash equal? ─► order, run there ─► outcome
  *
- * What comes from there is checked likewise before it becomes a row.
+ * The returned outcome is also checked before it becomes a row.
  */
 import { ConfigurationError, shortJson } from '../../base/index.ts';
 import { type MachineOptions, partitions } from '../../machine/index.ts';
@@ -16,19 +16,19 @@ import type { PointToRun } from './runner.ts';
 import { checkedMachine, type SweepMachine } from './spec.ts';
 import { checkedDraft } from './workload-field.ts';
 
-/** How machines are run, which changes no figure. */
+/** How machines run, which changes no figure. */
 export type RunManner = Pick<MachineOptions, 'partition' | 'shortcuts'>;
 
-/** Times that a point is begun: one of which the worker or task is lost so often has failed. */
+/** Greatest number of starts of a point: one whose worker or task is lost that often has failed. */
 export const startsMax = 3;
 export const lostOutcome: Outcome = { status: 'failed', error: `what ran it was lost ${startsMax} times` };
 
 export interface Assignment {
-  /** Of the emulator. */
+  /** Version of the emulator. */
   readonly version: string;
   readonly hash: string;
   readonly machine: SweepMachine;
-  /** The one text of the workload. */
+  /** The canonical text of the workload. */
   readonly workload: string;
   readonly manner: RunManner;
 }
@@ -38,16 +38,17 @@ export function assignmentOf({ hash, order }: PointToRun, manner: RunManner): As
   return { version: packageVersion(), hash, machine: withoutProfile(machine), workload, manner };
 }
 
-/** The same machine by its values alone: the file of a profile is not there on other machines. */
+/** The same machine by its values alone: other machines lack the profile's file. */
 function withoutProfile({ profile, ...machine }: SweepMachine): SweepMachine {
   if (profile === undefined) return machine;
   return { ...machine, set: { ...profileValues(profile), ...machine.set } };
 }
 
 /**
- * The order that an assignment is.
+ * Converts an assignment to its order.
  * @param hash under which its outcome will be known
- * @throws ConfigurationError for what is none, and when this emulator is of another version or has another hash for it
+ * @throws ConfigurationError for an invalid assignment, and if this emulator has another version or computes another
+ * hash
  */
 export function orderOf(value: unknown, hash: string): PerfOrder {
   const given = (typeof value === 'object' && value !== null ? value : {}) as Partial<Assignment>;

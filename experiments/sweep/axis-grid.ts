@@ -7,9 +7,9 @@ export interface AxisGrid {
   readonly fixed: Readonly<Record<string, AxisValue | null>>;
   readonly xs: readonly (AxisValue | null)[];
   readonly ys: readonly (AxisValue | null)[];
-  /** By y and x; undefined where there is no such point, or it has no such figure. */
+  /** By y and x; undefined if the point does not exist or lacks the figure. */
   readonly cells: readonly (readonly (number | undefined)[])[];
-  /** Of the points of the cells, likewise; undefined where there is no such point. */
+  /** Of the cells' points, likewise; undefined if the point does not exist. */
   readonly indexes: readonly (readonly (number | undefined)[])[];
 }
 
@@ -43,7 +43,7 @@ export function gridsOver(
   });
 }
 
-/** The values that rows have on an axis: numbers rising, words as they come. */
+/** The values that rows have on an axis: numbers rising, words in order of appearance. */
 export function axisValuesOf(rows: readonly SweepRow[], axis: string): (AxisValue | null)[] {
   const values = [...new Set(rows.map((row) => row.axes[axis] ?? null))];
   return values.every((value) => typeof value === 'number')

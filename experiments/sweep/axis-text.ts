@@ -1,5 +1,5 @@
 /**
- * Values of an axis as a user writes them, whatever the axis is:
+ * Values of any axis, as a user writes them:
  *
  *     16..4096*2      16, 32 … 4096       a range by a factor
  *     0..100+25       0, 25, 50, 75, 100  a range by a step
@@ -8,18 +8,18 @@
  *     16..64*2,1000   parts of any of these kinds
  *     1..1000         a span: every whole number is equally likely in a Latin hypercube
  *
- * A range ends at the largest value that is not above its end.
+ * A range ends at the largest value that does not exceed its end.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { isRateField } from './workload-field.ts';
 
-/** Whole numbers from `from` to `to`. */
+/** Integers from `from` to `to`. */
 export interface Span {
   readonly from: number;
   readonly to: number;
 }
 
-/** More values than make sense on one axis: a mistyped range. */
+/** More values than make sense on one axis: probably a mistyped range. */
 export const axisValuesMax = 100_000;
 
 const numberPattern = String.raw`(?:0x[0-9a-f]+|\d+(?:_\d+)*)(?:[KMG]i?)?`;
@@ -30,7 +30,7 @@ const rangePattern = new RegExp(
 const wholePattern = new RegExp(`^${numberPattern}$`, 'i');
 const units = ['', 'K', 'M', 'G'];
 
-/** The whole number that a text is on this axis; undefined for anything else. */
+/** The integer that a text means on this axis; undefined for anything else. */
 export function wholeNumberOf(path: string, text: string): number | undefined {
   if (!wholePattern.test(text)) return undefined;
   const [, digits, unit = '', binary] = /^(.*?)(?:([KMG])(i)?)?$/i.exec(text)!;
@@ -42,8 +42,8 @@ export function wholeNumberOf(path: string, text: string): number | undefined {
 }
 
 /**
- * The values of an axis: texts of a list, ranges written out, or a span when that is all there is.
- * @throws ConfigurationError naming axis, text and what a range looks like
+ * The values of an axis: texts of a list, expanded ranges, or a span if there is nothing else.
+ * @throws ConfigurationError naming axis, text and the form of a range
  */
 export function valueTextsOf(path: string, text: string): readonly string[] | Span {
   const only = spanOf(path, text.trim());
@@ -53,7 +53,10 @@ export function valueTextsOf(path: string, text: string): readonly string[] | Sp
   return values;
 }
 
-/** The texts of a list. @throws ConfigurationError for one that is empty */
+/**
+ * The texts of a list.
+ * @throws ConfigurationError for an empty one
+ */
 export function partsOf(path: string, text: string): readonly string[] {
   const parts = text.split(',').map((part) => part.trim());
   if (!parts.includes('')) return parts;
@@ -61,7 +64,7 @@ export function partsOf(path: string, text: string): readonly string[] {
 }
 
 /**
- * The values of one item of a list: a range written out, or the text as it is, commas in it too.
+ * The values of one list item: an expanded range, or the text itself, including commas.
  * @throws ConfigurationError as {@link valueTextsOf} does
  */
 export function itemTextsOf(path: string, item: string): readonly string[] {
@@ -110,5 +113,5 @@ function risingEnd(path: string, from: string, to: string, range: string): numbe
 const tooMany = (path: string, text: string): ConfigurationError =>
   new ConfigurationError(axisName(path), text, `at most ${axisValuesMax} values`);
 
-/** How messages name an axis. */
+/** Name of an axis in messages. */
 export const axisName = (path: string): string => `values of ${path}`;

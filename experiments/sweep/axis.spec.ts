@@ -1,4 +1,4 @@
-/** Values of axes: every way to write them, and every way to write them wrongly. */
+/** Values of axes: every valid notation, and every kind of invalid one. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -25,7 +25,7 @@ describe('an axis', () => {
     ['pcie.iommu.isEnabled', [true], [true]],
     ['wire.speed', 'QDR, FDR', ['QDR', 'FDR']],
     ['size', '64,4Ki,1M', [64, 4096, 2 ** 20]],
-    // Messages a second are counted in thousands.
+    // Suffixes of a message rate are powers of 1000.
     ['rate', '500,10k,1M', [500, 10_000, 1_000_000]],
     ['rate', '1k..100K*10', [1000, 10_000, 100_000]],
     ['size', ['2..8*2', 100], [2, 4, 8, 100]],

@@ -1,6 +1,6 @@
 /**
- * The axes of a sweep: what is varied, and over which values. An axis is a parameter by its path, a field of the workload by its
- * name, or `profile`. Its values are checked here, each by itself; whether they go together shows at each point.
+ * The axes of a sweep: the varied quantities and their values. An axis is a parameter by its path, a workload field by
+ * its name, or `profile`. Each value is checked here by itself; conflicts between values appear at each point.
  */
 import { ConfigurationError, shortJson } from '../../base/index.ts';
 import {
@@ -25,19 +25,19 @@ export type AxisValue = number | string | boolean;
 
 export type Axis =
   | { readonly path: string; readonly values: readonly AxisValue[] }
-  /** Of Latin hypercubes only. */
+  /** For Latin hypercubes only. */
   | { readonly path: string; readonly span: Span };
 
 /** The axis that varies the profile. */
 export const profileAxis = 'profile';
 
 /**
- * An axis from its values as a user gives them: a text (axis-text.ts), a number, or a list of both.
+ * Builds an axis from values as a user gives them: a text (axis-text.ts), a number, or a list of both.
  * @throws ConfigurationError naming axis, value and range
  */
 export function checkedAxis(path: string, given: unknown, isSampled: boolean): Axis {
   checkAxisPath(path);
-  // Paths of files may lead upwards by "..".
+  // File paths may contain "..", which is not a range.
   const isRanged = path !== profileAxis;
   const textsOf = isRanged ? valueTextsOf : partsOf;
   const texts = typeof given === 'string' ? textsOf(path, given) : undefined;
@@ -73,7 +73,7 @@ function spanAxis(path: string, span: Span, isSampled: boolean): Axis {
   return { path, span };
 }
 
-/** @throws ConfigurationError that suggests the nearest */
+/** @throws ConfigurationError that suggests the nearest axis */
 export function checkAxisPath(path: string): void {
   if (path === profileAxis || parametersByPath.has(path) || isWorkloadField(path)) return;
   const hint = hintFor(path, [profileAxis, ...workloadFieldNames, ...parametersByPath.keys()]);
@@ -84,7 +84,10 @@ export function checkAxisPath(path: string): void {
   );
 }
 
-/** One value of an axis, with its type. @throws ConfigurationError naming axis, value and range */
+/**
+ * One value of an axis, with its type.
+ * @throws ConfigurationError naming axis, value and range
+ */
 export function checkedAxisValue(path: string, value: unknown): AxisValue {
   if (isWorkloadField(path)) return checkedFieldValue(path, value);
   if (path === profileAxis) {

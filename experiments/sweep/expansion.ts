@@ -1,7 +1,7 @@
 /**
- * From a specification to its points, in one defined order: the points by hand outermost, then the grid of the axes with the last
- * one fastest, or the sample. Each has the order that runs it, or the reason why it cannot be, and a hash by which its result is
- * known wherever it was computed.
+ * From a specification to its points, in one defined order: explicit points outermost, then the grid of the axes with
+ * the last one fastest, or the sample. Each has its order, or the reason why it is impossible, and a hash that
+ * identifies its result wherever it was computed.
  */
 import { ConfigurationError, sha256Hex } from '../../base/index.ts';
 import { effectiveOf } from '../../machine/index.ts';
@@ -19,7 +19,7 @@ import {
   workloadTextOfDraft,
 } from './workload-field.ts';
 
-/** The run of a point, with the one text of its workload. */
+/** The run of a point, with the canonical text of its workload. */
 export interface SweepOrder extends PerfOrder {
   readonly machine: SweepMachine;
   readonly workload: string;
@@ -29,18 +29,18 @@ export interface SweepPoint {
   readonly index: number;
   readonly hash: string;
   readonly axes: Readonly<Record<string, AxisValue | null>>;
-  /** Left out of a point that is refused. */
+  /** Left out for a refused point. */
   readonly order?: SweepOrder;
-  /** Why no machine can be made of it, or no such workload be run. */
+  /** Why the machine or the workload is impossible. */
   readonly refusal?: string;
 }
 
-/** The paths of all axes: those of the points by hand in the order in which they are met, then those of `vary`. */
+/** The paths of all axes: those of the explicit points in order of appearance, then those of `vary`. */
 function axisPathsOf({ points, vary }: SweepSpec): string[] {
   return [...new Set([...points.flatMap((point) => Object.keys(point)), ...vary.map(({ path }) => path)])];
 }
 
-/** @throws ConfigurationError when no point at all can be */
+/** @throws ConfigurationError if no point at all is possible */
 export function pointsOf(spec: SweepSpec): SweepPoint[] {
   const paths = axisPathsOf(spec);
   const combinations = spec.sample === undefined ? grid(spec.vary) : latinHypercube(spec.vary, spec.sample);
@@ -52,7 +52,7 @@ export function pointsOf(spec: SweepSpec): SweepPoint[] {
     }),
   );
   const hashes = new Map<string, string>();
-  /** Points of one machine have one hash of it. */
+  /** Points of the same machine share its hash. */
   const hashOf = (machine: SweepMachine): string => {
     const key = canonicalJson(machine);
     const hash = hashes.get(key) ?? hcaHashOf(machine);
@@ -101,7 +101,7 @@ function pointOf(
 
 /**
  * The order of a machine and a workload, and the hash of both and the version.
- * @throws ConfigurationError when no such machine can be made, or no such workload be run
+ * @throws ConfigurationError if the machine or the workload is impossible
  */
 export function orderAndHashOf(
   machine: SweepMachine,
@@ -119,7 +119,7 @@ function workloadAt(base: WorkloadDraft, values: ReadonlyMap<string, AxisValue>)
   return { ...base, ...Object.fromEntries([...values].filter(([path]) => isWorkloadField(path))) };
 }
 
-/** The seed is a parameter, too; one that is given next to the parameters goes before. */
+/** The seed is a parameter, too; an explicit seed takes precedence over the parameters. */
 const seedPath = 'machine.seed';
 
 function machineAt({ seed, ...base }: SweepMachine, values: ReadonlyMap<string, AxisValue>): SweepMachine {
@@ -133,7 +133,7 @@ function machineAt({ seed, ...base }: SweepMachine, values: ReadonlyMap<string, 
   };
 }
 
-/** The hash of a machine whose programs can speak verbs. */
+/** The hash of a machine whose programs can use verbs. */
 function hcaHashOf(machine: SweepMachine): string {
   const { config, faults, topology } = effectiveOf(machine);
   const { adapter } = config.machine;

@@ -1,15 +1,15 @@
-/** Properties of a figure that its name determines: its unit, and whether more of it is better. */
+/** Properties that the name of a figure determines: its unit, and whether more is better. */
 
 export interface FigureKind {
-  /** As people write it: `µs`, `MB/s`. */
+  /** In the usual notation: `µs`, `MB/s`. */
   readonly unit: string;
   /** Divisor of a figure for that unit. */
   readonly divisor: number;
-  /** Undefined when neither more nor less is better. */
+  /** Undefined if neither more nor less is better. */
   readonly isMoreBetter?: boolean;
 }
 
-/** By the end of the name; the first that fits. */
+/** By the end of the name; the first match applies. */
 const kinds: readonly (readonly [end: RegExp, kind: FigureKind])[] = [
   [/BytesPerSecond$/, { unit: 'MB/s', divisor: 1e6, isMoreBetter: true }],
   [/messagesPerSecond$/i, { unit: 'Mmsg/s', divisor: 1e6, isMoreBetter: true }],

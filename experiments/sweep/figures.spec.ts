@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { PerfRow } from '../runs/perf-run.ts';
 import { outcomeOfRun } from './figures.ts';
 
-/** A run of which the longest stage is this one. */
+/** A run whose longest stage is this one. */
 const rowWith = (stages: readonly (readonly [name: string, share: number])[]): PerfRow =>
   ({
     ...{ args: { sizeBytes: 64 }, isBalanced: true, result: { typicalPs: 5 }, interrupts: [7, 8] },
@@ -26,7 +26,7 @@ it('a figure has the same name at every point: members of a list by their names,
   const [transmit, remote] = [['transmit', 0.6] as const, ['remote', 0.4] as const];
   expect(outcomeOfRun(rowWith([transmit, remote]))).toEqual(expected);
   expect(outcomeOfRun(rowWith([remote, transmit]))).toEqual(expected);
-  // Two of one name have no other than their places.
+  // Two with the same name are distinguished only by index.
   expect(outcomeOfRun(rowWith([remote, remote]))).toMatchObject({
     figures: { 'stages.0.name': 'remote', 'stages.1.share': 0.4 },
   });

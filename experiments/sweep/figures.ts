@@ -1,5 +1,6 @@
 /**
- * The figures of a run by name, one flat table: what the client measured under its own name, the rest under its place.
+ * The figures of a run by name, one flat table: the client's measurements under their own names, the others under their
+ * paths.
  *
  *     result.messagesPerSecond    ─►  messagesPerSecond
  *     caches[0].mtt.misses        ─►  caches.0.mtt.misses
@@ -8,10 +9,10 @@
 import type { PerfRow } from '../runs/perf-run.ts';
 import type { Figure, Outcome } from './row.ts';
 
-/** Requested values and lists of findings are no figures. */
+/** Requested values and lists of findings are not figures. */
 const leftOut: ReadonlySet<string> = new Set(['args', 'isBalanced', 'races', 'lostRaces', 'analyses']);
 
-/** A run whose statistics do not balance has no figures that can be trusted. */
+/** A run whose statistics do not balance has no trustworthy figures. */
 export function outcomeOfRun(row: PerfRow): Outcome {
   if (!row.isBalanced) return { status: 'failed', error: 'the statistics of the run do not balance' };
   return { status: 'done', figures: figuresOf(row) };
@@ -34,7 +35,10 @@ function flatten(value: unknown, name: string, figures: Record<string, Figure>):
       flatten(member, name === '' ? key : `${name}.${key}`, figures);
 }
 
-/** Of a list whose members have names, the longest first or so, a member by its name: its place is another at another point. */
+/**
+ * A member of a list of named members (sorted, for example, by length) is identified by its name, because its index
+ * differs between points.
+ */
 function namedMembersOf(value: object): (readonly [name: string, member: object])[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const members = value.flatMap((member: unknown): (readonly [string, object])[] => {

@@ -1,6 +1,6 @@
 /**
- * One writer of a file at a time: `FILE.lock` next to it names process and host. A process that was killed leaves its lock behind;
- * the next one on the same host sees that there is no such process and takes it.
+ * Ensures one writer of a file at a time: `FILE.lock` next to it names process and host. The lock of a
+ * killed process remains; the next process on the same host detects that the owner no longer exists and takes the lock over.
  */
 import {
   closeSync,
@@ -15,7 +15,7 @@ import {
 import { hostname } from 'node:os';
 import { ConfigurationError, codeOf } from '../../base/index.ts';
 
-/** Locks of this process: its number says nothing of them, for after a restart another may have it. */
+/** Locks of this process: its number alone does not identify it, because another process may have the number after a restart. */
 const held = new Set<string>();
 
 export class FileLock implements Disposable {
@@ -51,8 +51,8 @@ export class FileLock implements Disposable {
   }
 
   /**
-   * Takes a lock away whose process is gone: by renaming it, for what has been read is not what is there once another has done so. A lock
-   * that is not the one that was found is put back.
+   * Removes a lock whose process no longer exists, by renaming it, because another process may have replaced the file
+   * after it was read. If the renamed lock is not the one that was read, it is put back.
    */
   #isTaken(found: string | undefined): boolean {
     const old = `${this.#file}.${process.pid}`;
@@ -68,7 +68,7 @@ export class FileLock implements Disposable {
     return isSame;
   }
 
-  /** Makes the file unless it is there. */
+  /** Creates the file unless it exists. */
   #isMade(): boolean {
     try {
       const handle = openSync(this.#file, 'wx');
@@ -87,7 +87,10 @@ interface Owner {
   readonly host: string;
 }
 
-/** Undefined for a lock that has gone meanwhile. @throws ConfigurationError for one that cannot be read */
+/**
+ * Undefined if the lock was removed meanwhile.
+ * @throws ConfigurationError for one that cannot be read
+ */
 function textOf(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
@@ -97,16 +100,16 @@ function textOf(file: string): string | undefined {
   }
 }
 
-/** Undefined for what its process has not filled yet, or did not live to. */
+/** Undefined for a file that its process has not filled yet, or died before filling. */
 function ownerIn(text: string): Owner | undefined {
   const [, pid, host] = /^(\d+) (\S+)\n$/.exec(text) ?? [];
   return pid === undefined || host === undefined ? undefined : { pid: Number(pid), host };
 }
 
-/** A process fills its lock at once, and one that did not within this long is gone. */
+/** A process fills its lock immediately; one that did not within this time has died. */
 const fillMs = 5000;
 
-/** Whether a lock has been made so lately that its process may be about to fill it. A file server may have another clock. */
+/** Whether a lock is so new that its process may be about to fill it. A file server may have another clock. */
 function isYoung(file: string): boolean {
   const madeMs = statSync(file, { throwIfNoEntry: false })?.mtimeMs;
   return madeMs !== undefined && Math.abs(Date.now() - madeMs) < fillMs;

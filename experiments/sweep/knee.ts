@@ -1,25 +1,25 @@
 /**
- * The knee of a line, as V. Satopää and others define it in "Finding a 'Kneedle' in a Haystack" (2011), without smoothing: both
- * axes go from 0 to 1, and the knee is where the curve is farthest on one side of the line between its ends. The side follows
- * from what the curve does; a figure of which less is better is turned over first.
+ * The knee of a line, as V. Satopää and others define it in "Finding a 'Kneedle' in a Haystack" (2011), without
+ * smoothing: both axes are scaled from 0 to 1, and the knee is the point of the curve farthest on one side of the line
+ * between its ends. The side follows from the curve's direction; a figure of which less is better is mirrored first.
  *
- *     rises    ── above the line: it has risen, and saturates; the foot of a rise is no knee
+ *     rises    ── above the line: it has risen, and saturates; the foot of a rise is not a knee
  *     falls    ── above the line: it was flat, and begins to fall; failing that, below the line: it has fallen, and is flat
  *
- * A candidate is a local maximum of the distance behind which the distance drops by the mean step of x (the paper's threshold
- * with its sensitivity 1). A range of x that spans a factor of 8 is taken by its logarithm, on which a straight line looks bent:
- * the curve has to be bent in x itself, too, to either side and anywhere.
+ * A candidate is a local maximum of the distance after which the distance drops by the mean step of x (the paper's
+ * threshold with its sensitivity 1). A range of x that spans a factor of 8 is scaled logarithmically, which bends
+ * straight lines: the curve must therefore also be bent in x itself, to either side and anywhere.
  *
- * Where a rising curve only steepens up to its end, what it reaches is reached there: the knee is that end, or beyond.
+ * If a rising curve only steepens up to its end, the knee is that end, or beyond.
  */
 
-/** Below, a line has no knee: it has too few points, changes too little, or is too straight. */
+/** Limits below which a line has no knee: too few points, too small a change, or too straight. */
 const pointsMin = 4;
 const changeMin = 0.05;
 const distanceMin = 0.1;
-/** It has none either if it goes to and fro: all its changes together, in units of its range. */
+/** Limit of the sum of all its changes, in units of its range: a line that oscillates more has no knee. */
 const wanderingMax = 2.5;
-/** How far a curve has to be bent in x itself. */
+/** Least bend of a curve in x itself. */
 const bentMin = 0.02;
 const logarithmicRatio = 8;
 const rounding = 1e-9;
@@ -28,8 +28,8 @@ export type Point = readonly [x: number, y: number];
 
 /**
  * @param points by rising x
- * @param isMoreBetter false for a figure to be low
- * @returns the x of the knee, which for the last point means "there or beyond", or undefined without a knee
+ * @param isMoreBetter false if the figure should be low
+ * @returns the x of the knee, where the last point means "there or beyond", or undefined without a knee
  */
 export function kneeOf(points: readonly Point[], isMoreBetter = true): number | undefined {
   if (points.length < pointsMin) return undefined;
@@ -42,7 +42,7 @@ export function kneeOf(points: readonly Point[], isMoreBetter = true): number | 
   const isRising = heights.at(-1)! >= heights[0]!;
   const sides = isRising ? [aboveRising] : [aboveFalling, belowFalling];
   for (const side of sides) {
-    // A straight line keeps to the line between its ends, whatever the scale of x.
+    // A straight line stays on the line between its ends, whatever the scale of x.
     if (!heights.some((height, at) => Math.abs(side(plain[at]!, height)) >= bentMin)) continue;
     const at = farthest(heights.map((height, each) => side(places[each]!, height)));
     if (at !== undefined) return xs[at];
@@ -58,7 +58,7 @@ const aboveRising: Side = (place, height) => height - place;
 const aboveFalling: Side = (place, height) => height - (1 - place);
 const belowFalling: Side = (place, height) => 1 - place - height;
 
-/** The figure from 0, its worst, to 1; undefined when it changes too little or wanders. */
+/** The figure scaled from 0, its worst, to 1; undefined if it changes too little or oscillates. */
 function heightsOf(points: readonly Point[], isMoreBetter: boolean): number[] | undefined {
   const ys = points.map(([, y]) => (isMoreBetter ? y : -y));
   const low = Math.min(...ys);
@@ -85,7 +85,7 @@ function farthest(distances: readonly number[]): number | undefined {
   return best;
 }
 
-/** Whether the distance falls to the threshold before it rises above what it was. */
+/** Whether the distance falls to the threshold before it rises above its earlier value. */
 function dropsBelow(distances: readonly number[], from: number, threshold: number): boolean {
   for (const distance of distances.slice(from + 1)) {
     if (distance <= threshold + rounding) return true;
@@ -94,7 +94,7 @@ function dropsBelow(distances: readonly number[], from: number, threshold: numbe
   return false;
 }
 
-/** Whether a rising curve is below the line between its ends: by x itself, for a straight line does not steepen. */
+/** Whether a rising curve is below the line between its ends, in x itself, because a straight line does not steepen. */
 const steepens = (plain: readonly number[], heights: readonly number[]): boolean =>
   Math.max(...plain.map((place, at) => -aboveRising(place, heights[at]!))) >= distanceMin;
 

@@ -19,7 +19,7 @@ describe('a Latin hypercube', () => {
   it('has one point in each stratum of a span', () => {
     fc.assert(
       fc.property(count, seed, fc.integer({ min: 0, max: 1000 }), (points, of, from) => {
-        // As many numbers in each stratum: then the stratum of a number is known.
+        // All strata have equally many numbers: then the stratum of a number is known.
         const width = 7;
         const axis: Axis = { path: 'x', span: { from, to: from + points * width - 1 } };
         const strata = columnOf(latinHypercube([axis], { count: points, seed: of }), 0)

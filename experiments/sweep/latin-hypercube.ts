@@ -1,8 +1,9 @@
 /**
- * Latin hypercube samples: with `count` points, each axis is cut into `count` strata of equal weight, and each stratum has one
- * point. So every axis is covered evenly however few points there are.
+ * Latin hypercube samples: with `count` points, each axis is divided into `count` strata of equal weight, and each
+ * stratum has one point. Every axis is thus covered evenly, even by few points.
  *
- * Each axis draws from a stream of its own, named by its path: a further axis does not change the values of the others.
+ * Each axis draws from a random stream of its own, named by its path: an additional axis does not change the values of
+ * the others.
  */
 import { Random } from '../../sim/index.ts';
 import type { Axis, AxisValue } from './axis.ts';
@@ -18,7 +19,7 @@ export function latinHypercube(axes: readonly Axis[], { count, seed }: Sample): 
   return Array.from({ length: count }, (_, point) => columns.map((column) => column[point]!));
 }
 
-/** One value of each stratum, in a random order. A list gives each of its values as often as any other, give or take one. */
+/** One value of each stratum, in a random order. Each value of a list occurs equally often, within one. */
 function columnOf(axis: Axis, count: number, random: Random): AxisValue[] {
   const values = Array.from({ length: count }, (_, stratum) => valueIn(axis, stratum, count, random));
   for (let at = count - 1; at > 0; at--) {
@@ -35,7 +36,7 @@ function valueIn(axis: Axis, stratum: number, count: number, random: Random): Ax
 }
 
 /**
- * A place from 0 up to but not including `length`. No two strata share one that is wide enough to have its own.
+ * An index from 0 up to but not including `length`. Two strata share none that is wide enough to be exclusive.
  * @param draw from 0 up to but not including 1
  */
 function placeIn(length: number, stratum: number, count: number, draw: number): number {

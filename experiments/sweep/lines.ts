@@ -11,7 +11,7 @@ export interface FigureLine {
   readonly rows: readonly SweepRow[];
 }
 
-/** Lines in the order of their first rows; rows without number on the axis or in the figure are left out. */
+/** Lines in the order of their first rows; rows without a number on the axis or in the figure are left out. */
 export function linesOver(
   rows: readonly SweepRow[],
   axes: readonly string[],

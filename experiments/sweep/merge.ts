@@ -1,4 +1,4 @@
-/** Joins results of one sweep that were written apart: by shards, or by interrupted runs on several machines. */
+/** Joins separately written results of one sweep: from shards, or from interrupted runs on several machines. */
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigurationError } from '../../base/index.ts';
 import type { Results } from './results-file.ts';
@@ -10,7 +10,7 @@ export interface NamedResults extends Results {
 
 /**
  * One row of each point, by rising index.
- * @throws ConfigurationError for files of different sweeps, and for a point that came out differently in two of them
+ * @throws ConfigurationError for files of different sweeps, and for a point with different results in two of them
  */
 export function mergedResults(parts: readonly NamedResults[]): Results {
   const first = parts[0]!;
@@ -38,7 +38,7 @@ function checkEqual(one: SweepRow, other: SweepRow, file: string, otherFile: str
   );
 }
 
-/** Indexes of points that no row is there for. */
+/** Indexes of points without a row. */
 export function missingOf({ header, rows }: Results): number[] {
   const there = new Set(rows.map(({ index }) => index));
   return Array.from({ length: header.pointCount }, (_, index) => index).filter((index) => !there.has(index));

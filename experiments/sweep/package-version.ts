@@ -4,7 +4,7 @@ import { packageFolder } from '../../runtime/package-folder.ts';
 
 let found: string | undefined;
 
-/** The version of the emulator: results of another one are other results. */
+/** The version of the emulator: results of different versions are different results. */
 export function packageVersion(): string {
   if (found === undefined) {
     const text = readFileSync(join(packageFolder, 'package.json'), 'utf8');

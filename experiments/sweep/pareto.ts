@@ -1,9 +1,9 @@
-/** The Pareto front of two figures: the rows that no other row beats in one without being worse in the other. */
+/** The Pareto front of two figures: the rows that no other row beats in one figure without being worse in the other. */
 import { figureKindOf } from './figure-kinds.ts';
 import type { SweepRow } from './row.ts';
 
 /**
- * By rising first figure; of rows with both figures equal the first alone.
+ * By rising first figure; of rows with both figures equal, only the first.
  * @param rows that have both figures, as numbers
  */
 export function paretoFront(rows: readonly SweepRow[], x: string, y: string): SweepRow[] {

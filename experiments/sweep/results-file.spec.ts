@@ -1,4 +1,4 @@
-/** Files of results: what survives a kill, what is refused, and what shards come to. */
+/** Result files: contents after a kill, rejected contents, and joined shards. */
 import {
   appendFileSync,
   existsSync,
@@ -139,7 +139,7 @@ describe('a file of results', () => {
     expect(() => new ResultsFile(file, header)).toThrow(`process 1 on ${hostname()}`);
     writeFileSync(`${file}.lock`, `1 elsewhere\n`);
     expect(() => new ResultsFile(file, header)).toThrow('process 1 on elsewhere');
-    // No process has so large a number.
+    // No process has a number this large.
     writeFileSync(`${file}.lock`, `999999999 ${hostname()}\n`);
     using results = new ResultsFile(file, header);
     expect(results.rows.size).toBe(0);

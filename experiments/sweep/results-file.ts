@@ -1,14 +1,15 @@
 /**
- * A file of results: JSON lines, of which the first is the header and each further one a row, appended when its point is over.
+ * A file of results: JSON lines. The first is the header; each further one is a row, appended when its point is
+ * finished.
  *
  *     {"schema":"hca-sweep/1","version":…,"sweep":…,"pointCount":…,"axes":[…],"spec":{…}}
  *     {"hash":…,"index":7,"status":"done","axes":{…},"figures":{…}}
  *
- * A process may be killed at any instant. Then the last line may be torn: the next one that opens the file cuts it off, and its
- * point runs again. Of two rows of one point the later counts. When a run is through, the file is written again in the order of the
- * points, so that its bytes depend neither on workers nor on interruptions.
+ * A process may be killed at any instant, which may leave an incomplete last line: the next process that opens the file
+ * removes the line, and its point runs again. Of two rows of one point, the later one counts. At the end of a run the
+ * file is rewritten in the order of the points, so that its bytes depend neither on workers nor on interruptions.
  *
- * A row is in the hands of the operating system when `append` returns: it survives the process, not the machine.
+ * When `append` returns, the operating system has the row: it survives the process, but not the machine.
  */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs';
 import { ConfigurationError, codeOf } from '../../base/index.ts';
@@ -22,7 +23,10 @@ export interface Results {
   readonly rows: readonly SweepRow[];
 }
 
-/** Reads a file of results, whole or not. @throws ConfigurationError naming file and line */
+/**
+ * Reads a complete or incomplete file of results.
+ * @throws ConfigurationError naming file and line
+ */
 export function readResults(file: string): Results {
   const { header, rows } = parsedResults(file, textOf(file));
   if (header === undefined)
@@ -30,7 +34,7 @@ export function readResults(file: string): Results {
   return { header, rows: sorted(rows) };
 }
 
-/** Writes results in the order of the points, whole or not at all. */
+/** Writes results in the order of the points, atomically. */
 function writeResults(file: string, { header, rows }: Results): void {
   try {
     replaceFile(file, textOfResults(header, rows));
@@ -39,7 +43,7 @@ function writeResults(file: string, { header, rows }: Results): void {
   }
 }
 
-/** Writes results into a file that no sweep writes: one that did would continue with what is no longer there. */
+/** Writes results into a file that no sweep has open: such a sweep would continue with data that no longer exists. */
 export function writeJoinedResults(file: string, results: Results): void {
   using _lock = isWrittenInPlace(statOf(file)) ? undefined : new FileLock(file);
   writeResults(file, results);
@@ -50,14 +54,15 @@ export class ResultsFile implements Disposable {
   readonly #header: SweepHeader;
   readonly #lock: FileLock;
   readonly #rows = new Map<number, SweepRow>();
-  /** Whether the file has the rows in their order, each once. */
+  /** Whether the file has the rows in order, each once. */
   #isInOrder = true;
   #lastIndex = -1;
   readonly #handle: number;
 
   /**
-   * Begins a file, or continues with what an earlier run of the same sweep left.
-   * @throws ConfigurationError for a file of another sweep, for what is no results, and while another process writes it
+   * Creates a file, or continues the file of an earlier run of the same sweep.
+   * @throws ConfigurationError for a file of another sweep, for a file without results, and while another process
+   * writes it
    */
   constructor(file: string, header: SweepHeader) {
     this.#file = file;
@@ -71,18 +76,21 @@ export class ResultsFile implements Disposable {
     }
   }
 
-  /** The rows that are there, by index. */
+  /** The existing rows, by index. */
   get rows(): ReadonlyMap<number, SweepRow> {
     return this.#rows;
   }
 
-  /** Whole or not at all. @throws ConfigurationError when there is no room */
+  /**
+   * Atomic.
+   * @throws ConfigurationError if the disk is full
+   */
   append(row: SweepRow): void {
     appendLine(this.#file, this.#handle, row);
     this.#note(row);
   }
 
-  /** Call when no more rows come: the file takes the order of the points. */
+  /** Must be called after the last row: sorts the file by points. */
   finish(): void {
     fsyncSync(this.#handle);
     if (this.#isInOrder) return;
@@ -125,7 +133,7 @@ function appendLine(file: string, handle: number, value: object): void {
   }
 }
 
-/** Only what can be read back can be continued: a device or a pipe is refused. */
+/** Only a file that can be read back can be continued: a device or a pipe is refused. */
 function openFile(file: string): number {
   let handle: number | undefined;
   try {
@@ -163,13 +171,13 @@ interface Parsed {
   readonly header: SweepHeader | undefined;
   /** In the order of the lines. */
   readonly rows: readonly SweepRow[];
-  /** Up to the end of the last whole line. */
+  /** Up to the end of the last complete line. */
   readonly wholeBytes: number;
 }
 
 const newline = 0x0a;
 
-/** Lines of a file. Only the last one may be torn: cut short, or filled with other data from the disk. */
+/** Lines of a file. Only the last one may be incomplete: cut short, or filled with other data from the disk. */
 function parsedResults(file: string, bytes: Buffer): Parsed {
   const rows: SweepRow[] = [];
   let header: SweepHeader | undefined;
@@ -192,9 +200,7 @@ function parsedResults(file: string, bytes: Buffer): Parsed {
 
 const headerBegin = '{"schema":"hca-sweep/1",';
 
-/**
- * A sweep may be killed while it writes its first line; any other file without an end of line is left as it is.
- */
+/** A sweep may be killed while it writes its first line; any other file without an end of line is left unchanged. */
 const isBeginOfHeader = (bytes: Buffer): boolean =>
   headerBegin.startsWith(bytes.toString('utf8', 0, headerBegin.length));
 
@@ -233,7 +239,7 @@ const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
 const textOfResults = (header: SweepHeader, rows: readonly SweepRow[]): string =>
   [header, ...rows].map(lineOf).join('');
 
-/** Of several rows of a point the later one. */
+/** Of several rows of a point, the later one. */
 function sorted(rows: Iterable<SweepRow>): SweepRow[] {
   const byIndex = new Map<number, SweepRow>();
   for (const row of rows) byIndex.set(row.index, row);

@@ -1,17 +1,17 @@
-/** The result of a point of a sweep: plain data, the same on every engine and in every order of execution. */
+/** The result of a point of a sweep: plain data, equal on every engine and in every order of execution. */
 import type { AxisValue } from './axis.ts';
 
-/** A number as it is, a word, yes or no. */
+/** A number, a word, or a boolean. */
 export type Figure = number | string | boolean;
 
 /**
- *     done      the figures are there
+ *     done      the figures are available
  *     failed    the simulation ended with an error, or its statistics do not balance
- *     refused   the configuration cannot be: nothing was simulated
+ *     refused   the configuration is impossible: nothing was simulated
  */
 export type RowStatus = 'done' | 'failed' | 'refused';
 
-/** Of two rows of a point the one that says more is taken. */
+/** Of two rows of a point, the more informative one is used. */
 export const worthOfStatus: Readonly<Record<RowStatus, number>> = { done: 2, refused: 1, failed: 0 };
 
 /** How one run ended. */
@@ -24,7 +24,7 @@ export interface SweepRow {
   readonly index: number;
   readonly status: RowStatus;
   readonly error?: string;
-  /** The value of every axis; null where the point leaves the axis as it is. */
+  /** The value of every axis; null if the point leaves the axis unchanged. */
   readonly axes: Readonly<Record<string, AxisValue | null>>;
   readonly figures: Readonly<Record<string, Figure>>;
 }
@@ -32,13 +32,13 @@ export interface SweepRow {
 /** First line of a file of results: identifies the sweep. */
 export interface SweepHeader {
   readonly schema: 'hca-sweep/1';
-  /** Of the emulator. */
+  /** Version of the emulator. */
   readonly version: string;
-  /** Hash of all points in their order: files with the same one belong together. */
+  /** Hash of all points in order: files with the same hash belong together. */
   readonly sweep: string;
   readonly pointCount: number;
   readonly axes: readonly string[];
-  /** The specification, as it was understood. */
+  /** The specification as it was parsed. */
   readonly spec: unknown;
 }
 

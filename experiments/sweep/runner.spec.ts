@@ -21,7 +21,7 @@ const spec = checkedSpec({
 const points = pointsOf(spec);
 const header = headerOf(spec, points);
 
-/** Answers with the size, after a time that depends on it, so that points end in another order than they begin. */
+/** Answers with the size after a time that depends on it, so that points end in another order than they begin. */
 class CountingRunner implements PointRunner {
   readonly ran: number[] = [];
   readonly capacity: number;
@@ -74,7 +74,7 @@ describe('a sweep', () => {
       figures: {},
     });
     expect(rows[4]!.error).toBe('region is 4096, expected at least size 8192');
-    // Those of one machine after each other: generation 3, then 4.
+    // Points of the same machine run consecutively: generation 3, then 4.
     expect(runner.ran).toEqual([64, 128, 64, 128]);
   });
 

@@ -1,12 +1,12 @@
 /**
- * Runs what is missing of a sweep and appends each row as its point is over.
+ * Runs the missing points of a sweep and appends each row when its point is finished.
  *
  *     points ─► without a row? ─► one of each hash ─► engine ─► outcome, by hash ─► row ─► file
  *                                     others of the hash: copies of its row
  *
- * What runs points is an engine: this process (`laneEngine` of whatever runs one), or other machines (`bullmq/`, `slurm/`). It
- * promises that the outcome of an order depends on nothing but the order, so that neither order nor figures depend on it. That no
- * point is lost or has two rows is seen to here, for every engine.
+ * An engine runs the points: this process (`laneEngine` with any runner), or other machines (`bullmq/`, `slurm/`). It
+ * guarantees that an outcome depends on its order alone, so the engine affects neither the sequence of rows nor the
+ * figures. This file ensures, for every engine, that no point is lost or has two rows.
  */
 import { assertInvariant } from '../../base/index.ts';
 import { canonicalJson } from '../../machine/profile/index.ts';
@@ -15,39 +15,42 @@ import type { SweepOrder, SweepPoint } from './expansion.ts';
 import type { ResultsFile } from './results-file.ts';
 import { type Outcome, outcomeOf, rowOf, type SweepRow, worthOfStatus } from './row.ts';
 
-/** A point that is to run; what becomes of it is known by its hash. */
+/** A point to run; its outcome is identified by its hash. */
 export interface PointToRun {
   readonly hash: string;
   readonly order: SweepOrder;
 }
 
-/** Takes the outcome of the point with this hash; of several of one point the first counts. */
+/** Receives the outcome of the point with this hash; of several for one point, the first counts. */
 export type TakeOutcome = (hash: string, outcome: Outcome) => void;
 
 /** Runs points. */
 export interface SweepEngine {
   /**
-   * Gives the outcome of each point to `take` as it ends; that a point failed is an outcome. Ends when all have one.
-   * @throws when no more points can be run, and what `take` throws: then it begins no more of them
+   * Passes the outcome of each point to `take` as it ends; a failed point also has an outcome. Ends when all have one.
+   * @throws if no more points can run, and the error of `take`, after which it starts no more points
    */
   run(points: readonly PointToRun[], take: TakeOutcome): Promise<void>;
 }
 
-/** Carries out single orders. */
+/** Executes single orders. */
 export interface PointRunner {
-  /** Orders that it wants at once, so that it has no gap between them. */
+  /** Number of orders that it needs at once to stay busy. */
   readonly capacity: number;
   /** Never throws: an error is an outcome. */
   run(order: PerfOrder): Promise<Outcome>;
 }
 
-/** The engine that has a runner always busy. */
+/** The engine that keeps a runner busy. */
 export const laneEngine = (runner: PointRunner): SweepEngine => ({
   run: (points, take) =>
     inLanes(points, runner.capacity, async ({ hash, order }) => take(hash, await runner.run(order))),
 });
 
-/** Does something with each of the points in their order, with so many at once. @throws the first error, and begins no more then */
+/**
+ * Processes each of the points in order, with this many at once.
+ * @throws the first error, after which it starts no more
+ */
 export async function inLanes<Point>(
   points: readonly Point[],
   laneCount: number,
@@ -75,17 +78,17 @@ export interface Shard {
 
 export interface RunChoice {
   readonly shard?: Shard;
-  /** Points that failed before run again. */
+  /** Runs points again that failed before. */
   readonly isFailedRetried?: boolean;
-  /** Rows of other sweeps: a point with the hash of one takes over its outcome. */
+  /** Rows of other sweeps: a point with the hash of one copies its outcome. */
   readonly reused?: readonly SweepRow[];
 }
 
-/** Points that have to run, and those whose outcome is known from elsewhere. */
+/** Points to run, and those whose outcome is known from elsewhere. */
 export interface Work {
-  /** Each the points of one hash; the first of them runs. */
+  /** Each element has the points of one hash; the first of them runs. */
   readonly groups: readonly (readonly SweepPoint[])[];
-  /** Rows that only have to be written. */
+  /** Rows that only need to be written. */
   readonly known: readonly SweepRow[];
 }
 
@@ -111,7 +114,7 @@ export function workOf(
   return { groups: byMachine([...groups.values()]), known };
 }
 
-/** Of several rows of a hash the one that says more, and of those the last. */
+/** Of several rows of a hash the most informative one, and of equal ones the last. */
 function bestByHash(rows: readonly SweepRow[]): ReadonlyMap<string, SweepRow> {
   const best = new Map<string, SweepRow>();
   for (const row of rows) {
@@ -122,13 +125,13 @@ function bestByHash(rows: readonly SweepRow[]): ReadonlyMap<string, SweepRow> {
   return best;
 }
 
-/** Points of the same machine after each other, in the order of each machine's first point: it need boot only once then. */
+/** Points of the same machine consecutively, in the order of each machine's first point: then it boots only once. */
 function byMachine(groups: readonly (readonly SweepPoint[])[]): (readonly SweepPoint[])[] {
   const machines = Map.groupBy(groups, ([point]) => canonicalJson(point!.order!.machine));
   return [...machines.values()].flat();
 }
 
-/** @param onDone called with the number of points that are over, after each */
+/** @param onDone called with the number of finished points, after each */
 export async function runWork(
   { groups, known }: Work,
   file: ResultsFile,

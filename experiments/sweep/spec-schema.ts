@@ -1,8 +1,8 @@
-/** The JSON Schema of a specification (`hca sweep --schema`): what an editor completes and checks; spec.ts reads the keys of it. */
+/** The JSON Schema of a specification (`hca sweep --schema`), for completion and checks in an editor; spec.ts reads its keys. */
 import { axisValuesMax } from './axis-text.ts';
 import { workloadJsonSchema } from './workload-field.ts';
 
-/** More points than can be computed: a mistyped range. */
+/** More points than can be computed: probably a mistyped range. */
 export const pointsMax = 1_000_000;
 export const seedMax = 2 ** 32 - 1;
 

@@ -1,4 +1,4 @@
-/** Specifications: what they may say, and that nothing wrong with them is found out only by running. */
+/** Specifications: their valid contents; every error in one is detected before anything runs. */
 import { describe, expect, it, test } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { canonicalJson } from '../../machine/profile/canonical-json.ts';

@@ -1,5 +1,5 @@
 /**
- * The specification of a sweep, as a YAML or JSON file has it and as options of the command line make it:
+ * The specification of a sweep, from a YAML or JSON file or from command line options:
  *
  *     workload: write-bw,size=64,region=64Mi,pattern=random     # or its fields: { test: write-bw, size: 64 }
  *     machine: { profile: connectx3-fdr, set: { hca.contextsPerFetch: 1 }, seed: 7 }
@@ -10,7 +10,7 @@
  *     points: [{ pcie.link.lanes: 8, wire.speed: QDR }, { pcie.link.lanes: 16, wire.speed: EDR }]
  *     sample: lhs:200
  *
- * What is wrong by itself is refused here, before anything runs. What conflicts only at some points becomes a row of the results.
+ * An invalid value is rejected here, before anything runs. A conflict at some points becomes a row of the results.
  */
 import { parse } from 'yaml';
 import { ConfigurationError, codeOf, shortJson } from '../../base/index.ts';
@@ -22,7 +22,7 @@ import type { Sample } from './latin-hypercube.ts';
 import { pointsMax, seedMax, specSchema } from './spec-schema.ts';
 import { checkedDraft, type WorkloadDraft } from './workload-field.ts';
 
-/** The machine of a point: what its figures depend on. How it is run (partition, shortcuts) is the engine's. */
+/** The machine of a point: everything that its figures depend on. The engine decides how it runs (partition, shortcuts). */
 export interface SweepMachine {
   readonly profile?: string;
   readonly set?: ParameterValues;
@@ -38,7 +38,10 @@ export interface SweepSpec {
   readonly sample?: Sample;
 }
 
-/** Reads a specification from a file. @throws ConfigurationError naming what is wrong */
+/**
+ * Reads a specification from a file.
+ * @throws ConfigurationError naming the error
+ */
 export function readSpec(file: string): SweepSpec {
   let text: string;
   try {
@@ -64,7 +67,7 @@ export function parsedSpec(text: string, name: string): SweepSpec {
   return checkedSpec(value);
 }
 
-/** @throws ConfigurationError naming field, value and what would have been accepted */
+/** @throws ConfigurationError naming field, value and the accepted values */
 export function checkedSpec(value: unknown): SweepSpec {
   const {
     workload,
@@ -103,7 +106,7 @@ export function checkedSpec(value: unknown): SweepSpec {
   };
 }
 
-/** Of two seeds the one in addition to the parameters would be taken without a word. */
+/** Of two seeds, the one outside the parameters would silently take precedence. */
 function checkOneSeed({ seed, set = {} }: SweepMachine): void {
   const other = set['machine.seed'];
   if (seed !== undefined && other !== undefined && other !== seed)

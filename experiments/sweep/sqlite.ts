@@ -13,12 +13,15 @@ import type { Figure, RowStatus, SweepHeader, SweepRow } from './row.ts';
 
 /** Columns that every table of points has, before axes and figures. */
 const commonColumns = ['index', 'hash', 'status', 'error'] as const;
-/** Of SQLite, as it is built by default. */
+/** Default limit of SQLite. */
 const columnsMax = 2000;
 
 type Value = string | number | null;
 
-/** Writes a database, whole or not at all. @throws ConfigurationError when it cannot be written */
+/**
+ * Writes a database atomically.
+ * @throws ConfigurationError if it cannot be written
+ */
 export function writeSqlite(file: string, { header, rows }: Results): void {
   try {
     if (isWrittenInPlace(statOf(file))) throw new Error('not a regular file');
@@ -62,12 +65,12 @@ function fill(database: DatabaseSync, header: SweepHeader, rows: readonly SweepR
   database.exec('COMMIT');
 }
 
-/** Names of all figures, in the order in which rows bring them. */
+/** Names of all figures, in order of appearance. */
 export function figureNamesOf(rows: readonly SweepRow[]): string[] {
   return [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))];
 }
 
-/** SQLite does not tell large letters from small ones; a name that is taken has a number behind it. */
+/** SQLite ignores the case of column names; a duplicate name receives a number. */
 function columnNameOf(name: string, at: number, columns: readonly string[]): string {
   const taken = [...commonColumns, ...columns.slice(0, at)].filter(
     (other) => other.toLowerCase() === name.toLowerCase(),
@@ -91,7 +94,7 @@ function typeOf(rows: readonly SweepRow[], name: string, isAxis: boolean): strin
 
 const sqliteBegin = 'SQLite format 3\0';
 
-/** Whether a file is a database, by its first bytes. */
+/** Whether a file is a database, judged by its first bytes. */
 export function isSqlite(file: string): boolean {
   try {
     return readRegularFile(file).toString('latin1', 0, sqliteBegin.length) === sqliteBegin;
@@ -100,7 +103,10 @@ export function isSqlite(file: string): boolean {
   }
 }
 
-/** Reads back what {@link writeSqlite} wrote; yes and no come back as 1 and 0. @throws ConfigurationError for another database */
+/**
+ * Reads the output of {@link writeSqlite}; booleans return as 1 and 0.
+ * @throws ConfigurationError for another database
+ */
 export function readSqlite(file: string): Results {
   const database = new DatabaseSync(file, { readOnly: true });
   try {

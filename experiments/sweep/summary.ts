@@ -4,7 +4,7 @@ import { kneeOf } from './knee.ts';
 import { linesOver } from './lines.ts';
 import type { SweepRow } from './row.ts';
 
-/** The figures that a summary is about: what the client of a test measures. */
+/** The figures of a summary: the measurements of a test's client. */
 const headlineFigures = ['messagesPerSecond', 'averageBytesPerSecond', 'typicalPs', 'p99Ps'] as const;
 
 interface Extreme {
@@ -22,11 +22,11 @@ export interface FigureSummary {
 /** Knees of a figure over an axis, one line for each choice of the other axes. */
 export interface KneeSummary {
   readonly axis: string;
-  /** Lines that have points enough. */
+  /** Number of lines with enough points. */
   readonly lineCount: number;
-  /** Where those that have a knee have it, rising. */
+  /** The knees of those that have one, rising. */
   readonly at: readonly number[];
-  /** Where the longest of them end: a knee there may lie beyond. */
+  /** End of the longest of them: a knee there may lie beyond. */
   readonly end: number;
 }
 
@@ -53,7 +53,7 @@ export function summaryOf(
   });
 }
 
-/** Of points with the same value the first. */
+/** Of points with the same value, the first. */
 const firstOf = (rising: readonly Extreme[], value: number): Extreme =>
   rising.find((extreme) => extreme.value === value)!;
 
@@ -74,7 +74,7 @@ function kneesOver(
   return [{ axis, lineCount: long.length, at, end }];
 }
 
-/** Axes along which none of these figures ever changes, whatever the other axes are. */
+/** Axes along which none of these figures ever changes, for all values of the other axes. */
 export function idleAxesOf(
   rows: readonly SweepRow[],
   axes: readonly string[],

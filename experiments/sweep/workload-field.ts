@@ -1,6 +1,6 @@
 /**
- * Workloads as a sweep needs them: drafts, whose fields are checked one by one, since an axis may still change some of them. Whether
- * they go together is asked at each point.
+ * Drafts of workloads for a sweep: fields are checked one by one, because an axis may still change some of them. Each
+ * point checks their combination.
  */
 import { ConfigurationError, shortJson } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
@@ -21,7 +21,7 @@ import {
   workloadText,
 } from '../workloads/index.ts';
 
-/** Fields by name; each has a value that it may have. */
+/** Fields by name; each has a valid value. */
 export type WorkloadDraft = Readonly<Record<string, FieldValue>>;
 
 /** Every field that an axis may vary, the test first. */
@@ -35,7 +35,10 @@ export function isRateField(name: string): boolean {
   return field?.kind === 'integer' && field.unit === 'msg/s';
 }
 
-/** One value of a field, of JSON or as text. @throws ConfigurationError naming field, value and range */
+/**
+ * One value of a field, from JSON or text.
+ * @throws ConfigurationError naming field, value and range
+ */
 export function checkedFieldValue(name: string, value: unknown): FieldValue {
   if (name === 'test') return checkedTest(value);
   const field: WorkloadField = workloadFields[name as WorkloadFieldName];
@@ -44,8 +47,8 @@ export function checkedFieldValue(name: string, value: unknown): FieldValue {
 }
 
 /**
- * A draft from a text as `write-bw,size=64` or from fields.
- * @throws ConfigurationError naming what is wrong with a field by itself
+ * A draft from a text such as `write-bw,size=64`, or from fields.
+ * @throws ConfigurationError naming the error in a field
  */
 export function checkedDraft(value: unknown): WorkloadDraft {
   const given = typeof value === 'string' ? fieldsOfText(value) : value;
@@ -60,7 +63,7 @@ export function checkedDraft(value: unknown): WorkloadDraft {
   );
 }
 
-/** A text that is a workload by itself is read as one; else its fields are taken as they stand, for an axis may mend it. */
+/** A text that is a complete workload is parsed as one; else its fields are used as they are, because an axis may complete it. */
 function fieldsOfText(text: string): object {
   try {
     return parsedWorkload(text);
@@ -76,7 +79,7 @@ function looseFieldsOf(text: string): Record<string, string> {
   for (const part of parts) {
     const at = part.indexOf('=');
     if (at < 0 && last !== 'test' && /^\d/.test(part)) {
-      // A list continues behind its comma.
+      // A list continues after its comma.
       fields[last] += `,${part}`;
       continue;
     }
@@ -87,13 +90,16 @@ function looseFieldsOf(text: string): Record<string, string> {
   return fields;
 }
 
-/** The programs' arguments. @throws ConfigurationError for fields that do not go together */
+/**
+ * The programs' arguments.
+ * @throws ConfigurationError for contradictory fields
+ */
 export const perfArgsOfDraft = (draft: WorkloadDraft): PerfArgs => perfArgsOf(checkedWorkload(draft));
 
-/** The one text of the workload, which is part of hashes. */
+/** The canonical text of the workload, which is part of hashes. */
 export const workloadTextOfDraft = (draft: WorkloadDraft): string => workloadText(checkedWorkload(draft));
 
-/** A field of the table as JSON Schema has it; a text is read as the command line reads it. */
+/** A field of the table as JSON Schema; text is parsed as on the command line. */
 function schemaOf(field: WorkloadField): object {
   const description = field.meaning;
   if (field.kind === 'flag') return { description, type: 'boolean' };

@@ -1,4 +1,4 @@
-/** Figures that the model has without running: of the configuration, of the formats, and closed forms of both. */
+/** Figures that the model has without running: from the configuration, from the formats, and closed forms of both. */
 import {
   controlSegment,
   datagramSegment,

@@ -1,6 +1,6 @@
 /**
- * A family: rows of the measurements that one workload covers, and how. It names rows by what their columns say, reads sizes
- * and windows out of them, and has no constant of a single row.
+ * A family: the rows of the measurements that one workload covers. It selects rows by their columns, reads sizes and
+ * windows from them, and has no constant of a single row.
  */
 import { groupOf, type Measurement } from './measurements.ts';
 import type { Figures, Point } from './points.ts';
@@ -18,7 +18,7 @@ interface Selector {
 }
 
 export const notRunKinds = ['card', 'machines', 'workload', 'no measurement'] as const;
-/** Why rows are not run: another card or device, more machines than a cable joins, no such workload yet, nothing measured. */
+/** Why rows do not run: another card or device, more machines than a cable joins, no such workload yet, nothing measured. */
 export type NotRunKind = (typeof notRunKinds)[number];
 
 interface Common {
@@ -30,10 +30,10 @@ interface Common {
 
 export interface RunFamily extends Common {
   readonly points: (row: Measurement) => readonly Point[];
-  /** Name of the figure of the only point, or what is made of the figures of several. */
+  /** Name of the figure of a single point, or a function of the figures of several. */
   readonly figure: string | ((figures: readonly Figures[]) => number);
   readonly tolerance: ToleranceName | ((row: Measurement) => ToleranceName);
-  /** The circumstance that the rows are a curve over, by its name among them. */
+  /** The condition that is the x axis of the rows' curve, by its name. */
   readonly over?: string;
   /** Mechanisms that would explain a miss. */
   readonly suspects?: readonly SuspicionName[];
@@ -54,7 +54,7 @@ export function belongs(row: Measurement, { of }: Family): boolean {
   );
 }
 
-/** The value of a row; undefined when figures are missing. */
+/** The value of a row; undefined if figures are missing. */
 export function simulatedOf({ figure }: RunFamily, figures: readonly Figures[]): number {
   return typeof figure === 'string' ? (figures[0]?.[figure] ?? Number.NaN) : figure(figures);
 }

@@ -1,6 +1,6 @@
 /**
- * docs/reference/fidelity.md: figures within tolerance, misses with their sizes, and suspected mechanisms. Made from the measurements and
- * the figures that a run gave, so that the page cannot say anything else.
+ * docs/reference/fidelity.md: figures within tolerance, misses with their sizes, and suspected mechanisms. It is
+ * generated from the measurements and a run's figures, so that it always agrees with them.
  */
 import { paragraph } from '../../explain/text/paragraph.ts';
 import { isRun, notRunKinds } from './family.ts';
@@ -20,7 +20,7 @@ import {
 } from './validation.ts';
 import { tolerances } from './verdict.ts';
 
-/** By row: what was simulated. */
+/** The simulated value, by row. */
 export type SimulatedFigures = Readonly<Record<string, number>>;
 
 export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFigures): string {
@@ -40,7 +40,7 @@ export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFig
   ].join('\n')}\n`;
 }
 
-/** Rows that have not been run with the profiles of today. */
+/** Rows that have not run with the present profiles. */
 const staleText = (ids: readonly string[]): string[] =>
   ids.length === 0
     ? []
@@ -77,7 +77,7 @@ const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResul
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** Shapes that several rows make. */
+/** Shapes formed by several rows. */
 function signatureTable(rows: readonly Measurement[], figures: SimulatedFigures): string {
   const byId = new Map(rows.map(({ id, value }) => [id, value]));
   const shapes = signatureRows(

@@ -8,7 +8,7 @@ import { signatureRows } from './signatures.ts';
 const text = readFileSync(new URL('../../reference/measurements.csv', import.meta.url), 'utf8');
 const measured = new Map(parsedMeasurements(text).map(({ id, value }) => [id, value]));
 
-/** More would fit anything. */
+/** More parameters would fit anything. */
 const fittedMax = 25;
 
 describe('what was fitted', () => {

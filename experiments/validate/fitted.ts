@@ -1,6 +1,6 @@
 /**
- * Parameters that were fitted to the measurements, with the rows that each was taken from. One set for all rows of a card, a host or a
- * device. Costs of the host's software that a row states by itself (post_send, system calls, registration) are not among them.
+ * Parameters fitted to the measurements, with the rows that each was derived from. One set serves all rows of a card, a
+ * host or a device. Software costs that a row states directly (post_send, system calls, registration) are not included.
  */
 import { configurationOf, parametersByPath } from '../../machine/profile/index.ts';
 import { apt } from './families/index.ts';
@@ -49,7 +49,7 @@ function ofConfiguration(
 ): FittedParameter[] {
   const config = configurationOf(choice);
   return Object.entries(rows).map(([paths, from]) => {
-    // Those that have one value are one.
+    // Parameters with equal values are one.
     const [path] = paths.split(', ') as [string];
     const parameter = parametersByPath.get(path)!;
     const unit = 'unit' in parameter ? ` ${parameter.unit}` : '';

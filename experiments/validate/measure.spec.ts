@@ -1,4 +1,4 @@
-/** Workloads of this room against separate figures; docs/reference/fidelity.md covers the rows. */
+/** Workloads of this room compared with independent figures; docs/reference/fidelity.md covers the rows. */
 import { describe, expect, it, vi } from 'vitest';
 import { configurationOf } from '../../machine/profile/index.ts';
 import { constantFigures } from './constants.ts';
@@ -35,7 +35,7 @@ describe('a stream of threads', () => {
     const one = await figuresOf({ verb: 'write', window: 1, messages: 100 });
     expect(one['latencyUs']! * one['mops']!).toBeCloseTo(1, 6);
     expect(one['latencyUs']).toBeGreaterThan(1);
-    // Not inlined: a line of payload, and one of the WQE.
+    // Not inlined: one line of payload, and one of the WQE.
     expect(one['readLinesMops']! / one['mops']!).toBeGreaterThan(1);
     const inlined = await figuresOf({ verb: 'write', window: 1, messages: 400, inlineBytes: 64 });
     expect(inlined['readLinesMops']! / inlined['mops']!).toBeLessThan(0.2);

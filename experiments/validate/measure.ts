@@ -1,4 +1,4 @@
-/** Runs a point that perf has no words for: a machine, the programs of this room, and the figures of their results. */
+/** Runs a point that perf cannot express: a machine, the programs of this room, and the figures of their results. */
 
 import { type JsonLike, Machine, type MachineOptions, type Report } from '../../machine/index.ts';
 import { configurationOf } from '../../machine/profile/index.ts';
@@ -63,7 +63,7 @@ export async function measure(
 }
 
 async function streamOf(plan: StreamPlan, options: MachineOptions): Promise<Figures> {
-  // One core is the kernel's, unless the row requests a number.
+  // One core belongs to the kernel, unless the row requests a number.
   const set = { 'host.core.count': plan.threads + 1, ...options.set };
   const orders = Array.from({ length: 2 * plan.threads }, (_, at) => {
     const args: StreamArgs = { plan, thread: at >> 1 };

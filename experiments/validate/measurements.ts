@@ -1,6 +1,6 @@
 /**
- * The published measurements, as reference/measurements.csv has them: one line a figure, with where it stands and under what
- * circumstances it was measured.
+ * The published measurements of reference/measurements.csv: one line per figure, with its place in the source and its
+ * conditions.
  */
 import { InvariantError } from '../../base/index.ts';
 
@@ -28,16 +28,16 @@ export interface Measurement extends Readonly<Record<Exclude<Column, 'value'>, s
   readonly value: number;
 }
 
-/** The letter that its id begins with. */
+/** The letter that begins its id. */
 export const groupOf = ({ id }: Pick<Measurement, 'id'>): string => id[0]!;
 
-/** The cells of a line: separated by commas, those with commas in quotation marks, which are doubled within. */
+/** The cells of a line: separated by commas; cells with commas are in quotation marks, which are doubled inside. */
 const cellsOf = (line: string): string[] =>
   [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     ([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare!,
   );
 
-/** @throws InvariantError for a line that has not each column, or no number where its value belongs */
+/** @throws InvariantError for a line with a missing column, or without a number in its value column */
 export function parsedMeasurements(text: string): Measurement[] {
   const [head, ...lines] = text.split(/\r?\n/).filter((line) => line !== '');
   if (head !== columns.join(',')) throw new InvariantError('measurements.csv', head ?? '', columns.join(','));
@@ -55,8 +55,8 @@ export function parsedMeasurements(text: string): Measurement[] {
 const units: Readonly<Record<string, number>> = { '': 1, KB: 2 ** 10, MB: 2 ** 20 };
 
 /**
- * A number among the circumstances: `size=64`, `QPs/machine=48`, `MR size=4 MB`.
- * @throws InvariantError when it is not among them
+ * A number among the conditions: `size=64`, `QPs/machine=48`, `MR size=4 MB`.
+ * @throws InvariantError if it is missing
  */
 export function circumstance({ id, params, workload }: Measurement, name: string): number {
   for (const text of [params, workload]) {

@@ -1,10 +1,11 @@
 /**
- * The measuring device of pcie-bench, a Netronome NFP-6000 at 1.2 GHz, as far as its own times stand in what it measured:
+ * The measuring device of pcie-bench, a Netronome NFP-6000 at 1.2 GHz, with its own times as far as the measurements
+ * contain them:
  *
  *     command ──(DMA engine: data staged)──> issue: TLPs one by one ──> root complex ──(DMA engine: data moved on)──> end
  *
- * By its commands it reaches memory without the DMA engine, one access at a time; by the DMA engine many are in flight. What
- * a time is for stands at {@link measuringDeviceNs}, with the rows that it was taken from.
+ * Its commands access memory without the DMA engine, one access at a time; the DMA engine has many in flight. {@link
+ * measuringDeviceNs} explains each time and names the rows that it was derived from.
  */
 import { psPerNs } from '../../base/index.ts';
 import {
@@ -26,7 +27,7 @@ import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import type { Figures, SlotPoint } from './points.ts';
 
-/** Of memory that is read and written: a window of the last-level cache. */
+/** Accessed memory: a window of the last-level cache. */
 export const windowBytes = 8192;
 const lineBytes = 64;
 const clockMHz = 1200;
@@ -39,21 +40,21 @@ const writeClass = 5;
 /** Enough for a steady state; the first quarter is not counted. */
 const accessesMax = 4000;
 
-/** Times of the device in nanoseconds, fitted to a few rows of measurements.csv group I each. */
+/** Times of the device in nanoseconds, each fitted to a few rows of measurements.csv group I. */
 export const measuringDeviceNs = {
-  /** From a command of its thread to the PCIe island and back: I-001a, less link and root complex. */
+  /** From a command of its thread to the PCIe island and back: I-001a, minus link and root complex. */
   command: 90,
-  /** The DMA engine takes up an access: I-005a, less I-001a. */
+  /** The DMA engine's start of an access: I-005a minus I-001a. */
   engine: 112,
   /**
-   * The engine moves a line of 64 bytes between the link and its memory, and spends as much on a read beside (I-019 to I-022); a
-   * write TLP takes two at the least (I-030 to I-034).
+   * The engine moves a line of 64 bytes between the link and its memory, and spends the same on a concurrent read
+   * (I-019 to I-022); a write TLP takes at least two (I-030 to I-034).
    */
   line: 8.2,
   /** Before the first TLP of a write: I-031, I-033. */
   writeAccess: 4,
 } as const;
-/** Of a write TLP and of a read, in lines. */
+/** Time of a write TLP and of a read, in lines. */
 const writeTlpLinesMin = 2;
 const readLines = 1;
 
@@ -61,19 +62,19 @@ const readLines = 1;
 const withinPage = (address: number, lengthBytes: number): number =>
   Math.min(lengthBytes, REQUEST_BOUNDARY_BYTES - (address % REQUEST_BOUNDARY_BYTES));
 
-/** One access: what is left of it to issue and from when, reads that have not come back, and its instants. */
+/** One access: its remaining bytes and the time from which they may be issued, outstanding reads, and its instants. */
 interface Access {
   readonly beganPs: number;
   readyPs: number;
   isWriteBegun: boolean;
   writeLeft: number;
   readLeft: number;
-  /** What the engine takes to move on what was read. */
+  /** Time of the engine to move read data on. */
   movePs: number;
   pending: number;
 }
 
-/** Splits accesses into TLPs, issues them one by one and notes when each is over. A write is over once it is issued. */
+/** Splits accesses into TLPs, issues them one by one and records the end of each. A write ends when it is issued. */
 export class MeasuringDevice {
   readonly #port: PcieLinkPort;
   readonly #lp: LogicalProcess;
@@ -89,7 +90,7 @@ export class MeasuringDevice {
   readonly #source = new Uint8Array(windowBytes);
   readonly #count: number;
   readonly #accessOfTag: (Access | undefined)[] = Array.from({ length: readsMax }, () => undefined);
-  /** Accesses that wait to be issued, in turn, and those whose data are being moved on. */
+  /** Accesses that wait to be issued, in rotation, and those whose data are being moved on. */
   readonly #waiting: Access[] = [];
   readonly #moving: Access[] = [];
   /** Latencies and ends, in the order of the ends. */
@@ -128,7 +129,7 @@ export class MeasuringDevice {
     const [from, last] = [this.#count >> 2, this.#count - 1];
     const spanPs = this.#endsPs[last]! - this.#endsPs[from]!;
     const sorted = this.#latenciesPs.toSorted((left, right) => left - right);
-    // Of reads and writes in turn half go either way; the link carries both at once.
+    // If reads and writes alternate, half go in either direction; the link carries both at once.
     const counted = access === 'both' ? (last - from) / 2 : last - from;
     return {
       latencyNs: sorted[sorted.length >> 1]! / 1e3,
@@ -136,7 +137,7 @@ export class MeasuringDevice {
     };
   }
 
-  /** Begins accesses while the window has room, and issues what is due. */
+  /** Starts accesses while the window has room, and issues everything due. */
   #run(): void {
     for (let access = this.#begin(); access !== undefined; access = this.#begin()) this.#waiting.push(access);
     for (let access = this.#waiting[0]; access !== undefined; access = this.#waiting[0]) {
@@ -168,14 +169,14 @@ export class MeasuringDevice {
     };
   }
 
-  /** From a command to its first TLP; the engine stages what it writes. */
+  /** From a command to its first TLP; the engine stages the data that it writes. */
   #takeUpPs(stagedBytes: number): number {
     const { command, engine, line } = measuringDeviceNs;
     const engineNs = this.#point.via === 'engine' ? engine + linesOf(stagedBytes) * line : 0;
     return Math.round((command + engineNs) * psPerNs);
   }
 
-  /** Where the part of an access lies of which so many bytes are left: accesses begin at cache lines. */
+  /** Address of an access's remaining bytes: accesses begin at cache lines. */
   #addressOf(left: number): number {
     const strideBytes = linesOf(this.#point.sizeBytes) * lineBytes;
     const places = Math.floor(windowBytes / strideBytes);
@@ -198,7 +199,7 @@ export class MeasuringDevice {
     return true;
   }
 
-  /** A TLP leaves as fast as the link takes it, and no faster than the device makes TLPs. */
+  /** A TLP is sent as fast as the link accepts it and the device makes TLPs. */
   #occupyIssue(beforeNs: number, leastNs: number, tlpBytes: number): void {
     const bytes = tlpBytes + this.#framingBytes;
     const linkBytes = Math.ceil(bytes / this.#alignmentBytes) * this.#alignmentBytes;

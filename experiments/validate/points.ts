@@ -1,6 +1,6 @@
 /**
- * What is run for a row of the measurements, as plain data: a workload and a machine. A point that several rows need is run
- * once; what it gives is a handful of figures by name, of which each row takes its own.
+ * The point that runs for a row of the measurements, as plain data: a workload and a machine. A point that several rows
+ * need runs once; it returns a few named figures, from which each row takes its own.
  */
 import type { ParameterValues } from '../../machine/profile/index.ts';
 import type { Workload as PerfWorkload } from '../workloads/index.ts';
@@ -10,39 +10,39 @@ export interface PointMachine {
   readonly set?: ParameterValues;
 }
 
-/** perftest's test, in the words of `hca perf`. */
+/** A perftest test, with the options of `hca perf`. */
 export interface PerfPoint {
   readonly kind: 'perf';
   readonly test: PerfWorkload;
 }
 
-/** Threads that each have QPs to the other host and keep them busy. */
+/** Threads with QPs to the other host that keep them busy. */
 export interface StreamPlan {
   readonly transport: 'RC' | 'UC' | 'UD';
   readonly verb: 'write' | 'read' | 'send' | 'atomic';
   readonly sizeBytes: number;
-  /** Messages of at most so many bytes go inline. */
+  /** Messages up to this many bytes are sent inline. */
   readonly inlineBytes: number;
   /** Threads of a host, each on a core of its own. */
   readonly threads: number;
   readonly qpsPerThread: number;
   /** Messages of one thread. */
   readonly messages: number;
-  /** Messages that a thread has in flight, over all of its QPs. */
+  /** Messages of a thread in flight, over all of its QPs. */
   readonly window: number;
-  /** Whether all of a window complete before the next is posted, or each makes room for one. */
+  /** Whether a whole window completes before the next is posted, or each completion makes room for one message. */
   readonly waits: 'each' | 'all';
-  /** A QP asks for one completion for so many messages. */
+  /** A QP requests one completion for this many messages. */
   readonly signalEvery: number;
   /** Work requests that one call posts. */
   readonly list: number;
-  /** The QP of the next message: in turn, or any. */
+  /** Order of QPs for successive messages: rotation, or random. */
   readonly order: 'turn' | 'random';
-  /** Memory at the responder, of which each message takes a place at random; 0: one place for each QP. */
+  /** Memory at the responder, in which each message uses a random place; 0: one place for each QP. */
   readonly regionBytes: number;
-  /** Both hosts send, not only host 0. */
+  /** Whether both hosts send, not only host 0. */
   readonly isBothWays: boolean;
-  /** The source's library posts single requests by BlueFlame whatever they carry. */
+  /** Whether the source's library posts single requests by BlueFlame regardless of their contents. */
   readonly isBlueFlameForAll: boolean;
 }
 
@@ -57,7 +57,7 @@ export interface RegistrationPoint {
   readonly pages: number;
 }
 
-/** A SEND that waits for the timers of its QP: for a receive that comes too late, or for a responder that never answers. */
+/** A SEND that waits for the timers of its QP: for a receive posted too late, or for a responder that never answers. */
 export interface TimerPoint {
   readonly kind: 'timer';
   readonly waits: 'receive' | 'responder';
@@ -69,7 +69,7 @@ export interface TimerPoint {
 /** The measuring device of pcie-bench in the host's slot, which reads and writes memory. */
 export interface SlotPoint {
   readonly kind: 'slot';
-  /** By commands of its threads, or by its DMA engine. */
+  /** Whether its threads' commands or its DMA engine access memory. */
   readonly via: 'command' | 'engine';
   readonly access: 'read' | 'write' | 'both' | 'writeThenRead';
   readonly sizeBytes: number;
@@ -101,7 +101,7 @@ export interface Point {
   readonly workload: Workload;
 }
 
-/** Figures by name, each in the unit that its name ends with. */
+/** Figures by name, each in the unit at the end of its name. */
 export type Figures = Readonly<Record<string, number>>;
 
 /** Equal for points that are the same. */

@@ -1,11 +1,11 @@
-/** Figures of threads that sent side by side. */
+/** Figures of threads that sent in parallel. */
 import type { Report } from '../../machine/index.ts';
 import type { Figures, StreamPlan } from './points.ts';
 import type { StreamResult } from './programs/stream.ts';
 
 type Samples = StreamResult['samples'];
 
-/** Messages done at an instant, between two samples in proportion. */
+/** Finished messages at an instant, interpolated between two samples. */
 function doneAt(samples: Samples, atPs: number): number {
   const next = samples.findIndex(([ps]) => ps >= atPs);
   if (next <= 0) return next === 0 ? samples[0]![1] : samples.at(-1)![1];
@@ -14,8 +14,8 @@ function doneAt(samples: Samples, atPs: number): number {
 }
 
 /**
- * Messages per second of all threads together, while all are at work: from when the last has done a quarter of its messages to
- * when the first has done all.
+ * Messages per second of all threads together while all are busy: from when the last one has finished a quarter of its
+ * messages to when the first has finished all.
  */
 export function commonRate(threads: readonly Samples[]): number {
   const quarterPs = threads.map((samples) => samples.find(([, done]) => done * 4 >= samples.at(-1)![1])![0]);
@@ -26,12 +26,12 @@ export function commonRate(threads: readonly Samples[]): number {
   return (done / (toPs - fromPs)) * 1e12;
 }
 
-/** What a read of the device brings in comes in lines of the processor's cache. */
+/** Data read by the device are transferred in lines of the processor's cache. */
 const lineBytes = 64;
-/** Counters of a port of InfiniBand leave it out (IBTA 16.1.3.5); those of Ethernet count frames whole, with FCS (H-262: 74 bytes more). */
+/** InfiniBand port counters exclude these bytes (IBTA 16.1.3.5); Ethernet counters include whole frames with FCS (H-262: 74 bytes more). */
 const vcrcBytes = 2;
 const completionOverheadBytes = 20;
-/** Reads of the device that a message causes; those of setting up are of other classes or are few. */
+/** Reads of the device caused by a message; those of set-up have other classes or are few. */
 const messageReads = ['wqeRead', 'payloadRead', 'context', 'translation', 'doorbellRecord'] as const;
 
 export function streamFigures(

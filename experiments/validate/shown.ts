@@ -1,4 +1,4 @@
-/** How rows are written for people. */
+/** Formats rows for people. */
 import type { Measurement } from './measurements.ts';
 
 const named = /\b(size|window(?:\/thread)?|N|code|timeout|retry_cnt|MR size)=(\d+(?: [KM]B)?)/g;
@@ -11,7 +11,7 @@ export function circumstancesText({ params, workload, metric }: Measurement): st
   return plain.length <= 40 ? plain : metric;
 }
 
-/** Three digits that mean something, without an exponent. */
+/** Three significant digits, without an exponent. */
 export function figureText(value: number): string {
   if (!Number.isFinite(value)) return '–';
   const size = Math.abs(value);
@@ -19,7 +19,7 @@ export function figureText(value: number): string {
   return size === 0 ? '0' : Number(value.toPrecision(3)).toString();
 }
 
-/** A signed percentage. Of a row where nothing was measured there is none. */
+/** A signed percentage; undefined if the measured value is 0. */
 export function errorText(measured: number, error: number): string {
   if (measured === 0 || !Number.isFinite(error)) return '–';
   const percent = error * 100;

@@ -1,4 +1,4 @@
-/** The signatures of reference/measurements.md: shapes that follow from several rows, as measured and as simulated. */
+/** The signatures of reference/measurements.md: shapes formed by several rows, as measured and as simulated. */
 import { figureText } from './shown.ts';
 
 /** The figure of a row. */
@@ -9,7 +9,7 @@ interface Signature {
   readonly of: (row: FigureOf) => readonly number[];
 }
 
-/** Nanoseconds for a byte between two latencies in microseconds. */
+/** Nanoseconds per byte, from two latencies in microseconds. */
 const slope = (from: number, to: number, bytes: number): number => ((to - from) * 1000) / bytes;
 
 const signatures: readonly Signature[] = [

@@ -1,8 +1,8 @@
 /**
- * The host's slot with a measuring device in it, as pcie-bench has. Link and root complex are those of the machine's
- * configuration, the device has times of its own (measuring-device.ts).
+ * The host's slot with a measuring device in it, as in pcie-bench. Link and root complex come from the machine's
+ * configuration; the device has its own times (measuring-device.ts).
  *
- *     window 1      one access after the other: the latency of each
+ *     window 1      one access after another: the latency of each
  *     many          accesses of a window in flight: the payload that the link carries
  */
 import { psPerUs } from '../../base/index.ts';
@@ -33,7 +33,10 @@ class SlotMemory implements HostMemory {
   }
 }
 
-/** Runs the accesses of a point. @returns their latency and the payload carried, of one direction */
+/**
+ * Runs the accesses of a point.
+ * @returns their latency and the payload carried in one direction
+ */
 export function slotFigures(config: MachineConfig, point: SlotPoint): Figures {
   const { link, rootPort, endpointPort, rootComplex } = config.pcie;
   const [up, down] = [0, 1].map(() => new SharedArrayBuffer(channelBufferBytes(channelBytes)));
@@ -70,7 +73,7 @@ export function slotFigures(config: MachineConfig, point: SlotPoint): Figures {
   return meter.figures();
 }
 
-/** Both processes in turn, in windows of the link's latency, until the device has what it wants. */
+/** Runs both processes alternately, in windows of the link's latency, until the device has finished. */
 function run(sides: readonly LogicalProcess[], windowPs: number, isDone: () => boolean): void {
   while (!isDone()) {
     for (const lp of sides) lp.publish(lp.nowPs);

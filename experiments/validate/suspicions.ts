@@ -1,4 +1,4 @@
-/** Mechanisms of the model that are suspected where rows are missed. The page lists them with the rows that show them. */
+/** Model mechanisms suspected of causing missed rows. The page lists them with the rows that show them. */
 
 export const suspicions = {
   spread:

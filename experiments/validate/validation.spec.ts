@@ -62,7 +62,7 @@ describe('families', () => {
     const points = pointsOf(cases);
     expect(new Set(points.map(pointKey)).size).toBe(points.length);
     expect(structuredClone(points)).toEqual(points);
-    // Message rate and bandwidth of one size are one run.
+    // Message rate and bandwidth of one size come from one run.
     expect(pointsOf(chosen(cases, { rows: 'A-096,A-097' }))).toHaveLength(1);
   });
 
@@ -139,7 +139,8 @@ describe('a verdict', () => {
 
 describe('the rate of threads', () => {
   it('is what all did while all were at work', () => {
-    // One message a microsecond from 0 to 100 µs; two a microsecond from 10 to 60 µs, its first quarter over at 22.5.
+    // One message per microsecond from 0 to 100 µs; two per microsecond from 10 to 60 µs, whose first quarter ends at
+    // 22.5.
     const slow = [
       [0, 0],
       [25e6, 25],
@@ -150,7 +151,7 @@ describe('the rate of threads', () => {
       [22.5e6, 25],
       [60e6, 100],
     ] as const;
-    // From 25 to 60 µs: 35 of one and 70 of the other.
+    // From 25 to 60 µs: 35 of the one and 70 of the other.
     expect(commonRate([slow, fast])).toBeCloseTo(3e6, 3);
   });
 

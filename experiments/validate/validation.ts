@@ -1,5 +1,5 @@
 /**
- * From rows to verdicts: which rows are asked for, which points they need, and what came of them.
+ * From rows to verdicts: the requested rows, the points that they need, and their results.
  *
  *     measurements ─► Case (row, family) ─► points, each once ─► figures ─► RowResult ─► GroupResult
  */
@@ -23,11 +23,11 @@ export const groupTitles: Readonly<Record<string, string>> = {
   J: 'ConnectX-5 at Gen3 x8',
 };
 
-/** A row and how it is run. */
+/** A row and how it runs. */
 export interface Case {
   readonly row: Measurement;
   readonly family: Family;
-  /** None for a row that is not run. */
+  /** Absent for a row that does not run. */
   readonly points: readonly Point[];
 }
 
@@ -45,11 +45,14 @@ export function casesOf(rows: readonly Measurement[]): Case[] {
 export interface RowChoice {
   /** Groups, rows, and ranges of rows: `A,C-074..C-083,D-030`. */
   readonly rows?: string;
-  /** A group's letter, or a part of the name of families. */
+  /** A group's letter, or part of a family name. */
   readonly group?: string;
 }
 
-/** The cases that are asked for. @throws ConfigurationError for rows and names that there are not */
+/**
+ * The requested cases.
+ * @throws ConfigurationError for unknown rows and names
+ */
 export function chosen(cases: readonly Case[], { rows, group }: RowChoice): Case[] {
   const isListed = rows === undefined ? () => true : listed(cases, rows);
   const isNamed = group === undefined ? () => true : named(cases, group);
@@ -112,12 +115,12 @@ export interface RowResult {
   readonly measured: number;
   readonly unit: string;
   readonly verdict: RowVerdict;
-  /** Of a row that was run. */
+  /** For a row that ran. */
   readonly simulated?: number;
-  /** Share of what was measured. */
+  /** Relative to the measured value. */
   readonly error?: number;
   readonly tolerance?: ToleranceName;
-  /** Why a row was not run, or how its simulation failed. */
+  /** Why a row did not run, or how its simulation failed. */
   readonly why?: string;
   readonly kind?: NotRunKind;
 }
@@ -128,7 +131,7 @@ export type PointOutcome = Figures | { readonly failure: string };
 const hasFailed = (outcome: PointOutcome | undefined): outcome is { readonly failure: string } =>
   typeof outcome?.['failure'] === 'string';
 
-/** The verdict on a case by what its points gave. */
+/** The verdict on a case from its points' results. */
 export function resultOf(one: Case, outcomes: ReadonlyMap<string, PointOutcome>): RowResult {
   const { family, points } = one;
   if (!isRun(family)) return withoutRun(one, family.notRun);
@@ -169,9 +172,9 @@ export interface GroupResult {
   readonly misses: number;
   readonly failed: number;
   readonly notRun: number;
-  /** Of the rows that were run, those that hold. */
+  /** Of the rows that ran, those that hold. */
   readonly share: number;
-  /** Median of the errors without their signs. */
+  /** Median of the absolute errors. */
   readonly medianError: number;
 }
 
@@ -189,7 +192,7 @@ export function groupsOf(results: readonly RowResult[]): GroupResult[] {
   ];
 }
 
-/** Of an even number of values the mean of the two in the middle; 0 of none. */
+/** For an even number of values, the mean of the two in the middle; 0 for none. */
 const medianOf = (sorted: readonly number[]): number =>
   ((sorted[(sorted.length - 1) >> 1] ?? 0) + (sorted[sorted.length >> 1] ?? 0)) / 2;
 

@@ -1,10 +1,10 @@
-/** Whether a simulated figure holds: the tolerances of reference/measurements.md, and how far off it is. */
+/** Whether a simulated figure holds: the tolerances of reference/measurements.md, and the deviation. */
 
 export interface Tolerance {
   readonly name: string;
-  /** The largest error, as a share of what was measured. */
+  /** The largest error, relative to the measured value. */
   readonly share: number;
-  /** The measured value is only a lower bound: what is above it holds. */
+  /** Whether the measured value is only a lower bound: larger values hold. */
   readonly isLeast?: boolean;
 }
 
@@ -19,12 +19,12 @@ export const tolerances = {
 export type ToleranceName = keyof typeof tolerances;
 
 export interface Verdict {
-  /** (simulated − measured) / measured; where nothing was measured, what was simulated. */
+  /** (simulated − measured) / measured; if the measured value is 0, the simulated one. */
   readonly error: number;
   readonly holds: boolean;
 }
 
-/** Figures that agree to a billionth are the same: they were computed in floating point. */
+/** Figures that agree to a billionth are equal: they were computed in floating point. */
 const rounding = 1e-9;
 
 export function verdictOf(measured: number, simulated: number, name: ToleranceName): Verdict {

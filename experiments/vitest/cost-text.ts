@@ -1,8 +1,8 @@
-/** Costs of operations as text: the lines of a baseline, and what a failed budget says. */
+/** Costs of operations as text: the lines of a baseline, and the message of a failed budget. */
 import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
 
-/** Counts that a budget may name, of the own side. */
+/** Counts of the operation's own side that a budget may name. */
 const ownFields = [
   'workRequests',
   'mmioWrites',
@@ -17,7 +17,7 @@ const peerFields = ['dmaReads', 'dmaWrites', 'interrupts'] as const;
 
 /** Budget of an operation: omitted figures are not checked. */
 export type Budget = Partial<Record<(typeof ownFields)[number], number>> & {
-  /** TLPs by accounting class, exactly those named. */
+  /** TLPs by accounting class; exactly the named classes are allowed. */
   readonly readTlps?: Readonly<Record<string, number>>;
   readonly writeTlps?: Readonly<Record<string, number>>;
   /** At the devices that received its messages. */
@@ -27,14 +27,17 @@ export type Budget = Partial<Record<(typeof ownFields)[number], number>> & {
   };
 };
 
-/** One figure of a budget next to what was counted. */
+/** One figure of a budget and the counted value. */
 export interface BudgetLine {
   readonly field: string;
   readonly budget: number;
   readonly counted: number;
 }
 
-/** The figures that a budget names, with what the operation has cost. @throws TypeError for a field or class that no cost has */
+/**
+ * The figures of a budget with the operation's costs.
+ * @throws TypeError for a field or class that no cost has
+ */
 export function budgetLines(budget: Budget, cost: OperationCost): BudgetLine[] {
   const { peer = {}, ...own } = budget;
   return [...linesOf(own, cost, '', ownFields), ...linesOf(peer, cost.peer, 'peer.', peerFields)];
@@ -62,14 +65,14 @@ function linesOf(
   });
 }
 
-/** A class that is misspelt would be counted as 0, and hold indefinitely. */
+/** A misspelt class would count as 0 and always hold. */
 function checkedLimit(place: string, name: string, limit: unknown): number {
   const classes: readonly string[] = trafficClassNames;
   if (classes.includes(name) && typeof limit === 'number') return limit;
   throw new TypeError(`${place}: a budget of TLPs has numbers for ${classes.join(', ')}`);
 }
 
-/** A table of the figures: what was asked for, what was counted. */
+/** A table of the figures: expected and counted. */
 export function tableOf(lines: readonly BudgetLine[], word: string): string {
   const width = Math.max(...lines.map(({ field }) => field.length));
   return lines
@@ -82,7 +85,7 @@ const listed = (tlps: Readonly<Record<string, number>>): string =>
     .map(([name, count]) => `${name} ${count}`)
     .join(', ') || 'none';
 
-/** A device's transfers for an operation, class by class: the origin of a count. */
+/** A device's transfers for an operation, by class: the origin of a count. */
 export const tlpText = ({ readTlps, writeTlps, peer }: OperationCost): string =>
   `  reads: ${listed(readTlps)}; writes: ${listed(writeTlps)}\n` +
   `  at the peer, reads: ${listed(peer.readTlps)}; writes: ${listed(peer.writeTlps)}`;
@@ -102,8 +105,8 @@ function kept(cost: OperationCost, hasTimes: boolean): object {
 }
 
 /**
- * A baseline of operations: JSON by name, a figure a line. Operations of one name that cost the same stand together, with how
- * many they are.
+ * A baseline of operations: JSON by name, one figure per line. Operations of the same name and cost are merged, with
+ * their number.
  */
 export function baselineText(costs: readonly OperationCost[], hasTimes: boolean): string {
   const names = [...new Set(costs.map(({ name }) => name))];

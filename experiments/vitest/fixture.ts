@@ -1,4 +1,4 @@
-/** A machine for a test: made when the test asks for it, closed when it has ended. */
+/** A machine for a test: created on the test's request, closed at its end. */
 import { test as base } from 'vitest';
 import { ConfigurationError } from '../../base/index.ts';
 import type { OperationCost, OtherCost } from '../../machine/costs/index.ts';
@@ -30,12 +30,15 @@ export class Costs {
     this.report = report;
   }
 
-  /** All operations of this name, in the order in which they began. */
+  /** All operations of this name, in the order of their starts. */
   named(name: string): OperationCost[] {
     return this.operations.filter((cost) => cost.name === name);
   }
 
-  /** The only operation of this name. @throws ConfigurationError if none exists, or more than one */
+  /**
+   * The only operation of this name.
+   * @throws ConfigurationError if none exists, or more than one
+   */
   the(name: string): OperationCost {
     const found = this.named(name);
     if (found.length === 1) return found[0]!;
@@ -45,9 +48,9 @@ export class Costs {
 }
 
 export interface HcaFixture {
-  /** For whatever {@link run} does not do. */
+  /** For everything that {@link run} does not do. */
   readonly machine: Machine;
-  /** Loads programs, runs them to their end, and gives what everything has cost so far. */
+  /** Loads programs, runs them to their end, and returns all costs so far. */
   run(...programs: readonly ProgramOptions[]): Promise<Costs>;
 }
 

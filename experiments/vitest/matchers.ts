@@ -5,7 +5,7 @@
  *     expect(op).toCostAtMost({ dmaReads: 4 });                                             no more than
  *     await expect(ops).toMatchBaseline('__budgets__/put.json');                            as the file has it; vitest -u writes it
  *
- * `op` is one operation or a list, of which each is held to it; an empty list fails, behind `not` too.
+ * `op` is one operation or a list, each member of which is checked; an empty list fails, also with `not`.
  */
 import { expect } from 'vitest';
 import type { OperationCost } from '../../machine/costs/index.ts';
@@ -16,7 +16,7 @@ interface MatcherAnswer {
   readonly message: () => string;
 }
 
-/** @throws TypeError for what is no operation, and for an empty list */
+/** @throws TypeError for a value that is not an operation, and for an empty list */
 function costsOf(received: unknown): OperationCost[] {
   const costs = (Array.isArray(received) ? received : [received]) as OperationCost[];
   if (costs.length === 0)
@@ -59,14 +59,14 @@ export const costMatchers = {
 };
 
 export interface BaselineOptions {
-  /** Keep cycles of the processor and duration as well: they change with every change of the model's timing. Default false. */
+  /** Whether to keep cycles of the processor and duration as well: they change with every change of the model's timing. Default false. */
   readonly times?: boolean;
 }
 
 declare module 'vitest' {
   // As vitest declares it: declarations of one interface have the same type parameters.
   interface Matchers<R extends void | Promise<void> = void | Promise<void>, T = unknown> {
-    /** The operation, or each of a list, costs exactly this; what the budget leaves out is not looked at. */
+    /** The operation, or each of a list, costs exactly this; figures that the budget omits are not checked. */
     toCost(budget: Budget): R;
     /** The operation, or each of a list, costs no more than this. */
     toCostAtMost(budget: Budget): R;

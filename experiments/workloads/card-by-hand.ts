@@ -1,11 +1,12 @@
 /**
- * The NIC as a program drives it that has no rings: words of a frame into the packet buffer by uncached stores, out of it
- * by uncached loads, one after the other; or by the system DMA controller, which the core programmes by ports.
+ * Drives a NIC without rings: a core moves the words of a frame into the packet buffer by uncached stores and out of it
+ * by uncached loads, one after another; or the system DMA controller moves them, programmed by the core through I/O
+ * ports.
  *
  *     memory ── core, 4 bytes a store ──► BAR2 ── PIOTX ──► cable ──► BAR2 ── PIORX ── core, 4 bytes a load ──► memory
  *     memory ── DMA controller, 4 bytes a bus cycle ─►                                  ◄─ DMA controller ──► memory
  *
- * This is a driver's code: it runs in the kernel, within the system calls of traditional-card.ts.
+ * This is driver code: it runs in the kernel, within the system calls of traditional-card.ts.
  */
 import {
   ethernetFcsBytes,
@@ -66,7 +67,7 @@ export class CardByHand {
     this.#wordsMoved = host.newSignal();
   }
 
-  /** Resets the card, takes both halves of its packet buffer, and waits for the link. */
+  /** Resets the card, claims both halves of its packet buffer, and waits for the link. */
   async bringUp(): Promise<void> {
     const { ctrl, tctl, rctl, pbmode, status } = nicBits;
     this.write('ctrl', withField(0, ctrl.reset, 1));
@@ -85,11 +86,11 @@ export class CardByHand {
     return withField(rctl, nicBits.rctl.longPackets, 1);
   }
 
-  /** Has the card interrupt (by its pin) when a frame waits, and the DMA controller at terminal count. */
+  /** Makes the card interrupt (by its pin) when a frame waits, and the DMA controller at terminal count. */
   async useInterrupts(): Promise<void> {
     const { systemDma, platform } = this.#nic;
     platform.interrupts.legacy.attach(async (cpu) => {
-      // Reading the causes takes the pin back; they are off until the next wait.
+      // Reading the causes deasserts the pin; interrupts stay disabled until the next wait.
       await cpu.mmioRead32(this.#address('icr'));
       this.#frameCame.raise();
     });
@@ -120,7 +121,7 @@ export class CardByHand {
 
   // The packet buffer, word by word.
 
-  /** Stores words of 4 bytes, the last one filled up. */
+  /** Stores words of 4 bytes, with the last one padded. */
   storeWords(offset: number, bytes: Uint8Array): void {
     const { programmed } = this.#nic;
     const base = this.#nic.found.bars[NicBar.PACKET_BUFFER]!.address + offset;
@@ -144,7 +145,7 @@ export class CardByHand {
     }
   }
 
-  /** Sends the frame that has been put at `offset`. */
+  /** Sends the frame stored at `offset`. */
   async send(offset: number, lengthBytes: number): Promise<void> {
     const { length, offset: place, go } = nicBits.piotx;
     let value = withField(0, length, lengthBytes);
@@ -153,7 +154,7 @@ export class CardByHand {
     await this.#cpu.settle();
   }
 
-  /** The oldest frame, by polling the card. Undefined when none came until `deadlinePs`. */
+  /** Polls the card for the oldest frame. Undefined if none arrived until `deadlinePs`. */
   async pollFrame(deadlinePs: number): Promise<WaitingFrame | undefined> {
     for (;;) {
       const frame = await this.#frameNow();
@@ -161,7 +162,7 @@ export class CardByHand {
     }
   }
 
-  /** The same, asleep until the card interrupts. */
+  /** The same, but sleeps until the card interrupts. */
   async awaitFrame(deadlinePs: number): Promise<WaitingFrame | undefined> {
     for (;;) {
       const frame = await this.#frameNow();
@@ -170,7 +171,7 @@ export class CardByHand {
     }
   }
 
-  /** Gives the room of the oldest frame back. */
+  /** Frees the buffer space of the oldest frame. */
   release(): void {
     this.write('piorx', 0);
   }
@@ -178,7 +179,7 @@ export class CardByHand {
   // The DMA controller.
 
   /**
-   * Has the controller move whole words between memory and the packet buffer, and sleeps until it has.
+   * Makes the controller move whole words between memory and the packet buffer, and sleeps until it has finished.
    * @param physical address in memory, a multiple of 4
    */
   async moveWords(

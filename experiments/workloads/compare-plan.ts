@@ -1,14 +1,14 @@
 /**
- * What the two programs of a comparison agree on: the same bytes from host 0 to host 1 by one of the paths, measured the
- * same way. One path is one simulation, on a machine of its own.
+ * The agreement between the two programs of a comparison: they move the same bytes from host 0 to host 1 by one of the
+ * paths, measured the same way. One path is one simulation, on a machine of its own.
  */
 import type { HostSpent } from '../../machine/index.ts';
 
-/** From the oldest to the newest. `dma` is the third party's, the system DMA controller. */
+/** From the oldest to the newest. `dma` uses the system DMA controller. */
 export const comparePaths = ['pio', 'dma', 'sockets', 'send', 'write', 'read'] as const;
 export type ComparePath = (typeof comparePaths)[number];
 
-/** Paths as tables name them. */
+/** Names of the paths in tables. */
 export const pathTitles: Readonly<Record<ComparePath, string>> = {
   pio: 'programmed I/O',
   dma: 'system DMA',
@@ -18,7 +18,7 @@ export const pathTitles: Readonly<Record<ComparePath, string>> = {
   read: 'RDMA READ',
 };
 
-/** Most bytes of one run: word by word takes its time, simulated and real. */
+/** Greatest number of bytes of one run: word-by-word copying takes long in simulated and real time. */
 export const pathLimitBytes: Readonly<Record<ComparePath, number>> = {
   pio: 64 * 1024,
   dma: 256 * 1024,
@@ -34,7 +34,7 @@ export function machineOf(path: ComparePath): Readonly<Record<string, string>> {
   return { 'machine.adapter': path === 'sockets' ? 'nic' : 'hca' };
 }
 
-/** Given to both programs. */
+/** Arguments of both programs. */
 export interface CompareArgs {
   readonly path: ComparePath;
   /** Bytes of a message; the last one of a file may be shorter. */
@@ -42,7 +42,7 @@ export interface CompareArgs {
   readonly totalBytes: number;
   /** Single messages before the stream, whose time is the latency. */
   readonly latencyRounds: number;
-  /** A file whose beginning is moved; else the bytes are drawn from the machine's seed. */
+  /** A file whose beginning is moved; otherwise the bytes are drawn from the machine's seed. */
   readonly file: string | null;
 }
 
@@ -60,7 +60,7 @@ export const strideOf = ({ sizeBytes }: CompareArgs): number =>
 export const messageCountOf = ({ totalBytes, sizeBytes }: CompareArgs): number =>
   Math.ceil(totalBytes / sizeBytes);
 
-/** Where the messages are in a buffer at `address`. */
+/** Places of the messages in a buffer at `address`. */
 export function messagesAt(args: CompareArgs, address: number): Message[] {
   return Array.from({ length: messageCountOf(args) }, (_, index) => ({
     address: address + index * strideOf(args),
@@ -68,11 +68,11 @@ export function messagesAt(args: CompareArgs, address: number): Message[] {
   }));
 }
 
-/** One transfer as one side saw it. */
+/** One transfer from the view of one side. */
 export interface SideTransfer {
   readonly isActive: boolean;
   readonly startPs: number;
-  /** When this side had done its part; the start of one that does nothing. */
+  /** When this side had finished its part; for a side that does nothing, the start. */
   readonly endPs: number;
   readonly spent: HostSpent;
 }
@@ -80,7 +80,7 @@ export interface SideTransfer {
 export interface SideResult {
   readonly latencies: readonly SideTransfer[];
   readonly stream: SideTransfer;
-  /** Of all bytes of the stream: equal on both sides when they have arrived. SHA-256 in hexadecimal where a file is moved. */
+  /** Digest of all bytes of the stream: equal on both sides after a correct transfer. For a file, SHA-256 in hexadecimal. */
   readonly digest: string;
 }
 

@@ -1,4 +1,4 @@
-/** The two programs of a comparison (compare-transfer.ts), of a file's bytes or of random ones. */
+/** The two programs of a comparison (compare-transfer.ts), for a file's bytes or random ones. */
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { InvariantError } from '../../base/index.ts';
@@ -6,10 +6,10 @@ import type { ProgramContext } from '../../machine/index.ts';
 import type { CompareArgs, Message, SideResult } from './compare-plan.ts';
 import { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
 
-/** The side of host 0: has the bytes. */
+/** The side of host 0, which has the bytes. */
 export const compareSender = (program: ProgramContext<CompareArgs>): Promise<SideResult> =>
   compare(program, 0);
-/** The side of host 1: gets them. */
+/** The side of host 1, which receives them. */
 export const compareReceiver = (program: ProgramContext<CompareArgs>): Promise<SideResult> =>
   compare(program, 1);
 
@@ -30,7 +30,7 @@ const ofFile: CompareBytes = {
   },
 };
 
-/** @throws InvariantError when the file has become shorter */
+/** @throws InvariantError if the file has become shorter */
 function fillFromFile({ memory }: ProgramContext, messages: readonly Message[], file: string): void {
   const handle = openSync(file, 'r');
   try {

@@ -1,12 +1,12 @@
 /**
- * The two sides of a comparison: data into memory, the path connected, then single messages for the latency and all of
- * them for everything else. Both hosts' statistics are read at the agreed start and when both sides have ended.
+ * The two sides of a comparison: load the data, connect the path, then send single messages for the latency and all of
+ * them for all other figures. Both hosts' statistics are read at the agreed start and when both sides have ended.
  *
  *     load, connect, touch │ start … one message … end │ … │ start … all messages … end │ hash
  *                          └────── latency ────────────┘   └── costs, bandwidth ────────┘
  *
- * What comes before the start is not measured: files, connections, registrations, faults of pages. The program of a
- * passive side sleeps from before the start until the end.
+ * Work before the start is not measured: files, connections, registrations, page faults. The program of a passive side
+ * sleeps from before the start until the end.
  */
 import { InvariantError } from '../../base/index.ts';
 import type { CoreThread } from '../../host/index.ts';
@@ -26,15 +26,15 @@ import { barrier } from './rc-endpoint.ts';
 import { dmaSide, programmedSide } from './traditional-card.ts';
 import { socketSide } from './traditional-sockets.ts';
 
-/** Where the bytes of a comparison come from, and by what both sides compare them. */
+/** Source of a comparison's bytes, and the digest by which both sides compare them. */
 export interface CompareBytes {
-  /** Puts them where the messages are, in the memory of the program of host 0. */
+  /** Writes them into the messages' places, in the memory of host 0's program. */
   fill(program: ProgramContext<CompareArgs>, messages: readonly Message[]): void;
   /** Equal for equal bytes, piece by piece. */
   digest(pieces: readonly Uint8Array[]): string;
 }
 
-/** Buffer of a side: registered, where the path needs that, by the path. */
+/** Buffer of a side; the path registers it if necessary. */
 export interface CompareBuffer {
   readonly address: number;
   readonly lengthBytes: number;
@@ -53,7 +53,7 @@ const connectors: Readonly<
 
 /**
  * One side of a comparison.
- * @param node the host that it runs on: 0 has the bytes, 1 gets them
+ * @param node the host that it runs on: 0 has the bytes, 1 receives them
  */
 export async function comparedSide(
   program: ProgramContext<CompareArgs>,
@@ -77,7 +77,7 @@ export async function comparedSide(
   return { latencies, stream, digest };
 }
 
-/** Bytes that are drawn from the machine's seed. */
+/** Bytes drawn from the machine's seed. */
 export function fillRandomly({ memory, random }: ProgramContext, messages: readonly Message[]): void {
   for (const { address, lengthBytes } of messages)
     memory.write(
@@ -86,9 +86,9 @@ export function fillRandomly({ memory, random }: ProgramContext, messages: reado
     );
 }
 
-/** The statistics are read a little before the start, behind everything charged for waiting for it. */
+/** The statistics are read shortly before the start, after everything charged for waiting for it. */
 const leadPs = 1_000;
-/** From the agreement until the start: the exchange takes its time; and the last of it is waited for awake. */
+/** Time from the agreement until the start: the exchange's latency, and a final wait while awake. */
 const noticeExchanges = 5;
 const awakePs = 20_000_000;
 
@@ -130,7 +130,7 @@ async function agreeOnStart({ cpu, exchange, host, node }: ProgramContext, label
   return startPs;
 }
 
-/** Sleeps, and is awake in time. */
+/** Sleeps, and wakes in time. */
 async function waitUntil(cpu: CoreThread, startPs: number): Promise<void> {
   const sleepPs = startPs - awakePs - cpu.localPs;
   if (sleepPs > 0) await cpu.sleep(sleepPs);

@@ -1,4 +1,4 @@
-/** The three ways of RDMA as sides of a comparison: SEND to a posted receive, WRITE by host 0, READ by host 1. */
+/** The three RDMA paths as sides of a comparison: SEND to a posted receive, WRITE by host 0, READ by host 1. */
 
 import type { ProgramContext } from '../../machine/index.ts';
 import {
@@ -19,7 +19,7 @@ import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 import { connectRc, createRcQps, openEndpoint } from './rc-endpoint.ts';
 import { allAccess } from './rc-states.ts';
 
-/** Requests under way; receives posted. */
+/** Requests in flight; posted receives. */
 const sendDepth = 64;
 const receiveDepth = 512;
 
@@ -92,7 +92,7 @@ async function oneSided(
   };
 }
 
-/** Posts a request for each message and waits for all completions, {@link sendDepth} under way at most. */
+/** Posts a request for each message and waits for all completions, with at most {@link sendDepth} in flight. */
 async function postAll(
   link: Link,
   messages: readonly Message[],

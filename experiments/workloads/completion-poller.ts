@@ -1,4 +1,4 @@
-/** Taking completions as programs do, with an error that says which work request failed and how. */
+/** Polls completions as programs do; its error says which work request failed and how. */
 import {
   ackCqEvents,
   getCqEvent,
@@ -12,17 +12,17 @@ import {
   wcStatusStr,
 } from '../../userlib/index.ts';
 
-/** A work request of a program ended badly. */
+/** A work request of a program failed. */
 export class WorkFailedError extends Error {
   override readonly name = 'WorkFailedError';
 }
 
-/** Takes completions of one CQ, a few at a time: by polling, or asleep until an event when there is a channel. */
+/** Polls completions of one CQ, a few at a time; with a channel, sleeps until an event. */
 export class CompletionPoller {
   readonly #cq: IbvCq;
   readonly #channel: IbvCompChannel | undefined;
   #isArmed = false;
-  /** The completions that the last take found, of which the first `count` are valid. */
+  /** The completions of the last poll, the first `count` of which are valid. */
   readonly taken: readonly IbvWc[];
 
   constructor(cq: IbvCq, channel?: IbvCompChannel, batch = 16) {
@@ -31,13 +31,18 @@ export class CompletionPoller {
     this.taken = Array.from({ length: batch }, () => new IbvWc());
   }
 
-  /** Waits until there is at least one completion. @returns how many; @throws WorkFailedError for a failed one */
+  /**
+   * Waits for at least one completion.
+   * @returns how many;
+   * @throws WorkFailedError for a failed one
+   */
   async wait(): Promise<number> {
     return this.checked(await this.arrival());
   }
 
   /**
-   * {@link wait} for a program that calls {@link checked} itself: where it polls, this is one wait without another around it.
+   * {@link wait} for a program that calls {@link checked} itself: if it polls, this is one wait without another around
+   * it.
    * @param untilPs ends the wait at this instant of the program's own time, with 0 completions
    */
   arrival(untilPs?: number): Promise<number> {
@@ -67,12 +72,15 @@ export class CompletionPoller {
     }
   }
 
-  /** Takes what is there, after a wait of the thread. */
+  /** Polls the available completions after a wait of the thread. */
   poll(): number {
     return this.checked(pollSettled(this.#cq, this.taken.length, this.taken));
   }
 
-  /** @returns `count`; @throws WorkFailedError when one of so many completions taken failed */
+  /**
+   * @returns `count`;
+   * @throws WorkFailedError if one of these completions failed
+   */
   checked(count: number): number {
     for (let index = 0; index < count; index++) {
       const { status, wrId, qpNum } = this.taken[index]!;

@@ -2,7 +2,10 @@
 import { cpuCauses } from '../../host/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 
-/** Begins to count. @returns a function that ends: the cycles since, zeros and idle ones left out */
+/**
+ * Starts counting.
+ * @returns a function that stops: the cycles since, without zeros and idle ones
+ */
 export function countCycles({ cpu }: ProgramContext): () => Record<string, number> {
   const before = cpu.core.account.cycles.slice();
   return () => {

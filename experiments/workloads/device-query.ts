@@ -1,4 +1,4 @@
-/** The program behind `hca devinfo`: everything the query verbs say of the first device, as plain data. */
+/** The program of `hca devinfo`: all results of the query verbs for the first device, as plain data. */
 
 import type { ProgramContext } from '../../machine/index.ts';
 import {
@@ -17,7 +17,7 @@ import {
   queryPort,
 } from '../../userlib/index.ts';
 
-/** Attributes of 64 bits, which no number of JSON holds. */
+/** Attributes of 64 bits, which no JSON number represents. */
 type WideAttr = 'nodeGuid' | 'sysImageGuid' | 'maxMrSize' | 'completionTimestampMask';
 
 /** Attributes by their names in libibverbs; GUIDs and numbers of 64 bits as hexadecimal text. */
@@ -31,7 +31,7 @@ export interface DeviceQuery {
     readonly number: number;
     readonly port: PortAttr;
     readonly gid0: string;
-    /** Of a port of Ethernet, those that it has: text as `ibv_devinfo` prints it. */
+    /** For an Ethernet port, its existing GIDs: text as `ibv_devinfo` prints it. */
     readonly gids?: readonly { readonly index: number; readonly gid: string; readonly type: string }[];
   }[];
 }
@@ -92,7 +92,7 @@ function entryText({
     : { index, gid: gidText(gid), type: 'RoCE v1' };
 }
 
-/** As inet_ntop writes an IPv6 address: RFC 5952; of a mapped IPv4 address the last four bytes as such. */
+/** As inet_ntop writes an IPv6 address: RFC 5952; for a mapped IPv4 address, the last four bytes in decimal. */
 function internetText(gid: Uint8Array): string {
   const words = Array.from({ length: 8 }, (_, at) => (gid[2 * at]! << 8) | gid[2 * at + 1]!);
   if (words.slice(0, 5).every((word) => word === 0) && words[5] === 0xffff)

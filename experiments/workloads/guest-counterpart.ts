@@ -1,6 +1,6 @@
 /**
- * A program that plays the other side of whatever stock program the guest runs next, as it is told in its mailbox `task`; what came of it
- * is put into `done`. It ends by `null`.
+ * A program that acts as the peer of the stock program that the guest runs next. Its mailbox `task` receives each task;
+ * it puts the outcome into `done`. `null` ends it.
  */
 import { textOfThrown } from '../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
@@ -15,20 +15,20 @@ export type CounterpartTask =
 /** Outcome of a task. */
 export type CounterpartOutcome =
   | { readonly result: JsonValue }
-  /** Its error, in words. */
+  /** The error, in words. */
   | { readonly error: string };
 
-/** Plays the other side of `rping` once, as its args say. */
+/** Acts as the peer of `rping` once, according to its args. */
 export async function rping(program: ProgramContext<GuestRpingArgs>): Promise<JsonValue> {
   return { ...(await guestRping(program, program.args)) };
 }
 
-/** Plays the other side of `ibv_rc_pingpong` once, as its args say. */
+/** Acts as the peer of `ibv_rc_pingpong` once, according to its args. */
 export async function pingpong(program: ProgramContext<GuestPingpongArgs>): Promise<JsonValue> {
   return { ...(await guestPingpong(program, program.args)) };
 }
 
-/** @returns how many tasks it was given */
+/** @returns the number of tasks received */
 export async function guestCounterpart(program: ProgramContext): Promise<number> {
   const { exchange, log } = program;
   for (let count = 0; ; count++) {

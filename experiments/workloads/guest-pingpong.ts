@@ -1,12 +1,13 @@
 /**
- * The other end of a stock `ibv_rc_pingpong` in a guest, by the steps of that program (rdma-core, libibverbs/examples/rc_pingpong.c):
- * first each side's LID, QP number, PSN and GID over TCP, as text; then a message to and fro. On Ethernet the GID is the address.
+ * The peer of a stock `ibv_rc_pingpong` in a guest, with the steps of that program (rdma-core,
+ * libibverbs/examples/rc_pingpong.c): first each side sends LID, QP number, PSN and GID over TCP, as text; then they
+ * exchange messages. On Ethernet the GID is the address.
  *
  *     guest's client   52 bytes ─► here, then 52 bytes ◄─, then "done" ─►        the guest sends first
- *     guest's server   52 bytes ◄─ here, then 52 bytes ─►, then "done" ◄─        we send first
+ *     guest's server   52 bytes ◄─ here, then 52 bytes ─►, then "done" ◄─        this side sends first
  *
- * Every message that comes must hold, byte for byte, what the program sends with `-c`: 0x7b, and 0 at the begin of each page.
- * A server checks that by itself and only prints it; here another byte is an error.
+ * Every received message must contain, byte for byte, what the program sends with `-c`: 0x7b, and 0 at the start of
+ * each page. A stock server only prints a mismatch; here any other byte is an error.
  */
 import { pageBytes, psPerMs, toHex } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
@@ -26,24 +27,24 @@ import { ownAddressOf, peerFrom } from './port-address.ts';
 import { createBuffer, createRcQps, openEndpoint, type RcBuffer, rcDefaults } from './rc-endpoint.ts';
 import { type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
-/** The port at which the program's two sides meet. */
+/** The TCP port at which both sides of the program connect. */
 const meetingPort = 18_515;
 const addressBytes = '0000:000000:000000:00000000000000000000000000000000\0'.length;
 const doneText = 'done\0';
-/** In the place of a GID on InfiniBand. */
+/** Replaces the GID on InfiniBand. */
 const noGid: readonly number[] = new Array(16).fill(0);
 const receiveDepth = 500;
 const fillByte = 0x7b;
-/** How long the guest's server is looked for: it may only just have been started. */
+/** How long to try to reach the guest's server, which may only just have been started. */
 const connectTries = 100;
 
 export interface GuestPingpongArgs {
   /** The guest's command. */
   readonly guest: 'client' | 'server';
-  /** As its options -s and -n. */
+  /** Like its options -s and -n. */
   readonly sizeBytes: number;
   readonly iterations: number;
-  /** As its option -g on a port of Ethernet, of the own table; left out: the GID of the IPv4 address, by the newest version of RoCE. */
+  /** Like its option -g on an Ethernet port, for the own table; if left out: the GID of the IPv4 address, by the newest version of RoCE. */
   readonly gidIndex?: number;
 }
 
@@ -52,17 +53,20 @@ export interface GuestPingpongResult {
   readonly sent: number;
 }
 
-/** Bytes that are not what they should be. */
+/** Received bytes that differ from the expected ones. */
 export class GuestDataError extends Error {
   override readonly name = 'GuestDataError';
 }
 
-/** Plays the other side of `ibv_rc_pingpong -c`. @throws GuestStreamError, GuestDataError, WorkFailedError */
+/**
+ * Acts as the peer of `ibv_rc_pingpong -c`.
+ * @throws GuestStreamError, GuestDataError, WorkFailedError
+ */
 export async function guestPingpong(
   program: ProgramContext,
   { guest, sizeBytes, iterations, gidIndex }: GuestPingpongArgs,
 ): Promise<GuestPingpongResult> {
-  // By then the guest's driver is there, and the port becomes active.
+  // By then the guest's driver is loaded, and the port becomes active.
   const client = guest === 'client' ? await acceptGuest(program) : undefined;
   const endpoint = await openEndpoint(program);
   const buffer = await createBuffer(endpoint, sizeBytes);
@@ -73,7 +77,7 @@ export async function guestPingpong(
   for (let posted = 0; posted < Math.min(iterations, receiveDepth); posted++) receive(qp, buffer);
   const pattern = new Uint8Array(sizeBytes).fill(fillByte);
   for (let at = 0; at < sizeBytes; at += pageBytes) pattern[at] = 0;
-  // Before the guest can send: with nothing of the pattern where that is to come.
+  // Before the guest can send: the buffer contains no part of the expected pattern.
   program.memory.write(buffer.address, guest === 'server' ? pattern : pattern.map(() => fillByte));
   const address = await ownAddressOf(
     endpoint.context,
@@ -92,7 +96,7 @@ export async function guestPingpong(
 
 type Connect = (peer: RcAddress) => Promise<void>;
 
-/** The guest's client says its address first. */
+/** The guest's client sends its address first. */
 async function connectClient(stream: GuestStream, own: RcAddress, connect: Connect): Promise<void> {
   await connect(addressIn(await stream.readAll(addressBytes)));
   await stream.write(textOf(own));
@@ -100,7 +104,7 @@ async function connectClient(stream: GuestStream, own: RcAddress, connect: Conne
   await stream.end();
 }
 
-/** The guest's server is looked for until it answers. */
+/** Repeats the connection attempt until the guest's server answers. */
 async function connectServer(program: ProgramContext, own: RcAddress, connect: Connect): Promise<void> {
   for (let tries = 1; ; tries++) {
     const stream = await connectGuest(program, meetingPort);
@@ -138,7 +142,7 @@ function addressIn(bytes: Uint8Array): RcAddress {
   };
 }
 
-/** The messages to and fro, as the program has them: one buffer for what comes and what goes. */
+/** The messages of both directions use one buffer, as in the stock program. */
 async function bounce(
   { memory, progress }: ProgramContext,
   qp: IbvQp,

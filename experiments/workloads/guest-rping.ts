@@ -1,10 +1,11 @@
 /**
- * The other end of a stock `rping` in a guest, by rdma_cm and the steps of that program (rdma-core, librdmacm/examples/rping.c).
- * Both sides say by SENDs of 16 bytes where their buffer is; data move by READ and WRITE of the server alone:
+ * The peer of a stock `rping` in a guest, by rdma_cm and with the steps of that program (rdma-core,
+ * librdmacm/examples/rping.c). Both sides announce their buffers by SENDs of 16 bytes; only the server moves data, by
+ * READ and WRITE:
  *
  *     client  source ─SEND─►  server READs it  ─SEND─►  client  sink ─SEND─►  server WRITEs the same back  ─SEND─►
  *
- * Every ping must be the text that rping makes of its number. `rping -V` holds its own end to the same.
+ * Every ping must be the text that rping generates from its number. `rping -V` checks the same at its own end.
  */
 import { psPerMs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
@@ -53,12 +54,12 @@ import { CompletionPoller } from './completion-poller.ts';
 import { GuestDataError } from './guest-pingpong.ts';
 import { allAccess } from './rc-states.ts';
 
-/** The port of rping, and the size of its ping unless it is given -S. */
+/** The port of rping, and its default ping size (option -S). */
 const sinPort = 7174;
 const pingBytes = 64;
 const infoBytes = 16;
 const timeoutMs = 2000;
-/** How often the guest's server is asked: it may only just have been started. */
+/** Number of connection attempts to the guest's server, which may only just have been started. */
 const connectTries = 100;
 const firstCharacter = 65;
 const lastCharacter = 122;
@@ -66,13 +67,13 @@ const lastCharacter = 122;
 export interface GuestRpingArgs {
   /** The guest's command. */
   readonly guest: 'client' | 'server';
-  /** Of its server; the guest's address on IP over InfiniBand or on Ethernet. */
+  /** Address of its server; the guest's address on IP over InfiniBand or on Ethernet. */
   readonly address: string;
-  /** As the option -C of its client: a server ends when the client does. */
+  /** Like the option -C of its client: a server ends when the client does. */
   readonly count: number;
 }
 
-/** The connection took another turn. */
+/** The connection produced an unexpected event. */
 export class RdmaEventError extends Error {
   override readonly name = 'RdmaEventError';
 }
@@ -81,7 +82,10 @@ export interface GuestRpingResult {
   readonly pings: number;
 }
 
-/** Plays the other side of `rping`. @throws GuestDataError, WorkFailedError, VerbsError, RdmaEventError */
+/**
+ * Acts as the peer of `rping`.
+ * @throws GuestDataError, WorkFailedError, VerbsError, RdmaEventError
+ */
 export async function guestRping(program: ProgramContext, args: GuestRpingArgs): Promise<GuestRpingResult> {
   const channel = await rdmaCreateEventChannel(program.verbs);
   const pings = await (args.guest === 'client' ? serve(program, channel, args) : ask(program, channel, args));
@@ -95,11 +99,11 @@ class RpingEnd {
   readonly #id: RdmaCmId;
   readonly #completions: CompletionPoller;
   readonly #region: IbvMr;
-  /** Of the data, of what is sent about it, and of what comes. */
+  /** Buffers for the data, for outgoing and for incoming announcements. */
   readonly data: number;
   readonly #sent: number;
   readonly #received: number;
-  /** Completions that were taken before they were waited for. */
+  /** Completions polled before they were waited for. */
   #receives = 0;
   #sends = 0;
 
@@ -142,7 +146,7 @@ class RpingEnd {
     return new DataView(bytes.buffer);
   }
 
-  /** Says where `address` is, or that the peer may continue. */
+  /** Announces `address`, or tells the peer to continue. */
   async publish(address: number): Promise<void> {
     const info = new DataView(new ArrayBuffer(infoBytes));
     info.setBigUint64(0, BigInt(address));
@@ -153,7 +157,7 @@ class RpingEnd {
     await this.#post({ opcode: IBV_WR_SEND, ...this.#listOf(this.#sent, infoBytes) });
   }
 
-  /** Moves the data to or from where the peer has said. */
+  /** Moves the data to or from the peer's announced buffer. */
   async move(opcode: number, to: DataView, lengthBytes: number): Promise<void> {
     const rdma = { remoteAddr: Number(to.getBigUint64(0)), rkey: to.getUint32(8) };
     await this.#post({ opcode, ...this.#listOf(this.data, lengthBytes), wr: { rdma } });
@@ -182,7 +186,7 @@ class RpingEnd {
   }
 }
 
-/** Waits for the next event, which has to be this one. */
+/** Waits for the next event, which must be this one. */
 async function expectEvent(channel: RdmaEventChannel, expected: number): Promise<RdmaCmEvent> {
   const event = (await rdmaGetCmEvent(channel))!;
   rdmaAckCmEvent(event);
@@ -200,7 +204,7 @@ async function serve(
   { count }: GuestRpingArgs,
 ): Promise<number> {
   const listener = await rdmaCreateId(channel, null, RDMA_PS_TCP);
-  // Of either kind.
+  // For either kind of address.
   await rdmaBindAddr(listener, { sinAddr: '::', sinPort });
   await rdmaListen(listener, 3);
   await program.exchange.put('listening', sinPort);
@@ -224,7 +228,7 @@ async function serve(
   return count;
 }
 
-/** The client: the guest's server is asked until it listens. */
+/** The client: repeats the connection attempt until the guest's server listens. */
 async function ask(
   program: ProgramContext,
   channel: RdmaEventChannel,

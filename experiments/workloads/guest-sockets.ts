@@ -1,6 +1,6 @@
 /**
- * A program of sockets on a simulated host with a NIC, at the other end of a guest's Ethernet cable: it is told in its mailbox `task` what
- * to do next; what came of it is put into `done`. It ends by `null`.
+ * A sockets program on a simulated host with a NIC, at the other end of a guest's Ethernet cable. Its mailbox `task`
+ * receives each task; it puts the outcome into `done`. `null` ends it.
  */
 import { msToPs, textOfThrown } from '../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
@@ -8,21 +8,21 @@ import type { CounterpartOutcome } from './guest-counterpart.ts';
 import { serveIperf3 } from './iperf3-server.ts';
 import { acceptFrom, connectTo, listenAt, SocketStreamError, socketsOf } from './socket-stream.ts';
 
-/** `listening` is put into the exchange where the guest is to connect. */
+/** `listening` is put into the exchange when the guest may connect. */
 export type SocketTask =
   | { readonly service: 'iperf3'; readonly port: number }
-  /** Sends back what comes over one connection, to its end. */
+  /** Returns all bytes received over one connection, until it ends. */
   | { readonly service: 'echo'; readonly port: number }
-  /** Takes so many bytes over one connection, but nothing of it for a while. */
+  /** Receives this many bytes over one connection, after a pause without reading. */
   | {
       readonly service: 'discard';
       readonly port: number;
       readonly bytes: number;
       readonly pauseMs: number;
     }
-  /** Sends so many zeros over one connection. */
+  /** Sends this many zero bytes over one connection. */
   | { readonly service: 'zeros'; readonly port: number; readonly bytes: number }
-  /** Connects to the guest, sends so many bytes, and is to get them back. */
+  /** Connects to the guest, sends this many bytes, and expects them back. */
   | {
       readonly service: 'call';
       readonly address: number | string;
@@ -30,7 +30,7 @@ export type SocketTask =
       readonly bytes: number;
     };
 
-/** @returns how many tasks it was given */
+/** @returns the number of tasks received */
 export async function guestSockets(program: ProgramContext): Promise<number> {
   const { exchange, log } = program;
   for (let count = 0; ; count++) {

@@ -1,21 +1,22 @@
 /**
- * A TCP connection of a program with the real guest that is its host's peer (docs/how-to/guest.md, "A program of yours at the other end").
- * Stock programs exchange data over it before RDMA begins. guests/serve/peer-relay.ts carries it over the exchange.
+ * A TCP connection between a program and the real guest that is its host's peer (docs/how-to/guest.md, "A program of
+ * yours at the other end"). Stock programs exchange data over it before RDMA begins. guests/serve/peer-relay.ts carries
+ * it over the exchange.
  *
  *     const stream = await acceptGuest(program);             the guest connects to its peer
- *     const stream = await connectGuest(program, 18515);    to what listens in the guest
+ *     const stream = await connectGuest(program, 18515);    to a listening socket in the guest
  *     await stream.write(bytes); const answer = await stream.read(52);
  */
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 
-/** The guest's end could not be reached, or sent less than was asked for. */
+/** The guest could not be reached, or sent less than requested. */
 export class GuestStreamError extends Error {
   override readonly name = 'GuestStreamError';
 }
 
-/** Bytes of a value, which may take six characters each as JSON. */
+/** Bytes of a value, each of which may take six characters as JSON. */
 const pieceBytes = 1024;
-/** Values that leave at one instant: the exchange has room for so many. */
+/** Greatest number of values sent at one instant, as limited by the exchange. */
 const piecesAtOnce = 16;
 
 /** Requirements of a stream on its program. */
@@ -34,7 +35,10 @@ export class GuestStream {
     this.#name = `tcp.${connection}`;
   }
 
-  /** Waits for so many bytes. @returns fewer only at the end of what the guest sends */
+  /**
+   * Waits for this many bytes.
+   * @returns fewer only at the end of the guest's stream
+   */
   async read(lengthBytes: number): Promise<Uint8Array> {
     while (this.#received.length < lengthBytes && !this.#isAtEnd) {
       const piece = await this.#program.exchange.take(this.#name);
@@ -48,7 +52,10 @@ export class GuestStream {
     return bytes;
   }
 
-  /** As {@link read}. @throws GuestStreamError when the guest sent fewer */
+  /**
+   * Like {@link read}.
+   * @throws GuestStreamError if the guest sent fewer
+   */
   async readAll(lengthBytes: number): Promise<Uint8Array> {
     const bytes = await this.read(lengthBytes);
     if (bytes.length === lengthBytes) return bytes;
@@ -64,7 +71,7 @@ export class GuestStream {
     }
   }
 
-  /** Nothing more comes from this side. */
+  /** Ends this side's stream. */
   async end(): Promise<void> {
     await this.#program.exchange.put(this.#name, null);
   }
@@ -76,9 +83,9 @@ export async function acceptGuest(program: GuestStreamUser): Promise<GuestStream
 }
 
 /**
- * Connects to a port of the guest. That something listens there is seen only by what comes back: QEMU takes the connection before it
- * has asked the guest.
- * @throws GuestStreamError when there is no way to that port
+ * Connects to a port of the guest. Only received data proves that a socket listens there: QEMU accepts the connection
+ * before it has asked the guest.
+ * @throws GuestStreamError if the port cannot be reached
  */
 export async function connectGuest(program: GuestStreamUser, port: number): Promise<GuestStream> {
   await program.exchange.put('tcp.connect', { port });

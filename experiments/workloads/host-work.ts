@@ -12,7 +12,7 @@ export async function endOwnWork({ cpu, meter, exchange }: ProgramContext): Prom
 /** Waits until a program of the other host has ended. */
 export const awaitPeerEnd = ({ exchange }: ProgramContext): Promise<unknown> => exchange.take(endLabel);
 
-/** @returns the work up to the end that was seen last */
+/** @returns the work up to the last observed end */
 export function hostWorkOf({ meter }: ProgramContext): { readonly host?: HostWork } {
   const spent = meter.spent();
   if (spent === undefined) return {};

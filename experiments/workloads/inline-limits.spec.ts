@@ -4,8 +4,9 @@ import { inlineMaxOf } from './inline-limits.ts';
 import { parsedWorkload, perfArgsOf } from './workload.ts';
 
 /**
- * The size of a WQE is counted in 6 bits of 16 bytes, so that it has 1008 at most. The control segment takes 16 of them, the address of a
- * WRITE 16 and that of a datagram 48; inline data begin again in each 64 bytes, with a header of 4 (sheet 6.3).
+ * The size of a WQE is counted in 6 bits of 16 bytes, so it has at most 1008. The control segment takes 16 of them, the
+ * address of a WRITE 16 and that of a datagram 48; inline data restart in each 64 bytes, with a header of 4 (sheet
+ * 6.3).
  */
 function roomFrom(startByte: number): number {
   let room = 0;

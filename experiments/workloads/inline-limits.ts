@@ -1,6 +1,6 @@
 /**
- * How many bytes of payload a request can carry: a WQE has up to 63 units of 16 bytes, and inline data begin again in each 64 bytes,
- * after a header of 4. What stands before them is the control segment and, of a WRITE or a datagram, where it goes.
+ * Payload that a request can carry inline: a WQE has up to 63 units of 16 bytes, and inline data restart in each 64
+ * bytes, after a header of 4. The control segment precedes them and, for a WRITE or a datagram, the destination.
  */
 import {
   controlSegment,

@@ -1,4 +1,7 @@
-/** The server of iperf3 with a client that says what iperf 3.12 says, on two simulated hosts; the stock client: test/guest/ethernet-peer.spec.ts. */
+/**
+ * The iperf3 server with a client that behaves like iperf 3.12, on two simulated hosts; with the stock client:
+ * test/guest/ethernet-peer.spec.ts.
+ */
 import { describe, expect, it, vi } from 'vitest';
 import { Machine } from '../../machine/machine.ts';
 import type { ProgramContext } from '../../machine/program.ts';
@@ -18,7 +21,10 @@ async function expectState(control: SocketStream, state: number): Promise<void> 
   expect([...(await control.readAll(1))]).toEqual([state]);
 }
 
-/** A client that moves so many bytes over each stream. @returns the results of the server */
+/**
+ * A client that moves this many bytes over each stream.
+ * @returns the results of the server
+ */
 async function test(
   program: ProgramContext,
   parameters: { readonly parallel: number; readonly reverse?: boolean },
@@ -43,7 +49,7 @@ async function test(
   for (const stream of streams)
     if (parameters.reverse === true) await stream.readAll(bytes);
     else await stream.write(new Uint8Array(bytes));
-  // What is on its way is counted, too.
+  // Bytes in flight also count.
   await program.cpu.sleep(1e9);
   await control.write(Uint8Array.of(4));
   // A receiver reads whole blocks, to the end of the streams.
@@ -61,7 +67,10 @@ async function test(
   return results;
 }
 
-/** Both ends, on two hosts. @returns what came of the client and of the server, and what the client's NIC has counted */
+/**
+ * Both ends, on two hosts.
+ * @returns the outcomes of client and server, and the counters of the client's NIC
+ */
 async function play(
   client: (program: ProgramContext) => Promise<unknown>,
   set: Readonly<Record<string, number>> = {},

@@ -1,12 +1,13 @@
 /**
- * The server of stock `iperf3` in a Linux guest, on a simulated host with a NIC: TCP, any number of streams, either direction (`-R`).
+ * The server of stock `iperf3` in a Linux guest, on a simulated host with a NIC: TCP, any number of streams, either
+ * direction (`-R`).
  *
  *     control   cookie ─► PARAM_EXCHANGE ◄ parameters ─► CREATE_STREAMS … TEST_START, TEST_RUNNING … ◄ TEST_END
  *               EXCHANGE_RESULTS ◄ results ─► results ─► DISPLAY_RESULTS ◄ IPERF_DONE
  *     streams   cookie, then data
  *
- * States are a byte each, parameters and results JSON behind their length in four bytes.
- * Source: iperf 3.12, src/iperf_api.h (states), iperf_api.c (iperf_exchange_parameters, send_results, get_results), iperf_server_api.c.
+ * States are one byte each; parameters and results are JSON after their length in four bytes. Source: iperf 3.12,
+ * src/iperf_api.h (states), iperf_api.c (iperf_exchange_parameters, send_results, get_results), iperf_server_api.c.
  */
 import { psPerSecond } from '../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
@@ -32,14 +33,14 @@ const State = {
 } as const;
 const cookieBytes = 37;
 const lengthBytes = 4;
-/** Of parameters and results: those of a hundred streams are shorter. */
+/** Greatest length of parameters and results: those of a hundred streams are shorter. */
 const jsonBytesMax = 65_536;
 
 /** Parameters of a test. */
 export interface Iperf3Result {
   readonly isReverse: boolean;
   readonly streams: number;
-  /** Bytes that this end has got, or sent. */
+  /** Bytes that this end has received or sent. */
   readonly bytes: number;
 }
 
@@ -50,7 +51,7 @@ interface Parameters {
   readonly bidirectional?: boolean;
 }
 
-/** Serves as many tests as the program's args say, one unless they do. */
+/** Serves the number of tests in the program's args, default one. */
 export default async function iperf3(program: ProgramContext): Promise<JsonValue> {
   const listening = await listenAt(program, iperf3Port);
   const results: JsonValue[] = [];
@@ -59,7 +60,10 @@ export default async function iperf3(program: ProgramContext): Promise<JsonValue
   return results;
 }
 
-/** Serves the next test at a socket that listens. @throws SocketStreamError for one that it does not know, or that breaks off */
+/**
+ * Serves the next test at a listening socket.
+ * @throws SocketStreamError for a test that is unknown or breaks off
+ */
 export async function serveIperf3(program: SocketUser, listening: number): Promise<Iperf3Result> {
   const control = await acceptFrom(program, listening);
   const streams: SocketStream[] = [];
@@ -85,7 +89,7 @@ export async function serveIperf3(program: SocketUser, listening: number): Promi
     await say(State.TEST_START);
     await say(State.TEST_RUNNING);
     const moved = await moveUntilEnd(program, control, streams, isReverse ? 'out' : 'in');
-    // A client that receives reads whole blocks until its streams end.
+    // A receiving client reads whole blocks until its streams end.
     if (isReverse) for (const stream of streams) await stream.close();
     await say(State.EXCHANGE_RESULTS);
     const theirs = (await readJson(control)) as { readonly streams: readonly { readonly id: number }[] };
@@ -101,7 +105,7 @@ export async function serveIperf3(program: SocketUser, listening: number): Promi
     await say(State.DISPLAY_RESULTS);
     const [state] = await control.readAll(1);
     if (state !== State.IPERF_DONE) throw new SocketStreamError(`state ${state}, expected IPERF_DONE`);
-    // The client has ended its streams: what came after the end of the test is read, so that it is not reset.
+    // The client has ended its streams: reads the bytes after the end of the test, so that the connection is not reset.
     if (!isReverse) for (const stream of streams) while ((await stream.read()).length > 0);
     return { isReverse, streams: streams.length, bytes: moved.reduce((sum, bytes) => sum + bytes, 0) };
   } finally {
@@ -109,7 +113,10 @@ export async function serveIperf3(program: SocketUser, listening: number): Promi
   }
 }
 
-/** Moves data of all streams until the client says that the test is over, and takes what is left. @returns the bytes of each */
+/**
+ * Moves data of all streams until the client ends the test, then reads the rest.
+ * @returns the bytes of each
+ */
 async function moveUntilEnd(
   program: SocketUser,
   control: SocketStream,

@@ -1,6 +1,6 @@
 /**
- * A client of the store: keeps as many requests without an answer as its window has places, and checks what comes back: of a GET a
- * value of its key, of its own PUTs the last one.
+ * A client of the store: keeps up to a window of unanswered requests, and checks the answers: a GET must return a value
+ * of its key, and its own last PUT.
  */
 import { InvariantError } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
@@ -43,7 +43,7 @@ import { connectQps, createBuffer, type RcBuffer, type RcEndpoint } from './rc-e
 import { SparselySignalled } from './sparsely-signalled.ts';
 import { connectUd, initUd } from './unreliable-states.ts';
 
-/** Fewer entries make the device ask how far its consumer is. */
+/** With fewer entries, the device reads the consumer counter. */
 const cqEntriesLeast = 128;
 
 export async function kvClient(program: ProgramContext<KvArgs>): Promise<PerfSide> {
@@ -67,11 +67,11 @@ interface Region {
   readonly rkey: number;
 }
 
-/** A request without an answer. */
+/** An unanswered request. */
 interface Asked {
   item: number;
   isGet: boolean;
-  /** Of a GET: this client's last PUT of the key at the time, 0 for none. */
+  /** For a GET: this client's last PUT of the key at the time, 0 for none. */
   ownStamp: number;
   startPs: number;
 }
@@ -79,7 +79,7 @@ interface Asked {
 /** A thread of the server as a client sees it. */
 interface AskedServer {
   readonly number: number;
-  /** By place in the window. */
+  /** By index in the window. */
   readonly asked: readonly Asked[];
   askedCount: number;
   answeredCount: number;
@@ -88,9 +88,9 @@ interface AskedServer {
 interface ClientParts {
   readonly requests: SparselySignalled;
   readonly answers: CompletionPoller;
-  /** Gets the answers. */
+  /** Receives the answers. */
   readonly answerQp: IbvQp;
-  /** All receives, each of which is posted again when its answer was taken. */
+  /** All receives; each is posted again when its answer was processed. */
   readonly receives: readonly IbvRecvWr[];
   readonly servers: readonly AskedServer[];
   readonly region: Region;
@@ -133,7 +133,7 @@ class Client {
     };
   }
 
-  /** So many requests, with their answers; then every thread of the server is told that no more come. */
+  /** Sends this many requests and receives their answers; then tells every server thread that no more follow. */
   async ask(count: number): Promise<Pick<PerfSide, 'result' | 'requests' | 'load'>> {
     const { program, parts } = { program: this.#program, parts: this.#parts };
     const { cpu } = program;
@@ -184,7 +184,7 @@ class Client {
       : new OfferedLoad(load, count, random, cpu.localPs, { thread, threads });
   }
 
-  /** Draws a request, which is due since `startPs`, and writes it into the server's memory. */
+  /** Draws a request that is due since `startPs`, and writes it into the server's memory. */
   async #post(startPs: number): Promise<void> {
     const { random } = this.#program;
     const { kv } = this.#args;
@@ -207,7 +207,7 @@ class Client {
     await this.#write(server, isGet ? kv.keyBytes : request.length);
   }
 
-  /** Writes the last bytes of the request to the end of the next slot of a thread of the server. */
+  /** Writes the last bytes of the request to the end of the next slot of a server thread. */
   async #write(server: AskedServer, lengthBytes: number): Promise<void> {
     const { memory, cpu, verbs } = this.#program;
     const { kv, threads: clients = 1, inlineBytes } = this.#args;
@@ -226,7 +226,10 @@ class Client {
     server.askedCount++;
   }
 
-  /** An answer has come. @returns how long its request took */
+  /**
+   * Processes an answer.
+   * @returns the duration of its request
+   */
   #take(wc: IbvWc): number {
     const { cpu, memory, verbs } = this.#program;
     const { kv } = this.#args;

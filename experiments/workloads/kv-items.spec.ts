@@ -49,7 +49,7 @@ describe('keys and values of a store', () => {
     const own = putStamp(1, 7);
     const expected = { client: 1, item: 5, ownStamp: own };
     checkAnswer(bytesOfValue(5, own), plan, expected);
-    // Another client has PUT since.
+    // Another client has since done a PUT.
     checkAnswer(bytesOfValue(5, putStamp(0, 3)), plan, expected);
     checkAnswer(bytesOfValue(5, 0), plan, { ...expected, ownStamp: 0 });
     const isNoValue = 'the answer to GET 5 is no value of that key';
@@ -64,7 +64,7 @@ describe('keys and values of a store', () => {
 });
 
 it('a request ends where its slot ends, in the order that HERD 4.2 has: thread, client, place', () => {
-  // 32 + 2 + 16 bytes of a PUT, in whole cache lines.
+  // 32 + 2 + 16 bytes of a PUT, rounded up to whole cache lines.
   expect(putBytes(plan)).toBe(50);
   expect(slotBytes(plan)).toBe(64);
   expect(slotBytes({ ...plan, valueBytes: 47 })).toBe(128);

@@ -1,6 +1,6 @@
 /**
- * Keys and values as bytes that say what they are, so that whoever gets a value can tell whether it is one of its key, and who wrote
- * it; and the part of the items that one thread of the server keeps.
+ * Self-describing keys and values, so that a receiving client can check whether a value belongs to its key and which
+ * client wrote it; and the part of the items that one server thread keeps.
  *
  *     key     word 0: the item's number, scrambled one to one; the other bytes follow from it; the last is never zero
  *     value   word 0: its stamp, 0 at first, then client and number of the PUT; the other bytes follow from item and stamp
@@ -13,7 +13,7 @@ import type { KvPlan } from './kv-plan.ts';
 const scatter = 0x9e37_79b1;
 const stampBytes = 4;
 
-/** A word with the bits of both mixed (the finalizer of MurmurHash3). */
+/** A word that mixes the bits of both (the finalizer of MurmurHash3). */
 function mixed(left: number, right: number): number {
   let word = Math.imul(left ^ Math.imul(right, 0x85eb_ca6b), 0xc2b2_ae35);
   word ^= word >>> 16;
@@ -21,14 +21,14 @@ function mixed(left: number, right: number): number {
   return word ^ (word >>> 15);
 }
 
-/** Byte `at` of the bytes that follow from two words. */
+/** Byte `at` of the sequence derived from two words. */
 const byteOf = (left: number, right: number, at: number): number =>
   (mixed(left, right + (at >>> 2)) >>> ((at & 3) * 8)) & 0xff;
 
 /** The first word of an item's key. */
 const keyWordOf = (item: number): number => Math.imul(item + 1, scatter) >>> 0;
 
-/** Which thread of the server has the item. */
+/** The server thread that has the item. */
 export const serverOfItem = ({ servers }: KvPlan, item: number): number => keyWordOf(item) % servers;
 
 /** Writes the key of an item. */
@@ -51,7 +51,10 @@ export function writeValue(
     target[from + at] = at < stampBytes ? (stamp >>> (at * 8)) & 0xff : byteOf(item, stamp, at);
 }
 
-/** The stamp of a value. @returns undefined when these bytes were never a value of the item */
+/**
+ * The stamp of a value.
+ * @returns undefined if these bytes were never a value of the item
+ */
 function stampOf(bytes: Uint8Array, from: number, { valueBytes }: KvPlan, item: number): number | undefined {
   const stamp = wordAt(bytes, from);
   for (let at = stampBytes; at < valueBytes; at++)
@@ -62,11 +65,11 @@ function stampOf(bytes: Uint8Array, from: number, { valueBytes }: KvPlan, item: 
 const wordAt = (bytes: Uint8Array, at: number): number =>
   (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 
-/** Clients from 0; PUTs of one from 1. */
+/** Clients count from 0; the PUTs of each from 1. */
 export const putStamp = (client: number, number: number): number =>
   (((client + 1) << 24) | (number & mask24)) >>> 0;
 
-/** The client that wrote a value; -1 of one that has been there from the beginning. */
+/** The client that wrote a value; -1 for an initial value. */
 const clientOfStamp = (stamp: number): number => (stamp >>> 24) - 1;
 
 /** A client's GET, and its last PUT of the key at the time: 0 for none. */
@@ -76,7 +79,7 @@ export interface ExpectedValue {
   readonly ownStamp: number;
 }
 
-/** @throws WorkFailedError for bytes that no value of the key has, and for one that the client itself has replaced before */
+/** @throws WorkFailedError for bytes that are no value of the key, and for a value that the client itself has replaced earlier */
 export function checkAnswer(
   bytes: Uint8Array,
   plan: KvPlan,
@@ -91,10 +94,10 @@ export function checkAnswer(
     );
 }
 
-/** In the index: no item. */
+/** Marks an empty index entry. */
 const emptyPlace = -1;
 
-/** The items of one thread of the server: keys and values in its memory, found by an index with linear probing. */
+/** The items of one server thread: keys and values in its memory, found through an index with linear probing. */
 export class ItemTable {
   readonly #plan: KvPlan;
   readonly #memory: ProgramMemory;
@@ -103,7 +106,7 @@ export class ItemTable {
   readonly #places: Int32Array;
   readonly #key: Uint8Array<ArrayBuffer>;
 
-  /** Maps the memory and puts in every item of this thread. */
+  /** Maps the memory and inserts every item of this thread. */
   constructor(plan: KvPlan, memory: ProgramMemory, server: number) {
     const items = Array.from({ length: plan.items }, (_, item) => item);
     const own = items.filter((item) => serverOfItem(plan, item) === server);
@@ -124,7 +127,10 @@ export class ItemTable {
     }
   }
 
-  /** Where the value of this key is. @throws InvariantError for a key that no item has */
+  /**
+   * Address of this key's value.
+   * @throws InvariantError for an unknown key
+   */
   valueAddress(bytes: Uint8Array, from: number): number {
     const mask = this.#places.length - 1;
     for (let at = this.#slotOf(bytes, from); this.#places[at] !== emptyPlace; at = (at + 1) & mask) {

@@ -1,6 +1,6 @@
 /**
- * A thread of the store's server: polls the slots of all clients in turn, one of each, does what the requests say and answers by
- * datagrams. No completion and no receive belongs to a request.
+ * A server thread of the store: polls the slots of all clients in rotation, one slot of each, executes the requests and
+ * answers by datagrams. Requests cause neither completions nor receives.
  */
 
 import type { ProgramContext } from '../../machine/index.ts';
@@ -37,7 +37,7 @@ import { connectQps, createBuffer, type RcEndpoint } from './rc-endpoint.ts';
 import { SparselySignalled } from './sparsely-signalled.ts';
 import { connectUd, initUd, qkey } from './unreliable-states.ts';
 
-/** Fewer entries make the device ask how far its consumer is. */
+/** With fewer entries, the device reads the consumer counter. */
 const cqEntriesLeast = 128;
 const pageMask = ~4095;
 
@@ -68,13 +68,13 @@ export async function kvServer(program: ProgramContext<KvArgs>): Promise<PerfSid
   return side;
 }
 
-/** Under an offered load every client says when its last answer has come; the first thread hears it. */
+/** Under an offered load, every client reports when its last answer has arrived; the first thread receives the reports. */
 async function clientsEnd(program: ProgramContext, { load, threads = 1, thread = 0 }: KvArgs): Promise<void> {
   if (load === undefined || thread !== 0) return;
   for (let client = 0; client < threads; client++) await awaitPeerEnd(program);
 }
 
-/** The request region of all threads, which clients write over a UC QP each: all of that is the first thread's. */
+/** The request region of all threads, which each client writes over its own UC QP: the first thread owns all of it. */
 async function openRegion(endpoint: RcEndpoint, args: KvArgs): Promise<number> {
   const { threads: clients = 1, kv, mtuBytes } = args;
   const { context, pd } = endpoint;
@@ -93,13 +93,13 @@ async function openRegion(endpoint: RcEndpoint, args: KvArgs): Promise<number> {
   return address;
 }
 
-/** Where this thread answers from, and to. */
+/** Source and destinations of this thread's answers. */
 interface Answers {
   readonly qp: IbvQp;
   readonly sends: SparselySignalled;
   /** A request to each client. */
   readonly wrs: readonly IbvSendWr[];
-  /** Where answers that do not go inline lie until they have gone: one for each slot. */
+  /** Buffers of answers that are not inline, until they were sent: one for each slot. */
   readonly buffer: { readonly address: number; readonly lkey: number } | undefined;
 }
 
@@ -130,7 +130,7 @@ async function openAnswers(endpoint: RcEndpoint, args: KvArgs): Promise<Answers>
       numSge: 1,
       opcode: IBV_WR_SEND_WITH_IMM,
       sendFlags: 0,
-      // Tells the client who answers: the answers of one thread come in the order of its requests.
+      // Tells the client which thread answers: the answers of one thread arrive in the order of its requests.
       immData: thread,
       wr: { ud: { ah, remoteQpn: qpNum, remoteQkey: qkey } },
     };
@@ -144,12 +144,12 @@ async function openAnswers(endpoint: RcEndpoint, args: KvArgs): Promise<Answers>
   };
 }
 
-/** A client as a thread of the server sees it. */
+/** A client from the view of a server thread. */
 interface ServedClient {
   readonly number: number;
-  /** By place in the window: the slot, and where the last byte of its key is in memory. */
+  /** By index in the window: the slot, and the address of the last byte of its key. */
   readonly slots: readonly { readonly address: number; readonly lastPhysical: number }[];
-  /** The place at which its next request comes. */
+  /** The index of its next request. */
   place: number;
 }
 
@@ -189,7 +189,7 @@ class Server {
     }));
   }
 
-  /** Serves until every client has said that it sends no more. */
+  /** Serves until every client has reported its end. */
   async serve(): Promise<KvRequests> {
     const { cpu, memory } = this.#program;
     const { process } = memory;
@@ -217,7 +217,7 @@ class Server {
     return { getCount: this.#getCount, putCount: this.#putCount, timesPs: [] };
   }
 
-  /** The pages that the slots polled next are in. */
+  /** The pages of the slots that are polled next. */
   #pages(): readonly number[] {
     return [...new Set(this.#clients.map(({ slots, place }) => slots[place]!.lastPhysical & pageMask))];
   }
@@ -267,7 +267,7 @@ class Server {
     sends.post(wr, value !== undefined && buffer === undefined);
   }
 
-  /** A later PUT must not change what is on its way. */
+  /** A later PUT must not change an answer in flight. */
   #copy(from: number, to: number): void {
     const { memory, cpu } = this.#program;
     memory.readInto(from, this.#value);

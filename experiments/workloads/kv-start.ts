@@ -1,17 +1,17 @@
 /**
- * How the programs of the store begin to measure at one instant. Threads of one host agree over the other one, whose programs have
- * the exchange between them:
+ * How the programs of the store begin to measure at the same instant. Threads of one host agree through the other host,
+ * because the exchange connects only different hosts:
  *
  *     server s ── served ──► client 0 ─┐
  *                            client c ─┴─ up ──► server 0 ── instant ──► clients; client 0 ── instant ──► server s
  *
- * Then all sleep until that instant. Before it nothing is under way, so that counters can be read there.
+ * Then all sleep until that instant. Nothing is in flight before it, so that counters can be read there.
  */
 import type { ProgramContext } from '../../machine/index.ts';
 import type { KvArgs } from './kv-plan.ts';
 import { announceStart, startLeadPs } from './perf-start.ts';
 
-/** Of a client. Waits for the instant at which all begin. */
+/** For a client: waits for the common start. */
 export async function clientBegins(program: ProgramContext<KvArgs>): Promise<void> {
   const { exchange, args } = program;
   const { kv, thread = 0 } = args;
@@ -24,7 +24,7 @@ export async function clientBegins(program: ProgramContext<KvArgs>): Promise<voi
   await sleepUntil(program, startPs);
 }
 
-/** Of a thread of the server. */
+/** For a server thread. */
 export async function serverBegins(program: ProgramContext<KvArgs>): Promise<void> {
   const { exchange, cpu, args } = program;
   const { threads = 1, thread = 0 } = args;

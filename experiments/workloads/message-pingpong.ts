@@ -1,6 +1,6 @@
 /**
- * Two programs that send messages to and fro over a message channel, size by size: what `hca cutoff` measures. Payload is
- * checked where the clock does not see it.
+ * Two programs that exchange messages over a message channel, size by size: the measurement of `hca cutoff`. The
+ * payload is checked outside the timed parts.
  */
 
 import type { ProgramContext } from '../../machine/index.ts';
@@ -11,9 +11,9 @@ import { barrier, connectRc, openEndpoint } from './rc-endpoint.ts';
 export interface MessagePingpongPlan {
   readonly config: MessagingConfig;
   readonly waiting: Waiting;
-  /** Bytes of the messages, one series each. */
+  /** Bytes of the messages, one series for each size. */
   readonly sizes: readonly number[];
-  /** Round trips that are measured, after some that are not. */
+  /** Measured round trips, after some unmeasured ones. */
   readonly rounds: number;
   readonly warmUpRounds: number;
 }
@@ -26,13 +26,13 @@ export interface MessagePingpongRow {
   readonly rendezvous: number;
   readonly cacheHits: number;
   readonly cacheMisses: number;
-  /** Of the messages looked at (all that are not timed, and the last), those whose bytes were not those sent. */
+  /** Messages with wrong bytes, among the checked ones (all untimed ones, and the last). */
   readonly wrong: number;
 }
 
 /**
- * Makes a channel and connects it to that of the program at the other host with the same label. It is configured as the
- * machine is, but for `changes`; a cut-off that neither names is computed from the machine's cost profile.
+ * Creates a channel and connects it to that of the program at the other host with the same label. It has the machine's
+ * configuration with `changes`; a cut-off that neither names is computed from the machine's cost profile.
  */
 export async function openMessageChannel(
   program: ProgramContext,
@@ -53,7 +53,7 @@ const patternByte = (round: number, at: number): number => (at * 31 + (at >>> 8)
 const patternOf = (round: number, lengthBytes: number): Uint8Array<ArrayBuffer> =>
   Uint8Array.from({ length: lengthBytes }, (_, at) => patternByte(round, at));
 
-/** Runs at both hosts; node 0 begins each round trip. */
+/** Runs on both hosts; node 0 begins each round trip. */
 export async function messagePingpong(
   program: ProgramContext<MessagePingpongPlan>,
 ): Promise<MessagePingpongRow[]> {

@@ -1,29 +1,29 @@
 /** Agreement between the sender and the receiver of `move`, and the result of each. */
 
-/** Ways to move the file, in the order they are run. */
+/** Ways to move the file, in execution order. */
 export const moveMethods = ['SEND', 'WRITE', 'READ'] as const;
 export type MoveMethod = (typeof moveMethods)[number];
 
-/** Given to both programs. */
+/** Arguments of both programs. */
 export interface MoveArgs {
   /** Path of the file; only the sender opens it. */
   readonly file: string;
   readonly fileBytes: number;
   readonly chunkBytes: number;
-  /** Chunks under way at once, and slots of the rings on both sides. */
+  /** Chunks in flight at once, and slots of the rings on both sides. */
   readonly window: number;
   /** Increments of each of the two counters. */
   readonly atomicCount: number;
 }
 
-/** Bytes of chunk `index`: all are `chunkBytes` but the last. */
+/** Bytes of chunk `index`: all have `chunkBytes` but the last. */
 export const chunkLengthOf = ({ fileBytes, chunkBytes }: MoveArgs, index: number): number =>
   Math.min(chunkBytes, fileBytes - index * chunkBytes);
 
 export const chunkCountOf = ({ fileBytes, chunkBytes }: MoveArgs): number =>
   Math.ceil(fileBytes / chunkBytes);
 
-/** One way of moving the file, as one side saw it. */
+/** One way of moving the file, from the view of one side. */
 export interface MoveLeg {
   readonly method: MoveMethod;
   readonly startPs: number;
@@ -43,7 +43,7 @@ export interface MoveReceiverResult {
   readonly compareSwapTotal: number;
 }
 
-/** Data that the two rings exchange, as the note of the connection. */
+/** Data of the two rings, exchanged as the note of the connection. */
 export interface RingNote {
   readonly ringAddress: number;
   readonly ringKey: number;
@@ -53,13 +53,13 @@ export interface RingNote {
 
 /** Offsets in the page of words that each side exposes. */
 export const wordOffsets = {
-  /** Chunks the other side has made available, and those it has consumed: written by it. */
+  /** Counts of chunks that the peer has made available and consumed; the peer writes them. */
   available: 0,
   consumed: 64,
   /** Counters of FETCH_ADD and CMP_SWAP. */
   fetchAdd: 128,
   compareSwap: 192,
-  /** Where results of atomics land, and from where words are sent. */
+  /** Destination of atomic results, and source of sent words. */
   result: 256,
   outgoing: 320,
 } as const;

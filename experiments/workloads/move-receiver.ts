@@ -1,10 +1,10 @@
 /**
- * The receiving program of `move`: takes the chunks out of its ring of slots, in order, and hashes what is there.
+ * The receiving program of `move`: reads the chunks from its ring of slots, in order, and hashes them.
  *
- *     SEND   a receive is posted for each slot, and again when its chunk has been taken, as long as chunks are to come: one
+ *     SEND   a receive is posted for each slot, and again when its chunk was processed, as long as chunks follow: one
  *            left over would keep the slot the device's while WRITE and READ fill it
- *     WRITE  the sender writes the slot, then the count of available chunks; we write back how many we consumed
- *     READ   the sender writes the count; we read the slot from its ring, and write back how many we consumed
+ *     WRITE  the sender writes the slot, then the count of available chunks; the receiver writes back the count of consumed ones
+ *     READ   the sender writes the count; the receiver reads the slot from its ring, and writes back the count of consumed ones
  */
 import { createHash, type Hash } from 'node:crypto';
 import { copyCyclesOf } from '../../host/index.ts';
@@ -81,7 +81,7 @@ async function takeWrites(ring: MoveRing, hash: Hash): Promise<void> {
   }
 }
 
-/** Keeps as many reads under way as there are slots and available chunks. */
+/** Keeps as many reads in flight as there are slots and available chunks. */
 async function takeReads(ring: MoveRing, hash: Hash): Promise<void> {
   const { args } = ring;
   const chunkCount = chunkCountOf(args);
@@ -100,7 +100,7 @@ async function takeReads(ring: MoveRing, hash: Hash): Promise<void> {
   }
 }
 
-/** Whether the sender has said so already. */
+/** Whether the sender has already reported this. */
 async function isAvailable({ program, words }: MoveRing, index: number): Promise<boolean> {
   await program.cpu.settle();
   return program.memory.readUint64(words.address + wordOffsets.available) > BigInt(index);
@@ -118,7 +118,7 @@ async function readChunk(ring: MoveRing, index: number): Promise<void> {
   });
 }
 
-/** Posts the slot of a chunk, if there is such a chunk. */
+/** Posts the slot of a chunk, if that chunk exists. */
 function postSlotFor(ring: MoveRing, index: number): void {
   if (index >= chunkCountOf(ring.args)) return;
   const slot = index % ring.args.window;
@@ -130,7 +130,7 @@ function postSlotFor(ring: MoveRing, index: number): void {
   if (error !== 0) throw new WorkFailedError(`post_recv: error ${error}`);
 }
 
-/** Hashes a slot; the program's own work, charged like a copy. */
+/** Hashes a slot; this is the program's own work, charged like a copy. */
 function takeSlot(move: MoveRing, index: number, hash: Hash): void {
   const { program, args } = move;
   const length = chunkLengthOf(args, index);

@@ -1,9 +1,9 @@
 /**
- * One side of `move`: a ring of chunk slots and a page of words, both registered, and the connection to the other side.
+ * One side of `move`: a ring of chunk slots and a page of words, both registered, and the connection to the peer.
  *
  *     sender's ring ═══ SEND, WRITE, READ ═══► receiver's ring
- *     words: available ◄─ inline WRITE ─ the side that has something new
- *            consumed  ◄─ inline WRITE ─ the side that has taken something
+ *     words: available ◄─ inline WRITE ─ the side that has a new chunk
+ *            consumed  ◄─ inline WRITE ─ the side that has consumed a chunk
  */
 
 import type { ProgramContext } from '../../machine/index.ts';
@@ -100,17 +100,17 @@ export class MoveRing {
     return this.ring.address + (index % this.args.window) * this.args.chunkBytes;
   }
 
-  /** Its address on the other side. */
+  /** Its address on the peer's side. */
   peerSlotOf(index: number): number {
     return this.peer.ringAddress + (index % this.args.window) * this.args.chunkBytes;
   }
 
-  /** A list of the one buffer at `address` of the ring. */
+  /** A list with the one buffer at `address` of the ring. */
   segments(address: number, length: number): IbvSge[] {
     return [{ addr: address, length, lkey: this.ring.region.lkey }];
   }
 
-  /** Posts one signalled request, taking completions first when the queue is full. */
+  /** Posts one signalled request; polls completions first if the queue is full. */
   async post(wr: IbvSendWr): Promise<void> {
     const depth = 4 * this.args.window;
     while (this.#postedCount - this.completedCount >= depth) await this.takeSends();
@@ -129,12 +129,12 @@ export class MoveRing {
     while (this.completedCount < this.#postedCount) await this.takeSends();
   }
 
-  /** Number of the request to be posted next: it has completed when {@link completedCount} is above it. */
+  /** Number of the next request to be posted: it has completed when {@link completedCount} exceeds it. */
   get nextRequest(): number {
     return this.#postedCount;
   }
 
-  /** Writes a counter into a word of the other side, behind everything posted before. */
+  /** Writes a counter into a word of the peer, after all earlier posts. */
   async publish(word: 'available' | 'consumed', value: number): Promise<void> {
     const { address } = this.words;
     this.program.memory.writeUint64(address + wordOffsets.outgoing, BigInt(value));
@@ -148,7 +148,7 @@ export class MoveRing {
     });
   }
 
-  /** Spins until the other side has written at least `value` into a word of this side. */
+  /** Spins until the peer has written at least `value` into a word of this side. */
   async until(word: 'available' | 'consumed', value: number): Promise<void> {
     const { cpu, memory, verbs } = this.program;
     const physical = memory.process.physicalAddress(this.words.address + wordOffsets[word]);
@@ -160,7 +160,7 @@ export class MoveRing {
     );
   }
 
-  /** Sets both words of this side to 0 between two ways; no peer writes them then. */
+  /** Resets both words of this side to 0 between two ways; no peer writes them then. */
   clearWords(): void {
     const { memory } = this.program;
     memory.writeUint64(this.words.address + wordOffsets.available, 0n);

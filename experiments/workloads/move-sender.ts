@@ -1,6 +1,6 @@
 /**
  * The sending program of `move`: streams a file, chunk by chunk, through a ring of slots in simulated memory to the
- * receiver, by SEND, by RDMA WRITE, and by letting it RDMA READ; then counts in the receiver's memory by atomics.
+ * receiver, by SEND, by RDMA WRITE, and by the receiver's RDMA READ; then counts in the receiver's memory by atomics.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
@@ -71,7 +71,7 @@ async function moveBy(method: MoveMethod, ring: MoveRing, file: number, leg: num
   return { method, startPs, endPs: cpu.localPs, sha256: hash.digest('hex') };
 }
 
-/** A slot may be filled again when its chunk has left: sent and acknowledged, taken at the other side, or read from it. */
+/** A slot may be refilled once its chunk has left: sent and acknowledged, consumed by the receiver, or read from it. */
 async function untilSlotIsFree(
   method: MoveMethod,
   ring: MoveRing,
@@ -84,7 +84,7 @@ async function untilSlotIsFree(
   while (ring.completedCount <= freeAt[index % window]!) await ring.takeSends();
 }
 
-/** Reads a chunk of the file into its slot; the program's own work, charged like a copy. */
+/** Reads a chunk of the file into its slot; this is the program's own work, charged like a copy. */
 function fillSlot(ring: MoveRing, file: number, index: number, length: number): Buffer {
   const { program, args } = ring;
   const chunk = Buffer.allocUnsafe(length);
@@ -116,7 +116,7 @@ async function writeChunk(ring: MoveRing, index: number, length: number): Promis
   });
 }
 
-/** Counts to `atomicCount` twice: by FETCH_ADD of 1, and by CMP_SWAP of what was read last with one more. */
+/** Counts to `atomicCount` twice: by FETCH_ADD of 1, and by CMP_SWAP of the last value read with its successor. */
 async function countByAtomics(ring: MoveRing): Promise<MoveSenderResult['atomics']> {
   const { cpu } = ring.program;
   const startPs = cpu.localPs;
@@ -134,7 +134,10 @@ async function countByAtomics(ring: MoveRing): Promise<MoveSenderResult['atomics
   return { startPs, endPs: cpu.localPs, compareRetries };
 }
 
-/** One atomic on a counter of the other side. @returns what was there before */
+/**
+ * One atomic on a counter of the peer.
+ * @returns the old value
+ */
 async function atomic(
   ring: MoveRing,
   counter: 'fetchAdd' | 'compareSwap',

@@ -1,4 +1,4 @@
-/** Arrivals: their times against the definitions of the processes, and what becomes of those that find the backlog full. */
+/** Arrivals: their times compared with the definitions of the processes, and the fate of those that find the backlog full. */
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../sim/index.ts';
 import { type LoadPlan, OfferedLoad } from './offered-load.ts';
@@ -25,7 +25,7 @@ function arrivalsOf(
 
 describe('arrivals', () => {
   it('that are paced have one distance, which does not drift', () => {
-    // 3 million a second: a third of a microsecond, which no whole number of picoseconds is.
+    // 3 million per second: a third of a microsecond, which is not an integer number of picoseconds.
     const instants = arrivalsOf({ perSecond: 3e6, arrivals: 'paced', backlog: 1 }, 300_000);
     expect(instants[0]).toBe(1000 + 333_333);
     expect(instants.at(-1)).toBe(1000 + 1e11);
@@ -43,7 +43,7 @@ describe('arrivals', () => {
     const instants = arrivalsOf({ perSecond: 1e12 / meanPs, arrivals: 'poisson', backlog: 1 }, count);
     const gaps = instants.map((instant, index) => instant - (instants[index - 1] ?? 1000));
     const mean = gaps.reduce((sum, gap) => sum + gap, 0) / count;
-    // Four standard errors of the mean of so many: 1/sqrt(200,000).
+    // Four standard errors of the mean of this many: 1/sqrt(200,000).
     expect(Math.abs(mean / meanPs - 1)).toBeLessThan(4 / Math.sqrt(count));
     for (const times of [0.1, 0.5, 1, 2, 4]) {
       const share = gaps.filter((gap) => gap > times * meanPs).length / count;
@@ -88,7 +88,7 @@ describe('the backlog', () => {
     expect(load.waitingCount).toBe(3);
     expect(load.counts()).toMatchObject({ arrivedCount: 5, droppedCount: 2, backlogMost: 3 });
     expect([load.take(), load.take()]).toEqual([1e6, 2e6]);
-    // The sixth and the seventh find room, the eighth does not; the fourth and the fifth are gone.
+    // The sixth and the seventh find room, the eighth does not; the fourth and the fifth have left.
     load.admit(8e6);
     expect([load.take(), load.take(), load.take()]).toEqual([3e6, 6e6, 7e6]);
     expect(load.counts()).toMatchObject({ arrivedCount: 8, droppedCount: 3 });

@@ -5,9 +5,9 @@
  *        │             └─ full: the arrival is dropped and counted
  *        └─ the latency of a message begins here, not where it is posted
  *
- * A closed loop posts the next message when one completes, so that a slow device is offered less, and a stall is counted once
- * although it delays all that would have arrived meanwhile (G. Tene calls this coordinated omission). Here a stall delays every
- * message that arrives in it. Source of `paced`: perftest's --rate_limit.
+ * A closed loop posts the next message when one completes. A slow device is then offered less, and a stall counts once
+ * although it delays all messages that would have arrived meanwhile (G. Tene calls this coordinated omission). Here a
+ * stall delays every message that arrives during it. Source of `paced`: perftest's --rate_limit.
  */
 import { psPerSecond } from '../../base/index.ts';
 import { Random } from '../../sim/index.ts';
@@ -17,7 +17,7 @@ export type ArrivalKind = (typeof arrivalKinds)[number];
 
 /** The load that all programs of one side offer together. */
 export interface LoadPlan {
-  /** Messages a second. */
+  /** Messages per second. */
   readonly perSecond: number;
   readonly arrivals: ArrivalKind;
   /** Messages of a program that may wait to be posted. */
@@ -32,12 +32,12 @@ interface LoadShare {
 
 export const loadDefaults = { arrivals: 'poisson', backlog: 1024 } as const;
 
-/** The arrivals that a program has seen, and what became of them. */
+/** The arrivals at a program, and their outcomes. */
 export interface LoadCounts {
   /** Messages that arrived, including dropped ones. */
   readonly arrivedCount: number;
   readonly droppedCount: number;
-  /** The most messages that waited to be posted at one time, and how many did when the last one arrived. */
+  /** The greatest number of messages waiting to be posted at one time, and the number at the last arrival. */
   readonly backlogMost: number;
   readonly backlogAtEnd: number;
   /** From the start to the last arrival. */
@@ -49,7 +49,7 @@ export class OfferedLoad {
   readonly #isPaced: boolean;
   readonly #random: Random;
   readonly #startPs: number;
-  /** Messages that are to be accepted in all. */
+  /** Total number of messages to accept. */
   readonly #total: number;
   /** Arrival times of the messages that wait, in a ring. */
   readonly #waiting: Float64Array;
@@ -58,14 +58,15 @@ export class OfferedLoad {
   #droppedCount = 0;
   #backlogMost = 0;
   #backlogAtEnd = 0;
-  /** Where the first paced arrival lies between two, so that programs take turns. */
+  /** Offset of the first paced arrival within an interval, so that programs alternate. */
   readonly #phase: number;
   /** The next arrival, with its fraction of a picosecond. */
   #next: number;
 
   /**
-   * @param total messages that are to be accepted: dropped ones do not count
-   * @param share this program's place among those that offer the load together, and which part it offers: one in `oneIn`, left
+   * @param total messages to accept: dropped ones do not count
+   * @param share this program's index among those that offer the load together, and its part of the load: one in
+   * `oneIn`, left
    *   out for an equal one
    */
   constructor(
@@ -85,7 +86,7 @@ export class OfferedLoad {
     this.#next = startPs + (this.#isPaced ? this.#meanPs * this.#phase : this.#gap());
   }
 
-  /** Instant of the next arrival; undefined when all messages have arrived. */
+  /** Instant of the next arrival; undefined if all messages have arrived. */
   get nextPs(): number | undefined {
     return this.#acceptedCount < this.#total ? Math.round(this.#next) : undefined;
   }
@@ -95,7 +96,7 @@ export class OfferedLoad {
     return this.#acceptedCount - this.#takenCount;
   }
 
-  /** Accepts, or drops, the messages that arrive up to an instant. */
+  /** Accepts or drops the messages that arrive up to an instant. */
   admit(untilPs: number): void {
     while (this.#acceptedCount < this.#total && Math.round(this.#next) <= untilPs) {
       if (this.waitingCount < this.#waiting.length) {
@@ -107,7 +108,10 @@ export class OfferedLoad {
     }
   }
 
-  /** Takes the message that has waited longest. @returns when it arrived */
+  /**
+   * Dequeues the message that has waited longest.
+   * @returns its arrival time
+   */
   take(): number {
     return this.#waiting[this.#takenCount++ % this.#waiting.length]!;
   }
@@ -127,7 +131,7 @@ export class OfferedLoad {
     return this.#startPs + this.#meanPs * (this.#acceptedCount + this.#droppedCount + this.#phase);
   }
 
-  /** An exponentially distributed time: between arrivals of a Poisson process. */
+  /** An exponentially distributed time between arrivals of a Poisson process. */
   #gap(): number {
     return -this.#meanPs * Math.log1p(-this.#random.unit());
   }

@@ -1,6 +1,6 @@
 /**
- * The bandwidth tests, as perftest runs them: as many messages in flight as the send queues hold, one completion for
- * every `cqModeration` of a QP; the client measures from its first post to its last completion.
+ * The bandwidth tests, as perftest runs them: as many messages in flight as the send queues hold, and one completion
+ * for every `cqModeration` messages of a QP; the client measures from its first post to its last completion.
  */
 import { psPerMs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
@@ -37,7 +37,10 @@ async function runSide(program: ProgramContext<PerfArgs>, isClient: boolean): Pr
   return side;
 }
 
-/** So many messages of each QP, in the direction or directions of the test; under an offered load with the work of the host. */
+/**
+ * Runs this many messages of each QP, in the direction or directions of the test; under an offered load, also measures
+ * the work of the host.
+ */
 async function runPhase(link: PerfLink, isClient: boolean, iterations: number): Promise<Partial<PerfSide>> {
   const { program, args } = link;
   if (args.load === undefined) return runMessages(link, isClient, iterations);
@@ -82,7 +85,7 @@ async function sendAll(link: PerfLink, iterations: number): Promise<BandwidthRes
   return messages.result();
 }
 
-/** Sends and, where the test has the other side do so with SEND, receives as much: all complete into one CQ. */
+/** Sends and, if the peer also sends by SEND, receives the same number: all complete into one CQ. */
 async function exchangeAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
   const { program, args, streams, sends } = link;
   const messages = new Messages(args, streams, iterations);
@@ -99,7 +102,7 @@ async function exchangeAll(link: PerfLink, iterations: number): Promise<Partial<
   return expected === 0 ? { result } : { result, received: { count: receiver.count, expected } };
 }
 
-/** Sends, and sends again when an answer has come: what is in flight has not been answered. */
+/** Sends, and sends again after each answer: messages in flight are unanswered ones. */
 async function askAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
   const { program, args, streams, sends } = link;
   const messages = new Messages(args, streams, iterations);
@@ -114,7 +117,7 @@ async function askAll(link: PerfLink, iterations: number): Promise<Partial<PerfS
   return { result: messages.result(), received: { count: receiver.count, expected: messages.total } };
 }
 
-/** Answers each message on the QP that it came by. */
+/** Answers each message on the QP that it arrived on. */
 async function answerAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
   const { args, streams, sends } = link;
   const answers = new Messages(args, streams, iterations, true);
@@ -128,10 +131,10 @@ async function answerAll(link: PerfLink, iterations: number): Promise<Partial<Pe
   return { received: { count: receiver.count, expected: answers.total } };
 }
 
-/** The messages of a side that sends: how many are in flight, and the instants that its result is made of. */
+/** The messages of a sending side: the number in flight, and the instants for its result. */
 class Messages {
   readonly total: number;
-  /** Messages that have completed, or of which the other end has been seen. */
+  /** Messages that have completed, or whose arrival was observed. */
   doneCount = 0;
   /** Messages whose sends have completed. */
   #sentCount = 0;
@@ -144,12 +147,12 @@ class Messages {
   readonly #listLength: number;
   readonly #streams: readonly PerfStream[];
   readonly #streamOf: ReadonlyMap<number, PerfStream>;
-  /** When each message was posted, in the order of all QPs together, and how many had completed when. */
+  /** Time of each post, in the order of all QPs together, and the number of completions over time. */
   readonly #postedPs: number[] = [];
   readonly #doneCounts: number[] = [];
   readonly #donePs: number[] = [];
 
-  /** @param isAnswering the other side asks, and each message of this one is an answer */
+  /** @param isAnswering whether the peer sends requests, and each message of this side is an answer */
   constructor(args: PerfArgs, streams: readonly PerfStream[], iterations: number, isAnswering = false) {
     const { qpCount, cqModeration, txDepth, postList = 1, isEchoed } = args;
     this.#isAnswering = isAnswering;
@@ -168,7 +171,7 @@ class Messages {
     this.total = iterations * qpCount;
   }
 
-  /** Posts as many as may be in flight. */
+  /** Posts as many messages as may be in flight. */
   post(): void {
     for (const stream of this.#streams) {
       if (this.#listLength === 1) this.#fill(stream);
@@ -184,7 +187,7 @@ class Messages {
     }
   }
 
-  /** Only whole lists go, but for the last of all. */
+  /** Only whole lists are posted, except for the last one. */
   #fillWithLists(stream: PerfStream): void {
     const end = this.#endOf(stream);
     for (;;) {
@@ -196,7 +199,7 @@ class Messages {
     }
   }
 
-  /** Every message has been sent and, where it is to be, answered. */
+  /** Every message has been sent and, if applicable, answered. */
   get isAllDone(): boolean {
     return this.doneCount === this.total && this.#sentCount === this.total;
   }
@@ -213,7 +216,7 @@ class Messages {
     return number % this.#moderation === this.#moderation - 1 || number === this.#iterations - 1;
   }
 
-  /** So many completions were taken, now: each of a send represents those before it in its queue. */
+  /** Records this many completions now; a completion of a send also covers the earlier ones in its queue. */
   completed(count: number, taken: readonly IbvWc[]): void {
     for (let at = 0; at < count; at++) {
       const stream = this.#streamOf.get(taken[at]!.qpNum)!;
@@ -252,8 +255,8 @@ async function receiveAll(link: PerfLink, iterations: number): Promise<Received>
 }
 
 /**
- * Over an unreliable service messages that find no receive are lost: one with immediate data comes behind all others, long after
- * them. Its core is measured until the last message that came.
+ * An unreliable service loses messages that find no receive: a final message with immediate data follows long after the
+ * others. The core is measured until the last message that arrived.
  */
 async function receiveUntilEnd(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
   const { program, args, receives } = link;
@@ -267,12 +270,12 @@ async function receiveUntilEnd(link: PerfLink, iterations: number): Promise<Part
   return { received: { count: receiver.count, expected: iterations * args.qpCount }, cycles };
 }
 
-/** Announces the end, once the receiver has reposted what it took. */
+/** Announces the end after the receiver has reposted its receives. */
 async function sendEnd({ program, streams, sends }: PerfLink): Promise<void> {
   await program.cpu.sleep(endPausePs);
   streams[0]!.postEnd();
   await sends.wait();
 }
 
-/** Longer than the other side takes for all that it has received. */
+/** Longer than the peer needs for everything that it has received. */
 const endPausePs = 10 * psPerMs;

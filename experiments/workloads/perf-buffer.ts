@@ -1,6 +1,6 @@
 /**
- * The memory of one side of `perf`: one half to send from and one to receive into, in one memory region, or each in as many as asked
- * for. Places of a message lie one behind the other in each half; none crosses from one memory region into the next.
+ * The memory of one side of `perf`: one half to send from and one to receive into, in one memory region each or in
+ * several. Places of messages are consecutive in each half; none crosses a boundary between memory regions.
  */
 import { IBV_ACCESS_ON_DEMAND, type IbvMr, regMr } from '../../userlib/index.ts';
 import type { PerfArgs } from './perf-plan.ts';
@@ -11,23 +11,23 @@ const cacheLineBytes = 64;
 /** A UD receive begins with room for a GRH (IBTA 11.4.1.2). */
 export const grhBytes = 40;
 
-/** Address and key of a half, for the other side. */
+/** Address and key of a half, for the peer. */
 export interface HalfNote {
   readonly address: number;
-  /** Of each part of the half, in order. */
+  /** Keys of each part of the half, in order. */
   readonly keys: readonly number[];
 }
 
 export interface PerfBuffer {
   readonly sendAddress: number;
   readonly receiveAddress: number;
-  /** From one place to the next. */
+  /** Distance between places. */
   readonly placeBytes: number;
   /** Places of one memory region. */
   readonly placesPerKey: number;
   readonly lkeys: readonly number[];
   readonly receive: HalfNote;
-  /** Of the receiving half. */
+  /** Size of the receiving half. */
   readonly receiveLkey: number;
   /** Times of mapping and registering. */
   readonly registrationPs: number;

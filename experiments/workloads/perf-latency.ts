@@ -11,7 +11,7 @@ import type { LatencyResult, PerfArgs } from './perf-plan.ts';
 import { announceEnd, startTogether } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
 
-/** A SEND ping-pong asks for a completion so often at least, and as often as its queue would be full: then it is given back. */
+/** Greatest number of sends per completion in a SEND ping-pong; a full queue requests one earlier, to free its slots. */
 const sendSignalIntervalMax = 16;
 
 export async function latencyClient(program: ProgramContext<PerfArgs>): Promise<LatencyResult> {
@@ -33,18 +33,18 @@ export async function latencyServer(program: ProgramContext<PerfArgs>): Promise<
   await barrier(program, 'done');
 }
 
-/** Messages before the measured ones, if there are to be any; then both sides begin together. */
+/** Unmeasured messages first, if requested; then both sides begin together. */
 async function warmUp(link: PerfLink, isClient: boolean): Promise<void> {
   const { program, args } = link;
   if (args.warmupIterations === undefined) return;
   await runPingPong(link, isClient, args.warmupIterations);
   await startTogether(program, isClient);
-  // What the last message has left would look like one that is to come.
+  // The remains of the last message would look like the next one.
   const { bytes } = program.memory.process;
   bytes[program.memory.process.physicalAddress(link.receiveAddress + args.sizeBytes - 1)] = 0;
 }
 
-/** @returns the own time at each post and at the end */
+/** @returns the program's own time at each post and at the end */
 async function runPingPong(link: PerfLink, isClient: boolean, iterations: number): Promise<Float64Array> {
   const { verb } = link.args;
   if (verb === 'write') return writePingPong(link, isClient, iterations);
@@ -95,7 +95,7 @@ async function sendPingPong(link: PerfLink, isClient: boolean, iterations: numbe
   return startsPs;
 }
 
-/** Takes the next message and gives its receive back. */
+/** Receives the next message and reposts its receive. */
 async function takeOne({ receives, repost }: PerfLink): Promise<void> {
   const count = await receives.wait();
   for (let at = 0; at < count; at++) repost(receives.taken[at]!.qpNum);
@@ -121,7 +121,7 @@ export function resultOf(startsPs: Float64Array, divisor: number): LatencyResult
   return { iterations, firstPs: times[0]!, ...figures };
 }
 
-/** The figures of a latency test of any times; percentiles by nearest rank. */
+/** The figures of a latency test from any times; percentiles by nearest rank. */
 export function distributionOf(times: Float64Array): Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
   const sorted = times.toSorted();
   const iterations = sorted.length;
@@ -140,7 +140,7 @@ export function distributionOf(times: Float64Array): Omit<LatencyResult, 'firstP
   };
 }
 
-/** Of any times, by nearest rank. */
+/** From any times, by nearest rank. */
 export const percentileOf = (times: Float64Array, share: number): number => rankOf(times.toSorted(), share);
 
 const rankOf = (sorted: Float64Array, share: number): number =>

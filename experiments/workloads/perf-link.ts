@@ -1,6 +1,6 @@
 /**
- * What both programs of `perf` set up: QPs, completion queues, a buffer with one half to send from and one to receive
- * into, and the connection.
+ * Common set-up of both programs of `perf`: QPs, completion queues, a buffer with one half to send from and one to
+ * receive into, and the connection.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
@@ -56,7 +56,7 @@ const opcodeOf: Readonly<Record<PerfVerb, number>> = {
 };
 const qpTypeOf = { RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD } as const;
 type PlainConnection = keyof typeof qpTypeOf;
-/** LOCAL_WRITE and REMOTE_WRITE: an unreliable QP gives no other rights. */
+/** LOCAL_WRITE and REMOTE_WRITE: an unreliable QP grants no other rights. */
 const unreliableAccess = allAccess & 3;
 
 export interface PerfLink {
@@ -64,13 +64,13 @@ export interface PerfLink {
   readonly args: PerfArgs;
   /** The sending side of each QP, or of each pair of an XRC initiator and a target. */
   readonly streams: readonly PerfStream[];
-  /** One and the same where both sides send and receive. */
+  /** The same object if both sides send and receive. */
   readonly sends: CompletionPoller;
   readonly receives: CompletionPoller;
-  /** Where messages are sent from, and where they arrive. */
+  /** Source and destination of messages. */
   readonly sendAddress: number;
   readonly receiveAddress: number;
-  /** Gives back the receive that a message on this QP took. */
+  /** Reposts the receive that a message on this QP consumed. */
   readonly repost: (qpNum: number) => void;
   /** Times of mapping and registering the buffer. */
   readonly registrationPs: number;
@@ -118,7 +118,7 @@ type Addressing = Pick<IbvSendWr, 'qpType'> & { readonly ud?: NonNullable<IbvSen
 /** The QPs of a side, connected, with their receives posted. */
 interface PerfEnds {
   readonly peer: RcPeer<HalfNote>;
-  /** Each QP that sends, the number of that on which its peer's messages come, and where requests go. */
+  /** Each sending QP, the number of the QP that receives its peer's messages, and the destination of its requests. */
   readonly senders: readonly { readonly qp: IbvQp; readonly receivesAt: number; readonly to: Addressing }[];
   readonly repost: PerfLink['repost'];
 }
@@ -213,7 +213,7 @@ async function extendedEnds(
   };
 }
 
-/** The device; without BlueFlame when the test is not to use it: its context says that there is no register. */
+/** The device; without BlueFlame if the test disables it: its context then reports no register. */
 export async function openPerfEndpoint(program: ProgramContext, args: PerfArgs): Promise<RcEndpoint> {
   const endpoint = await openEndpoint(program, args.route);
   if (args.usesBlueFlame !== false) return endpoint;
@@ -267,7 +267,7 @@ function stepsOf(endpoint: RcEndpoint, connection: PlainConnection, mtuBytes: nu
   return ucSteps(endpoint, mtuBytes);
 }
 
-/** How a UC QP comes to where it sends and receives. */
+/** State transitions of a UC QP until it sends and receives. */
 export function ucSteps(endpoint: RcEndpoint, mtuBytes: number): Pick<QpSteps, 'init' | 'ready'> {
   const pathMtu = pathMtuOf(endpoint, mtuBytes);
   return {
@@ -276,7 +276,7 @@ export function ucSteps(endpoint: RcEndpoint, mtuBytes: number): Pick<QpSteps, '
   };
 }
 
-/** Keys in one exchanged value. */
+/** Number of keys in one exchanged value. */
 const announcedKeys = 512;
 
 const noteOf = ({ receive: { address, keys } }: PerfBuffer) => ({
@@ -284,7 +284,7 @@ const noteOf = ({ receive: { address, keys } }: PerfBuffer) => ({
   keys: keys.slice(0, announcedKeys),
 });
 
-/** The receiving half at the other host: keys beyond the first ones follow in values of their own. */
+/** The receiving half at the other host: keys beyond the first ones follow in separate values. */
 async function takeHalf(
   { exchange }: ProgramContext,
   args: PerfArgs,

@@ -1,6 +1,6 @@
 /**
- * The bandwidth tests under an offered load: a message is posted when it has arrived and a send queue has room, and its latency
- * is that from its arrival to its completion, of an echoed one to its answer.
+ * The bandwidth tests under an offered load: a message is posted when it has arrived and a send queue has room. Its
+ * latency lasts from its arrival to its completion, or, if echoed, to its answer.
  */
 import type { IbvWc } from '../../userlib/index.ts';
 import { endOwnWork } from './host-work.ts';
@@ -11,7 +11,7 @@ import { resultOf } from './perf-rates.ts';
 import { isReceive, Receiver } from './perf-receiver.ts';
 import type { PerfStream } from './perf-stream.ts';
 
-/** A QP with the arrival times of its messages that have not completed, oldest first. */
+/** A QP with the arrival times of its uncompleted messages, oldest first. */
 interface LoadedStream {
   readonly stream: PerfStream;
   readonly arrivedPs: Float64Array;
@@ -20,7 +20,7 @@ interface LoadedStream {
   doneCount: number;
 }
 
-/** Sends so many messages of each QP as they arrive, and takes as many as the other side sends or answers. */
+/** Sends this many messages of each QP as they arrive, and receives as many as the peer sends or answers. */
 export async function offerAll(link: PerfLink, iterations: number): Promise<Partial<PerfSide>> {
   const { program, args, sends } = link;
   const { verb, isBidirectional, isEchoed } = args;
@@ -51,7 +51,7 @@ class LoadedMessages {
   readonly #startPs: number;
   readonly #streams: readonly LoadedStream[];
   readonly #streamOf: ReadonlyMap<number, LoadedStream>;
-  /** Where the search for a QP with room begins: they take turns. */
+  /** QP at which the search for room begins, in rotation. */
   #turn = 0;
   readonly #timesPs: Float64Array;
   #lastPs = 0;
@@ -64,7 +64,7 @@ class LoadedMessages {
     this.#moderation = Math.max(1, Math.min(cqModeration, txDepth, iterations));
     this.total = iterations * qpCount;
     this.#startPs = program.cpu.localPs;
-    // Each QP has as many messages: programs with more QPs offer more, and all end at one time.
+    // Each QP has equally many messages: programs with more QPs offer more, and all end at the same time.
     const share = { thread, threads, oneIn: allQpCount / qpCount };
     this.#load = new OfferedLoad(args.load!, this.total, program.random, this.#startPs, share);
     this.#streams = streams.map((stream) => ({
@@ -82,7 +82,7 @@ class LoadedMessages {
     this.#timesPs = new Float64Array(this.total);
   }
 
-  /** When the next message is due, if it could be posted at once. */
+  /** When the next message is due, if it could be posted immediately. */
   get nextPs(): number | undefined {
     return this.#load.waitingCount > 0 ? undefined : this.#load.nextPs;
   }
@@ -91,7 +91,7 @@ class LoadedMessages {
     return this.doneCount === this.total && this.#sentCount === this.total;
   }
 
-  /** Posts the messages that have arrived while a queue has room. */
+  /** Posts the arrived messages while a queue has room. */
   post(): void {
     const { cpu } = this.#link.program;
     for (;;) {
@@ -120,7 +120,7 @@ class LoadedMessages {
     return number % this.#moderation === this.#moderation - 1 || number === this.#iterations - 1;
   }
 
-  /** So many completions were taken, now. */
+  /** Records this many completions, now. */
   completed(count: number, taken: readonly IbvWc[]): void {
     const { program, args } = this.#link;
     const nowPs = program.cpu.localPs;

@@ -1,11 +1,11 @@
 /**
- * Where the messages of a test come from and go to: places of a region as large as asked for, the same at both ends, so that
- * what caches addresses has more than one to keep.
+ * Source and destination of a test's messages: places in a region of the requested size, the same at both ends, so that
+ * address caches have more than one entry to hold.
  *
- *     sequential  place 0, 1, 2, … and from the beginning again; each QP for itself
- *     random      any place, drawn again for each message
- *     zipf        a few places often, most of them seldom (exponent 0.99, as YCSB has it), scattered over the region
- *     stride      places so many bytes apart, and from the beginning again
+ *     sequential  place 0, 1, 2, … and again from 0; each QP separately
+ *     random      any place, drawn for each message
+ *     zipf        a few places often, most of them seldom (exponent 0.99, like YCSB), scattered over the region
+ *     stride      places a fixed number of bytes apart, and again from 0
  */
 import type { Random } from '../../sim/index.ts';
 import type { PerfRegion } from './perf-plan.ts';
@@ -17,7 +17,7 @@ export class Places {
   readonly #count: number;
   readonly #take: () => number;
 
-  /** @param placeBytes of a place, of which the region holds at least one */
+  /** @param placeBytes size of a place; the region holds at least one */
   constructor({ bytes, pattern, strideBytes }: PerfRegion, placeBytes: number, random: Random) {
     this.#count = Math.floor(bytes / placeBytes);
     if (pattern === 'random') this.#take = () => random.below(this.#count);
@@ -40,7 +40,7 @@ export class Places {
     };
   }
 
-  /** Ranks that follow each other lie far from each other: a multiplicative hash, as YCSB's scrambled Zipf has one. */
+  /** Consecutive ranks lie far apart: a multiplicative hash, like that of YCSB's scrambled Zipf. */
   #scattered(ranks: ZipfRanks): () => number {
     return () => (Math.imul(ranks.next(), 0x9e3779b1) >>> 0) % this.#count;
   }

@@ -1,4 +1,4 @@
-/** Arguments of the two programs of `perf` and what the client returns; perftest's tests and defaults. */
+/** Arguments of the two programs of `perf` and the client's result; perftest's tests and defaults. */
 import type { KvPlan, KvRequests } from './kv-plan.ts';
 import type { LoadCounts, LoadPlan } from './offered-load.ts';
 import type { RouteChoice } from './port-address.ts';
@@ -28,7 +28,7 @@ export const isReliable = (connection: PerfConnection = 'RC'): boolean =>
 
 export type PerfVerb = 'write' | 'read' | 'send' | 'atomic';
 
-/** Given to both programs. */
+/** Arguments of both programs. */
 export interface PerfArgs {
   readonly verb: PerfVerb;
   readonly isLatency: boolean;
@@ -36,77 +36,77 @@ export interface PerfArgs {
   readonly iterations: number;
   readonly qpCount: number;
   readonly txDepth: number;
-  /** Receives of each QP, or of the queue that they share. */
+  /** Receives of each QP, or of their shared queue. */
   readonly rxDepth: number;
-  /** Its receives are of a queue that the QPs of a program share; of XRC they always are. */
+  /** Whether the QPs of a program share a receive queue; those of XRC always do. */
   readonly usesSrq?: boolean;
-  /** Messages of at most so many bytes go inline. */
+  /** Messages up to this many bytes are sent inline. */
   readonly inlineBytes: number;
-  /** Sleep until a completion event instead of polling. */
+  /** Whether to sleep until a completion event instead of polling. */
   readonly usesEvents: boolean;
-  /** One completion for so many sends of a bandwidth test. */
+  /** Number of sends of a bandwidth test per completion. */
   readonly cqModeration: number;
   /** Path MTU in bytes; 0 is the port's. */
   readonly mtuBytes: number;
-  /** Memory of each side that messages walk through, and how; left out when all have one place. */
+  /** Memory of each side that messages walk through, and the pattern; left out if all use one place. */
   readonly region?: PerfRegion;
-  /** The buffer is registered on demand instead of pinned. */
+  /** Whether the buffer is registered on demand instead of pinned. */
   readonly isOnDemand?: boolean;
-  /** Routing of packets, where the workload chooses it. */
+  /** Routing of packets, if the workload selects it. */
   readonly route?: RouteChoice;
   /** Left out for RC. */
   readonly connection?: PerfConnection;
-  /** Programs of each side, each on a core of its own, over which the QPs are spread; left out for one. */
+  /** Programs of each side, each on its own core, over which the QPs are distributed; left out for one. */
   readonly threads?: number;
-  /** Which of them this program is. */
+  /** Index of this program among them. */
   readonly thread?: number;
-  /** QPs of all programs of a side; left out where `qpCount` is that. */
+  /** QPs of all programs of a side; left out if `qpCount` is that number. */
   readonly allQpCount?: number;
   /** Requests posted in one call, with one doorbell; left out for one. */
   readonly postList?: number;
-  /** Both sides send. */
+  /** Whether both sides send. */
   readonly isBidirectional?: boolean;
-  /** The server answers each message with one like it; a message has completed when its answer has come. */
+  /** Whether the server answers each message with an equal one; a message completes when its answer has arrived. */
   readonly isEchoed?: boolean;
-  /** Messages of a QP before the measured ones: neither in the result nor in the counters of the row. */
+  /** Messages of a QP before the measured ones: excluded from the result and from the counters of the row. */
   readonly warmupIterations?: number;
-  /** Lengths that are drawn for each message in these proportions; `sizeBytes` is the longest. */
+  /** Message lengths, drawn randomly in these proportions; `sizeBytes` is the longest. */
   readonly sizes?: readonly SizeShare[];
-  /** Pages in which the buffer is mapped; left out for 4 KiB. */
+  /** Page size of the buffer's mapping; left out for 4 KiB. */
   readonly pageBytes?: number;
-  /** False: short requests are announced by a doorbell, too. */
+  /** False: short requests are also announced by a doorbell. */
   readonly usesBlueFlame?: boolean;
-  /** One event for so many completions, or after so many microseconds. */
+  /** One event per this many completions, or after this many microseconds. */
   readonly eventModeration?: { readonly count: number; readonly microseconds: number };
-  /** Messages are posted as they arrive; left out where the next one is posted as soon as there is room. */
+  /** Messages are posted as they arrive; if left out, the next one is posted as soon as there is room. */
   readonly load?: LoadPlan;
-  /** The store of kv-rpc: `threads` clients ask, `sizeBytes` is a value's, the other verbs' arguments are those of WRITE. */
+  /** The store of kv-rpc: `threads` clients send requests, `sizeBytes` is a value's size, the other verbs' arguments are those of WRITE. */
   readonly kv?: KvPlan;
 }
 
 export interface PerfRegion {
   readonly bytes: number;
   readonly pattern: PerfPattern;
-  /** From one message to the next; of the pattern `stride`. */
+  /** Distance between successive messages, for the pattern `stride`. */
   readonly strideBytes?: number;
   /** Memory regions (keys) that it is registered in; left out for one. */
   readonly keys?: number;
-  /** Bytes of memory that repeat under all of its addresses (MapOptions of host/mm); left out where each page is one of its own. */
+  /** Bytes of memory that repeat under all of its addresses (MapOptions of host/mm); left out if each page is separate. */
   readonly stretchBytes?: number;
 }
 
-/** A message length, and in how many of the sum of all weights it is drawn. */
+/** A message length, and its weight relative to the sum of all weights. */
 export interface SizeShare {
   readonly bytes: number;
   readonly weight: number;
 }
 
-/** A latency test's result, in picoseconds: half a round trip of WRITE and SEND, a whole one of READ and atomics. */
+/** A latency test's result, in picoseconds: half a round trip for WRITE and SEND, a whole one for READ and atomics. */
 export interface LatencyResult {
   readonly iterations: number;
-  /** The first message: what first touch costs. */
+  /** The first message, including the cost of first touch. */
   readonly firstPs: number;
-  /** Registering the client's buffer; not of a result that is only computed from times. */
+  /** Time to register the client's buffer; absent in a result that is only computed from times. */
   readonly registrationPs?: number;
   readonly minPs: number;
   readonly maxPs: number;
@@ -127,18 +127,18 @@ export interface BandwidthResult {
   readonly messagesPerSecond: number;
 }
 
-/** A key-value store's result: rates of all clients' requests, and how long one took, in picoseconds. */
+/** A key-value store's result: rates of all clients' requests, and the duration of one, in picoseconds. */
 export interface KvResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
   readonly getCount: number;
   readonly putCount: number;
 }
 
-/** A bandwidth test's result under an offered load: rates, and how long a message took from its arrival on, in picoseconds. */
+/** A bandwidth test's result under an offered load: rates, and the time of a message from its arrival on, in picoseconds. */
 export interface LoadedResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
   readonly p90Ps: number;
 }
 
-/** Interrupts that a host has served in a time, and cycles that its cores were at work. */
+/** Interrupts that a host has served in a period, and busy cycles of its cores. */
 export interface HostWork {
   readonly spanPs: number;
   readonly interrupts: number;
@@ -147,21 +147,21 @@ export interface HostWork {
 
 /** Counts of one program of a bandwidth test. */
 export interface PerfSide {
-  /** Of a side that sends. */
+  /** For a sending side. */
   readonly result?: BandwidthResult;
-  /** Messages taken by a side that receives, and those that were sent to it. */
+  /** Messages received by a side, and messages sent to it. */
   readonly received?: { readonly count: number; readonly expected: number };
-  /** Of a side that sends under an offered load, with the time of each message from its arrival to its completion. */
+  /** For a sending side under an offered load, with the time of each message from its arrival to its completion. */
   readonly load?: LoadCounts & { readonly timesPs: readonly number[] };
   /** Under an offered load: the work of its whole host from the start to the last completion of the client. */
   readonly host?: HostWork;
-  /** Of a program of a key-value store. */
+  /** For a program of a key-value store. */
   readonly requests?: KvRequests;
-  /** Cycles of the program's core by cause while it measured; zeros left out. */
+  /** Cycles of the program's core by cause during the measurement, without zeros. */
   readonly cycles: Readonly<Record<string, number>>;
 }
 
-/** Posts of the client. */
+/** Times of the client's posts. */
 export const verbOf = (test: PerfTestName): PerfVerb =>
   isKvTest(test) ? 'write' : (test.slice(0, test.indexOf('-')) as PerfVerb);
 export const isKvTest = (test: PerfTestName): boolean => test === 'kv-rpc';

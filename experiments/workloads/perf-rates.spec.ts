@@ -3,7 +3,7 @@ import { Random } from '../../sim/index.ts';
 import { resultOf } from './perf-rates.ts';
 
 it('takes as peak the best rate of all pairs of a post and a completion, and as average that of the whole run', () => {
-  // Best are the first two messages in 450 ps; the last pair, one message in 800 ps, is far worse.
+  // The best pair is the first two messages in 450 ps; the last pair, one message in 800 ps, is far worse.
   const result = resultOf(64, 4, [0, 100, 200, 300], [1, 2, 3, 4], [400, 450, 1000, 1100], 1);
   expect(result.peakBytesPerSecond).toBeCloseTo((64 * 2 * 1e12) / 450, 0);
   expect(result.averageBytesPerSecond).toBeCloseTo((64 * 4 * 1e12) / 1100, 0);
@@ -34,7 +34,7 @@ it('finds in random runs the very pair that a look at all of them finds', () => 
 });
 
 it('has no peak above the rate of the link when one QP is far ahead of the others', () => {
-  // A link that takes 10 ps a message; QP 0 posts 16 at once, and again as they complete; QP 1 posts 16 and waits.
+  // A link that takes 10 ps per message; QP 0 posts 16 at once, and again as they complete; QP 1 posts 16 and waits.
   const postedPs = [...Array.from({ length: 32 }, () => 0), ...Array.from({ length: 32 }, () => 170)];
   const donePs = [160, 320, 480, 640];
   const { peakBytesPerSecond } = resultOf(1, 64, postedPs, [16, 32, 48, 64], donePs, 2);

@@ -1,10 +1,10 @@
-/** The result of a bandwidth test from the instants of its posts and completions. */
+/** Computes the result of a bandwidth test from the times of its posts and completions. */
 import type { BandwidthResult } from './perf-plan.ts';
 
 /**
- * The peak is the best rate of all pairs of a post and a completion, counted over all QPs in the order of both, as perftest
- * has it (perftest_parameters.c, print_report_bw): when as many have completed as had been posted before message `i`, and
- * `m` more, then `m` messages posted since have gone through the link. So the peak never beats the link.
+ * The peak is the best rate over all pairs of a post and a completion, over all QPs in the order of both, as in
+ * perftest (perftest_parameters.c, print_report_bw). If the number of completions equals the posts before message `i`
+ * plus `m`, then `m` messages posted since have passed the link. So the peak never exceeds the link's rate.
  */
 export function resultOf(
   sizeBytes: number,
@@ -27,9 +27,9 @@ export function resultOf(
 }
 
 /**
- * The best of (done − i) / (its time − the time of post i): the steepest line from a point (time, number) of a post to a later
- * one of a completion. Of the posts only the lower convex hull counts; along it the slope to a completion rises and then falls,
- * and where it is greatest is near the place for the completion before.
+ * The best of (done − i) / (its time − the time of post i): the steepest line from a point (time, number) of a post to
+ * a later one of a completion. Of the posts only the lower convex hull counts; along it the slope to a completion first
+ * rises and then falls, and the maximum is near that of the previous completion.
  */
 function steepest(
   postedPs: readonly number[],
@@ -40,7 +40,7 @@ function steepest(
   let [best, added, place] = [0, 0, 0];
   for (let index = 0; index < doneCounts.length; index++) {
     const [done, atPs] = [doneCounts[index]!, donePs[index]!];
-    // Sends have completed, and no answer has come.
+    // Sends have completed, and no answer has arrived.
     if (done === 0) continue;
     for (; added < done; added++) {
       while (hull.length > 1 && !isBelow(postedPs, hull.at(-2)!, hull.at(-1)!, added)) hull.pop();

@@ -4,7 +4,7 @@ import type { PerfLink } from './perf-link.ts';
 
 export const isReceive = ({ opcode }: IbvWc): boolean => (opcode & WcOpcode.IBV_WC_RECV) !== 0;
 
-/** Takes messages and gives their receives back. */
+/** Receives messages and reposts their receives. */
 export class Receiver {
   count = 0;
   /** The sender has announced the end. */

@@ -1,11 +1,11 @@
 /**
- * How the programs of a test begin to measure at one instant, where there are several, where messages have gone before, or under
- * an offered load:
+ * How the programs of a test begin to measure at the same instant, if there are several, after a warm-up, or under an
+ * offered load:
  *
  *     client i ── ready ──► server i ── ready ──► client 0 ── instant × threads ──► server i ── instant ──► client i
  *
- * Then all sleep until that instant. Before it nothing is under way, so that counters can be read there. One client without all that begins
- * when it hears that the server is ready.
+ * Then all sleep until that instant. Nothing is in flight before it, so that counters can be read there. In other
+ * tests, a single client begins when it is notified that the server is ready.
  */
 import { psPerMs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
@@ -15,10 +15,10 @@ import type { PerfArgs } from './perf-plan.ts';
 export const labelOf = (name: string, { thread = 0 }: PerfArgs): string =>
   thread === 0 ? name : `${name}.${thread}`;
 
-/** From the agreement to the instant: the counters are read this often. */
+/** Time from the agreement to the instant; the counters are read at this interval. */
 export const startLeadPs = 2 * psPerMs;
 
-/** Lines of the machine's log: what client 0 adds once the instant is agreed, and each program when its part has ended. */
+/** Lines of the machine's log: client 0 adds one when the instant is agreed, and each program one when its part has ended. */
 const announcement = 'measures from ';
 const endAnnouncement = 'measured until ';
 
@@ -55,17 +55,17 @@ async function serverStart({ exchange }: ProgramContext, args: PerfArgs): Promis
   return startPs;
 }
 
-/** Adds to the machine's log from when on counts. */
+/** Announces the start of the measurement in the machine's log. */
 export const announceStart = (program: ProgramContext, startPs: number): void =>
   program.log(`${announcement}${startPs}`);
 
-/** The instant that a line of the machine's log announces, if it does. */
+/** The start that a line of the machine's log announces, if any. */
 export const announcedStart = (line: string): number | undefined =>
   line.startsWith(announcement) ? Number(line.slice(announcement.length)) : undefined;
 
 /**
- * Where programs do not agree on an instant, the client begins as soon as it hears that the server is ready, or later: nothing of
- * the test is under way before. The server announces that instant, which takes no time.
+ * If programs do not agree on an instant, the client begins as soon as it is notified that the server is ready, or
+ * later: nothing of the test is in flight before. The server announces that instant, which takes no time.
  */
 export async function announceReady(program: ProgramContext, args: PerfArgs): Promise<void> {
   if (startsTogether(args)) return;
@@ -74,8 +74,9 @@ export async function announceReady(program: ProgramContext, args: PerfArgs): Pr
 }
 
 /**
- * The part of a program has ended. What it does next, its end among it, begins at an instant that is announced ahead, so that
- * counters can be read there: the system takes back what a process leaves, by commands to the device.
+ * Marks the end of a program's part. Its next action, including its exit, begins at an instant that is announced ahead,
+ * so that counters can be read there: after an exit, the system frees the process's resources by commands to the
+ * device.
  */
 export async function announceEnd({ cpu, exchange, log }: ProgramContext): Promise<void> {
   await cpu.settle();
@@ -83,6 +84,6 @@ export async function announceEnd({ cpu, exchange, log }: ProgramContext): Promi
   await cpu.sleep(exchange.latencyPs);
 }
 
-/** The instant at which a line of the machine's log announces an end, if it does. */
+/** The end that a line of the machine's log announces, if any. */
 export const announcedEnd = (line: string): number | undefined =>
   line.startsWith(endAnnouncement) ? Number(line.slice(endAnnouncement.length)) : undefined;

@@ -1,4 +1,4 @@
-/** The sending side of a QP: its work requests, reused for every post, and how many were posted and have completed. */
+/** The sending side of a QP: its work requests, reused for every post, and the numbers of posts and completions. */
 import type { Wide } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
 import {
@@ -14,7 +14,7 @@ import type { PerfArgs, SizeShare } from './perf-plan.ts';
 
 const signalled = SendFlag.IBV_SEND_SIGNALED;
 
-/** Where a message comes from and goes to. */
+/** Source and destination of a message. */
 export interface MessagePlace {
   readonly address: number;
   readonly lkey: number;
@@ -27,11 +27,11 @@ export type TakePlace = () => MessagePlace;
 
 export class PerfStream {
   readonly qp: IbvQp;
-  /** Number of the QP on which its peer's messages come: the same, but for XRC. */
+  /** Number of the QP that receives its peer's messages: the same QP, except for XRC. */
   readonly receivesAt: number;
   posted = 0;
   completed = 0;
-  /** Sum of the lengths that were drawn. */
+  /** Sum of the drawn lengths. */
   drawnBytes: Wide = 0;
   /** The first of them is posted alone, all of them as a list. */
   readonly #wrs: readonly IbvSendWr[];
@@ -41,7 +41,7 @@ export class PerfStream {
   readonly #takePlace: TakePlace | undefined;
   readonly #takeSize: (() => number) | undefined;
 
-  /** @param makeWr a work request for the first place */
+  /** @param makeWr returns a work request for the first place */
   constructor(
     qp: IbvQp,
     receivesAt: number,
@@ -68,7 +68,10 @@ export class PerfStream {
     this.#hand(wr, 1);
   }
 
-  /** Posts the next messages in one list. @param isSignalled of a message by its place in the list */
+  /**
+   * Posts the next messages in one list.
+   * @param isSignalled whether the message at an index of the list is signalled
+   */
   postList(count: number, isSignalled: (index: number) => boolean): void {
     for (let index = 0; index < count; index++) {
       const wr = this.#wrs[index]!;
@@ -78,7 +81,7 @@ export class PerfStream {
     this.#hand(this.#wrs[0]!, count);
   }
 
-  /** Posts one more message, with immediate data, which counts nowhere. */
+  /** Posts one more message, with immediate data, which is not counted. */
   postEnd(): void {
     const wr = this.#wrs[0]!;
     const error = postSend(this.qp, {
@@ -91,7 +94,7 @@ export class PerfStream {
     if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
   }
 
-  /** Begins to count again: all that was posted has completed. */
+  /** Restarts the counts: all posts have completed. */
   restart(): void {
     this.posted = 0;
     this.completed = 0;
@@ -128,7 +131,7 @@ function move(wr: IbvSendWr, { address, lkey, remoteAddress, rkey }: MessagePlac
   atomic!.rkey = rkey;
 }
 
-/** Draws lengths in the proportions of their weights. */
+/** Draws lengths in proportion to their weights. */
 function sizesOf(sizes: readonly SizeShare[], random: Random): () => number {
   const sum = sizes.reduce((total, { weight }) => total + weight, 0);
   return () => {

@@ -1,8 +1,8 @@
 /**
- * The QPs of `perf` over XRC, as perftest has them: an initiator where a side sends, a target where it receives, and one shared receive
- * queue for all targets of a program.
+ * The QPs of `perf` over XRC, like perftest's: an initiator on a sending side, a target on a receiving side, and one
+ * shared receive queue for all targets of a program.
  *
- *     client: initiators ──► targets, one queue :server        where the server sends, too: client: queue, targets ◄── initiators :server
+ *     client: initiators ──► targets, one queue :server        if the server also sends: client: queue, targets ◄── initiators :server
  */
 import {
   createQpEx,
@@ -32,7 +32,7 @@ export interface ExtendedQps {
   readonly srq: IbvSrq;
 }
 
-/** Whether the server sends, too. */
+/** Whether the server also sends. */
 export const sendsBothWays = ({ verb, isLatency, isBidirectional, isEchoed }: PerfArgs): boolean =>
   (isLatency && (verb === 'write' || verb === 'send')) || isBidirectional === true || isEchoed === true;
 
@@ -57,11 +57,11 @@ export async function createExtendedQps(
   return { initiators, targets, srq };
 }
 
-/** In the order in which the two sides connect them: each initiator stands where its target does at the other. */
+/** In the order in which the two sides connect them: each initiator has the index of its target at the peer. */
 export const inOrder = ({ initiators, targets }: ExtendedQps, isClient: boolean): readonly ExtendedQp[] =>
   isClient ? [...initiators, ...targets] : [...targets, ...initiators];
 
-/** How one of them comes to where it sends or receives. */
+/** State transitions of one of them until it sends or receives. */
 export function extendedSteps(
   endpoint: RcEndpoint,
   mtuBytes: number,

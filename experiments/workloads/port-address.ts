@@ -1,6 +1,7 @@
 /**
- * Addresses of ports as programs exchange them: a LID on InfiniBand; a GID on Ethernet, and on InfiniBand where packets are to carry a GRH.
- * The default GID on Ethernet is that of the IPv4 address by the newest version of RoCE that the card has.
+ * Addresses of ports as programs exchange them: a LID on InfiniBand; a GID on Ethernet, and on InfiniBand if packets
+ * carry a GRH. The default GID on Ethernet is that of the IPv4 address by the newest version of RoCE that the card
+ * supports.
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import {
@@ -16,24 +17,24 @@ import {
   VerbsError,
 } from '../../userlib/index.ts';
 
-/** As programs tell each other. */
+/** As programs exchange it. */
 export interface PortAddress {
   readonly lid: number;
-  /** 16 bytes; left out where packets carry no GRH. */
+  /** 16 bytes; left out if packets carry no GRH. */
   readonly gid?: readonly number[];
 }
 
-/** How packets are routed; left out: as the link layer demands. */
+/** Routing of packets; if left out: as the link layer requires. */
 export interface RouteChoice {
-  /** Place of the own GID in the port's table. On InfiniBand packets then carry a GRH. */
+  /** Index of the own GID in the port's table. On InfiniBand packets then carry a GRH. */
   readonly gidIndex?: number;
-  /** Of the GRH or IP header, which on InfiniBand it brings along. */
+  /** Traffic class of the GRH or IP header; on InfiniBand it implies a GRH. */
   readonly trafficClass?: number;
 }
 
-/** The address of a peer, with what the own port has for it. */
+/** The address of a peer, with the corresponding values of the own port. */
 export interface PeerAddress extends PortAddress {
-  /** Place of the own GID in the port's table; left out where packets carry no GRH. */
+  /** Index of the own GID in the port's table; left out if packets carry no GRH. */
   readonly sgidIndex?: number;
   readonly trafficClass?: number;
 }
@@ -43,8 +44,8 @@ const portNum = 1;
 const hopLimit = 64;
 
 /**
- * Returns the address of the first port, with the place of its GID.
- * @throws ConfigurationError for a place without a GID
+ * Returns the address of the first port, with the index of its GID.
+ * @throws ConfigurationError for an index without a GID
  */
 export async function ownAddressOf(
   context: IbvContext,
@@ -55,7 +56,7 @@ export async function ownAddressOf(
   if (!isEthernet && gidIndex === undefined && trafficClass === undefined) return { lid };
   const entries = await queryGidTable(context, portNum);
   const route = trafficClass === undefined ? {} : { trafficClass };
-  // First those of the link-local address, then those of the IPv4 address; of each the newer version last.
+  // First the GIDs of the link-local address, then those of the IPv4 address; of each the newer version last.
   const usual = isEthernet ? entries.at(-1) : entries[0];
   const entry = gidIndex === undefined ? usual : entries.find((one) => one.gidIndex === gidIndex);
   if (entry === undefined && gidIndex !== undefined)
@@ -69,7 +70,7 @@ export async function ownAddressOf(
 export const announcedOf = ({ lid, gid }: PeerAddress): PortAddress =>
   gid === undefined ? { lid } : { lid, gid };
 
-/** A peer as it is reached from the port with this address. */
+/** A peer as reached from the port with this address. */
 export const peerFrom = (
   { sgidIndex, trafficClass }: PeerAddress,
   { lid, gid }: PortAddress,
@@ -86,12 +87,12 @@ export function pathTo({ lid, gid, sgidIndex, trafficClass = 0 }: PeerAddress): 
   return { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum };
 }
 
-/** Tries of {@link reaching}: as many answers may be lost, one behind the other, as a few faults take. */
+/** Number of attempts of {@link reaching}: more than the answers that a few faults drop in succession. */
 const triesMax = 16;
 
 /**
- * Runs a verb that needs the MAC of a peer. On Ethernet the kernel asks for it, and the verb waits for a second; what is lost meanwhile is
- * lost (ETIMEDOUT), and so it is tried again.
+ * Runs a verb that needs the MAC of a peer. On Ethernet the kernel sends one request for it, and the verb waits for a
+ * second; a lost answer makes it fail (ETIMEDOUT), and so it is retried.
  */
 export async function reaching<T>({ gid }: PortAddress, verb: () => Promise<T>): Promise<T> {
   for (let left = gid === undefined ? 0 : triesMax - 1; left > 0; left--) {
@@ -104,6 +105,6 @@ export async function reaching<T>({ gid }: PortAddress, verb: () => Promise<T>):
   return verb();
 }
 
-/** An address handle of datagrams to a peer. */
+/** An address handle for datagrams to a peer. */
 export const handleTo = (pd: IbvPd, peer: PeerAddress): Promise<IbvAh> =>
   reaching(peer, () => createAh(pd, pathTo(peer)));

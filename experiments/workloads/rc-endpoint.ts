@@ -1,6 +1,6 @@
 /**
- * What every program of reliable connections begins with: an open device, a protection domain, completion queues, QPs,
- * and their connection to those of a program at another host, whose addresses come over the exchange.
+ * The common start of all programs with reliable connections: an open device, a protection domain, completion queues,
+ * QPs, and their connection to those of a program at another host, whose addresses arrive over the exchange.
  *
  *     openEndpoint ─► createRcQps ─► connectRc (RESET ─► INIT ─► RTR ─► RTS)
  */
@@ -33,7 +33,7 @@ import {
 } from './port-address.ts';
 import { allAccess, type RcAddress, toInit, toRtr, toRts } from './rc-states.ts';
 
-/** Time-outs of ConnectX-3 programs; 67 ms and 0.64 ms are perftest's. */
+/** Timeouts of ConnectX-3 programs; 67 ms and 0.64 ms are perftest's. */
 export const rcDefaults = {
   readAtomicMax: 16,
   timeoutCode: 14,
@@ -47,7 +47,7 @@ export interface RcEndpoint {
   readonly context: IbvContext;
   readonly pd: IbvPd;
   readonly port: PortAttr;
-  /** Where the port is found. */
+  /** Address of the port. */
   readonly own: PeerAddress;
 }
 
@@ -76,7 +76,7 @@ export async function openEndpoint(program: ProgramContext, route?: RouteChoice)
   return { program, context, pd, port, own: await ownAddressOf(context, port, route) };
 }
 
-/** Waits until the port is active: before that it has no LID, or its link is not up, when the other side comes up late. */
+/** Waits until the port is active: before that it has no LID, or its link is down because the peer starts late. */
 async function activePort({ cpu }: ProgramContext, context: IbvContext): Promise<PortAttr> {
   for (let waitedMs = 0; ; waitedMs++) {
     const port = await queryPort(context, 1);
@@ -85,10 +85,10 @@ async function activePort({ cpu }: ProgramContext, context: IbvContext): Promise
   }
 }
 
-/** A minute: by then the other side has stopped waiting. */
+/** A minute: by then the peer has stopped waiting. */
 const portWaitMs = 60_000;
 
-/** Maps and registers a buffer, with all rights unless others are asked for. */
+/** Maps and registers a buffer, by default with all rights. */
 export async function createBuffer(
   endpoint: RcEndpoint,
   lengthBytes: number,
@@ -99,7 +99,7 @@ export async function createBuffer(
   return { address, lengthBytes, region };
 }
 
-/** Makes `count` QPs in RESET that complete into these CQs. */
+/** Creates `count` QPs in RESET that complete into these CQs. */
 export async function createRcQps(
   { pd }: RcEndpoint,
   count: number,
@@ -116,8 +116,8 @@ export async function createRcQps(
 }
 
 /**
- * Connects QPs to the same number of QPs of the program at the other host that calls this with the same label. Between
- * `beforeReady` receives can be posted: it runs in INIT, before anything can arrive.
+ * Connects QPs to the same number of QPs of the program at the other host that calls this with the same label. Receives
+ * can be posted in `beforeReady`: it runs in INIT, before anything can arrive.
  */
 export async function connectRc<Note = JsonValue>(
   endpoint: RcEndpoint,
@@ -130,7 +130,7 @@ export async function connectRc<Note = JsonValue>(
   return connectQps(endpoint, qps, label, note, { beforeReady, ...rcSteps(endpoint, pathMtuBytes) });
 }
 
-/** How a RC QP comes to where it sends and receives. */
+/** State transitions of an RC QP until it sends and receives. */
 export function rcSteps(endpoint: RcEndpoint, pathMtuBytes: number): Pick<QpSteps, 'init' | 'ready'> {
   const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, pathMtuBytes) };
   return {
@@ -142,14 +142,17 @@ export function rcSteps(endpoint: RcEndpoint, pathMtuBytes: number): Pick<QpStep
   };
 }
 
-/** How QPs of a service come to where they send and receive, or one of both. */
+/** State transitions of a service's QPs until they send and receive, or do one of both. */
 export interface QpSteps<Q = IbvQp> {
   init(qp: Q): Promise<void>;
   /** Runs in INIT. */
   beforeReady(): void;
-  /** @param address of the QP at the other host; @param firstPsn of this one */
+  /**
+   * @param address of the QP at the other host;
+   * @param firstPsn of this one
+   */
   ready(qp: Q, address: RcAddress, firstPsn: number): Promise<void>;
-  /** Runs when all are ready, right before the other side is notified. */
+  /** Runs when all QPs are ready, immediately before the peer is notified. */
   afterReady?(): Promise<void>;
 }
 
@@ -192,7 +195,7 @@ export function pathMtuOf({ port }: RcEndpoint, pathMtuBytes: number): PortAttr[
   return code;
 }
 
-/** QPs announced at once: an exchanged value holds so many. */
+/** Number of QPs announced at once, limited by the size of an exchanged value. */
 const announcedQps = 256;
 
 /** One value for each 256 QPs; the first carries the note. */
@@ -221,7 +224,7 @@ async function takePeer<Note>(
   return { ...first, qpNumbers, firstPsns };
 }
 
-/** Waits until the program at the other host has come to the barrier of this name. */
+/** Waits until the program at the other host has reached the barrier of this name. */
 export async function barrier({ exchange }: ProgramContext, name: string): Promise<void> {
   await exchange.put(name, true);
   await exchange.take(name);

@@ -29,7 +29,7 @@ import {
 } from '../../userlib/index.ts';
 import { type PeerAddress, pathTo, reaching } from './port-address.ts';
 
-/** All rights that a region or a QP can give. */
+/** All rights that a region or a QP can grant. */
 export const allAccess =
   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
@@ -45,13 +45,13 @@ export interface RcAttributes {
   readonly rnrTimerCode: number;
 }
 
-/** Where the QP at the other end is, and the PSN with which it begins. */
+/** Address and first PSN of the QP at the other end. */
 export interface RcAddress extends PeerAddress {
   readonly qpNum: number;
   readonly psn: number;
 }
 
-/** @throws VerbsError, as the other two, for what the QP or the device refuses */
+/** @throws VerbsError, like the other two, if the QP or the device refuses */
 export const toInit = (qp: IbvQp | IbvTargetQp, qpAccessFlags = allAccess, pkeyIndex = 0): Promise<void> =>
   modifyQp(
     qp,

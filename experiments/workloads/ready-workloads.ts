@@ -1,6 +1,6 @@
 /**
- * Ready-made workloads, by name, instead of a test: `hca perf kv-get`, or `kv-get,qps=8` as text. Fields that are given take the
- * place of theirs.
+ * Predefined workloads that replace a test by name: `hca perf kv-get`, or `kv-get,qps=8` as text. Given fields override
+ * theirs.
  */
 import type { PerfTestName } from './perf-plan.ts';
 import type { WorkloadValues } from './workload-fields.ts';
@@ -67,7 +67,7 @@ const readyWorkloads: Readonly<Record<string, ReadyWorkload>> = {
 
 export const readyWorkloadNames = Object.keys(readyWorkloads);
 
-/** The fields of a ready workload; undefined for another word. */
+/** The fields of a predefined workload; undefined for any other word. */
 export function readyWorkload(name: string): (WorkloadValues & { readonly test: PerfTestName }) | undefined {
   const ready = readyWorkloads[name];
   if (ready === undefined) return;

@@ -1,12 +1,12 @@
-/** A connection of a program's sockets as bytes: through a buffer of the process, from which and to which the kernel copies. */
+/** A connection of a program's sockets as bytes: through a buffer of the process, which the kernel copies to and from. */
 import { ConfigurationError } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import type { SocketCalls } from '../../net/index.ts';
 
-/** Bytes of the buffer: a call takes no more. */
+/** Bytes of the buffer: the limit of one call. */
 const bufferBytes = 131_072;
 
-/** The other end ended its stream before it had sent what was asked for. */
+/** The peer ended its stream before it had sent the requested bytes. */
 export class SocketStreamError extends Error {
   override readonly name = 'SocketStreamError';
 }
@@ -41,14 +41,20 @@ export class SocketStream {
     this.#buffer = program.memory.map(bufferBytes);
   }
 
-  /** Waits for bytes. @returns up to so many, none at the end of the stream */
+  /**
+   * Waits for bytes.
+   * @returns up to this many, none at the end of the stream
+   */
   async read(lengthBytes = bufferBytes): Promise<Uint8Array> {
     const { cpu, memory } = this.#program;
     const count = await this.#sockets.recv(cpu, this.fd, this.#buffer, Math.min(lengthBytes, bufferBytes));
     return memory.read(this.#buffer, count);
   }
 
-  /** Waits for so many bytes. @throws SocketStreamError when the stream ends before */
+  /**
+   * Waits for this many bytes.
+   * @throws SocketStreamError if the stream ends earlier
+   */
   async readAll(lengthBytes: number): Promise<Uint8Array> {
     const bytes = new Uint8Array(lengthBytes);
     for (let done = 0; done < lengthBytes; ) {
@@ -70,7 +76,10 @@ export class SocketStream {
     }
   }
 
-  /** Moves what can be moved at once, whatever the bytes are. @returns their number; undefined when the stream has ended */
+  /**
+   * Moves as many bytes as possible immediately, whatever they are.
+   * @returns their number; undefined if the stream has ended
+   */
   async moveSome(direction: 'in' | 'out'): Promise<number | undefined> {
     const { cpu } = this.#program;
     const flags = { dontWait: true };
@@ -84,12 +93,12 @@ export class SocketStream {
     }
   }
 
-  /** Nothing more is sent. */
+  /** Ends the outgoing stream. */
   end(): Promise<void> {
     return this.#sockets.shutdown(this.#program.cpu, this.fd, 'SHUT_WR');
   }
 
-  /** Once and again. */
+  /** May be called repeatedly. */
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -98,11 +107,11 @@ export class SocketStream {
   }
 }
 
-/** Whether a call of sockets has failed with this errno. */
+/** Whether a socket call failed with this errno. */
 const isErrno = (error: unknown, code: string): boolean =>
   error instanceof Error && 'code' in error && error.code === code;
 
-/** A socket that listens for connections of either version of IP. */
+/** A listening socket for connections of either version of IP. */
 export async function listenAt(program: SocketUser, port: number, backlog = 16): Promise<number> {
   const { cpu } = program;
   const sockets = socketsOf(program);
@@ -112,11 +121,15 @@ export async function listenAt(program: SocketUser, port: number, backlog = 16):
   return fd;
 }
 
-/** Waits for the next connection of a socket that listens. */
+/** Waits for the next connection of a listening socket. */
 export const acceptFrom = async (program: SocketUser, listening: number): Promise<SocketStream> =>
   new SocketStream(program, await socketsOf(program).accept(program.cpu, listening));
 
-/** Connects to a port. @param address of IPv4 a number, of IPv6 text @throws NetError */
+/**
+ * Connects to a port.
+ * @param address for IPv4 a number, for IPv6 text
+ * @throws NetError
+ */
 export async function connectTo(
   program: SocketUser,
   address: number | string,

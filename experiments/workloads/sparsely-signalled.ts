@@ -1,6 +1,6 @@
 /**
- * Requests of one QP that ask for a completion now and then, as HERD posts WRITEs and SENDs: the completion of one represents
- * those before it, and is taken when the queue has no more room.
+ * Requests of one QP with an occasional completion, as HERD posts WRITEs and SENDs: a completion also covers the
+ * earlier ones, and is polled when the queue has no more room.
  */
 import { IBV_SEND_INLINE, type IbvQp, type IbvSendWr, postSend, SendFlag } from '../../userlib/index.ts';
 import { type CompletionPoller, WorkFailedError } from './completion-poller.ts';
@@ -15,7 +15,10 @@ export class SparselySignalled {
   #posted = 0;
   #completed = 0;
 
-  /** @param depth of the send queue; @param every one request in so many asks for a completion */
+  /**
+   * @param depth of the send queue;
+   * @param every one request in this many requests a completion
+   */
   constructor(qp: IbvQp, sends: CompletionPoller, depth: number, every: number) {
     this.#qp = qp;
     this.#sends = sends;
@@ -32,7 +35,7 @@ export class SparselySignalled {
     this.#completed += (await this.#sends.wait()) * this.#every;
   }
 
-  /** Posts a request where there is room. */
+  /** Posts a request once there is room. */
   post(wr: IbvSendWr, isInline: boolean): void {
     this.#posted++;
     const asked = this.#posted % this.#every === 0 ? signalled : 0;

@@ -2,10 +2,11 @@
  * Programmed I/O and the system DMA controller as sides of a comparison: a card driven by hand, one frame at a time.
  *
  *     write() ─ frame, PIOTX ─► │ … │ ─► frame ─ read()          frame: Ethernet header, kind, number, length, payload
- *     wait    ◄─────────────────│ … │◄── acknowledgement         no acknowledgement in time: the frame goes again
+ *     wait    ◄─────────────────│ … │◄── acknowledgement         no acknowledgement in time: the frame is sent again
  *
- * `pio`: every word by the core, which also polls the card until a frame is there. `dma`: headers by the core, the
- * payload between the user's pinned pages and the card by the DMA controller; both the controller and the card interrupt.
+ * `pio`: the core moves every word, and also polls the card until a frame is present. `dma`: the core moves headers;
+ * the DMA controller moves the payload between the user's pinned pages and the card; both the controller and the card
+ * interrupt.
  */
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import { InvariantError, pageBytes } from '../../base/index.ts';
@@ -19,10 +20,10 @@ import { WorkFailedError } from './completion-poller.ts';
 const etherType = 0x88b5;
 const data = 1;
 const acknowledgement = 2;
-/** Behind the Ethernet header: kind (2 bytes), number (4), bytes of payload (2), two bytes of nothing. */
+/** After the Ethernet header: kind (2 bytes), number (4), bytes of payload (2), two unused bytes. */
 const headerBytes = 24;
 const wordBytes = 4;
-/** A receiver takes less than half a millisecond for a frame word by word. */
+/** A receiver needs less than half a millisecond for a frame word by word. */
 const patiencePs = 5_000_000_000;
 const triesMax = 16;
 
@@ -61,7 +62,7 @@ class FrameLine {
   readonly #card: CardByHand;
   readonly #means: Means;
   readonly #payloadMax: number;
-  /** Number of the frame to be sent, or expected. */
+  /** Number of the next frame, to be sent or expected. */
   #number = 0;
 
   constructor(program: ProgramContext, card: CardByHand, means: Means) {
@@ -73,7 +74,7 @@ class FrameLine {
     this.#payloadMax = payload - (payload % wordBytes);
   }
 
-  /** write(2): returns when the other side has acknowledged the last byte. */
+  /** write(2): returns when the peer has acknowledged the last byte. */
   async write(message: Message): Promise<void> {
     const { cpu, host } = this.#program;
     host.systemCallEntered(cpu, 'write', 'dataPath');
@@ -85,7 +86,7 @@ class FrameLine {
     });
   }
 
-  /** read(2): returns when all bytes of the message are there. */
+  /** read(2): returns when all bytes of the message have arrived. */
   async read(message: Message): Promise<void> {
     const { cpu, host } = this.#program;
     host.systemCallEntered(cpu, 'read', 'dataPath');
@@ -95,7 +96,7 @@ class FrameLine {
     });
   }
 
-  /** On a cable that loses frames the last acknowledgement may have been lost: the other side asks again. */
+  /** On a lossy cable the last acknowledgement may have been lost: the peer asks again. */
   async linger(): Promise<void> {
     const { lossPerMillion, corruptionPerMillion } = this.#program.configuration.ethernet;
     if (lossPerMillion + corruptionPerMillion === 0) return;
@@ -131,7 +132,10 @@ class FrameLine {
     }
   }
 
-  /** Takes the expected frame, acknowledging those that come twice. @returns bytes of its payload */
+  /**
+   * Receives the expected frame and acknowledges duplicates.
+   * @returns bytes of its payload
+   */
   async #receiveNext(address: number, roomBytes: number): Promise<number> {
     for (;;) {
       const frame = await this.#nextFrame(Number.POSITIVE_INFINITY);
@@ -163,7 +167,7 @@ class FrameLine {
     return { kind: view.getUint16(14), number: view.getUint32(16), lengthBytes: view.getUint16(20) };
   }
 
-  /** Puts a frame to the beginning of the packet buffer, which is free: one frame is under way at a time. */
+  /** Writes a frame to the beginning of the packet buffer, which is free: only one frame is in flight at a time. */
   async #sendFrame({ kind, number, lengthBytes }: Header, address = 0): Promise<void> {
     const { node, peers, nic } = this.#program;
     const header = new Uint8Array(headerBytes);
@@ -218,9 +222,7 @@ class FrameLine {
     }
   }
 
-  /**
-   * The controller uses physical addresses: the pages must stay. A core that moves words itself needs no pins.
-   */
+  /** The controller uses physical addresses: the pages must stay. A core that moves words itself needs no pins. */
   async #pinned({ address, lengthBytes }: Message, work: () => Promise<void>): Promise<void> {
     if (this.#means === 'pio') return work();
     const { cpu, memory, host } = this.#program;

@@ -1,4 +1,4 @@
-/** Kernel sockets over the conventional NIC, as a side of a comparison: one stream connection, one call for a message. */
+/** Kernel sockets over the conventional NIC, as a side of a comparison: one stream connection, one call per message. */
 import { InvariantError } from '../../base/index.ts';
 import { addressOf, type ProgramContext } from '../../machine/index.ts';
 import type { CompareSide } from './compare-plan.ts';
@@ -22,7 +22,7 @@ export async function socketSide(program: ProgramContext): Promise<CompareSide> 
   };
 }
 
-/** Host 0 connects, its peer listens. Messages leave at once, however small (TCP_NODELAY). */
+/** Host 0 connects, its peer listens. Messages are sent immediately, however small (TCP_NODELAY). */
 async function connected(program: ProgramContext): Promise<number> {
   const { cpu, node, peers } = program;
   const sockets = program.sockets!;

@@ -1,6 +1,6 @@
 /**
- * The fields of a workload, declared once: the options of `hca perf`, workloads as text and as JSON, and their JSON Schema are made
- * of this table, in its order.
+ * The fields of a workload, declared once. The options of `hca perf`, workloads as text and as JSON, and their JSON
+ * Schema follow from this table, in its order.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { inlineMaxOf } from './inline-limits.ts';
@@ -11,13 +11,13 @@ import { perfConnections, perfDefaults, perfPatterns } from './perf-plan.ts';
 
 /** Properties of every field. */
 export interface FieldWords {
-  /** In the words of the option's help. */
+  /** Text for the option's help. */
   readonly meaning: string;
   /** perftest's letter. */
   readonly letter?: string;
 }
 
-/** A whole number. As text decimal or 0x, with optional K, M or G, or Ki, Mi, Gi: powers of 1024; of a rate k, M, G: of 1000. */
+/** An integer. As text decimal or 0x, with optional K, M or G, or Ki, Mi, Gi: powers of 1024; for a rate k, M, G: of 1000. */
 export interface IntegerField extends FieldWords {
   readonly kind: 'integer';
   readonly unit: 'bytes' | 'n' | 'msg/s';
@@ -36,7 +36,7 @@ export interface FlagField extends FieldWords {
   readonly kind: 'flag';
 }
 
-/** Words of a form of their own. */
+/** Words with a form of their own. */
 export interface TextField extends FieldWords {
   readonly kind: 'text';
   readonly unit: string;
@@ -83,7 +83,7 @@ const choice = <const Choice extends string | number>(
 
 const number = '[1-9]\\d{0,9}';
 
-/** Every field but the test, in canonical order. */
+/** Every field except the test, in canonical order. */
 export const workloadFields = {
   size: bytes('s', 1, 2 ** 30, 'bytes of a message (default as perftest)'),
   iters: count('n', 1, 1e8, 'messages of a QP (default 1000 or 5000; fewer of large ones)'),
@@ -232,7 +232,10 @@ export function acceptedBy(field: WorkloadField): string {
   return `an integer from ${field.min} to ${field.max}`;
 }
 
-/** Checks a value of JSON. @throws ConfigurationError under this name */
+/**
+ * Checks a JSON value.
+ * @throws ConfigurationError under this name
+ */
 export function checkedField(name: string, field: WorkloadField, value: unknown): FieldValue {
   if (isValueOf(field, value)) return value;
   throw new ConfigurationError(name, value, acceptedBy(field));
@@ -245,7 +248,10 @@ function isValueOf(field: WorkloadField, value: unknown): value is FieldValue {
   return Number.isSafeInteger(value) && (value as number) >= field.min && (value as number) <= field.max;
 }
 
-/** The value that text means. @throws ConfigurationError under this name */
+/**
+ * Parses text to a value.
+ * @throws ConfigurationError under this name
+ */
 export function parsedField(name: string, field: WorkloadField, text: string): FieldValue {
   return checkedField(name, field, meantBy(field, text) ?? text);
 }
@@ -259,21 +265,21 @@ function meantBy(field: WorkloadField, text: string): FieldValue | undefined {
 
 const powers = ['', 'K', 'M', 'G'] as const;
 
-/** A whole number as users write it: decimal or 0x, with optional K, M or G, or Ki, Mi, Gi, for powers of 1024. */
+/** Parses an integer as users write it: decimal or 0x, with optional K, M or G, or Ki, Mi, Gi, for powers of 1024. */
 export function parsedInteger(text: string): number | undefined {
   const match = /^(0x[0-9a-f]+|\d+)(?:([KMG])i?)?$/i.exec(text);
   if (match === null) return;
   return Number(match[1]) * 1024 ** powers.indexOf((match[2] ?? '').toUpperCase() as 'K');
 }
 
-/** A rate as users write it: with optional k, M or G for powers of 1000. */
+/** Parses a rate as users write it: with optional k, M or G for powers of 1000. */
 function parsedRate(text: string): number | undefined {
   const match = /^(\d+)([KMG])?$/i.exec(text);
   if (match === null) return;
   return Number(match[1]) * 1000 ** powers.indexOf((match[2] ?? '').toUpperCase() as 'K');
 }
 
-/** The one text of a value: bytes in the largest power of 1024 that leaves a whole number. */
+/** The canonical text of a value: bytes in the largest power of 1024 that leaves an integer. */
 export function fieldText(field: WorkloadField, value: FieldValue): string {
   if (field.kind !== 'integer' || field.unit !== 'bytes' || value === 0) return String(value);
   let [rest, power] = [value as number, 0];

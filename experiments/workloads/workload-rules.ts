@@ -1,4 +1,4 @@
-/** Which fields of a workload make sense together: what a test cannot do is refused, with words. */
+/** Valid combinations of a workload's fields: anything that a test cannot do is rejected with a reason. */
 import { ConfigurationError } from '../../base/index.ts';
 import { inlineMaxOf } from './inline-limits.ts';
 import { kvDefaults } from './kv-plan.ts';
@@ -22,16 +22,16 @@ interface Asked extends WorkloadValues {
 
 /** Entries of the largest CQ: all QPs of a thread complete into one. */
 const completionsMax = 2 ** 22 - 1;
-/** Bytes of a message, and of all that one is drawn from. */
+/** Bytes of a message, and bytes of all message lengths that one is drawn from. */
 const sizeMax = 2 ** 30;
-/** Random numbers that lengths are drawn by. */
+/** Random numbers for drawing lengths. */
 const weightSumMax = 2 ** 32;
 const moderationMax = 2 ** 16 - 1;
-/** Bytes a bandwidth test moves when the iterations are left out: enough for a steady state. */
+/** Bytes that a bandwidth test moves by default: enough for a steady state. */
 const bandwidthBytes = 64 * 1024 ** 2;
 /** The clock of a program is a number of picoseconds: exact for 2.5 hours. */
 const arrivalSecondsMax = 3600;
-/** A datagram is one packet: so long by default, and so long at most where the port's MTU is not known here. */
+/** A datagram is one packet: this is its default length, and its greatest length if the port's MTU is unknown here. */
 const datagramDefaultBytes = 2048;
 const mtuMax = 4096;
 
@@ -42,7 +42,7 @@ export const sharesOf = (sizes: string): SizeShare[] =>
     return { bytes: bytes!, weight: weight! };
   });
 
-/** Bytes of a message: of the longest, where lengths are drawn. */
+/** Bytes of a message: of the longest one if lengths are drawn. */
 export function sizeOf({ test, size, sizes, connection, mtu, valueSize }: Asked): number {
   if (isKvTest(test)) return valueSize ?? kvDefaults.valueBytes;
   if (sizes !== undefined) return Math.max(...sharesOf(sizes).map(({ bytes }) => bytes));
@@ -57,7 +57,7 @@ export function sizeOf({ test, size, sizes, connection, mtu, valueSize }: Asked)
 /** QPs of all threads: one of each, unless the workload names more. */
 export const qpsOf = ({ qps, threads = 1 }: Asked): number => qps ?? threads;
 
-/** Messages of a QP, of a client of a store: perftest's counts; of large messages as many as show the steady state. */
+/** Messages of a QP, or of a client of a store: perftest's counts; for large messages enough to reach the steady state. */
 export function iterationsOf(asked: Asked): number {
   if (asked.iters !== undefined) return asked.iters;
   const { latencyIterations, bandwidthIterations } = perfDefaults;
@@ -65,7 +65,7 @@ export function iterationsOf(asked: Asked): number {
   return Math.min(preset, Math.max(10, Math.ceil(bandwidthBytes / sizeOf(asked))));
 }
 
-/** @throws ConfigurationError naming the field that does not fit the others */
+/** @throws ConfigurationError naming the field that contradicts the others */
 export function checkFit(asked: Asked, named: FieldNaming): void {
   for (const rule of rules) {
     const refusal = rule(asked, named);
@@ -75,11 +75,11 @@ export function checkFit(asked: Asked, named: FieldNaming): void {
   }
 }
 
-/** The field that does not fit, what would, and its value where that is not as it was given. */
+/** The contradicting field, an accepted value, and its own value if that was not given literally. */
 type Refusal = readonly [field: WorkloadFieldName, range: string, value?: number | string];
 type Rule = (asked: Asked, named: FieldNaming) => Refusal | undefined;
 
-/** Fields that only bandwidth tests have, and why. */
+/** Fields that only bandwidth tests have, with reasons. */
 const ofBandwidth: readonly (readonly [WorkloadFieldName, string])[] = [
   ['threads', 'a latency test has one message in flight'],
   ['postList', 'a latency test posts one message at a time'],
@@ -87,7 +87,7 @@ const ofBandwidth: readonly (readonly [WorkloadFieldName, string])[] = [
   ['sizes', 'a latency test has messages of one length'],
 ];
 
-/** Fields that only a key-value store has, and those that it has not. */
+/** Fields that only a key-value store has, and those that it lacks. */
 const ofKv = ['servers', 'window', 'keySize', 'valueSize', 'items', 'gets', 'lookup'] as const;
 const notOfKv = [
   'size',
@@ -199,7 +199,7 @@ const rules: readonly Rule[] = [
       : undefined;
   },
   ({ test, inline = 0, connection }, named) => {
-    // The answers of the store are datagrams, and shorter than its requests may be.
+    // The answers of the store are datagrams, and may be shorter than its requests.
     const max = isKvTest(test) ? inlineMaxOf('UD') : inlineMaxOf(connection, verbOf(test));
     if (inline <= max) return;
     const service = isKvTest(test) ? test : `${test} with ${named('connection')} ${connection ?? 'RC'}`;

@@ -1,11 +1,11 @@
-/** The JSON Schema of a workload, made of the table of its fields. What fits together is checked by `checkedWorkload` alone. */
+/** The JSON Schema of a workload, derived from the table of its fields. Only `checkedWorkload` checks combinations. */
 import type { JsonValue } from '../../machine/index.ts';
 import { perfTestNames } from './perf-plan.ts';
 import { type WorkloadField, workloadFieldNames, workloadFields } from './workload-fields.ts';
 
 export const workloadSchemaName = 'hca-workload/1';
 
-/** Draft 7, as the schemas of outputs. */
+/** Draft 7, like the schemas of outputs. */
 export function workloadSchema(): JsonValue {
   const fields = workloadFieldNames.map((name) => [name, schemaOf(workloadFields[name])]);
   return {

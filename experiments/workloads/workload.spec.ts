@@ -85,7 +85,7 @@ describe('a workload that cannot be is refused with', () => {
     ['workload is "write-bw", expected an object', 'write-bw'],
     ['workload is [1], expected an object', [1]],
     ['test is undefined, expected one of', { size: 64 }],
-    // A ready workload's name is a text: where it is no answer it is not suggested.
+    // A predefined workload's name is a text: it is suggested only where it is a possible answer.
     [/test is "kv-get", expected one of .*, atomic-bw, kv-rpc; did you mean/, { test: 'kv-get' }],
     ['size is "64", expected an integer', { test: 'write-bw', size: '64' }],
     ['size is 1.5, expected an integer', { test: 'write-bw', size: 1.5 }],

@@ -1,10 +1,10 @@
 /**
- * A workload: what the programs of `perf` are to do, as plain JSON that a user writes, and as one line of text.
+ * A workload: the task of the programs of `perf`, as plain JSON that a user writes, and as one line of text.
  *
  *     { test: 'write-bw', size: 64, region: 67108864, pattern: 'random' }
  *     write-bw,size=64,region=64Mi,pattern=random
  *
- * The fields are those of `workload-fields.ts`; what is left out has perftest's default.
+ * The fields are those of `workload-fields.ts`; omitted fields have perftest's defaults.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
@@ -40,8 +40,8 @@ export interface Workload extends WorkloadValues {
 const byField: FieldNaming = (field) => field;
 
 /**
- * @param names what is accepted where the name stands
- * @throws ConfigurationError that suggests the nearest
+ * @param names accepted names
+ * @throws ConfigurationError that suggests the nearest one
  */
 export function checkedTest(name: unknown, names: readonly string[] = perfTestNames): PerfTestName {
   const test = perfTestNames.find((candidate) => candidate === name);
@@ -51,9 +51,9 @@ export function checkedTest(name: unknown, names: readonly string[] = perfTestNa
 }
 
 /**
- * Checks each field and that they fit each other; undefined fields are left out, the others in canonical order.
- * @param named what the fields are called where they come from
- * @throws ConfigurationError naming field, value and what would be accepted; an unknown field is answered with the nearest
+ * Checks each field and their combination; undefined fields are left out, the others are in canonical order.
+ * @param named names of the fields in their source
+ * @throws ConfigurationError naming field, value and the accepted values; for an unknown field it suggests the nearest
  */
 export function checkedWorkload(value: unknown, named: FieldNaming = byField): Workload {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -78,7 +78,8 @@ function checkedName(name: string): WorkloadFieldName {
 }
 
 /**
- * Reads `write-bw,size=64,region=64Mi,pattern=random`: the test, or a ready workload, first; a flag may stand alone.
+ * Parses `write-bw,size=64,region=64Mi,pattern=random`: the test or a predefined workload comes first; a flag needs no
+ * value.
  * @throws ConfigurationError as {@link checkedWorkload} does
  */
 export function parsedWorkload(text: string): Workload {
@@ -87,7 +88,7 @@ export function parsedWorkload(text: string): Workload {
   let last: WorkloadFieldName | undefined;
   for (const part of parts) {
     const at = part.indexOf('=');
-    // A list continues behind its comma.
+    // A list continues after its comma.
     if (at < 0 && last !== undefined && /^\d/.test(part)) {
       words.set(last, `${words.get(last)},${part}`);
       continue;
@@ -102,11 +103,11 @@ export function parsedWorkload(text: string): Workload {
   return checkedWorkload({ ...startOf(test!), ...(Object.fromEntries(values) as object) });
 }
 
-/** Initial fields of a test, or of a ready workload of this name. */
+/** Initial fields of a test, or of a predefined workload of this name. */
 export const startOf = (name: string): Workload =>
   readyWorkload(name) ?? { test: checkedTest(name, [...perfTestNames, ...readyWorkloadNames]) };
 
-/** The one text of a workload, in canonical order; {@link parsedWorkload} reads it. */
+/** The canonical text of a workload; {@link parsedWorkload} parses it. */
 export function workloadText(workload: Workload): string {
   const words = workloadFieldNames.flatMap((name) => {
     const value = workload[name];
@@ -115,7 +116,10 @@ export function workloadText(workload: Workload): string {
   return [workload.test, ...words].join(',');
 }
 
-/** The programs' arguments. @throws ConfigurationError for a workload that does not fit */
+/**
+ * The programs' arguments.
+ * @throws ConfigurationError for an invalid workload
+ */
 export function perfArgsOf(workload: Workload): PerfArgs {
   const asked = checkedWorkload(workload);
   const { test, txDepth, rxDepth, inline, events, cqMod, mtu, onDemand, threads } = asked;
@@ -160,15 +164,15 @@ const kvOf = ({ servers, window, keySize, valueSize, items, gets, lookup, patter
   pattern: pattern ?? kvDefaults.pattern,
 });
 
-/** One completion for so many requests, where the workload does not say. */
+/** Default number of requests per completion. */
 function moderationOf({ test, postList = 1, rate }: Workload): number {
   if (isKvTest(test)) return kvDefaults.cqModeration;
-  // The time of each message is measured.
+  // Whether the time of each message is measured.
   if (rate !== undefined) return 1;
   return postList === 1 ? perfDefaults.cqModeration : postList;
 }
 
-/** perftest's: datagrams take less than messages of connections. */
+/** perftest's inline limits: smaller for datagrams than for messages of connections. */
 const inlineOf = ({ test, connection }: Workload): number =>
   connection === 'UD' || isKvTest(test)
     ? perfDefaults.datagramInlineBytes

@@ -25,7 +25,11 @@ const connectionOf = ({ qpNum, psn, ...peer }: RcAddress, { pathMtu }: RcAttribu
   ahAttr: pathTo(peer),
 });
 
-/** From RESET. @param target address of the target; @throws VerbsError, as the others */
+/**
+ * From RESET.
+ * @param target address of the target;
+ * @throws VerbsError, like the others
+ */
 export async function connectInitiator(
   qp: IbvQp,
   target: RcAddress,
@@ -47,7 +51,7 @@ export async function initiatorReady(
   await toRts(qp, sqPsn, attributes);
 }
 
-/** From RESET to where it receives, which is all that it does. */
+/** From RESET until it receives; it does nothing else. */
 export async function connectTarget(
   qp: IbvTargetQp,
   initiator: RcAddress,

@@ -1,6 +1,6 @@
 /**
- * Ranks from 1 to n, rank k with a probability in proportion to k^-0.99: rejection-inversion, which needs neither a table nor a sum
- * over n. The exponent is that of YCSB. Source: Hörmann and Derflinger, algorithm RI.
+ * Ranks from 1 to n, rank k with a probability in proportion to k^-0.99: rejection-inversion, which needs neither a
+ * table nor a sum over n. The exponent is that of YCSB. Source: Hörmann and Derflinger, algorithm RI.
  */
 import type { Random } from '../../sim/index.ts';
 

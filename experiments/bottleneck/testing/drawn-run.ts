@@ -1,4 +1,7 @@
-/** A bandwidth test on a machine, both drawn by a seed: what an architect may try, with as few messages as show what binds. */
+/**
+ * A bandwidth test on a machine, both randomly drawn from a seed: variations that an architect may try, with just
+ * enough messages to show the bottleneck.
+ */
 
 import type { ParameterValue } from '../../../machine/profile/index.ts';
 import { Random } from '../../../sim/index.ts';

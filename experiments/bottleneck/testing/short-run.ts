@@ -1,6 +1,6 @@
 /**
- * A drawn run of few messages, for judges that take every record of it: of bandwidth and latency tests, with what a PCIe link is made of
- * drawn besides, and of reliable services with packets that faults take off the cable.
+ * A drawn run of few messages, for judges that inspect every record: bandwidth and latency tests with randomly drawn
+ * PCIe links, and reliable services with packets that faults drop.
  */
 
 import type { ParameterValue } from '../../../machine/profile/index.ts';
@@ -8,7 +8,7 @@ import { Random } from '../../../sim/index.ts';
 import { type DrawnRun, drawRun, type FieldValue } from './drawn-run.ts';
 
 export interface ShortRun extends DrawnRun {
-  /** As `--fault` has them. */
+  /** In the form of `--fault`. */
   readonly faults: readonly string[];
 }
 
@@ -50,14 +50,14 @@ function drawBus(
     drawn['pcie.link.maxPayloadBytes'] = payloadBytes;
     drawn['pcie.enumeration.maxPayloadBytes'] = payloadBytes;
   }
-  // A root complex answers with whole boundaries at least.
+  // A root complex answers with at least one whole boundary.
   const boundary = Number(drawn['pcie.rootComplex.readCompletionBoundaryBytes'] ?? 64);
   const combined = Number(set['pcie.rootComplex.completionCombineBytes'] ?? 256);
   drawn['pcie.rootComplex.completionCombineBytes'] = Math.max(boundary, combined);
   return drawn;
 }
 
-/** Fields that a latency test has too. */
+/** Fields that latency tests also have. */
 const ofBoth = ['connection', 'size', 'mtu', 'inline', 'blueflame'] as const;
 const ofPlaces = ['region', 'pattern', 'keys', 'pageSize'] as const;
 

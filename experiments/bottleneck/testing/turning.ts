@@ -1,4 +1,4 @@
-/** Turns what an advice names, as far as one step of a table goes: twice as much, half of it, or the next word. */
+/** Changes the advised parameter by one step of a table: twice as much, half of it, or the next word. */
 import { configurationOf, type ParameterValue, parametersByPath } from '../../../machine/profile/index.ts';
 import { inlineMaxOf, type PerfArgs, parsedWorkload, perfArgsOf } from '../../workloads/index.ts';
 import { mtuBytesOf, type Turn } from '../measured.ts';
@@ -18,9 +18,9 @@ export function orderOf({ fields, set, profile }: DrawnRun): RunOrder {
   return { machine, args: perfArgsOf(parsedWorkload(parts.join(','))) };
 }
 
-/** The run with a turn made, and what has to be turned along; undefined where a step goes beyond what the option takes. */
+/** The run with the change and its accompanying changes; undefined if a step exceeds the option's range. */
 export function turnedBy(run: DrawnRun, { what, towards, along = [], because }: Turn): DrawnRun | undefined {
-  // What is of use only as a whole is turned far.
+  // A parameter that is only useful as a whole is changed by several steps.
   const factor = because === undefined ? 2 : 16;
   let turned: DrawnRun | undefined = run;
   for (const each of [{ what, towards }, ...along]) {
@@ -56,7 +56,7 @@ function withParameter(
   return { ...turned, set: { ...turned.set, [path]: next } };
 }
 
-/** Generations come one by one; of others there is twice as much, if not too much. */
+/** Generations advance by one; other values double, up to a limit. */
 function inSteps(
   path: string,
   value: number,
@@ -67,7 +67,7 @@ function inSteps(
   return Math.min(max, Math.max(min, Math.floor(value * factor)));
 }
 
-/** Options whose value is no number to double. */
+/** Options whose value is not a number to double. */
 const ofWords: Readonly<Record<string, (args: PerfArgs) => FieldValue>> = {
   '--page-size': () => '2M',
   '--inline': ({ sizeBytes, connection, verb }) => Math.min(inlineMaxOf(connection, verb), sizeBytes),

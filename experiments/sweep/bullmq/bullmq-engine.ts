@@ -1,12 +1,13 @@
 /**
- * Points as jobs of a queue, which workers on any machine take (`worker.ts`).
+ * Points as jobs of a queue, which workers on any machine process (`worker.ts`).
  *
  *     point ─► add, id = hash ─► [waiting] ─► [active] ─► [completed] ─► outcome ─► row ─► remove
  *                                    ▲  worker lost │  │ lost startsMax times
  *                                    └──────────────┘  └─► [failed] ─► outcome
  *
- * A hash is one job however often it is added, so who is killed and comes back finds his points where they are: a job stays until its
- * row is written. Events only wake: what became of a job is always read from the job, so that one that is missed costs time alone.
+ * A hash is one job however often it is added, so a sweep that was killed and restarted finds its points where they
+ * are: a job stays until its row is written. Events only wake the engine: it always reads the state of a job from the
+ * job itself, so that a missed event costs only time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RunError } from '../../../sim/index.ts';
@@ -16,23 +17,23 @@ import { inLanes, type PointToRun, type SweepEngine, type TakeOutcome } from '..
 import { type Connection, connected, keepOptions, type QueueAddress } from './connection.ts';
 import type { Queue, QueueEvents, QueueJob } from './packages.ts';
 
-/** Points of one sweep that are in the queue at once. */
+/** Greatest number of points of one sweep that are in the queue at once. */
 const queuedMax = 1000;
-/** Without an event a job is asked for so often. */
+/** Interval at which a job is checked without an event. */
 const askAgainMs = 10_000;
-/** Times that a point is added which another removes. */
+/** Number of times that a point is added again after another sweep removed it. */
 const addedMax = 3;
-/** Then someone ought to be there. */
+/** Time after which a worker should have appeared. */
 const firstWorkerMs = 5000;
-/** No longer do we wait for connections to close. */
+/** Longest wait for connections to close. */
 const closeMs = 5000;
 
 interface EngineOptions {
   readonly manner: RunManner;
   readonly onNotice: (text: string) => void;
-  /** Whether jobs that have failed in a queue before are run again. */
+  /** Whether to run jobs again that failed in this queue before. */
   readonly isFailedRetried?: boolean;
-  /** Of a server that has gone, a second between them; 60 unless given. */
+  /** Reconnection attempts to a lost server, one second apart; default 60. */
   readonly retries?: number;
 }
 
@@ -41,7 +42,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
   readonly #options: EngineOptions;
   readonly #queue: Queue;
   readonly #events: QueueEvents;
-  /** By hash, what goes on when an event names it. */
+  /** By hash, the callback to continue when an event names it. */
   readonly #wakers = new Map<string, () => void>();
   #failure: unknown;
 
@@ -53,12 +54,12 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
     this.#events = new packages.QueueEvents(queue, { connection: redis });
     const wake = ({ jobId }: { readonly jobId: string }): void => this.#wakers.get(jobId)?.();
     for (const event of ['completed', 'failed', 'removed']) this.#events.on(event, wake);
-    // What they say of the connection is known from the connection itself.
+    // Errors of a connection are handled through the connection itself.
     for (const emitter of [this.#queue, this.#events]) emitter.on('error', () => {});
     redis.on('end', () => this.#giveUp(connection.lostError()));
   }
 
-  /** @throws ConfigurationError when there is no server, or the packages are not installed */
+  /** @throws ConfigurationError if the server does not exist, or the packages are not installed */
   static async open(address: QueueAddress, options: EngineOptions): Promise<BullmqEngine> {
     return new BullmqEngine(await connected(address, options.retries), address.queue, options);
   }
@@ -70,7 +71,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
       await this.#events.waitUntilReady();
       await inLanes(points, queuedMax, (point) => this.#carried(point, take));
     } catch (error) {
-      // Whatever was under way says only that the connection is closed.
+      // Pending operations only report that the connection is closed.
       const { redis, lostError } = this.#connection;
       throw redis.status === 'end' ? lostError() : error;
     } finally {
@@ -88,7 +89,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
     try {
       const job = await this.#ended(point);
       take(point.hash, outcomeOfJob(job));
-      // Another sweep that has this point too may have removed it.
+      // Another sweep with the same point may have removed it.
       await job.remove().catch(() => {});
     } catch (error) {
       this.#giveUp(error);
@@ -96,7 +97,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
     }
   }
 
-  /** The job of a point when it has ended, with us or before. */
+  /** The job of a point after it has ended, in this sweep or an earlier one. */
   async #ended(point: PointToRun): Promise<QueueJob> {
     const data = assignmentOf(point, this.#options.manner);
     if (this.#options.isFailedRetried === true) await this.#forgetFailure(point.hash);
@@ -108,7 +109,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
     throw new RunError(`point ${point.hash} was taken out of the queue ${addedMax} times`);
   }
 
-  /** A sweep that was killed may have left a failure behind. */
+  /** A killed sweep may have left a failed job. */
   async #forgetFailure(hash: string): Promise<void> {
     const job = await this.#queue.getJob(hash);
     if (job?.finishedOn !== undefined && outcomeOfJob(job).status === 'failed')
@@ -122,7 +123,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
       const timer = setTimeout(resolve, askAgainMs);
       this.#wakers.set(hash, resolve);
       try {
-        // Only now: what ends while the answer is on its way wakes.
+        // Registered only now: a job that ends while the answer is on its way triggers the event.
         const job = await this.#queue.getJob(hash);
         if (job === undefined || job.finishedOn !== undefined) return job;
         await woken;

@@ -1,4 +1,4 @@
-/** A queue of points where there is no server, or no package for it. */
+/** A queue of points without a server, or without its packages. */
 
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';

@@ -1,14 +1,14 @@
 /**
- * The connection to Redis or Valkey. A server that is not there at first is an error at once; one that goes away later is tried
- * for a minute, and commands wait so long.
+ * The connection to Redis or Valkey. A server that is missing at first is an immediate error; a server lost later is
+ * retried for a minute, during which commands wait.
  */
 import { ConfigurationError } from '../../../base/index.ts';
 import { RunError } from '../../../sim/index.ts';
 import { loadQueuePackages, type QueuePackages, type Redis } from './packages.ts';
 
-/** Where the points wait. */
+/** Server and name of the queue. */
 export interface QueueAddress {
-  /** As `redis://:password@host:6379/0`, or `rediss:` for TLS. */
+  /** For example `redis://:password@host:6379/0`, or `rediss:` for TLS. */
   readonly url: string;
   readonly queue: string;
 }
@@ -16,7 +16,7 @@ export interface QueueAddress {
 export interface Connection {
   readonly packages: QueuePackages;
   readonly redis: Redis;
-  /** Why there is no connection any more. */
+  /** Reason for the lost connection. */
   lostError(): RunError;
 }
 
@@ -34,8 +34,8 @@ export const keepOptions = {
 } as const;
 
 /**
- * @param retries when the server has gone, a second between them
- * @throws ConfigurationError when there is no server at the address; PackageMissingError
+ * @param retries after the server was lost, one second apart
+ * @throws ConfigurationError if no server answers at the address; PackageMissingError
  */
 export async function connected({ url }: QueueAddress, retries = defaultRetries): Promise<Connection> {
   const shown = shownUrl(url);
@@ -70,7 +70,10 @@ export async function connected({ url }: QueueAddress, retries = defaultRetries)
   return { packages, redis, lostError };
 }
 
-/** The address without its password. @throws ConfigurationError for what is no address of a server */
+/**
+ * The address without its password.
+ * @throws ConfigurationError for an invalid server address
+ */
 export function shownUrl(url: string): string {
   const parsed = URL.parse(url);
   if (parsed === null || !['redis:', 'rediss:'].includes(parsed.protocol) || parsed.hostname === '')

@@ -1,7 +1,7 @@
 /**
- * BullMQ and ioredis, loaded at the first use: a sweep on one machine needs neither, and they are not installed with the emulator.
- * They are declared here by what is used of them, so that its types need no package that may not be there.
- * Source: BullMQ, guide: connections; workers, stalled jobs.
+ * BullMQ and ioredis, loaded at first use: a sweep on one machine needs neither, and they are not installed with the
+ * emulator. Only their used parts are declared here, so that the types need no optional package. Source: BullMQ, guide:
+ * connections; workers, stalled jobs.
  */
 import { createRequire } from 'node:module';
 import { ConfigurationError } from '../../../base/index.ts';
@@ -10,12 +10,12 @@ import { ConfigurationError } from '../../../base/index.ts';
 export interface QueueJob {
   readonly id: string;
   readonly data: unknown;
-  /** When it completed or failed. */
+  /** Time of its completion or failure. */
   readonly finishedOn?: number;
   readonly returnvalue?: unknown;
   readonly failedReason?: string;
   remove(): Promise<void>;
-  /** Puts it back, as the first of those that wait. */
+  /** Returns it to the queue as the first waiting job. */
   moveToWait(token?: string): Promise<unknown>;
 }
 
@@ -25,7 +25,7 @@ interface Emitter {
 }
 
 interface JobOptions {
-  /** A job whose id is there already is not added again. */
+  /** A job whose id already exists is not added again. */
   readonly jobId: string;
 }
 
@@ -79,7 +79,7 @@ export interface Redis {
 interface RedisOptions {
   readonly lazyConnect: boolean;
   readonly connectTimeout: number;
-  /** For an answer to a command. */
+  /** Time limit for the answer to a command. */
   readonly socketTimeout: number;
   readonly maxRetriesPerRequest: null;
   readonly retryStrategy: (times: number) => number | null;
@@ -91,7 +91,7 @@ interface RedisPackage {
 
 export type QueuePackages = BullmqPackage & RedisPackage;
 
-/** A package that is not installed with the emulator is not there. */
+/** An optional package is missing. */
 export class PackageMissingError extends ConfigurationError {
   constructor(reason: string) {
     super('packages bullmq and ioredis', reason, 'installed');

@@ -1,9 +1,9 @@
 /**
- * A worker of a queue of points: takes one when it has nothing to do, runs it, and returns its outcome.
+ * A worker of a queue of points: when idle, it dequeues one, runs it, and returns its outcome.
  *
- * While it runs a point it renews its lease on it, from this thread, so points run in others. A worker that is killed renews nothing:
- * the others find out within three leases, and one of them takes the point. One that was only held up so long finds its lease gone, and its
- * outcome is dropped.
+ * While it runs a point, it renews its lease from this thread, so points run in other threads. A killed worker renews
+ * nothing: the others detect this within three leases, and one of them runs the point. A worker that was only delayed
+ * that long has lost its lease, and its outcome is dropped.
  */
 import { ConfigurationError } from '../../../base/index.ts';
 import { orderOf, startsMax } from '../assignment.ts';
@@ -12,19 +12,20 @@ import { connected, keepOptions, type QueueAddress } from './connection.ts';
 import type { QueueJob } from './packages.ts';
 
 export interface QueueWork {
-  /** Of other threads. */
+  /** Executed in other threads. */
   readonly runner: PointRunner;
   readonly leaseMs: number;
-  /** When aborted, points under way are ended and no more are taken. */
+  /** When aborted, points in progress are ended and no more are dequeued. */
   readonly stop: AbortSignal;
   readonly onNotice: (text: string) => void;
 }
 
 /**
- * Takes points until it is stopped.
+ * Processes points until it is stopped.
  * @returns how many it has run
- * @throws ConfigurationError for a point that is not of this version of the emulator, which stays for others; RunError when the server
- *   has gone
+ * @throws ConfigurationError for a point of another version of the emulator, which stays for others; RunError if the
+ * server
+ *   was lost
  */
 export async function serveQueue(address: QueueAddress, work: QueueWork): Promise<number> {
   const { packages, redis, lostError } = await connected(address);

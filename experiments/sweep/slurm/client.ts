@@ -16,7 +16,7 @@ export interface QueuedTasks {
   readonly reason: string;
 }
 
-/** Arrays are known by a name of their own, so that a sweep which comes back finds those that it has left. */
+/** Arrays have a derived name, so that a resumed sweep finds those that it has left. */
 export interface SlurmClient {
   /** @returns the array's number */
   submit(name: string, script: string, options: readonly string[]): Promise<string>;
@@ -45,7 +45,7 @@ export const slurmClient: SlurmClient = {
 
 const ownNamed = (name: string): string[] => [`--name=${name}`, `--user=${userInfo().username}`];
 
-/** @throws ConfigurationError where there is no Slurm; RunError with the first line of what it complains of */
+/** @throws ConfigurationError if Slurm is not installed; RunError with the first line of its error output */
 async function output(command: string, args: readonly string[]): Promise<string> {
   try {
     return (await run(command, args, { timeout: commandTimeoutMs })).stdout;

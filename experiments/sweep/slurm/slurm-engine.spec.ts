@@ -1,4 +1,7 @@
-/** Arrays whose tasks are lost, held and left behind, on a stand-in of Slurm's commands; Slurm itself: test/guest/sweep-slurm.long.spec.ts. */
+/**
+ * Arrays with lost, held and abandoned tasks, on a substitute for Slurm's commands; with Slurm itself:
+ * test/guest/sweep-slurm.long.spec.ts.
+ */
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,12 +28,12 @@ const points: readonly PointToRun[] = pointsOf(
 /** Kills a task at a point: the runner throws, and the rest of the task does not run. */
 type IsLost = (sizeBytes: number) => boolean;
 
-/** Carries out arrays at once, in this process. */
+/** Executes arrays immediately, in this process. */
 class StandIn implements SlurmClient {
   readonly ran: number[] = [];
   readonly scripts: string[] = [];
   readonly cancelled: string[] = [];
-  /** What squeue says, one after the other; then nothing is there. */
+  /** Successive answers of squeue; afterwards no array exists. */
   answers: (readonly QueuedTasks[] | Error)[] = [];
   readonly #isLost: IsLost;
   readonly #isSilent: boolean;
@@ -164,7 +167,7 @@ describe('an array', () => {
     const down = new RunError('squeue: Unable to contact slurm controller');
     const client = new StandIn();
     client.answers = Array(5).fill(down);
-    // The first answer is taken for an array that is there.
+    // The first answer is interpreted as an existing array.
     const ran = await run(client);
     expect(sizesOf(ran)).toEqual(sizes);
     const silent = new StandIn();
@@ -174,7 +177,7 @@ describe('an array', () => {
 
   it('that was left by a sweep which was killed is waited for, and only what it has not run is submitted', async () => {
     const folder = newFolder();
-    // Lost at every second point, and ended by a hold: what there is stays in the folder.
+    // Lost at every second point, and ended by a hold: finished points stay in the folder.
     const first = new StandIn((size) => size % 2 === 0);
     first.answers = [[], [{ state: 'PENDING', reason: 'JobHeldUser' }]];
     await expect(run(first, folder, 1)).rejects.toThrow('Slurm holds');
@@ -197,7 +200,7 @@ describe('an array', () => {
       expect(first.ran).toEqual(start === 1 ? [1, 2, 3, 4, 5, 6] : []);
     }
     const second = new StandIn();
-    // Tasks that are there leave out what they find ended.
+    // Running tasks skip points that have ended.
     second.answers = [[pending], [pending]];
     const ran = await run(second, folder, 1, true);
     expect(sizesOf(ran)).toEqual(sizes);

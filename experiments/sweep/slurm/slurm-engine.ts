@@ -5,9 +5,9 @@
  *                    ▲                                     │ killed                    (a file for each start)
  *                    └── those without an outcome ◄── the array has ended
  *
- * All that has to outlast this process is in the folder, and the array has a name made of its path: a sweep that was killed and comes
- * back reads what has been done meanwhile, and waits for the array that is still there before it submits another. So a point runs twice only
- * when its task was killed.
+ * All persistent state is in the folder, and the array's name is derived from its path. A sweep that was killed and
+ * restarted reads the results so far, and waits for an existing array before it submits another. So a point runs twice
+ * only if its task was killed.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,28 +23,28 @@ import { forgetFailures, TaskFiles } from './task-files.ts';
 export interface SlurmOptions {
   /** Shared by all machines; removed when all points have ended. */
   readonly folder: string;
-  /** Tasks of an array, at most. */
+  /** Greatest number of tasks of an array. */
   readonly taskCount: number;
   /** Points that a task runs at once. */
   readonly jobs: number;
   /** More options of sbatch. */
   readonly sbatch: readonly string[];
-  /** The words that start hca on all machines. */
+  /** The command that starts hca on all machines. */
   readonly command: readonly string[];
   readonly manner: RunManner;
-  /** Points that are to run and have failed in arrays before this run, or were lost, begin again. */
+  /** Starts points again that failed or were lost in arrays before this run. */
   readonly isFailedRetried?: boolean;
   readonly onNotice: (text: string) => void;
   readonly client?: SlurmClient;
-  /** How often files are read, in milliseconds; Slurm is asked each tenth time. */
+  /** How often files are read, in milliseconds; Slurm is queried every tenth time. */
   readonly pollMs?: number;
 }
 
 const defaultPollMs = 1000;
 const pollsOfFiles = 10;
-/** Questions to Slurm that may fail one after the other: its controller restarts. */
+/** Greatest number of consecutive failed queries to Slurm, whose controller may restart. */
 const failuresMax = 6;
-/** Arrays that may end one after the other without a word of any task. */
+/** Greatest number of consecutive arrays that end without output of any task. */
 const silentMax = 3;
 
 export class SlurmEngine implements SweepEngine {
@@ -92,11 +92,11 @@ export class SlurmEngine implements SweepEngine {
       await this.#submit(name, [...left.values()]);
     }
     await this.#ended(name);
-    // On a shared disk, what a machine still has open leaves after a while.
+    // On a shared disk, files that a machine still has open disappear after a while.
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** Tasks that are there leave out what has failed: it begins again when they have ended. */
+  /** Running tasks skip failed points, which start again after the tasks have ended. */
   async #forgetFailures(name: string, left: ReadonlyMap<string, unknown>): Promise<void> {
     const { folder, onNotice, pollMs = defaultPollMs } = this.#options;
     for (let isFirst = true; await this.#isQueued(name); isFirst = false) {
@@ -106,20 +106,20 @@ export class SlurmEngine implements SweepEngine {
     forgetFailures(folder, left);
   }
 
-  /** Until the array has ended, or all points have. */
+  /** Waits until the array has ended, or all points have. */
   async #watched(name: string, left: ReadonlyMap<string, unknown>, collect: () => void): Promise<void> {
     for (let poll = 1; left.size > 0; poll++) {
       await sleep(this.#options.pollMs ?? defaultPollMs);
       collect();
       if (poll % pollsOfFiles !== 0 || (await this.#isQueued(name))) continue;
-      // What the tasks wrote last may take its time to be seen on this machine.
+      // The tasks' last output may need time to become visible on this machine.
       await sleep(this.#options.pollMs ?? defaultPollMs);
       collect();
       return;
     }
   }
 
-  /** Tasks that have nothing left to do end by themselves, or are ended. */
+  /** Tasks without remaining work end by themselves, or are cancelled. */
   async #ended(name: string): Promise<void> {
     for (let poll = 0; poll < pollsOfFiles; poll++) {
       if (!(await this.#isQueued(name))) return;
@@ -128,7 +128,7 @@ export class SlurmEngine implements SweepEngine {
     await this.#client.cancel(name);
   }
 
-  /** @throws RunError for an array that will not run by itself, and when Slurm does not answer again and again */
+  /** @throws RunError for an array that will not run by itself, and if Slurm repeatedly does not answer */
   async #isQueued(name: string): Promise<boolean> {
     let queued: readonly QueuedTasks[];
     try {
@@ -173,14 +173,14 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** Of the folder's path, so that a sweep finds its array again and no other one. */
+/** Derived from the folder's path, so that a sweep finds its own array and no other. */
 const nameOf = (folder: string): string =>
   `hca-sweep-${createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 12)}`;
 
-/** As one word of a shell. */
+/** Quoted as one shell word. */
 const quoted = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`;
 
-/** The last line of a log of a task. */
+/** The last line of a task's log. */
 function lastWords(folder: string): string {
   const logs = readdirSync(folder).filter((name) => name.endsWith('.log'));
   const lines = logs.flatMap((name) => readFileSync(join(folder, name), 'utf8').trim().split('\n').slice(-1));

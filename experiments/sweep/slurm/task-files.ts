@@ -1,10 +1,10 @@
 /**
- * What tasks write and the sweep reads: in the folder of the sweep a file for each start of a task, of JSON lines.
+ * Files that tasks write and the sweep reads: one for each start of a task, in the sweep's folder, as JSON lines.
  *
  *     {"begun":"cf53b9…"}
  *     {"ended":"cf53b9…","outcome":{"status":"done","figures":{…}}}
  *
- * A file has one writer, which may be killed at any instant: a line that has no end yet is not read.
+ * A file has one writer, which may be killed at any instant: an incomplete line is not read.
  */
 import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ export class TaskFile implements Disposable {
     this.#write({ begun: hash });
   }
 
-  /** Is on the disk when it returns: other machines see it. */
+  /** The data is on the disk when this returns: other machines see it. */
   end(hash: string, outcome: Outcome): void {
     this.#write({ ended: hash, outcome });
     fsyncSync(this.#handle);
@@ -41,7 +41,7 @@ export class TaskFile implements Disposable {
   }
 }
 
-/** More starts of one task than there can be. */
+/** Upper bound of the starts of one task. */
 const startsOfTaskMax = 100_000;
 
 function newFile(folder: string, task: number): number {
@@ -59,7 +59,7 @@ function newFile(folder: string, task: number): number {
 
 const isTaskFile = (name: string): boolean => /^task-\d+-\d+\.jsonl$/.test(name);
 
-/** Takes out what files say of points that have failed or not ended. Call while no task is there that writes. */
+/** Removes entries of points that failed or have not ended. Must be called while no task writes. */
 export function forgetFailures(folder: string, points: ReadonlyMap<string, unknown>): void {
   const outcomes = new TaskFiles(folder).newOutcomes();
   const over = new Set(outcomes.flatMap(([hash, { status }]) => (status === 'failed' ? [] : [hash])));
@@ -74,12 +74,12 @@ export function forgetFailures(folder: string, points: ReadonlyMap<string, unkno
   }
 }
 
-/** Reads what has been added to the files of a folder. */
+/** Reads new entries of the files in a folder. */
 export class TaskFiles {
   readonly #folder: string;
-  /** Of each file the bytes that have been read, all of whole lines. */
+  /** Bytes read of each file, in whole lines. */
   readonly #read = new Map<string, number>();
-  /** Times that points were begun. */
+  /** Number of starts of each point. */
   readonly #begun = new Map<string, number>();
   /** Whole lines that have been read. */
   lineCount = 0;
@@ -88,7 +88,7 @@ export class TaskFiles {
     this.#folder = folder;
   }
 
-  /** How often a point has been begun. */
+  /** How often a point was started. */
   startsOf(hash: string): number {
     return this.#begun.get(hash) ?? 0;
   }
@@ -133,7 +133,7 @@ function bytesFrom(file: string, from: number): Buffer {
   }
 }
 
-/** A line that is no JSON (a full disk) has no result: its point is missing, and runs again. */
+/** A line that is not JSON (after a full disk) has no result: its point is missing, and runs again. */
 function objectOf(line: string): Readonly<Record<string, unknown>> {
   try {
     const value = JSON.parse(line) as unknown;

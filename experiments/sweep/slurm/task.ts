@@ -1,4 +1,4 @@
-/** A task of a Slurm job array: every n-th point of a file, but for those that have ended before. */
+/** A task of a Slurm job array: every n-th point of a file, except those that have ended. */
 import { dirname } from 'node:path';
 import { ConfigurationError, codeOf } from '../../../base/index.ts';
 import { readRegularFile } from '../../../runtime/files.ts';
@@ -7,7 +7,7 @@ import { inLanes, type PointRunner, type Shard } from '../runner.ts';
 import { TaskFile, TaskFiles } from './task-files.ts';
 
 /**
- * Runs the points of one task, and writes what becomes of them next to their file.
+ * Runs the points of one task, and writes their outcomes next to their file.
  * @returns how many it has run
  * @throws ConfigurationError for a file that cannot be read, and for points of another version of the emulator
  */

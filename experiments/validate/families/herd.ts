@@ -6,7 +6,7 @@ import type { Point, StreamPlan } from '../points.ts';
 import { apt, bestOf, manyRequesters, mopsOf, shallow, stream, tuned } from './streams.ts';
 
 const group = 'C';
-/** Processes of the machine whose card is measured. */
+/** Processes on the machine with the measured card. */
 const processes = 16;
 const inlineMax = 256;
 
@@ -52,7 +52,7 @@ const latencies: readonly Family[] = [
   echo('half an ECHO', /^ECHO\/2/, 'typicalUs'),
 ];
 
-/** Many machines that write to one or read from it; also what Fig 12b of group D shows. */
+/** Many machines that write to one or read from it; also the setup of Fig 12b of group D. */
 export function inboundFamilies(
   of: { readonly group: string; readonly where: RegExp },
   transports: readonly ('UC' | 'RC')[],
@@ -125,7 +125,7 @@ const outgoing: readonly Family[] = [
   outboundFamily('outbound READ', /^outbound READ RC/, { verb: 'read' }),
 ];
 
-/** N processes with N QPs each, and any of them next. */
+/** N processes with N QPs each; the next QP is random. */
 const allToAll = (
   plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb' | 'transport'>,
   count: number,
@@ -270,11 +270,11 @@ const inText: readonly Family[] = [
   },
 ];
 
-/** Requests of all clients together that are measured; those of each that warm the caches. */
+/** Measured requests of all clients together, and requests of each that warm the caches. */
 const requestsTotal = 15_000;
 const warmup = 100;
 
-/** The whole system, of which all clients are on one machine. */
+/** The whole system, with all clients on one machine. */
 function storeOf(row: Measurement): Point {
   const clients = circumstance(row, 'clients');
   const iters = Math.ceil(requestsTotal / clients);

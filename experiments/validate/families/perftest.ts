@@ -4,9 +4,9 @@ import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
 import type { Point } from '../points.ts';
 
-/** Of a pair at path MTU 2048. */
+/** For a pair at path MTU 2048. */
 const mtuBytes = 2048;
-/** Enough for a median and a minimum: after the first, one message takes as long as another. */
+/** Enough for a median and a minimum: after the first, all messages take equally long. */
 const latencyIterations = 100;
 
 const latencyPoint =
@@ -18,7 +18,7 @@ const latencyPoint =
     return [{ machine: { profile: 'connectx3-qdr-fitted' }, workload: { kind: 'perf', test: workload } }];
   };
 
-/** @param hasMtu whether the source says which MTU the path has; else it is the port's */
+/** @param hasMtu whether the source states the path MTU; else it is the port's */
 const bandwidthPoint =
   (test: PerfTestName, profile = 'connectx3-qdr-fitted', hasMtu = true) =>
   (row: Measurement): Point[] => {

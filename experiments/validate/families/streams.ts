@@ -1,12 +1,12 @@
-/** What the benches of groups C to F have in common: threads with QPs, those of C to E on the machines of the Apt cluster. */
+/** Common parts of the benches of groups C to F: threads with QPs, those of C to E on the machines of the Apt cluster. */
 import type { Figures, Point, PointMachine, StreamPlan } from '../points.ts';
 
 /** Messages of all threads together, enough for a steady state. */
 const messagesTotal = 12_000;
 
 /**
- * A machine of Emulab's Apt cluster: a ConnectX-3 at FDR, all machines on one switch; its latency fitted to C-019, half an echo, which
- * a pair on one cable (A-001) has 0.3 us sooner.
+ * A machine of Emulab's Apt cluster: a ConnectX-3 at FDR, all machines on one switch. Its latency is fitted to C-019,
+ * half an echo; a pair on one cable (A-001) is 0.3 us faster.
  */
 export const apt: PointMachine = {
   profile: 'connectx3-fdr-fitted',
@@ -18,9 +18,9 @@ export const apt: PointMachine = {
 };
 
 /**
- * One machine that represents the many which ask: its requester spends a cycle on a request, and its slot is so fast that posting
- * is not what limits; nor does the slot of the responder, which carries 55.9 Gb/s where 50.7 are the most that was measured
- * (C-039). Each QP keeps its own interval, and no responder has any of the other parameters.
+ * One machine that represents many requesters: its requester spends one cycle per request, and its slot is so fast that
+ * posting is not the limit. Nor is the responder's slot, which carries 55.9 Gb/s while at most 50.7 were measured
+ * (C-039). Each QP keeps its own interval, and only responders have other parameters.
  */
 export const manyRequesters: PointMachine = {
   ...apt,
@@ -56,7 +56,7 @@ const presets = {
 export function stream(machine: PointMachine, plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>): Point {
   const threads = plan.threads ?? presets.threads;
   const messages = plan.messages ?? Math.ceil(messagesTotal / Math.max(threads, 4));
-  // The authors of C to E have MLNX_OFED's library: PCIe reads of READs are rare while few are in flight (D-032).
+  // The authors of C to E use MLNX_OFED's library: PCIe reads of READs are rare while few are in flight (D-032).
   const isBlueFlameForAll = machine.profile === apt.profile;
   return {
     machine,
@@ -66,10 +66,10 @@ export function stream(machine: PointMachine, plan: Partial<StreamPlan> & Pick<S
 
 /** Without a completion for each message, as HERD posts WRITEs and SENDs. */
 export const unsignalled = { signalEvery: 16, window: 64 } as const;
-/** The same with no more in flight than the card keeps of what came by BlueFlame. */
+/** The same with no more in flight than the card keeps of WQEs received through BlueFlame. */
 export const shallow = { signalEvery: 4, window: 8 } as const;
 
-/** Where the source says that the window was tuned: some, of which the best counts. */
+/** If the source says that the window was tuned: several windows, the best of which counts. */
 export const tuned = [
   { window: 4, signalEvery: 1 },
   { window: 8, signalEvery: 2 },

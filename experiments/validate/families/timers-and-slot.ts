@@ -73,7 +73,7 @@ const cardFamilies: readonly Family[] = [
   })),
 ];
 
-/** MPS 256 and MRRS 512, as pcie-bench's host. */
+/** MPS 256 and MRRS 512, as on pcie-bench's host. */
 const slotOf =
   (via: SlotPoint['via'], access: SlotPoint['access'], window: number) =>
   (row: Measurement): Point[] => [

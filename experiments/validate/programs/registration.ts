@@ -10,7 +10,7 @@ export interface RegistrationResult {
   readonly deregisterPs: number;
 }
 
-/** A region lives meanwhile and the buffer is registered once before it is timed, so that nothing happens for the first time. */
+/** Another region exists meanwhile, and the buffer is registered once before the timing, so that there are no first-time costs. */
 export async function registrar(program: ProgramContext<RegistrationPoint>): Promise<RegistrationResult> {
   const { cpu, memory, args } = program;
   const { pages } = args;

@@ -1,11 +1,11 @@
 /**
- * Threads that keep QPs busy, as the benches of HERD, FaSST and "Design Guidelines" do: RC, UC or UD, windows or streams, posts
- * one by one or in lists, over one QP or many. Each thread is a program with a core and a process of its own; thread i of host
- * 0 is connected to thread i of host 1.
+ * Threads that keep QPs busy, like the benches of HERD, FaSST and "Design Guidelines": RC, UC or UD, windows or
+ * streams, posts one by one or in lists, over one QP or many. Each thread is a program with its own core and process;
+ * thread i of host 0 is connected to thread i of host 1.
  *
- *     connect ─► host 1's first thread counts who is ready ─► go ─► post and poll ─► samples of (instant, messages done)
+ *     connect ─► host 1's first thread counts ready threads ─► go ─► post and poll ─► samples of (instant, messages done)
  *
- * What was done between two instants, at which all threads are at work, makes the rate.
+ * The messages between two instants at which all threads are busy determine the rate.
  */
 
 import type { ProgramContext } from '../../../machine/index.ts';
@@ -75,9 +75,9 @@ export interface StreamArgs {
 }
 
 export interface StreamResult {
-  /** Instants, and messages done until then. */
+  /** Instants, and the number of finished messages at each. */
   readonly samples: readonly (readonly [atPs: number, done: number])[];
-  /** Of a post, by message. */
+  /** Time of each post, by message. */
   readonly postPs: number;
 }
 
@@ -99,7 +99,7 @@ export async function streamThread(program: ProgramContext<StreamArgs>): Promise
   return result;
 }
 
-/** Lets all threads go at once, when the last is connected. */
+/** Starts all threads at once, after the last is connected. */
 async function begin({ node, exchange }: ProgramContext, threads: number, thread: number): Promise<void> {
   if (node === 0) {
     await exchange.put('ready', thread);
@@ -119,7 +119,7 @@ async function connected(program: ProgramContext, plan: StreamPlan, thread: numb
   const { context, pd } = endpoint;
   const { qpsPerThread, window, signalEvery, list, inlineBytes, transport, sizeBytes } = plan;
   const depth = Math.max(window, 2 * signalEvery, 2 * list);
-  // As deep as benches have them: a CQ that is nearly full makes the device ask how far its consumer is.
+  // As deep as in benches: a nearly full CQ makes the device read the consumer counter.
   const sendCq = await createCq(context, Math.max(cqEntriesMin, 2 * depth * qpsPerThread));
   const recvCq = await createCq(context, 1);
   const strideBytes = Math.max(lineBytes, Math.ceil(sizeBytes / lineBytes) * lineBytes);
@@ -192,7 +192,7 @@ async function ready(
   }
 }
 
-/** As many work requests as are posted at once, in a list. */
+/** Work requests posted at once, in a list. */
 function requestOf(
   { verb, sizeBytes, inlineBytes, list }: StreamPlan,
   addr: number,
@@ -225,7 +225,7 @@ function requestOf(
   return first;
 }
 
-/** Of the queues and of the memory at the responder. */
+/** Sizes of the queues and of the memory at the responder. */
 interface Layout {
   /** Send WQEs of a QP. */
   readonly depth: number;
@@ -278,7 +278,7 @@ class Sender {
     const { cpu } = this.#program;
     const samples: [number, number][] = [[cpu.localPs, 0]];
     let nextSample = 0;
-    // What has no completion asked for is still in flight when the others have completed.
+    // Messages without a requested completion are still in flight when the others have completed.
     const unsignalled = (signalEvery - 1) * this.#qps.length;
     while (this.#doneCount + unsignalled < messages) {
       while (
@@ -304,7 +304,10 @@ class Sender {
     this.#doneCount += this.#plan.signalEvery;
   }
 
-  /** Posts to the QP whose turn it is. @returns whether there was room */
+  /**
+   * Posts to the next QP in rotation.
+   * @returns whether there was room
+   */
   #post(): boolean {
     const { list, signalEvery, order } = this.#plan;
     const at = this.#next;

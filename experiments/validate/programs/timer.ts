@@ -1,8 +1,8 @@
 /**
- * How long a SEND takes that waits for a timer of its QP:
+ * Duration of a SEND that waits for a timer of its QP:
  *
  *     for a receive     the responder has none, answers RNR NAK, and posts one just after; the requester waits min_rnr_timer
- *     for a responder   whose QP takes no packets; the requester waits `timeout` for each attempt and gives up
+ *     for a responder   whose QP accepts no packets; the requester waits `timeout` for each attempt and gives up
  */
 import { psPerUs } from '../../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../../../machine/index.ts';
@@ -29,9 +29,9 @@ export interface TimerResult {
 }
 
 const messageBytes = 64;
-/** Both sides know the instant of the SEND so long before. */
+/** Both sides know the instant of the SEND this long before. */
 const leadPs = 100 * psPerUs;
-/** The receive is posted so long after: behind the first RNR NAK, and before the shortest timer ends. */
+/** Delay until the receive is posted: after the first RNR NAK, and before the shortest timer expires. */
 const lateByPs = 8 * psPerUs;
 
 export async function timerRequester(program: ProgramContext<TimerPoint>): Promise<JsonValue> {
@@ -48,7 +48,7 @@ export async function timerRequester(program: ProgramContext<TimerPoint>): Promi
     sendFlags: SendFlag.IBV_SEND_SIGNALED,
   });
   if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
-  // Of the one that waits for a responder it is an error.
+  // For a SEND that waits for a responder, an error.
   await sends.arrival();
   const elapsedPs = stopwatch.elapsedPs;
   await exchange.put('done', true);

@@ -164,8 +164,9 @@ export class BusCount {
   }
 
   /**
-   * Acks have no record: a link sends at least one per group of TLPs and at most one per TLP. A TLP of a stream is padded to less than a multiple of the alignment. TLPs in flight when the machine stops are in the report
-   * but not in this count.
+   * Acks have no record: a link sends at least one per group of TLPs and at most one per TLP. A TLP of a stream is
+   * padded to less than a multiple of the alignment. TLPs in flight when the machine stops are in the report but not in
+   * this count.
    */
   #laneFailures(
     what: string,
