@@ -25,7 +25,7 @@ describe('configuration space on the bus', () => {
     config.write(target, offset, lengthBytes, value, 1000);
   const read = (offset: number, value: number): void => config.read(target, offset, 0, value, 1000);
 
-  it('places a BAR by its two halves, and learns its size when software sizes it', () => {
+  it('assembles a BAR’s address from its two halves, and reads its size when software sizes it', () => {
     expect(config.placeOf(0)).toBeUndefined();
     write(0x10, 4, 0xffff_ffff);
     read(0x10, 0xfff0_0004);
@@ -34,7 +34,7 @@ describe('configuration space on the bus', () => {
     expect(config.placeOf(0)).toEqual({ bar: 0, address: 0x80_fea0_0000, sizeBytes: 0x10_0000 });
   });
 
-  it('takes from a shorter write the bytes that it names, and leaves the others', () => {
+  it('changes only the bytes that a shorter write names', () => {
     write(0x18, 4, 0xe123_4568);
     write(0x1a, 2, 0x1234_e800);
     expect(config.placeOf(2)).toMatchObject({ address: 0xe800_4560 });
@@ -58,7 +58,7 @@ describe('configuration space on the bus', () => {
     [deviceControl, 1, 0x8000],
     [deviceControl + 2, 2, 0x8000],
     [deviceControl - 2, 2, 0x8000],
-  ])('sees none where the bit is not written: byte %i, %i bytes', (offset, lengthBytes, value) => {
+  ])('sees no reset if the bit is not written: byte %i, %i bytes', (offset, lengthBytes, value) => {
     write(offset, lengthBytes, value);
     expect(resets).toEqual([]);
   });

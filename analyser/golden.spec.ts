@@ -76,7 +76,7 @@ describe('the stock Linux driver, as captured', () => {
     },
   );
 
-  it('is written command by command, by name, object and field', () => {
+  it('appears command by command, with name, object and fields', () => {
     const { log } = played('a-probe');
     for (const line of linesOf(probe, 'hcr')) expect(log.text).toContain(`${line.op} in_mod ${line.in_mod}`);
     // Literals of the capture: firmware 2.42.5000, 64 pages; EQ 32 on vector 0; QP0 and its port.
@@ -88,7 +88,7 @@ describe('the stock Linux driver, as captured', () => {
     expect(log.text).toMatch(/PortInfo +[^\n]*lid=1/);
   });
 
-  it('rings doorbells that are written with the numbers the capture decoded', () => {
+  it('rings doorbells with the numbers that the capture decoded', () => {
     for (const line of golden) {
       if (line.kind !== 'send_doorbell' && line.kind !== 'cq_arm' && line.kind !== 'eq_doorbell') continue;
       const bench = new AnalyserBench('json');
@@ -105,7 +105,7 @@ describe('the stock Linux driver, as captured', () => {
     }
   });
 
-  it('posts WQEs that are taken apart without a flaw, by the opcode and size the capture decoded', () => {
+  it('posts WQEs that decode without an error, with the opcode and size of the capture', () => {
     for (const line of linesOf(golden, 'wqe')) {
       const walked = walkSendWqe(fromHex(line.bytes), line.qp_type, false);
       expect(walked.flaw, placeOf(line)).toBeUndefined();
@@ -114,7 +114,7 @@ describe('the stock Linux driver, as captured', () => {
     }
   });
 
-  it('posts by BlueFlame what is written as the WQE it is', () => {
+  it('posts by BlueFlame the bytes of the decoded WQE', () => {
     const lines = linesOf(golden, 'blueflame').filter(
       ({ bar2_offset }) => Number(bar2_offset) >= uarAreaBytes,
     );

@@ -25,13 +25,13 @@ describe('a filter', () => {
     ['address=4096', { address: 4096 }, { address: 4097 }],
     ['time=1us..2.5us', { atPs: 2_500_000 }, { atPs: 2_500_001 }],
     ['time=..1ns', { atPs: 1000 }, { atPs: 1001 }],
-  ])('%s lets pass what it names, and nothing else', (text, inside, outside) => {
+  ])('%s passes exactly the events that it names', (text, inside, outside) => {
     const filter = new TraceFilter(['commands'], [text]);
     expect(filter.passes(event(inside))).toBe(true);
     expect(filter.passes(event(outside))).toBe(false);
   });
 
-  it('takes those of one name for alternatives and those of different names for conditions', () => {
+  it('treats values of one name as alternatives and different names as conditions', () => {
     const filter = new TraceFilter(['commands'], ['qpn=1', 'qpn=2', 'command=2RST_QP']);
     expect(filter.passes(event({ objects: { qpn: 2 }, command: '2RST_QP' }))).toBe(true);
     expect(filter.passes(event({ objects: { qpn: 3 }, command: '2RST_QP' }))).toBe(false);
@@ -42,7 +42,7 @@ describe('a filter', () => {
     expect(() => new TraceFilter(['commands'], [text])).toThrow(ConfigurationError);
   });
 
-  it('has its categories', () => {
+  it('offers its categories', () => {
     expect(parsedCategories('mmio,events')).toEqual(['mmio', 'events']);
     expect(parsedCategories('all')).toHaveLength(6);
     expect(() => parsedCategories('mmio,event')).toThrow(/"event", expected some of mmio/);
@@ -50,7 +50,7 @@ describe('a filter', () => {
 });
 
 describe('fields of a layout', () => {
-  it('are those that are set, by name and name of the value', () => {
+  it('lists the set fields, with names of fields and values', () => {
     const bytes = eqc.encode({ armState: 9, logEntries: 5 });
     expect(fieldsSetIn(anyLayout(eqc), bytes)).toEqual([
       { name: 'armState', value: 9, valueName: 'ARMED' },
@@ -58,7 +58,7 @@ describe('fields of a layout', () => {
     ]);
   });
 
-  it('leave the reserved bits, of which the first that is set is found', () => {
+  it('leave reserved bits over, and the first that is set is found', () => {
     const bytes = eqc.encode({ armState: 0xf, logEntries: 31, interruptNumber: 0x3ff });
     expect(reservedBitsIn(anyLayout(eqc), bytes)).toBeUndefined();
     // EQC dword 14: the interrupt number is [9:0].
@@ -82,7 +82,7 @@ describe('a trace', () => {
     ]);
   });
 
-  it('writes polls that read the same once, and how often it was', () => {
+  it('writes equal polls once, with their number', () => {
     const bench = new AnalyserBench();
     for (let poll = 0; poll < 5; poll++) bench.load32(bar0Address + 0x80698, 0x00a0_0004);
     bench.load32(bar0Address + 0x80698, 0x0020_0004);
@@ -91,7 +91,7 @@ describe('a trace', () => {
     expect(lines[1]).toContain('read again 4 times, the same, until');
   });
 
-  it('writes a command with its mailbox, its status and how long it took', () => {
+  it('writes a command with its mailbox, its status and its duration', () => {
     const bench = new AnalyserBench();
     bench.bringUp();
     bench.createCq();
@@ -110,7 +110,7 @@ describe('a trace', () => {
     expect(bench.log.text).toContain('NOP in_mod 0x0 polled: NO ANSWER');
   });
 
-  it('writes a CQE and an EQE with the queue and the place in it', () => {
+  it('writes a CQE and an EQE with the queue and the index in it', () => {
     const bench = new AnalyserBench('json', ['cqn=0x20']);
     bench.bringUp();
     bench.createCq();
@@ -131,7 +131,7 @@ describe('a trace', () => {
     });
   });
 
-  it('puts a read together from its completions, in whatever order those of other reads come between', () => {
+  it('assembles a read from its completions, even if those of other reads interleave', () => {
     const bench = new AnalyserBench('text', ['srqn=0x20']);
     bench.bringUp();
     bench.createSrq();

@@ -15,11 +15,11 @@ const optionsOf = (...words: string[]) => {
 };
 
 describe('the options of the analyser', () => {
-  it('ask for nothing when none is given', () => {
+  it('request nothing if none is given', () => {
     expect(optionsOf()).toBeUndefined();
   });
 
-  it('ask for what they say', () => {
+  it('request what they name', () => {
     expect(optionsOf('--lint')).toEqual({ lint: true });
     const words = ['--trace', 'mmio,events', '--trace-filter', 'qpn=1', '--trace-filter', 'cqn=2'];
     expect(
@@ -46,7 +46,7 @@ describe('the options of the analyser', () => {
     [['--trace-size', '2'], /--trace is "left out"/],
     [['--trace', 'all', '--pcap-at', 'hca1'], /--pcap is "left out"/],
     [['--pcap-size', '2'], /--pcap is "left out"/],
-  ])('are refused with the reason: %j', (words, reason) => {
+  ])('are rejected with the reason: %j', (words, reason) => {
     expect(() => optionsOf(...words)).toThrow(ConfigurationError);
     expect(() => optionsOf(...words)).toThrow(reason);
   });
@@ -58,12 +58,12 @@ describe('the options of the analyser', () => {
     },
   );
 
-  it('give each host a log of its own', () => {
+  it('give each host a trace of its own', () => {
     expect(traceFileOf('trace.log', 'host0')).toBe('trace.host0.log');
     expect(traceFileOf('dir.d/trace', 'host1')).toBe('dir.d/trace.host1');
   });
 
-  it('end with what was traced and found', () => {
+  it('end with the number of traced events and findings', () => {
     const analysis = { node: 'host0', eventCount: 3, file: 'trace.host0.log', findings: [] };
     expect(analysisText([analysis], { lint: true })).toBe(
       'Traced 3 events to trace.host0.log\nThe linter found nothing.',

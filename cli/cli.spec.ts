@@ -95,7 +95,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
       expect(await hcaProcess(...args)).toEqual(await hca(...args));
   });
 
-  it('and leaves no file half written', async () => {
+  it('and leaves no incomplete file', async () => {
     const before = readdirSync(folder);
     const file = join(folder, 'out.json');
     expect((await hca('move', '/no/such/file', '--report', file)).code).toBe(2);
@@ -134,7 +134,7 @@ describe('hca', () => {
     expect([code, out, err]).toEqual([0, `hca-emulator ${version}, Node ${process.version}\n`, '']);
   });
 
-  it('lists parameters and faults in lines that can be read, without a terminal too', async () => {
+  it('lists parameters and faults in readable lines, also without a terminal', async () => {
     for (const command of ['profiles', 'faults']) {
       const { out } = await hca(command);
       expect(Math.max(...out.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(120);
@@ -143,7 +143,7 @@ describe('hca', () => {
 });
 
 describe('Ctrl-C in the middle of a run', () => {
-  it('ends it at once, and leaves no file half written', async () => {
+  it('ends it immediately, and leaves no incomplete file', async () => {
     const before = readdirSync(folder);
     const args = ['perf', 'write-lat', '--iters', '100000000', '--json', join(folder, 'never.json')];
     const child = spawn(process.execPath, [mainPath, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -198,7 +198,7 @@ describe('hca move', () => {
     expect(largeKib).toBeLessThan(1024 ** 2);
   });
 
-  it('moves a file in workers and writes the report, and the facts of the run beside it', async () => {
+  it('moves a file in workers and writes the report, and next to it the facts of the run', async () => {
     const file = join(folder, 'file.bin');
     writeFileSync(file, Buffer.alloc(4097, 7));
     const path = join(folder, 'report.json');
@@ -241,7 +241,7 @@ describe('hca move', () => {
     expect(reports[1]).toBe(reports[0]);
   });
 
-  it('prints nothing but JSON when that goes to standard output', async () => {
+  it('prints only JSON if that goes to standard output', async () => {
     const file = join(folder, 'one.bin');
     writeFileSync(file, 'x');
     const none = ['--traditional', 'none'];
@@ -251,7 +251,7 @@ describe('hca move', () => {
 });
 
 describe('hca compare', () => {
-  it('shows paths over sizes as tables and plots, and writes figures and a page of its own', async () => {
+  it('shows paths over sizes as tables and plots, and writes figures and a page', async () => {
     const page = join(folder, 'compare.html');
     const json = join(folder, 'compare.json');
     const files = ['--html', page, '--json', json];
@@ -272,13 +272,13 @@ describe('hca compare', () => {
     expect(readFileSync(page, 'utf8')).toContain('Rate of a stream');
   }, 60_000);
 
-  it('says what it leaves out', async () => {
+  it('names omitted runs', async () => {
     const { out } = await hca('compare', '--sizes', '64,1M', '--paths', 'pio', '--count', '1');
     expect(out).toContain('Left out, as word by word takes too long: programmed I/O of 1.000 MiB.');
     expect(out).not.toContain('Fewer messages');
   });
 
-  it('says where it moves fewer messages than were asked for', async () => {
+  it('names runs with fewer messages than requested', async () => {
     const { out } = await hca('compare', '--sizes', '32K', '--paths', 'pio', '--count', '9');
     expect(out).toContain('Fewer messages than --count: programmed I/O of 32.00 KiB: 2 (64.00 KiB at most).');
   });
@@ -295,7 +295,7 @@ describe('hca perf', () => {
     );
   });
 
-  it('says what binds behind the table, and where time goes', async () => {
+  it('prints the bottleneck after the table, and the parts of the time', async () => {
     const bandwidth = await hca('perf', 'write-bw', '-n', '600', '-s', '64', '-q', '4');
     const lines = bandwidth.out.trimEnd().split('\n').slice(2);
     expect(lines[0]).toMatch(/^What binds: core of host 0, (9\d|100) % busy\.$/);
@@ -320,7 +320,7 @@ describe('hca perf', () => {
     60_000,
   );
 
-  it('prints what the watch of the contract of use has found', async () => {
+  it('prints the findings of the buffer ownership watch', async () => {
     const watched = ['perf', 'write-bw', '-n', '20', '-s', '64', '--watch', 'races'];
     expect((await hca(...watched)).out).toContain(
       '64 bytes: Races on host 0: none\n 64 bytes: Races on host 1: none',
@@ -352,7 +352,7 @@ describe('hca perf', () => {
 });
 
 describe('hca devinfo and hca profiles', () => {
-  it('print what ibv_devinfo -v would', async () => {
+  it('print the output of ibv_devinfo -v', async () => {
     const { out } = await hca('devinfo');
     expect(out).toContain('hca_id:\tmlx4_0');
     expect(out).toContain('state:\t\t\tPORT_ACTIVE (4)');

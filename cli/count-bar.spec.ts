@@ -19,14 +19,14 @@ function written(onTerminal: boolean, total = 200): string {
 }
 
 describe('a progress bar', () => {
-  it('shows on a terminal, and changes no mode of it that Ctrl-C would leave behind', () => {
+  it('shows on a terminal, and changes no terminal mode that would remain after Ctrl-C', () => {
     const text = written(true);
     expect(text).toContain('0 %');
     // Hides the cursor and switches wrapping off: ESC [ ? … l.
     expect(text.split('\u001b[?')).toHaveLength(1);
   });
 
-  it('is silent anywhere else, and for nothing', () => {
+  it('is silent elsewhere, and for an empty count', () => {
     expect(written(false)).toBe('');
     expect(written(true, 0)).toBe('');
   });

@@ -111,7 +111,7 @@ describe('the judge of differences finds', () => {
     expect(mirrorFailures(there, back).join('; ')).toMatch(words);
   });
 
-  it('a change that is not that of its values', () => {
+  it('a change that does not match its values', () => {
     const wrong = diff([{ ...row, change: 0.4 }]);
     expect(mirrorFailures(wrong, diff([backRow])).join('; ')).toMatch(/0.4, 0.5 is due/);
   });

@@ -46,8 +46,8 @@ const isWhole = (name: string): boolean =>
   (JSON.parse(readFileSync(pathOf(name), 'utf8')) as { parameters: unknown[] }).parameters.length > 100;
 const good = '{"good":true}\n';
 
-describe('a file that cannot be written whole', () => {
-  it('stays as it was, says so in one line and ends with an error', () => {
+describe('a file that cannot be written completely', () => {
+  it('stays unchanged; the command prints one line and ends with an error', () => {
     writeFileSync(pathOf('out.json'), good);
     // Accepts 4 KiB, like a disk that fills up, and rejects the rest.
     const { code, err } = shell("trap '' XFSZ; ulimit -f 4; hca profiles --json out.json");
@@ -65,7 +65,7 @@ describe('a file that cannot be written whole', () => {
   );
 });
 
-it('a sweep whose disk fills up keeps the rows that are whole, and goes on with them', () => {
+it('a sweep on a full disk keeps the complete rows, and continues with them', () => {
   const sweep = 'hca sweep --workload write-bw,iters=20 --vary size=64..640+64 --jobs 2 --out rows.jsonl';
   const full = shell(`trap '' XFSZ; ulimit -f 24; ${sweep}`);
   expect([full.code, full.err]).toEqual([
@@ -83,12 +83,12 @@ it('a sweep whose disk fills up keeps the rows that are whole, and goes on with 
 });
 
 describe('standard output', () => {
-  it('that is full ends in one line and exit code 1', () => {
+  it('that is full causes one line and exit code 1', () => {
     const { code, err } = shell('hca profiles > /dev/full');
     expect([code, err]).toEqual([1, 'hca: standard output cannot be written (ENOSPC)\n']);
   });
 
-  it('whose reader goes away does not cost the file that was asked for', () => {
+  it('whose reader closes it does not prevent a requested file', () => {
     // The head of the table is printed before the run, its rows after it.
     const { out } = shell('hca perf write-bw --iters 2 --json out.json | head -1');
     expect(out).toContain('#bytes');
@@ -96,12 +96,12 @@ describe('standard output', () => {
     expect(rows).toHaveLength(1);
   });
 
-  it('whose reader goes away ends a run that has nothing else to write, as SIGPIPE would', () => {
+  it('whose reader closes it ends a run without other output, as SIGPIPE would', () => {
     expect(shell('hca profiles | head -1').code).toBe(141);
   });
 });
 
-describe('what an output names', () => {
+describe('the name of an output', () => {
   it('stays the device, the pipe or the symbolic link that it is', () => {
     execFileSync('mkfifo', [pathOf('pipe')]);
     symlinkSync('target.json', pathOf('link.json'));
@@ -117,7 +117,7 @@ describe('what an output names', () => {
     expect(readFileSync(pathOf('faults.txt'), 'utf8')).toContain('{\n');
   });
 
-  it('keeps the rights that the file had', () => {
+  it('keeps the permissions of the file', () => {
     writeFileSync(pathOf('out.json'), good);
     chmodSync(pathOf('out.json'), 0o600);
     expect(shell('hca profiles --json out.json').code).toBe(0);
@@ -125,7 +125,7 @@ describe('what an output names', () => {
     expect(isWhole('out.json')).toBe(true);
   });
 
-  it('is never what is read, nor written twice, by whatever name', async () => {
+  it('must not be an input, nor occur twice, under any spelling', async () => {
     writeFileSync(pathOf('in.json'), good);
     symlinkSync('in.json', pathOf('soft.json'));
     linkSync(pathOf('in.json'), pathOf('hard.json'));
@@ -149,8 +149,8 @@ describe('what an output names', () => {
   });
 });
 
-describe('what an input names', () => {
-  it('is a regular file: nothing is waited for', async () => {
+describe('the name of an input', () => {
+  it('must be a regular file: the command does not wait for a pipe', async () => {
     execFileSync('mkfifo', [pathOf('pipe')]);
     for (const path of ['/dev/zero', pathOf('pipe')]) {
       expect(() => profileValues(path)).toThrow('not a regular file');
@@ -167,7 +167,7 @@ describe('what an input names', () => {
     }
   });
 
-  it('may be nested as deep as it likes, and is refused in one line', async () => {
+  it('may have content nested to any depth, which is rejected in one line', async () => {
     const nest = (open: string, close: string): string => `${open.repeat(50_000)}1${close.repeat(50_000)}`;
     const values = { objects: nest('{"a":', '}'), lists: nest('[', ']') };
     const refused = (read: () => unknown): void => {
@@ -190,7 +190,7 @@ describe('what an input names', () => {
     expect([code, err]).toEqual([2, expect.stringMatching(/^hca: [^\n]*\n$/)]);
   });
 
-  it('shows the control characters of its name as text', () => {
+  it('is printed with its control characters escaped', () => {
     const name = 'a\u001b[31m\u009b2J\u202e\n.bin';
     writeFileSync(pathOf(name), 'x');
     const one = 'hca move "$(printf \'a\\033[31m\\xc2\\x9b2J\\xe2\\x80\\xae\\n.bin\')"';

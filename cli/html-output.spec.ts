@@ -70,7 +70,7 @@ describe('the page of', () => {
     expect(textOf(page)).toContain(first!.replace(/\s+/g, ' ').trim());
   });
 
-  it('hca diff shows what differs, as wide as it is', async () => {
+  it('hca diff shows the differences at full width', async () => {
     const [before, after] = [join(folder, 'a.json'), join(folder, 'b.json')];
     await hca('perf', 'write-bw', '--iters', '5', '--json', before);
     await hca('perf', 'write-bw', '--iters', '6', '--json', after);
@@ -80,7 +80,7 @@ describe('the page of', () => {
     expect(textOf(readFileSync(file, 'utf8'))).toContain('figures differ');
   });
 
-  it('hca rerun says that it is the same', async () => {
+  it('hca rerun reports that the result is the same', async () => {
     const json = join(folder, 'again.json');
     await hca('perf', 'write-lat', '--iters', '5', '--json', json);
     const { page } = await pageOf('rerun', json);
@@ -88,8 +88,8 @@ describe('the page of', () => {
   });
 });
 
-describe('what stands above a page', () => {
-  it('is a command line that gives the same again, with the configuration', { timeout: 60_000 }, async () => {
+describe('the head of a page', () => {
+  it('is a command line that reproduces it, with the configuration', { timeout: 60_000 }, async () => {
     const set = ['--set', 'hca.mttCacheLines=16', '--fault', 'packet=corrupted,nth=3,node=1'];
     const { page } = await pageOf('perf', 'read-bw', '--size', '2048', '--iters', '30', ...set);
     const json = [join(folder, 'first.json'), join(folder, 'second.json')] as const;
@@ -124,24 +124,24 @@ describe('what stands above a page', () => {
     );
   });
 
-  it('names the command within which another is', async () => {
+  it('names the parent of a subcommand', async () => {
     const { page } = await pageOf('sweep', 'merge', join(folder, 'sweep.jsonl'));
     expect(commandIn(page).slice(0, 2)).toEqual(['sweep', 'merge']);
   });
 
-  it('says of a test with a warm-up which figures count it', async () => {
+  it('states for a test with a warm-up which figures include it', async () => {
     const test = ['perf', 'write-bw', '--iters', '10'];
     const warmed = await pageOf(...test, '--warmup', '5');
     expect(textOf(warmed.page)).toContain('counts the warm-up as well');
     expect(textOf((await pageOf(...test)).page)).not.toContain('counts the warm-up');
   });
 
-  it('has no option twice', async () => {
+  it('repeats no option', async () => {
     const { page } = await pageOf('torture', '--seed', '7');
     expect(commandIn(page)).toEqual(['torture', '--seed', '7']);
   });
 
-  it('is no tag, whatever a file is called', async () => {
+  it('contains no tag, for any file name', async () => {
     const file = join(folder, '<b>.json');
     writeFileSync(file, readFileSync(join(folder, 'again.json')));
     const { page } = await pageOf('diff', file, file);
@@ -149,7 +149,7 @@ describe('what stands above a page', () => {
     expect(page).toContain('&lt;b&gt;.json');
   });
 
-  it('takes no page that cannot be written, before anything is run', async () => {
+  it('rejects a page that cannot be written, before anything runs', async () => {
     const { code, err } = await hca('perf', 'write-bw', '--html', '/no/such/folder/page.html');
     expect([code, err]).toEqual([2, expect.stringContaining('a file that can be written')]);
   });

@@ -25,7 +25,7 @@ async function written(args: readonly string[]): Promise<Output> {
   return read(json);
 }
 
-describe('an output is what its published schema says:', () => {
+describe('an output matches its published schema:', () => {
   it.each([
     ['hca-perf/2', ['perf', 'write-bw', '-n', '50', '-s', '64', '--fault', 'packet=corrupted,nth=5']],
     ['hca-perf/2', ['perf', 'read-bw', '-n', '50', '-s', '64', '--region', '1M', '--pattern', 'random']],
@@ -58,7 +58,7 @@ describe('an output is what its published schema says:', () => {
   });
 });
 
-it('hca-serve-report/1 of a device that was not used', async () => {
+it('hca-serve-report/1 of an unused device', async () => {
   const machine = await serve({ socket: join(folder.path, 'socket'), hcas: 1 });
   await machine.close();
   expect(faultsOf(JSON.parse(jsonText(await machine.ended)) as Output)).toEqual([]);

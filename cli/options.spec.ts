@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { machineOptionsOf } from './options.ts';
 
-it('of two seeds none is taken for the other', () => {
+it('distinguishes two seeds', () => {
   const set = ['machine.seed=3'];
   expect(machineOptionsOf({ set })).toMatchObject({ set: { 'machine.seed': 3 } });
   expect(machineOptionsOf({ set, seed: 3 })).toMatchObject({ seed: 3 });

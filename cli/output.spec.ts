@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { wrapped } from './output.ts';
 
 describe('sentences on a terminal', () => {
-  it('break between words, and go on behind their beginning', () => {
+  it('break between words, and continue on an indented line', () => {
     const line = 'Simulated 4.622 ms in 2.73 s: partition per-device, 4 threads, Node v24.21.0.';
     expect(wrapped(line, 40)).toBe(
       'Simulated 4.622 ms in 2.73 s: partition\n  per-device, 4 threads, Node v24.21.0.',
@@ -14,7 +14,7 @@ describe('sentences on a terminal', () => {
     }
   });
 
-  it('stay as they are where the width is unknown, in tables, and where a word is wider', () => {
+  it('are unchanged if the width is unknown, in tables, and if a word is wider', () => {
     const row = `│ ${'a b '.repeat(40)}│`;
     expect(wrapped('a b '.repeat(40), Number.POSITIVE_INFINITY)).toBe('a b '.repeat(40));
     expect(wrapped(row, 80)).toBe(row);

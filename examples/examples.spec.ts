@@ -10,7 +10,7 @@ import { main as socketEcho } from './socket-echo.ts';
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 describe('the examples', () => {
-  it('send 4 KiB to and fro by RC', async () => {
+  it('exchange 4 KiB by RC', async () => {
     const { roundTripUs, report } = await rcPingpong(20);
     // Both ways: twice 4096 bytes at 4 GB/s on the cable and four times over PCIe, and no more than twice that.
     expect(roundTripUs).toBeGreaterThan(2 * (4096 / 4000));
@@ -19,7 +19,7 @@ describe('the examples', () => {
     expect(renderReport(report)).toContain('host 0: 0 on the data path');
   });
 
-  it('send 4 KiB to and fro by RC over Ethernet, too', async () => {
+  it('exchange 4 KiB by RC over Ethernet, too', async () => {
     const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
     const { roundTripUs, report } = await rcPingpong(20, { set });
     // At 1.25 GB/s, both ways.
@@ -33,13 +33,13 @@ describe('the examples', () => {
     expect(wrong).toBe(0);
   });
 
-  it('connect by rdma_cm and send a message to and fro', async () => {
+  it('connect by rdma_cm and exchange a message', async () => {
     const { results, report } = await rdmaCmEcho();
     expect(results).toEqual(['echo over a connection', 'hello']);
     expect(renderReport(report)).toContain('The ledgers balance');
   });
 
-  it('connect by sockets and send a message to and fro', async () => {
+  it('connect by sockets and exchange a message', async () => {
     const { results, report } = await socketEcho();
     expect(results).toEqual(['echo over a socket', 18]);
     expect(renderReport(report)).toContain('The ledgers balance');

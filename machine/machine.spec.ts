@@ -46,7 +46,7 @@ async function moved(bytes: number, chunkBytes: number, options: MachineOptions)
 }
 
 describe('a machine', () => {
-  it('refuses an option that there is not, as JavaScript may name one, and makes nothing', async () => {
+  it('rejects an unknown option, which JavaScript may pass, and creates nothing', async () => {
     const misspelt: object = { sets: small };
     await expect(Machine.create(misspelt)).rejects.toThrow(
       /option of a machine is "sets", expected one of profile, set, /,
@@ -56,7 +56,7 @@ describe('a machine', () => {
     expect(machine.nowPs).toBe(0);
   });
 
-  it('moves files of awkward sizes by every means, and its statistics balance', async () => {
+  it('moves files of awkward sizes by every path, and its statistics balance', async () => {
     for (const [bytes, chunk] of [
       [0, 4096],
       [1, 4096],
@@ -86,7 +86,7 @@ describe('a machine', () => {
     }
   });
 
-  it('exchanges values between programs in exactly the latency of the exchange', async () => {
+  it('exchanges values between programs with exactly the latency of the exchange', async () => {
     await using machine = await Machine.create({ set: { ...small, 'machine.exchangeLatencyNs': 50_000 } });
     for (const node of [0, 1])
       await machine.load({ node, run: { url: programs, exportName: 'exchangeNames' } });
@@ -123,7 +123,7 @@ describe('a machine', () => {
     }
   });
 
-  it('lets its drivers go, and everything comes back', async () => {
+  it('removes its drivers, and all resources return', async () => {
     await using machine = await Machine.create({ set: small });
     await machine.run();
     await machine.removeDrivers();
@@ -131,15 +131,15 @@ describe('a machine', () => {
   });
 });
 
-describe('what cannot be run is refused', () => {
-  it('functions in worker partitions, with what to do instead', async () => {
+describe('rejects runs that are impossible', () => {
+  it('functions in worker partitions, with an alternative', async () => {
     await using machine = await Machine.create({ set: small, partition: 'per-node' });
     await expect(machine.load({ node: 0, run: async () => undefined })).rejects.toThrow(
       'program program0 is "a function", expected a module',
     );
   });
 
-  it('modules and exports that are not there, in every partition', async () => {
+  it('modules and exports that do not exist, in every partition', async () => {
     for (const partition of ['single', 'per-node'] as const) {
       await using machine = await Machine.create({ set: small, partition });
       const run = { url: programs, exportName: 'napp' };
@@ -159,7 +159,7 @@ describe('what cannot be run is refused', () => {
     await expect(machine.load({ node: 0, run: async () => undefined })).rejects.toThrow('one for each core');
   });
 
-  it('to show what is not there, naming it', async () => {
+  it('an inspection of absent things, by name', async () => {
     await using machine = await Machine.create({ set: small });
     const bytes = 128 * 1024 ** 2;
     const refused: [() => unknown, string][] = [
@@ -215,7 +215,7 @@ describe('what cannot be run is refused', () => {
   });
 });
 
-describe('a run that cannot end well ends with its error and its time', () => {
+describe('a run that fails ends with its error and its time', () => {
   it('when a program throws', async () => {
     for (const partition of bothPartitions) {
       await using machine = await Machine.create({ set: small, partition });
@@ -244,7 +244,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
     }
   });
 
-  it('when a program awaits what is not simulated and never comes, after the patience that was asked for', async () => {
+  it('if a program awaits something outside the simulation that never settles, after the configured patience', async () => {
     for (const partition of bothPartitions) {
       await using machine = await Machine.create({ set: small, partition, programPatienceMs: 200 });
       await machine.load({ node: 1, run: { url: programs, exportName: 'nap' } });
@@ -257,7 +257,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
     }
   });
 
-  it('not when what it awaits comes in time', async () => {
+  it('but not if the awaited promise settles in time', async () => {
     await using machine = await Machine.create({ set: small });
     await machine.load({ node: 0, run: { url: programs, exportName: 'awaitTimer' } });
     expect((await machine.run()).reason).toBe('ended');
@@ -279,7 +279,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
     }
   });
 
-  it('when programs wait for what never comes', async () => {
+  it('if programs wait for an event that never occurs', async () => {
     for (const partition of bothPartitions) {
       await using machine = await Machine.create({ set: small, partition });
       await machine.load({ node: 1, run: { url: programs, exportName: 'waitForever' } });
@@ -290,7 +290,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
     }
   });
 
-  it('when programs have not ended after as many steps as the options allow', async () => {
+  it('if programs have not ended within the step limit', async () => {
     for (const partition of bothPartitions) {
       await using machine = await Machine.create({ set: small, partition, stepLimit: 50_000 });
       await machine.load({ node: 1, name: 'restless', run: { url: programs, exportName: 'runForever' } });
@@ -302,7 +302,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
     }
   });
 
-  it('when a worker is lost', async () => {
+  it('if a worker is lost', async () => {
     await using machine = await Machine.create({ set: small, partition: 'per-device' });
     await machine.load({ node: 0, run: { url: programs, exportName: 'runForever' } });
     const run = machine.run();
@@ -312,7 +312,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
 });
 
 describe('injected faults', () => {
-  it('of packets are retried, and the cable counts them', async () => {
+  it('on packets are recovered from, and the cable counts them', async () => {
     const faults = [{ packet: 'corrupted', nth: 40 }];
     const { receiver, sender, report } = await moved(20_000, 1000, { faults });
     expect(receiver.legs.map(({ sha256 }) => sha256)).toEqual(sender.legs.map(({ sha256 }) => sha256));
@@ -320,7 +320,7 @@ describe('injected faults', () => {
     expect(report.checks).toMatchObject({ balanced: true });
   });
 
-  it('of interrupts show in the rows of their vectors', async () => {
+  it('on interrupts show in the rows of their vectors', async () => {
     await using machine = await Machine.create({
       set: small,
       faults: [{ interrupt: 'spurious', vector: 31, at: '3ms' }],
@@ -334,7 +334,7 @@ describe('injected faults', () => {
     expect(report.checks.balanced).toBe(true);
   });
 
-  it('of commands reach the driver as the status they are', async () => {
+  it('on commands reach the driver as their status', async () => {
     await using machine = await Machine.create({
       set: small,
       faults: [{ command: 'QUERY_DEV_CAP', status: 'BAD_INDEX' }],
@@ -342,7 +342,7 @@ describe('injected faults', () => {
     await expect(machine.run()).rejects.toThrow(/boot failed at \d+ ps: .*QUERY_DEV_CAP/);
   });
 
-  it('of the cable take the port down and bring it up again', async () => {
+  it('on the cable take the port down and bring it up again', async () => {
     const faults = [{ port: 'down', at: '3.7ms', for: '0.1ms' }];
     await using machine = await Machine.create({ set: { ...small, 'machine.drainNs': 1_000_000 }, faults });
     await machine.run();

@@ -56,7 +56,7 @@ describe('Machine.create', () => {
     [{ analysis: 5 }, 'analysis', 5],
     [{ shortcuts: 'no' }, 'shortcuts', 'no'],
     [{ profiel: 'x' }, 'option of a machine', 'profiel'],
-  ])('refuses %j by field, value and range', async (options, field, value) => {
+  ])('rejects %j with field, value and range', async (options, field, value) => {
     const error = await errorOf(() => create(options));
     expect(error).toBeInstanceOf(ConfigurationError);
     expect([(error as ConfigurationError).field, (error as ConfigurationError).value]).toEqual([
@@ -66,7 +66,7 @@ describe('Machine.create', () => {
     expect((error as ConfigurationError).range).not.toBe('');
   });
 
-  it('takes or refuses any value of any option, and fails in no other way', async () => {
+  it('accepts or rejects any value of any option, and fails in no other way', async () => {
     const names = ['profile', 'set', 'partition', 'seed', 'nodes', 'faults', 'shuffleSeed', 'shortcuts'];
     const rest = [
       'analysis',
@@ -88,7 +88,7 @@ describe('Machine.create', () => {
 });
 
 describe('a machine', () => {
-  it('takes or refuses any argument of any call, and fails in no other way', async () => {
+  it('accepts or rejects any argument of any call, and fails in no other way', async () => {
     await using machine = await Machine.create({ set });
     const calls = machine as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>;
     const names = [
@@ -111,7 +111,7 @@ describe('a machine', () => {
       }
   });
 
-  it('takes or refuses any limit of a run, and fails in no other way', async () => {
+  it('accepts or rejects any limit of a run, and fails in no other way', async () => {
     await using machine = await Machine.create({ set });
     const calls = machine as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>;
     const isLong = (value: unknown): boolean => typeof value === 'number' && value > 1e6;
@@ -142,11 +142,11 @@ describe("a program's result", () => {
     ['an object with lists', { a: [1, 'x', { b: true }], c: null }],
     ['one value twice', (({ shared }) => [shared, shared])({ shared: { x: 1 } })],
     ['an object without a prototype', Object.assign(Object.create(null), { x: 1 })],
-  ])('is what JSON gives back: %s', async (_name, value) => {
+  ])('equals the value after a JSON round trip: %s', async (_name, value) => {
     expect(await resultOf(value)).toEqual(JSON.parse(JSON.stringify(value)));
   });
 
-  it('has no property that is undefined, as in JSON', async () => {
+  it('omits undefined properties, like JSON', async () => {
     expect(Object.keys((await resultOf({ a: undefined, b: 1 })) as object)).toEqual(['b']);
     expect(await resultOf(undefined)).toBeUndefined();
   });
@@ -163,7 +163,7 @@ describe("a program's result", () => {
     [Uint8Array.of(1), 'an object of Uint8Array'],
     [() => 0, 'a function'],
     [Symbol('s'), 'Symbol(s)'],
-  ])('that JSON does not carry ends the run by its place: %#', async (value, words) => {
+  ])('that JSON cannot represent ends the run with its place: %#', async (value, words) => {
     const error = await errorOf(() => resultOf(value));
     expect(error).toBeInstanceOf(RunError);
     expect((error as RunError).message).toContain('program p failed');
@@ -181,7 +181,7 @@ describe("a program's result", () => {
     },
   );
 
-  it('an exchanged value that JSON would change is refused at its place', async () => {
+  it('an exchanged value that JSON would change is rejected with its place', async () => {
     await using machine = await Machine.create({ set });
     const value = { size: [1n] } as unknown as JsonValue;
     await machine.load({ node: 0, name: 'p', run: ({ exchange }) => exchange.put('v', value) });

@@ -42,7 +42,7 @@ const packetBody = (isLittle: boolean, number: number, time: number, bytes: read
 };
 
 describe('a capture stream', () => {
-  it('delivers the same frames whatever pieces a file arrives in', () => {
+  it('delivers the same frames for any division of a file into pieces', () => {
     for (const name of ['rc-mtu256-ipv4.pcap', 'dup-send-ipv4.pcapng', 'ib-ibta-sample-packet.pcap']) {
       const whole = readInPieces(fileOf(name));
       expect(whole.stream.problems).toEqual([]);
@@ -99,7 +99,7 @@ describe('a capture stream', () => {
     },
   );
 
-  it('pcapng 3.2: passes over blocks without packets by name, and says of unknown ones that it did not read them', () => {
+  it('pcapng 3.2: skips blocks without packets by name, and reports unknown ones as unread', () => {
     const file = sectionHeader(true)
       .block(4, [0, 0, 0, 0])
       .block(0xbad, [1, 2, 3, 4])
@@ -119,7 +119,7 @@ describe('a capture stream', () => {
     }
   });
 
-  it('reads on after a packet of an interface that was not described', () => {
+  it('continues after a packet of an undescribed interface', () => {
     const file = sectionHeader(true)
       .block(1, interfaceBody(true, 1))
       .block(6, packetBody(true, 3, 1, [1]))
@@ -129,7 +129,7 @@ describe('a capture stream', () => {
     expect(read.frames.map(({ bytes }) => bytes[0])).toEqual([2]);
   });
 
-  it('reads on after a block that claims more options than it keeps', () => {
+  it('continues after a block that claims more options than it keeps', () => {
     const options = new FileBytes(true);
     // An option without a value has four bytes (pcapng 3.5).
     for (let count = 0; count < 2000; count++) options.word(2988, 2).word(0, 2);
@@ -158,7 +158,7 @@ describe('a capture stream', () => {
     expect(stream.problemCount).toBe(20);
   });
 
-  it('delivers all frames before the place where a file is cut, and says where that is', () => {
+  it('delivers all frames before the place where a file is cut, and reports that place', () => {
     const file = pcapFile(1, [{ bytes: new Uint8Array(60) }, { bytes: new Uint8Array(60) }]);
     // 24 bytes of file header, and 76 for each record.
     expect(readInPieces(file.subarray(0, 100))).toMatchObject({
@@ -187,12 +187,12 @@ describe('a capture stream', () => {
     ['gzip', [0x1f, 0x8b, 8, 0], 'compressed by gzip'],
     ['zstd', [0x28, 0xb5, 0x2f, 0xfd], 'compressed by zstd'],
     ['text', [0x68, 0x65, 0x6c, 0x6c], 'neither the first word of pcap nor that of pcapng'],
-  ])('names what is no capture: %s', (_name, bytes, reason) => {
+  ])('rejects a file that is not a capture: %s', (_name, bytes, reason) => {
     const { stream } = readInPieces(Uint8Array.from(bytes), 1);
     expect(stream.problems).toEqual([{ atByte: 0, reason, isNoCapture: true }]);
   });
 
-  it('reads more than 2 GiB while it holds no more than a piece', () => {
+  it('reads more than 2 GiB while it holds only one piece', () => {
     // 2,200 pieces of 1 MiB, each of 16 records of 64 KiB; the last record is cut.
     const frame = new Uint8Array(65_536 - 16);
     const record = pcapFile(1, [{ bytes: frame }]).subarray(24);
@@ -210,7 +210,7 @@ describe('a capture stream', () => {
 });
 
 describe('a reading of any capture', () => {
-  it('holds few long frames until it has decided whether they are from two places', () => {
+  it('holds few long frames until it has decided whether they come from two places', () => {
     const reading = new CaptureReading({ lines: 1000, isTroubleOnly: false });
     const bytes = new Uint8Array(8 * 2 ** 20);
     reading.push(pcapFile(1, []));

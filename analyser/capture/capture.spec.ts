@@ -59,7 +59,7 @@ describe('capture files', () => {
       }
   });
 
-  it('that are cut or damaged are refused with the place where only sound files are read', () => {
+  it('are rejected with the place if they are cut or damaged and only sound files are read', () => {
     const written = [
       {
         interface: 0,

@@ -183,7 +183,7 @@ describe('a frame reader', () => {
     expect([bth, headers, unchecked]).toEqual([plain6.bth, plain6.headers, 'IP options']);
   });
 
-  it('reads what a snap length left of a packet, and never calls it damaged or malformed', () => {
+  it('reads the part of a packet within the snap length, and never reports it as damaged or malformed', () => {
     const cases: [number, Uint8Array][] = [
       [1, overIpv4!],
       [1, overIpv6],
@@ -223,7 +223,7 @@ describe('a frame reader', () => {
     ]);
   });
 
-  it('calls frames of other protocols by their names', () => {
+  it('names frames of other protocols', () => {
     const named: [string, number, Uint8Array][] = [
       ['ARP', 1, bytesOf(macs, '0806', new Uint8Array(28))],
       ['IEEE 802.2', 1, bytesOf(macs, '0026', new Uint8Array(38))],
@@ -255,7 +255,7 @@ describe('a frame reader', () => {
       expect(readFrame(linkType, bytes)).toMatchObject({ kind: 'other', protocol });
   });
 
-  it('has no reader for other link types and records, and says so', () => {
+  it('reports that it has no reader for other link types and records', () => {
     expect(readFrame(105, overIpv4!)).toEqual({ kind: 'unread', reason: 'link type 105' });
     expect(readFrame(197, erf('07', 16, 0))).toEqual({ kind: 'unread', reason: 'ERF record of type 7' });
   });

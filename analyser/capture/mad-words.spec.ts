@@ -128,12 +128,12 @@ it.each<[string, Record<number, string>, string]>([
     { 0: '010a0101 0000 0000 0000000000000001 0077' },
     'class 0xa Get(0x77)',
   ],
-])('IBTA 13.4: says class, method, attribute and fields of %s', (_what, pieces, words) => {
+])('IBTA 13.4: shows class, method, attribute and fields of %s', (_what, pieces, words) => {
   const isSubnet = /^01[08]1/.test(pieces[0]!);
   expect(wordsOf(pieces, isSubnet ? 0 : 1)).toBe(words);
 });
 
-it('takes no other datagram of 256 bytes for a MAD', () => {
+it('accepts no other datagram of 256 bytes as a MAD', () => {
   const mad = madOf({ 0: '01070203 0000 0000 0000000000000001 0014' });
   expect(madWords(packetOf(mad, 1))).toMatch(/^CM RTU/);
   expect(madWords(packetOf(mad, 77))).toMatch(/^CM RTU/);

@@ -41,7 +41,7 @@ describe('a capture read as a conversation', () => {
     expect(sumOf(told, 'RNR NAKs')).toBe(counted(name, 'RNR NAK'));
   });
 
-  it('has nothing to complain of where nothing was done to the packets', () => {
+  it('reports nothing if the packets were not manipulated', () => {
     const sound = names.filter(
       (name) => /^(rc|uc|ud|pingpong|perftest)-/.test(name) && name.endsWith('.pcap'),
     );
@@ -57,26 +57,23 @@ describe('a capture read as a conversation', () => {
   it.each([
     ['rc-read-ipv4.pcap', 15, 3],
     ['rc-read-ipv6.pcap', 15, 0x30],
-  ])(
-    'RFC 3168, 5: shows marks of congestion in IP headers, of requests and of answers: %s',
-    (name, at, ce) => {
-      const capture = readCapture(readFileSync(new URL(name, folder)));
-      const plain = wordsOf(conversationsOf(packetsIn(capture).packets));
-      for (const { bytes } of capture.frames) {
-        bytes[at]! |= ce;
-        // Raises the first word of an IPv4 header by this amount and lowers its checksum by the same (RFC 1624).
-        const view = new DataView(bytes.buffer, bytes.byteOffset);
-        if (ce === 3) view.setUint16(24, view.getUint16(24) - ce);
-      }
-      const words = wordsOf(conversationsOf(packetsIn(capture).packets));
-      expect(plain.some((line) => /marked/.test(line))).toBe(false);
-      expect(words.length).toBe(plain.length);
-      expect(words.length).toBeGreaterThan(3);
-      for (const line of words) expect(line).toMatch(/marked for congestion/);
-    },
-  );
+  ])('RFC 3168, 5: shows congestion marks in IP headers of requests and answers: %s', (name, at, ce) => {
+    const capture = readCapture(readFileSync(new URL(name, folder)));
+    const plain = wordsOf(conversationsOf(packetsIn(capture).packets));
+    for (const { bytes } of capture.frames) {
+      bytes[at]! |= ce;
+      // Raises the first word of an IPv4 header by this amount and lowers its checksum by the same (RFC 1624).
+      const view = new DataView(bytes.buffer, bytes.byteOffset);
+      if (ce === 3) view.setUint16(24, view.getUint16(24) - ce);
+    }
+    const words = wordsOf(conversationsOf(packetsIn(capture).packets));
+    expect(plain.some((line) => /marked/.test(line))).toBe(false);
+    expect(words.length).toBe(plain.length);
+    expect(words.length).toBeGreaterThan(3);
+    for (const line of words) expect(line).toMatch(/marked for congestion/);
+  });
 
-  it('shows what was sent again, what is missing, and what is answered twice', () => {
+  it('shows retransmitted, missing and repeatedly answered packets', () => {
     // The third WRITE last was dropped; it and the two after it are sent again (frames 8 to 10).
     expect(sumOf(toldIn('drop-write-last-ipv4.pcapng'), 'sent again')).toBe(3);
     expect(wordsOf(toldIn('dup-send-ipv4.pcapng')).filter((words) => /sent again/.test(words))).toHaveLength(
@@ -90,7 +87,7 @@ describe('a capture read as a conversation', () => {
     );
   });
 
-  it('puts two directions together, and keeps connections apart', () => {
+  it('joins two directions, and keeps connections separate', () => {
     expect(toldIn('rc-bidirectional-ipv4.pcap').map(({ first, second }) => [first, second])).toEqual([
       ['10.0.0.1 QP 31', '10.0.0.2 QP 31'],
     ]);
@@ -173,7 +170,7 @@ const remarksOf = (lines: readonly string[]): string[] =>
   lines.map((words) => words.split('; ').slice(1).join('; '));
 
 describe('a conversation', () => {
-  it('IBTA 9.7.2: calls a packet that others passed late, and one that comes twice sent again', () => {
+  it('IBTA 9.7.2: reports an overtaken packet as late, and a repeated one as sent again', () => {
     expect(remarksOf(linesOf(send(1), send(3), send(4), send(2), send(5), send(3)))).toEqual([
       '',
       'gap: PSN 2 not seen',
@@ -184,7 +181,7 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('IBTA 9.7.5.2.8: calls a packet sent again that the receiver asked for by a NAK, seen before or not', () => {
+  it('IBTA 9.7.5.2.8: reports a packet that a NAK requested as sent again, whether or not it was seen before', () => {
     expect(remarksOf(linesOf(send(1), ack(1), send(3), nak(2), send(2), send(3)))).toEqual([
       '',
       '',
@@ -195,7 +192,7 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('IBTA 9.7.3.1: marks a gap where READ responses are lost, in the middle and at the end', () => {
+  it('IBTA 9.7.3.1: marks a gap if READ responses are lost, in the middle and at the end', () => {
     const lines = linesOf(
       read(10, 0x1000n, 1024),
       respond(10, FIRST),
@@ -220,12 +217,12 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('IBTA 9.7.3.1: marks a gap where all responses of a READ are lost, though the MTU is not known', () => {
+  it('IBTA 9.7.3.1: marks a gap if all responses of a READ are lost, even if the MTU is unknown', () => {
     const lines = linesOf(read(10, 0x1000n, 1024), send(12), ack(12));
     expect(remarksOf(lines)).toEqual(['', '', 'gap: READ responses PSN 10 to 11 of frame 1 not seen']);
   });
 
-  it('calls a READ response late that others passed, and one that comes twice answered before', () => {
+  it('reports an overtaken READ response as late, and a repeated one as answered before', () => {
     const lines = linesOf(
       read(10, 0x1000n, 768),
       respond(10, FIRST),
@@ -242,13 +239,13 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('tells a READ of the rest of a region from one that is resumed', () => {
+  it('distinguishes a READ of the rest of a region from a resumed one', () => {
     // The first response carries 2048 bytes in one packet, so PSN 11 belongs to another READ.
     const whole = [read(10, 0x1000n, 2048), respond(10, Opcode.RC_RDMA_READ_RESPONSE_ONLY, 2048)];
     expect(remarksOf(linesOf(...whole, read(11, 0x1400n, 1024)))).toEqual(['', '', '']);
   });
 
-  it('marks a gap where the answer of an atomic is lost', () => {
+  it('marks a gap if the answer of an atomic is lost', () => {
     const add = request(10, Opcode.RC_FETCH_ADD, { headers: { AtomicETH: { virtualAddress: 8n } } });
     expect(remarksOf(linesOf(add, send(11), ack(11)))).toEqual([
       '',
@@ -257,7 +254,7 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('keeps no more lines than it may, and counts all packets', () => {
+  it('keeps a limited number of lines, and counts all packets', () => {
     const reading = new CaptureReading({ lines: 3, isTroubleOnly: false });
     const from = {
       ...{ linkType: LinkType.INFINIBAND, name: '', unitsPerSecond: 1n },
@@ -288,7 +285,7 @@ describe('a capture of several places', () => {
   });
   const ends = ['hca0', 'hca1'];
 
-  it('of both ends of a cable counts each packet once, and a packet that was sent twice twice', () => {
+  it('from both ends of a cable counts each packet once, and a packet that was sent twice twice', () => {
     const seen = [
       ...[out(0, send(1)), into(1, send(1))],
       ...[out(1, ack(1)), into(0, ack(1))],
@@ -303,7 +300,7 @@ describe('a capture of several places', () => {
     expect(reading.feed.repeatedCount).toBe(3);
   });
 
-  it('without directions, as merged files of pcap have none, counts each packet once too', () => {
+  it('without directions, like merged pcap files, also counts each packet once', () => {
     const seen = [send(1), ack(1), send(2)].flatMap((bytes) => [
       { interface: 0, bytes },
       { interface: 1, bytes },
@@ -311,7 +308,7 @@ describe('a capture of several places', () => {
     expect(toldOf(['', ''], seen)).toMatchObject([{ counts: { requests: 2, answers: 1 } }]);
   });
 
-  it('in one interface, as mergecap makes of two files of tcpdump, counts each packet once', () => {
+  it('in one interface, as mergecap writes two tcpdump files, counts each packet once', () => {
     const both = [send(1), send(2), ack(2), send(3), ack(3)].flatMap((bytes) => [
       { interface: 0, bytes },
       { interface: 0, bytes },
@@ -327,7 +324,7 @@ describe('a capture of several places', () => {
     expect(again.conversations()).toMatchObject([{ counts: { requests: 5, answers: 3, 'sent again': 1 } }]);
   });
 
-  it('of one place is not taken for one of two because everything is sent again', () => {
+  it('from one place is not mistaken for one from two because everything is retransmitted', () => {
     // Each request finds no receive WQE and is sent four times: every packet appears an even number of times.
     const rnr = answer(1, Opcode.RC_ACKNOWLEDGE, { headers: { AETH: { syndrome: 0x2e } } });
     const told = linesOf(send(1), rnr, send(1), rnr, send(1), rnr, send(1), rnr);
@@ -344,7 +341,7 @@ describe('a capture of several places', () => {
     expect(reading.feed.isTwoEnded).toBe(false);
   });
 
-  it('of what arrived, puts what arrived at either end together', () => {
+  it('of inbound packets joins those that arrived at either end', () => {
     const told = toldOf(ends, [into(1, send(1)), into(0, ack(1)), into(1, send(2))]);
     expect(told).toMatchObject([{ counts: { requests: 2, answers: 1 } }]);
   });
@@ -369,7 +366,7 @@ describe('a capture of several places', () => {
     expect(told.flatMap(({ utterances }) => utterances.filter(({ isTrouble }) => isTrouble))).toEqual([]);
   });
 
-  it('shows two cables whose packets are the same to the last bit: a packet leaves once', () => {
+  it('shows two cables with bit-identical packets: a packet is sent once', () => {
     const seen = [0, 1].flatMap((number) => [out(number, send(1)), into(number, ack(1))]);
     expect(toldOf(['hca0', 'hca0'], seen)).toMatchObject([
       { counts: { requests: 1, answers: 1 } },
@@ -377,7 +374,7 @@ describe('a capture of several places', () => {
     ]);
   });
 
-  it('shows a packet that was damaged between two places, and what only the second place knows', () => {
+  it('shows a packet that was damaged between two places, and facts that only the second place has', () => {
     const damaged = send(1);
     damaged[20]! ^= 1;
     const seen = [

@@ -57,7 +57,7 @@ const named =
     operation?.name === name;
 
 describe('the CRCs', () => {
-  it('are those that the catalogues of CRCs print for "123456789": CBF43926', () => {
+  it('equal the published check value for "123456789": CBF43926', () => {
     expect(crc32Of(Buffer.from('123456789')).toString(16)).toBe('cbf43926');
   });
 
@@ -71,7 +71,7 @@ describe('the CRCs', () => {
     expect(hardware.filter(({ packet }) => isGlobal(packet))).toHaveLength(6);
   });
 
-  it('are wrong after any flip but of a bit that may change on the way', () => {
+  it('are wrong after any flip except of a bit that may change on the way', () => {
     const { linkType, bytes } = hardware.find(({ packet }) => isGlobal(packet))!;
     /** Index by which CRCs are wrong: none, the VCRC, the ICRC, both. */
     const fixed = [0, 0, 0, 0];
@@ -228,7 +228,7 @@ describe('the MAC of a group', () => {
   it('RFC 2464, 7: has the low 32 bits of an IPv6 address', () => {
     expect(macOfGroup('ff0e0000000000000000ffffe0010203')).toBe('3333e0010203');
   });
-  it('is none of a host’s address', () => {
+  it('is undefined for a host’s address', () => {
     expect(macOfGroup('00000000000000000000ffff0a000001')).toBeUndefined();
     expect(macOfGroup('fe800000000000000000000000000001')).toBeUndefined();
   });

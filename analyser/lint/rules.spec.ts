@@ -295,7 +295,7 @@ describe('the linter', () => {
     expect([...new Set(findings.map((finding) => finding.rule))]).toEqual([rule]);
   });
 
-  it('reports a rule once for each object, and counts how often it was broken', () => {
+  it('reports a rule once for each object, with the number of violations', () => {
     const bench = up();
     for (let times = 0; times < 3; times++) bench.sendDoorbell(0x77);
     bench.sendDoorbell(0x78);
@@ -305,7 +305,7 @@ describe('the linter', () => {
     ]);
   });
 
-  it('takes the doorbell that has translations forgotten for one in UAR 0 alone (abi/bar-map.ts)', () => {
+  it('treats the doorbell that invalidates translations as such in UAR 0 only (abi/bar-map.ts)', () => {
     const bench = up();
     bench.store32(bar2Address + 0x840, 0);
     expect(bench.analyser.findings).toEqual([]);
@@ -313,7 +313,7 @@ describe('the linter', () => {
     expect(bench.analyser.findings.map(({ rule }) => rule)).toEqual(['doorbell-offset']);
   });
 
-  it('has nothing to say of a driver that keeps the rules, from bring-up to removal', () => {
+  it('reports nothing about a driver that keeps the rules, from bring-up to removal', () => {
     const bench = withQp();
     bench.createSrq();
     bench.createMpt();
@@ -340,7 +340,7 @@ describe('the linter', () => {
     expect(bench.analyser.findings).toEqual([]);
   });
 
-  it('sheet 5.1, 6.3: takes the rings of Ethernet as mlx4_en makes them', () => {
+  it('sheet 5.1, 6.3: accepts the Ethernet rings of mlx4_en', () => {
     const bench = up();
     bench.command('CONF_SPECIAL_QP', { inputModifier: 0x80 });
     bench.createCq();
@@ -377,7 +377,7 @@ describe('the linter', () => {
     expect(bench.broken).toEqual(['wqe-reserved']);
   });
 
-  it('has no quarrel with a post that comes when its WQE is done, and stamped', () => {
+  it('accepts a post that arrives after its WQE was completed and stamped', () => {
     const stamped = (bench: AnalyserBench): void => {
       bench.put(bench.wqeAddress(0), write());
       bench.sendDoorbell();
@@ -401,7 +401,7 @@ describe('the linter', () => {
     expect(posted.analyser.findings).toEqual([]);
   });
 
-  it('takes a doorbell of what a reset took for late, not wrong', () => {
+  it('treats a doorbell of an object that a reset destroyed as late, not wrong', () => {
     const bench = withQp();
     bench.store32(bar0Address + 0xf0010, 1);
     bench.toggle = 1;
@@ -426,7 +426,7 @@ describe('the linter', () => {
     expect(bench.broken).toHaveLength(before);
   });
 
-  it('sheet 6.3: takes the MAC in what QP1 of RoCE sends', () => {
+  it('sheet 6.3: accepts the MAC in a send of RoCE’s QP1', () => {
     const bench = up();
     bench.command('CONF_SPECIAL_QP', { inputModifier: 0x80 });
     bench.createCq();
@@ -439,7 +439,7 @@ describe('the linter', () => {
     expect(bench.broken).toEqual(['wqe-reserved']);
   });
 
-  it('sheet 5.1, 5.5: holds XRC domains of SRQs and targets to the device’s, and the CQ of an SRQ to one that lives', () => {
+  it('sheet 5.1, 5.5: checks that XRC domains of SRQs and targets exist, and that the CQ of an SRQ is alive', () => {
     const beyond = up();
     beyond.createSrq(0x20, { xrcDomain: 16 });
     expect(beyond.broken).toEqual(['command-index']);
@@ -475,7 +475,7 @@ describe('the linter', () => {
     expect(bench.analyser.findings).toEqual([]);
   });
 
-  it('takes an arm that races with an event for what it is: late, not wrong', () => {
+  it('treats an arm that races with an event as late, not wrong', () => {
     const bench = up();
     bench.createCq();
     const completionEvent = new Uint8Array(32);
@@ -488,7 +488,7 @@ describe('the linter', () => {
     expect(bench.broken).toEqual(['cq-arm-sequence']);
   });
 
-  it('holds no object that a failed command did not make', () => {
+  it('creates no object for a failed command', () => {
     const bench = up();
     const context = { srqn: 0x20, logWqes: 4, logStride16: 1, mttAddress: 0, xrcDomain: 2 };
     const box = srqc.encode({ ...context, doorbellRecordAddress: 0x72_0010n });

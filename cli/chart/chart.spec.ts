@@ -18,7 +18,7 @@ const head = { title: 'a & b', command: 'hca x < y', version: '1' };
 describe('a chart in the terminal', () => {
   const text = terminalChart(chart, { width: 40, height: 10 });
 
-  it('shows each line by its own sign, and says which is which', () => {
+  it('shows each line by its own character, with a legend', () => {
     expect(text).toContain('● copy </script><b>    ○ cached');
     const rows = text.split('\n').filter((row) => row.includes('┤'));
     // One line rises over all rows, the other stays in its own row.
@@ -31,7 +31,7 @@ describe('a chart in the terminal', () => {
   });
 });
 
-describe('a line that is held against another', () => {
+describe('a line that is compared with another', () => {
   const formula = { name: 'copy, formula', besides: 'copy', points: [[64, 2] as const] };
   const held = {
     ...chart,
@@ -39,7 +39,7 @@ describe('a line that is held against another', () => {
     marks: [{ x: 100, text: 'even at 100' }],
   };
 
-  it('is not drawn in the terminal, and dashed on a page, where marks are, too', () => {
+  it('is not drawn in the terminal, and dashed on a page, including at marks', () => {
     expect(terminalChart(held, { width: 40, height: 10 })).not.toContain('formula');
     const page = chartPage(head, { charts: [held] });
     expect(page).toMatch(/"label":"copy, formula"[^}]*"dash":/);
@@ -71,13 +71,13 @@ describe('many lines on a page', () => {
 describe('a page', () => {
   const page = chartPage(head, { charts: [chart] });
 
-  it('holds its library, its figures and a table, and asks for nothing', () => {
+  it('contains its library, its figures and a table, and loads nothing', () => {
     expect(page).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
     expect(page).toContain('<td>256</td>');
     expect(page.length).toBeGreaterThan(50_000);
   });
 
-  it('escapes what it is given, so that scripts end where they should', () => {
+  it('escapes its input, so that scripts end where they should', () => {
     expect(page).toContain('<h1>a &amp; b</h1>');
     expect(page).not.toContain('copy </script>');
     const scripts = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, source]) => source!);
@@ -87,7 +87,7 @@ describe('a page', () => {
 });
 
 describe('a size', () => {
-  it('is written as people do', () => {
+  it('is formatted for people', () => {
     expect([1, 64, 1000, 1024, 1536, 65_536, 2 ** 20].map(sizeText)).toEqual([
       '1',
       '64',

@@ -10,11 +10,11 @@ it.each([
   [4096, '4.1 kB/s'],
   [16, '16 B/s'],
   [0, '0 B/s'],
-])('%f bytes a second are %s: no rate is nothing but nothing', (rate, text) => {
+])('%f bytes per second are %s: only a zero rate prints as zero', (rate, text) => {
   expect(rateText(rate)).toBe(text);
 });
 
-it('a host that works a little is told from one that does nothing', () => {
+it('a host that works a little is distinguished from an idle one', () => {
   const spent = { interrupts: 0, systemCalls: 0, contextSwitches: 0, copies: 0, copiedBytes: 0, tlps: 0 };
   const hosts = [5_200, 0].map((cyclesTotal) => ({ ...spent, cyclesTotal, memory: { total: 0 } }));
   const row = { path: 'write', sizeBytes: 64, totalBytes: 1_000_000, latencyPs: 1, bytesPerSecond: 1, hosts };

@@ -14,7 +14,7 @@ beforeEach(() => {
 
 const one = ['compare', '--sizes', '64', '--count', '2'];
 
-it('each run of several has files of its own, with path and size in their names, and the same figures', async () => {
+it('each of several runs has files of its own, with path and size in their names, and the same figures', async () => {
   const [trace, vcd] = [join(folder, 'out.perfetto-trace'), join(folder, 'out.vcd')];
   const words = ['compare', '--sizes', '64,256', '--count', '2', '--paths', 'sockets,write'];
   const { code, out, err } = await hca(...words, '--timeline', trace, '--vcd', vcd);
@@ -41,7 +41,7 @@ it('each run of several has files of its own, with path and size in their names,
   expect(out.slice(0, out.indexOf('Recorded '))).toBe(plain.out);
 }, 240_000);
 
-it('one run has the file that was named, and --trace takes it by its ending', async () => {
+it('a single run has the named file, whose extension --trace recognises', async () => {
   const trace = join(folder, 'one.pftrace');
   const { code, out } = await hca(...one, '--paths', 'write', '--trace', trace);
   expect(code).toBe(0);
@@ -52,7 +52,7 @@ it('one run has the file that was named, and --trace takes it by its ending', as
   expect(err).toContain('expected a file that ends in .perfetto-trace, .pftrace or .vcd.');
 });
 
-it('a bounded one says how much was left out, and an empty one that it is', async () => {
+it('a bounded recording reports the omitted records, and an empty one that it is empty', async () => {
   const [small, none] = [join(folder, 'small.pftrace'), join(folder, 'none.pftrace')];
   const bounded = await hca(...one, '--paths', 'write', '--timeline', small, '--timeline-records', '100');
   expect(bounded.out).toMatch(/hca0: the first 100 events of the window were kept, \d+ later ones dropped/);

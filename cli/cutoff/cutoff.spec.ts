@@ -16,7 +16,7 @@ describe('a simulated crossing', () => {
     secondPs: lines.cached(size),
   });
 
-  it('is found to a hundredth, with no more measuring than it takes', async () => {
+  it('is found to one percent, with the fewest measurements', async () => {
     let measured = 0;
     const measure = async (way: string, sizes: readonly number[]) => {
       measured += sizes.length;
@@ -34,7 +34,7 @@ describe('a simulated crossing', () => {
     ['a wall behind a plain', (size: number) => (size < 7900 ? size : 1e6 * size)],
     ['a wall before a plain', (size: number) => (size < 4150 ? size : 40_000 + size)],
     ['a curve', (size: number) => 20_000 + (size - 4000) ** 2 / 1000],
-  ])('is found in a line that is none: %s', async (_name, eager) => {
+  ])('is found in a curved line: %s', async (_name, eager) => {
     const cached = (): number => 31_500;
     let measured = 0;
     const measure = async (way: string, sizes: readonly number[]) => {
@@ -50,7 +50,7 @@ describe('a simulated crossing', () => {
     expect(measured).toBeLessThanOrEqual(42);
   });
 
-  it('is none where the second loses at the end, and the smallest size where it always wins', async () => {
+  it('is undefined if the second loses at the end, and the smallest size if it always wins', async () => {
     const never = async (): Promise<number[]> => [];
     const loses = [{ size: 64, firstPs: 1, secondPs: 2 }];
     expect(await simulatedCrossing(never, ['eager', 'cached'], loses)).toBeUndefined();
@@ -60,7 +60,7 @@ describe('a simulated crossing', () => {
 });
 
 describe('hca cutoff', () => {
-  it('prints lines and crossings that the formula agrees with, and writes JSON and a page that needs no network', async () => {
+  it('prints lines and crossings that the formula agrees with, and writes JSON and a self-contained page', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'hca-cutoff-'));
     try {
       const [json, html] = [join(folder, 'c.json'), join(folder, 'c.html')];

@@ -132,7 +132,7 @@ it('prints what ibv_devinfo -v prints in a guest, line by line', async () => {
   expect(devinfoText(query).replaceAll('\t', '→').split('\n')).toEqual(stock.trim().split('\n'));
 });
 
-it('prints the GIDs of a port of Ethernet as ibv_devinfo does: those of version 2 as addresses', async () => {
+it('prints the GIDs of an Ethernet port as ibv_devinfo does: those of version 2 as addresses', async () => {
   await using machine = await Machine.create({
     set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
   });

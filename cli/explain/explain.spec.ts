@@ -16,7 +16,7 @@ it.each([
   expect([code, out]).toEqual([0, expect.stringContaining(`ns from there to ${end}`)]);
 });
 
-it('--timeline-operations shows all of the life of a request without a CQE, as a window of that time does', async () => {
+it('--timeline-operations shows the whole life of a request without a CQE, like a window of that time', async () => {
   const test = ['write-bw', '-s', '64', '-n', '20'];
   const told = await hcaWithin({}, ['explain', ...test, '--op', '5', '--json', '-']);
   const { postedPs, latencyPs } = JSON.parse(told.out) as { postedPs: number; latencyPs: number };

@@ -11,7 +11,7 @@ import { guestPage } from './guest-page.ts';
 const folder = mkdtempSync(join(tmpdir(), 'hca-guest-page-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-describe('hca guest refuses what it would leave aside in silence', () => {
+describe('hca guest rejects options that it would silently ignore', () => {
   it.each([
     ['--guests', '2'],
     ['--hcas', '2'],
@@ -27,7 +27,7 @@ describe('hca guest refuses what it would leave aside in silence', () => {
     ]);
   });
 
-  it('a command without a guest, or of one that there is not', async () => {
+  it('a command without a guest, or for an unknown one', async () => {
     const none = await hca('guest', '--fetch-only', '--run', 'true');
     expect(none.err).toBe('hca: --run is "true", expected left out with --fetch-only, which runs no guest\n');
     const other = await hca('guest', '--run', 'true', '--run', 'guest1: true');
@@ -38,7 +38,7 @@ describe('hca guest refuses what it would leave aside in silence', () => {
   });
 });
 
-describe('hca guest refuses, with both options in the words, files that nothing would be written into', () => {
+describe('hca guest rejects, naming both options, files that would stay empty', () => {
   const endings = ['--fetch-only', '--print-qemu'];
   const files = ['--html', '--json', '--report', '--budget', '--write-budget'];
   it.each(endings.flatMap((ending) => files.map((file) => [file, ending] as const)))(
@@ -80,7 +80,7 @@ describe('hca guest refuses, with both options in the words, files that nothing 
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('and one of both that would have no effect', async () => {
+  it('and one of both without effect', async () => {
     const { code, err } = await hca('guest', '--fetch-only', '--print-qemu');
     expect([code, err]).toEqual([2, 'hca: --print-qemu is true, expected left out with --fetch-only\n']);
   });

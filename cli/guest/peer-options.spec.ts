@@ -11,7 +11,7 @@ writeFileSync(file, 'export default async function () {}');
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('--peer', () => {
-  it('names a module, and what it exports', () => {
+  it('names a module and its export', () => {
     const { href } = pathToFileURL(file);
     expect(peerOptionsOf({})).toBe(undefined);
     expect(peerOptionsOf({ peer: file })).toEqual({ run: { url: href } });
@@ -25,7 +25,7 @@ describe('--peer', () => {
     [{ peer: `${file}x` }, /--peer is .*programe?\.tsx", expected a module/],
     [{ peerArgs: '1' }, '--peer-args is "1", expected an option beside --peer'],
     [{ peer: file, peerArgs: '{' }, /--peer-args is "\{", expected JSON \(/],
-  ])('is refused in one line: %j', (choice, message) => {
+  ])('is rejected in one line: %j', (choice, message) => {
     expect(() => peerOptionsOf(choice)).toThrow(message);
   });
 });

@@ -54,7 +54,7 @@ const rows: readonly CompareRow[] = [
   row('read', 2.5e6, 400e6, [spent({}), spent({ cyclesTotal: 6000 })]),
 ];
 
-it('says in five sentences what the rows show, each figure computed from them', () => {
+it('states the results of the rows in five sentences, each figure computed from them', () => {
   expect(takeawayText(rows).split('\n')).toEqual([
     '1. Zero copy: by sockets the processors copy each byte 2 times between programs and kernels, by RDMA WRITE 0 times; 6.5 bytes cross the memory buses for each byte moved, against 2.1.',
     '2. Kernel bypass: the same bytes take 3 system calls and 5 interrupts by sockets, 0 and 0 by RDMA WRITE: the program rings the doorbell itself.',
@@ -64,14 +64,14 @@ it('says in five sentences what the rows show, each figure computed from them', 
   ]);
 });
 
-it('shows what the passive side spent, if it spent anything', () => {
+it('shows the cost of the passive side, if any', () => {
   const busy = rows.map((each) =>
     each.path === 'write' ? { ...each, hosts: [each.hosts[0], spent({ cyclesTotal: 1234 })] as const } : each,
   );
   expect(takeaways(busy)[2]).toContain('the other side of WRITE and READ 1,234.');
 });
 
-it('leaves out what was not run', () => {
+it('omits paths that did not run', () => {
   expect(takeaways([])).toEqual([]);
   expect(takeaways(rows.filter(({ path }) => path !== 'pio'))).toHaveLength(4);
   expect(takeaways(rows.filter(({ path }) => path !== 'sockets')).map((text) => text.slice(0, 11))).toEqual([
@@ -79,7 +79,7 @@ it('leaves out what was not run', () => {
   ]);
 });
 
-it('says why READ is ahead of WRITE where it is, and nothing where it is not', () => {
+it('explains why READ is ahead of WRITE if it is, and omits the sentence otherwise', () => {
   const hosts: CompareRow['hosts'] = [spent({}), spent({})];
   const rows = (writePs: number, readPs: number): string =>
     takeaways([

@@ -453,12 +453,12 @@ it.each(together)('says that $turned needs $along, of $workload', async (row) =>
   expect(rateOf(both!) / rateOf(before!)).toBeGreaterThan(1.8);
 });
 
-it('says of a region that stays on chip with twice the threads nothing but more threads', async () => {
+it('advises only more threads for a region that stays on chip with twice the threads', async () => {
   const { bottleneck } = await measured('read-bw,size=64,iters=300,qps=4,region=2Mi,pattern=zipf', {});
   expect(bottleneck!.binds.turn).toContainEqual({ what: '--threads', towards: 'more' });
 });
 
-it('counts translations of frames that lie in a row once, as the driver does', async () => {
+it('counts contiguous frames as one translation, like the driver', async () => {
   const workload = 'write-bw,size=64,iters=400,warmup=100,qps=8,region=16Mi,pattern=random';
   const before = await measured(workload, {});
   expect(before.bottleneck!.binds.name).toBe('core of host 0');
@@ -475,13 +475,13 @@ it.each([
     'write-bw,size=64,iters=150,qps=16,threads=4',
     { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
   ],
-])('does not advise %s, which does nothing or is refused, of %s', async (what, workload, set) => {
+])('does not advise %s, which has no effect or is rejected, for %s', async (what, workload, set) => {
   const { binds } = (await measured(workload, set)).bottleneck!;
   expect(binds.turn.length).toBeGreaterThan(0);
   expect(binds.turn.map((turn) => turn.what)).not.toContain(what);
 });
 
-it('says that all cores are taken, and that a list is no longer than the send queue', async () => {
+it('reports that all cores are in use, and that a list cannot exceed the send queue', async () => {
   const { bottleneck } = await measured('read-bw,size=64,iters=60,qps=48,txDepth=1,cqMod=1,threads=4', {});
   const { name, turn } = bottleneck!.binds;
   expect(name).toBe('core of host 0');
@@ -505,7 +505,7 @@ it.each([
   expect(latencyOf(before) / latencyOf(elsewhere)).toBeLessThan(1.04);
 });
 
-it('no share is above the whole, though counters run on after the last message', async () => {
+it('no share exceeds 100 %, although counters continue after the last message', async () => {
   const { bottleneck } = await measured(shallow, {
     'hca.sendContextEntries': 32,
     'hca.contextFetchesInFlight': 1,
@@ -515,7 +515,7 @@ it('no share is above the whole, though counters run on after the last message',
   for (const { share } of bottleneck!.next) expect(share).toBeLessThanOrEqual(1);
 });
 
-it('advises nothing that stands where its range ends', async () => {
+it('advises no parameter that is already at the end of its range', async () => {
   const fastest = {
     'wire.speed': 'NDR',
     'pcie.link.generation': 5,
@@ -569,7 +569,7 @@ it.each(['read-bw,size=64,iters=100,qps=4,txDepth=2', 'read-lat,size=64,iters=20
   },
 );
 
-it('counts packets of messages whose lengths are drawn by the weights, not all as of the longest', async () => {
+it('weights packets of messages with drawn lengths, instead of counting all as the longest', async () => {
   const set = { 'hca.requestPacketCycles': 20 };
   const { bottleneck, result } = await measured('write-bw,sizes=64:19,32768:1,mtu=4096,iters=400', set);
   // One message in 20 has 7 packets in addition to the first: 77 + 20 * 7 / 20 cycles per message.

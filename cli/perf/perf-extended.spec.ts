@@ -15,7 +15,7 @@ const measured = async (text: string, set: ParameterValues = {}): Promise<PerfRo
 const rateOf = ({ result }: PerfRow): number => (result as BandwidthResult).messagesPerSecond;
 
 describe('perf', () => {
-  it('has threads on cores of their own, with the QPs spread over them', async () => {
+  it('runs threads on separate cores, with the QPs distributed over them', async () => {
     const one = await measured('write-bw,size=64,iters=400,qps=4');
     const four = await measured('write-bw,size=64,iters=400,qps=4,threads=4');
     expect(four.cores!.map(({ node }) => node)).toEqual([0, 1, 0, 1, 0, 1, 0, 1]);
@@ -27,7 +27,7 @@ describe('perf', () => {
     );
   });
 
-  it('has no peak of several senders, nor of drawn lengths, whose count says nothing of their bytes', async () => {
+  it('has no peak for several senders, nor for drawn lengths, where a count says nothing about bytes', async () => {
     const peakOf = async (text: string) => (await measured(text)).result;
     expect(await peakOf('write-bw,size=64,iters=40')).toHaveProperty('peakBytesPerSecond');
     for (const several of ['size=64,threads=2,qps=2', 'size=64,bidirectional', 'sizes=64:1,65536:1']) {
@@ -58,7 +58,7 @@ describe('perf', () => {
     expect(isBalanced).toBe(true);
   });
 
-  it('sends datagrams, and says which found no receive', async () => {
+  it('sends datagrams, and reports which found no receive', async () => {
     const all = await measured('send-bw,size=64,iters=300,connection=UD');
     expect(all.received).toEqual({ count: 300, expected: 300 });
     const few = await measured('send-bw,size=64,iters=300,connection=UD,rxDepth=4,inline=64');
@@ -71,7 +71,7 @@ describe('perf', () => {
       });
   });
 
-  it('says why messages are lost: without a receive, without a page, on the way', async () => {
+  it('explains lost messages: without a receive, without a page, on the way', async () => {
     const few = await measured('send-bw,size=64,iters=300,connection=UD,rxDepth=4,inline=64');
     const { count, expected, lost } = few.received!;
     expect(lost).toEqual({ withoutReceive: expected - count, withoutPage: 0 });
@@ -174,7 +174,7 @@ describe('perf', () => {
     'read-lat,size=64,iters=40',
     'send-lat,size=64,iters=40',
     'atomic-lat,iters=40',
-  ])('runs %s over XRC as over RC, but for its headers', async (text) => {
+  ])('runs %s over XRC as over RC, except for its headers', async (text) => {
     const [rc, xrc] = [await measured(text), await measured(`${text},connection=XRC`)];
     expect(xrc.received).toEqual(rc.received);
     const costOf = ({ result }: PerfRow): number =>
@@ -185,7 +185,7 @@ describe('perf', () => {
     expect(xrc.linkBytesPerSecond ?? 0).toBeLessThanOrEqual(rc.linkBytesPerSecond ?? 0);
   });
 
-  it('annex A14: shares the receives of a program among its QPs where they are of XRC', async () => {
+  it('annex A14: shares the receives of a program among its XRC QPs', async () => {
     const text = 'send-bw,size=64,iters=100,qps=4,rxDepth=4';
     const shared = await measured(`${text},connection=XRC`);
     expect(shared.received).toEqual({ count: 400, expected: 400 });
@@ -216,7 +216,7 @@ describe('perf', () => {
     expect((await measured('send-lat,iters=20,useSrq')).result.iterations).toBe(20);
   });
 
-  it('names what turns the list of a shared queue of RC', async () => {
+  it('names the parameters that affect the list of an RC shared queue', async () => {
     const { out } = await hca('perf', 'send-bw', '-s', '64', '-n', '300', '--use-srq');
     expect(out).toMatch(/What binds: receive WQEs of host 1/);
     expect(out).toMatch(
@@ -232,7 +232,7 @@ describe('perf', () => {
     expect(await rate({}, ',threads=2')).toBeGreaterThan(1.5 * asItIs);
   });
 
-  it('names what turns the list of a shared queue, where each receive says where the next one is', async () => {
+  it('names the parameters that affect a shared queue’s list, whose entries link to the next', async () => {
     const asked = ['perf', 'send-bw', '-s', '64', '-n', '300', '-c', 'XRC'] as const;
     const { out } = await hca(...asked);
     expect(out).toMatch(/What binds: receive WQEs of host 1/);
@@ -256,7 +256,7 @@ describe('perf', () => {
     expect(1e12 / rateOf(one)).toBeLessThan(2 * typicalPs * 1.5);
   });
 
-  it('joins events, and does without BlueFlame', async () => {
+  it('coalesces events, and works without BlueFlame', async () => {
     const asked = 'send-bw,size=64,iters=300,events,cqMod=1';
     // Each event that the server sleeps for costs it a context switch.
     const spent = ({ cores }: PerfRow): number => cores![1]!.cycles['contextSwitch']!;

@@ -33,7 +33,7 @@ const completionsOf = ({ report }: Measured, node: number): number => {
 
 const one = 'kv-rpc,iters=200,window=1';
 
-describe('a key-value store as HERD has it', () => {
+describe('a key-value store like HERD', () => {
   it('costs the server a poll, a look-up and a SEND for each request, and no completion', async () => {
     const row = await measured(one);
     const { getCount, putCount } = row.result;
@@ -131,7 +131,7 @@ describe('a key-value store as HERD has it', () => {
     expect(misses).toBe(0);
   });
 
-  it('is bound by the core of its server, and faster with more of them', async () => {
+  it('is limited by the core of its server, and faster with more of them', async () => {
     const few = await measured('herd,iters=300,threads=4,servers=1,window=16');
     expect(few.bottleneck!.binds.name).toBe('core of host 1');
     expect(few.bottleneck!.binds.turn).toContainEqual({ what: '--servers', towards: 'more' });
@@ -159,13 +159,13 @@ describe('a key-value store as HERD has it', () => {
     expect(page).toContain((row.result.messagesPerSecond / 1e6).toFixed(6));
   });
 
-  it('takes no more threads than there are cores', async () => {
+  it('rejects more threads than cores', async () => {
     await expect(measured('kv-rpc,servers=5')).rejects.toThrow(
       'servers is 5, expected at most the cores of a host, 4: --set host.core.count=5',
     );
   });
 
-  it('ends with an error when the cable has lost a request or doubled an answer: HERD does not guard against it', async () => {
+  it('ends with an error if the cable has lost a request or duplicated an answer: HERD does not guard against it', async () => {
     const args = perfArgsOf(parsedWorkload('kv-rpc,iters=40,window=2'));
     const lost = runPerf({ machine: { faults: [{ packet: 'lost', nth: 20 }] }, args });
     await expect(lost).rejects.toThrow(/'client' .* waits in ibv_poll_cq .* 'server' .* waits in the slots/);

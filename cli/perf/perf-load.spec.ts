@@ -51,7 +51,7 @@ describe('a paced load', () => {
     expect(result.messagesPerSecond).toBeCloseTo(1000 / (1000 / 200_000 + result.minPs / 1e12), -3);
   });
 
-  it('has its rate when threads have unlike numbers of QPs', async () => {
+  it('keeps its rate if threads have different numbers of QPs', async () => {
     // Three QPs on two threads: together, all messages arrive within 3 ms.
     const { result, load } = await measured(
       'write-bw,size=64,rate=200k,arrivals=paced,qps=3,threads=2,iters=200',
@@ -61,7 +61,7 @@ describe('a paced load', () => {
     expect(result.messagesPerSecond / 200_000).toBeCloseTo(1, 2);
   });
 
-  it('above it waits longer with each message, by what the cable is slower (D/D/1)', async () => {
+  it('above it waits longer with each message, by the excess of the load (D/D/1)', async () => {
     const iterations = 1500;
     const { result, load } = await measured(`${writes},rate=400k,arrivals=paced,iters=${iterations}`);
     const slowerUs = serviceUs - 1e6 / 400_000;
@@ -73,7 +73,7 @@ describe('a paced load', () => {
     expect(load).toMatchObject({ droppedCount: 0, isOverload: true });
   });
 
-  it('above it fills a bounded backlog, and then drops the share that does not go through', async () => {
+  it('above it fills a bounded backlog, and then drops the excess', async () => {
     const { result, load } = await measured(
       `${writes},rate=400k,arrivals=paced,backlog=50,txDepth=16,iters=1500`,
     );
@@ -122,7 +122,7 @@ describe('random arrivals', () => {
     },
   );
 
-  it('are the same for every program that is asked under one seed, however it waits', async () => {
+  it('are equal for every program under one seed, for either way of waiting', async () => {
     const of = async (text: string) => (await measured(`${writes},rate=50k,iters=50,${text}`)).load!;
     const [polled, slept] = [await of('events=false'), await of('events=true')];
     expect(polled.arrivedPerSecond).toBe(slept.arrivedPerSecond);
@@ -155,7 +155,7 @@ describe('perf --rate', () => {
     expect(cores!.length).toBe(load!.busyCores.length * (cores!.length / 2));
   });
 
-  it('counts a core that polls as busy, and one that sleeps by what it does', async () => {
+  it('counts a polling core as busy, and a sleeping one by its work', async () => {
     const polling = await measured('send-bw,size=64,rate=20k,iters=100,warmup=20');
     for (const cores of polling.load!.busyCores) expect(cores).toBeCloseTo(1, 1);
     const asleep = await measured('write-bw,size=64,rate=20k,iters=100,warmup=20,events');
@@ -167,7 +167,7 @@ describe('perf --rate', () => {
     expect(server).toBeLessThan(0.001);
   });
 
-  it('says when more is offered than goes through, and what binds then', async () => {
+  it('reports an overload, and its bottleneck', async () => {
     const options = ['perf', 'write-bw', '-s', '64', '-n', '3000', '--rate', '20M'];
     const { out, code } = await hca(...options);
     expect(code).toBe(0);
@@ -190,7 +190,7 @@ describe('perf --rate', () => {
     ['write-bw,arrivals=paced', 'arrivals is "paced", expected left out without rate'],
     ['write-bw,backlog=7', 'backlog is 7, expected left out without rate'],
     ['write-bw,rate=1Ki', 'rate is "1Ki", expected an integer from 1 to 1000000000'],
-  ])('refuses %s', (text, words) => {
+  ])('rejects %s', (text, words) => {
     expect(() => perfArgsOf(parsedWorkload(text))).toThrow(words);
   });
 });

@@ -24,7 +24,7 @@ it.each<[string, number | string, ParameterValues, string]>([
   ['nic.coreClockMHz', 50, infiniband, 'tests go by the HCA'],
   ['systemDma.clockMHz', 1, infiniband, 'tests go by the HCA'],
   ['pcie.iommu.iotlbEntries', 1, infiniband, 'there is no IOMMU'],
-])('%s=%s has no effect, and is said to have none', async (path, value, given, words) => {
+])('%s=%s has no effect, and a note says so', async (path, value, given, words) => {
   const [plain, changed] = [await run(given), await run({ ...given, [path]: value })];
   expect(notesOf({ ...given, [path]: value }, [changed])).toEqual([
     expect.stringContaining(`--set ${path}=${value} has no effect: ${words}`),
@@ -36,13 +36,13 @@ it.each<[string, number | string, ParameterValues]>([
   ['ethernet.gigabitsPerSecond', 40, roce],
   ['wire.speed', 'SDR', infiniband],
   ['pcie.iommu.walkLevelNs', 5000, isEnabled],
-])('%s=%s has an effect where its part is there, and nothing is said', async (path, value, given) => {
+])('%s=%s has an effect if its part is present, and no note appears', async (path, value, given) => {
   const [plain, changed] = [await run(given), await run({ ...given, [path]: value })];
   expect(notesOf({ ...given, [path]: value }, [changed])).toEqual([]);
   expect(changed.result).not.toEqual(plain.result);
 });
 
-it('says nothing of the form in which packets travel, nor of the switch of an IOMMU', async () => {
+it('has no note on the packet format, nor on the switch of an IOMMU', async () => {
   const row = await run(infiniband);
   expect(notesOf({ ...roce, 'wire.packetForm': 'bytes' }, [row])).toEqual([]);
   expect(notesOf(isEnabled, [row])).toEqual([]);

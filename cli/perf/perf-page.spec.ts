@@ -13,13 +13,13 @@ const row = (verb: string): ReportedRow =>
     interrupts: [0, 0],
   }) as unknown as ReportedRow;
 
-it('says of what way the latencies are: READ and atomics have a whole round trip', () => {
+it('states what the latencies cover: READ and atomics have a whole round trip', () => {
   const pageOf = (verb: string) => perfPage({ title: 't', command: 'c', version: '1' }, [row(verb)], []);
   for (const verb of ['write', 'send']) expect(pageOf(verb)).toContain('half a round trip');
   for (const verb of ['read', 'atomic']) expect(pageOf(verb)).toContain('a whole round trip');
 });
 
-it('has rates of few messages, and none of a peak that there is not', () => {
+it('has rates of few messages, and no row for an absent peak', () => {
   const args = { verb: 'write', isLatency: false, iterations: 5, qpCount: 1 };
   // perftest's row for 8 MiB: 458 messages per second.
   const rates = { durationPs: 1e12, averageBytesPerSecond: 458 * 2 ** 23, messagesPerSecond: 458 };

@@ -11,7 +11,7 @@ import { IBV_ACCESS_LOCAL_WRITE, regMr } from '../../userlib/index.ts';
 import { hca } from '../testing/in-process.ts';
 
 describe('perf, beyond the memory of a host', () => {
-  it('repeats memory under a region of 64 GiB, says so, and misses as a region of 64 GiB does', async () => {
+  it('repeats memory under a region of 64 GiB, reports it, and misses like a region of 64 GiB', async () => {
     const words = ['write-bw', '-s', '64', '-q', '4', '-n', '500', '--warmup', '10', '--pattern', 'random'];
     const large = [...words, '--region', '64G', '--page-size', '2M'];
     const said = await hca('perf', ...large);
@@ -28,7 +28,7 @@ describe('perf, beyond the memory of a host', () => {
     expect(near.out).not.toContain('repeat');
   });
 
-  it('names what a region of pages of 4 KiB lacks: translations', async () => {
+  it('names the missing resource of a region with 4 KiB pages: translations', async () => {
     const { code, err } = await hca('perf', 'write-bw', '-s', '64', '-n', '5', '--region', '64G');
     expect(code).toBe(1);
     expect(err).toContain('33554432 translation entries are needed, and the 1048576 of driver.logMtts');
@@ -43,7 +43,7 @@ describe('perf, beyond the memory of a host', () => {
     expect(keys.out).toContain('MPT misses');
   });
 
-  it('refuses a single message beyond the memory of a host', async () => {
+  it('rejects a single message larger than the memory of a host', async () => {
     const { code, err } = await hca('perf', 'write-bw', '-s', '1G', '-n', '1');
     expect([code, err]).toEqual([
       2,
@@ -56,8 +56,8 @@ interface Caches {
   readonly mtt: { readonly hits: number; readonly misses: number };
 }
 
-describe('a program with memory that repeats', () => {
-  it('finds bytes that a device wrote a stretch further on, and registers all of it', async () => {
+describe('a program with repeating memory', () => {
+  it('finds bytes that a device wrote one stretch later, and registers all of it', async () => {
     await using machine = await Machine.create();
     const stretchBytes = 2 ** 21;
     await machine.load({
@@ -89,7 +89,7 @@ describe('a cable up to 400 Gb/s', () => {
     ['HDR', 200],
     ['NDR', 400],
   ])(
-    'IBTA vol 2, 5.3: 4X %s carries %d Gb/s, of which packets of 4096 bytes leave most to data',
+    'IBTA vol 2, 5.3: 4X %s carries %d Gb/s, most of it data for packets of 4096 bytes',
     async (speed, gigabits) => {
       const card = ['--profile', 'gen5-x16-what-if', ...wide, '--set', `wire.speed=${speed}`];
       const { out, code } = await hca('perf', 'write-bw', '-n', '60', '-q', '4', ...card);
@@ -119,7 +119,7 @@ describe('the route of a test', () => {
     ['write-bw,size=8,iters=4,trafficClass=0x5c', 'RC'],
     ['send-bw,size=8,iters=4,connection=UD,trafficClass=0x5c', 'UD'],
     ['write-bw,size=8,iters=4,connection=UC,trafficClass=0x5c', 'UC'],
-  ])('IBTA 8.3: of %s is in the GRH, which it brings along on InfiniBand', async (workload) => {
+  ])('IBTA 8.3: of %s is in the GRH, which it adds on InfiniBand', async (workload) => {
     const packets = await bytesOf(workload);
     // LRH: LNH in the low two bits of byte 1, 3 with a GRH (IBTA 7.7.5). GRH: version 6, traffic class, flow label 0.
     const routes = packets
@@ -129,12 +129,12 @@ describe('the route of a test', () => {
     for (const route of routes) expect(route).toEqual([0x65, 0xc0, 0, 0]);
   });
 
-  it('leaves the GRH out on InfiniBand where nothing asks for one', async () => {
+  it('omits the GRH on InfiniBand if nothing requests one', async () => {
     const packets = await bytesOf('write-bw,size=8,iters=4');
     expect(packets.every((bytes) => (bytes[1]! & 3) === 2)).toBe(true);
   });
 
-  it('IBTA A17.4: is the TOS of IPv4 on RoCE v2, and goes by version 1 of a link-local GID where the index says so', async () => {
+  it('IBTA A17.4: is the TOS of IPv4 on RoCE v2, and version 1 with a link-local GID if the index selects it', async () => {
     const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
     const typeOf = (bytes: Uint8Array): number => bytes[12]! * 256 + bytes[13]!;
     const ipv4 = (await bytesOf('write-bw,size=8,iters=4,trafficClass=0x5c', roce)).filter(
@@ -148,7 +148,7 @@ describe('the route of a test', () => {
     expect(version1.length).toBeGreaterThanOrEqual(5);
   });
 
-  it('IBTA 9.8.3: refuses datagrams longer than a packet of the port, before the run', async () => {
+  it('IBTA 9.8.3: rejects datagrams longer than a packet of the port, before the run', async () => {
     const roce = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.roce=v2'];
     // The default MTU is 2048; a frame of 1500 bytes holds a path MTU of 1024.
     const { code, err } = await hca('perf', 'send-bw', '-c', 'UD', '-n', '10', ...roce);

@@ -69,7 +69,7 @@ describe('perf --topology', () => {
     expect(file.configHash).not.toBe(read('pair.json').configHash);
   });
 
-  it('is measured again by rerun, and rejected if an output names a file', async () => {
+  it('is repeated by rerun, and rejected if an output names a file', async () => {
     expect(await hca('rerun', 'crossed.json')).toMatchObject({ code: 0 });
     const output = read('crossed.json');
     const machine = { ...output.invocation.machine, topology: '/etc/passwd' };

@@ -41,7 +41,7 @@ function htmlOf(page: PlotPage): string {
 const reportsIn = (shown: Results, first?: Results['rows']): string[] =>
   pointReports(shown, first).reports.map(({ title, section }) => `${title}\n${section.text}`);
 
-it('each point has a report, with all its figures or why there are none', () => {
+it('each point has a report, with all its figures or the reason why it has none', () => {
   expect(pointReports(results).title).toBe('Reports of all points');
   const reports = reportsIn(results);
   expect(reports).toHaveLength(results.rows.length);
@@ -50,7 +50,7 @@ it('each point has a report, with all its figures or why there are none', () => 
   expect(reports.at(-1)).toContain('failed');
 });
 
-it('of more points than a page is to hold those that are drawn have theirs first, and it says so', () => {
+it('of more points than a page may contain, the drawn ones have theirs first, and the page says so', () => {
   const many = { ...results, rows: Array.from({ length: 1500 }, (_, index) => ({ ...rows[0]!, index })) };
   const { title, reports } = pointReports(many, many.rows.slice(1400));
   expect(title).toBe('Reports of 500 of 1,500 points');
@@ -59,7 +59,7 @@ it('of more points than a page is to hold those that are drawn have theirs first
 });
 
 describe('lines', () => {
-  it('are one for each choice of the other axes, with their knees in words and as marks', () => {
+  it('are one for each combination of the other axes, with their knees in words and as marks', () => {
     const { charts, text } = pageOf({});
     expect(charts.map(({ title }) => title)).toEqual(['Message rate over MTT cache lines']);
     expect(charts[0]!.lines.map(({ name }) => name)).toEqual(['wire speed: QDR', 'wire speed: FDR']);
@@ -88,7 +88,7 @@ describe('lines', () => {
     expect(html).toContain('width=device-width');
   });
 
-  it('over words stand at places', () => {
+  it('over words are at fixed places', () => {
     const { charts } = pageOf({ x: 'speed', where: ['mttCacheLines=64'] });
     expect(charts[0]!.xWords).toEqual(['QDR', 'FDR']);
     expect(charts[0]!.lines[0]!.points).toEqual([
@@ -105,7 +105,7 @@ describe('points that are not drawn', () => {
     rows: [...rows, ...rest],
   });
 
-  it('are counted by what became of them, and of all of them nothing is said', () => {
+  it('are counted by outcome, and not mentioned if there are none', () => {
     expect(leftOutText(at(10, []))).toEqual([]);
     const refused = { ...failed, index: 11, status: 'refused' as const };
     expect(leftOutText(at(20, [failed, refused, { ...refused, index: 12 }]))).toEqual([
@@ -135,7 +135,7 @@ describe('a heat map', () => {
 });
 
 describe('a large heat map', () => {
-  it('is drawn of as many points as a sweep may have', () => {
+  it('shows as many points as a sweep may have', () => {
     const side = Array.from({ length: 500 }, (_, at) => at);
     const cells = side.map((y) => side.map((x) => x + y));
     const names = side.map(String);
@@ -148,13 +148,13 @@ describe('a large heat map', () => {
 });
 
 describe('a Pareto front', () => {
-  it('is drawn of as many points as a sweep may have', () => {
+  it('shows as many points as a sweep may have', () => {
     const many = Array.from({ length: 200_000 }, (_, index) => ({ ...rows[0]!, index }));
     const options: PlotOptions = { x: 'messagesPerSecond', y: ['typicalPs'], where: [] };
     expect(plotPage(plotOf({ ...results, rows: many }, options)).tables[1]!.rows).toHaveLength(200_000);
   });
 
-  it('is drawn over all points, which are listed', () => {
+  it('shows all points, which are also listed', () => {
     const page = pageOf({ x: 'typicalPs', by: 'speed' });
     expect(page.charts[0]!.lines.map(({ name }) => name)).toEqual([
       'wire speed: QDR',
@@ -172,7 +172,7 @@ describe('a Pareto front', () => {
   });
 });
 
-describe('what cannot be drawn is refused with words', () => {
+describe('rejects with a reason what cannot be drawn:', () => {
   test.each<[Partial<PlotOptions>, string]>([
     [{ x: 'mttCacheLine' }, 'did you mean'],
     [{ y: ['messagesPerSec'] }, 'did you mean messagesPerSecond?'],
@@ -190,7 +190,7 @@ describe('what cannot be drawn is refused with words', () => {
     expect(() => pageOf(options)).toThrow(words);
   });
 
-  it('so are results without a point that is done', () => {
+  it('also results without a finished point', () => {
     expect(() => plotOf({ ...results, rows: [failed] }, { x: 'a', y: ['b'], where: [] })).toThrow(
       'figures to draw',
     );

@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 
 describe('an invocation', () => {
-  it('has parameters, seed and faults, whatever they came from, and nothing of where the run was computed', async () => {
+  it('has parameters, seed and faults from every source, and nothing about how the run was computed', async () => {
     const { invocation, configHash } = read('b.json');
     expect(invocation).toMatchObject({
       command: 'perf',
@@ -56,7 +56,7 @@ describe('an invocation', () => {
     expect(JSON.stringify(invocation)).not.toMatch(/per-node|tmp|\/|plan/);
   });
 
-  it('leaves reports of all partitions the same, byte for byte', async () => {
+  it('leaves reports of all partitions equal, byte for byte', async () => {
     expect(readFileSync(pathOf('workers.json'), 'utf8')).toBe(readFileSync(pathOf('single.json'), 'utf8'));
     expect(read('single.json').invocation.input).toEqual({
       file: 'moved.bin',
@@ -67,7 +67,7 @@ describe('an invocation', () => {
 });
 
 describe('hca diff', () => {
-  it('ends with 0 when all is equal, with 1 and the causes first when it is not', async () => {
+  it('ends with 0 if all is equal, and with 1 and the causes first if not', async () => {
     expect(await hca('diff', 'a.json', 'a.json')).toEqual({
       code: 0,
       out: 'All 89 figures are equal.\n',
@@ -88,7 +88,7 @@ describe('hca diff', () => {
     expect(Math.max(...out.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80);
   });
 
-  it('tolerates what the options allow, and compares figures alone where they ask for it', async () => {
+  it('accepts the tolerances of the options, and compares only figures on request', async () => {
     const changed = read('a.json') as unknown as { rows: { result: { durationPs: number } }[] };
     changed.rows[0]!.result.durationPs *= 1.04;
     write('slower.json', changed);
@@ -106,7 +106,7 @@ describe('hca diff', () => {
     expect(JSON.parse(out)).toMatchObject({ schema: 'hca-diff/1', compared: 'hca-perf/2', isEqual: false });
   });
 
-  it('shows what a file says as text, whatever it is', async () => {
+  it('prints any text of a file as text', async () => {
     write('odd.json', { ...read('a.json'), 'x\u001b[31m': 1, text: '\u001b[2J' });
     const { out } = await hca('diff', 'a.json', 'odd.json');
     expect(out).toContain('x\\x1b[31m');
@@ -142,7 +142,7 @@ describe('hca rerun', () => {
     ['torture', ['torture', '--seeds', '14..15', '--jobs', '1']],
   ];
   it.each(rowsOf(commands, others))(
-    'makes the same again of %s %j, which is pure JSON by its published schema',
+    'reproduces %s %j as pure JSON that matches its published schema',
     async (_command, args) => {
       const made = await hca(...args, '--json', '-');
       expect([made.code, made.err]).toEqual([0, '']);
@@ -154,7 +154,7 @@ describe('hca rerun', () => {
     },
   );
 
-  it('writes no file that the command wrote beside its figures', async () => {
+  it('writes no file that the command wrote in addition to its figures', async () => {
     const files = ['x.pftrace', 'x.vcd', 'x.pcapng'];
     const recorded = ['--timeline', files[0]!, '--vcd', files[1]!, '--timeline-operations', '1..2'];
     const captured = ['--pcap', files[2]!, '--pcap-at', 'hca1', '--pcap-size', '1'];
@@ -171,14 +171,14 @@ describe('hca rerun', () => {
     expect(await hcaProcessWithin({ cwd: folder.path }, words)).toEqual(await hca(...words));
   });
 
-  it('says what is not the same', async () => {
+  it('names the differences', async () => {
     const { rows, ...rest } = read('a.json') as Json & { rows: { elapsedPs: number }[] };
     write('other.json', { ...rest, rows: [{ ...rows[0]!, elapsedPs: 5 }] });
     const { code, out } = await hca('rerun', 'other.json');
     expect([code, out]).toEqual([1, expect.stringContaining('rows.size=4096.elapsedPs')]);
   });
 
-  it('finds the file that was moved beside the report, or at the given place, and holds it to its bytes', async () => {
+  it('finds the moved file next to the report, or at the given place, and checks its bytes', async () => {
     const elsewhere = async (...args: string[]) => {
       const { code, err } = await hcaWithin({ cwd: '/' }, ['rerun', ...args]);
       return [code, err];
@@ -222,7 +222,7 @@ describe('one line and exit code 2', () => {
     }
   });
 
-  it('of diff for two kinds, for a tolerance that is none, and for a file that it reads', async () => {
+  it('of diff for two kinds, for an invalid tolerance, and for a file that it reads', async () => {
     for (const args of [
       ['diff', 'a.json', 'single.json'],
       ['diff', 'a.json', 'b.json', '--tolerance', '5'],

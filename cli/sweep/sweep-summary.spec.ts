@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { SweepRow } from '../../experiments/sweep/index.ts';
 import { sweepSummary } from './sweep-summary.ts';
 
-it('says at how many points messages were lost, whose rates are those of the sender', () => {
+it('states at how many points messages were lost; their rates are those of the sender', () => {
   const row = (index: number, count: number): SweepRow => ({
     ...{ hash: `${index}`, index, status: 'done', axes: { rxDepth: index } },
     figures: { messagesPerSecond: 5e6, 'received.count': count, 'received.expected': 300 },
@@ -14,7 +14,7 @@ it('says at how many points messages were lost, whose rates are those of the sen
   expect(text(row(512, 300))).not.toContain('lost');
 });
 
-it('says of what way latencies are, where tests of both kinds are beside each other', () => {
+it('states what latencies cover if tests of both kinds are listed', () => {
   const row = (test: string, index: number): SweepRow => ({
     ...{ hash: test, index, status: 'done', axes: { test }, figures: { typicalPs: 1e6 + index } },
   });
@@ -27,7 +27,7 @@ it('says of what way latencies are, where tests of both kinds are beside each ot
   expect(text('read-lat', 'atomic-lat')).not.toContain('round trip');
 });
 
-it('says where a figure has its knee, that it may lie beyond the range, and that there is none', () => {
+it('states where a figure has its knee, that it may lie beyond the range, and that none exists', () => {
   const textOf = (...rates: readonly number[]): string =>
     sweepSummary(
       rates.map((rate, index) => ({

@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 
 describe('a sweep', () => {
-  it('writes a row for each point under the name of its specification, and says what it comes to', async () => {
+  it('writes a row for each point under the name of its specification, and a summary', async () => {
     const rows = rowsOf('plain.jsonl');
     expect(rows).toHaveLength(6);
     const { out } = await sweep('plain.yaml', '--sqlite', 'plain.sqlite');
@@ -65,7 +65,7 @@ describe('a sweep', () => {
     expect(size / (stored[0]!.figures['messagesPerSecond'] as number)).toBeCloseTo(64, 6);
   });
 
-  it('that is killed goes on where it was, and comes to the same bytes', async () => {
+  it('that is killed continues where it was, and produces the same bytes', async () => {
     const args = ['plain.yaml', '--out', 'killed.jsonl', '--jobs', '1'];
     await killedAfter(1, inFolder('killed.jsonl'), args);
     await killedAfter(2, inFolder('killed.jsonl'), args);
@@ -80,7 +80,7 @@ describe('a sweep', () => {
     expect(existsSync(inFolder('killed.jsonl.lock'))).toBe(false);
   });
 
-  it('has the same bytes with two workers, however machines are run, and by options', async () => {
+  it('has the same bytes with two workers, in any partition, and from options', async () => {
     await sweep('plain.yaml', '--out', 'two.jsonl', '--jobs', '2');
     expect(textOf('two.jsonl')).toBe(textOf('plain.jsonl'));
     const slow = ['--partition', 'per-node', '--no-shortcuts', '--shard', '2/3'];
@@ -102,7 +102,7 @@ describe('a sweep', () => {
     expect(JSON.parse(whole.out)).toMatchObject({ schema: 'hca-sweep-results/1', pointCount: 6 });
   });
 
-  it('has failed points as rows, ends with exit code 1 then, and runs them again when that is asked for', async () => {
+  it('has failed points as rows, then ends with exit code 1, and repeats them on request', async () => {
     const options = ['--workload', 'write-bw,size=64', '--vary', 'iters=1,40', '--out', 'failed.jsonl'];
     // No packet arrives from the fifth on: one message is unaffected.
     const faults = ['--fault', 'packet=corrupted,nth=5-'];
@@ -116,7 +116,7 @@ describe('a sweep', () => {
     expect(textOf('failed.jsonl').split('\n')).toHaveLength(4);
   });
 
-  it('on other machines says what is missing there, and leaves its file to go on with', async () => {
+  it('on other machines names missing services, and leaves its file to continue with', async () => {
     const elsewhere = ['plain.yaml', '--out', 'elsewhere.jsonl', '--engine'];
     const path = process.env['PATH'];
     process.env['PATH'] = folder;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { seedMax, seedRange } from './seed-range.ts';
 
-it('a seed that fresh stories begin from can be played again: those of the command, and those of the clock until 2050', () => {
+it('a seed of new stories can be repeated: the command’s, and those of the clock until 2050', () => {
   const [ofCommand, ofClock] = [2 ** 40, 16 * Date.UTC(2050)];
   for (const seed of [ofCommand, ofClock]) {
     expect(seed).toBeLessThan(seedMax);

@@ -8,7 +8,7 @@ import { hca } from '../testing/in-process.ts';
 const folder = mkdtempSync(join(tmpdir(), 'hca-story-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('fails for the story of a file that the machine refuses, and does not say that nothing was found', async () => {
+it('fails for a story file that the machine rejects, and does not report an empty result', async () => {
   const file = join(folder, 'story.json');
   const story = keptStory('reset-with-writes-under-way');
   writeFileSync(file, JSON.stringify({ ...story, set: { ...story.set, 'no.such': 1 } }));

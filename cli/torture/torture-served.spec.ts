@@ -57,7 +57,7 @@ afterEach(() => {
 });
 
 describe('torture --served --actions', () => {
-  it('plays until each counted kind was played so often, and not a story more', () => {
+  it('plays until each kind has reached its count, and no story more', () => {
     for (const [actions, stories] of [
       [1, 1],
       [3, 1],
@@ -78,7 +78,7 @@ describe('torture --served --actions', () => {
     expect(Object.keys(result.commands).length).toBeGreaterThan(5);
   });
 
-  it('ends with the last seed, though it was not enough', () => {
+  it('ends with the last seed, even if the counts were not reached', () => {
     expect(resultOf(1000, 5)).toMatchObject({ stories: 5 });
   });
 });

@@ -6,7 +6,7 @@ import { validatePage } from './validate-page.ts';
 
 const file = new URL('../../reference/measurements.csv', import.meta.url);
 
-it('has a line for each of what a source measured at one place, average and median', () => {
+it('has a line for each quantity that a source measured at one place, mean and median', () => {
   const cases = casesOf(parsedMeasurements(readFileSync(file, 'utf8'))).filter(
     ({ family }) => family.name === 'DMA read',
   );

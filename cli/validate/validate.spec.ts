@@ -20,14 +20,14 @@ describe('hca validate', () => {
     [['--rows', 'J', '--set', 'hca.sameQpIntervalCycle=1'], /did you mean hca.sameQpIntervalCycles/],
     [['--rows', 'J', '--set', 'hca.sameQpIntervalCycles=0'], /sameQpIntervalCycles/],
     [['--rows', 'J', '--json', '/no/such/folder/x.json'], /\/no\/such\/folder/],
-  ])('refuses %j before it runs anything', async (args, message) => {
+  ])('rejects %j before it runs anything', async (args, message) => {
     const { code, out, err } = await validate(...args);
     expect(err.trim().split('\n')).toHaveLength(1);
     expect(err).toMatch(message);
     expect([code, out]).toEqual([2, '']);
   });
 
-  it('runs rows, says measured, simulated, error and verdict, and counts what is not run openly', async () => {
+  it('runs rows, prints measured, simulated, error and verdict, and counts rows that did not run', async () => {
     const [json, html] = [join(folder, 'a.json'), join(folder, 'a.html')];
     const args = ['--rows', 'A-001,A-003..A-004,I-002a,F-084,D-066', '--json', json, '--html', html];
     const { code, out, err } = await validate(...args);
@@ -58,7 +58,7 @@ describe('hca validate', () => {
     expect(page).not.toMatch(/\b(?:src|href)=/);
   });
 
-  it('lists what is run how without running it, and takes changed parameters', async () => {
+  it('lists how rows would run without running them, and accepts changed parameters', async () => {
     const { code, out } = await validate('--list', '--group', 'D');
     expect(code).toBe(0);
     expect(out).toMatch(/Not run: the authors'/);

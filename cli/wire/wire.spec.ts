@@ -27,7 +27,7 @@ function fileOf(name: string, bytes: Uint8Array): string {
 }
 
 describe('hca wire', () => {
-  it('reads standard input, plain and gzipped, as it reads a file', async () => {
+  it('reads standard input, plain and gzipped, like a file', async () => {
     const { code, out } = await hca('wire', reference('drop-write-last-ipv4.pcapng'));
     expect([code, out]).toEqual([0, expect.stringContaining('9 requests, 1 NAKs, 3 sent again, 3 answers')]);
     for (const input of [capture, gzipSync(capture)]) {
@@ -38,7 +38,7 @@ describe('hca wire', () => {
     }
   });
 
-  it('reads a gzipped file, and of one that is cut all that is there', async () => {
+  it('reads a gzipped file, and the existing part of a cut one', async () => {
     const whole = await hca('wire', reference('rc-send-ipv4.pcap'));
     const zipped = gzipSync(Buffer.concat([plain, plain.subarray(24)]), { level: 0 });
     expect(await hca('wire', fileOf('whole.pcap.gz', gzipSync(plain)))).toEqual(whole);
@@ -64,7 +64,7 @@ describe('hca wire', () => {
     );
   });
 
-  it('says which link type it does not read, and ends with exit code 1', async () => {
+  it('names an unsupported link type, and ends with exit code 1', async () => {
     const radio = Uint8Array.from(plain);
     radio[20] = 105;
     const { code, out } = await hca('wire', fileOf('radio.pcap', radio));
@@ -79,7 +79,7 @@ describe('hca wire', () => {
     ['text', Buffer.from('no capture'), 'neither the first word of pcap nor that of pcapng'],
     ['zstd', Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, 0), 'compressed by zstd'],
     ['gzipped text', gzipSync('no capture'), 'neither the first word of pcap nor that of pcapng'],
-  ])('refuses what is no capture: %s', async (name, bytes, reason) => {
+  ])('rejects a file that is not a capture: %s', async (name, bytes, reason) => {
     const { code, err } = await hca('wire', fileOf('stranger', bytes));
     expect([name, code, err]).toEqual([
       name,
@@ -89,7 +89,7 @@ describe('hca wire', () => {
     expect(err.split('\n')).toHaveLength(2);
   });
 
-  it('shows so many lines as it is told, and says how many there are', async () => {
+  it('shows the requested number of lines, and prints the total', async () => {
     const { out } = await hca('wire', '--lines', '4', reference('drop-write-last-ipv4.pcapng'));
     expect(out.split('\n').filter((line) => /──/.test(line))).toHaveLength(4);
     expect(out).toContain('… 9 more lines: --lines shows more');
@@ -101,7 +101,7 @@ describe('hca wire', () => {
     expect(few.out).toContain('… 1 more lines');
   });
 
-  it('writes JSON that its schema holds, with the lines of the screen', async () => {
+  it('writes JSON that matches its schema, with the lines of the screen', async () => {
     const json = join(folder, 'out.json');
     for (const more of [[], ['--trouble'], ['--lines', '4']]) {
       const args = ['wire', reference('drop-write-last-ipv4.pcapng'), ...more];
@@ -139,7 +139,7 @@ describe('hca wire', () => {
     ]);
   });
 
-  it('says how many frames a snap length cut', async () => {
+  it('reports how many frames a snap length cut', async () => {
     // Each frame of this file is cut to 90 bytes.
     const cut: number[] = [...plain.subarray(0, 24)];
     for (let at = 24; at < plain.length; ) {

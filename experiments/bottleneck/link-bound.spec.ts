@@ -38,7 +38,7 @@ describe('the bound of the link', () => {
     // The request of an atomic: AtomicETH 28.
     [{ verb: 'atomic', sizeBytes: 8 }, 8, 8 + 12 + 28 + 4 + 2 + framingBytes],
     [{ sizeBytes: 4096, mtuBytes: 0 }, 4096, 8 + 12 + 16 + 4096 + 4 + 2 + framingBytes],
-  ])('of %o is what the packets of the message leave to its payload', (more, payload, linkBytes) => {
+  ])('of %o is the share of payload in the message’s packets', (more, payload, linkBytes) => {
     expect(linkBound(config, args(more))).toBeCloseTo((4e9 * payload) / linkBytes, 0);
   });
 
@@ -48,18 +48,18 @@ describe('the bound of the link', () => {
     ['v1', {}, 1024, 8 + 14 + 40 + 12 + 16 + 1024 + 4 + 4 + 12],
     ['v2', {}, 1024, 8 + 14 + 28 + 12 + 16 + 1024 + 4 + 4 + 12],
     ['v2', { sizeBytes: 2048, mtuBytes: 0 }, 2048, 2048 + 2 * (8 + 14 + 28 + 12 + 4 + 4 + 12) + 16],
-  ])('of RoCE %s, %o, is that of frames', (roce, more, payload, linkBytes) => {
+  ])('of RoCE %s, %o, includes the frames', (roce, more, payload, linkBytes) => {
     const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': roce };
     expect(linkBound(configurationOf({ set }), args(more))).toBeCloseTo((1.25e9 * payload) / linkBytes, 0);
   });
 
-  it('of drawn lengths is that of the one which leaves most to its payload: how often each is drawn is not known', () => {
+  it('of drawn lengths is that of the most efficient one: the number of draws is unknown', () => {
     const sizes = [64, 65_536, 1].map((bytes) => ({ bytes, weight: 1 }));
     const longest = linkBound(config, args({ sizeBytes: 65_536 }));
     expect(linkBound(config, args({ sizeBytes: 65_536, sizes }))).toBeCloseTo(longest, 0);
   });
 
-  it('refuses a peak beyond it', () => {
+  it('rejects a peak beyond it', () => {
     const bound = linkBound(config, args({}));
     const messagePs = (1024 / bound) * 1e12;
     const at = (factor: number) => resultOf(1024, 1, [0], [1], [messagePs * factor], 1);
@@ -68,7 +68,7 @@ describe('the bound of the link', () => {
   });
 });
 
-it('an option that changes nothing in a test is named', () => {
+it('an option without effect in a test is named', () => {
   expect(withoutEffect('write-bw', { txDepth: 64, cqMod: 4 })).toEqual([]);
   expect(withoutEffect('write-bw', { rxDepth: 64 })).toEqual([
     'No effect: --rx-depth: only send tests receive.',

@@ -85,7 +85,7 @@ function shortened({ fields: { warmup: _, ...fields }, ...rest }: DrawnRun): Dra
 }
 
 it.each(rowsOf([27, 68], [18, 24, 26, 29, 33, 40]))(
-  'turning what binds a short run raises its rate, of seed %i',
+  'changing the bottleneck of a short run raises its rate, for seed %i',
   async (seed) => {
     const run = shortened(drawRun(seed));
     const row = await runPerf(orderOf(run));
@@ -110,7 +110,7 @@ async function firstAdviceOf(seed: number) {
   return { seed, binds: binds.name, turn, ratio, caveat };
 }
 
-it('the first advice for a short run raises its rate by 1 %, or says that something else is in use as much', async () => {
+it('the first advice for a short run raises its rate by 1 %, or reports another equally busy resource', async () => {
   const asked = rowsOf(
     [23, 27, 53, 54, 57, 62, 89, 97, 104, 142, 171, 220, 232, 282, 363, 428, 458],
     from(1, 120),
@@ -129,7 +129,7 @@ it.each([
   [64, 5],
   [512, 3],
 ])(
-  'waits of boot and of the end are none of a run of %i bytes over Gen%i, whose rate more credits leave as it is',
+  'ignores waits of boot and end in a run of %i bytes over Gen%i, whose rate does not depend on credits',
   async (size, generation) => {
     const set = { 'pcie.link.lanes': 8, 'dma.tagCount': 64, 'pcie.link.generation': generation };
     const run = { profile: 'gen5-x16-what-if', set, fields: { test: 'write-bw', iters: 100, qps: 4, size } };

@@ -9,7 +9,7 @@ const resource = (share: number): Resource => ({
   turn: [...more('pcie.enumeration.maxReadRequestBytes', '--tx-depth'), ...less('host.cost.postSend')],
 });
 
-it('what binds is written in lines that fit a terminal', () => {
+it('the bottleneck is written in lines that fit a terminal', () => {
   const lines = bottleneckLines({ binds: resource(1.02), next: [resource(0.5)] });
   expect(lines).toEqual([
     'What binds: posted credits of the root port of host 1, 100 % full.',
@@ -20,7 +20,7 @@ it('what binds is written in lines that fit a terminal', () => {
   expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
 });
 
-it('what does no good by itself stands with what belongs to it, and why, each reason once', () => {
+it('a change without effect of its own is listed with its companions and the reasons, each once', () => {
   const because = 'A host has 4 cores, one for each thread.';
   const along = [{ ...more('host.core.count')[0]!, because }];
   const turn = ['--threads', '--servers'].map((what) => ({ ...more(what)[0]!, along }));
@@ -32,7 +32,7 @@ it('what does no good by itself stands with what belongs to it, and why, each re
   ]);
 });
 
-it('the longest stages of an operation are listed with what shortens the first', () => {
+it('the longest stages of an operation are listed with the change that shortens the first', () => {
   const stages = [
     { name: 'remote', share: 0.7, turn: less('wire.portLatencyNs') },
     { name: 'doorbell', share: 0.3, turn: [] },
@@ -49,7 +49,7 @@ it('the longest stages of an operation are listed with what shortens the first',
   ]);
 });
 
-it('where programs sleep for most of the time, no stage is said to shorten it', () => {
+it('no change of a stage is advised if programs sleep for most of the time', () => {
   const stages = [{ name: 'remote', share: 1, turn: less('wire.portLatencyNs') }];
   const events = { averagePs: 104_150_000, lifePs: 1_470_000, isModerated: true };
   expect(stageLines(stages, events)).toEqual([

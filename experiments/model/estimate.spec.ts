@@ -172,12 +172,12 @@ describe('a crossing', () => {
     expect(found).toBe(4001);
   });
 
-  it('is the last one where the lines cross more than once', () => {
+  it('is the last one if the lines cross more than once', () => {
     const winsOutside = (size: number): number => (size > 200 && size <= 3000 ? 2 : 0);
     expect(crossingOf(() => 1, winsOutside, range)).toBe(3001);
   });
 
-  it('is none where the second way loses at the end, and the beginning where it always wins', () => {
+  it('is undefined if the second way loses at the end, and the smallest size if it always wins', () => {
     expect(
       crossingOf(
         () => 1,
@@ -198,13 +198,13 @@ describe('a crossing', () => {
 describe('the cut-off of a channel', () => {
   const config = configurationOf({});
 
-  it('is what the profile says, if it says something', () => {
+  it('is the profile’s value, if it has one', () => {
     const set = { 'messaging.cutoffBytes': 1234 };
     expect(messagingConfigOf(configurationOf({ set }), 'poll').cutoffBytes).toBe(1234);
     expect(messagingConfigOf(config, 'poll', { cutoffBytes: 77 }).cutoffBytes).toBe(77);
   });
 
-  it('is computed otherwise: later for those who sleep, and for those who copy fast', () => {
+  it('is otherwise computed: later for programs that sleep, and for fast copies', () => {
     const computed = messagingConfigOf(config, 'poll').cutoffBytes;
     expect(computed).toBeGreaterThan(4096);
     expect(computed).toBeLessThan(8192);
@@ -213,7 +213,7 @@ describe('the cut-off of a channel', () => {
     expect(cutoffOf(fast, fast.messaging, 'poll')).toBeGreaterThan(computed);
   });
 
-  it('is never above what the eager buffers take, and that where registering never wins', () => {
+  it('never exceeds the eager buffers, and equals them if registration never wins', () => {
     expect(messagingConfigOf(config, 'event').cutoffBytes).toBe(16_384);
     expect(messagingConfigOf(config, 'poll', { cachedRegions: 0 }).cutoffBytes).toBe(16_384);
     expect(messagingConfigOf(config, 'poll', { eagerBytes: 1024 }).cutoffBytes).toBe(1024);

@@ -16,7 +16,7 @@ afterEach(() => vi.restoreAllMocks());
 const framesIn = (file: string) => readCapture(readFileSync(file)).frames;
 const ethernet = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.roce=v2'];
 
-it('a capture that was full is said to be, by end, whoever has made it', async () => {
+it('a full capture is reported for each end', async () => {
   const lines: string[] = [];
   vi.spyOn(process.stderr, 'write').mockImplementation((text) => lines.push(String(text)) > 0);
   const drops = [
@@ -50,7 +50,7 @@ it.each(['single', 'per-node'])(
   },
 );
 
-it('hca move leaves the packets of a run that fails, too', async () => {
+it('hca move also keeps the packets of a failed run', async () => {
   const input = join(folder, 'input');
   writeFileSync(input, 'four');
   const file = join(folder, 'move.pcapng');
@@ -59,7 +59,7 @@ it('hca move leaves the packets of a run that fails, too', async () => {
   expect(framesIn(file).length).toBeGreaterThan(7);
 });
 
-it('the packets of a machine that has lost a thread are said to be lost, and nothing is asked of it', async () => {
+it('the packets of a machine with a lost thread are reported as lost, and the thread is not queried', async () => {
   const lines: string[] = [];
   vi.spyOn(process.stderr, 'write').mockImplementation((text) => lines.push(String(text)) > 0);
   const capture = vi.fn(() => Promise.reject(new Error('asked')));

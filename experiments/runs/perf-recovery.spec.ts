@@ -20,11 +20,11 @@ const nothing: Recovery = {
 };
 
 describe('recovery', () => {
-  it('is left out where nothing had to be recovered', async () => {
+  it('is omitted if nothing was recovered', async () => {
     expect(await recovered('send-bw,size=4096,iters=50')).toBeUndefined();
   });
 
-  it('IBTA 9.7.5.2: a request lost in a stream is one NAK for a sequence error, and packets sent again', async () => {
+  it('IBTA 9.7.5.2: a request lost in a stream causes one NAK for a sequence error, and retransmissions', async () => {
     const recovery = await recovered('send-bw,size=4096,iters=50', 'packet=lost,nth=20,node=0');
     expect(recovery).toEqual({
       ...nothing,
@@ -34,7 +34,7 @@ describe('recovery', () => {
     expect(recovery!.retransmittedPackets).toBeGreaterThan(0);
   });
 
-  it('IBTA 9.7.6.1.3: a lone request that is lost twice is two time-outs, and sent again twice', async () => {
+  it('IBTA 9.7.6.1.3: a lone request lost twice causes two timeouts and two retransmissions', async () => {
     const faults = ['packet=lost,nth=5,node=0', 'packet=lost,nth=6,node=0'];
     expect(await recovered('read-lat,size=8,iters=10', ...faults)).toEqual({
       ...nothing,
@@ -43,13 +43,13 @@ describe('recovery', () => {
     });
   });
 
-  it('IBTA 9.7.5.1.1: a READ response that is lost is found missing by the next', async () => {
+  it('IBTA 9.7.5.1.1: the next READ response reveals a lost one', async () => {
     const recovery = await recovered('read-bw,size=4096,iters=50', 'packet=lost,nth=20,node=1');
     expect(recovery!.missingResponses).toBe(1);
     expect(recovery!.timeouts).toBe(0);
   });
 
-  it('is one line, of what there was', () => {
+  it('is one line with the nonzero counts', () => {
     expect(recoveryLine('64 bytes', { ...nothing, rnrNaks: 1, timeouts: 12_000 })).toBe(
       '64 bytes: 1 RNR NAK, 12,000 time-outs.',
     );

@@ -13,7 +13,7 @@ const orderOf = (partition: Partition): PerfOrder => ({
   },
 });
 
-it('counts between the same instants in every partition: no interrupt of a boot is of the test', async () => {
+it('counts between the same instants in every partition: interrupts of the boot do not belong to the test', async () => {
   const single = await runPerf(orderOf('single'));
   expect(single.interrupts).toEqual([0, 0]);
   for (const partition of ['per-node', 'per-device'] as const)

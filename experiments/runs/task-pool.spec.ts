@@ -25,8 +25,8 @@ const strange: PerfOrder = { ...order(64), machine: { set: { 'pcie.link.lanes': 
 
 vi.setConfig({ testTimeout: 300_000 });
 
-describe('where one core is free', () => {
-  it('tasks run one after the other in this thread, whose errors keep their class, until they are given up', async () => {
+describe('with one free core', () => {
+  it('tasks run one after another in this thread and their errors keep their class, until they are abandoned', async () => {
     vi.spyOn(runtime(), 'coreCount', 'get').mockReturnValue(1);
     const runner = taskRunner<PerfOrder, { readonly args: PerfOrder['args'] }>('perf-run');
     expect(runner).not.toBeInstanceOf(TaskPool);
@@ -45,7 +45,7 @@ describe('where one core is free', () => {
     for (const answer of await settled) expect(answer).toMatchObject({ reason: expect.any(RunError) });
   });
 
-  it('is a matter of HCA_CORES; where there are more, workers run them', async () => {
+  it('the number depends on HCA_CORES; with more cores, workers run the tasks', async () => {
     const cores = vi.spyOn(runtime(), 'coreCount', 'get').mockReturnValue(2);
     await using pool = taskRunner('perf-run');
     await using alone = taskRunner('perf-run', 1);
@@ -55,8 +55,8 @@ describe('where one core is free', () => {
   });
 });
 
-describe('a pool that is abandoned', () => {
-  it('lets the task that it has given out end, has those behind it do nothing, and takes no more', async () => {
+describe('an abandoned pool', () => {
+  it('lets its running task end, drops the queued ones, and accepts no more', async () => {
     const pool = new TaskPool<PerfOrder, unknown>('perf-run', 1);
     await pool.run(order(2));
     await expect(pool.run(strange)).rejects.toThrow(ConfigurationError);

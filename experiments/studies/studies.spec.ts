@@ -77,11 +77,11 @@ describe.each(studies.map((study) => [study.name, study] as const))('hca ask %s'
 });
 
 describe('studies', () => {
-  it('refuse to answer without a figure', () => {
+  it('reject an answer without a figure', () => {
     for (const study of studies) expect(() => study.answer(new StudyFigures([]))).toThrow();
   });
 
-  it('share the cycles of the server among the messages of all QPs', () => {
+  it('divide the cycles of the server by the messages of all QPs', () => {
     // 2 M per second for 400 µs are 800 messages, 200 of each of four QPs; the core worked 800,000 cycles on them.
     const rows = ['read-bw', 'send-bw'].map((test, index) => ({
       ...{ hash: test, index, status: 'done' as const, axes: { test, echo: test === 'send-bw', size: 32 } },

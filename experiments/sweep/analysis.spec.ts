@@ -87,18 +87,18 @@ describe('the knee of a line', () => {
     expect(kneeOf(points)).toBe(knee);
   });
 
-  it('of a figure to be low is where it is low enough, or begins to grow', () => {
+  it('of a figure to be low is the place where it is low enough, or begins to grow', () => {
     expect(kneeOf(over(900, 500, 110, 105, 100, 100), false)).toBe(4);
     expect(kneeOf(over(5, 5, 5.2, 6, 60, 90), false)).toBe(8);
   });
 
-  it('is that of the function in the paper: −1/(x + 0.1) + 5 at ten points has it at 0.22', () => {
+  it('equals that of the function in the paper: −1/(x + 0.1) + 5 at ten points has it at 0.22', () => {
     const points = sampled(10, (x) => 5 - 1 / (x + 0.1));
     expect(kneeOf(points)).toBeCloseTo(0.2222, 4);
     expect(kneedle(points)).toBe(kneeOf(points));
   });
 
-  it('is where the slope is that between both ends, of curves with a derivative', () => {
+  it('is the place where the slope equals that between both ends, for curves with a derivative', () => {
     for (const k of [0.02, 0.1, 0.3]) {
       const saturating = (x: number): number => x / (x + k);
       // k / (x + k)² = 1 / (1 + k)
@@ -108,7 +108,7 @@ describe('the knee of a line', () => {
     }
   });
 
-  it('is the one that the steps of the paper find, of random curves that saturate', () => {
+  it('equals the result of the paper’s steps, for random curves that saturate', () => {
     const shape = fc.record({
       count: fc.integer({ min: 6, max: 40 }),
       bend: fc.integer({ min: 1, max: 30 }).map((each) => each / 100),
@@ -144,11 +144,11 @@ describe('the knee of a line', () => {
     ['straight but for noise', over(10, 21, 29, 41, 49, 61, 69, 81)],
     ['short', over(1, 9, 9)],
     ['empty', []],
-  ])('is not there where the line is %s', (_what, points) => {
+  ])('is undefined if the line is %s', (_what, points) => {
     expect(kneeOf(points)).toBeUndefined();
   });
 
-  it('is found in hardly any sequence of random numbers', () => {
+  it('exists in hardly any sequence of random numbers', () => {
     let state = 1;
     const next = (): number => {
       state = (state * 48_271) % 2_147_483_647;
@@ -182,7 +182,7 @@ describe('a figure', () => {
     expect(figureText(name, value)).toBe(text);
   });
 
-  it('says whether more of it is better, by its name', () => {
+  it('states by its name whether more of it is better', () => {
     const names = ['messagesPerSecond', 'typicalPs', 'caches.1.qpc.evictions', 'iterations'];
     expect(names.map((name) => figureKindOf(name).isMoreBetter)).toEqual([true, false, false, undefined]);
     // Costs of work: interrupts of a host, cycles of a core.
@@ -202,21 +202,21 @@ describe('a summary', () => {
     ),
   );
 
-  it('has the best and the worst of each figure, of equal ones the first, and knees by line', () => {
+  it('has the best and the worst of each figure, the first of equal ones, and knees by line', () => {
     const [rate, latency] = summaryOf(rows, ['lines', 'generation']);
     expect([rate!.best.value, rate!.best.row.index, rate!.worst.row.index]).toEqual([64, 4, 0]);
     expect(rate!.knees).toEqual([{ axis: 'lines', lineCount: 2, at: [64, 64], end: 256 }]);
     expect([latency!.best.row.axes['lines'], latency!.worst.row.axes['lines']]).toEqual([256, 16]);
   });
 
-  it('names axes that change nothing, which have to have more than one value', () => {
+  it('names axes with several values that change nothing', () => {
     expect(idleAxesOf(rows, ['lines', 'generation'])).toEqual(['generation']);
     expect(idleAxesOf(rows.slice(0, 1), ['lines', 'generation'])).toEqual([]);
   });
 });
 
 describe('a grid', () => {
-  it('has each row at its place, holes where there is none, and one grid for each of the other axes', () => {
+  it('has each row at its place, holes for missing rows, and one grid for each of the other axes', () => {
     const rows = [
       rowOf(0, { a: 2, b: 'x', c: 1 }, { f: 10 }),
       rowOf(1, { a: 1, b: 'y', c: 1 }, { f: 11 }),
@@ -247,7 +247,7 @@ describe('a Pareto front', () => {
     maxLength: 30,
   });
 
-  it('of a rate and the interrupts that it takes has the fewest of them', () => {
+  it('of a rate and its interrupts has the point with the fewest interrupts', () => {
     const rows = [54, 6, 7].map((interrupts, index) =>
       rowOf(index, {}, { 'interrupts.0': interrupts, messagesPerSecond: [9, 5, 4][index]! }),
     );
@@ -255,7 +255,7 @@ describe('a Pareto front', () => {
     expect(front.map(({ figures: { 'interrupts.0': interrupts } }) => interrupts)).toEqual([6, 54]);
   });
 
-  it('is what no other point beats, of a rate to be high and a latency to be low', () => {
+  it('has the points that no other beats, for a rate to be high and a latency to be low', () => {
     fc.assert(
       fc.property(figures, (pairs) => {
         const rows = pairs.map(([rate, ps], index) =>

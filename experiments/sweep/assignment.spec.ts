@@ -41,7 +41,7 @@ const sent = (point: PointToRun): Assignment =>
   JSON.parse(JSON.stringify(assignmentOf(point, { partition: 'per-node', shortcuts: false })));
 
 describe('an assignment', () => {
-  it('is the same point elsewhere, with the workload and the manner that were meant', () => {
+  it('is the same point elsewhere, with the intended workload and way of running', () => {
     expect(points).toHaveLength(24);
     for (const point of points) {
       const { machine, args } = orderOf(sent(point), point.hash);
@@ -50,7 +50,7 @@ describe('an assignment', () => {
     }
   });
 
-  it('needs no file of a profile', () => {
+  it('needs no profile file', () => {
     const point = pointsWith({ profile })[0]!;
     const assignment = sent(point);
     expect(JSON.stringify(assignment)).not.toContain(profile);
@@ -68,18 +68,18 @@ describe('an assignment', () => {
     ['no workload', { workload: 7 }, 'workload is "7"'],
     ['a manner that there is not', { manner: { partition: 'all' } }, 'a partition of single'],
     ['a shortcut that is no truth value', { manner: { shortcuts: 1 } }, 'a partition of single'],
-  ])('is refused with %s', (_, change, words) => {
+  ])('is rejected with %s', (_, change, words) => {
     const point = points[0]!;
     expect(() => orderOf({ ...sent(point), ...change }, point.hash)).toThrow(words);
     expect(() => orderOf(null, point.hash)).toThrow('version of the sweep');
   });
 
-  it('is refused under the hash of another point', () => {
+  it('is rejected under the hash of another point', () => {
     expect(() => orderOf(sent(points[0]!), points[1]!.hash)).toThrow('as this emulator knows it');
   });
 });
 
-describe('what another machine says of a point', () => {
+describe('an answer of another machine', () => {
   it('is an outcome', () => {
     const done = { status: 'done', figures: { rate: 1.5, name: 'x', isBalanced: true } } as const;
     expect(outcomeFrom({ ...done, more: 1 })).toEqual(done);
@@ -100,7 +100,7 @@ describe('what another machine says of a point', () => {
     { status: 'done', figures: { rate: null } },
     { status: 'failed' },
     { status: 'gone', error: 'x' },
-  ])('is none: %j', (value) => {
+  ])('is not an outcome: %j', (value) => {
     expect(outcomeFrom(value)).toBeUndefined();
   });
 });

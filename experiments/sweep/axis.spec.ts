@@ -34,7 +34,7 @@ describe('an axis', () => {
     ['mtu', '256..1024*2', [256, 512, 1024]],
     ['test', 'write-bw,read-bw', ['write-bw', 'read-bw']],
     ['profile', 'connectx3-qdr,connectx3-fdr', ['connectx3-qdr', 'connectx3-fdr']],
-  ])('%s takes %j', (path, given, values) => {
+  ])('%s accepts %j', (path, given, values) => {
     expect(valuesOf(path, given)).toEqual(values);
   });
 
@@ -67,12 +67,12 @@ describe('an axis', () => {
     ['test', 'write-wb', 'did you mean write-bw?'],
     ['profile', 'connectx3-qrd', 'did you mean connectx3-qdr?'],
     ['profile', 3, 'a name or a file'],
-  ])('%s does not take %j', (path, given, words) => {
+  ])('%s rejects %j', (path, given, words) => {
     expect(() => valuesOf(path, given)).toThrow(ConfigurationError);
     expect(() => valuesOf(path, given)).toThrow(words);
   });
 
-  it('of profiles takes files in folders above, whose paths are no ranges', () => {
+  it('of profiles accepts files in parent folders, whose paths are not ranges', () => {
     const folder = mkdtempSync(join(tmpdir(), 'hca-axis-'));
     try {
       writeFileSync(join(folder, 'own.json'), '{ "extends": "connectx3-fdr" }');
@@ -84,7 +84,7 @@ describe('an axis', () => {
     }
   });
 
-  it('may be a span where points are drawn, but not of powers of two', () => {
+  it('may be a span if points are drawn, but not of powers of two', () => {
     expect(checkedAxis('size', '1..1000', true)).toEqual({ path: 'size', span: { from: 1, to: 1000 } });
     expect(() => checkedAxis('hca.mttCacheLines', '1..1024', true)).toThrow(
       'powers of two, such as 1..1024*2',
@@ -96,7 +96,7 @@ describe('an axis', () => {
 describe('a range', () => {
   const small = fc.integer({ min: 1, max: 1000 });
 
-  it('rises by its factor, from its beginning up to its end and not above', () => {
+  it('rises by its factor, from its beginning up to its end', () => {
     fc.assert(
       fc.property(small, small, fc.integer({ min: 2, max: 9 }), (from, extent, factor) => {
         const values = (valueTextsOf('x', `${from}..${from + extent}*${factor}`) as string[]).map(Number);
@@ -107,7 +107,7 @@ describe('a range', () => {
     );
   });
 
-  it('rises by its step, from its beginning up to its end and not above', () => {
+  it('rises by its step, from its beginning up to its end', () => {
     fc.assert(
       fc.property(small, small, small, (from, extent, step) => {
         const values = (valueTextsOf('x', `${from}..${from + extent}+${step}`) as string[]).map(Number);

@@ -10,7 +10,7 @@ const rowWith = (stages: readonly (readonly [name: string, share: number])[]): P
     stages: stages.map(([name, share]) => ({ name, share, turn: [{ what: '--inline', towards: 'more' }] })),
   }) as unknown as PerfRow;
 
-it('a figure has the same name at every point: members of a list by their names, in whatever order they stand', () => {
+it('a figure has the same name at every point: list members are identified by name, in any order', () => {
   const plain = { typicalPs: 5, 'interrupts.0': 7, 'interrupts.1': 8, 'caches.0.mtt.misses': 3 };
   const turnOf = (stage: string) => ({
     [`stages.${stage}.turn.0.what`]: '--inline',

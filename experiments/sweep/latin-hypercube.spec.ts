@@ -30,7 +30,7 @@ describe('a Latin hypercube', () => {
     );
   });
 
-  it('has each value of a list as often as any other, give or take one', () => {
+  it('has each value of a list equally often, within one', () => {
     fc.assert(
       fc.property(listed, count, seed, (axis, points, of) => {
         const { length } = 'values' in axis ? axis.values : [];
@@ -41,7 +41,7 @@ describe('a Latin hypercube', () => {
     );
   });
 
-  it('stays within its axes, and within a span that has fewer numbers than there are points', () => {
+  it('stays within its axes, also in a span with fewer numbers than points', () => {
     fc.assert(
       fc.property(count, seed, fc.integer({ min: 0, max: 5 }), (points, of, extent) => {
         const axis: Axis = { path: 'x', span: { from: 10, to: 10 + extent } };
@@ -53,7 +53,7 @@ describe('a Latin hypercube', () => {
     );
   });
 
-  it('is the same for the same seed, another for another, and no axis changes the draws of others', () => {
+  it('is equal for equal seeds, different for others, and axes do not affect each other’s draws', () => {
     const [x, y]: [Axis, Axis] = [
       { path: 'x', span: { from: 0, to: 999 } },
       { path: 'y', span: { from: 0, to: 999 } },

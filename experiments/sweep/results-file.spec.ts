@@ -57,7 +57,7 @@ function fileWith(...rows: readonly SweepRow[]): string {
 }
 
 describe('a file of results', () => {
-  it('has its rows in the order of the points once a run is through', () => {
+  it('has its rows in the order of the points after a finished run', () => {
     const file = newFile();
     {
       using results = new ResultsFile(file, header);
@@ -70,7 +70,7 @@ describe('a file of results', () => {
     expect(readResults(file)).toEqual({ header, rows: [0, 1, 2, 3].map((index) => row(index)) });
   });
 
-  it('takes the later of two rows of a point', () => {
+  it('keeps the later of two rows of a point', () => {
     const file = fileWith(failed(0), row(1), row(0));
     expect(readResults(file).rows).toEqual([row(0), row(1)]);
     {
@@ -80,7 +80,7 @@ describe('a file of results', () => {
     expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4);
   });
 
-  it('cut at any byte goes on with the rows that are whole', () => {
+  it('cut at any byte continues with the complete rows', () => {
     const whole = readFileSync(fileWith(row(0), row(1), row(2)));
     const lineEnds = [...whole.keys()].filter((at) => whole[at] === 0x0a);
     const file = newFile();
@@ -97,7 +97,7 @@ describe('a file of results', () => {
     }
   });
 
-  it('goes on where a last line is garbage, as after a power failure', () => {
+  it('continues after a last line of garbage, as after a power failure', () => {
     const file = fileWith(row(0));
     appendFileSync(file, '\0\0\0\0\n');
     expect(readResults(file).rows).toEqual([row(0)]);
@@ -106,7 +106,7 @@ describe('a file of results', () => {
     expect(readResults(file).rows).toEqual([row(0), row(1)]);
   });
 
-  it('is refused when a line before the last is garbage, when it is something else, and when it is of another sweep', () => {
+  it('is rejected if an earlier line is garbage, if it is another kind of file, or of another sweep', () => {
     const torn = fileWith(row(0));
     appendFileSync(torn, '{"hash":\n{}\n');
     expect(() => readResults(torn)).toThrow('line 3 is none of it');
@@ -127,7 +127,7 @@ describe('a file of results', () => {
     expect(() => new ResultsFile(join(folder, 'none/x'), header)).toThrow(ConfigurationError);
   });
 
-  it('has one writer; a lock whose process is gone does not count', () => {
+  it('has one writer; a lock of a dead process does not count', () => {
     const file = newFile();
     {
       using first = new ResultsFile(file, header);
@@ -145,7 +145,7 @@ describe('a file of results', () => {
     expect(results.rows.size).toBe(0);
   });
 
-  it('leaves a lock alone that its process may be about to fill, and takes one that none did', () => {
+  it('respects a lock that its process may be about to fill, and takes over one that stayed empty', () => {
     const file = newFile();
     writeFileSync(`${file}.lock`, '');
     expect(() => new ResultsFile(file, header)).toThrow('just begun to write');
@@ -162,7 +162,7 @@ describe('a file of results', () => {
 });
 
 describe('joined results', () => {
-  it('go into no file that a sweep writes, which would go on with one that is no longer there', () => {
+  it('are not written into a file that a sweep has open, which would continue with a lost one', () => {
     const file = newFile();
     {
       using sweep = new ResultsFile(file, header);
@@ -180,18 +180,18 @@ describe('joined results', () => {
 describe('results of shards', () => {
   const part = (name: string, ...rows: readonly SweepRow[]) => ({ file: name, header, rows });
 
-  it('are joined in the order of the points, none twice, and missing ones are named', () => {
+  it('are joined in the order of the points without duplicates, and missing ones are named', () => {
     const joined = mergedResults([part('a', row(0), row(2)), part('b', row(0), row(1))]);
     expect(joined.rows).toEqual([row(0), row(1), row(2)]);
     expect(missingOf(joined)).toEqual([3]);
   });
 
-  it('take what is done before what failed, in either order', () => {
+  it('prefer finished points to failed ones, in either order', () => {
     expect(mergedResults([part('a', failed(0)), part('b', row(0))]).rows).toEqual([row(0)]);
     expect(mergedResults([part('a', row(0)), part('b', failed(0))]).rows).toEqual([row(0)]);
   });
 
-  it('are refused when they are of two sweeps, or disagree', () => {
+  it('are rejected if they belong to two sweeps, or disagree', () => {
     const other = { file: 'b', header: { ...header, sweep: 'xyz' }, rows: [] };
     expect(() => mergedResults([part('a'), other])).toThrow('the same sweep as a');
     expect(() => mergedResults([part('a', row(1, 5)), part('b', row(1, 6))])).toThrow(
@@ -200,8 +200,8 @@ describe('results of shards', () => {
   });
 });
 
-describe('results whose name is a symbolic link or a device', () => {
-  it('go to what the link points to, which stays', () => {
+describe('results under the name of a symbolic link or a device', () => {
+  it('are written to the link’s target, and the link stays', () => {
     const file = newFile();
     const links = [`${file}.rows`, `${file}.database`] as const;
     symlinkSync('rows', links[0]);
@@ -217,7 +217,7 @@ describe('results whose name is a symbolic link or a device', () => {
     expect(readSqlite(join(folder, 'database')).rows).toHaveLength(2);
   });
 
-  it('are refused for a device, which stays', () => {
+  it('are rejected for a device, which stays', () => {
     expect(() => new ResultsFile('/dev/zero', header)).toThrow('not a regular file');
     expect(() => writeSqlite('/dev/zero', { header, rows: [row(0)] })).toThrow('not a regular file');
     expect(() => readResults('/dev/zero')).toThrow('not a regular file');
@@ -227,7 +227,7 @@ describe('results whose name is a symbolic link or a device', () => {
 });
 
 describe('a database of results', () => {
-  it('has a column for each axis and figure, whatever their names, and is read back', () => {
+  it('has a column for each axis and figure, for any names, and can be read back', () => {
     const axes = ['hca.mttCacheLines', 'Hash', 'index', 'a"b', 'events'];
     const odd: SweepRow = {
       hash: 'h0',

@@ -78,12 +78,12 @@ describe('a sweep', () => {
     expect(runner.ran).toEqual([64, 128, 64, 128]);
   });
 
-  it('has the same bytes however many points run at once', async () => {
+  it('has the same bytes for any number of concurrent points', async () => {
     const [one, four] = [await run(new CountingRunner(1)), await run(new CountingRunner(4))];
     expect(readFileSync(four, 'utf8')).toBe(readFileSync(one, 'utf8'));
   });
 
-  it('runs no point again, but failed ones when that is asked for', async () => {
+  it('repeats no point, but failed ones on request', async () => {
     const file = await run(new CountingRunner(2, [128]));
     const again = new CountingRunner(2);
     await run(again, {}, file);
@@ -100,7 +100,7 @@ describe('a sweep', () => {
     ]);
   });
 
-  it('takes over what other results have of its points', async () => {
+  it('imports the results that other sweeps have of its points', async () => {
     const reused = rowsOf(await run(new CountingRunner(1))).map((row) => ({
       ...row,
       index: row.index + 100,
@@ -111,7 +111,7 @@ describe('a sweep', () => {
     expect(rowsOf(file)).toEqual(rowsOf(await run(new CountingRunner(1))));
   });
 
-  it('takes over figures before failures, whichever results come first', async () => {
+  it('prefers imported figures to failures, in either order', async () => {
     const good = rowsOf(await run(new CountingRunner(1)));
     const bad = rowsOf(await run(new CountingRunner(1, [64, 128])));
     for (const reused of [
@@ -121,7 +121,7 @@ describe('a sweep', () => {
       expect(rowsOf(await run(new CountingRunner(1), { reused }))).toEqual(good);
   });
 
-  it('runs one of several points that are the same machine and workload, and has a row for each', async () => {
+  it('runs equal machines and workloads once, and has a row for each point', async () => {
     const twice = checkedSpec({
       workload: 'write-bw,iters=10,size=64',
       vary: { profile: ['connectx3-qdr', 'connectx3-fdr'], 'wire.speed': ['QDR', 'FDR'] },
@@ -137,7 +137,7 @@ describe('a sweep', () => {
     );
   });
 
-  it('is the sum of its shards, for every number of them', () => {
+  it('is the sum of its shards, for any number of them', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 8 }), (count) => {
         const all = Array.from({ length: count }, (_, at) => {
@@ -150,7 +150,7 @@ describe('a sweep', () => {
     );
   });
 
-  it('has one row of a point whose engine gives its outcome twice, and ends with an error when one has none', async () => {
+  it('has one row of a point with two outcomes, and ends with an error if a point has none', async () => {
     const file = join(folder, 'twice-given.jsonl');
     using results = new ResultsFile(file, header);
     const work = workOf(points, results.rows);
@@ -170,7 +170,7 @@ describe('a sweep', () => {
     await expect(runWork(work, results, lazy)).rejects.toThrow('an outcome for every point');
   });
 
-  it('ends with the error of its file, and begins no more points', async () => {
+  it('ends with the error of its file, and starts no more points', async () => {
     const runner = new CountingRunner(2);
     const file = join(folder, 'closed.jsonl');
     const results = new ResultsFile(file, header);

@@ -69,12 +69,12 @@ sample: lhs:3
     [{ workload, vary, machine: { faults: 3 } }, 'a list of faults'],
     [{ workload, vary, machine: { partition: 'per-node' } }, 'one of profile, set, seed, faults'],
     [{ workload, vary: { size: '1..1000+1', txDepth: '1..10000+1' } }, 'at most 1000000'],
-  ])('is refused: %j', (value, words) => {
+  ])('is rejected: %j', (value, words) => {
     expect(() => checkedSpec(value)).toThrow(ConfigurationError);
     expect(() => checkedSpec(value)).toThrow(words);
   });
 
-  it('is refused as a text that is no YAML', () => {
+  it('is rejected as text that is not YAML', () => {
     expect(() => parsedSpec('vary: [1', 'a.yaml')).toThrow('YAML or JSON');
   });
 
@@ -99,7 +99,7 @@ describe('the points of a sweep', () => {
     ]);
   });
 
-  it('are those by hand, each with every combination', () => {
+  it('are the explicit ones, each with every combination', () => {
     const points = [{ 'pcie.link.lanes': 4, 'wire.speed': 'QDR' }, { 'pcie.link.lanes': 8 }];
     expect(valuesOf({ workload, points })).toEqual([
       [4, 'QDR'],
@@ -134,7 +134,7 @@ describe('the points of a sweep', () => {
     expect(point!.order!.args).toMatchObject({ verb: 'write', sizeBytes: 128, iterations: 10 });
   });
 
-  it('have the seeds of their axis, whatever the seed of the machine is', () => {
+  it('have the seeds of their axis, for any seed of the machine', () => {
     const seeds = { 'machine.seed': '1..3+1' };
     const points = pointsOf(checkedSpec({ workload, machine: { seed: 7 }, vary: seeds }));
     const own = pointsOf(checkedSpec({ workload, vary: seeds }));
@@ -145,7 +145,7 @@ describe('the points of a sweep', () => {
     expect(same!.hash).toBe(first!.hash);
   });
 
-  it('that cannot be are refused with the reason, unless none can: then the sweep is', () => {
+  it('that are impossible are refused with the reason; if all are, the sweep is rejected', () => {
     const points = pointsOf(
       checkedSpec({ workload: 'write-bw,iters=10,region=4K,pattern=random', vary: { size: [64, 8192] } }),
     );
@@ -159,7 +159,7 @@ describe('the points of a sweep', () => {
     expect(() => valuesOf({ workload, vary: { 'machine.adapter': ['nic'] } })).toThrow('hca for a sweep');
   });
 
-  it('are known by parameters, seed, faults and workload, whatever axes these come from', () => {
+  it('are identified by parameters, seed, faults and workload, for any axes', () => {
     const hashOf = (value: object): string => pointsOf(checkedSpec(value))[0]!.hash;
     const plain = hashOf({ workload, vary: { size: 64 } });
     expect(plain).toMatch(/^[\da-f]{64}$/);

@@ -11,10 +11,10 @@ const measured = new Map(parsedMeasurements(text).map(({ id, value }) => [id, va
 /** More parameters would fit anything. */
 const fittedMax = 25;
 
-describe('what was fitted', () => {
+describe('the fitted parameters', () => {
   const fitted = fittedParameters();
 
-  it('are few parameters, each to rows that there are', () => {
+  it('are few, and each names existing rows', () => {
     expect(fitted.length).toBeLessThanOrEqual(fittedMax);
     for (const { name, rows } of fitted)
       for (const [id] of rows.matchAll(/[A-J]-\d{3}/g))
@@ -24,13 +24,13 @@ describe('what was fitted', () => {
         ).toBe(true);
   });
 
-  it('that share a value have it in the profile', () => {
+  it('have equal values in the profile if they share one', () => {
     const shared = fitted.map(({ name }) => name.split(', ')).filter(({ length }) => length > 1);
     expect(shared).toHaveLength(4);
     for (const paths of shared) expect(new Set(paths.map((path) => fittedConnectx3[path])).size).toBe(1);
   });
 
-  it('has every value of the card profile but the size of the WQE cache, which is an estimate', () => {
+  it('include every value of the card profile except the size of the WQE cache, which is an estimate', () => {
     const names = fitted.flatMap(({ name }) => name.split(', '));
     const missing = Object.keys(fittedConnectx3).filter((path) => !names.includes(path));
     expect(missing).toEqual(['hca.blueFlameWqes']);

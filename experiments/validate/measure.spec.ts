@@ -17,7 +17,7 @@ const figuresOf = (plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>) => {
 };
 
 describe('a stream of threads', () => {
-  it('of one QP goes at the interval of a QP, whatever its service: 427 MHz / 77 cycles', async () => {
+  it('of one QP runs at the interval of a QP, for any service: 427 MHz / 77 cycles', async () => {
     for (const transport of ['RC', 'UC'] as const)
       expect((await figuresOf({ transport, verb: 'write', signalEvery: 4 }))['mops']).toBeCloseTo(
         427 / 77,
@@ -31,7 +31,7 @@ describe('a stream of threads', () => {
     expect(four['mops']!).toBeGreaterThan(2 * (427 / 77));
   });
 
-  it('with one message at a time gives its latency, and the reads of the device that it causes', async () => {
+  it('with one message at a time has its latency, and the device reads that it causes', async () => {
     const one = await figuresOf({ verb: 'write', window: 1, messages: 100 });
     expect(one['latencyUs']! * one['mops']!).toBeCloseTo(1, 6);
     expect(one['latencyUs']).toBeGreaterThan(1);
@@ -41,7 +41,7 @@ describe('a stream of threads', () => {
     expect(inlined['readLinesMops']! / inlined['mops']!).toBeLessThan(0.2);
   });
 
-  it('goes both ways, over QPs at random and places of a region at random', async () => {
+  it('runs both ways, over random QPs and random places of a region', async () => {
     const plan = { verb: 'read', threads: 2, qpsPerThread: 3, order: 'random', window: 8 } as const;
     const alone = await figuresOf(plan);
     const both = await figuresOf({ ...plan, isBothWays: true });
@@ -50,13 +50,13 @@ describe('a stream of threads', () => {
     expect(random['mops']).toBeCloseTo(427 / 77, 1);
   });
 
-  it('that waits for all of a window is slower than one that waits for each', async () => {
+  it('that waits for a whole window is slower than one that waits for each message', async () => {
     const plan = { verb: 'write', window: 4, threads: 1 } as const;
     const [each, all] = [await figuresOf(plan), await figuresOf({ ...plan, waits: 'all' })];
     expect(all['mops']!).toBeLessThan(each['mops']!);
   });
 
-  it('has as many cores as were asked for, and is refused when they are too few', async () => {
+  it('has the requested number of cores, and is rejected if there are too few', async () => {
     const { workload } = stream({ profile }, { messages: 100, verb: 'write', threads: 2 });
     const asked = measure(workload as Exclude<typeof workload, { readonly kind: 'perf' }>, {
       profile,
@@ -67,7 +67,7 @@ describe('a stream of threads', () => {
 });
 
 describe('timers', () => {
-  it('IBTA 9.7.5.2.8: a SEND waits min_rnr_timer, of code 10 0.32 ms, for a receive that comes too late', async () => {
+  it('IBTA 9.7.5.2.8: a SEND waits min_rnr_timer, 0.32 ms for code 10, for a late receive', async () => {
     const { elapsedUs } = await measure(
       { kind: 'timer', waits: 'receive', rnrTimerCode: 10, timeoutCode: 14, retryCount: 7 },
       {},
@@ -84,7 +84,7 @@ describe('timers', () => {
     expect(elapsedUs! / (3 * 4.096 * 256)).toBeCloseTo(1, 1);
   });
 
-  it('of a ConnectX-2 are 3.27 times those of the standard, and no time-out is shorter than 2^16 times 8.192 µs', async () => {
+  it('of a ConnectX-2 are 3.27 times the standard’s, and no timeout is shorter than 2^16 times 8.192 µs', async () => {
     const machine = { profile: 'connectx2-gen2' };
     const refused = await measure(
       { kind: 'timer', waits: 'receive', rnrTimerCode: 10, timeoutCode: 14, retryCount: 7 },
@@ -122,7 +122,7 @@ describe('the slot', () => {
     expect(of('writeThenRead', 64, 1, 'command')['latencyNs']! - byCommand).toBeGreaterThan(command);
   });
 
-  it('carries 256 of 288 bytes of a Gen3 x8 link, and less where the device spends its time on small TLPs', () => {
+  it('carries 256 of 288 bytes of a Gen3 x8 link, and less if the device is limited by small TLPs', () => {
     const bound = (64 * (128 / 130) * (369 / 370) * 256) / 288;
     for (const access of ['read', 'write'] as const) {
       expect(of(access, 2048, 32)['gbps']! / bound).toBeCloseTo(1, 1);
@@ -134,7 +134,7 @@ describe('the slot', () => {
   });
 });
 
-it('registers, asks the device, and adds up formats', async () => {
+it('registers, queries the device, and adds up formats', async () => {
   const { registerUs, deregisterUs } = await measure({ kind: 'registration', pages: 4 }, {});
   expect(registerUs! / (30 + 1.2 * 4)).toBeCloseTo(1, 1);
   expect(deregisterUs! / 39.4).toBeCloseTo(1, 1);

@@ -23,7 +23,7 @@ describe('the measurements', () => {
     for (const { id, role, verified } of rows) expect([id, role, verified]).toEqual([id, 'accept', 'yes']);
   });
 
-  it('are refused with a cell too few, a cell too many, and without a value', () => {
+  it('are rejected with a missing cell, an additional cell, and without a value', () => {
     const [head, line] = text.split('\n') as [string, string];
     expect(() => parsedMeasurements(`${head}\n${line.replace(',accept', '')}`)).toThrow(/A-001/);
     expect(() => parsedMeasurements(`${head}\n${line},more`)).toThrow(/A-001/);
@@ -31,7 +31,7 @@ describe('the measurements', () => {
     expect(() => parsedMeasurements(`${line}\n${line}`)).toThrow(/measurements.csv/);
   });
 
-  it('say their circumstances as numbers, with units of bytes', () => {
+  it('have their conditions as numbers, with units of bytes', () => {
     const with_ = (params: string): Measurement => ({ ...rows[0]!, params });
     expect(circumstance(with_('size=64; window=16'), 'window')).toBe(16);
     expect(circumstance(with_('MR size=4 MB, 4 KB pages'), 'MR size')).toBe(4 * 2 ** 20);
@@ -46,7 +46,7 @@ describe('families', () => {
     expect(owners.filter(([, count]) => count !== 1)).toEqual([]);
   });
 
-  it('have names of their own and rows each, and say why when they are not run', () => {
+  it('have distinct names and rows, and a reason if they do not run', () => {
     expect(new Set(families.map(({ name }) => name)).size).toBe(families.length);
     for (const family of families) {
       expect(
@@ -57,7 +57,7 @@ describe('families', () => {
     }
   });
 
-  it('give each row that is run its points, as plain data, equal ones once', () => {
+  it('give each row its points as plain data, equal ones once', () => {
     for (const { row, family, points } of cases) expect(points.length > 0, row.id).toBe(isRun(family));
     const points = pointsOf(cases);
     expect(new Set(points.map(pointKey)).size).toBe(points.length);
@@ -66,13 +66,13 @@ describe('families', () => {
     expect(pointsOf(chosen(cases, { rows: 'A-096,A-097' }))).toHaveLength(1);
   });
 
-  it('refuse a row that no family covers', () => {
+  it('reject a row that no family covers', () => {
     expect(() => casesOf([{ ...rows[0]!, id: 'Z-001' }])).toThrow(/Z-001/);
   });
 });
 
 describe('rows are chosen', () => {
-  it('by group, id and range, and by a part of a family’s name', () => {
+  it('by group, id and range, and by part of a family’s name', () => {
     expect(idsOf(chosen(cases, { rows: 'J' }))).toEqual(['J-001', 'J-002', 'J-003']);
     expect(idsOf(chosen(cases, { rows: 'C-151, A-001..A-003' }))).toEqual([
       'A-001',
@@ -87,7 +87,7 @@ describe('rows are chosen', () => {
     expect(idsOf(chosen(cases, { rows: 'A', group: 'atomic rate' }))).toEqual(['A-087']);
   });
 
-  it('and refused with what there is', () => {
+  it('and rejected with the existing ones', () => {
     expect(() => chosen(cases, { rows: 'A-9999' })).toThrow(/--rows.*a group \(A, C, D/);
     expect(() => chosen(cases, { rows: 'A-003..A-001' })).toThrow(/--rows/);
     expect(() => chosen(cases, { rows: '' })).toThrow(/--rows/);
@@ -96,7 +96,7 @@ describe('rows are chosen', () => {
 });
 
 describe('a verdict', () => {
-  it('is by share of what was measured, either way, the bound included', () => {
+  it('is relative to the measured value, in either direction, including the bound', () => {
     expect(verdictOf(10, 11, 'rate')).toEqual({ error: 0.1, holds: true });
     expect(verdictOf(10, 8.99, 'rate').holds).toBe(false);
     expect(verdictOf(100, 103, 'ceiling').holds).toBe(true);
@@ -105,7 +105,7 @@ describe('a verdict', () => {
     expect(verdictOf(28, 29, 'exact').holds).toBe(false);
   });
 
-  it('of a lower bound holds above it, of nothing measured by what there is, and of no figure never', () => {
+  it('holds above a lower bound, is absolute for a measured 0, and never holds without a figure', () => {
     expect(verdictOf(4, 8, 'least').holds).toBe(true);
     expect(verdictOf(4, 2, 'least').holds).toBe(false);
     expect(verdictOf(0, 0.05, 'rate').holds).toBe(true);
@@ -113,7 +113,7 @@ describe('a verdict', () => {
     expect(verdictOf(1, Number.NaN, 'rate').holds).toBe(false);
   });
 
-  it('of a group has the median of its errors: of two the mean', () => {
+  it('of a group has the median of its errors: for two, the mean', () => {
     const row = (error: number) => ({ ...resultOf(cases[0]!, new Map()), group: 'A', error });
     const medianOf = (...errors: number[]) => groupsOf(errors.map(row)).at(-1)!.medianError;
     expect([medianOf(), medianOf(-0.4), medianOf(0.1, -0.3), medianOf(0.5, 0, -0.2)]).toEqual([
@@ -121,7 +121,7 @@ describe('a verdict', () => {
     ]);
   });
 
-  it('counts what was not run for neither side, and a failed simulation as missed', () => {
+  it('ignores rows that did not run, and counts a failed simulation as missed', () => {
     const of = (id: string): Case => cases.find(({ row }) => row.id === id)!;
     const left = judged(of('C-132'), Number.NaN);
     expect(left).toMatchObject({ verdict: 'not run', kind: 'machines' });
@@ -138,7 +138,7 @@ describe('a verdict', () => {
 });
 
 describe('the rate of threads', () => {
-  it('is what all did while all were at work', () => {
+  it('covers the work of all while all were busy', () => {
     // One message per microsecond from 0 to 100 µs; two per microsecond from 10 to 60 µs, whose first quarter ends at
     // 22.5.
     const slow = [
@@ -155,7 +155,7 @@ describe('the rate of threads', () => {
     expect(commonRate([slow, fast])).toBeCloseTo(3e6, 3);
   });
 
-  it('is none of threads that were never at work together', () => {
+  it('is undefined for threads that were never busy together', () => {
     const first = [
       [0, 0],
       [10, 10],

@@ -11,7 +11,7 @@ const put: OperationCost = {
   peer: device,
 };
 
-it('a class of TLPs that there is not is refused: it would be counted as 0, and hold', () => {
+it('an unknown class of TLPs is rejected: it would count as 0, and hold', () => {
   expect(put).toCost({ readTlps: { wqeRead: 1, payloadRead: 0 }, peer: { readTlps: { wqeRead: 1 } } });
   plainExpect(() => expect(put).toCost({ readTlps: { payloadReads: 0 } })).toThrow(
     /readTlps\.payloadReads: .*payloadRead/,
@@ -21,7 +21,7 @@ it('a class of TLPs that there is not is refused: it would be counted as 0, and 
   );
 });
 
-it('an empty list fails, whatever is asked of it', async () => {
+it('an empty list fails every matcher', async () => {
   plainExpect(() => expect([]).toCost({ mmioWrites: 1 })).toThrow(/nothing was held/);
   plainExpect(() => expect([]).not.toCost({ mmioWrites: 1 })).toThrow(/nothing was held/);
   plainExpect(() => expect([]).toCostAtMost({ mmioWrites: 1 })).toThrow(/nothing was held/);

@@ -38,7 +38,7 @@ it.each(services)(
   },
 );
 
-it('is 928 bytes for SEND, 912 for WRITE, and 884 for UD and the store that answers by it', () => {
+it('is 928 bytes for SEND, 912 for WRITE, and 884 for UD and the store’s answers', () => {
   expect([inlineMaxOf('RC', 'send'), inlineMaxOf('RC', 'write'), inlineMaxOf('UD')]).toEqual([928, 912, 884]);
   expect(() => perfArgsOf(parsedWorkload('send-bw,connection=UD,size=64,inline=885'))).toThrow(
     'inline is 885, expected at most 884 for send-bw with connection UD',

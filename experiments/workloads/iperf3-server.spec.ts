@@ -110,7 +110,7 @@ async function play(
 }
 
 describe('a test of iperf3', () => {
-  it('takes what the client sends, by two streams, and says how much of each has come', async () => {
+  it('receives the client’s data over two streams, and reports the bytes of each', async () => {
     const [results, result] = await play((program) => test(program, { parallel: 2 }, 300_000));
     expect(result).toEqual({ isReverse: false, streams: 2, bytes: 600_000 });
     expect(results).toMatchObject({
@@ -129,7 +129,7 @@ describe('a test of iperf3', () => {
     ['IPv6 of a VLAN', '2001:db8:0:7::2', 7],
     ['the last VLAN', 0x0a1f_fe02, 4094],
     ['IPv6 of the last VLAN', '2001:db8:0:ffe::2', 4094],
-  ])('goes over %s, with tags or without', async (_what, address, vlanId) => {
+  ])('runs over %s, with and without tags', async (_what, address, vlanId) => {
     const set = { 'net.stack.vlanId': vlanId, 'net.stack.vlanPriority': 7 };
     const client = (program: ProgramContext) => test(program, { parallel: 1 }, 100_000, cookie, address);
     const [, result, device] = await play(client, set);
@@ -138,7 +138,7 @@ describe('a test of iperf3', () => {
     expect(device['tagsInserted'] ?? 0).toBe(vlanId === 0 ? 0 : device['transmitFrames']);
   });
 
-  it('sends until the client has enough, and ends its streams', async () => {
+  it('sends until the client stops it, and ends its streams', async () => {
     const [results, result] = await play((program) => test(program, { parallel: 1, reverse: true }, 300_000));
     expect(results).toMatchObject({ sender_has_retransmits: 0, streams: [{ id: 1 }] });
     const { isReverse, bytes } = result as { readonly isReverse: boolean; readonly bytes: number };
@@ -161,7 +161,7 @@ describe('a test of iperf3', () => {
       async (program: ProgramContext) => (await connectTo(program, 0x0a00_0002, port)).close(),
       /ended after 0 of 37/,
     ],
-  ])('ends, and says why, with %s', async (_what, client, message) => {
+  ])('ends with a reason, for %s', async (_what, client, message) => {
     const [, error] = await play(client);
     expect(String(error)).toMatch(message);
   });

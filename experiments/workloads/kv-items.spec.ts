@@ -26,7 +26,7 @@ const bytesOfValue = (item: number, stamp: number): Uint8Array => {
 };
 
 describe('keys and values of a store', () => {
-  it('differ, and no key ends with a zero, by which a free slot is known', () => {
+  it('differ, and no key ends with a zero, which marks a free slot', () => {
     const keys = Array.from({ length: plan.items }, (_, item) => keyOf(item));
     expect(new Set(keys.map((key) => key.join())).size).toBe(plan.items);
     expect(keys.every((key) => key.at(-1) !== 0)).toBe(true);
@@ -39,13 +39,13 @@ describe('keys and values of a store', () => {
     expect(new Set(values.map((value) => value.join())).size).toBe(4);
   });
 
-  it('spread over the threads of the server', () => {
+  it('are distributed over the threads of the server', () => {
     const counts = [0, 0, 0];
     for (let item = 0; item < plan.items; item++) counts[serverOfItem(plan, item)]!++;
     for (const count of counts) expect(count).toBeGreaterThan(900);
   });
 
-  it('say of an answer whether it may be one', () => {
+  it('decide whether an answer is possible', () => {
     const own = putStamp(1, 7);
     const expected = { client: 1, item: 5, ownStamp: own };
     checkAnswer(bytesOfValue(5, own), plan, expected);
@@ -63,7 +63,7 @@ describe('keys and values of a store', () => {
   });
 });
 
-it('a request ends where its slot ends, in the order that HERD 4.2 has: thread, client, place', () => {
+it('a request ends at the end of its slot; slots are ordered as in HERD 4.2: thread, client, place', () => {
   // 32 + 2 + 16 bytes of a PUT, rounded up to whole cache lines.
   expect(putBytes(plan)).toBe(50);
   expect(slotBytes(plan)).toBe(64);

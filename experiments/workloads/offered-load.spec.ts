@@ -24,21 +24,21 @@ function arrivalsOf(
 }
 
 describe('arrivals', () => {
-  it('that are paced have one distance, which does not drift', () => {
+  it('that are paced have a constant distance, without drift', () => {
     // 3 million per second: a third of a microsecond, which is not an integer number of picoseconds.
     const instants = arrivalsOf({ perSecond: 3e6, arrivals: 'paced', backlog: 1 }, 300_000);
     expect(instants[0]).toBe(1000 + 333_333);
     expect(instants.at(-1)).toBe(1000 + 1e11);
   });
 
-  it('of several programs that are paced take turns', () => {
+  it('of several paced programs alternate', () => {
     const plan: LoadPlan = { perSecond: 1e6, arrivals: 'paced', backlog: 1 };
     const all = [0, 1, 2, 3].flatMap((thread) => arrivalsOf(plan, 25, { thread, threads: 4 }));
     const expected = Array.from({ length: 100 }, (_, index) => 1000 + (index + 1) * 1e6);
     expect(all.toSorted((left, right) => left - right)).toEqual(expected);
   });
 
-  it('that are random are a Poisson process: exponential gaps, counts whose variance is their mean', () => {
+  it('that are random are a Poisson process: exponential gaps, counts whose variance equals their mean', () => {
     const [meanPs, count] = [1e6, 200_000];
     const instants = arrivalsOf({ perSecond: 1e12 / meanPs, arrivals: 'poisson', backlog: 1 }, count);
     const gaps = instants.map((instant, index) => instant - (instants[index - 1] ?? 1000));
@@ -64,7 +64,7 @@ describe('arrivals', () => {
     expect(Math.abs(covariance / count / meanPs ** 2)).toBeLessThan(0.01);
   });
 
-  it('depend on the seed alone, and not on what else is drawn from the same numbers', () => {
+  it('depend on the seed alone, not on other draws', () => {
     const plan: LoadPlan = { perSecond: 1e6, arrivals: 'poisson', backlog: 8 };
     const instantsOf = (seed: number, isShared: boolean): (number | undefined)[] => {
       const numbers = random(seed);
@@ -82,7 +82,7 @@ describe('arrivals', () => {
 });
 
 describe('the backlog', () => {
-  it('keeps the oldest, drops what finds it full, and counts both', () => {
+  it('keeps the oldest, drops arrivals when full, and counts both', () => {
     const load = new OfferedLoad({ perSecond: 1e6, arrivals: 'paced', backlog: 3 }, 10, random(), 0);
     load.admit(5e6);
     expect(load.waitingCount).toBe(3);
@@ -94,7 +94,7 @@ describe('the backlog', () => {
     expect(load.counts()).toMatchObject({ arrivedCount: 8, droppedCount: 3 });
   });
 
-  it('ends with as many accepted messages as were asked for: dropped ones do not count', () => {
+  it('ends after the requested number of accepted messages: dropped ones do not count', () => {
     const load = new OfferedLoad({ perSecond: 1e6, arrivals: 'paced', backlog: 2 }, 4, random(), 0);
     load.admit(6e6);
     expect(load.nextPs).toBe(7e6);

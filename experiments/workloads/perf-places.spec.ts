@@ -10,7 +10,7 @@ const taken = (region: PerfRegion, placeBytes: number, count: number): number[] 
 };
 
 describe('places of a region', () => {
-  it('come one after the other, and from the beginning again', () => {
+  it('are used one after another, and again from the first', () => {
     expect(taken({ bytes: 300, pattern: 'sequential' }, 64, 6)).toEqual([0, 1, 2, 3, 0, 1]);
   });
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { Random } from '../../sim/index.ts';
 import { resultOf } from './perf-rates.ts';
 
-it('takes as peak the best rate of all pairs of a post and a completion, and as average that of the whole run', () => {
+it('uses as peak the best rate of all pairs of a post and a completion, and as average that of the whole run', () => {
   // The best pair is the first two messages in 450 ps; the last pair, one message in 800 ps, is far worse.
   const result = resultOf(64, 4, [0, 100, 200, 300], [1, 2, 3, 4], [400, 450, 1000, 1100], 1);
   expect(result.peakBytesPerSecond).toBeCloseTo((64 * 2 * 1e12) / 450, 0);
@@ -10,7 +10,7 @@ it('takes as peak the best rate of all pairs of a post and a completion, and as 
   expect(result.durationPs).toBe(1100);
 });
 
-it('finds in random runs the very pair that a look at all of them finds', () => {
+it('finds in random runs the same pair as an exhaustive search', () => {
   for (let seed = 1; seed <= 200; seed++) {
     const random = new Random(seed);
     const postedPs: number[] = [];
@@ -33,7 +33,7 @@ it('finds in random runs the very pair that a look at all of them finds', () => 
   }
 });
 
-it('has no peak above the rate of the link when one QP is far ahead of the others', () => {
+it('has no peak above the rate of the link if one QP is far ahead of the others', () => {
   // A link that takes 10 ps per message; QP 0 posts 16 at once, and again as they complete; QP 1 posts 16 and waits.
   const postedPs = [...Array.from({ length: 32 }, () => 0), ...Array.from({ length: 32 }, () => 170)];
   const donePs = [160, 320, 480, 640];
@@ -41,7 +41,7 @@ it('has no peak above the rate of the link when one QP is far ahead of the other
   expect(peakBytesPerSecond).toBeLessThanOrEqual(1e11);
 });
 
-it('has a peak though a completion comes before the first message is done: of an echo, that of its send', () => {
+it('has a peak even if a completion precedes the end of the first message: for an echo, that of its send', () => {
   // Two messages, answered at 100 and 200 ps; their sends complete at 50 and 150.
   const { peakBytesPerSecond } = resultOf(64, 2, [0, 0], [0, 1, 1, 2], [50, 100, 150, 200], 1);
   expect(peakBytesPerSecond).toBeCloseTo((64 * 2 * 1e12) / 200, 0);

@@ -31,7 +31,7 @@ describe('a workload as text', () => {
   });
 });
 
-describe('a workload that cannot be is refused with', () => {
+describe('rejects an impossible workload with', () => {
   it.each<[words: string, text: string]>([
     ['test is "write-wb", expected one of write-lat, write-bw', 'write-wb'],
     ['did you mean write-bw?', 'write-wb'],
@@ -95,7 +95,7 @@ describe('a workload that cannot be is refused with', () => {
   });
 });
 
-it('HERD is a ready workload, whose fields can be changed', () => {
+it('HERD is a predefined workload, whose fields can be changed', () => {
   const herd = parsedWorkload('herd,servers=6,gets=50');
   expect(workloadText(herd)).toBe(
     'kv-rpc,threads=4,inline=144,cqMod=64,pattern=random,servers=6,window=4,keySize=16,valueSize=32,gets=50',
@@ -109,7 +109,7 @@ it('HERD is a ready workload, whose fields can be changed', () => {
   });
 });
 
-it("the programs get perftest's defaults where nothing is given", () => {
+it('the programs receive perftest’s defaults for omitted fields', () => {
   // perftest_parameters.h: 5000 iterations, 65,536 bytes; a queue of 128 and of 512; 100 messages for a completion.
   expect(perfArgsOf({ test: 'write-bw' })).toEqual({
     verb: 'write',

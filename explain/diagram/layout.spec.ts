@@ -50,7 +50,7 @@ describe.each(machines)('the diagram %s', (_what, parts) => {
   it.each([
     ['across', true],
     ['down', false],
-  ])('%s: cells lie in their zone and beside each other', (_direction, isAcross) => {
+  ])('%s: cells lie in their zone and do not overlap', (_direction, isAcross) => {
     const { cells, zones, width, height }: DiagramLayout = layoutOf(parts, isAcross);
     expect(cells.filter((cell, at) => cells.slice(at + 1).some((other) => overlaps(cell, other)))).toEqual(
       [],
@@ -74,7 +74,7 @@ describe.each(machines)('the diagram %s', (_what, parts) => {
   it.each([
     ['across', true],
     ['down', false],
-  ])('%s: every arrow goes from the edge of a cell to that of another', (_direction, isAcross) => {
+  ])('%s: every arrow connects the edges of two cells', (_direction, isAcross) => {
     const { cells, arrows } = layoutOf(parts, isAcross);
     for (const { points } of arrows) {
       const [from, to] = [points[0]!, points.at(-1)!].map((point) =>

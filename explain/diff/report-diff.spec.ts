@@ -46,11 +46,11 @@ const pathsOf = (before: Output, after: Output, tolerances: readonly string[] = 
   );
 
 describe('figures', () => {
-  it('that are all the same are equal', () => {
+  it('are equal if all are the same', () => {
     expect(reportDiff(perf(), perf())).toMatchObject({ isEqual: true, changed: 0, request: [], groups: [] });
   });
 
-  it('that differ stand in groups, the largest change first, whichever way it goes', () => {
+  it('that differ are grouped, the largest change first, in either direction', () => {
     const after = perf({
       rows: [row(64, 1100, { mtt: { hits: 1, misses: 3 } }), { ...row(128, 500), isBalanced: false }],
     });
@@ -68,14 +68,14 @@ describe('figures', () => {
     ]);
   });
 
-  it('of rows are matched by what the rows are about: one more does not shift the others', () => {
+  it('of rows are matched by subject: an additional row does not shift the others', () => {
     const after = perf({ rows: [row(32, 5), row(64, 1000), row(128, 2000)] });
     const paths = pathsOf(perf(), after);
     expect(paths.length).toBeGreaterThan(0);
     expect(paths.every((path) => path.startsWith('rows.size=32.'))).toBe(true);
   });
 
-  it('of one row each are compared with one another, whatever the sizes: those of several are other rows', () => {
+  it('of a single row each are compared for any sizes; several rows are matched by size', () => {
     const [small, large] = [perf({ rows: [row(64, 1000)] }), perf({ rows: [row(128, 2000)] })];
     const { request, groups, isEqual } = reportDiff(small, large);
     expect(isEqual).toBe(false);
@@ -90,7 +90,7 @@ describe('figures', () => {
     expect(pathsOf(small, perf()).every((path) => path.startsWith('rows.size=128.'))).toBe(true);
   });
 
-  it('of what would bind next are matched by its name, wherever in the list it stands', () => {
+  it('of the next bottlenecks are matched by name, at any index of the list', () => {
     const [cable, core] = [
       {
         name: 'cable from host 0 to 1',
@@ -108,7 +108,7 @@ describe('figures', () => {
     ]);
   });
 
-  it('of what binds are its name and shares, among the results, and not what could be turned', () => {
+  it('of a bottleneck are its name and shares, and not the advice', () => {
     const turn = [{ what: 'pcie.link.lanes', towards: 'more' }];
     const [cable, slot] = ['cable from host 0 to 1', 'PCIe link of host 0 to the device'].map((name) => ({
       name,
@@ -127,7 +127,7 @@ describe('figures', () => {
     ]);
   });
 
-  it('of two rows alike are matched by their order', () => {
+  it('of two rows with the same subject are matched by order', () => {
     const twice = (last: number): Output => perf({ rows: [row(64, 1), row(64, last)] });
     expect(pathsOf(twice(1), twice(2))).toEqual(['rows.size=64#2.result.durationPs']);
   });
@@ -138,7 +138,7 @@ describe('figures', () => {
     expect(pathsOf(at('9007199254740993'), at('9007199254740995'), ['1%'])).toEqual([]);
   });
 
-  it('of the wall clock are none', () => {
+  it('do not include wall-clock times', () => {
     const at = (seconds: number): Output =>
       checkedOutput('t', { schema: 'hca-torture/1', stories: 3, seconds });
     expect(reportDiff(at(1), at(2))).toMatchObject({ isEqual: true, figures: 1 });
@@ -171,7 +171,7 @@ describe('a tolerance', () => {
     expect(pathsOf(perf(), after, tolerances)).toEqual(left);
   });
 
-  it('is of the first value, and of none where that is zero', () => {
+  it('is relative to the first value, and zero if that is zero', () => {
     const at = (durationPs: number): Output => perf({ rows: [row(64, durationPs)] });
     expect(pathsOf(at(100), at(110), ['10%'])).toEqual([]);
     expect(pathsOf(at(110), at(100), ['9%'])).toHaveLength(1);
@@ -183,7 +183,7 @@ describe('a tolerance', () => {
   });
 });
 
-describe('what was asked for', () => {
+describe('the request', () => {
   it.each<[string, object, object]>([
     ['a parameter', { set: { 'a.b': 2 } }, { what: 'parameter', name: 'a.b', after: 2 }],
     ['the seed', { seed: 2 }, { what: 'seed', before: 1, after: 2 }],
@@ -205,7 +205,7 @@ describe('what was asked for', () => {
     expect(reportDiff(twice!, twice!)).toMatchObject({ isEqual: true, request: [] });
   });
 
-  it('may differ in arguments and in what the programs are given', () => {
+  it('may differ in arguments of the command and of the programs', () => {
     const rows = [{ ...row(64, 1000), args: { sizeBytes: 64, iterations: 20 } }, row(128, 2000)];
     const { request } = reportDiff(
       perf(),
@@ -222,7 +222,7 @@ describe('what was asked for', () => {
     ]);
   });
 
-  it('is not another because the version is, nor because one version has a parameter more', () => {
+  it('does not differ because of the version, nor because one version has an additional parameter', () => {
     const newer = perf({ ...invocation({}, '0.2.0'), configHash: 'bb' });
     expect(reportDiff(perf(), newer)).toMatchObject({
       isEqual: true,
@@ -232,14 +232,14 @@ describe('what was asked for', () => {
     expect(reportDiff(one, other)).toMatchObject({ isEqual: true, request: [{ name: 'a.c', after: 2 }] });
   });
 
-  it('is another when only its hash says so', () => {
+  it('differs if only its hash differs', () => {
     expect(reportDiff(perf(), perf({ configHash: 'bb' }))).toMatchObject({
       isEqual: false,
       request: [{ what: 'configuration' }],
     });
   });
 
-  it('is read from all parameters where both outputs have them', () => {
+  it('is read from all parameters if both outputs have them', () => {
     const [one, other] = [
       report({ a: { b: 1 }, machine: { seed: 1 } }),
       report({ a: { b: 4 }, machine: { seed: 1 } }),
@@ -250,7 +250,7 @@ describe('what was asked for', () => {
   });
 });
 
-describe('a file that is no output', () => {
+describe('a file that is not an output', () => {
   it.each([
     [[], 'undefined'],
     [null, 'undefined'],
@@ -259,12 +259,12 @@ describe('a file that is no output', () => {
     [{ schema: 'constructor/1' }, 'constructor/1'],
     [{ schema: 'hca-perf/3' }, 'update hca'],
     [{ schema: 'hca-perf/0' }, 'write it again'],
-  ])('%j is refused', (value, words) => {
+  ])('%j is rejected', (value, words) => {
     expect(() => checkedOutput('x.json', value)).toThrow(ConfigurationError);
     expect(() => checkedOutput('x.json', value)).toThrow(words);
   });
 
-  it('of another kind, or nested without end, is refused', () => {
+  it('of another kind, or nested indefinitely, is rejected', () => {
     expect(() => reportDiff(perf(), report({}))).toThrow('expected hca-perf/2');
     const deep = JSON.parse(`${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`) as object;
     expect(() => reportDiff(perf(), perf({ deep }))).toThrow(/^.{1,200}$/);

@@ -77,7 +77,7 @@ describe('the page of a report', () => {
     expect(text).toContain(`configuration ${report.configHash.slice(0, 12)}`);
   });
 
-  it('makes bars of the stages as long as their shares of the longest operation', async () => {
+  it('draws the stages as bars in proportion to the longest operation', async () => {
     const report = await reportOf();
     const page = reportPage(head, report);
     const life = page.slice(page.indexOf('class="life"'), page.indexOf('What each block did'));
@@ -104,7 +104,7 @@ describe('the page of a report', () => {
     );
   });
 
-  it('shows names of files and sentences as they are, and runs none of them', async () => {
+  it('shows file names and sentences literally, and executes none of them', async () => {
     const evil = '<script>alert(1)</script> & "quoted"';
     const tables = [{ title: evil, head: [evil], rows: [[evil]] }];
     const page = reportPage(

@@ -7,19 +7,19 @@ const rowsOf = (violations: Readonly<Record<string, number>>): string[] =>
     .filter((line) => line.includes(':'))
     .map((line) => line.replaceAll(/[│\s]+/g, ' ').trim());
 
-describe('what the device refused', () => {
-  it('sheet 6.10: accuses nobody of arming a CQ again before the event was read', () => {
+describe('the refusals of the device', () => {
+  it('sheet 6.10: do not count a second arm of a CQ before the event was read as an error', () => {
     expect(rowsOf({ armStale: 22 })).toEqual(['lawful, without effect: armStale 22']);
   });
 
-  it('IBTA 9.6.1.1: calls a packet for an unknown QP discarded, which may be late or the peer’s mistake', () => {
+  it('IBTA 9.6.1.1: list a packet for an unknown QP as discarded: it may be late or the peer’s mistake', () => {
     expect(rowsOf({ packetUnknownQp: 61, packetQpState: 2 })).toEqual([
       'packet discarded: packetUnknownQp 61',
       'packet discarded: packetQpState 2',
     ]);
   });
 
-  it('names broken rules first, whichever block counted them', () => {
+  it('list violated rules first, whichever block counted them', () => {
     const rows = rowsOf({ armStale: 1, packetUnknownQp: 2, doorbellForeignUar: 3, registerAccessSize: 4 });
     expect(rows.map((row) => row.split(':')[0])).toEqual([
       'against the rules',

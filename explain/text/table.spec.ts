@@ -9,7 +9,7 @@ const rows = [
 const widest = (text: string): number => Math.max(...text.split('\n').map((line) => line.length));
 
 describe('a table', () => {
-  it('is one where it fits, and anywhere else than on a terminal', () => {
+  it('is a single one if it fits, and outside a terminal', () => {
     const whole = tableOf('title', head, rows);
     // Four columns of 4, 10, 6 and 5, each with a space on either side, and five borders.
     expect(widest(whole)).toBe(4 + 10 + 6 + 5 + 4 * 2 + 5);
@@ -17,7 +17,7 @@ describe('a table', () => {
     expect(tableOf('title', head, rows, 38)).toBe(whole);
   });
 
-  it('is cut between columns where it does not, and each part has the first one', () => {
+  it('is split between columns if it is too wide, and each part repeats the first one', () => {
     const cut = tableOf('title', head, rows, 37);
     expect(widest(cut)).toBeLessThanOrEqual(37);
     expect(cut.match(/│ bcd /g)).toHaveLength(2);
@@ -25,7 +25,7 @@ describe('a table', () => {
     expect(cut).toMatch(/│ name │ third │\n/);
   });
 
-  it('wraps a column that is too wide by itself, and loses no word', () => {
+  it('wraps a column that is too wide by itself, without losing a word', () => {
     const text = 'one two three four five six seven eight nine ten';
     const wrapped = tableOf('title', ['name', 'what it is'], [['a', text]], 30);
     expect(widest(wrapped)).toBeLessThanOrEqual(30);

@@ -43,18 +43,18 @@ it.each([
 
 describe('the title of every parameter', () => {
   const { parameters } = profileListing();
-  it('ends with its unit, where that is of a quantity', () => {
+  it('ends with its unit if it is a quantity', () => {
     for (const { path, unit } of parameters)
       if (/^(?:ps|ns|ms|MHz|KiB|MiB|cycles)$/.test(unit))
         expect(axisTitleOf(path)).toMatch(new RegExp(` \\(${unit}\\)$`));
   });
 
-  it('is of no other', () => {
+  it('belongs to no other parameter', () => {
     const titles = parameters.map(({ path }) => axisTitleOf(path));
     expect(titles.filter((title, at) => titles.indexOf(title) !== at)).toEqual([]);
   });
 });
 
-it('a title begins with a capital, unless its first word has one', () => {
+it('a title begins with a capital, unless its first word already contains one', () => {
   expect(['message rate', 'PCIe link', 'iWARP'].map(titled)).toEqual(['Message rate', 'PCIe link', 'iWARP']);
 });

@@ -92,7 +92,7 @@ describe('the count of figures finds', () => {
     expect(figureFailures({ ...rest, report: changed }).join('; ')).toMatch(words);
   });
 
-  it('busy cycles that idle ones make up for', async () => {
+  it('busy cycles that idle ones compensate', async () => {
     const { report, ...rest } = await given();
     const changed = structuredClone(report);
     addAt(changed, 'nodes.1.hca.blocks.receiver.busyCycles'.split('.'), 500);
@@ -102,7 +102,7 @@ describe('the count of figures finds', () => {
     );
   });
 
-  it('a request that was taken a picosecond later than its queue has it', async () => {
+  it('a request that was completed a picosecond later than its queue shows', async () => {
     const recorded = await given();
     const shifted = {
       ...recorded,

@@ -47,7 +47,7 @@ describe('an operation step by step', () => {
     expect([Math.min(...all), Math.max(...all)]).toEqual([READ!.latencyPs!.min, READ!.latencyPs!.max]);
   });
 
-  it('shows its packets, its payload and its CQE where they happen', async () => {
+  it('shows its packets, its payload and its CQE at their times', async () => {
     const { steps } = await explanationOf({}, args({ sizeBytes: 5000, mtuBytes: 2048 }), 2);
     const textsOf = (stage: string): string =>
       steps
@@ -61,7 +61,7 @@ describe('an operation step by step', () => {
     expect(all.match(/RC_RDMA_WRITE_(FIRST|MIDDLE|LAST)/g)).toHaveLength(3);
   });
 
-  it('of a request whose packet was lost names the ACK time-out, which is its longest wait', async () => {
+  it('whose packet was lost names the ACK timeout as its longest wait', async () => {
     const faults = [parsedFault('packet=lost,node=0,nth=3')];
     const { steps, latencyPs } = await explanationOf({ faults }, args({ verb: 'read' }), 2);
     const timeout = steps.find(({ stage }) => stage === 'ackTimeout')!;
@@ -82,7 +82,7 @@ describe('an operation step by step', () => {
     },
   );
 
-  it('refuses an operation that there is not, naming those that there are', async () => {
+  it('rejects an operation that does not exist, and names the existing ones', async () => {
     await expect(explanationOf({}, args({}), 6)).rejects.toThrow('--op is 6, expected 0 to 5');
   });
 });
@@ -106,7 +106,7 @@ describe('the packets of an operation', () => {
   const write = [0x208, 0, 0, 64, 0, 7, 1, 0x300] as const;
   const { RC_ACKNOWLEDGE, RC_RDMA_WRITE_ONLY } = Opcode;
 
-  it('are those of any host that it went to, and of no other by the same numbers', () => {
+  it('are those of any destination host, without others of the same numbers', () => {
     // Host 2 writes to QP 0x208 of host 1. At the same time, host 0's own QP 0x300 has requests with the same PSN in
     // flight.
     const own = [0x300, 0, 0, 64, 0, 7, 1, 0x208] as const;
@@ -126,7 +126,7 @@ describe('the packets of an operation', () => {
     ]);
   });
 
-  it('are those of the own port where its cable leads back to it', () => {
+  it('are those of the own port if its cable leads back to it', () => {
     const plug = hostsWith(1, [linkBetween(0, 0)]);
     expect(
       flowsOf(plug, ['hca0', 'operation', write], ['hca0', 'packet', [RC_RDMA_WRITE_ONLY, 0x300, 7]]),

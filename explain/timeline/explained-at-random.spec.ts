@@ -46,17 +46,20 @@ it.each(seeds)('operations are explained by what was recorded of them, of seed %
     );
 });
 
-it.each(seeds.slice(0, 2))('the command explains as all of the run does, of seed %i', async (seed) => {
-  const run = drawShortRun(seed, messages);
-  const words = JSON.stringify(run);
-  const { machine, args } = machineOf(run);
-  const recorded = await recordedRun(run, timelineCategories);
-  const flow = someOf(recorded)[2]!;
-  const whole = explained(recorded.timeline, flow)!;
-  const { report: _, ...asked } = await explanationOf(machine, args, flow.ordinal);
-  expect(asked.others, words).toBe(whole.others);
-  expect(eventsOf(asked), words).toEqual(eventsOf(whole));
-});
+it.each(seeds.slice(0, 2))(
+  'the command explains the same as the record of the whole run, for seed %i',
+  async (seed) => {
+    const run = drawShortRun(seed, messages);
+    const words = JSON.stringify(run);
+    const { machine, args } = machineOf(run);
+    const recorded = await recordedRun(run, timelineCategories);
+    const flow = someOf(recorded)[2]!;
+    const whole = explained(recorded.timeline, flow)!;
+    const { report: _, ...asked } = await explanationOf(machine, args, flow.ordinal);
+    expect(asked.others, words).toBe(whole.others);
+    expect(eventsOf(asked), words).toEqual(eventsOf(whole));
+  },
+);
 
 describe('the judge of explanations finds', () => {
   const run = drawShortRun(3, messages);
@@ -77,7 +80,7 @@ describe('the judge of explanations finds', () => {
     expect(judged(recorded, flow, { ...rest, steps: longer })).toHaveLength(1);
   });
 
-  it('a TLP that is left out, and one at another time', async () => {
+  it('a TLP that is missing, and one at another time', async () => {
     const { recorded, flow } = await given();
     const explanation = explained(recorded.timeline, flow)!;
     const changed = (

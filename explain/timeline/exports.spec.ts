@@ -115,7 +115,7 @@ beforeAll(async () => {
 }, 120_000);
 
 describe('a Perfetto trace', () => {
-  it('has a track for each process, group and track, below one another', () => {
+  it('has a track for each process, group and track, nested', () => {
     const { tracks } = trace;
     const pathOf = (uuid: number): string => {
       const { name, parent } = tracks.get(uuid)!;
@@ -136,7 +136,7 @@ describe('a Perfetto trace', () => {
     expect([...paths].some((path) => /^hca0\/queue pairs\/QP 0x\w+$/.test(path))).toBe(true);
   });
 
-  it('nests its slices: each end ends what began last on its track, and none is left open', () => {
+  it('nests its slices: each end closes the last slice opened on its track, and none stays open', () => {
     const open = new Map<number, number[]>();
     const last = new Map<number, number>();
     const odd: string[] = [];
@@ -243,7 +243,7 @@ describe('a value change dump', () => {
   const first = (): bigint => BigInt([...timeline.records()].find(({ kind }) => kind === 'posted')!.atPs);
   const clocks = [{ process: 'hca0', name: 'core', frequencyMHz: 427 }];
 
-  it('holds states, levels, links, registers and clocks of the time shown', () => {
+  it('contains states, levels, links, registers and clocks of the time range', () => {
     const shown = timeline.between(first(), first() + 20_000_000n);
     const { text, hasClocks, signalCount } = vcdOf(shown, clocks);
     expect(hasClocks).toBe(true);
@@ -268,7 +268,7 @@ describe('a value change dump', () => {
     }
   });
 
-  it('has of a level that changes more than once at an instant the last, be it the smallest', () => {
+  it('contains the last value of a level that changes several times at one instant, even if it is the smallest', () => {
     const level = (atPs: number, value: number): TimelineRecord =>
       ({
         ...{ kind: 'level', atPs, durationPs: 0, values: [value], trackNumber: 0 },
@@ -283,7 +283,7 @@ describe('a value change dump', () => {
     ]);
   });
 
-  it('leaves clocks out of a time with more edges than a file is to hold, and says so', () => {
+  it('omits clocks with more edges than the limit, and reports it', () => {
     const fast = [...clocks, { process: 'host0', name: 'cores', frequencyMHz: 2500 }];
     const { hasClocks, text } = vcdOf(timeline, fast);
     expect(hasClocks).toBe(false);

@@ -28,7 +28,7 @@ function responderOf(...records: TimelineRecord[]): string | undefined {
   return failure!.reasons[0]?.where;
 }
 
-it('a refusal whose NAK came over the cable is the far end’s, whatever was refused here meanwhile', () => {
+it('a refusal whose NAK arrived over the cable belongs to the far end, despite later refusals here', () => {
   const own = refused(0, 9, 33);
   const far = refused(1, 7, 10);
   const farAnswered = [nakTo(1, 33), failed(1)];
@@ -36,16 +36,16 @@ it('a refusal whose NAK came over the cable is the far end’s, whatever was ref
   expect(responderOf(own, far, ...farAnswered, nakTo(0, 10), failed(0))).toBe('hca1 responder of QP 0x7');
 });
 
-it('a refusal without one is that of a QP which is connected to its own host', () => {
+it('a refusal without a NAK belongs to a QP that is connected to its own host', () => {
   const far = refused(1, 7, 33);
   expect(responderOf(refused(0, 9, 10), far, failed(0))).toBe('hca0 responder of QP 0x9');
 });
 
-it('a refusal of which neither holds is not taken for the cause', () => {
+it('a refusal with neither is not the cause', () => {
   expect(responderOf(refused(1, 7, 33), failed(0))).toBeUndefined();
 });
 
-it('what a request was flushed after has its status, that of a window that could not be bound too', () => {
+it('a flushed request is explained by the status of the failed one, including an unbound window', () => {
   const ended = (wqe: number, syndrome: number) => record('errorCompletion', 'hca0', qpn, wqe, syndrome, 1);
   const records = [ended(0, CqeSyndrome.MW_BIND_ERR), ended(1, CqeSyndrome.WR_FLUSH_ERR)];
   const timeline = { records: () => records.values() } as unknown as Timeline;
@@ -57,7 +57,7 @@ it('what a request was flushed after has its status, that of a window that could
 it.each([
   [CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, '9.7.6.1.3', 'timeout and retryCnt of the QP'],
   [CqeSyndrome.RNR_RETRY_EXC_ERR, '9.7.5.2.8', 'rnrRetry of the QP'],
-])('of exhausted retries the rule is that of time-outs, or of RNR NAKs', (syndrome, clause, heldTo) => {
+])('exhausted retries name the clause of timeouts or of RNR NAKs', (syndrome, clause, heldTo) => {
   const records = [record('errorCompletion', 'hca0', qpn, 0, syndrome, 1)];
   const timeline = { records: () => records.values() } as unknown as Timeline;
   const [failure] = failuresOf(timeline, () => undefined);

@@ -91,7 +91,7 @@ it('names the line that posted, called or waited', () => {
   expect(found[receive]).toContain('here.receive({ lkey:');
 });
 
-it('names the host at the other end of the cable, whatever its number', async () => {
+it('names the host at the other end of the cable, for any numbering', async () => {
   const topology = parsedTopology('0-3,1-2');
   for (const { host0, host1, cause, node = 0, says } of cmMistakes) {
     if (!cause.startsWith('connection-')) continue;
@@ -103,7 +103,7 @@ it('names the host at the other end of the cable, whatever its number', async ()
   }
 });
 
-it('recognises a refused call of a library that the program loaded itself', async () => {
+it('recognises a refused library call in a program’s own copy of the library', async () => {
   // The command line runs a build: a program that imports the sources has another class of the same name.
   class VerbsError extends Error {
     override readonly name = 'VerbsError';

@@ -3,7 +3,7 @@ import { Machine } from '../../machine/index.ts';
 import { diagnosedGuests, diagnosedRun } from './index.ts';
 import { furtherMistakes } from './testing/further-mistakes.ts';
 
-it('does not hold a READ of an earlier life of a QP against a request after its reset', async () => {
+it('ignores a READ of an earlier life of a QP for a request after its reset', async () => {
   const name = 'the buffer of a READ is sent on without a fence';
   const { host0, host1 } = furtherMistakes.find((one) => one.name === name)!;
   await using machine = await Machine.create({ analysis: { evidence: {} } });

@@ -45,7 +45,7 @@ describe('lines of a program', () => {
     expect(lines.lineOf(foreign)).toEqual({ line: '/home/helpers.ts:5', within: [] });
   });
 
-  it('leaves out a frame that all calls of a host have in common, and only of that host', () => {
+  it('omits a frame that all calls of a host share, for that host only', () => {
     const lines = new ProgramLines('/home/program.ts', isLibrary);
     const calls = [20, 21].map((line) =>
       lines.note(

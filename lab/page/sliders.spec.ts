@@ -8,7 +8,7 @@ describe('the sliders', () => {
   const message = { verb: 'write', sizeBytes: 4096, mtuBytes: 0, inlineBytes: 0 } as const;
 
   it.each(sliders.map((slider) => [slider.path, slider] as const))(
-    '%s takes all its values',
+    '%s accepts all its values',
     (path, slider) => {
       const [parameter] = parameters('connectx3-qdr', [path]);
       const values = valuesOf(slider, parameter!.default);
@@ -24,7 +24,7 @@ describe('the sliders', () => {
     expect(totalOf({ 'host.core.clockMHz': 5000 })).toBeLessThan(totalOf({}));
   });
 
-  it('keep values of an address that they have not, in order', () => {
+  it('insert other values of an address in order', () => {
     const [clock] = sliders;
     expect(valuesOf(clock!, 2500, 1234)).toEqual([1000, 1234, 1500, 2000, 2500, 3000, 3500, 4000, 5000]);
   });

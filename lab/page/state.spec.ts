@@ -52,7 +52,7 @@ const states: fc.Arbitrary<LabState> = fc.record({
 });
 
 describe('the address of a picture', () => {
-  it('opens as the same picture, and refuses nothing', async () => {
+  it('opens as the same picture, and rejects nothing', async () => {
     await fc.assert(
       fc.asyncProperty(states, async (state) => {
         expect(await stateOf(`#${await addressOf(state)}`)).toEqual({ state, refused: [] });
@@ -85,13 +85,13 @@ describe('the address of a picture', () => {
     expect(await stateOf(address)).toEqual({ state: defaultState, refused: [refused] });
   });
 
-  it('shows a second machine of which it only says in what it differs', async () => {
+  it('shows a second machine that states only its differences', async () => {
     const { state, refused } = await stateOf('other.set=wire.cableMetres:1000&side=B');
     expect(refused).toEqual([]);
     expect(state.other).toEqual({ ...defaultState.machine, set: { 'wire.cableMetres': 1000 } });
   });
 
-  it('names a program that there is none of', async () => {
+  it('names an unknown program', async () => {
     const { state, refused } = await stateOf('view=program&program=nix');
     expect(state.program).toEqual(defaultState.program);
     expect(refused).toEqual(['program=nix']);

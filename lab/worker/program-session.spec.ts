@@ -63,7 +63,7 @@ describe('the mistakes of the lab', () => {
     else expect(lines).toContain(remark!.line);
   });
 
-  it('are all of the menu', () => {
+  it('are all in the menu', () => {
     const names = labPrograms.map(({ name }) => name).filter(isMistake);
     expect(mistakes.map(([name]) => name).toSorted()).toEqual(names.toSorted());
   });
@@ -88,7 +88,7 @@ describe('the programs of the lab', () => {
     },
   );
 
-  it('a buffer that is filled while it is in flight is found at its line, with the line of its post', async () => {
+  it('a buffer that is refilled while in flight is found at its line, with the line of its post', async () => {
     const text = textOf('buffer-reused');
     const { remarks } = await outcomeOf(text);
     expect(remarks).toHaveLength(1);
@@ -101,13 +101,13 @@ describe('the programs of the lab', () => {
     expect(JSON.parse(results[0]!)).toMatch(/^\d of 20 completions/);
   });
 
-  it('a SEND without a receive completes when the receive has come', async () => {
+  it('a SEND without a receive completes when the receive is posted', async () => {
     const { results, atPs } = await outcomeOf(textOf('missing-receive'));
     expect(results[0]).toBe('0');
     expect(atPs).toBeGreaterThan(2e9);
   });
 
-  it('a wrong rkey ends in a remote access error, and what follows is flushed', async () => {
+  it('a wrong rkey ends in a remote access error, and later requests are flushed', async () => {
     const { results } = await outcomeOf(textOf('wrong-key'));
     expect(JSON.parse(results[0]!)).toBe('0, 10, 5');
   });
@@ -122,7 +122,7 @@ describe('the programs of the lab', () => {
 });
 
 describe('a program of the reader', () => {
-  it('gives the same in steps as at once', async () => {
+  it('gives the same result in steps as in one run', async () => {
     const text = textOf('rpc');
     const session = new ProgramSession();
     await session.load({ text, machine, faults: [] });
@@ -136,7 +136,7 @@ describe('a program of the reader', () => {
     ['that throws when it is read', 'const a = 1;\nthrow new Error("no");', 2],
     ['that imports something else', "import { readFileSync } from 'node:fs';\nreadFileSync('x');", undefined],
     ['without hosts', 'export const x = 1;', undefined],
-  ])('%s is refused with its line', async (_what, text, line) => {
+  ])('%s is rejected with its line', async (_what, text, line) => {
     const remarks = await new ProgramSession().load({ text, machine, faults: [] });
     expect(remarks).toHaveLength(1);
     expect(remarks[0]).toMatchObject({ line, severity: 'error' });
@@ -150,7 +150,7 @@ describe('a program of the reader', () => {
     expect(remarks[0]!.text).toContain('lost');
   });
 
-  it('that waits for ever ends, with the call that it waits in', async () => {
+  it('that waits indefinitely ends, with the call that it waits in', async () => {
     const text = "export async function host0({ exchange }) {\n  await exchange.take('nothing');\n}";
     const { remarks } = await outcomeOf(text, {}, 10_000_000_000_000);
     expect(remarks[0]!.text).toMatch(/nothing/);
@@ -234,7 +234,7 @@ export async function host1({ cpu, log }) {
     expect(stops.map(({ stands }) => stands.log.filter(({ node }) => node === 0).length)).toEqual([0, 2, 4]);
   });
 
-  it('stop at two lines of one instant one after the other, and before the line that returns', async () => {
+  it('stop at two lines of one instant one after another, and before the line that returns', async () => {
     const stops = await stopsOf({ text: timed, machine, faults: [], breakpoints: [4, 5, 7] });
     expect(stops.map(({ arrival }) => arrival.line)).toEqual([4, 5, 4, 5, 4, 5, 7]);
     expect(stops.map(({ stands }) => stands.log.filter(({ node }) => node === 0).length)).toEqual([
@@ -404,7 +404,7 @@ export async function host1(program) {
   });
 
   it.each(labPrograms.map(({ name }) => name).filter((name) => !name.startsWith('example')))(
-    '%s computes the same when its last operation is watched, and that is drawn',
+    '%s computes the same if its last operation is watched, and the operation is drawn',
     async (name) => {
       const order = { text: textOf(name), machine, faults: [] };
       const session = new ProgramSession();

@@ -19,7 +19,7 @@ it('computes the answer to a question once', async () => {
   expect(asked).toEqual([3]);
 });
 
-it('forgets what was asked for longest ago', async () => {
+it('forgets the least recently used answer', async () => {
   const { asked, answer } = counted();
   for (const number of [1, 2, 1, 3, 1, 2]) await answer(number);
   expect(asked).toEqual([1, 2, 3, 2]);

@@ -26,7 +26,7 @@ describe('one message by each way', () => {
   });
 });
 
-it('a ledger fills in proportion to what has passed of the work under way', () => {
+it('a ledger fills in proportion to the elapsed part of current work', () => {
   const work = [
     { core: 0, fromPs: 0, toPs: 100, cause: 'copy', cycles: 10 },
     { core: 0, fromPs: 100, toPs: 300, cause: 'interrupt', cycles: 20 },

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { LabMessage } from '../protocol.ts';
 import { latency, machines, rate } from './what-if.ts';
 
-it('answers the same in whatever order it is asked, from an image or after a boot', async () => {
+it('answers the same in any order, from an image or after a boot', async () => {
   const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
   const message: LabMessage = { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 };
   const first = await latency(machine, message);
@@ -15,7 +15,7 @@ it('answers the same in whatever order it is asked, from an image or after a boo
   expect(await latency(machine, message)).toEqual(first);
 });
 
-it('boots once for each machine: not for another message, nor for the one beside it', async () => {
+it('boots once for each machine: not for another message, nor for the other machine', async () => {
   const machine = { profile: 'connectx3-qdr', set: {}, seed: 2 };
   const other = { ...machine, set: { 'hca.mttCacheLines': 64 } };
   const message: LabMessage = { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 };

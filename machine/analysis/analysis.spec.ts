@@ -68,7 +68,7 @@ describe('an analysed machine', () => {
     },
   );
 
-  it('behaves as one that is not observed', async () => {
+  it('behaves like one that is not observed', async () => {
     const alone = await run('single', undefined, 'send');
     const watched = await run('single', traced('watched'), 'send');
     expect(JSON.stringify(watched.report)).toBe(JSON.stringify(alone.report));
@@ -76,7 +76,7 @@ describe('an analysed machine', () => {
     expect(watched.analyses[0]!.eventCount).toBeGreaterThan(1000);
   });
 
-  it('is reported the same wherever its hosts run, byte for byte', async () => {
+  it('has the same trace in every partition, byte for byte', async () => {
     await run('single', traced('single'), 'send');
     await run('per-device', traced('parts'), 'send');
     for (const host of ['host0', 'host1'])
@@ -85,7 +85,7 @@ describe('an analysed machine', () => {
       );
   });
 
-  it('hands its log to a sink that the caller gives, the same as to a file', async () => {
+  it('writes the same trace to the caller’s sink as to a file', async () => {
     const texts: Record<string, TraceLog> = {};
     const sinkOf = (host: string): TraceLog => {
       texts[host] = new TraceLog();
@@ -98,7 +98,7 @@ describe('an analysed machine', () => {
       expect(texts[host]!.text).toBe(readFileSync(join(folder, `file.${host}.log`), 'utf8'));
   });
 
-  it('refuses a sink where its hosts run in threads of their own', async () => {
+  it('rejects a sink if its hosts run in separate threads', async () => {
     const analysis = { trace: { ...traced('').trace!, sinkOf: () => new TraceLog() } };
     await expect(run('per-node', analysis, 'send')).rejects.toThrow('analysis.trace.sinkOf is');
   });

@@ -8,7 +8,7 @@ import { captureFile } from './capture-file.ts';
 
 const cables = { wire: defaultsOf(wireParameters), ethernet: defaultsOf(ethernetParameters) };
 
-test('a capture of an Ethernet port has its frames as they are, in their link type', () => {
+test('a capture of an Ethernet port has its frames unchanged, in their link type', () => {
   const bytes = Uint8Array.from({ length: 60 }, (_, at) => at);
   const packets = [{ atPs: 5 as ExactPs, direction: 'outbound' as const, bytes, note: 'lost on the cable' }];
   const file = captureFile([{ node: 0, name: 'hca0', isEthernet: true, packets, droppedPackets: 0 }], cables);

@@ -8,14 +8,14 @@ const textOf = (option: string): string => faultText(checkedFaults([parsedFault(
 
 describe('the text of a fault', () => {
   it.each(faultListing().flatMap(({ example, more = [] }) => [example, ...more]))(
-    'reads as the fault that it was made from: %s',
+    'parses to the fault that it was made from: %s',
     (example) => {
       const [fault] = checkedFaults([parsedFault(example)], 2);
       expect(checkedFaults([parsedFault(faultText(fault!))], 2)).toEqual([fault]);
     },
   );
 
-  it('is the same however the fault was written', () => {
+  it('is the same for every spelling of the fault', () => {
     expect(textOf('nth=3-3,packet=LATE,delay=2000ns,node=1')).toBe('packet=late,nth=3,delay=2us,node=1');
     expect(textOf('packet=corrupted,nth=1-')).toBe('packet=corrupted,nth=every,node=0');
     expect(textOf('packet=corrupted,nth=1')).toBe('packet=corrupted,node=0');

@@ -27,14 +27,14 @@ function through(texts: readonly string[], sent: readonly number[]) {
 }
 
 describe('a gate of interrupts', () => {
-  it('passes on what no fault means', () => {
+  it('passes messages that no fault selects', () => {
     expect(through([], [1, 2]).came).toEqual([
       [1000, 1],
       [2000, 2],
     ]);
   });
 
-  it('loses and holds back the n-th message of a vector', () => {
+  it('drops and delays the n-th message of a vector', () => {
     const { came, gate } = through(
       ['interrupt=lost,vector=1,nth=2', 'interrupt=late,vector=2,delay=10us'],
       [1, 2, 1, 2],
@@ -47,7 +47,7 @@ describe('a gate of interrupts', () => {
     expect([gate.messageCount, gate.lostCount, gate.lateCount, gate.heldCount]).toEqual([4, 1, 1, 0]);
   });
 
-  it('sends one that the device never sent, at a time or behind the n-th message of the vector', () => {
+  it('sends a spurious message at a time, or after the n-th message of the vector', () => {
     const { came, gate } = through(
       ['interrupt=spurious,vector=7,at=1500ns', 'interrupt=spurious,vector=2,nth=2-,delay=200ns'],
       [2, 1, 2, 2],
@@ -65,7 +65,7 @@ describe('a gate of interrupts', () => {
     expect([gate.messageCount, gate.spuriousCount]).toEqual([4, 3]);
   });
 
-  it('sends one behind a message that gets lost', () => {
+  it('sends a spurious message after a dropped one', () => {
     const { came } = through(['interrupt=lost,vector=3', 'interrupt=spurious,vector=3'], [3]);
     expect(came).toEqual([[1000, 3]]);
   });

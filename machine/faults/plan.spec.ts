@@ -31,11 +31,11 @@ describe('a fault as an option', () => {
     ['1.5ms', 1_500_000_000],
     ['2s', 2_000_000_000_000],
     ['77', 77],
-  ])('takes times with their unit: %s', (text, ps) => {
+  ])('parses times with their unit: %s', (text, ps) => {
     expect(read(`port=down,at=${text},for=${text}`)).toMatchObject({ at: ps, for: ps });
   });
 
-  it('concerns the first node unless it says another', () => {
+  it('applies to the first node by default', () => {
     expect(read('cable=pulled,at=1us')).toMatchObject({ node: 0 });
     expect(read('cable=pulled,at=1us,node=1')).toMatchObject({ node: 1 });
   });
@@ -49,17 +49,17 @@ describe('a fault as an option', () => {
     ['qpn=3,only=responses,shots=2', { qpn: 3, only: 'responses', shots: 2, nth: undefined }],
     ['opcode=rc_acknowledge,nth=2', { opcode: 0x11, nth: { first: 2, last: 2 } }],
     ['opcode=0x0a', { opcode: 0x0a }],
-  ])('names packets by what is in their headers, and by chance: %s', (text, expected) => {
+  ])('selects packets by their headers, and by chance: %s', (text, expected) => {
     expect(read(`packet=lost,${text}`)).toMatchObject(expected);
   });
 
-  it('can be tried: every example of the listing is one', () => {
+  it('can be tried: every example of the listing is valid', () => {
     for (const { example, more = [], kind } of faultListing())
       for (const text of [example, ...more]) expect(read(text)).toMatchObject({ kind });
   });
 });
 
-describe('what is no fault is refused with entry, field, value and range', () => {
+describe('rejects an invalid fault with entry, field, value and range', () => {
   it.each([
     ['port', 'fault is "port", expected name=value pairs such as command='],
     ['nth=1', 'fault 1 is "nth", expected a fault by one of command, interrupt, read'],
@@ -120,7 +120,7 @@ describe('a file of faults', () => {
     return path;
   };
 
-  it('has the entries of options, with a version or as a plain list', () => {
+  it('has the same entries as options, with a version or as a plain list', () => {
     const faults = [{ port: 'down', at: '3us' }];
     expect(readFaults(fileOf(JSON.stringify({ version: 1, faults })))).toEqual(faults);
     expect(readFaults(fileOf(JSON.stringify(faults)))).toEqual(faults);
@@ -132,11 +132,11 @@ describe('a file of faults', () => {
     ['{"version":2,"faults":[]}', 'version of'],
     ['{"version":1,"faults":{}}', 'a list of faults'],
     ['{"version":1,"faults":[],"more":1}', '"more"'],
-  ])('is refused: %s', (text, message) => {
+  ])('is rejected: %s', (text, message) => {
     expect(() => readFaults(fileOf(text))).toThrow(message);
   });
 
-  it('that is not there is named', () => {
+  it('that does not exist is named', () => {
     expect(() => readFaults('/nowhere/plan.json')).toThrow('faults file is "/nowhere/plan.json"');
   });
 });

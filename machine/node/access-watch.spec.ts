@@ -23,7 +23,7 @@ function scene(options: { readonly hasOnDemandRegions?: boolean } = {}) {
 }
 
 describe('the watch of accesses', () => {
-  it('finds a read and a write of a frame without an owner, and lets them happen', () => {
+  it('reports a read and a write of a frame without an owner, and lets them happen', () => {
     const { watch, memory, read } = scene();
     const address = 2 * mib + 8;
     expect(watch.write(address, 4, Uint8Array.of(1, 2, 3, 4), 0)).toBe(true);
@@ -37,7 +37,7 @@ describe('the watch of accesses', () => {
     expect(watch.unownedCount).toBe(2);
   });
 
-  it("finds nothing in kernel memory, in pinned pages, and in a process's other pages only what is not pinned", () => {
+  it('reports nothing in kernel memory and in pinned pages, and in a process’s other pages only unpinned ones', () => {
     const { watch, frames, movable, read } = scene();
     const [kernel, user] = [frames.allocate(), frames.allocate()];
     movable.add(user);
@@ -50,7 +50,7 @@ describe('the watch of accesses', () => {
     expect(watch.unowned).toMatchObject([{ address: user * page, frame: 'unpinned' }]);
   });
 
-  it('looks at every frame of an access, and asks for no pins where regions are on demand', () => {
+  it('checks every frame of an access, and requires no pins if regions are on demand', () => {
     const crossing = scene();
     const first = crossing.frames.allocate();
     crossing.read(first * page + page - 4, 8);

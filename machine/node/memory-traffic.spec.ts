@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { HostNode } from './host-node.ts';
 import { memoryTrafficOf } from './memory-traffic.ts';
 
-it('counts each page that the processor copies once as read and once as written, whatever it is copied for', () => {
+it('counts each page that the processor copies once as read and once as written, for every purpose', () => {
   const counts = { zeroedPages: 1, copiedPages: 2, forkCopiedPages: 4, migratedPages: 8 };
   const paged = { swappedInPages: 16, swappedOutPages: 32, filePagesRead: 64, filePagesWritten: 128 };
   const node = {

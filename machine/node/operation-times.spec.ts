@@ -11,7 +11,7 @@ const WRITE = 8;
 const ENTRIES = 1 << 24;
 
 describe('OperationTimes', () => {
-  it('keeps the times of QPs apart that differ in any one bit of their 24-bit numbers', () => {
+  it('separates the times of QPs whose 24-bit numbers differ in one bit', () => {
     const { host, device } = ends();
     const numbers = [0x40, ...Array.from({ length: 24 }, (_, bit) => 0x40 ^ (1 << bit))];
     for (const qpn of numbers) host.open(qpn, 64);
@@ -19,7 +19,7 @@ describe('OperationTimes', () => {
     expect(numbers.map((qpn) => device.postedPs(qpn, 5))).toEqual(numbers.map((qpn) => 1000 + qpn));
   });
 
-  it('keeps the times of all requests apart that a send queue can hold at once', () => {
+  it('separates the times of all requests that a send queue can hold at once', () => {
     const { host, device } = ends();
     host.open(0x40, 64);
     host.open(0x41, 64);
@@ -39,7 +39,7 @@ describe('OperationTimes', () => {
     expect(host.issuedPsAt(host.entryOf(0x40, 3))).toBe(777);
   });
 
-  it('keeps nothing of a QP that was destroyed, nor of the one before with the same number or the same entries', () => {
+  it('keeps nothing of a destroyed QP, nor of an earlier one with the same number or the same entries', () => {
     const { host, device } = ends();
     host.open(0x40, 64);
     host.notePosted(host.entryOf(0x40, 3), WRITE, 500);
@@ -53,7 +53,7 @@ describe('OperationTimes', () => {
     expect(device.postedPs(0x41, 3)).toBeNaN();
   });
 
-  it('gives a queue no entries rather than those of another when all are given out, and again once some are back', () => {
+  it('gives a queue no entries if all are allocated, and gives it entries again after some were freed', () => {
     const { host, device } = ends();
     host.open(0x40, ENTRIES / 2);
     host.open(0x41, ENTRIES / 2);
@@ -65,7 +65,7 @@ describe('OperationTimes', () => {
     expect(host.entryOf(0x43, 1)).toBe(ENTRIES / 2 + 1);
   });
 
-  it('touches little memory for many queues of which each posts a little', () => {
+  it('touches little memory for many queues with few posts each', () => {
     const memory = operationTimesMemory();
     const host = new OperationTimes(memory);
     const queues = 1000;
@@ -80,7 +80,7 @@ describe('OperationTimes', () => {
     );
   });
 
-  it('takes memory as queues are made, and the device sees what the host has added', () => {
+  it('grows as queues are created, and the device sees the memory that the host added', () => {
     const memory = operationTimesMemory();
     const [host, device] = [new OperationTimes(memory), new OperationTimes(memory)];
     const sizes = (): number[] => [memory.directory.byteLength, memory.entries.byteLength];

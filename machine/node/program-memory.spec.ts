@@ -26,7 +26,7 @@ const calls: Readonly<Record<string, (memory: ProgramMemory, address: number, od
   'store address': (memory, _, odd) => memory.store(odd, bytes),
 };
 
-it('takes only whole numbers from 0 on, and leaves its bytes alone otherwise', async () => {
+it('accepts only non-negative integers, and otherwise leaves its bytes unchanged', async () => {
   await using machine = await Machine.create({ set: { 'host.memory.sizeMib': 64 } });
   const taken: string[] = [];
   let left: Uint8Array = bytes;

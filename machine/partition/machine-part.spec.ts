@@ -12,7 +12,7 @@ const partsOf = (partition: Partition, shortcuts = true): MachinePart[] => {
   return plan.placement.map((_, thread) => new MachinePart(plan, thread));
 };
 
-describe('what an HCA reads and writes', () => {
+describe('data that an HCA reads and writes', () => {
   it.each(['single', 'per-node'] as const)(
     'is placed early, and not copied, where it shares a thread with its own host: %s',
     (partition) => {
@@ -31,7 +31,7 @@ describe('what an HCA reads and writes', () => {
     },
   );
 
-  it('travels in records where they do not, and without shortcuts', () => {
+  it('travel in records in separate threads, and without shortcuts', () => {
     const nothing = { earlyPlaces: undefined, references: undefined };
     for (const parts of [partsOf('per-device'), partsOf('single', false)]) {
       for (const { hca } of parts.flatMap((part) => part.hcas)) expect(hca.shared).toEqual(nothing);
@@ -40,7 +40,7 @@ describe('what an HCA reads and writes', () => {
     }
   });
 
-  it('is placed early if it is payload or WQEs: contexts and doorbell records may be looked at as soon as they are there', () => {
+  it('are placed early if they are payload or WQEs: software may see contexts and doorbell records at once', () => {
     const { requesters } = partsOf('single')[0]!.hcas[0]!.hca.dmaRead;
     const early = requesters.filter(({ placesEarly }) => placesEarly).map(({ name }) => name);
     expect(early.sort()).toEqual(['payloadRead', 'responseRead', 'wqeRead']);

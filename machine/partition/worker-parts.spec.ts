@@ -27,7 +27,7 @@ async function threadsStartedFor(name: string, words?: string): Promise<number> 
   return startedCount - before;
 }
 
-it('threads serve the next machine, after one that failed too; lost ones do not', async () => {
+it('threads serve the next machine, also after a failed one; lost threads do not', async () => {
   expect(await threadsStartedFor('goesOn')).toBe(2);
   expect(await threadsStartedFor('goesOn')).toBe(0);
   expect(await threadsStartedFor('throws', 'gives up')).toBe(0);
@@ -36,7 +36,7 @@ it('threads serve the next machine, after one that failed too; lost ones do not'
   expect(await threadsStartedFor('goesOn')).toBe(0);
 });
 
-it('machines at the same time have threads of their own', async () => {
+it('concurrent machines have separate threads', async () => {
   const before = startedCount;
   await using first = await smallMachine({ partition: 'per-node' });
   await using second = await smallMachine({ partition: 'per-node' });

@@ -36,13 +36,13 @@ describe('a configuration', () => {
     expect(config.wire.speed).toBe('QDR');
   });
 
-  it('is a constant, down to each of its groups', () => {
+  it('is constant, down to each of its groups', () => {
     const config = configurationOf();
     expect(() => Object.assign(config.pcie.link, { lanes: 4 })).toThrow(TypeError);
     expect(() => Object.assign(config, { pcie: {} })).toThrow(TypeError);
   });
 
-  it('takes changes from the profile, then from the caller', () => {
+  it('applies changes of the profile first, then those of the caller', () => {
     const config = configurationOf({ profile: 'gen5-x16-what-if', set: { 'pcie.link.lanes': 4 } });
     expect([config.pcie.link.generation, config.pcie.link.lanes]).toEqual([5, 4]);
   });
@@ -51,7 +51,7 @@ describe('a configuration', () => {
     for (const { name } of profiles) expect(() => configurationOf({ profile: name })).not.toThrow();
   });
 
-  it('has defaults that are within their own ranges', () => {
+  it('has defaults within their own ranges', () => {
     for (const [path, parameter] of parametersByPath)
       expect(checkedValue(path, parameter.default), path).toBe(parameter.default);
   });
@@ -66,7 +66,7 @@ describe('a configuration', () => {
   });
 });
 
-describe('a wrong choice is refused in one line that names it', () => {
+describe('a wrong choice is rejected in one line that names it', () => {
   it('for an unknown parameter, with the nearest', () => {
     expect(messageOf(() => configurationOf({ set: { 'pcie.link.lane': 8 } }))).toBe(
       'parameter is "pcie.link.lane", expected a known one; did you mean pcie.link.lanes?',
@@ -93,7 +93,7 @@ describe('a wrong choice is refused in one line that names it', () => {
     );
   });
 
-  it('for a fifo that the credits of its port would overrun', () => {
+  it('for a FIFO that the credits of its port would overrun', () => {
     const set = { 'pcie.function.requestFifoDepth': 79 };
     expect(messageOf(() => configurationOf({ set }))).toBe(
       'pcie.function.requestFifoDepth is 79, expected at least the header credits of pcie.endpointPort: 64 posted and 16 non-posted',
@@ -136,7 +136,7 @@ describe('a wrong choice is refused in one line that names it', () => {
 });
 
 describe('the configuration hash', () => {
-  it('depends on values and on nothing else', () => {
+  it('depends only on values', () => {
     const hash = configHashOf(configurationOf());
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     expect(configHashOf(configurationOf({ set: { 'pcie.link.lanes': 8 } }))).toBe(hash);

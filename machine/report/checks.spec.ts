@@ -169,7 +169,7 @@ describe('the statistics of a run', () => {
 
   for (const [balance, counters] of Object.entries(spoilers)) {
     for (const [name, corrupt] of Object.entries(counters)) {
-      it(`fail their balance of ${balance} when ${name} is wrong`, () => {
+      it(`fail their balance of ${balance} if ${name} is wrong`, () => {
         const { balanced, ...checks } = checksAfter(corrupt);
         expect(balanced).toBe(false);
         const failed = Object.entries(checks).filter(([, { holds }]) => !holds);
@@ -178,7 +178,7 @@ describe('the statistics of a run', () => {
     }
   }
 
-  it('may lag at the far end while something is under way, but never lead', () => {
+  it('may lag at the far end during transfers, but never lead', () => {
     const unsettle = (corrupt: (ledgers: Ledgers) => void) => (all: Ledgers) => {
       all.hosts[0]!.pcie.isQuiet = false;
       corrupt(all);
@@ -189,7 +189,7 @@ describe('the statistics of a run', () => {
     expect(checksAfter(leading).pcie.holds).toBe(false);
   });
 
-  it('may lack a NAK that waits at either end, for the transmitter or in the receiver', () => {
+  it('may lack a NAK that waits at either end, in the transmitter or in the receiver', () => {
     for (const holder of [0, 1]) {
       const waiting = (sent: number, received: number) => (all: Ledgers) => {
         all.hcas[1]!.transport['rnrNakSent'] = sent;
@@ -202,10 +202,10 @@ describe('the statistics of a run', () => {
   });
 });
 
-describe('packets that met a link which was down', () => {
+describe('packets that were due while the link was down', () => {
   const first = 'RC_RDMA_WRITE_FIRST';
 
-  it('may stand for first transmissions that are missing, one each', () => {
+  it('may explain one missing first transmission each', () => {
     const missing = ({ hcas }: Ledgers): void => {
       hcas[0]!.wire.transmitted[first]!.packets--;
     };
@@ -223,7 +223,7 @@ describe('packets that met a link which was down', () => {
     expect(checksAfter(missingTwice).operations.holds).toBe(false);
   });
 
-  it('tell of unreliable requests that completed without any packet on the cable', () => {
+  it('explain unreliable requests that completed without any packet on the cable', () => {
     const unreliable = ({ hcas }: Ledgers): void => {
       hcas[0]!.wire.transmitted = {};
       hcas[0]!.wire.discardedPackets = 1;
@@ -233,8 +233,8 @@ describe('packets that met a link which was down', () => {
   });
 });
 
-describe('responses to READs that could not be read', () => {
-  it('may stand for first transmissions that are missing, one each', () => {
+describe('responses to READs whose memory could not be read', () => {
+  it('may explain one missing first transmission each', () => {
     /** One READ answered by this many packets, the first of which was sent for the first time. */
     const answered =
       (psnCount: number, unreadableResponse: number) =>
@@ -271,7 +271,7 @@ describe('the rendering of a report', () => {
       expect(text).toContain(words);
   });
 
-  it('names what does not balance', () => {
+  it('names imbalances', () => {
     const checks = checksAfter(({ hosts }) => hosts[0]!.pcie.transmitted.tlps++);
     expect(renderReport({ ...report, checks })).toContain('do NOT balance');
   });

@@ -14,7 +14,7 @@ const report = (doorbells: number, opcodes: object, busyPs: number): Report =>
     wire: [{ from: 1, to: 0, busyPs, opcodes }],
   }) as unknown as Report;
 
-it('figures since an earlier report are those of the later one less what they were', () => {
+it('figures since an earlier report are the later ones minus the earlier ones', () => {
   const before = report(5, { SEND_ONLY: { packets: 2 } }, 100);
   const after = report(12, { SEND_ONLY: { packets: 6 }, ACKNOWLEDGE: { packets: 1 } }, 250);
   expect(figuresSince(before, after)).toEqual({
@@ -26,7 +26,7 @@ it('figures since an earlier report are those of the later one less what they we
   expect(figuresSince(after, after).wire[0]!.busyPs).toBe(0);
 });
 
-it('finds the earlier row of a vector by the vector, since lists have only those that were used by then', () => {
+it('finds the earlier row of a vector by its number, because lists have only the vectors used so far', () => {
   const withInterrupts = (interrupts: object[]): Report =>
     ({ nodes: [{ interrupts }], wire: [] }) as unknown as Report;
   const before = withInterrupts([{ vector: 3, sent: 10 }]);
@@ -40,7 +40,7 @@ it('finds the earlier row of a vector by the vector, since lists have only those
   ]);
 });
 
-it('leaves what was found as it is: an address less itself is none', () => {
+it('does not subtract findings, such as an address', () => {
   const race = { program: { address: 0x1000, atPs: 7 }, device: { wrId: 5 } };
   const unownedAccesses = { count: 1, first: [{ address: 0x2000 }] };
   const report = { nodes: [{ races: [race], unownedAccesses }], wire: [] } as unknown as Report;

@@ -40,11 +40,11 @@ const failures = (sender: Partial<FrameLedger>, receiver: Partial<FrameLedger>, 
   );
 
 describe('the balance of an Ethernet cable between HCAs', () => {
-  it('holds where every frame is in a buffer, is a packet, was dropped or lost, or waits', () => {
+  it('holds if every frame is in a buffer, is a packet, was dropped or lost, or waits', () => {
     expect(failures({}, {})).toEqual([]);
   });
 
-  it('holds for HCAs of InfiniBand, which have no frames', () => {
+  it('holds for InfiniBand HCAs, which have no frames', () => {
     expect(frameCableFailures({ node: 0, wire: quiet }, { node: 1, wire: quiet })).toEqual([]);
   });
 
@@ -53,11 +53,11 @@ describe('the balance of an Ethernet cable between HCAs', () => {
     ['bytes of frames', { transmitted: { frames: 9, bytes: 901, lostFrames: 1, lostBytes: 100 } }, {}],
     ['frames in buffers or dropped', {}, { completed: 1 }],
     ['frames in buffers or dropped', {}, { packets: 0 }],
-  ])('names %s that are missing', (what, sender, receiver) => {
+  ])('names missing %s', (what, sender, receiver) => {
     expect(failures(sender, receiver)).toEqual([expect.stringContaining(`cable 0 to 1, ${what}:`)]);
   });
 
-  it('has PAUSE frames on top, as the one has sent and the other received them', () => {
+  it('includes PAUSE frames, sent by one side and received by the other', () => {
     const paused = { flowControl: { sentFrames: 2, sentBytes: 128, receivedFrames: 9, receivedBytes: 576 } };
     const pausing = { flowControl: { sentFrames: 7, sentBytes: 448, receivedFrames: 2, receivedBytes: 128 } };
     expect(failures(paused, pausing)).toEqual([]);
@@ -78,7 +78,7 @@ describe('the balance of an Ethernet cable between HCAs', () => {
     ]);
   });
 
-  it('names packets of RoCE that are in no frame, or have not arrived as they left', () => {
+  it('names RoCE packets that are in no frame, or have not arrived as they were sent', () => {
     const row = (packets: number) => ({ RC_SEND_ONLY: { packets, bytes: 0, payloadBytes: 0 } });
     const none = { transmitted: {}, retransmitted: {}, discarded: {}, received: {} };
     const whole = { transmitted: { frames: 3 }, received: { deliveredFrames: 3 }, dropped: {}, completed: 0 };
@@ -92,7 +92,7 @@ describe('the balance of an Ethernet cable between HCAs', () => {
     expect(ends(3, 1, 4)).toEqual([expect.stringContaining('packets of RoCE: 4 of 3 frames')]);
   });
 
-  it('lets the far end lag behind while something is under way, and never lead', () => {
+  it('lets the far end lag during transfers, and never lead', () => {
     const busy = { isQuiet: false };
     expect(failures({}, { completed: 1 }, busy)).toEqual([]);
     expect(failures({}, { completed: 3 }, busy)).toHaveLength(1);

@@ -105,7 +105,7 @@ describe('the statistics of a machine with NICs', () => {
 
   for (const [balance, counters] of Object.entries(spoilers)) {
     for (const [name, corrupt] of Object.entries(counters)) {
-      it(`fail their balance of ${balance} when ${name} is wrong`, () => {
+      it(`fail their balance of ${balance} if ${name} is wrong`, () => {
         const { balanced, ...checks } = checksAfter('sockets', corrupt);
         expect(balanced).toBe(false);
         const failed = Object.entries(checks).filter(([, { holds }]) => !holds);
@@ -118,7 +118,7 @@ describe('the statistics of a machine with NICs', () => {
     ['words of the DMA controller', ({ hosts }: Ledgers) => hosts[0]!.net!.systemDma.words++],
     ['words by hand', ({ hosts }: Ledgers) => more(hosts[1]!.net!.programmed, 'loadedBytes', 4)],
     ['frames by hand', ({ hosts }: Ledgers) => more(hosts[1]!.net!.programmed, 'framesReceived', 9)],
-  ])('fail their balance of operations when %s are wrong', (_name, corrupt) => {
+  ])('fail their balance of operations if %s are wrong', (_name, corrupt) => {
     expect(checksAfter('dma', corrupt).operations.holds).toBe(false);
   });
 

@@ -93,7 +93,7 @@ async function listenedTo(timeline: TimelineOptions | undefined): Promise<string
 }
 
 describe('a machine without a timeline', () => {
-  it('is listened to nowhere: all of its objects have the methods of their classes, which know of no timeline', async () => {
+  it('has no listeners: all of its objects have the methods of their classes, which contain no timeline code', async () => {
     expect(await listenedTo(undefined)).toEqual([]);
     expect((await listenedTo({})).length).toBeGreaterThan(30);
     const root = join(import.meta.dirname, '../..');
@@ -109,12 +109,12 @@ describe('a machine without a timeline', () => {
 });
 
 describe('a machine with a timeline', () => {
-  it('reports what it reports without one', () => {
+  it('has the same report as one without', () => {
     expect(JSON.stringify(all.report)).toBe(JSON.stringify(plain.report));
     expect([plain.timeline.count, plain.timeline.processes]).toEqual([0, []]);
   });
 
-  it('records the same in threads, cut wherever it can be cut', async () => {
+  it('records the same in threads, for every cut', async () => {
     const { timeline, report } = await run({}, { partition: 'per-device' });
     expect(JSON.stringify(report)).toBe(JSON.stringify(plain.report));
     expect(textsOf(timeline)).toEqual(textsOf(all.timeline));
@@ -130,14 +130,14 @@ describe('a machine with a timeline', () => {
     expect(instants).toEqual(instants.toSorted((left, right) => left - right));
   });
 
-  it('records something of every category, but of checks, none of which refuses anything here', () => {
+  it('records something of every category except checks, none of which refuses anything here', () => {
     const seen = new Set(records.map(({ kind }) => timelineKinds[kind].category));
     expect([...seen].toSorted()).toEqual(
       timelineCategories.filter((category) => category !== 'checks').toSorted(),
     );
   });
 
-  it('records only what was asked for, within its time', async () => {
+  it('records only the requested categories, within the time range', async () => {
     const packets = recordsOf('packet');
     const [third, fifth] = [packets[2]!, packets[4]!];
     const { timeline } = await run({
@@ -155,7 +155,7 @@ describe('a machine with a timeline', () => {
     expect(later.record(later.count - 1).atPs).toBeLessThan(Number(fifth.atPs));
   });
 
-  it('says how many records found its stream full', async () => {
+  it('reports how many records found its stream full', async () => {
     const { timeline } = await run({ recordsMax: 100 });
     expect(timeline.count).toBe(400);
     const whole = all.timeline.dropped;
@@ -164,7 +164,7 @@ describe('a machine with a timeline', () => {
     );
   });
 
-  it('hands its records to a sink, batch by batch, and keeps what is open alone', async () => {
+  it('passes its records to a sink in batches, and keeps only open ones', async () => {
     const counts: Record<string, number> = {};
     const sink: TimelineOptions['sink'] = ({ process, columns }) => {
       counts[process] = (counts[process] ?? 0) + columns.count;
@@ -176,13 +176,13 @@ describe('a machine with a timeline', () => {
       expect(counts[process]! + open, process).toBe(kept[process]);
   });
 
-  it('refuses a sink where its processes run in threads of their own', async () => {
+  it('rejects a sink if its processes run in separate threads', async () => {
     const refused = run({ sink: () => undefined }, { partition: 'per-node' });
     await expect(refused).rejects.toThrow('analysis.timeline.sink is');
   });
 });
 
-describe('what is drawn is what the report says', () => {
+describe('the drawn records agree with the report', () => {
   it('of busy and stalled cycles of each block', () => {
     for (const node of [0, 1]) {
       const { blocks } = all.report.nodes[node]!.hca;
@@ -336,7 +336,7 @@ async function levelsOf(
   return { levels, counts: sumBy(others, nameOf) };
 }
 
-describe('a level is what it says', () => {
+describe('a level equals', () => {
   const bandwidth = {
     ...{ verb: 'write', isLatency: false, sizeBytes: 5000, iterations: 24, qpCount: 2, txDepth: 4 },
     ...{ rxDepth: 4, inlineBytes: 0, usesEvents: false, cqModeration: 3, mtuBytes: 2048 },
@@ -344,7 +344,7 @@ describe('a level is what it says', () => {
   const roles = ['bandwidthClient', 'bandwidthServer'];
   const small = { set: { 'host.memory.sizeMib': 64 } };
 
-  it('of PCIe tags: taken and given back one by one, until none is out', async () => {
+  it('the PCIe tags in use: allocated and freed one by one, until none is in use', async () => {
     const { levels } = await levelsOf(small, ['levels'], 'perf-bandwidth', roles, bandwidth);
     for (const hca of ['hca0', 'hca1']) {
       const tags = levels.get(`${hca} tags in use`)!;
@@ -353,7 +353,7 @@ describe('a level is what it says', () => {
     }
   });
 
-  it('of requests not taken: a completion is also that of those before it which have none', async () => {
+  it('the uncompleted requests: a completion also covers earlier ones without completions', async () => {
     const { levels } = await levelsOf(small, ['levels'], 'perf-bandwidth', roles, bandwidth);
     const ofQueues = [...levels].filter(([name]) => name.endsWith('requests posted and not taken'));
     expect(ofQueues.length).toBe(2);
@@ -363,7 +363,7 @@ describe('a level is what it says', () => {
     }
   });
 
-  it('of descriptors of a NIC on chip: more with each fetch, when it has come', async () => {
+  it('the descriptors on a NIC’s chip: more after each completed fetch', async () => {
     const set = { 'host.memory.sizeMib': 64, 'machine.adapter': 'nic' };
     const stream = { path: 'sockets', sizeBytes: 3000, totalBytes: 30_000, latencyRounds: 1, file: null };
     const sides = ['compareSender', 'compareReceiver'];

@@ -109,7 +109,7 @@ describe('a topology as an option', () => {
     expect(messageOf(() => parsedTopology(text))).toBe(message);
   });
 
-  it('is rejected if the file is no JSON', () => {
+  it('is rejected if the file is not JSON', () => {
     const file = join(folder, 'torn.json');
     writeFileSync(file, '{ "nodes": [');
     expect(messageOf(() => parsedTopology(file))).toBe(
@@ -119,13 +119,13 @@ describe('a topology as an option', () => {
 });
 
 describe('the hash of a machine', () => {
-  it('is that of its parameters if the topology is the default one', () => {
+  it('is that of its parameters for the default topology', () => {
     const hash = configHashOf(configurationOf({ set: { 'machine.nodeCount': 4 } }));
     expect(machineHashOf({ topology: parsedTopology('3-2,1-0') })).toBe(hash);
     expect(machineHashOf({ topology: pairsOf(4) })).toBe(hash);
   });
 
-  it('is another one with other links', () => {
+  it('differs for other links', () => {
     const [default4, crossed4, nested] = [
       machineHashOf({ nodes: 4 }),
       machineHashOf({ topology: parsedTopology('0-2,1-3') }),

@@ -62,7 +62,7 @@ describe('iWARP in a capture', () => {
     ['siw-tcp-loss-nocrc-ipv4.pcapng', 1],
     ['siw-read-response-loss-crc-ipv4.pcapng', 1],
     ['siw-all-crc-ipv4.pcap', 0],
-  ])('shows segments of TCP that are sent again: %s', (name, count) => {
+  ])('shows retransmitted TCP segments: %s', (name, count) => {
     const lines = linesOf(read(fileOf(name)));
     expect(lines.filter((words) => /sent again$/.test(words))).toHaveLength(count);
     expect(lines.filter((words) => /relay: dropped/.test(words))).toHaveLength(count);
@@ -72,11 +72,11 @@ describe('iWARP in a capture', () => {
     ['siw-terminate-read-stag-nocrc-ipv4.pcap', 'STag not valid (RDMAP, type 1, code 0x0)'],
     ['siw-terminate-write-stag-crc-ipv4.pcap', 'STag not valid (DDP, type 1, code 0x0)'],
     ['siw-terminate-write-stag-nocrc-ipv4.pcap', 'STag not valid (DDP, type 1, code 0x0)'],
-  ])('RFC 5040, 4.8: says why a stream was terminated, also as siw mirrors it: %s', (name, why) => {
+  ])('RFC 5040, 4.8: reports why a stream was terminated, even if siw swaps the word: %s', (name, why) => {
     expect(linesOf(read(fileOf(name)))).toContain(`TERMINATE, message 1: ${why}`);
   });
 
-  it('RFC 5040, 4.8: reads the control word of a Terminate as the RFC has it', () => {
+  it('RFC 5040, 4.8: decodes the control word of a Terminate in the RFC’s layout', () => {
     const header = '4147 00000000 00000002 00000001 00000000';
     expect(rdmapWords(bytesOf(`${header} 0102e000`), 22).words).toBe(
       'TERMINATE, message 1: access rights violation (RDMAP, type 1, code 0x2)',
@@ -104,7 +104,7 @@ describe('iWARP in a capture', () => {
     expect(isRdmap(bytesOf(`41 4c ${queue(0)}`))).toBe(false);
   });
 
-  it('finds a connection whose handshake was not captured by a right CRC', () => {
+  it('finds a connection without its handshake by a right CRC', () => {
     const { frames } = readCapture(fileOf('siw-rping-crc-ipv4.pcap'));
     // Frames 4 and 6 are the request and the reply.
     const later = pcapFile(
@@ -115,7 +115,7 @@ describe('iWARP in a capture', () => {
     expect(counts).toEqual(countedOf('siw-rping-crc-ipv4.pcap'));
   });
 
-  it('says that a segment is missing, and reads on behind it', () => {
+  it('reports a missing segment, and continues after it', () => {
     const { frames } = readCapture(fileOf('siw-all-crc-ipv4.pcap'));
     // Frame 12 is the second of four of a SEND.
     const rest = frames.filter((_, index) => index !== 11).map(({ bytes }) => ({ bytes }));
@@ -143,7 +143,7 @@ describe('iWARP in a capture', () => {
     for (const words of linesOf(reading)) expect(words).not.toMatch(/damaged|no FPDU/);
   });
 
-  it('calls an FPDU damaged whose CRC is wrong', () => {
+  it('reports an FPDU with a wrong CRC as damaged', () => {
     const { frames } = readCapture(fileOf('siw-rping-crc-ipv4.pcap'));
     frames[9]!.bytes[66 + 24]! ^= 1;
     const lines = linesOf(
@@ -163,7 +163,7 @@ describe('MPA', () => {
     expect(crc32c(new TextEncoder().encode('123456789'))).toBe(0xe306_9283);
   });
 
-  it('RFC 5044, 4.3: takes markers out of an FPDU, and counts them in its CRC', () => {
+  it('RFC 5044, 4.3: removes markers from an FPDU, and includes them in its CRC', () => {
     // A WRITE of 600 bytes whose FPDU begins at offset 0 of the stream: markers at 0 and 512.
     const segment = Uint8Array.from([
       0xc1,

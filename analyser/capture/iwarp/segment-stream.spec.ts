@@ -59,7 +59,7 @@ describe('a stream of TCP', () => {
       ],
     ],
     ['each before the one that precedes it', (count: number) => ascending(count).map((place) => place ^ 1)],
-  ])('takes a bounded number of steps for each segment of one byte: %s', (_name, orderOf) => {
+  ])('needs a bounded number of steps for each one-byte segment: %s', (_name, orderOf) => {
     for (const count of [500, 1000]) {
       const places = orderOf(count);
       bytesOf(0, places);
@@ -68,7 +68,7 @@ describe('a stream of TCP', () => {
     }
   });
 
-  it('abandons a gap when too many bytes wait for it, in one stream and in all', () => {
+  it('abandons a gap if too many bytes wait for it, in one stream and in all', () => {
     const ofAll = new WaitingBytes();
     const streams = Array.from({ length: 1000 }, () => new SegmentStream(ofAll));
     const payload = new Uint8Array(1000);
@@ -104,7 +104,7 @@ describe('pending bytes', () => {
     }
   });
 
-  it('copies each byte a few times, however small the pieces and the messages are', () => {
+  it('copies each byte a few times, for any size of pieces and messages', () => {
     let copied = 0;
     const set = Uint8Array.prototype.set;
     vi.spyOn(Uint8Array.prototype, 'set').mockImplementation(function (this: Uint8Array, source, offset) {

@@ -9,7 +9,7 @@ import { connected, shownUrl } from './connection.ts';
 import { loadQueuePackages, PackageMissingError } from './packages.ts';
 
 describe('the packages of a queue', () => {
-  it('that are missing are named with what installs them', () => {
+  it('that are missing are named with the command that installs them', () => {
     const missing = (name: string): never => {
       throw new Error(`Cannot find module '${name}'\nRequire stack: …`);
     };
@@ -19,7 +19,7 @@ describe('the packages of a queue', () => {
     );
   });
 
-  it('have what is used of them', () => {
+  it('have the used functions', () => {
     const { Redis, ...bullmq } = loadQueuePackages();
     expect([Redis, ...Object.values(bullmq)].map((each) => typeof each)).toEqual(Array(5).fill('function'));
   });
@@ -36,7 +36,7 @@ describe('the address of a server', () => {
     expect(() => shownUrl(url)).toThrow('an address such as redis://127.0.0.1:6379');
   });
 
-  it('where no server is ends in one line, at once', async () => {
+  it('without a server fails immediately with one line', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

@@ -122,7 +122,7 @@ const sizesOf = ({ outcomes }: Ran): unknown[] =>
   });
 
 describe('an array', () => {
-  it('runs every point once, its words are words of a shell, and its folder goes', async () => {
+  it('runs every point once, with shell-quoted arguments, and removes its folder', async () => {
     const client = new StandIn();
     const ran = await run(client);
     expect(sizesOf(ran)).toEqual(sizes);
@@ -133,7 +133,7 @@ describe('an array', () => {
     expect(ran.notices).toEqual([expect.stringMatching(/^Submitted array 17 of 3 tasks/)]);
   });
 
-  it('whose tasks are lost is followed by one of the points that are missing', async () => {
+  it('with lost tasks is followed by one for the missing points', async () => {
     const losses = new Set([2, 5, 6]);
     const client = new StandIn((size) => losses.delete(size));
     expect(sizesOf(await run(client))).toEqual(sizes);
@@ -146,7 +146,7 @@ describe('an array', () => {
     expect(sizesOf(ran)).toEqual([1, 2, 3, 'what ran it was lost 3 times', 5, 6, 7, 8]);
   });
 
-  it('that says nothing three times ends the sweep, and what is there is kept', async () => {
+  it('without output three times ends the sweep, which keeps its results', async () => {
     const folder = newFolder();
     const client = new StandIn(undefined, true);
     const ended = run(client, folder);
@@ -163,7 +163,7 @@ describe('an array', () => {
     expect(client.scripts).toHaveLength(1);
   });
 
-  it('is waited for when a controller does not answer, six times', async () => {
+  it('is waited for if a controller does not answer six times', async () => {
     const down = new RunError('squeue: Unable to contact slurm controller');
     const client = new StandIn();
     client.answers = Array(5).fill(down);
@@ -175,7 +175,7 @@ describe('an array', () => {
     await expect(run(silent)).rejects.toThrow('Unable to contact');
   });
 
-  it('that was left by a sweep which was killed is waited for, and only what it has not run is submitted', async () => {
+  it('of a killed sweep is waited for, and only its missing points are submitted', async () => {
     const folder = newFolder();
     // Lost at every second point, and ended by a hold: finished points stay in the folder.
     const first = new StandIn((size) => size % 2 === 0);
@@ -189,7 +189,7 @@ describe('an array', () => {
     expect([...first.ran, ...second.ran].toSorted()).toEqual(sizes);
   });
 
-  it('that was left with points which failed, or were lost, runs these again where that is asked for', async () => {
+  it('with failed or lost points of an earlier sweep repeats them on request', async () => {
     const folder = newFolder();
     const held: QueuedTasks = { state: 'PENDING', reason: 'JobHeldUser' };
     for (let start = 1; start <= 3; start++) {
@@ -208,7 +208,7 @@ describe('an array', () => {
     expect(second.answers).toEqual([]);
   });
 
-  it('that has nothing left to do and does not end is ended', async () => {
+  it('without remaining work that does not end is cancelled', async () => {
     const client = new StandIn();
     client.answers = [[], ...Array(12).fill([pending])];
     await run(client);
@@ -217,7 +217,7 @@ describe('an array', () => {
 });
 
 describe('the files of tasks', () => {
-  it('are read up to the last whole line, each line once, and what is no line of theirs says nothing', async () => {
+  it('are read up to the last complete line, each line once, and foreign lines are ignored', async () => {
     const folder = newFolder();
     const files = new TaskFiles(folder);
     expect(files.newOutcomes()).toEqual([]);

@@ -43,7 +43,7 @@ describe('one WRITE of 4 KiB with warm caches', async () => {
     expect(atPs).toBe(shown.latencyPs);
   });
 
-  it('writes 4,096 bytes into the memory of host 1 in TLPs of the maximum payload, one after the other', () => {
+  it('writes 4,096 bytes into the memory of host 1 in TLPs of the maximum payload, one after another', () => {
     const writes = of('host1', 'tlp', 'payloadWrite');
     expect(writes.map((record) => valueIn(record, 'lengthBytes'))).toEqual(Array(16).fill(256));
     const inMemory = writes.map(({ inMemoryPs }) => inMemoryPs!);
@@ -88,7 +88,7 @@ describe('one WRITE of 4 KiB with warm caches', async () => {
   });
 });
 
-describe('what goes wrong is seen', () => {
+describe('shows faults', () => {
   it.each([
     ['rnr', 'SUCCESS', /RNR NAK.* arrived at host 0/],
     ['lost', 'SUCCESS', /lost on the cable/],
@@ -152,7 +152,7 @@ describe('the other verbs', () => {
   });
 });
 
-it('a READ takes as long as those of a test of latency, but for the poll that sees it', async () => {
+it('a READ takes as long as in a latency test, except for the poll that sees it', async () => {
   const message = { verb: 'read', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 } as const;
   const { meanPs } = await latency(machine, message);
   const { latencyPs } = await picture('read', true, 64);
