@@ -106,7 +106,7 @@ export function walkSendWqe(wqe: Uint8Array, serviceType: number, isRaw: boolean
   }
   if (offset > sizeBytes) {
     parts.splice(1);
-    const text = `${row.name} of ${sizeBytes} bytes, where its segments take ${offset}`;
+    const text = `${row.name} of ${sizeBytes} bytes, but its segments need ${offset}`;
     return { ...walked, flaw: { rule: 'wqe-size', text } };
   }
   if (row.segments.includes('data')) parts.push(...walkData(wqe, offset, Math.min(sizeBytes, wqe.length)));

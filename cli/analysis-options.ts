@@ -59,18 +59,18 @@ function parsedEnds(text: string): CaptureEnd[] {
 /** Adds --trace, --trace-filter, --trace-file, --trace-format, --trace-size, --lint, --pcap, --pcap-at and --pcap-size. */
 export function addAnalysisOptions(command: Command): Command {
   return command
-    .option('--trace <categories>', `log what crosses the bus: all, or some of ${traceCategories.join(',')}`)
+    .option('--trace <categories>', `trace the bus: all categories, or some of ${traceCategories.join(',')}`)
     .option(
       '--trace-filter <name=value>',
       'log only this: see docs/how-to/trace.md; may be repeated',
       collected,
       [],
     )
-    .option('--trace-file <file>', `where the log goes (default ${traceDefaults.file}), a file for each host`)
+    .option('--trace-file <file>', `file of the trace (default ${traceDefaults.file}), one for each host`)
     .addOption(new Option('--trace-format <format>', 'text, or JSON lines').choices([...traceFormats]))
     .option(
       '--trace-size <MiB>',
-      'most that the log of a host takes: its beginning and its end are kept',
+      'greatest size of a host’s trace: its beginning and its end are kept',
       mebibytes,
     )
     .option('--lint', 'hold the driver against the rules of the interface')
@@ -100,7 +100,7 @@ export function analysisOptionsOf(choice: AnalysisChoice): AnalysisOptions | und
   const captured = capture === undefined ? {} : { capture };
   if (trace === undefined) {
     if (filters.length > 0 || [traceFile, traceFormat, traceSize].some((one) => one !== undefined))
-      throw new ConfigurationError('--trace', 'left out', 'what to log: all, or some categories');
+      throw new ConfigurationError('--trace', 'left out', 'categories to trace: all, or some');
     return lint || capture !== undefined ? { lint, ...captured } : undefined;
   }
   const categories = parsedCategories(trace);

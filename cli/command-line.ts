@@ -106,7 +106,7 @@ function programOf(): Command {
       parsedTraditional,
       parsedTraditional(defaultTraditional),
     )
-    .option('--report <file>', 'write the report as JSON, and facts of the run beside it')
+    .option('--report <file>', 'write the report as JSON, and facts of the run next to it')
     .option(...htmlOption)
     .option(...jsonOption)
     .action(move);
@@ -143,7 +143,7 @@ function programOf(): Command {
 
   const devinfoCommand = program
     .command('devinfo')
-    .description('print what ibv_devinfo -v would')
+    .description('print the output of ibv_devinfo -v')
     .option(...jsonOption)
     .option(...htmlOption)
     .action(devinfo);

@@ -152,7 +152,7 @@ export function checkedInvocation(
   if (!isObject(found))
     return refuse(
       found,
-      `what a command writes into ${schema}: outputs of guests and of the library have none`,
+      `the invocation that a command writes into ${schema}: outputs of guests and of the library have none`,
     );
   const { command: name, version, arguments: words, machine, input } = found;
   const command = commands.find((one) => one.name() === name && rerunnable.has(one.name()));

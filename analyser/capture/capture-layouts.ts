@@ -125,7 +125,7 @@ export const BYTE_ORDER_MAGIC = 0x1a2b_3c4d;
 function layoutsOf(byteOrder: 'little' | 'big') {
   const ofPcap = (sizeBytes: number) => ({ sizeBytes, byteOrder, source: PCAP }) as const;
   const ofPcapng = (sizeBytes: number) => ({ sizeBytes, byteOrder, source: PCAPNG }) as const;
-  const block = { type: u32(0), length: u32(4, 'of the whole block; stands again at its end') };
+  const block = { type: u32(0), length: u32(4, 'of the whole block; repeated at its end') };
   return {
     isLittle: byteOrder === 'little',
     fileHeader: layout('pcap file header', ofPcap(24), {

@@ -45,11 +45,11 @@ export function linkContradictions(
     wrong.push(`QP ${bth['destinationQp']} by VL ${lrh['virtualLane']}`);
   if (isManagement && grh !== undefined) wrong.push('a GRH by VL 15');
   const isGroupLid = isOfGroup(lrh['destinationLid']!);
-  if (isOfGroup(lrh['sourceLid']!)) wrong.push(`it comes from LID ${lrh['sourceLid']}, which is a group's`);
+  if (isOfGroup(lrh['sourceLid']!)) wrong.push(`its source is LID ${lrh['sourceLid']}, which is a group's`);
   const { sourceGid = '', destinationGid = 'none' } = grh?.digits ?? {};
   const isGroupGid = destinationGid.startsWith('ff');
   if (isGroupLid !== isGroupGid) wrong.push(`DLID ${lrh['destinationLid']}, DGID ${destinationGid}`);
-  if (sourceGid.startsWith('ff')) wrong.push('it comes from the GID of a group');
+  if (sourceGid.startsWith('ff')) wrong.push('its source is the GID of a group');
   if (isGroupGid && bth['destinationQp'] !== groupQp)
     wrong.push(`to a group, but to QP ${bth['destinationQp']}`);
   return wrong;
@@ -73,7 +73,7 @@ export function addressContradictions({ digits }: HeaderFields, gid: string | un
   const due = gid === undefined ? undefined : macOfGroup(gid);
   const wrong: string[] = [];
   if (Number.parseInt(digits['source']![1]!, 16) % 2 === 1)
-    wrong.push('Ethernet: it comes from the MAC of a group');
+    wrong.push('Ethernet: its source is the MAC of a group');
   if (due !== undefined ? due !== mac : isGroupMac) wrong.push(`Ethernet: MAC ${mac} for GID ${gid}`);
   return wrong;
 }

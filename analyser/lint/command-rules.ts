@@ -112,7 +112,7 @@ function checkBox(lint: LintContext, name: string, address: number): void {
   if (address % mailboxBytes !== 0 || address === 0)
     lint.report('command-mailbox', name, `at ${hex(address)}`);
   else if (!lint.isMemory(address, mailboxBytes))
-    lint.report('command-mailbox', name, `at ${hex(address)}, where no memory is`);
+    lint.report('command-mailbox', name, `at ${hex(address)}, which is not memory`);
 }
 
 /** Its place in the sequence of reset, RUN_FW, INIT_HCA and CLOSE_HCA. */

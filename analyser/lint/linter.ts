@@ -96,7 +96,7 @@ export class Linter {
     this.context.report(
       'dma-outside',
       object,
-      `${what} of ${lengthBytes} bytes at ${hex(address)}: no memory is there`,
+      `${what} of ${lengthBytes} bytes at ${hex(address)}: no memory exists there`,
     );
   }
 

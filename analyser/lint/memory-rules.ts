@@ -50,7 +50,7 @@ export function checkDonation(lint: LintContext, command: NamedCommand): void {
         lint.report(
           'icm-mapped-twice',
           `host page ${hex(hostAddress + at)}`,
-          'stands behind another ICM page',
+          'already backs another ICM page',
         );
         break;
       }

@@ -38,7 +38,7 @@ function reportUnknown(lint: LintContext, table: RungTable, number: number): voi
   if (destroyed[table].has(number))
     lint.report('use-after-destroy', object, `is no ${kindOf[table]} of the device`);
   else if (lostAtReset[table].has(number))
-    lint.report('left-at-reset', object, 'is rung, and gone since the reset');
+    lint.report('left-at-reset', object, 'is rung, but was destroyed by the reset');
   else lint.report(unknownRule[table], object, `is no ${kindOf[table]} of the device`);
 }
 

@@ -20,7 +20,7 @@ const rule = (severity: Severity, section: string, demand: string): Rule => ({ s
 
 export const rules = {
   // Commands: lint/command-rules.ts
-  'hcr-access': rule('error', '2.1', 'the HCR takes 32-bit accesses only'),
+  'hcr-access': rule('error', '2.1', 'the HCR accepts 32-bit accesses only'),
   'hcr-reserved': rule('error', '2.2', 'reserved bits of the HCR are written as zero'),
   'command-busy': rule(
     'error',
@@ -33,15 +33,11 @@ export const rules = {
   'command-modifier': rule('error', '3.4', 'an input or opcode modifier that has no meaning is zero'),
   'command-mailbox': rule('error', '3.1', 'a mailbox is one 4 KiB page of memory, 4 KiB aligned'),
   'mailbox-reserved': rule('error', '0.2', 'reserved fields of mailboxes and contexts are written as zero'),
-  'command-phase': rule(
-    'error',
-    '3.6, 3.10',
-    'RUN_FW follows MAP_FA; what works on objects follows INIT_HCA',
-  ),
+  'command-phase': rule('error', '3.6, 3.10', 'RUN_FW follows MAP_FA; commands on objects follow INIT_HCA'),
   'command-index': rule(
     'error',
     '3.7',
-    'object numbers, sizes and ports are within what QUERY_DEV_CAP and INIT_HCA say',
+    'object numbers, sizes and ports are within the limits of QUERY_DEV_CAP and INIT_HCA',
   ),
   'command-state': rule(
     'error',

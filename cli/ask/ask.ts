@@ -42,8 +42,8 @@ export function addAskCommand(program: Command): void {
       'answer a question of docs/studies by a sweep: a page and three sentences; without a name, list them',
     )
     .argument('[name]', `one of ${studies.map(({ name }) => name).join(', ')}`)
-    .option('--out <file>', 'where the points go, and what is gone on from (default: ask-NAME.jsonl)')
-    .option('--html <file>', 'where the page goes (default: ask-NAME.html)')
+    .option('--out <file>', 'results file, which a later run continues (default: ask-NAME.jsonl)')
+    .option('--html <file>', 'file of the page (default: ask-NAME.html)')
     .option('--markdown <folder>', 'write the answer with its figures as NAME.md there')
     .option('--json <file>', 'write answer and figures as JSON; - is standard output')
     .option('--jobs <n>', 'points that run at once', integer(1, 256), 1)

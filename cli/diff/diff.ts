@@ -29,7 +29,7 @@ export const collectedTolerance = (text: string, before: readonly Tolerance[]): 
 export function addDiffCommand(program: Command): void {
   program
     .command('diff')
-    .description('say what changed from one report or JSON output to another, largest first')
+    .description('list the changes from one report or JSON output to another, largest first')
     .argument('<before>', 'file that a command wrote with --json or --report')
     .argument('<after>', 'file of the same kind')
     .option(
@@ -38,7 +38,7 @@ export function addDiffCommand(program: Command): void {
       collectedTolerance,
       [],
     )
-    .option('--figures', 'judge by the figures alone, whatever was asked for')
+    .option('--figures', 'compare the figures only, not the requests')
     .option('--all', 'show every figure that differs, not only the largest')
     .option('--json <file>', 'write the differences as JSON; - is standard output')
     .option(...htmlOption)

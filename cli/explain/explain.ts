@@ -54,7 +54,7 @@ interface ExplainOptions extends PerfChoice, MachineChoice, TopologyChoice, Faul
 export function addExplainCommand(program: Command): void {
   const command = program
     .command('explain')
-    .description('tell one operation of a test of hca perf step by step, with times that add up')
+    .description('explain one operation of an hca perf test step by step, with times that add up')
     .argument('<test>', 'a test or ready workload of hca perf')
     .option('--op <n>', 'which send of host 0, by number from 0', integer(0, 1e9), 0)
     .option('--json <file>', 'write it as JSON; - is standard output')

@@ -137,17 +137,17 @@ export function addGuestCommand(program: Command): void {
     )
     .option(
       '--module <file.ko>',
-      'load a kernel module of your own, in place of a stock one of the same name if there is one; may be repeated',
+      'load a kernel module of your own, replacing a stock one of the same name, if any; may be repeated',
       collected,
       [],
     )
     .option('--shell', 'a shell in guest 0 after the commands')
     .option(
       '--why',
-      'name the causes of what failed or never ended, from commands, contexts, packets and counters',
+      'name the causes of requests that failed or never completed, from commands, contexts, packets and counters',
     )
-    .option('--budget <file>', 'hold what each command costs at the HCAs to a budget')
-    .option('--write-budget <file>', 'write what each command costs as a budget')
+    .option('--budget <file>', 'compare the cost of each command at the HCAs with a budget')
+    .option('--write-budget <file>', 'write the cost of each command as a budget')
     .option('--print-qemu', 'print the commands that serve and boot the same by hand, and end')
     .option('--guests <n>', 'guests: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
     .option('--hcas <n>', 'HCAs (default: one for each guest)', integer(1, 2))
@@ -158,9 +158,9 @@ export function addGuestCommand(program: Command): void {
     .option('--timeout <s>', 'longest time of a command', integer(1, weekSeconds), 600)
     .option('--no-load', 'do not load the drivers')
     .option('--console', "show the guests' consoles")
-    .option('--cache <folder>', 'where fetched and built files are kept', defaultCacheFolder())
+    .option('--cache <folder>', 'folder of fetched and built files', defaultCacheFolder())
     .option('--mirror <uri>', "Debian archive to fetch from (default: the one in this machine's apt sources)")
-    .option('--fetch-only', 'fetch and build what a guest takes, and end')
+    .option('--fetch-only', 'fetch and build the files of a guest, and end')
     .addOption(
       new Option('--scenario <name>', 'run a scenario instead of commands').choices(
         scenarios.map(({ name }) => name),

@@ -17,7 +17,7 @@ export function labFolder(): string {
     throw new ConfigurationError(
       'lab',
       'sources that cannot be built',
-      'sources that npm run build:lab takes',
+      'sources that npm run build:lab accepts',
     );
   return join(packageFolder, 'dist/lab');
 }

@@ -174,7 +174,7 @@ function outcomeOf(
 
 function movedText(args: MoveArgs, outcome: MoveOutcome): string {
   const { fetchAddTotal, compareSwapTotal, atomicCount } = outcome;
-  const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each was asked for.`;
+  const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each were requested.`;
   const { title, head, rows } = movedTable(args, outcome);
   return `${tableOf(title, head, rows)}\n${counts}`;
 }

@@ -41,7 +41,7 @@ export function addPerfOptions(command: Command): Command {
   }
   return command.option(
     '--odp',
-    'measure twice, pinned and registered on demand, and show what first touch costs',
+    'measure twice, pinned and registered on demand, and show the cost of first touch',
   );
 }
 

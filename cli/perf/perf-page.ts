@@ -12,7 +12,7 @@ const sizesLeast = 3;
 
 /** The figures cover only the measured messages. */
 const warmUpSentence =
-  'What is below the figures and what binds, from the life of an operation on, counts the warm-up as well.';
+  'The sections below the figures and the bottleneck, from the life of an operation on, include the warm-up.';
 
 /** @param bound lines about the bottleneck */
 export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: readonly string[]): string {

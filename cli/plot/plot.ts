@@ -29,18 +29,13 @@ export function addPlotCommand(program: Command): void {
       'draw results of a sweep: lines with knees, a heat map over two axes, the Pareto front of two figures',
     )
     .argument('<file>', 'results: JSON lines, or an SQLite database')
-    .requiredOption('--x <name>', 'what lies across: an axis, or for a Pareto front a figure')
-    .option(
-      '--y <name>',
-      'what is drawn over it: a figure (may be repeated), or for a heat map an axis',
-      collected,
-      [],
-    )
-    .option('--z <figure>', 'what a heat map is coloured with')
-    .option('--by <axis>', 'what lines are ordered by, and clouds of points coloured by')
+    .requiredOption('--x <name>', 'x axis: an axis, or for a Pareto front a figure')
+    .option('--y <name>', 'y axis: a figure (may be repeated), or for a heat map an axis', collected, [])
+    .option('--z <figure>', 'figure of a heat map’s colours')
+    .option('--by <axis>', 'axis that orders lines and colours clouds of points')
     .option('--where <axis=value>', 'only points that have this value; may be repeated', collected, [])
-    .option('--html <file>', 'where the page goes (default: the name of the results, with .html)')
-    .option('--json <file>', 'write what is drawn as JSON; - is standard output')
+    .option('--html <file>', 'file of the page (default: the name of the results, with .html)')
+    .option('--json <file>', 'write the drawn data as JSON; - is standard output')
     .action(plot);
 }
 

@@ -35,9 +35,9 @@ type Run = (words: readonly string[]) => Promise<void>;
 export function addRerunCommand(program: Command, run: Run): void {
   program
     .command('rerun')
-    .description('run again what a report or JSON output was made of, and say whether it is the same')
+    .description('repeat the run of a report or JSON output, and report whether the result is the same')
     .argument('<output>', 'file that a command wrote with --json or --report')
-    .option('--file <file>', 'where the file that the command read is now')
+    .option('--file <file>', 'present path of the input file')
     .option(
       '--tolerance <share>',
       'how much figures may change: 1%, or pcie.*=5% for some; may be repeated',

@@ -33,14 +33,14 @@ export function addElsewhereCommands(sweep: Command): void {
     .option('--jobs <n>', 'points that run at once', integer(1, jobsMax), availableParallelism())
     .option(
       '--lease <seconds>',
-      'a worker that has been silent so long has lost its points to others',
+      'silence after which a worker loses its points to others',
       integer(1, leaseMaxSeconds),
       30,
     )
     .action(worker);
   sweep
     .command('task')
-    .description('run some points of a file; what each task of --engine slurm does')
+    .description('run some points of a file, as each task of --engine slurm does')
     .argument('<points>', 'a file that the sweep has written')
     .requiredOption('--shard <k/n>', 'every n-th point, from the k-th on', parsedShard)
     .option('--jobs <n>', 'points that run at once', integer(1, jobsMax), 1)

@@ -53,7 +53,10 @@ const collected = (text: string, before: readonly string[]): string[] => [...bef
 
 export function addSweepOptions(command: Command): Command {
   command
-    .option('--workload <text>', 'what runs at every point, as write-bw,size=64,region=64Mi,pattern=random')
+    .option(
+      '--workload <text>',
+      'the workload of every point, such as write-bw,size=64,region=64Mi,pattern=random',
+    )
     .option(
       '--vary <path=values>',
       'an axis: a parameter, a field of the workload or profile, over 16..4096*2, 0..100+25 or a list; may be repeated',
@@ -61,12 +64,12 @@ export function addSweepOptions(command: Command): Command {
       [],
     )
     .option('--point <path=value,...>', 'a point by hand; may be repeated', collected, [])
-    .option('--sample <lhs:n>', 'draw so many points, a Latin hypercube, in place of all combinations')
+    .option('--sample <lhs:n>', 'draw this many points, a Latin hypercube, instead of all combinations')
     .option('--sample-seed <n>', 'seed of the sample (default 1)', integer(0, 2 ** 32 - 1))
     .addOption(
       new Option(
         '--engine <name>',
-        'who runs the points: this machine, workers of a queue, or tasks of Slurm',
+        'engine that runs the points: this machine, workers of a queue, or tasks of Slurm',
       )
         .choices(['local', 'bullmq', 'slurm'])
         .default('local'),
@@ -91,7 +94,7 @@ export function addSweepOptions(command: Command): Command {
     )
     .option(
       '--reuse <file>',
-      'take over what results of another sweep have of these points; may be repeated',
+      'reuse the results that another sweep has of these points; may be repeated',
       collected,
       [],
     )
@@ -157,7 +160,7 @@ export function specOf(file: string | undefined, choice: SweepChoice): SweepSpec
     throw new ConfigurationError(
       `--${given.replace('sampleSeed', 'sample-seed')}`,
       file,
-      'in the specification, which says what is swept',
+      'in the specification, which defines the sweep',
     );
   return readSpec(file);
 }

@@ -34,10 +34,8 @@ const jsonOption = ['--json <file>', 'write the results as JSON; - is standard o
 export function addSweepCommand(program: Command): void {
   const command = program
     .command('sweep')
-    .description(
-      'run a workload over ranges of parameters: a row for each point, which a killed sweep goes on from',
-    )
-    .argument('[spec]', 'a YAML or JSON file that says what is swept; else the options do')
+    .description('run a workload over ranges of parameters: a row for each point; a killed sweep continues')
+    .argument('[spec]', 'a YAML or JSON file that defines the sweep; otherwise the options do')
     .option(...jsonOption)
     .option(...htmlOption)
     .action(sweep);
@@ -47,7 +45,7 @@ export function addSweepCommand(program: Command): void {
     .command('merge')
     .description('join results of one sweep that were written apart, no point twice')
     .argument('<files...>', 'results of shards')
-    .option('--out <file>', 'where the joined results go')
+    .option('--out <file>', 'file of the joined results')
     .option('--sqlite <file>', 'write them as an SQLite database')
     .option(...jsonOption)
     .option(...htmlOption)

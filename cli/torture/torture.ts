@@ -69,7 +69,7 @@ export function addTortureCommand(program: Command): void {
     .option('--seeds <first..last>', 'play the stories of these seeds', seedRange)
     .option('--scene <name>', `play this scene with the seeds: ${sceneNames.join(', ')}`, sceneName)
     .option('--story <file>', 'play the story of a file that --save wrote')
-    .option('--minutes <n>', 'play fresh stories for so long (default: 1)', minutes)
+    .option('--minutes <n>', 'play new stories for this long (default: 1)', minutes)
     .option(
       '--jobs <n>',
       'stories at once (default: one for each core)',

@@ -74,7 +74,7 @@ export function reasons(cases: readonly Case[], results: readonly RowResult[]): 
 
 export const summaryTable = (groups: readonly GroupResult[]): string =>
   tableOf(
-    '\nRows within tolerance, by group; what is not run counts for neither side',
+    '\nRows within tolerance, by group; rows that do not run are not counted',
     ['group', 'rows', 'hold', 'miss', 'failed', 'not run', 'share'],
     groups.map(({ group, rows, holds, misses, failed, notRun, share }) => [
       group === 'all' ? 'all' : `${group} ${groupTitles[group]}`.slice(0, 34),

@@ -43,7 +43,7 @@ export function addValidateCommand(program: Command): void {
     )
     .option('--rows <list>', 'groups, rows and ranges of rows: A,C-074..C-083,D-030 (default: all)')
     .option('--group <name>', "a group's letter, or a part of the name of families: inbound")
-    .option('--list', 'say what is run how, and run nothing')
+    .option('--list', 'list how each row would run, and run nothing')
     .option(
       '--set <path=value>',
       'change a parameter; may be repeated',

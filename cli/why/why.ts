@@ -76,7 +76,7 @@ export function addWhyCommand(program: Command): void {
   const command = program
     .command('why')
     .description(
-      'tell why requests of a test or of a program failed or never ended, and where they were posted',
+      'explain why requests of a test or of a program failed or never completed, and where they were posted',
     )
     .argument(
       '<test|file>',

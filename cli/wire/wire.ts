@@ -31,7 +31,7 @@ export function addWireCommand(program: Command): void {
       'read a capture (pcap, pcapng, also gzipped) as conversations of InfiniBand, RoCE v1 and v2, and iWARP: requests, answers, gaps, retransmissions, management datagrams',
     )
     .argument('<file>', 'the capture: of --pcap, tcpdump, Wireshark; - for standard input')
-    .option('--trouble', 'only what went wrong or makes up for it')
+    .option('--trouble', 'only errors and the recovery from them')
     .option(
       '--lines <count>',
       `most lines that are shown; all packets are counted (default ${LINES})`,

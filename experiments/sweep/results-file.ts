@@ -205,7 +205,11 @@ const isBeginOfHeader = (bytes: Buffer): boolean =>
   headerBegin.startsWith(bytes.toString('utf8', 0, headerBegin.length));
 
 const notResults = (file: string, line: number): ConfigurationError =>
-  new ConfigurationError('results', file, `a file that hca sweep has written (line ${line} is none of it)`);
+  new ConfigurationError(
+    'results',
+    file,
+    `a file that hca sweep has written (line ${line} is not one of its rows)`,
+  );
 
 function jsonOf(text: string): unknown {
   try {

@@ -41,7 +41,7 @@ const machine = {
 
 const sample = {
   description:
-    'Points drawn of the axes of vary, in place of all of them: lhs:200, or with a seed of its own.',
+    'Points drawn from the axes of vary, instead of all combinations: lhs:200, or with its own seed.',
   anyOf: [
     { type: 'string', pattern: '^lhs:[1-9][0-9]*$' },
     {
@@ -66,7 +66,7 @@ export const specSchema = {
   properties: {
     workload: {
       description:
-        'What runs at every point, before an axis changes it: a text as write-bw,size=64, or its fields.',
+        'The workload of every point, before an axis changes it: a text such as write-bw,size=64, or its fields.',
       anyOf: [{ type: 'string' }, workloadJsonSchema],
     },
     machine,

@@ -80,7 +80,7 @@ export function checkedSpec(value: unknown): SweepSpec {
     throw new ConfigurationError(
       'workload',
       'left out',
-      'what runs at every point, such as write-bw,size=64',
+      'the workload of every point, such as write-bw,size=64',
     );
   const drawn = sample === undefined ? undefined : checkedSample(sample);
   const axes = Object.entries(objectOf('vary', vary)).map(([path, values]) =>

@@ -114,7 +114,7 @@ export const workloadJsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    test: { description: 'What is measured, as perftest names it.', enum: perfTestNames },
+    test: { description: 'The test, by its perftest name.', enum: perfTestNames },
     ...Object.fromEntries(Object.entries(workloadFields).map(([name, field]) => [name, schemaOf(field)])),
   },
 } as const;

@@ -20,7 +20,7 @@ interface MatcherAnswer {
 function costsOf(received: unknown): OperationCost[] {
   const costs = (Array.isArray(received) ? received : [received]) as OperationCost[];
   if (costs.length === 0)
-    throw new TypeError('no operation of this kind was marked: nothing was held to the budget');
+    throw new TypeError('no operation of this kind was marked: nothing was compared with the budget');
   for (const cost of costs)
     if (typeof cost?.name !== 'string' || typeof cost.peer !== 'object')
       throw new TypeError('expected an operation, or a list of them, as costs of a machine give them');

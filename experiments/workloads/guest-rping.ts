@@ -292,5 +292,7 @@ function checkPing(bytes: Uint8Array, ping: number): void {
   const at = bytes.findIndex((byte, index) => byte !== expected[index]);
   if (at < 0) return;
   const text = new TextDecoder('latin1').decode(bytes);
-  throw new GuestDataError(`byte ${at} of ping ${ping} is not what rping sends: ${JSON.stringify(text)}`);
+  throw new GuestDataError(
+    `byte ${at} of ping ${ping} differs from the text that rping sends: ${JSON.stringify(text)}`,
+  );
 }

@@ -90,7 +90,7 @@ export function checkAnswer(
   const writer = clientOfStamp(stamp);
   if (stamp !== ownStamp && (writer === client || writer < 0))
     throw new WorkFailedError(
-      `the answer to GET ${item} is older than what client ${client} has PUT: ${stamp}, not ${ownStamp}`,
+      `the answer to GET ${item} is older than the last PUT of client ${client}: ${stamp}, not ${ownStamp}`,
     );
 }
 

@@ -97,7 +97,7 @@ export const workloadFields = {
     'I',
     0,
     inlineMaxOf(),
-    `messages of at most so many bytes go inline (WRITE: up to ${inlineMaxOf('RC', 'write')}, UD: ${inlineMaxOf('UD')})`,
+    `messages up to this many bytes are sent inline (WRITE: up to ${inlineMaxOf('RC', 'write')}, UD: ${inlineMaxOf('UD')})`,
   ),
   blueflame: choice(
     undefined,
@@ -107,13 +107,19 @@ export const workloadFields = {
   ),
   postList: count('l', 1, 1024, 'requests posted in one call, with one doorbell (default 1)'),
   events: flag('e', 'sleep until a completion event instead of polling'),
-  cqMod: count('Q', 1, 16_000, `one completion for so many messages (default ${perfDefaults.cqModeration})`),
+  cqMod: count(
+    'Q',
+    1,
+    16_000,
+    `one completion for this many messages (default ${perfDefaults.cqModeration})`,
+  ),
   moderation: {
     kind: 'text',
     unit: 'n:usec',
     form: '\\d{1,5}:\\d{1,5}',
     accepted: 'completions and microseconds up to 65535, such as 16:10',
-    meaning: 'with --events, one event for so many completions or after so long, such as 16:10',
+    meaning:
+      'with --events, one event for this many completions or after this many microseconds, such as 16:10',
   },
   mtu: choice('m', 'bytes', [256, 512, 1024, 2048, 4096], "path MTU (default: the port's)"),
   gidIndex: count('x', 0, 127, "place of the port's GID from which packets go; a GRH on InfiniBand"),

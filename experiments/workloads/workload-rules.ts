@@ -124,7 +124,7 @@ const rules: readonly Rule[] = [
     isKvTest(test) && pattern === 'stride' ? ['pattern', 'sequential, random or zipf: keys'] : undefined,
   ({ test, window = kvDefaults.window, rxDepth = perfDefaults.rxDepth }, named) =>
     isKvTest(test) && rxDepth < window
-      ? ['rxDepth', `at least ${named('window')} ${window}: each answer takes a receive`, rxDepth]
+      ? ['rxDepth', `at least ${named('window')} ${window}: each answer consumes a receive`, rxDepth]
       : undefined,
   ({ test, valueSize = kvDefaults.valueBytes, mtu = mtuMax }) =>
     isKvTest(test) && valueSize > mtu

@@ -12,7 +12,7 @@ export function workloadSchema(): JsonValue {
     $schema: 'http://json-schema.org/draft-07/schema#',
     $id: 'https://hca-emulator/schemas/hca-workload-1.schema.json',
     title: workloadSchemaName,
-    description: 'A workload: what the programs of `hca perf` are to do. What is left out has its default.',
+    description: 'A workload: the task of the programs of `hca perf`. Omitted fields have their defaults.',
     type: 'object',
     required: ['test'],
     additionalProperties: false,

@@ -17,7 +17,7 @@ const rejectReasons: Readonly<Record<number, string>> = {
   3: 'the peer has no resources for it',
   4: 'the peer timed out',
   8: 'nothing listens on that port there',
-  10: 'the peer has a connection of these numbers that it takes for alive (stale)',
+  10: 'the peer still has a connection with these numbers (stale)',
   28: 'the program of the peer refused it (rdma_reject)',
 };
 
@@ -99,7 +99,7 @@ export function connectionWait(scene: Scene, node: number, subject: string): Exp
   const last = scene.host(node)?.connectionCalls.at(-1);
   return {
     cause: 'no-connection-event',
-    sentence: `${subject}, and nothing that it has asked for is under way: its last call was ${last === undefined ? 'none of rdma_cm' : last.call}`,
+    sentence: `${subject}, and none of its requests is in progress: its last call was ${last === undefined ? 'none of rdma_cm' : last.call}`,
     evidence,
     mendLine: last?.line,
     advice:

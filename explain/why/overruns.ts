@@ -10,7 +10,7 @@ export function overrunExplained(scene: Scene, node: number, cqn: number): Expla
   if (cq.status === 'failed')
     return {
       cause: 'cq-unwritable',
-      sentence: `The device could not write CQ ${hex(cqn)} of host ${node}: its memory is gone`,
+      sentence: `The device could not write CQ ${hex(cqn)} of host ${node}: its memory was unmapped`,
       evidence: { written: cq.written },
       advice: 'Keep the CQ’s buffer mapped; the library does.',
       key: `cq ${node} ${cqn}`,

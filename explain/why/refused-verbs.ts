@@ -27,6 +27,6 @@ export function refusedVerbExplained(scene: Scene, node: number, text: string): 
     cause: 'verb-refused',
     sentence: `Host ${node} was refused a call: ${text}`,
     evidence: { verb },
-    advice: 'The text names the argument and what it may be.',
+    advice: 'The text names the argument and its allowed values.',
   };
 }

@@ -225,7 +225,7 @@ const peerState: Rule<NoAnswer> = (symptom) => {
     advice:
       entered?.by === 'software'
         ? 'The peer moved its QP to ERR while requests were under way: drain both sides first.'
-        : 'Find out what put the peer’s QP into ERR: its completions say it.',
+        : 'Find out why the peer’s QP entered ERR: see its completions.',
   };
 };
 
@@ -359,7 +359,7 @@ const slow: Rule<NoAnswer> = (symptom) => {
     return undefined;
   return {
     cause: 'responder-slow',
-    sentence: `The answers to ${qpName(node, qp.qpn)} arrive later than its time-out of ${durationText(qp.timeoutPs)}: ${counted(qp.timeouts, 'time-out')}, ${counted(peer?.of.duplicates ?? 0, 'duplicate')} at the peer, ${counted(qp.lateAnswers, 'answer')} that nobody waited for any more`,
+    sentence: `The answers to ${qpName(node, qp.qpn)} arrive later than its time-out of ${durationText(qp.timeoutPs)}: ${counted(qp.timeouts, 'time-out')}, ${counted(peer?.of.duplicates ?? 0, 'duplicate')} at the peer, ${counted(qp.lateAnswers, 'answer')} that the requester no longer expected`,
     evidence: {
       timeoutPs: qp.timeoutPs,
       timeouts: qp.timeouts,

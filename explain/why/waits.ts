@@ -96,7 +96,7 @@ function requestsGone(
     const fault = scene.faults.find((one) => /^(catastrophic|device|reset)/.test(one.fault));
     return {
       cause: 'device-fatal',
-      sentence: `${subject}, whose device was reset at ${at}${fault === undefined ? '' : ` (injected: ${fault.fault})`}: its objects and their completions are gone`,
+      sentence: `${subject}, whose device was reset at ${at}${fault === undefined ? '' : ` (injected: ${fault.fault})`}: its objects and their completions were destroyed`,
       evidence,
       advice:
         'Wait for IBV_EVENT_DEVICE_FATAL (ibv_get_async_event) as well, then close the device and open it again.',
@@ -181,7 +181,7 @@ function heldBack(request: NoAnswer, waiting: Waiting): Explanation | undefined 
   const subject = waiter(waiting);
   const held = (cause: string, why: string, advice: string): Explanation => ({
     cause,
-    sentence: `${subject}, but the send queue of ${qpName(node, qp.qpn)} stands still: ${why}`,
+    sentence: `${subject}, but the send queue of ${qpName(node, qp.qpn)} is stalled: ${why}`,
     evidence: { parkedFor: qp.parkedFor, underWay: qp.underWay.length, begun: qp.begun },
     advice,
   });
@@ -191,7 +191,7 @@ function heldBack(request: NoAnswer, waiting: Waiting): Explanation | undefined 
   if (qp.parkedFor === 'pageFault')
     return held(
       'page-fault-wait',
-      'a page of an on-demand region was asked for and did not come',
+      'a page of an on-demand region was requested and never provided',
       'See the pages of the region: unmapped memory is refused.',
     );
   if (qp.timeoutCode === 0 || qp.timeouts > 0 || qp.sequenceNaksReceived > 0 || qp.service === 'UC') {
@@ -418,7 +418,7 @@ function nothingComes(waiting: Waiting): Explanation {
   if (wait.kind === 'exchange')
     return {
       cause: isMutual ? 'deadlock' : 'exchange-never-put',
-      sentence: `${waiter(waiting)}, which nobody put: ${farText(waiting)}`,
+      sentence: `${waiter(waiting)}, which no program has put: ${farText(waiting)}`,
       evidence: { label: wait.label },
       advice: 'Put the value at the other host under the same name before that program ends or waits.',
       key: isMutual ? 'deadlock' : `exchange ${node}`,

@@ -45,7 +45,7 @@ export function timeAxis(axis: Axis, atPs: number, pick: (atPs: number) => void)
   );
   return html`<div class="axis">
     <div class="axis-names" aria-hidden="true">${rows.map(({ title }) => html`<span>${title}</span>`)}</div>
-    <div class="axis-rows" @click=${picked} role="img" aria-label="What happened over time; the same events are stepped through above">
+    <div class="axis-rows" @click=${picked} role="img" aria-label="Events over time; the controls above step through the same events">
       ${guard([axis], () => rows.map((row) => drawnRow(row, axis, place)))}
       <i class="axis-now" style="left:${place(atPs)}"></i>
       <div class="axis-ticks">${guard([axis], () =>

@@ -39,7 +39,7 @@ const beginning = {
     action('instead of at: once software has done this to the device (commands count when they have ended)'),
   ),
   nth: nth('which of these'),
-  delay: optional(time('so long after that')),
+  delay: optional(time('delay after that')),
 };
 const lasting = { for: optional(time('how long it lasts; indefinitely if left out')) };
 
@@ -70,7 +70,7 @@ export const faultKinds = {
   }),
   interrupt: kind({
     fields: {
-      interrupt: choice(['lost', 'late', 'spurious'], 'what happens to the message'),
+      interrupt: choice(['lost', 'late', 'spurious'], 'effect on the message'),
       vector: optional(integer(0, 2047, 'only messages of this vector; the vector of a spurious one')),
       nth: nth(
         'which message of the device (of the vector, when one is named); the one that a spurious one follows',
@@ -127,7 +127,7 @@ export const faultKinds = {
     example: 'catastrophic=0xdead,after=RTR2RTS_QP,delay=20us',
   }),
   port: kind({
-    fields: { port: choice(['down', 'up'], 'what the port does'), ...beginning, ...lasting },
+    fields: { port: choice(['down', 'up'], 'action of the port'), ...beginning, ...lasting },
     doc: 'Port 1 goes down (its end of the link is disabled) or comes up.',
     seen: 'IBV_EVENT_PORT_ERR, and IBV_EVENT_PORT_ACTIVE when it is back; requests are retried until their retries are used up.',
     example: 'port=down,after=RTR2RTS_QP,delay=5us,for=200us',
@@ -182,7 +182,7 @@ export const faultKinds = {
         integer(1, 1024, 'how many packets of its virtual lane pass a reordered one, 1 when left out'),
       ),
       where: optional(
-        choice(['anywhere', 'header', 'payload'], 'where a bit is flipped: anywhere when left out'),
+        choice(['anywhere', 'header', 'payload'], 'part of the packet in which a bit is flipped; default: anywhere'),
       ),
       crc: optional(
         choice(

@@ -38,7 +38,7 @@ export class ProgramMemory {
   map(lengthBytes: number, options: MapOptions = {}): number {
     checkWhole('lengthBytes', lengthBytes);
     const address = this.process.mapWith(lengthBytes, options);
-    if (address < 0) throw new InvariantError('mapped bytes', lengthBytes, 'what the host has free');
+    if (address < 0) throw new InvariantError('mapped bytes', lengthBytes, 'at most the host’s free memory');
     return address;
   }
 

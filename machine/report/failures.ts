@@ -31,7 +31,7 @@ export function vectorFailures(node: string, row: HcaLedger['vectors'][number]):
   const pending = row.messages - row.delivered - row.coalesced - row.dropped;
   const what = `${node} vector ${row.vector}`;
   return [
-    ...(planned === 0 || planned === 1 ? [] : [`${what}: ${planned} requests became nothing`]),
-    ...(pending === 0 || pending === 1 ? [] : [`${what}: ${pending} messages became nothing`]),
+    ...(planned === 0 || planned === 1 ? [] : [`${what}: ${planned} requests disappeared`]),
+    ...(pending === 0 || pending === 1 ? [] : [`${what}: ${pending} messages disappeared`]),
   ];
 }

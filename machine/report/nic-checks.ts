@@ -37,7 +37,7 @@ export function nicCauseFailures(nic: NicLedger): string[] {
   const what = `node ${nic.node}`;
   return [
     ...unequal(`${what}, messages by vector`, sumOf(nic.messages), interruptMessages),
-    ...(waiting >= 0 && waiting <= nic.messages.length ? [] : [`${what}: ${waiting} causes became nothing`]),
+    ...(waiting >= 0 && waiting <= nic.messages.length ? [] : [`${what}: ${waiting} causes disappeared`]),
     ...nic.vectors.flatMap((vector) => vectorFailures(what, vector)),
   ];
 }

@@ -144,7 +144,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
     try {
       await sleep(firstWorkerMs, undefined, { signal });
       if ((await this.#queue.getWorkersCount()) === 0)
-        this.#options.onNotice('No worker takes points yet: start some by hca sweep worker.');
+        this.#options.onNotice('No worker is connected yet: start some with hca sweep worker.');
     } catch {
       // The sweep is over, or the server lists no clients.
     }

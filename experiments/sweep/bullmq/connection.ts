@@ -65,7 +65,7 @@ export async function connected({ url }: QueueAddress, retries = defaultRetries)
   }
   const lostError = (): RunError =>
     new RunError(
-      `${shown} did not answer for ${retries} tries (${reason}); what is done is kept, and the same command goes on`,
+      `${shown} did not answer to ${retries} attempts (${reason}); finished points are kept, and the same command continues`,
     );
   return { packages, redis, lostError };
 }

@@ -100,7 +100,7 @@ export class SlurmEngine implements SweepEngine {
   async #forgetFailures(name: string, left: ReadonlyMap<string, unknown>): Promise<void> {
     const { folder, onNotice, pollMs = defaultPollMs } = this.#options;
     for (let isFirst = true; await this.#isQueued(name); isFirst = false) {
-      if (isFirst) onNotice(`What has failed runs again when the array that is there has ended: ${name}.`);
+      if (isFirst) onNotice(`Failed points run again when the existing array has ended: ${name}.`);
       await sleep(pollsOfFiles * pollMs);
     }
     forgetFailures(folder, left);
@@ -144,7 +144,7 @@ export class SlurmEngine implements SweepEngine {
       queued.every(({ state, reason }) => state === 'PENDING' && /held/i.test(reason))
     )
       throw new RunError(
-        `Slurm holds the array (${first.reason}): scontrol release, or scancel --name=${name}, and the same command goes on`,
+        `Slurm holds the array (${first.reason}): scontrol release, or scancel --name=${name}, and the same command continues`,
       );
     return first !== undefined;
   }

@@ -320,7 +320,7 @@ function distanceText({ totalPs }: Estimate, { meanPs, stages }: SimulatedLatenc
   if (share <= agreement)
     return `They agree within ${percent}: nothing queues, nothing waits for anything else.${binds}`;
   return difference > 0
-    ? `The simulation takes ${timeText(Math.round(difference))} (${percent}) more: queueing, for what the closed form has on chip or free (lines of caches, tags, credits, the poll that comes round).${binds}`
+    ? `The simulation takes ${timeText(Math.round(difference))} (${percent}) more: queueing, for what the closed form has on chip or free (lines of caches, tags, credits, the polling loop).${binds}`
     : `The simulation takes ${timeText(Math.round(-difference))} (${percent}) less: work that the closed form adds up overlaps.${binds}`;
 }
 

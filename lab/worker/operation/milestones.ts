@@ -62,7 +62,10 @@ export function milestonesOf(
 
   add(ownOf('posted', `host${near}`)[0]?.fromPs, 'The program has posted the request: its WQE is in memory');
   add(ownOf('doorbell', `hca${near}`)[0]?.fromPs, `The device of host ${near} takes the doorbell`);
-  add(ownOf('blueFlame', `hca${near}`)[0]?.fromPs, `The device of host ${near} takes the WQE by BlueFlame`);
+  add(
+    ownOf('blueFlame', `hca${near}`)[0]?.fromPs,
+    `The device of host ${near} receives the WQE by BlueFlame`,
+  );
   const requests = ownOf('packet', `hca${far}`);
   const answers = ownOf('packet', `hca${near}`);
   const firstPs = requests[0]?.fromPs;
