@@ -116,7 +116,7 @@ describe('a packet whose headers contradict each other', () => {
     ],
     ['10.5.2: GID of a group by another LID', isGlobal, (bytes) => bytes.set([0, 7], 2), /DLID 7, DGID ff/],
     ['10.5.2: a group, and one QP', isGlobal, withBits('BTH', 7, 1), /to a group, but to QP 16777214/],
-    ['8.3: a SGID of a group', isGlobal, (bytes) => bytes.set([0xff], 8 + 8), /from the GID of a group/],
+    ['8.3: a SGID of a group', isGlobal, (bytes) => bytes.set([0xff], 8 + 8), /source is the GID of a group/],
     [
       '13.5.1: QP0 by another lane than VL15',
       (packet) => isLocal(packet) && headerOf(packet, 'BTH')!.numbers['destinationQp'] === 0,
@@ -212,7 +212,7 @@ describe('a packet whose headers contradict each other', () => {
       (bytes, packet) => bytes.set([0xff], headerOf(packet, 'IPV6')!.at + 24),
       /MAC .* for GID ff/,
     ],
-    ['802.3: a source that is a group', isIpv4, withBits('ETHERNET', 6, 1), /comes from the MAC of a group/],
+    ['802.3: a source that is a group', isIpv4, withBits('ETHERNET', 6, 1), /source is the MAC of a group/],
     ['A17: a frame that is cut', isIpv4, withBits('IPV4', 2, 0x40), /though the headers say/],
   ])('%s', (_clause, which, change, words) => {
     expect(foundAfter(which, () => {})).toBe('');

@@ -57,7 +57,7 @@ describe('keys and values of a store', () => {
     const damaged = bytesOfValue(5, own);
     damaged[31]! ^= 1;
     expect(() => checkAnswer(damaged, plan, expected)).toThrow(isNoValue);
-    const isOld = 'older than what client 1 has PUT';
+    const isOld = 'older than the last PUT of client 1';
     expect(() => checkAnswer(bytesOfValue(5, putStamp(1, 6)), plan, expected)).toThrow(isOld);
     expect(() => checkAnswer(bytesOfValue(5, 0), plan, expected)).toThrow(WorkFailedError);
   });

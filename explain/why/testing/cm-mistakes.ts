@@ -218,7 +218,7 @@ export const cmMistakes: readonly Mistake[] = [
   {
     name: 'an event that nothing was called for',
     cause: 'no-connection-event',
-    says: /nothing that it has asked for is under way: its last call was rdma_resolve_addr/,
+    says: /none of its requests is in progress: its last call was rdma_resolve_addr/,
     host0: async (program) => {
       const { channel } = await asks(program);
       await next(channel);
