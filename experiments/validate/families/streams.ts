@@ -20,7 +20,7 @@ export const apt: PointMachine = {
 /**
  * One machine that represents many requesters: its requester spends one cycle per request, and its slot is so fast that
  * posting is not the limit. Nor is the responder's slot, which carries 55.9 Gb/s while at most 50.7 were measured
- * (C-039). Each QP keeps its own interval, and only responders have other parameters.
+ * (C-039). Each QP keeps its own interval, and responders have none of these parameters.
  */
 export const manyRequesters: PointMachine = {
   ...apt,
