@@ -29,8 +29,8 @@ describe('the page of doorbell records', () => {
     const first = await createCq(records);
     expect(pinnedPages()).toBe(2); // ring and record
     const second = await createCq(records + 8);
-    expect(pinnedPages()).toBe(3); // a ring more
-    // Three pages of queue; its record lies with those of the CQs, and it has a CQ of its own on the second page.
+    expect(pinnedPages()).toBe(3); // one more ring
+    // Three pages of queue; its record shares a page with those of the CQs, and its CQ is on the second page.
     const third = await createCq(records + 4096);
     const qp = await opened.createQp({ sendCq: third.handle, doorbellRecordAddress: records + 4092 });
     expect(pinnedPages()).toBe(3 + 2 + 3);

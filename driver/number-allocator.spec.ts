@@ -11,7 +11,7 @@ describe('numbers', () => {
     expect(allocator.available).toBe(6);
     expect(Array.from({ length: 7 }, () => allocator.allocate())).toEqual([4, 5, 6, 7, 8, 9, -1]);
     allocator.release(6);
-    // The index that is free again, in another generation.
+    // The index that is free again, in the next generation.
     expect(allocator.allocate() % 64).toBe(6);
   });
 

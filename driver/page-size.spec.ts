@@ -20,7 +20,8 @@ describe('the page size of a translation', () => {
   });
 
   it('golden captures, observation 5: may begin before the buffer', () => {
-    // i-srq-pingpong: 4 KiB at 0x55e865fa3000 with an 8 KiB page whose entry is 0x3f08000: the frame was 0x3f09000.
+    // i-srq-pingpong: 4 KiB at 0x55e865fa3000 with an 8 KiB page whose entry is 0x3f08000: the frame was 0x3f09000, its second
+    // half.
     const virtual = 0x55e8_65fa_3000;
     expect(largestLogPageBytes(frames(0x3f09), virtual)).toBe(13);
     expect(blockAddresses(frames(0x3f09), virtual, 13)).toEqual([0x3f0_8000]);

@@ -24,7 +24,7 @@ describe('probe', () => {
 
   it('golden captures: issues the commands of Linux in its order, up to the port attributes', async () => {
     const { machine } = await probed();
-    // The capture goes on with mlx4_ib, whose caches and management QPs this driver does not have.
+    // The capture continues with mlx4_ib, whose caches and management QPs this driver does not have.
     const shared = captured.findIndex(({ input }) =>
       input?.startsWith('010101010000000000000000000000000017'),
     );
@@ -63,7 +63,7 @@ describe('probe', () => {
         const copy = Buffer.from(bytes);
         // The second half of a MAP entry is a host address, except for its size in the low 6 bits.
         if (line.op.startsWith('MAP_')) copy.fill(0, 8, 15);
-        // Where a queue's entries lie in the MTT table is the allocator's choice.
+        // The allocator chooses where a queue's entries lie in the MTT table.
         if (line.op === 'SW2HW_EQ') copy.fill(0, 0x18, 0x20);
         return copy.toString('hex');
       };
@@ -152,13 +152,13 @@ describe('probe', () => {
     machine.interruptsWork = false;
     const driver = new Driver(machine.platform);
     await driver.probe(machine.cpu);
-    // All queues were made anew: two of them, as Linux has without MSI-X, and the NOP was asked twice.
+    // All queues were created again: two of them, as Linux has without MSI-X, and the NOP was sent twice.
     const names = machine.names();
     expect(names.filter((name) => name === 'NOP')).toHaveLength(2);
     expect(names.filter((name) => name === 'SW2HW_EQ')).toHaveLength(3 + 2);
     expect(names.filter((name) => name === 'HW2SW_EQ')).toHaveLength(3);
     expect(driver.device.completionEqs).toHaveLength(1);
-    // One interrupt for each of the nine commands answered by event; the first NOP's went nowhere.
+    // One interrupt for each of the nine commands answered by event; the first NOP's was lost.
     expect(machine.legacyClears).toBe(9);
     await driver.remove(machine.cpu);
     expect(machine.framesTaken).toBe(0);
@@ -181,7 +181,7 @@ describe('removal', () => {
     machine.commands.length = 0;
     await driver.remove(machine.cpu);
     const captured = goldenCommands('a-remove');
-    // What the interfaces of Linux own comes first there; ours begins with the last CLOSE_PORT.
+    // There, Linux' own interfaces are torn down first; ours begins with the last CLOSE_PORT.
     const first = captured.findLastIndex(({ op }) => op === 'CLOSE_PORT');
     const expected = captured.slice(first);
     expect(machine.names()).toEqual(expected.map(({ op }) => op));

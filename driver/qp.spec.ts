@@ -1,4 +1,4 @@
-/** Queue pairs: the mailboxes of Linux for the same requests, the transitions that are legal, and what is given back. */
+/** Queue pairs: the mailboxes of Linux for the same requests, the transitions that are legal, and the resources that are released. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { qpMailbox } from '../abi/qpc.ts';
 import { srqc } from '../abi/srqc.ts';

@@ -1,4 +1,4 @@
-/** Objects of a process: what reaches the device equals what Linux sent for the same request, and nothing leaks. */
+/** Objects of a process: each mailbox equals what Linux sent for the same request, and nothing leaks. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { CommandStatus } from '../abi/command-status.ts';
 import { cqc } from '../abi/cqc.ts';
@@ -41,7 +41,7 @@ describe('memory regions', () => {
     await context.regMr(machine.cpu, { pd, address, lengthBytes: 4096, access: allLocal });
     const expected = mpt.decode(inputOf(captured('b-rc-pingpong', 'SW2HW_MPT')));
     const actual = mpt.decode(machine.last('SW2HW_MPT').input);
-    // Addresses, numbers and what follows from them are the run's own.
+    // Addresses, numbers and values derived from them differ between runs.
     const own = { keyIndexForm: 0, pd: 0, startAddress: 0n, mttAddress: 0, logPageSize: 0 };
     expect({ ...actual, ...own }).toEqual({ ...expected, ...own });
     expect(actual.startAddress).toBe(BigInt(address));
@@ -306,7 +306,7 @@ describe('the end of a process', () => {
     await driver.remove(machine.cpu);
     expect(Object.values(driver.resourceCounts()).every((count) => count === 0)).toBe(true);
     expect(process.pinnedPages).toBe(0);
-    // What the specs' process has mapped for itself is all that is left of the host's frames.
+    // The only host frames left are those that the specs' process has mapped itself.
     expect(machine.icmPageCount).toBe(0);
   });
 });
@@ -342,7 +342,7 @@ describe('queries', () => {
   });
 });
 
-/** What is left after removal with a QP open: frames of the process itself, which are not given back in this bench. */
+/** The frames left after removal with an open QP: those of the process itself, which this bench does not free. */
 async function framesLeftBy(answer: Answer | undefined): Promise<number> {
   const { handle } = await createQp();
   const mask = M.IBV_QP_STATE | M.IBV_QP_PKEY_INDEX | M.IBV_QP_PORT | M.IBV_QP_ACCESS_FLAGS;
@@ -350,7 +350,7 @@ async function framesLeftBy(answer: Answer | undefined): Promise<number> {
   await context.modifyQp(machine.cpu, handle, attr, mask);
   const script = machine.script;
   machine.script = (command) => answer ?? script(command);
-  // Some step of the device's own bring-down cannot succeed, and says so; what was taken is given back all the same.
+  // One step of the device's bring-down cannot succeed, and reports it; all resources are released nevertheless.
   await driver.remove(machine.cpu).catch(() => undefined);
   expect(Object.values(driver.resourceCounts()).every((count) => count === 0)).toBe(true);
   expect(process.pinnedPages).toBe(0);

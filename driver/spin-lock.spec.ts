@@ -8,7 +8,7 @@ const PS_PER_US = 1_000_000;
 class TestCore {
   originPs: number;
   cycles = 0;
-  /** Cycles of its own time at which it serves interrupts again. */
+  /** Own time, in cycles, at which it serves interrupts again. */
   keptCycles = 0;
 
   constructor(startPs: number) {
@@ -58,7 +58,7 @@ describe('a spin lock', () => {
     expect(used(lock).cycles).toBe(30_300);
     const behind = new TestCore(400_000);
     lock.acquire(behind.cpu);
-    // 12 µs and 100 ns less 400 ns
+    // 12 µs and 100 ns minus 400 ns
     expect([behind.cycles, behind.ownPs]).toEqual([35_100, 12_100_000]);
   });
 

@@ -1,4 +1,4 @@
-/** Domains of files that several processes open and close at one time: a command of the one is under way when the other comes. */
+/** Domains of files that several processes open and close concurrently: one process' call is in progress when another's arrives. */
 import { beforeEach, expect, it } from 'vitest';
 import { CapabilityFlag } from '../abi/index.ts';
 import type { Device } from './device.ts';

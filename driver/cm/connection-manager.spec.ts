@@ -1,6 +1,6 @@
 /**
- * The CM in every state: what each message does, what is repeated, and what is not taken. Messages and their order are those
- * of IBTA volume 1, 12.9, and of the captures of stock Linux in reference/wire (cm-*).
+ * The CM in every state: what each message does, which messages are retransmitted and which are rejected. Messages and their
+ * order are those of IBTA volume 1, 12.9, and of the captures of stock Linux in reference/wire (cm-*).
  */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -62,7 +62,7 @@ describe('a connection', () => {
 
   it('IBTA 12.7.29, 12.7.30: the resources of one side bound the depth of the other', async () => {
     const [{ connection: active }, { connection: passive }] = await bench.established();
-    // Both asked for 2 resources and a depth of 3.
+    // Both requested 2 resources and a depth of 3.
     expect(active).toMatchObject({ responderResources: 3, initiatorDepth: 2, remoteQpn: 0x52 });
     expect(passive).toMatchObject({ responderResources: 2, initiatorDepth: 3, remoteQpn: 0x48 });
   });
@@ -118,7 +118,7 @@ describe('a lost message', () => {
     expect(taken).toHaveLength(1);
     const times = bench.sent.filter(({ name }) => name === 'REQ').map(({ atPs }) => atPs);
     expect(times).toEqual([0, answerPs, 2 * answerPs]);
-    // The same message, transaction ID and all.
+    // The same message, including its transaction ID.
     expect(bench.sent[2]!.bytes).toEqual(bench.sent[0]!.bytes);
   });
 
@@ -142,7 +142,7 @@ describe('a lost message', () => {
     taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
     await bench.elapse(answerPs);
     active.connection!.readyToUse(bench.cpu);
-    // The REP has come twice: an MRA has the passive side wait for 69 s more.
+    // The REP has arrived twice: an MRA makes the passive side wait for another 69 s.
     await bench.elapse(3 * minutePs);
     expect([stateOf(active), stateOf(taken[0]!)]).toEqual(['Established', 'Established']);
     active.connection!.disconnect(bench.cpu);
@@ -176,7 +176,7 @@ describe('a lost message', () => {
       }),
     );
     taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
-    // The way there and back, and the peer's own time: 2 × 2^30 + 2^31 units of 4.096 µs.
+    // The path there and back, and the peer's own time: 2 × 2^30 + 2^31 units of 4.096 µs.
     const answerPs = 4_096_000 * 2 ** 32;
     await bench.elapse(answerPs + minutePs);
     expect(bench.sent.map(({ name, atPs }) => [name, Math.round(atPs / 1e12)])).toEqual([
@@ -205,7 +205,7 @@ describe('a message that comes twice', () => {
     await bench.elapse(answerPs);
     expect(bench.conversation).toEqual(['REQ >', 'REQ >', '< MRA']);
     expect([stateOf(program), stateOf(taken[0]!)]).toEqual(['MraReqRcvd', 'MraReqSent']);
-    // Service time-out 24, 68.7 s, and the path there and back: ten times the answer's time goes by without a REQ.
+    // Service time-out 24, 68.7 s, and the path there and back: ten response times pass without a REQ.
     await bench.elapse(10 * answerPs);
     expect(bench.conversation).toHaveLength(3);
     taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
@@ -250,7 +250,7 @@ describe('a stale connection', () => {
     old.connection!.disconnect(bench.cpu);
     await bench.elapse(hourPs);
     expect(taken).toEqual([]);
-    // The QP is free again, and its next REQ is taken.
+    // The QP is free again, and its next REQ is accepted.
     bench.connect(0x48);
     await bench.deliver();
     expect(taken).toHaveLength(1);
@@ -309,7 +309,7 @@ describe('a peer that was reset', () => {
     return [asker, asked];
   }
 
-  /** Asks until the peer takes the request. @returns what each attempt was told */
+  /** Asks until the peer accepts the request. @returns the result of each attempt */
   async function connectedAgain(...qpns: readonly [number, number]): Promise<string[][]> {
     const attempts: string[][] = [];
     const taken = bench.listen();
@@ -324,7 +324,7 @@ describe('a peer that was reset', () => {
   }
 
   const firstRefused = [['rejected 10'], ['replied']];
-  /** An old connection of the passive side, by its state: what its program is told because of the new REQ. */
+  /** An old connection of the passive side, by its state: the events that its program receives because of the new REQ. */
   const endings: Readonly<Partial<Record<CmState, string>>> = {
     ReqRcvd: 'rejected 10',
     MraReqSent: 'rejected 10',
@@ -485,7 +485,7 @@ describe('what does not belong to a connection', () => {
         (body, attribute, node) => {
           const bytes = cmMad(attribute, 1n, {});
           bytes.set(body, 24);
-          // Not the one number that is right.
+          // Not the only number that is right.
           bytes[24] = 0x55;
           bench.forge(node, bytes);
         },
@@ -515,7 +515,7 @@ describe('a full backlog', () => {
 });
 
 describe('a peer that dies', () => {
-  /** Brings both to a state; then node `dies` sends and answers nothing more. */
+  /** Brings both to a state; then node `dies` no longer sends or answers. */
   const deaths: readonly [CmState, number, string[]][] = [
     ['ReqSent', 1, ['unreachable']],
     ['RepSent', 0, ['unreachable']],

@@ -9,7 +9,7 @@ import { captured, TestContext } from '../testing-context.ts';
 import { GsiQueuePair } from './gsi-queue-pair.ts';
 import { MadAgent } from './mad-agent.ts';
 
-/** Without the numbers and places of one run. */
+/** Without the numbers and positions that belong to one run. */
 function comparable(bytes: Uint8Array): unknown {
   const { optionalParameterMask, context } = qpMailbox.decode(bytes);
   const { pd, uarPage, sendCqn, receiveCqn, mttAddress, logPageSize4k, doorbellRecordAddress, ...same } =
@@ -33,14 +33,14 @@ it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data ar
   const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
   const line = linesOf(readGolden(), 'wqe').find(({ file, qpn }) => file === 'x-kernel-mads' && qpn === 514)!;
   const golden = fromHex(line.bytes);
-  // It was the 23rd that QP1 sent, and so has PSN 22.
+  // It was the 23rd MAD that QP1 sent, so its PSN is 22.
   for (let sent = 0; sent <= 22; sent++)
     expect(pair.post(machine.cpu, new Uint8Array(256).fill(7), { lid: 2, serviceLevel: 0 })).toBe(true);
   const at = Buffer.from(machine.memory.buffer).indexOf(Buffer.from(golden.subarray(0, 40)));
   expect(at).toBeGreaterThan(0);
   const own = machine.memory.slice(at, at + golden.length);
   expect(toHex(own.subarray(0, 48))).toBe(toHex(golden.subarray(0, 48)));
-  // Byte counts and key of both pointers, and the place of the ICRC.
+  // Byte counts and key of both pointers, and the position of the ICRC.
   for (const [from, to] of [
     [48, 56],
     [64, 72],
@@ -52,7 +52,7 @@ it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data ar
 it('waits for the time at which another core, whose code ran before, has posted', async () => {
   const { machine, driver } = await TestContext.open();
   const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
-  /** Another core, at a time of its own; a cycle takes 400 ps. */
+  /** Another core, at its own time; a cycle takes 400 ps. */
   const coreAt = (startPs: number) => {
     let ownPs = startPs;
     const charge = (_cause: string, cycles: number): void => {

@@ -6,7 +6,7 @@ import { textOfGid } from '../address-text.ts';
 import { gidOfAddress, plainAddress, requireAddress } from './internet-address.ts';
 import { addressesOfRequest } from './rdma-id.ts';
 
-/** RFC 4291, 2.2, and RFC 5952, 1 and 4: as it may be written, its bytes, as it is to be written. */
+/** RFC 4291, 2.2, and RFC 5952, 1 and 4: an accepted spelling, its bytes, the spelling to be written. */
 const examples: readonly (readonly [string, string, string])[] = [
   ['2001:DB8:0:0:8:800:200C:417A', '20010db80000000000080800200c417a', '2001:db8::8:800:200c:417a'],
   ['FF01:0:0:0:0:0:0:101', 'ff010000000000000000000000000101', 'ff01::101'],

@@ -1,4 +1,4 @@
-/** Queries for routes: what is sent is held to IBTA volume 1, 15.2, by bytes written out here. */
+/** Queries for routes: the sent bytes are compared with bytes written out here from IBTA volume 1, 15.2. */
 import { describe, expect, it } from 'vitest';
 import { errnoNumbers } from '../uapi.ts';
 import type { Path } from './path.ts';
@@ -7,7 +7,7 @@ import { PathQueries } from './path-queries.ts';
 const [source, destination] = [1, 2].map((fill) => new Uint8Array(16).fill(fill)) as [Uint8Array, Uint8Array];
 const cpu = undefined as never;
 
-/** Queries to a manager at LID 9, with timers that the spec lets run out. */
+/** Queries to a manager at LID 9, with timers that the spec makes expire. */
 function asked() {
   const sent: { bytes: Uint8Array; to: unknown }[] = [];
   const timers: { delayPs: number; run: (() => void) | undefined }[] = [];

@@ -1,4 +1,4 @@
-/** The ring of a port of Ethernet gives back what it took, also where it comes to nothing. */
+/** The ring of an Ethernet port releases everything it allocated, also if bringing it up fails. */
 import { expect, it } from 'vitest';
 import { TestContext } from '../testing-context.ts';
 import { FrameQueuePair } from './frame-queue-pair.ts';

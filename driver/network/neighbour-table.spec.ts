@@ -9,7 +9,7 @@ const [mac, otherMac] = [fromHex('0002c9654321'), fromHex('0002c9777777')];
 const reply = { isSolicited: true, overrides: false };
 const second = 1e12;
 
-/** A table whose time the spec lets pass; who is asked for, and when, in seconds. */
+/** A table whose time the spec advances; which neighbours are asked, and when, in seconds. */
 function bench() {
   const clock = { nowPs: 0 };
   const timers = new Set<{ readonly duePs: number; readonly run: (thread: Cpu) => void }>();
@@ -27,7 +27,7 @@ function bench() {
     newStopwatch: () => {
       const startPs = clock.nowPs;
       return {
-        // A number holds two and a half hours of it.
+        // A number holds two and a half hours of picoseconds.
         get elapsedPs() {
           const elapsedPs = clock.nowPs - startPs;
           if (!Number.isSafeInteger(elapsedPs)) throw new Error('too long');
@@ -78,7 +78,7 @@ describe('a table of neighbours', () => {
     expect(solicited).toEqual([0, 1, 2].map(at));
     expect(table.inspect()).toEqual({ [toHex(peer)]: { state: 'failed', mac: '' } });
     expect(outcomes).toEqual([]);
-    // It looks once more when its time is over, which begins anew.
+    // It checks once more when its time is over; the time then restarts.
     elapse(4);
     expect(outcomes).toEqual([[10, timedOut]]);
     expect(solicited.slice(3)).toEqual([10, 11, 12].map(at));
@@ -161,7 +161,7 @@ describe('a table of neighbours', () => {
   });
 
   it.each([
-    // Whether it has a MAC, another, was asked for, overrides: taken, and what is then known.
+    // Whether it has a MAC, another MAC, was requested, overrides: whether the answer is accepted, and the MAC known then.
     ['reachable', 'none', true, false, true, ['reachable', '0002c9654321']],
     ['reachable', 'same', false, true, true, ['reachable', '0002c9654321']],
     ['reachable', 'other', true, false, false, ['stale', '0002c9654321']],

@@ -1,4 +1,4 @@
-/** Frames of the kernel: what is answered, learnt and dropped. All bytes are written out here; checksums were computed apart. */
+/** Frames of the kernel: which are answered, learnt and dropped. All bytes are written out here; checksums were computed independently. */
 import { describe, expect, it, vi } from 'vitest';
 import { fromHex, toHex, viewOf } from '../../base/bytes.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
@@ -33,7 +33,7 @@ const solicitation = ipv6(
 );
 const advertisement = ipv6(mac, peerMac, peer, own, `8800f41a60000000${peer}0201${peerMac}`);
 
-/** Data of a WQE whose segments are inline, none of them across a boundary of 64 bytes. */
+/** Data of a WQE with inline segments, none of them across a boundary of 64 bytes. */
 function inlineOf(wqe: Uint8Array): string {
   const view = viewOf(wqe);
   let text = '';
@@ -65,7 +65,7 @@ async function bench() {
     sent: () => stored.map(inlineOf),
     heads: () => stored.map((wqe) => toHex(wqe.subarray(0, 4))),
     receive: (frame: string) => network.receive(machine.cpu, fromHex(frame)),
-    /** MACs that were asked for and are known, or the error. */
+    /** Requested MACs that are known, or the error. */
     macs,
     ask: (address: Uint8Array) =>
       network.resolve(machine.cpu, address, 1000, (outcome) =>
@@ -182,7 +182,7 @@ describe('the interface of a port', () => {
   it('sheet 6.2: hands over no more frames than its queue holds', async () => {
     const { heads, receive, expectCounts } = await bench();
     for (let count = 0; count < 34; count++) receive(request);
-    // Of 32 places one stays free. SEND, in the first pass.
+    // Of 32 slots one stays free. SEND, in the first pass.
     expect(heads()).toEqual(Array(31).fill('0000000a'));
     expectCounts({ received: 34, answers: 34, failed: 3 });
   });
