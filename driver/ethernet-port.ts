@@ -284,9 +284,8 @@ export class EthernetPort extends Port {
 
   /**
    * How packets reach an address; the thread waits for a neighbour's answer.
-   * @throws KernelError EINVAL if the address has no GID, or the source GID index is empty or of another kind; ENETUNREACH if
-   * it
-   *   that is not of this link; ETIMEDOUT when nobody has answered within a second
+   * @throws KernelError EINVAL if the address has no GID, or the source GID index is empty or of another kind;
+   *   ENETUNREACH if it is not on this link; ETIMEDOUT if no station answers within a second
    */
   async resolve(cpu: Cpu, { isGlobal, grh }: AhAttr): Promise<ResolvedGid> {
     if (isGlobal !== 1 || grh === undefined)

@@ -1,4 +1,4 @@
-/** Extended CQs: entry by entry, at the price and with the stores of ibv_poll_cq. */
+/** Extended CQs: entry by entry, with the cost and the stores of ibv_poll_cq. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CqeOpcode, CqeSyndrome, errorCqe, ReceiveOpcode } from '../abi/cqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
@@ -47,7 +47,7 @@ const post = (qp: IbvQp, wrId: number): number =>
     wr: { rdma: { remoteAddr: 0, rkey: 0 } },
   });
 
-/** Three WRITEs that have completed. */
+/** Three completed WRITEs. */
 async function completed(on: IbvCq): Promise<void> {
   const qp = await qpOn(on);
   for (const [counter, wrId] of [21, 22, 23].entries()) {
@@ -108,7 +108,7 @@ describe('startPoll, nextPoll and endPoll', () => {
     expect([await ex.startPoll(cq), await ex.startPoll(cq)]).toEqual([0, EINVAL]);
     ex.endPoll(cq);
     expect(ex.nextPoll(cq)).toBe(EINVAL);
-    // Two that begin at once, too.
+    // Two that begin at the same time.
     const both = await Promise.all([ex.startPoll(cq), ex.startPoll(cq)]);
     expect([both, cq.wrId]).toEqual([[0, EINVAL], 22]);
     ex.endPoll(cq);

@@ -101,7 +101,7 @@ describe('pollCq', () => {
       postRecv(qp, { wrId: 5, sgList: list, numSge: list.length });
       return list;
     };
-    /** The device writes over the list, and says so in bit 5 of the CQE's last byte. */
+    /** The device overwrites the list, and reports this in bit 5 of the CQE's last byte. */
     const receive = (lengthBytes: number): void => {
       const message = Uint8Array.from({ length: lengthBytes }, (_, at) => at + 1);
       process.bytes.set(message, qp.receiveRing!.slots[0]!);
@@ -305,7 +305,7 @@ describe('resizing', () => {
     expect(cq.ring.entries).toBe(32);
     expect(await pollCq(cq, 16, wc)).toBe(3);
     expect(wc.slice(0, 3).map(({ wrId }) => wrId)).toEqual([1, 2, 3]);
-    // The mark took number 4: the device's next entry is 5.
+    // The mark used number 4: the device's next entry is 5.
     post(4);
     process.complete(cq, 5, sent(4));
     expect(await pollCq(cq, 1, wc)).toBe(1);
@@ -354,7 +354,7 @@ describe('arming', () => {
       const theirs = line.cqn.toString(16).padStart(6, '0');
       expect(doorbell!.address).toBe(uarBusAddress + Number(line.offset));
       expect(toHex(doorbell!.bytes), placeOf(line)).toBe(line.bytes.replace(theirs, own));
-      // Captured record: the consumer counter in place of the CQN.
+      // Captured record: the consumer counter instead of the CQN.
       const counter = line.ci.toString(16).padStart(6, '0');
       expect(toHex(record!.bytes)).toBe(line.bytes.slice(0, 2) + counter);
     }

@@ -1,7 +1,7 @@
 /**
- * Every numeric argument of every verb, with values that its C type cannot hold. Which values those are is said here with
- * BigInt, and follows the structures of libibverbs' verbs.h; the lengths from 2^31 on are the interface's (sheet 6.3: the
- * byte count of a data pointer has 31 bits).
+ * Every numeric argument of every verb, with values that its C type cannot hold. BigInt computes these values here from the
+ * structures of libibverbs' verbs.h; the lengths from 2^31 on are the interface's (sheet 6.3: the byte count of a data pointer
+ * has 31 bits).
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
@@ -53,7 +53,7 @@ const hostile = [
   ...[7, 16, 100, 2 ** 7, 2 ** 8, 2 ** 16, 2 ** 20, 2 ** 24, 2 ** 31, 2 ** 31 + 64, 2 ** 32 - 1, 2 ** 32],
   ...[2 ** 32 + 1, 2 ** 32 + 64, 2 ** 53, 2 ** 64],
 ];
-/** Values of the list that are no whole number from 0 to `max`. */
+/** Values of the list that are not whole numbers from 0 to `max`. */
 const outside = (max: number | bigint): number[] =>
   hostile.filter((value) => {
     if (!Number.isFinite(value) || value % 1 !== 0) return true;
@@ -162,7 +162,7 @@ const sendFields: readonly (readonly [string, readonly number[], (value: number)
   ],
 ];
 
-/** What a refused post must leave as it was. */
+/** State that a refused post must not change. */
 const trace = (): unknown => [
   process.stores.length,
   process.taps.length,

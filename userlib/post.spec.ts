@@ -58,7 +58,7 @@ const write = (overrides: Partial<IbvSendWr> = {}): IbvSendWr => ({
   ...overrides,
 });
 
-/** A list of requests, each a copy with its own id. */
+/** A list of requests, each a copy with its own ID. */
 function list(
   count: number,
   make: (index: number) => IbvSendWr = (index) => write({ wrId: index }),
@@ -73,7 +73,7 @@ const wqeAt = (qp: IbvQp, counter: number): ReturnType<typeof controlSegment.dec
 
 describe('sizes', () => {
   it.each([
-    // Captured: stride and count of the send queue for what the tools ask.
+    // Captured: stride and count of the send queue for the sizes that the tools request.
     ['ibv_rc_pingpong', IBV_QPT_RC, 1, 1, 0, 6, 6],
     ['ibv_ud_pingpong', IBV_QPT_UD, 1, 1, 0, 7, 5],
     ['ib_send_lat with 236 bytes inline', IBV_QPT_RC, 1, 1, 236, 9, 3],
@@ -111,7 +111,7 @@ describe('sizes', () => {
   });
 
   it('sheet 6.1: leave 2 KiB and one WQE unused, and say so', () => {
-    // 64-byte WQEs: 32 + 1 spare; 128 asked + 33 spare need 256, of which 223 are usable.
+    // 64-byte WQEs: 32 + 1 spare; 128 requested + 33 spare need 256, of which 223 are usable.
     expect(sendSizesOf(IBV_QPT_RC, 128, 1, 0)).toMatchObject({
       spareWqes: 33,
       maxPost: 223,
@@ -160,7 +160,7 @@ describe('postSend', () => {
     const qp = await newQp();
     process.stores.length = 0;
     postSend(qp, list(2));
-    // WQE, stamp, WQE, doorbell, stamp: the last stamp keeps the doorbell waiting no longer.
+    // WQE, stamp, WQE, doorbell, stamp: the last stamp does not delay the doorbell.
     const kinds = process.stores.map(({ kind }) => kind);
     expect(kinds).toEqual(['memory', 'memory', 'memory', 'uncached', 'memory']);
   });
@@ -174,7 +174,7 @@ describe('postSend', () => {
     process.charged.post = 0;
     const sgList = [{ addr: process.map(200), length: 200, lkey: 0 }];
     postSend(qp, write({ sgList, sendFlags: IBV_SEND_INLINE }));
-    // 100 + 10 + ceil(200 / 64) × 8 + BlueFlame: 32 + 16 × 14 = 256 bytes are four buffers of 64: 4 × 30.
+    // 100 + 10 + ceil(200 / 64) × 8 + BlueFlame: 32 + 16 × 14 = 256 bytes, in four buffers of 64: 4 × 30.
     expect(process.charged.post).toBe(100 + 10 + 4 * 8 + 120);
   });
 
@@ -416,7 +416,7 @@ describe('postSend refuses', () => {
     expect(postSend(qp, { ...first, next: second }, bad)).toBe(EINVAL);
     expect(bad).toEqual({ wr: second, index: 1 });
     expect(qp.sendRing.head).toBe(1);
-    // The one WQE, the stamp before the one that failed, the doorbell, the last stamp.
+    // The single WQE, the stamp before the failed one, the doorbell, the last stamp.
     expect(process.stores.map(({ kind }) => kind)).toEqual(['memory', 'memory', 'uncached', 'memory']);
     expect(postSend(qp, second, bad)).toBe(EINVAL);
     expect(qp.sendRing.head).toBe(1);

@@ -1,4 +1,4 @@
-/** How sending and receiving messages fails. */
+/** Errors of sending and receiving messages. */
 
 /**
  * - EINVAL: an address or a length is no whole number from 0 to 2^53 − 1; nothing was begun.
