@@ -45,7 +45,7 @@ async function pingPongNs(options: NicMachineOptions = {}, core = 0, rounds = 50
   return { oneWayNs, machine };
 }
 
-/** A file from host 0 to host 1; what arrived, and the rate in Gb/s. */
+/** Sends a file from host 0 to host 1. @returns the received bytes, and the rate in Gb/s */
 async function bulk(
   lengthBytes: number,
   options: NicMachineOptions = {},
@@ -115,14 +115,14 @@ describe('two hosts, two NICs, one cable', () => {
       rounds,
     );
     const { oneWayNs: moderatedNs } = await pingPongNs();
-    // Two sides of the kernel at about 3 µs each and 1.5 µs of buses and cable; measured 7.5 µs.
+    // Two kernel paths of about 3 µs each, and 1.5 µs of buses and cable; measured 7.5 µs.
     expect(plainNs).toBeGreaterThan(5_000);
     expect(plainNs).toBeLessThan(10_000);
-    // Never more than an interval of 10 µs on top; measured 10.0 µs.
+    // Adds at most an interval of 10 µs; measured 10.0 µs.
     expect(moderatedNs).toBeGreaterThan(plainNs);
     expect(moderatedNs).toBeLessThan(plainNs + 10_000);
     const { counts } = machine.nodes[0]!.network!;
-    // One send and one recv a round, one block and one wake-up each; socket, connect and close come on top.
+    // One send and one recv a round, one block and one wake-up each; plus socket, connect and close.
     expect(counts.dataPathCalls).toBe(2 * (rounds + 5));
     expect(counts.wakeUps).toBeGreaterThanOrEqual(rounds);
     for (const { host, network } of machine.nodes) {
@@ -140,7 +140,7 @@ describe('two hosts, two NICs, one cable', () => {
     expect(jumbo.arrived).toEqual(jumbo.file);
     expect(twoCores.gbps).toBeGreaterThan(oneCore.gbps);
     expect(jumbo.gbps).toBeGreaterThan(twoCores.gbps);
-    // 10 Gb/s carry 1,460 bytes in 1,538 byte times, 8,960 in 9,038: bounds that nothing may beat.
+    // 10 Gb/s carry 1,460 bytes in 1,538 byte times, 8,960 in 9,038: upper bounds of the throughput.
     expect(twoCores.gbps).toBeLessThan((10 * 1460) / 1538);
     expect(jumbo.gbps).toBeLessThan((10 * 8960) / 9038);
     const { counts } = oneCore.machine.nodes[1]!.network!;
@@ -157,14 +157,14 @@ describe('two hosts, two NICs, one cable', () => {
     const options = { driver: { mtu }, ethernet: { mtuBytes: mtu } };
     const { arrived, file, gbps, machine } = await bulk(size, options, 1, size, undefined, remote);
     expect(arrived).toEqual(file);
-    // Preamble, header, tag, FCS and gap beside the packet.
+    // Preamble, header, tag, FCS and gap around the packet.
     expect(gbps).toBeLessThan((10 * segment) / (mtu + tagBytes + 38));
     const [sender, receiver] = machine.nodes.map(({ nic }) => nic);
     const { counters, port: sent } = sender!;
     expect(counters.tagsInserted).toBe(tagBytes === 0 ? 0 : counters.transmitFrames);
     expect(receiver!.counters.deliveredTags).toBe(tagBytes === 0 ? 0 : receiver!.counters.delivered);
     expect([receiver!.counters.filtered, receiver!.counters.filteredVlans]).toEqual([0, 0]);
-    // 50 full frames, and those of the ends, which have 74 bytes, or 82 with options: SYN, ACK, FIN.
+    // 50 full frames, and the frames of opening and closing, of 74 bytes, or 82 with options: SYN, ACK, FIN.
     const full = 50 * (mtu + 14 + tagBytes + 4);
     const others = counters.transmitFrames - 50;
     expect(sent.transmitted.bytes).toBeGreaterThanOrEqual(full + others * (74 + tagBytes + 4));

@@ -8,7 +8,7 @@ import { Watchdog } from './watchdog.ts';
 
 const port = 6000;
 
-/** A client on host 0 sends `lengthBytes`, a server on host 1 reads them; `meanwhile` may do harm once it is up. */
+/** A client on host 0 sends `lengthBytes`, a server on host 1 reads them; `meanwhile` may inject faults once it is up. */
 async function transfer(
   lengthBytes: number,
   options: TestOptions = {},
@@ -71,7 +71,7 @@ describe('the watchdog', () => {
       due();
       looks++;
     }
-    // The first sees that the device was used.
+    // The first check sees that the device was used.
     expect(looks).toBe(4);
     watchdog.used();
     expect(timers).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('probe', () => {
 });
 
 describe('an interrupt storm', () => {
-  /** How long a program's 20 ms of computing take while `harm` goes on, in milliseconds. */
+  /** Milliseconds that 20 ms of a program's computing take while `harm` runs. */
   async function computingMs(harm: (net: TestNetwork) => void, options: TestOptions = {}): Promise<number> {
     const net = new TestNetwork(options);
     let tookPs = 0;
@@ -123,7 +123,7 @@ describe('an interrupt storm', () => {
     return tookPs / ms;
   }
 
-  /** Does something to host 0 again and again. */
+  /** Repeats an action on host 0. */
   const every = (intervalPs: number, act: (net: TestNetwork) => void) => (net: TestNetwork) => {
     const { queue } = net.process;
     const handler = queue.addHandler(() => {
@@ -152,7 +152,7 @@ describe('an interrupt storm', () => {
     expect(took).toBeLessThan(50);
     const { counts } = network!.nodes[0]!.network;
     expect(counts.pollRests).toBeGreaterThan(0);
-    // Half of the core at about 1 µs a frame.
+    // Half of the core, at about 1 µs a frame.
     expect(counts.foreignTypes).toBeGreaterThan(5_000);
     expect(network!.nodes[0]!.nic.framesDropped).toBeGreaterThan(5_000);
   });

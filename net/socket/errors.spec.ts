@@ -172,7 +172,7 @@ describe('a connection that ends', () => {
       net.run(0, 'sender', async ({ cpu, memory }, calls) => {
         const fd = await connected(cpu, calls);
         const buffer = memory.map(8192);
-        // The second is held back by Nagle's rule: the third is put behind it, which takes time.
+        // Nagle's rule delays the second write: the third is appended to it, which takes time.
         for (let count = 0; count < 2; count++) taken += await calls.send(cpu, fd, buffer, 100);
         mine = { calls, fd };
         await cpu.sleep(3 * us);
@@ -350,7 +350,7 @@ describe('memory that has run out', () => {
     const net = await pair(
       async (cpu, calls, fd, buffer, machine) => {
         machine.onFrame = (from) => {
-          // The reader's first frame after it has begun to read is the window update.
+          // The reader's first frame after the read begins is the window update.
           if (from === 0 || !isReading || isUpdateLost) return true;
           isUpdateLost = true;
           return false;

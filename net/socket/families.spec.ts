@@ -1,4 +1,4 @@
-/** Sockets of both versions of IP, and of a VLAN: what names them, what they are kept apart by, and what they cost. */
+/** Sockets of both IP versions, and of a VLAN: their names, their separation, and their costs. */
 import { describe, expect, test } from 'vitest';
 import {
   addresses,
@@ -22,7 +22,7 @@ type Cpu = Parameters<NetProgram>[0]['cpu'];
 type Family = 'AF_INET' | 'AF_INET6';
 const familyOf = (address: number | string): Family => (typeof address === 'number' ? 'AF_INET' : 'AF_INET6');
 
-/** The errno of a call, or what it returned. */
+/** The errno of a call, or its result. */
 async function errnoOf(call: Promise<unknown>): Promise<string> {
   try {
     return `returned ${JSON.stringify(await call)}`;
@@ -41,7 +41,8 @@ async function listenAt(cpu: Cpu, calls: SocketCalls, local: SocketAddress): Pro
 
 /**
  * A client of host 0 sends a message to host 1 and gets it back. A frame of the cable, as a tag and an EtherType.
- * @returns what the client's connection came to, the ends as both see them, and the kinds of frames with their counts
+ * @returns the result of the client's connection, the addresses as both sides see them, and the kinds of frames with their
+ *   counts
  */
 async function exchange(
   local: number | string,
@@ -152,7 +153,7 @@ describe('a connection', () => {
       const found = await exchange(typeof remote === 'number' ? 0 : '::', remote, 100_000);
       expect([found.outcome, ...found.longest]).toEqual(['came back', lengthBytes, lengthBytes]);
       const [sender, receiver] = found.net.nodes.map(({ network }) => network.counts);
-      // Of the cable's bytes, each of the other's.
+      // Each host's share of the cable's bytes.
       expect(sender!.bytesSent).toBe(receiver!.bytesReceived);
       expect([sender!.framesSent, receiver!.retransmissions]).toEqual([receiver!.framesReceived, 0]);
     },
@@ -266,7 +267,10 @@ describe('a call with an address', () => {
 
 describe('cycles', () => {
   const causes = ['systemCall', 'socket', 'copy', 'protocol', 'checksum', 'driver'] as const;
-  /** Cycles of both hosts by cause, of a message that goes to and fro in a segment each, and the frames of it that both have sent and received. */
+  /**
+   * Cycles of both hosts by cause, for a message that goes there and back in one segment each, and the number of its frames
+   * that both have sent and received.
+   */
   async function cyclesOf(remote: number | string) {
     const { net, outcome } = await exchange(typeof remote === 'number' ? 0 : '::', remote, 1000);
     expect(outcome).toBe('came back');

@@ -4,7 +4,7 @@ import { addresses, TestNetwork, type TestOptions } from '../testing/machine.ts'
 
 const port = 5000;
 
-/** Bytes that say where they belong. */
+/** Bytes that encode their own position. */
 const pattern = (lengthBytes: number, seed: number): Uint8Array =>
   Uint8Array.from({ length: lengthBytes }, (_, at) => (at * 31 + (at >> 8) * 7 + seed) & 0xff);
 
@@ -121,7 +121,7 @@ describe('a stream', () => {
   test('uses jumbo frames when the MTU is 9000', async () => {
     const { received, net } = await exchange(200_000, { driver: { mtu: 9000 } }, 50_000);
     expect(received[0]).toEqual(pattern(200_000, 1));
-    // 8,960 bytes a segment: 23 of them, and what Nagle lets out early.
+    // 8,960 bytes a segment: 23 of them, plus the short ones that Nagle's rule sends early.
     expect(net.nodes[0]!.network.counts.segmentsSent).toBeLessThan(100);
   });
 
@@ -160,7 +160,7 @@ describe('a stream', () => {
       isEnough = true;
     });
     await net.toEnd();
-    // SO_RCVBUF and a unit of 128 bytes, and what the sender may queue: 2 × SO_SNDBUF in buffers of 2 KiB that hold a segment.
+    // SO_RCVBUF and a unit of 128 bytes, plus the sender's queue: 2 × SO_SNDBUF in buffers of 2 KiB that hold a segment.
     expect(sent).toBeLessThanOrEqual(131_072 + 128 + 128 * 1460);
     expect(sent).toBeGreaterThan(131_072);
   });

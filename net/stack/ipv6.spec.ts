@@ -1,4 +1,4 @@
-/** What a host does below its transport with IPv6: neighbours, pings, extension headers, and what it throws away. */
+/** Behaviour of a host below its transport with IPv6: neighbours, pings, extension headers, and dropped frames. */
 import { describe, expect, test } from 'vitest';
 import { toHex } from '../../base/bytes.ts';
 import { bench, checksumOf, connectTo, expectDropped } from '../testing/link-bench.ts';
@@ -12,7 +12,7 @@ const [local0, local1] = [hexOf('fe80::ff:fe00:1'), hexOf('fe80::ff:fe00:2')];
 const other = hexOf('2001:db8::9');
 const nobody = '0'.repeat(32);
 const allNodes = hexOf('ff02::1');
-/** ff02::1:ff00:2, of host 1, and its MAC; of 2001:db8::9. */
+/** ff02::1:ff00:2, the group of host 1, and its MAC; the group of 2001:db8::9. */
 const group1 = hexOf('ff02::1:ff00:2');
 const groupMac1 = '3333ff000002';
 const otherGroup = hexOf('ff02::1:ff00:9');
@@ -27,13 +27,13 @@ interface PacketFields {
   readonly length?: number;
   readonly version?: string;
 }
-/** A frame of IPv6 to host 1, from host 0 unless it says something else. */
+/** An IPv6 frame to host 1, from host 0 unless stated otherwise. */
 function packet(payload: string, fields: PacketFields = {}): string {
   const { to = mac1, from = mac0, source = ip0, destination = ip1, next = '3a', hop = '40' } = fields;
   const { length = payload.length / 2, version = '60000000' } = fields;
   return `${to}${from}86dd${version}${length.toString(16).padStart(4, '0')}${next}${hop}${source}${destination}${payload}`;
 }
-/** What is behind the header, with its checksum at byte `at` (RFC 8200, 8.1). */
+/** The data after the header, with its checksum at byte `at` (RFC 8200, 8.1). */
 function summed(message: string, source: string, destination: string, next = '3a', at = 2): string {
   const length = (message.length / 2).toString(16).padStart(8, '0');
   const checksum = checksumOf(`${source}${destination}${length}000000${next}${message}`);
@@ -82,7 +82,7 @@ describe('Neighbor Discovery', () => {
         `0 ${solicitation(own, its, group1)}`,
         `1 ${advertisement(its, own, { to: mac0, from: mac1 })}`,
       ]);
-      // SYN, and RST with ACK, which costs no question: who has asked is known.
+      // SYN, and RST with ACK, which needs no neighbour request: the requester is already known.
       expect(seen.slice(2).map((frame) => [frame.slice(2, 30), frame.slice(136, 138)])).toEqual([
         [`${mac1}${mac0}86dd`, '02'],
         [`${mac0}${mac1}86dd`, '14'],
@@ -280,7 +280,7 @@ describe('echo over IPv6', () => {
     },
   );
 
-  /** The request behind these headers. */
+  /** The request after these headers. */
   const behind = (headers: string, first: string): string =>
     packet(`${headers}${echo('0102')}`, { next: first, length: headers.length / 2 + 10 });
   test.each([
@@ -291,7 +291,7 @@ describe('echo over IPv6', () => {
     ['several of them', '3c00010400000000' + '2c00010400000000' + '3a00000012345678', '00'],
   ])('RFC 8200, 4; RFC 6946: is read behind %s', async (what, headers, first) => {
     const { sent, receive, expectCounts } = await bench({ asksForNeighbours: false });
-    // 1e 0a, ten bytes, then PadN of one... the second case is 16 bytes.
+    // 1e 0a, ten bytes, then PadN of one… the second case has 16 bytes.
     const whole = what.startsWith('options') ? '3a011e0a000000000000000000000100' : headers;
     await receive(behind(whole, first));
     expect(sent().map((frame) => frame.slice(108))).toEqual([echo('0102', ip1, ip0, '81')]);
@@ -439,7 +439,7 @@ describe('thrown away, and counted', () => {
     }
     await receive();
     expect(counts.echoReplies).toBe(1200);
-    // 1024 are looked for; of the others there is nobody to be found.
+    // 1024 addresses are being resolved; none of the others is.
     expect(buffers.taken - held).toBe(1024);
     expect(counts.unresolvedFrames).toBe(176);
     await net.for(4000 * ms);

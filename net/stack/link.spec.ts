@@ -1,4 +1,4 @@
-/** What a host does below its transport: neighbours by ARP, pings, and what it throws away. */
+/** Behaviour of a host below its transport: neighbours by ARP, pings, and dropped frames. */
 import { describe, expect, test } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import { bench, checksumOf, connectTo, expectDropped } from '../testing/link-bench.ts';
@@ -27,7 +27,7 @@ interface PacketFields {
   readonly length?: number;
   readonly version?: string;
 }
-/** A frame of IPv4 to host 1, from host 0 unless it says something else. */
+/** An IPv4 frame to host 1, from host 0 unless stated otherwise. */
 function packet(payload: string, fields: PacketFields = {}): string {
   const { to = mac1, source = ip0, destination = ip1, protocol = '01', fragment = '0000' } = fields;
   const { length = 20 + payload.length / 2, version = '45' } = fields;
@@ -63,7 +63,7 @@ describe('ARP', () => {
     expect(afterMs).toBeLessThan(3001);
     expect(crossed()).toEqual(new Array(3).fill(`0 ${arp(broadcast, mac0, 1, mac0, ip0, none, other)}`));
     const { counts, driver } = net.nodes[0]!.network;
-    // The SYN, and the one that was sent again after a second.
+    // The SYN, and its retransmission after a second.
     expect([counts.arpRequests, counts.unresolvedFrames]).toEqual([3, 2]);
     expect(driver.buffers.taken).toBe(net.nodes[1]!.network.driver.buffers.taken);
     expect((await connectTo(net, 0x0a00_0009))[0]).toBe('EHOSTUNREACH');
@@ -196,7 +196,7 @@ describe('echo', () => {
   });
 
   test('without a packet buffer it is not answered, and later it is', async () => {
-    // The receive ring takes all but one: the frame's place is filled by that.
+    // The receive ring uses all buffers but one, which replaces the frame's.
     const { sent, receive, counts } = await bench({
       asksForNeighbours: false,
       driver: { receiveRing: 16, buffersMax: 16 },
@@ -286,7 +286,7 @@ describe('thrown away, and counted', () => {
 });
 
 describe('TCP with other hosts', () => {
-  /** A SYN to port 4000 with these options, and what host 1, which listens there, answers: flags, window, options. */
+  /** Sends a SYN to port 4000, where host 1 listens, with these options. @returns flags, window and options of the answer */
   async function answerTo(options: string): Promise<string> {
     const { net, sent, receive } = await bench({ asksForNeighbours: false });
     net.run(1, 'server', async ({ cpu }, calls) => {
@@ -303,11 +303,11 @@ describe('TCP with other hosts', () => {
     await receive(packet(segment(checksumOf(pseudo + segment('0000'))), { protocol: '06' }));
     return sent()[0]?.slice(92) ?? '';
   }
-  /** 20 bytes of header and 8 of options, SYN and ACK; what the NIC puts in for a checksum is left out. */
+  /** 20 bytes of header and 8 of options, SYN and ACK, without the checksum that the NIC inserts. */
   const answered = (options: string) => new RegExp(`^7012ffff....0000${options}$`);
 
   test('RFC 7323, 2.2: says how its window is scaled to one that has said so: MSS 1460, scale 7', async () => {
-    // As Linux: MSS, SACK permitted, timestamps, a no-operation, scale 7.
+    // As in Linux: MSS, SACK permitted, timestamps, a no-operation, scale 7.
     expect(await answerTo('020405b40402080a00000001000000000103 0307'.replace(' ', ''))).toMatch(
       answered('020405b401030307'),
     );

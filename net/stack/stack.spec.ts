@@ -11,7 +11,7 @@ test('the checksum is that of the example of RFC 1071', () => {
   const bytes = Uint8Array.of(0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7);
   expect(folded(sumOf(bytes, 0, 8))).toBe(0xddf2);
   expect(folded(sumOf(Uint8Array.of(0x12, 0x34, 0x56), 0, 3))).toBe(0x1234 + 0x5600);
-  // From the fifth byte on: f4f5 + f6f7, and its carry.
+  // From the fifth byte on: f4f5 + f6f7, plus the carry.
   expect(folded(sumFrom(bytes, 0, 4, sumOf(bytes, 0, 8)))).toBe(0xebed);
 });
 
@@ -98,7 +98,7 @@ describe('on the wire', () => {
     readonly frame: Uint8Array;
   }
 
-  /** A client sends `lengthBytes` in one call and closes; what crossed the cable, and the network. */
+  /** A client sends `lengthBytes` in one call and closes. @returns the frames on the cable, and the network */
   async function watch(
     lengthBytes: number,
     options: TestOptions = {},
@@ -135,7 +135,7 @@ describe('on the wire', () => {
   }
 
   test('a connection is SYN, SYN and ACK, ACK; data; a delayed ACK; FIN and ACK from both sides', async () => {
-    // A buffer that the window of the SYN announces whole: reading has nothing to add.
+    // A buffer that the SYN's window announces completely: reading adds nothing.
     const { seen } = await watch(100, { stack: { receiveBufferKib: 32 } });
     const [fin, syn, psh, ack] = [1, 2, 8, 16];
     expect(seen.map(({ from, flags, payload }) => [from, flags, payload])).toEqual([
@@ -155,7 +155,7 @@ describe('on the wire', () => {
     expect(heldMs).toBeLessThan(40.1);
   });
 
-  /** The ACK of a frame, as if it had been sent so many bytes later; its checksum is that of RFC 1624, equation 3. */
+  /** The ACK of a frame, as if it had been sent this many bytes later; its checksum follows RFC 1624, equation 3. */
   function laterBy(bytes: number, ack: Uint8Array): Uint8Array {
     const frame = ack.slice();
     const view = new DataView(frame.buffer);
@@ -175,7 +175,7 @@ describe('on the wire', () => {
       100,
       { stack: { receiveBufferKib: 32 } },
       ({ frame }, index, { nodes }) => {
-        // The ACK of the SYN says where the 100 bytes begin, and the delayed ACK that they have come.
+        // The ACK of the SYN tells where the 100 bytes begin; the delayed ACK tells that they have arrived.
         if (index === 2) ack = frame;
         if (index === 4) nodes[1]!.nic.frameArrived(laterBy(99, ack!));
         return false;
@@ -189,7 +189,7 @@ describe('on the wire', () => {
     expect([answer.from, answer.flags, answer.payload]).toEqual([1, 16, 0]);
     expect(numbers(answer)).toEqual(numbers(delayed));
     expect((answer.atPs - delayed.atPs) / ms).toBeLessThan(1);
-    // Nothing of it is left: the connection ends as it would have.
+    // No trace of it is left: the connection ends normally.
     expect(seen.slice(6).map(({ from, flags }) => [from, flags & 1])).toEqual([
       [0, 1],
       [1, 0],
