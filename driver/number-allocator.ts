@@ -4,7 +4,7 @@
  * As in Linux, a number may carry *generation* bits above the table's index, so that a stale number or key of a dead object is
  * distinct from its successor's. They advance when the search wraps, and with `reuse: 'first'` at every release:
  *
- * number  | generation | index |      index < count, a power of two; the mask gives the total number of bits
+ *   number  | generation | index |      index < count, a power of two; the mask gives the total number of bits
  *
  * Promises: a number is never handed out twice while taken; releasing a number that is not taken is refused; `taken`
  * counts exactly. The search costs one step per 32 numbers.

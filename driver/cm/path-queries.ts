@@ -2,7 +2,7 @@
  * Route resolution as in ib_sa: queries subnet administration for the path between two GIDs, and repeats the query until it is
  * answered or times out. Any number of queries may be outstanding; a late answer is dropped.
  *
- * resolveRoute ─► Get(PathRecord) to QP1 of the subnet manager ─► GetResp ─► path, or an errno
+ *     resolveRoute ─► Get(PathRecord) to QP1 of the subnet manager ─► GetResp ─► path, or an errno
  *
  * Sources: IBTA vol 1, 15.2.5.16; Linux 6.1, drivers/infiniband/core/sa_query.c (send_mad: ten tries) and cma.c (cma_query_ib_route).
  */

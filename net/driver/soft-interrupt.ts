@@ -3,7 +3,7 @@
  *
  *     interrupt ─► handler: the device has masked itself ─► poll, poll … in interrupt context ─┬─ ring empty: unmask
  *                                                                                              │
- * budget of frames used up, or more than the fair share of the core used recently ─┘
+ *             budget of frames used up, or more than the fair share of the core used recently ─┘
  *                          └─► kernel thread: poll ─► rest while a program wants the core ─► poll … ─► unmask
  *
  * Promises: while a program wants the core, interrupts and polling use no more than their share in the long run, regardless of

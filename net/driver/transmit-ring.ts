@@ -1,7 +1,7 @@
 /**
  * The transmit ring: one descriptor a frame, each with RS, so that its own write-back returns each buffer.
  *
- * post ─► tail ── kick: TDT ──► device: fetch, DMA, send, write back DD ──► clean: buffers return to the stack
+ *     post ─► tail ── kick: TDT ──► device: fetch, DMA, send, write back DD ──► clean: buffers return to the stack
  */
 import { nicDescriptorBytes, nicTransmitDescriptor } from '../../abi/nic/index.ts';
 import { log2Exact } from '../../base/index.ts';

@@ -2,7 +2,7 @@
  * The data path of a socket: user bytes into packet buffers, and back. Every byte is really copied, and charged.
  *
  *     send: wait for room ─► fill the last buffer, or a new one ─► queue ─► output … until all is queued
- * recv: wait for bytes ─► copy from the oldest buffers, free them ─► announce the window when it has grown enough
+ *     recv: wait for bytes ─► copy from the oldest buffers, free them ─► announce the window when it has grown enough
  *
  * A missing page of the user is faulted in while the thread waits; the stack continues meanwhile.
  */

@@ -1,7 +1,7 @@
 /**
  * The deadlines of all connections: one timer of the platform runs, for the nearest of them.
  *
- * timersChanged ─ nearer than the timer ─► startTimer ─► due ─┬─ none is: the next deadline
+ *     timersChanged ─ nearer than the timer ─► startTimer ─► due ─┬─ none is: the next deadline
  *                                                                 └─ softirq thread: act on each that is
  *
  * A deadline that moves later costs nothing: the timer notices it when it expires.

@@ -2,8 +2,8 @@
  * The hosts of a link and their MACs, for one IP version: configured and resolved ones.
  *
  *     transmit ─┬─ MAC known ──► device
- * └─ not ──► the frame waits, all hosts are asked ─┬─ answer ──► all that waited leave
- *                          (at 0, 1 and 2 s)                    └─ 3 s without one ──► they are dropped, the stack is notified
+ *               └─ not ──► the frame waits, all hosts are asked ─┬─ answer ──► all that waited leave
+ *                          (at 0, 1 and 2 s)                     └─ 3 s without one ──► they are dropped, the stack is notified
  *
  * Confirms a neighbour as Linux does: by its acknowledgements, otherwise by probing it (driver/network). A sent or handled
  * packet costs as much as a segment. Sources: Linux 6.1, net/core/neighbour.c (__neigh_event_send: the oldest that waits goes).

@@ -2,7 +2,7 @@
  * The unread data of a connection: bytes in order, and segments after a gap.
  *
  *     arrive ─┬─ at `next` ──► in order ──► read
- * └─ after a gap, inside the window ──► sorted, until the gap closes
+ *             └─ after a gap, inside the window ──► sorted, until the gap closes
  *
  * Promises: every byte once and in order, even if segments are lost, duplicated or reordered. Memory is bounded by the window:
  * the number of segments after a gap is bounded, and small segments in order are merged, so that two neighbours always hold

@@ -4,7 +4,7 @@
  *
  *     eager        copy ─► SEND into a posted buffer ─► copy
  *     rendezvous   ADVERTISE ─► READ of the sender's buffer ─► FINISHED
- * by WRITE   ADVERTISE ─► CLEAR ─► WRITE into the receiver's buffer, then FINISHED
+ *       by WRITE   ADVERTISE ─► CLEAR ─► WRITE into the receiver's buffer, then FINISHED
  *
  * Promises: messages are matched with receives in the order of sends and of receives; a receive never overruns its buffer; the
  * peer's posted buffers never run out. An unreceived message waits in the buffer in which it arrived, so the peer can be ahead
