@@ -114,7 +114,7 @@ describe('channel', () => {
       reader.release(reader.take());
     };
     pass(1);
-    // Of 1472 bytes each: from byte 1472 to 2944, then, behind 1152 bytes of padding, from 0 on.
+    // Records of 1472 bytes each: from byte 1472 to 2944; then, after 1152 bytes of padding, from 0 on.
     for (const mark of [2, 3]) append(writer, mark, mark, 1400);
     writer.publish(3);
     reader.refresh();
@@ -206,7 +206,7 @@ describe('channel', () => {
             if (isJoined) expect(arrivals[0]).toBe(taken);
             held.push({ offset: reader.take(), mark: taken & 255 });
             expect(reader.takenKind).toBe(1 + (taken & 7));
-            // What the owner of `arrivals` does after each turn.
+            // Code that the owner of `arrivals` runs after each turn.
             arrivals[0] = reader.nextPs;
           } else if (act.kind === 'release' && held.length > 0) {
             const [{ offset, mark }] = held.splice(act.which % held.length, 1) as [

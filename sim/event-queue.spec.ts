@@ -22,7 +22,7 @@ class Reference {
   }
 }
 
-/** Delays that collide, fall into one slot, straddle the horizon of the wheel, or lie far behind it. */
+/** Delays that collide, fall into one slot, straddle the horizon of the wheel, or lie far after it. */
 const delay = fc.oneof(
   fc.nat(3),
   fc.nat(2000),
@@ -54,7 +54,7 @@ describe('event queue', () => {
             const ref = queue.schedule(nowPs + action.delay, handlers[action.phase]!, index);
             refs.push({ ref, sequence: reference.schedule(nowPs + action.delay, action.phase, index) });
           } else if (action.kind === 'cancel' && refs.length > 0) {
-            // Refs of events long run or cancelled are tried again and again.
+            // Refs of events that ran or were cancelled long ago are used again.
             const { ref, sequence } = refs[action.which % refs.length]!;
             expect(queue.cancel(ref)).toBe(reference.cancel(sequence));
           } else if (action.kind === 'run' && reference.pending.length > 0) {

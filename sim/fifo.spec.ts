@@ -39,7 +39,7 @@ describe('fifo', () => {
     let pushed = 0;
     let popped = 0;
     const push = (): void => fifo.push(pushed, 10 * pushed++);
-    // 40 pass through, so that the ring begins at its 40th place; then it grows twice.
+    // 40 entries pass through, so that the ring begins at its 40th slot; then it grows twice.
     for (; pushed < 2; ) push();
     for (let turn = 0; turn < 40; turn++) {
       push();

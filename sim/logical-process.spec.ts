@@ -5,7 +5,7 @@ import { PHASE_SOFTWARE } from './event-queue.ts';
 import { LogicalProcess } from './logical-process.ts';
 import { Random } from './random.ts';
 
-/** A process that notes what it does, with two inbound channels of 100 and 40 ps. */
+/** A process that records its actions, with two inbound channels of 100 and 40 ps. */
 function noting(shuffle?: () => number) {
   const process = new LogicalProcess('host', shuffle);
   const notes: string[] = [];
@@ -142,7 +142,7 @@ describe('logical process', () => {
     process.markEnded();
     expect([process.isEnded, process.endedPs]).toEqual([true, 70]);
     expect(() => process.markEnded()).toThrow('members of host is 0');
-    // As if all had ended, until they are taken back; one does end meanwhile.
+    // As if all had ended, until they are taken back; one of them ends meanwhile.
     process.addMember();
     process.addMember();
     process.setMembersAside();
@@ -155,7 +155,7 @@ describe('logical process', () => {
   });
 
   describe('with a late sender', () => {
-    /** A process whose sender has something to send at each of these instants, and notes when the clock stands where as it does. */
+    /** A process whose sender has records to send at each of these instants, and records the clock at each. */
     function sending(atPs: readonly number[], shuffle?: () => number) {
       const process = new LogicalProcess('host', shuffle);
       const notes: string[] = [];

@@ -17,7 +17,7 @@ describe('an observation log', () => {
     log.note(3, track, 2_500_001, 7, 1, 2, 3, 4, 5, 6, 7, 8);
     clock.epochUs = 2;
     log.note(3, track, 500_001, 7);
-    // Of what began before the epoch.
+    // Intervals that began before the epoch.
     log.note(3, track, -1, 0);
     const { columns } = log.collect();
     expect(instantsOf(log.collect())).toEqual([2_500_001n, 2_500_001n, 1_999_999n]);

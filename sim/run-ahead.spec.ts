@@ -12,10 +12,10 @@ interface Happenings {
   readonly limitsPs: readonly number[];
 }
 
-/** How one stage comes to its next edge: in its turn, by itself, or by itself with the records that come before it. */
+/** How a stage reaches its next edge: in its turn, by itself, or by itself together with the records before it. */
 type Way = 'turns' | 'switchedOff' | 'passTo' | 'standAt' | 'takes';
 
-/** What happens in a process, with its instants. */
+/** Events of a process, with their instants. */
 function logOf(happenings: Happenings, way: Way, isDownstream: boolean, firstCycle = 0): string[] {
   const startPs = firstCycle * 1000;
   const process = new LogicalProcess('device', undefined, way !== 'switchedOff');
@@ -92,7 +92,7 @@ const happeningsOf = fc.record({
   limitsPs: instants.map((limits) => [...limits, 100_000]),
 });
 
-/** Also where cycles outgrow 31 bits: there the domain keeps them in another kind of array. */
+/** Also when cycles exceed 31 bits: the domain then keeps them in another kind of array. */
 const firstCycles = fc.constantFrom(0, 2 ** 31 - 12, 2 ** 31 + 1000);
 
 describe('a stage that passes on to its next edge itself', () => {
@@ -114,7 +114,7 @@ describe('a stage that passes on to its next edge itself', () => {
     recordsPs: [],
     limitsPs: [],
   };
-  /** Whether a stage at edge 1 (1000 ps) may pass on to edge 4. */
+  /** Whether a stage at edge 1 (1000 ps) may continue to edge 4. */
   function passes(change: Partial<Happenings>, isDownstream = false, limitPs = 100_000): boolean {
     const { otherCycles, eventsPs, recordsPs } = { ...alone, ...change };
     const process = new LogicalProcess('device');

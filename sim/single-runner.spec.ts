@@ -50,7 +50,7 @@ describe('single runner', () => {
     expect(processes.map(({ nowPs }) => nowPs)).toEqual([10_000, 10_000]);
   });
 
-  /** Ten thousand records to and fro, each of which takes a turn. */
+  /** Ten thousand records back and forth, each of which needs a turn. */
   function volley(pause: () => Promise<void> | undefined) {
     const { processes, writers, instants, runner } = pair(150, pause);
     const serve = processes[0]!.queue.addHandler(() => {

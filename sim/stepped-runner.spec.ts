@@ -6,7 +6,7 @@ import { type ProgramStep, SteppedRunner } from './stepped-runner.ts';
 
 const LATENCY_PS = 150;
 
-/** Two processes; a record of the left one's with count n is answered n times over, and the instants of all. */
+/** Two processes; a record with count n from the left one is answered n times; and all instants. */
 function pair() {
   const instants: number[] = [];
   const buffers = [0, 1].map(() => new SharedArrayBuffer(channelBufferBytes(4096)));
@@ -42,7 +42,7 @@ describe('stepped runner', () => {
     send(1, 0);
     runner.touched();
     runner.runTo(5000);
-    // 1300: the answer; 1450: the answer to that, and what was sent from outside at 1300.
+    // 1300: the answer; 1450: the answer to that, and the record sent from outside at 1300.
     expect(instants).toEqual([1150, 1300, 1450, 1450]);
     expect(runner.nextPs).toBe(Number.POSITIVE_INFINITY);
     expect(runner.nowPs).toBe(5000);

@@ -31,7 +31,7 @@ interface Started {
   readonly answers: readonly Promise<ToyAnswer>[];
 }
 
-/** Threads that have answered: they take the next order, since to start one takes longer than most runs. */
+/** Threads that have answered: they are reused for the next order, since starting one takes longer than most runs. */
 const waiting: Worker[] = [];
 afterAll(() => Promise.all(waiting.map((thread) => thread.terminate())));
 
@@ -97,7 +97,7 @@ async function runSingle(configs: readonly ToyConfig[], limitPs = NEVER): Promis
   return { outcome, digests: toys.map(({ digest }) => digest).toSorted(), turnCount: runner.turnCount };
 }
 
-/** The errors of all workers, each of which must have answered one. */
+/** The errors of all workers, each of which must have reported one. */
 async function errorsOf(started: Started): Promise<readonly NonNullable<ToyAnswer['error']>[]> {
   const answers = await Promise.all(started.answers);
   return answers.map(({ error }) => error!);
