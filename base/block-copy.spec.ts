@@ -5,7 +5,7 @@ import { runtime, useRuntime } from './runtime.ts';
 
 const MEMORY_BYTES = 4096;
 
-/** Bytes of which no two neighbours are alike, among them the patterns of quiet and signalling NaNs. */
+/** Bytes without equal neighbours, among them the patterns of quiet and signalling NaNs. */
 function patterned(seed: number): Uint8Array {
   const bytes = Uint8Array.from({ length: MEMORY_BYTES }, (_, index) => (index * 31 + seed) & 0xff);
   const view = new DataView(bytes.buffer);
@@ -30,7 +30,7 @@ test('copies just the bytes asked for, whatever their number and place', () => {
   const from = patterned(7);
   const to = new Uint8Array(MEMORY_BYTES);
   const wanted = new Uint8Array(MEMORY_BYTES);
-  // So many runs that the copies are compiled on the way.
+  // Enough runs that the copies are compiled meanwhile.
   const property = fc.property(offset, offset, length, (fromOffset, toOffset, lengthBytes) => {
     to.fill(0xa5);
     wanted.fill(0xa5).set(from.subarray(fromOffset, fromOffset + lengthBytes), toOffset);

@@ -69,7 +69,7 @@ describe('software', () => {
     const { file } = placed();
     // ro 5, rw a, wo reads 0, w1c f, w1s 0.
     expect(file.read(0x00, 4)).toBe(0x0000_f0a5);
-    // Ones to one bit of each: rw 1, w1c bit 12 goes, w1s bit 16 comes.
+    // Ones to one bit of each: rw becomes 1, w1c clears bit 12, w1s sets bit 16.
     file.write(0x00, 4, 0x0011_1111);
     expect(file.read(0x00, 4)).toBe(0x0001_e015);
     file.write(0x00, 4, 0);
