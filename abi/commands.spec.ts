@@ -22,7 +22,7 @@ describe('the command table', () => {
   test('has every row of the sheet, and nothing twice', () => {
     const opcodes = Object.values(commands).map(({ opcode }) => opcode);
     expect(new Set(opcodes).size).toBe(opcodes.length);
-    expect(opcodes.length).toBe(105); // 5 of iWARP, 91 in the rows, 7 of the VF protocol, 2 of ours
+    expect(opcodes.length).toBe(105); // 5 of iWARP, 91 in the rows, 7 of the VF protocol, 2 emulator-specific
     expect(commandNameOf(0x02d)).toBe('INIT2INIT_QP');
     expect(commandNameOf(0xabc)).toBeUndefined();
   });

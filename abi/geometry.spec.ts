@@ -1,4 +1,4 @@
-/** Bar map, keys, ICM, capability bits and the inline rule: what is computed rather than laid out. */
+/** Bar map, keys, ICM, capability bits and the inline rule: values that are computed instead of laid out. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -60,7 +60,7 @@ describe('the bar map', () => {
 
 describe('keys', () => {
   test('rotate there and back', () => {
-    expect(keyOfIndexForm(0x0010_0010)).toBe(0x1000_1000); // an entry and its key of the captures
+    expect(keyOfIndexForm(0x0010_0010)).toBe(0x1000_1000); // an entry and its key in the captures
     fc.assert(fc.property(fc.nat(0xffff_ffff), (key) => keyOfIndexForm(indexFormOfKey(key)) === key >>> 0));
   });
 

@@ -1,4 +1,4 @@
-/** The observations of the captures' README, one test each, by their number there. */
+/** The observations of the captures' README, one test each, by their number in that README. */
 import { describe, expect, test } from 'vitest';
 import { fromHex, toHex } from '../base/bytes.ts';
 import * as abi from './index.ts';
@@ -163,7 +163,7 @@ test('10: XRC target QPs have bit 23 in their number', () => {
 });
 
 test('11: the first command after reset has toggle 1, the next 0, and so on', () => {
-  // Lines are numbered, so that the toggle of a left-out command does not matter: it inverts with each.
+  // Lines are numbered, so the toggle of a left-out command does not matter: it inverts with each command.
   const probe = commands.filter(({ file }) => file === 'a-probe').slice(0, 60);
   probe.forEach((line, at) => {
     if (at < 6) expect(line.t, placeOf(line)).toBe(1 - (at % 2));
