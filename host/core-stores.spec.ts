@@ -10,7 +10,7 @@ interface Scenario {
   readonly openings: readonly number[];
 }
 
-/** A bounded store buffer stepped cycle by cycle: what the events must equal. */
+/** A bounded store buffer stepped cycle by cycle: the reference for the events. */
 function stepped({ entries, posts, openings }: Scenario): { left: number[]; endCycle: number } {
   const dueAt = posts.map((_, index) => posts.slice(0, index + 1).reduce((sum, cycles) => sum + cycles, 0));
   const left: number[] = [];
@@ -49,7 +49,7 @@ describe('a store buffer behind a slow bus', () => {
       })
       .map((given) => ({
         ...given,
-        // Enough room in the end: further apart than posts are.
+        // Enough room in the end: intervals of room exceed those of posts.
         openings: [...given.openings, ...Array.from({ length: 60 }, (_, index) => 1000 + index * 40)],
       }));
     const property = fc.asyncProperty(scenario, async (given) => {
@@ -147,7 +147,7 @@ describe('a store buffer behind a slow bus', () => {
     await runToEnd();
     expect(ports[0]!.stores.map(({ atPs, address: to }) => [atPs, to])).toEqual([
       [300_000, 0x8000_0000],
-      // 10 cycles to enter and 60 of the store, of 400 ps each.
+      // 10 cycles to enter and 60 cycles of the store, of 400 ps each.
       [300_000 + 28_000, 0x8000_0008],
     ]);
   });

@@ -79,7 +79,7 @@ describe('time of a core', () => {
     });
     await runToEnd();
     const { cycles, isBalanced } = host.cores[0]!.report();
-    // 1 us of 400 ps cycles; and the one that has begun in the picosecond of the drain.
+    // 1 µs of 400 ps cycles; and the cycle that began in the picosecond of the drain.
     expect(cycles).toMatchObject({ application: 50, idle: 2500 + 1, contextSwitch: 1000 });
     expect(isBalanced).toBe(true);
   });
@@ -155,7 +155,7 @@ describe('stores of a core', () => {
       cpu.charge('application', 90);
       await cpu.settle();
       expect(process.nowPs).toBe(100 * cyclePs);
-      // The memory store stands behind the device store.
+      // The memory store waits after the device store.
       expect(host.memory.view.getUint32(page, true)).toBe(0);
       cpu.charge('application', 50);
       await cpu.settle();
@@ -182,7 +182,7 @@ describe('stores of a core', () => {
     await runToEnd();
     const times = ports[0]!.stores.map(({ atPs }) => atPs);
     expect(times).toEqual([...Array(5).fill(1_000_000), 1_004_000]);
-    // 60 cycles of posting and 2500 - 50 of standing still.
+    // 60 cycles of posting and 2500 - 50 of stall.
     expect(host.cores[0]!.report()).toMatchObject({ cycles: { post: 60 + 2450 }, isBalanced: true });
   });
 

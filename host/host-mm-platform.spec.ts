@@ -4,7 +4,7 @@ import { pageBytes } from './mm/index.ts';
 import { newFile } from './mm/testing.ts';
 import { newTestHost } from './testing.ts';
 
-/** 2.5 GHz: 400 ps a cycle. Costs that differ. */
+/** 2.5 GHz: 400 ps a cycle. Costs are all different. */
 const paging = {
   mapCycles: 0,
   minorFaultCycles: 1000,
@@ -104,7 +104,7 @@ describe('a shootdown', () => {
     await runToEnd();
     expect(host.report().memory.shootdowns).toBe(1);
     expect(host.cores.map((core) => core.report().cycles.interrupt)).toEqual([0, 900, 0]);
-    // Walk; one entry cleared, flushed here and waited for there.
+    // Walk; one entry cleared, flushed here and awaited there.
     expect(host.cores[0]!.report().cycles.memory).toBe(7 + 10 + 100 + 2000);
     expect(host.report().isBalanced).toBe(true);
   });
@@ -230,7 +230,7 @@ describe('fork, of a program', () => {
       });
       expect(child).not.toBe('ENOMEM');
       const spent = host.cores[0]!.account.cycles.map((cycles, at) => cycles - before[at]!);
-      // The fork, one entry, and the flush of the page that may not be written any more.
+      // The fork, one entry, and the flush of the page that has become read-only.
       expect(Math.max(...spent)).toBe(50_000 + 20 + 100);
       await cpu.settle();
       memory.space.write(address, Uint8Array.of(2));

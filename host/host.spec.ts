@@ -20,7 +20,7 @@ describe('the host fits its neighbours', () => {
       interrupts: (controller: InterruptController): InterruptSink => controller,
       port: (port: CorePort): DevicePort => port,
       cpu: (cpu: CoreThread): UserCpu => cpu,
-      // Its devices are the driver's to give.
+      // The driver provides its devices.
       verbs: (context: ProgramContext): Omit<VerbsPlatform, 'devices'> => context,
       process: (context: ProgramContext): DriverProcessMemory => context.memory,
     };
@@ -159,7 +159,7 @@ describe('kernel threads', () => {
       order.push(`program ${process.nowPs / 400}`);
     });
     await runToEnd();
-    // Taken at cycle 100; a switch and 60 cycles; a switch back and the remaining 100 cycles.
+    // Preempted at cycle 100; a switch and 60 cycles; a switch back and the remaining 100 cycles.
     expect(order).toEqual(['work 200', 'program 340']);
     expect(host.cores[0]!).toMatchObject({ contextSwitchCount: 2 });
     expect(host.cores[0]!.report()).toMatchObject({ cycles: { contextSwitch: 80 }, isBalanced: true });
@@ -202,7 +202,7 @@ describe('the order of one instant', () => {
           await cpu.settle();
         });
         const { address, data } = host.interrupts.messageFor(vector);
-        // All at an instant at which the program's time is reached, and its stores leave.
+        // All at the instant when the program's time is reached and its stores leave.
         for (const atPs of [200_000, 400_000])
           at(process, atPs, () => host.interrupts.message(address, data));
       }

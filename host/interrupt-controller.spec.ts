@@ -8,7 +8,7 @@ const timing = {
   cost: { contextSwitch: 10 },
 };
 const deliveryPs = 100_000;
-/** Behind those of hardware and cores. */
+/** After those of hardware and cores. */
 const PHASE_LAST = 50;
 
 function send({ host, process }: TestHost, vector: number, atPs: number): void {
@@ -71,7 +71,7 @@ describe('interrupt messages', () => {
     host.interrupts.attach(0, async (cpu) => {
       instants.push(cpu.localPs);
     });
-    // One comes while the core is kept, one at the end of that to the picosecond.
+    // One arrives while the core is kept, one exactly at the end of that.
     send(test, 0, 0);
     send(test, 0, 3000 * cyclePs - deliveryPs);
     host.runProgram('p', 0, async ({ cpu }) => {
@@ -116,7 +116,7 @@ describe('interrupt messages', () => {
       await cpu.settle();
     });
     await test.runToEnd();
-    // It stands still from cycle 20 to 2500; then 15 cycles are left until its own time when it kept the core.
+    // It stalls from cycle 20 to 2500; then 15 cycles remain until the own time at which it kept the core.
     expect(ports[0]!.stores.map(({ atPs }) => atPs / cyclePs)).toEqual([2500, 2500, 2510]);
     expect(instants).toEqual([(2515 + 50) * cyclePs]);
     expect(host.cores[0]!.report().isBalanced).toBe(true);
@@ -191,7 +191,7 @@ describe('interrupt messages', () => {
       const fromPs = cpu.localPs;
       await cpu.sleep(1_000_000);
       expect(cpu.localPs - fromPs).toBeGreaterThanOrEqual(1_000_000);
-      // No core has had it.
+      // It ran on no core.
       expect(await signal.wait(cpu, 0)).toBe(true);
     });
     await test.runToEnd();
@@ -211,7 +211,7 @@ describe('interrupt messages', () => {
       await cpu.settle();
     });
     await test.runToEnd();
-    // 100 messages within 100 ns; a handler takes 430 ns: the first, and one for all that came while it ran.
+    // 100 messages within 100 ns; a handler takes 430 ns: the first interrupt, and one for all that arrived while it ran.
     expect(handled).toBe(2);
     expect(host.report().interrupts).toEqual([
       { vector: 0, delivered: 100, handled: 2, spurious: 0, merged: 98, waiting: 0 },
@@ -294,7 +294,7 @@ describe('a legacy pin', () => {
         await test.runTo(1_000_000);
         counted.push(host.interrupts.counts());
       }
-      // One that rises again says so anew.
+      // A level that rises again interrupts again.
       const row = { vector: 'INTA', delivered: 1, handled: 1, spurious: 0, merged: 0, waiting: 0 };
       expect(counted).toEqual([[row], [row]]);
     },

@@ -145,7 +145,7 @@ describe('physical memory', () => {
     const image = memory.imageOfMemory();
     memory.seeAll();
     image.restore();
-    // Nobody notes what is written from outside.
+    // Writes from outside are not recorded.
     memory.followingBytes[12_345_678] = 1;
     image.restore();
     expect(written(memory)).toEqual([]);
@@ -173,7 +173,7 @@ describe('physical memory', () => {
     expect(seen).toEqual([1, 1, -1]);
     memory.unwatch(other);
     expect(memory.watchCount).toBe(0);
-    // Beyond memory nothing is written: 2^40 is no name of page 0.
+    // Beyond memory nothing is written: 2^40 does not alias page 0.
     memory.watch(2 ** 40, watcher);
     expect(memory.watchCount).toBe(0);
   });

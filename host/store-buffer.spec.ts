@@ -108,7 +108,7 @@ describe('a store buffer', () => {
     store.commit(1, 0);
     port.room = 3;
     expect(store.drain(1)).toBe(false);
-    // 192 of 256 bytes have left: 8 of 32 entries and one of the memory store wait.
+    // 192 of 256 bytes have left: 8 of 32 entries, and one of the memory store, wait.
     expect([store.overflowCycle(8), store.overflowCycle(9)]).toEqual([1, Number.POSITIVE_INFINITY]);
     expect(memory.bytes[0x10_0000]).toBe(0);
     port.room = 1;

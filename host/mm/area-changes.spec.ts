@@ -158,7 +158,7 @@ describe('who listens', () => {
     base.at = address;
     space.read(address, new Uint8Array(1));
     fill(address, 1);
-    // The zero page went.
+    // The zero page was removed.
     expect(notified).toEqual(['clear 0+1']);
     const child = mm.newSpace();
     space.fork(child);

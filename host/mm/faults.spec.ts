@@ -95,7 +95,7 @@ describe('a file', () => {
     expect(readOf(space, own, 8)).toEqual(page(1, 8));
     expect(mm.counts.copiedPages).toBe(1);
     for (const each of [space, other]) each.release();
-    // What is left is the page cache.
+    // Only the page cache is left.
     expect(mm.frames.usedCount).toBe(1);
   });
 

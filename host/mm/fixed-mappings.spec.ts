@@ -1,4 +1,4 @@
-/** mmap with MAP_FIXED over what is mapped, pinned, shared, followed or cut: the outcomes of Linux 6.1. */
+/** mmap with MAP_FIXED over mapped, pinned, shared, followed or cut pages: the outcomes of Linux 6.1. */
 import { describe, expect, it } from 'vitest';
 import { userEnd } from './mappings.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
@@ -46,7 +46,7 @@ describe('a fixed mapping', () => {
     const pages = (second - first) / pageBytes + 3;
     expect(space.mapFixed(first, pages * pageBytes)).toBe(first);
     expect([firstOf(first), firstOf(second), space.mappedBytes]).toEqual([0, 0, pages * pageBytes]);
-    // Addresses of the kernel's choice stay clear of it, with the guard page.
+    // Addresses chosen by the kernel avoid it, including the guard page.
     expect(space.map(pageBytes)).toBe(first + (pages + 1) * pageBytes);
   });
 
@@ -57,11 +57,11 @@ describe('a fixed mapping', () => {
     const used = frames.usedCount;
     space.mapFixed(address, 2 * pageBytes);
     space.write(address, Uint8Array.of(77));
-    // The device's view and the program's have parted.
+    // The device's view and the program's view now differ.
     expect([memory.bytes[pin.pages[0]!], firstOf(address)]).toEqual([1, 77]);
     expect(space.translate(address)).not.toBe(pin.pages[0]);
     expect([frames.usedCount, space.pinnedBytes]).toEqual([used + 1, 2 * pageBytes]);
-    // A second pin is of the new pages, and counts again.
+    // A second pin holds the new pages, and counts again.
     const again = pinned(space.pin(address, 2 * pageBytes));
     expect(again.pages[0]).toBe(space.translate(address));
     expect(space.pinnedBytes).toBe(4 * pageBytes);

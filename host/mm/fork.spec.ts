@@ -73,7 +73,7 @@ describe('fork', () => {
     parent.write(address, Uint8Array.of(2));
     expect(parent.translate(address + 5 * pageBytes)).toBe(pin.pages[0]);
     expect([mm.counts.forkCopiedPages, child.residentBytes]).toEqual([512, hugePageBytes]);
-    // No fault has copied any.
+    // No fault has copied a page.
     expect(mm.counts.copiedPages).toBe(0);
   });
 

@@ -9,7 +9,7 @@ const newFrames = (places?: FramePlaces) => {
   const memory = new PhysicalMemory(mib(64));
   return { memory, frames: new PageFrames(memory, mib(1), places) };
 };
-/** 64 MiB less 1 MiB, in frames of 4 KiB. */
+/** 64 MiB minus 1 MiB, in frames of 4 KiB. */
 const frameCount = 63 * 256;
 
 describe('page frames', () => {

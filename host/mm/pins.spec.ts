@@ -26,7 +26,7 @@ describe('a pin', () => {
     const read = pinned(space.pin(address + pageBytes, 1, 'read'));
     expect(read.pages[0]).not.toBe(mm.zeroFrame * pageBytes);
     space.write(address + pageBytes, Uint8Array.of(8));
-    // The page was the process's own already: the pin for reading follows its writes.
+    // The page was already exclusive to the process: a pin for reading sees its later writes.
     expect(mm.memory.bytes[read.pages[0]!]).toBe(8);
     for (const pin of [write, read]) space.unpin(pin);
   });
@@ -143,7 +143,7 @@ describe('a pin', () => {
         10 + at,
       ]);
     });
-    // What the device wrote is written out, although no store of the process made the page dirty.
+    // Bytes written by the device are written out, although no store of the process made the page dirty.
     memory.bytes[pin.pages[0]!] = 0xaa;
     space.unpin(pin);
     for (let round = 0; round < 4; round++) mm.reclaim.shrink(200, 0);

@@ -4,7 +4,7 @@ import { activeAnonymous, inactiveAnonymous } from './lru.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
 import { newFile, newTestMemory } from './testing.ts';
 
-/** 256 frames to hand out, of which users may take all but 16, and as much swap as is said. */
+/** 256 frames to hand out, of which users may take all but 16, and swap of the given size. */
 function small(swapMib: number, minFreeKib = 64) {
   const all = newTestMemory(
     {
@@ -17,7 +17,7 @@ function small(swapMib: number, minFreeKib = 64) {
   return { ...all, space: all.mm.newSpace() };
 }
 
-/** Bytes that count up, from any of 256. */
+/** Bytes that count up from a random one of 256. */
 const contents = Array.from({ length: 256 }, (_first, first) =>
   Uint8Array.from({ length: pageBytes }, (_, at) => (first + at) & 0xff),
 );
@@ -60,7 +60,7 @@ describe('reclaim', () => {
     const touchHot = (): void => {
       for (let page = 0; page < 20; page++) space.read(address + page * pageBytes, new Uint8Array(1));
     };
-    // One look at every page: all were just used, and lose the mark. Another: only the first twenty have it again.
+    // One scan of every page: all were just used, and lose the mark. After a second scan, only the first twenty have it again.
     mm.reclaim.shrink(1, 0);
     expect(mm.counts.scannedPages).toBe(200);
     touchHot();
@@ -69,7 +69,7 @@ describe('reclaim', () => {
     for (let page = 0; page < 20; page++)
       expect(space.table.translate(address + page * pageBytes)).toBeGreaterThan(0);
     expect(mm.counts.activatedPages).toBe(20);
-    // What was activated is looked at again when the inactive list has run dry.
+    // Activated pages are scanned again when the inactive list is empty.
     expect(mm.lru.lengthOf(activeAnonymous) + mm.lru.lengthOf(inactiveAnonymous)).toBe(20);
   });
 
@@ -173,7 +173,7 @@ describe('when nothing is left to take', () => {
     const address = space.map(200 * pageBytes);
     for (let page = 0; page < 100; page++)
       expect(space.write(address + page * pageBytes, contentOf(page))).toBe(true);
-    // 240 frames for users: at the 91st page the other had more.
+    // 240 frames for users: at the 91st page the other process had more.
     expect(platform.killed).toEqual([large]);
     expect([large.isKilled, large.residentBytes, space.isKilled, mm.counts.oomKills]).toEqual([
       true,

@@ -14,7 +14,7 @@ function repeating(lengthBytes = 64 * gib, pageSize = pageBytes) {
   return { mm, frames, space, address, lengthBytes };
 }
 
-/** Bytes written at one place, and the bytes found at another. */
+/** Bytes written at one address, and the bytes read at another. */
 function written(space: ReturnType<typeof repeating>['space'], at: number, bytes: number[], found: number) {
   expect(space.write(at, Uint8Array.from(bytes))).toBe(true);
   const target = new Uint8Array(bytes.length);
