@@ -14,7 +14,7 @@ const unobserved = { fired: () => {} };
 const corruption = (isInside: boolean, place: number = DamagePlace.ANYWHERE) =>
   ({ kind: 'corrupted', place, isInside }) as const;
 
-/** Everything that was sent is somewhere, in frames and bytes. */
+/** Accounts for every sent frame and byte. */
 function expectBalance({ a, b }: EthernetBench): void {
   expect(ethernetImbalance(a.port.transmitted, b.port.received)).toEqual({ frames: 0, bytes: 0 });
   expect(ethernetImbalance(b.port.transmitted, a.port.received)).toEqual({ frames: 0, bytes: 0 });
@@ -187,7 +187,7 @@ describe('a bad Ethernet cable', () => {
     expectBalance(bench);
   });
 
-  /** Sends twenty frames, one in 100 ns, the first bytes of which count up, and says which came, and how often the rule's fault happened. */
+  /** Sends twenty frames, one in 100 ns, whose first bytes count up. @returns the frames that arrived, and how often the rule's fault occurred */
   async function sentUnder(
     effect: PacketEffect,
     selection: PacketSelection,
@@ -212,7 +212,7 @@ describe('a bad Ethernet cable', () => {
 
   it('sends a copy some time behind its frame, which takes its time on the link', async () => {
     const copied = await sentUnder({ kind: 'duplicated', passes: 1, delayPs: US }, first(3, 4));
-    // They are due when the 13th and the 14th are sent, and go first.
+    // They are due when the 13th and the 14th are sent, and leave first.
     expect(copied.came).toEqual([...inOrder.slice(0, 12), 2, 12, 3, ...inOrder.slice(13)]);
     expect([copied.fired, copied.busyPs]).toEqual([2, 22 * 67_200]);
     expect(copied.bench.a.port.rearranged).toEqual({ copiedFrames: 2, copiedBytes: 128, heldBackFrames: 0 });
@@ -259,7 +259,7 @@ describe('a bad Ethernet cable', () => {
     expect([1, 2, 4, 8, 16, 32, 64, 128]).toContain(struck[0]![1]);
   });
 
-  /** 60 bytes of a frame of IP, with this first word of its header; IPv4 has a checksum, as if the rest were zeros. */
+  /** 60 bytes of an IP frame, with this first word of its header; IPv4 has a checksum, as if the rest were zeros. */
   const ipFrame = (type: number, word: number): Uint8Array => {
     const bytes = new Uint8Array(60);
     const view = new DataView(bytes.buffer);
@@ -282,7 +282,7 @@ describe('a bad Ethernet cable', () => {
     bench.a.port.faults.addRule({ kind: 'congested' }, first(2, 4), { fired: () => fired++ });
     bench.a.port.faults.addRule({ kind: 'duplicated', passes: 1, delayPs: US }, first(5), unobserved);
     bench.a.port.faults.addRule({ kind: 'lost' }, first(6), unobserved);
-    // ECN in the two lowest bits of the second byte of IPv4, and of IPv6 in bits 5 and 4; 88b5 is for experiments.
+    // ECN is in the two lowest bits of the second byte of IPv4, and in bits 5 and 4 of IPv6; 88b5 is for experiments.
     const sent = [
       ...[ipFrame(0x0800, 0x4500), ipFrame(0x0800, 0x4502), ipFrame(0x86dd, 0x6000), ipFrame(0x88b5, 0x4502)],
       ...[ipFrame(0x0800, 0x45a9), ipFrame(0x86dd, 0x6a6f), ipFrame(0x86dd, 0x6010), ipFrame(0x0800, 0x4501)],
@@ -296,7 +296,7 @@ describe('a bad Ethernet cable', () => {
     const marked = 'marked for congestion by a fault';
     const copied = `a copy, made by a fault; ${marked}`;
     expect(notes).toEqual(['', '', '', '', marked, 'lost on the cable', marked, '', copied]);
-    // The fifth is marked and copied with its mark, the sixth is lost and not marked.
+    // The fifth is marked and copied with its mark; the sixth is lost and not marked.
     expect(words).toEqual([
       ...[
         ['4500', 'baff'],
@@ -332,7 +332,7 @@ describe('a bad Ethernet cable', () => {
     await bench.runTo(upPs + 100 * US);
     expect(bench.b.arrivals.map(({ bytes }) => bytes[0])).toEqual([1]);
     expect(bench.a.port.transmitted).toMatchObject({ frames: 2, lostFrames: 1, lostBytes: 64 });
-    // One frame has been on the link, 84 bytes at 10 Gb/s; its copy has not, and the other neither.
+    // One frame was on the link, 84 bytes at 10 Gb/s; neither its copy nor the other frame was.
     expect([bench.a.port.busyPs, bench.a.port.unsent]).toEqual([67_200, { frames: 1, bytes: 64 }]);
     expect(bench.a.port.inspect()).toMatchObject({ heldBackFrames: 0 });
     expectBalance(bench);

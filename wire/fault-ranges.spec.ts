@@ -21,7 +21,7 @@ describe('ranges of faulty packets', () => {
             faults.add(first, first + count - 1, value);
             for (let each = first; each < first + count; each++) byPacket.set(each, value);
           }
-          // As a port does: nothing but a comparison for packets without a fault.
+          // Like a port: a single comparison for packets without a fault.
           let met = 0;
           if (packet >= faults.next) {
             met = faults.valueOf(packet);

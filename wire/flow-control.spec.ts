@@ -12,13 +12,13 @@ const QUANTUM_PS = 51_200;
 /** Two ports of 150 ns and 2 m of 4.8 ns. */
 const LATENCY_PS = 309_600;
 const [MAC_A, MAC_B] = [0x0200_0000_000a, 0x0200_0000_000b];
-/** The other end is asked to stop with three frames held, and to go on with one. */
+/** The other end must stop at three held frames, and may resume at one. */
 const small = { receiveFifoFrames: 4, pauseXoffPercent: 75, pauseXonPercent: 50, pauseQuanta: 1000 };
 
 const benchOf = (changes: Partial<EthernetConfig> = {}, shuffle?: () => number): EthernetBench =>
   new EthernetBench({ ...small, ...changes }, 1, shuffle, [MAC_A, MAC_B]);
 
-/** A frame as a standard's reader writes it: IEEE 802.3-2018, 31B.3.1. */
+/** A frame written from the standard: IEEE 802.3-2018, 31B.3.1. */
 const controlBytes = (
   quanta: number,
   { opcode = 1, to = '0180c2000001', bytes = 60, type = '8808' } = {},
@@ -30,7 +30,7 @@ const controlBytes = (
   return frame;
 };
 
-/** Frames that an end sees, by direction, with the instant of their last bit: PAUSE frames alone. */
+/** PAUSE frames that an end sees, by direction, with the instant of their last bit. */
 function pausesAt({ port }: EthernetEnd): { readonly line: string; readonly atPs: number }[] {
   const seen: { line: string; atPs: number }[] = [];
   port.tap = {
@@ -63,7 +63,7 @@ function expectBalance({ a, b }: EthernetBench): void {
   }
 }
 
-/** A sends short frames as fast as it may to b, which takes none until `takesPs` after the link is up. */
+/** A sends short frames as fast as possible to b, which releases none until `takesPs` after the link is up. */
 async function stalled(takesPs: number, changes: Partial<EthernetConfig> = {}, count = 30) {
   const bench = benchOf(changes);
   const { a, b } = bench;
@@ -72,7 +72,7 @@ async function stalled(takesPs: number, changes: Partial<EthernetConfig> = {}, c
   b.consumesAtOnce = false;
   a.at(upPs, () => a.sendAll(count, 60));
   b.at(upPs + takesPs, () => letGo(b));
-  /** When b is full enough, and when its PAUSE has come to a. */
+  /** When b has reached its level, and when its PAUSE has arrived at a. */
   const fullPs = upPs + SHORT_PS + 2 * STEP_PS + LATENCY_PS;
   const pausedPs = fullPs + 1 + SHORT_PS + LATENCY_PS;
   return { bench, a, b, pauses, upPs, fullPs, pausedPs };
@@ -88,7 +88,7 @@ describe('a receiver that takes nothing', () => {
       { line: `outbound 0180c2000001${source}8808000103e8${zeros}`, atPs: fullPs + 1 + SHORT_PS },
       { line: `outbound 0180c2000001${source}880800010000${zeros}`, atPs: xonPs + SHORT_PS },
     ]);
-    // A takes a frame when 128 bytes wait, 102.4 ns: all that it had taken by then have come, and no other.
+    // A accepts a frame if at most 128 bytes wait, 102.4 ns: exactly the frames accepted by then have arrived.
     const takenCount = Math.floor((pausedPs - upPs + 102_400) / STEP_PS) + 1;
     const before = b.arrivals.filter(({ timePs }) => timePs < xonPs);
     expect(before).toHaveLength(takenCount);
@@ -117,12 +117,12 @@ describe('a receiver that takes nothing', () => {
 
   it('IEEE 802.3-2018, 31B.3: is not passed by frames that are formed while the link is busy', async () => {
     const { bench, b, pauses, upPs } = await stalled(50 * US);
-    // Of 1,504 bytes with FCS, 1.2192 us each. By when b is full, at 501.6 ns, the link has taken three, since it takes one when less than
-    // the 2 us are reserved in which it is formed: at 0, 0 and 438.4 ns. It would take the next at 1657.6.
+    // 1,504 bytes with FCS, 1.2192 µs each. When b is full, at 501.6 ns, the link has accepted three, since it accepts one if
+    // less than its forming time of 2 µs is reserved: at 0, 0 and 438.4 ns. It would accept the next at 1657.6.
     b.at(upPs, () => b.sendAll(100, 1500, 2 * US));
     await bench.runTo(upPs + 200 * US);
     expect(pauses[0]!.atPs - upPs).toBe(3 * 1_219_200 + SHORT_PS);
-    // Half of 1,000 quanta later it asks again, and waits for what the link has taken then.
+    // Half of 1,000 quanta later it asks again, and waits for the frames that the link has accepted then.
     const again = pauses[1]!.atPs - pauses[0]!.atPs - 500 * QUANTUM_PS;
     expect(again).toBeGreaterThanOrEqual(0);
     expect(again).toBeLessThan(2 * US + 1_219_200 + STEP_PS);
@@ -154,7 +154,7 @@ describe('a receiver that takes nothing', () => {
       receivedPauses: 2,
       receivedTransitions: 1,
       pausedPs: endPs - pausedPs,
-      // From the instant at which it would have taken the next one.
+      // From the instant at which it would have accepted the next one.
       pauseWaitPs: endPs + 1 - (upPs + waitedPs),
     });
   });
@@ -163,7 +163,7 @@ describe('a receiver that takes nothing', () => {
     const { bench, a, b, upPs } = await stalled(200 * US, {}, 4);
     const [passes, delayPs] = [5, 500 * US];
     a.port.faults.addRule({ kind: 'reordered', passes, delayPs }, { first: 1, last: 1 }, { fired: () => {} });
-    // Its own receiver takes nothing either: it stops the far end, again and again.
+    // Its own receiver accepts nothing either: it pauses the far end, again and again.
     a.consumesAtOnce = false;
     b.at(upPs, () => b.sendAll(3, 60));
     await bench.runTo(upPs + 1000 * US);
@@ -179,7 +179,7 @@ describe('a receiver that takes nothing', () => {
     await bench.runTo(upPs + 50 * US);
     const { slotCount, received } = b.port;
     const dropped = received.fifoDrops;
-    // In half of its quanta, 25.6 us, 381 frames come.
+    // In half of its quanta, 25.6 µs, 381 frames arrive.
     expect(dropped).toBeGreaterThan(381 - slotCount);
     expect([b.held.length, dropped]).toEqual([slotCount, received.fifoDrops]);
     await bench.runTo(upPs + 500 * US);
@@ -198,7 +198,7 @@ describe('a receiver that takes nothing', () => {
       const fullPs = upPs + SHORT_PS + 2 * STEP_PS + LATENCY_PS;
       a.at(upPs, () => a.sendAll(3, 60));
       a.at(upPs + 10 * STEP_PS, () => a.sendAll(3, 60));
-      // Full for a picosecond, and not by frames that come and go within one.
+      // Full for a picosecond, and not because of frames that arrive and leave within it.
       b.at(fullPs + 1, () => {
         for (const slot of b.held.splice(0, 2)) b.port.consume(slot);
       });
@@ -249,7 +249,7 @@ describe('a receiver that takes nothing', () => {
     b.consumesAtOnce = false;
     b.at(upPs, () => b.sendAll(3, 1514));
     a.at(upPs, () => a.sendAll(3, 60));
-    // The three are there after 501.6 ns, b's frames have left after 3690 ns.
+    // The three have arrived after 501.6 ns; b's frames have left after 3690 ns.
     b.at(upPs + US, () => letGo(b));
     await bench.runTo(upPs + 100 * US);
     expect(pauses).toEqual([]);
@@ -264,7 +264,7 @@ describe('a receiver that takes nothing', () => {
     b.at(upPs, () => b.sendAll(4, 1514));
     a.at(upPs, () => a.sendAll(3, 60));
     await bench.runTo(upPs + 20 * US);
-    // Each of its frames takes 1230.4 ns with its gap; at 501.6 ns the second had not been taken.
+    // Each of its frames needs 1230.4 ns with its gap; at 501.6 ns the second had not been accepted.
     expect(pauses[0]!.atPs).toBe(upPs + 1_230_400 + SHORT_PS);
     expect(a.arrivals[1]!.timePs).toBe(upPs + 1_230_400 + STEP_PS + 1_220_800 + LATENCY_PS);
   });
@@ -296,7 +296,7 @@ describe('a station that is asked to stop', () => {
     expect(orderOf(a)).toEqual(upTo(1000));
     expect(b.arrivals).toEqual([]);
     expectBalance(bench);
-    /** Begin and end of each time in which nothing was sent. */
+    /** Beginning and end of each interval without a sent frame. */
     const gaps = a.arrivals.flatMap(({ timePs }, index) => {
       const before = a.arrivals[index - 1]?.timePs ?? timePs;
       return timePs - before > STEP_PS ? [[before, timePs].map((ps) => ps - upPs)] : [];
@@ -329,7 +329,7 @@ describe('a station that is asked to stop', () => {
   it('IEEE 802.3-2018, 31B.3: heeds a PAUSE to its own MAC, and finishes what it has begun', async () => {
     const { gaps } = await asked([[10 * US, controlBytes(100, { to: toOwn })]]);
     const comesPs = arrivalPs(10 * US);
-    // A frame was taken up to 102.4 ns before the one before had left.
+    // A frame was accepted up to 102.4 ns before the previous one had left.
     const lastPs = Math.floor((comesPs + 102_400) / STEP_PS) * STEP_PS + SHORT_PS + LATENCY_PS;
     expect(gaps).toEqual([[lastPs, comesPs + 100 * QUANTUM_PS + SHORT_PS + LATENCY_PS]]);
   });
@@ -376,7 +376,7 @@ describe('a station that is asked to stop', () => {
     b.at(upPs + 5 * US, () => b.sendAll(1, 60));
     b.at(upPs + 9 * US, () => b.port.flowControl.set(false, false));
     await bench.runTo(upPs + 20 * US);
-    // What is set counts a picosecond later, and ends the pause, which counts another one later.
+    // A setting counts a picosecond later and ends the pause, which counts another picosecond later.
     expect(a.arrivals[0]!.timePs).toBe(upPs + 9 * US + 2 + SHORT_PS + LATENCY_PS);
     expect(b.port.flowControl.totals().pauseWaitPs).toBe(4 * US + 2);
   });
@@ -442,7 +442,7 @@ describe('two ends with flow control', () => {
     expectBalance(bench);
   });
 
-  /** What a random pair of ends carries while both take frames now and then; and what it was. */
+  /** Frames that a random pair of ends carries while both release frames now and then; and the pair's configuration. */
   async function disturbed(
     seed: number,
     { heeds = true, shuffle = undefined as (() => number) | undefined } = {},
@@ -525,7 +525,7 @@ describe('two ends with flow control', () => {
     }
   });
 
-  /** What b holds of a's short frames, when its PAUSE waits for its own longest ones, each of which is taken so long before it has been formed. */
+  /** Frames of a that b holds when its PAUSE waits for its own longest frames, each accepted this long before it has been formed. */
   async function overshoot(cableMetres: number, formingPs: number, phasePs: number) {
     const bench = benchOf({ cableMetres, receiveFifoFrames: 86 });
     const { a, b } = bench;
@@ -541,8 +541,9 @@ describe('two ends with flow control', () => {
   }
 
   it('have room for what is under way on a cable of seven metres, and not on one of a kilometre', async () => {
-    // XOFF at 64 of 86. Then b has taken a frame that has not been formed yet: 2 × 1538 bytes until the PAUSE leaves, which takes 84;
-    // 2 × (300 ns + 7 × 4.8 ns), 833 bytes, are under way, and a has taken 128 bytes ahead: 4122 bytes, 49.1 shortest frames of 84; and two.
+    // XOFF at 64 of 86. Then b has accepted a frame that has not been formed yet: 2 × 1538 bytes until the PAUSE leaves, which
+    // needs 84; 2 × (300 ns + 7 × 4.8 ns), 833 bytes, are in flight, and a has accepted 128 bytes ahead: 4122 bytes, 49.1
+    // shortest frames of 84; and two.
     const bound = 52;
     let most = 0;
     for (let phasePs = 0; phasePs < 2_600_000; phasePs += 100_000) {
@@ -551,7 +552,7 @@ describe('two ends with flow control', () => {
       most = Math.max(most, held - 64);
     }
     expect(most).toBeGreaterThan(bound - 5);
-    // A kilometre and back are 9.6 us, in which 142 frames come.
+    // A kilometre and back takes 9.6 µs, in which 142 frames arrive.
     expect((await overshoot(1000, 0, 0)).dropped).toBeGreaterThan(142 - bound);
   });
 });

@@ -1,4 +1,4 @@
-/** Packets lost, copied and reordered on the cable: exact arrivals, and statistics and credits that balance. */
+/** Packets lost, copied and reordered on the cable: exact arrivals, and balanced statistics and credits. */
 import { describe, expect, it } from 'vitest';
 import { Random } from '../sim/random.ts';
 import { Opcode } from './opcodes.ts';
@@ -15,7 +15,7 @@ const ackPs = 32 * 250;
 const psnsOf = ({ arrivals }: WireEnd): number[] => arrivals.map(({ psn }) => psn);
 const unobserved = { fired: (): void => {} };
 
-/** Sends so many ACKs at one instant, each with its number from 0 as PSN, and runs for a while. */
+/** Sends this many ACKs at one instant, each with its number from 0 as PSN, and runs for a while. */
 async function sendAcks(bench: WireBench, count: number, runPs = 20_000_000): Promise<number> {
   const upPs = await bench.bringUp();
   bench.a.at(upPs, () => {
@@ -140,7 +140,7 @@ describe('a packet that is lost', () => {
   });
 
   it('IBTA 7.9.4: takes its credits with it until the next flow control packet, 65,536 symbol times later at most', async () => {
-    // 8448 bytes are 132 blocks: two packets of 4096 bytes take 2 × 65, and their sender has nothing left for a third.
+    // 8448 bytes are 132 blocks: two packets of 4096 bytes use 2 × 65, which leaves no credit for a third.
     const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 64 });
     bench.a.port.faults.losePackets(1, 2);
     const upPs = await bench.bringUp();
@@ -158,7 +158,7 @@ describe('a packet that is lost', () => {
 });
 
 describe('statistics and credits', () => {
-  /** Sends as the port lets it, both ways, under every fault at once. @returns what the far end saw */
+  /** Sends as fast as the port allows, in both directions, under every fault at once. @returns the packets that the far end received */
   async function storm(seed: number, shuffle?: () => number): Promise<WireBench> {
     const random = new Random(seed, 'storm');
     const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 640 }, shuffle);
@@ -208,7 +208,7 @@ describe('statistics and credits', () => {
       expect(arrived).toEqual([0, 1].map((index) => counted[index]! - taken[index]! + added[index]!));
       expect(sent.copied.packetTotal).toBe(71);
       expect(received.overruns).toBe(0);
-      // All is back: as much may be sent as at first.
+      // All credits have returned: as much may be sent as at first.
       expect(to.port.receiveBufferedBytes).toBe(0);
       expect(from.port.canTransmit(RC_SEND_ONLY, 4096)).toBe(true);
       expect(from.port.linkBytes * 250).toBe(from.port.busyPs);

@@ -12,7 +12,7 @@ describe('link-level credits', () => {
     expect(sender.canSend(4, 100)).toBe(false);
     expect(sender.canSend(4, 101)).toBe(true);
     expect(sender.canSend(5, 101)).toBe(false);
-    // A second limit at a later instant leaves the first one valid at that instant.
+    // After a second limit at a later instant, the first one remains valid at that instant.
     sender.limitReceived(8, 200);
     expect(sender.canSend(4, 200)).toBe(true);
     expect(sender.canSend(5, 200)).toBe(false);
@@ -25,7 +25,7 @@ describe('link-level credits', () => {
     expect(receiver.received(6)).toBe(true);
     expect(receiver.freed(1)).toBe(false);
     expect(receiver.freed(1)).toBe(true);
-    // 6 blocks received, 4 of them held: 6 more are free behind the 6 received.
+    // 6 blocks received, 4 of them held: 6 more are free after the 6 received.
     expect(receiver.takeCreditLimit()).toBe(12);
     expect(receiver.freed(1)).toBe(false);
     expect(receiver.received(8)).toBe(false);

@@ -9,7 +9,7 @@ import { WORD_PSN } from './packet.ts';
 import { wireParameters } from './parameters.ts';
 import { WirePort } from './wire-port.ts';
 
-// Two passages of 40 ns through the port and 2 m of 4.8 ns.
+// Two passages of 40 ns through the port, and 2 m of 4.8 ns.
 const LATENCY_PS = 2 * 40_000 + 2 * 4_800;
 
 function pluggedPort() {

@@ -45,7 +45,7 @@ describe('the header layouts', () => {
 });
 
 describe('the opcode table', () => {
-  // IBTA volume 1, table of OpCode values in 9.2: bits 4:0, meaning, headers behind the BTH.
+  // IBTA volume 1, table of OpCode values in 9.2: bits 4:0, meaning, headers after the BTH.
   const specification: [number, string, string][] = [
     [0x00, 'SEND_FIRST', ''],
     [0x01, 'SEND_MIDDLE', ''],
@@ -156,7 +156,7 @@ describe('the opcode table', () => {
     expect(packetBytesOf(Opcode.RC_RDMA_WRITE_ONLY, 64, false)).toBe(106);
     // LRH 8 + BTH 12 + AETH 4 + ICRC 4 + VCRC 2.
     expect(packetBytesOf(Opcode.RC_ACKNOWLEDGE, 0, false)).toBe(30);
-    // LRH 8 + BTH 12 + AtomicETH 28 + 6; its answer: AETH 4 + AtomicAckETH 8.
+    // LRH 8 + BTH 12 + AtomicETH 28 + 6; its response: AETH 4 + AtomicAckETH 8.
     expect(packetBytesOf(Opcode.RC_FETCH_ADD, 0, false)).toBe(54);
     expect(packetBytesOf(Opcode.RC_ATOMIC_ACKNOWLEDGE, 0, false)).toBe(38);
     // One payload byte is padded to four; a GRH adds 40.

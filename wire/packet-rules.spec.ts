@@ -1,4 +1,4 @@
-/** Rules of faults by header: which packets they concern, held to a filter over the whole sequence. */
+/** Rules of faults by header: the matching packets are compared with a filter over the whole sequence. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../sim/random.ts';
@@ -20,7 +20,7 @@ const packets = fc.array(
   { maxLength: 60 },
 );
 
-/** Places, from 0, of the packets that a rule concerns when its fault happens to each of them. */
+/** Indices, from 0, of the packets to which a rule applies if its fault occurs for each of them. */
 function placesOf(selection: PacketSelection, sequence: readonly OutboundHeaders[]): number[] {
   const rule = new PacketRule('lost', selection, never);
   return sequence.flatMap((packet, place) => {
@@ -111,7 +111,7 @@ describe('a rule of faults', () => {
 });
 
 describe('a rule on the cable', () => {
-  /** Sends WRITEs with PSNs 0 to 9 to QP 7, each with its number, and answers what arrived and how often the rule fired. */
+  /** Sends WRITEs with PSNs 0 to 9 to QP 7, each with its number. @returns the arrived packets, and how often the rule fired */
   async function sent(effect: PacketEffect, selection: PacketSelection) {
     const bench = new WireBench({ packetForm: 'bytes' });
     const upPs = await bench.bringUp();

@@ -22,7 +22,7 @@ class HandMadeReferences {
   }
 }
 
-/** A ring of 4 KiB whose reader may have taken 2 KiB; each record has 128 bytes. */
+/** A ring of 4 KiB whose reader may hold 2 KiB; each record has 128 bytes. */
 function ring() {
   const buffer = new SharedArrayBuffer(channelBufferBytes(4096));
   const [writer, reader] = [new ChannelWriter(buffer), new ChannelReader(buffer)];
@@ -112,7 +112,7 @@ describe('a wire port with zero-copy payload', () => {
 
   it('never lacks room for what the credits admit, though references are released by snapshots alone', async () => {
     for (const changes of [{}, { receiveBufferBytes: 8448 }, { speed: 'EDR', lanes: '12' }] as const) {
-      // Twice what the ring holds, and more: 2 KiB each in the mean.
+      // Twice the ring's capacity, and more: 2 KiB each on average.
       const ringBytes = wireChannelBytes({ ...defaultsOf(wireParameters), ...changes });
       const packetCount = 300 + Math.ceil((2 * ringBytes) / 2048);
       const seen: string[] = [];

@@ -1,4 +1,4 @@
-/** What holds for every port of a cable, whatever it carries: contracts that each new kind is held to by being listed. */
+/** Contracts of every port of a cable, for all kinds: a new kind is checked by adding it to the list. */
 import { describe, expect, it } from 'vitest';
 import type { BlockState } from '../sim/block.ts';
 import { Random } from '../sim/random.ts';
@@ -12,7 +12,7 @@ import { ethernetPortWires, wirePortWires } from './wire-port-blocks.ts';
 const US = 1_000_000;
 const DOWN_US = 5;
 const PAYLOAD_BYTES = 1000;
-/** More than a receiver holds. */
+/** More than a receiver can hold. */
 const COUNT = 12;
 
 describe('the wires', () => {
@@ -32,12 +32,12 @@ interface End {
   consumesAtOnce: boolean;
   readonly port: { inspect(): BlockState; setEnabled(isEnabled: boolean): void };
   at(timePs: number, action: () => void): void;
-  /** Sends one, if the port takes it: what it holds counts up from `first`. */
+  /** Sends one, if the port accepts it: its bytes count up from `first`. */
   trySend(first: number): boolean;
-  /** What the arrived ones counted up from. */
+  /** First byte values of the arrived ones. */
   arrived(): number[];
   consumeAll(): void;
-  /** Sent while the link was down, or given up by a full receiver: counted, so not lost. */
+  /** Sent while the link was down, or dropped by a full receiver: counted, so not lost. */
   droppedCount(): number;
   /** Picoseconds waited so far, by reason. */
   waits(): Readonly<Record<string, number>>;
@@ -52,7 +52,7 @@ interface Cable {
 
 interface Kind {
   readonly name: string;
-  /** Whether a receiver that takes nothing stops the sender; else what it cannot hold is dropped and counted. */
+  /** Whether a receiver that releases nothing stops the sender; otherwise excess packets are dropped and counted. */
   readonly hasFlowControl: boolean;
   make(): Cable;
 }
@@ -109,7 +109,7 @@ const kinds: readonly Kind[] = [
   { name: 'an Ethernet port with flow control', hasFlowControl: true, make: () => ethernetCable([1, 2]) },
 ];
 
-/** Has an end send so many, as fast as its port takes them; the time that it was refused is measured. */
+/** Makes an end send this many, as fast as its port accepts them; measures the time of refusal. */
 function keepSending(end: End, count: number) {
   const sending = { sent: 0, refusedPs: 0 };
   let refusedSincePs = -1;
@@ -125,7 +125,7 @@ function keepSending(end: End, count: number) {
 const statesOf = ({ a, b }: Cable): string[] =>
   [a, b].map(({ port }) => JSON.stringify(port.inspect(), null, 1));
 
-/** A link on which traffic runs both ways for a random time, to receivers that may or may not take it. */
+/** A link with traffic in both directions for a random time, to receivers that may or may not accept it. */
 async function interrupted(kind: Kind, seed: number) {
   const random = new Random(seed);
   const cable = kind.make();

@@ -24,7 +24,7 @@ describe('link training', () => {
     const bench = new WireBench({ trainingUs: 10 });
     const upPs = 2 * LATENCY_PS + 10_000_000; // both enabled at 0: TS1 crosses TS1, TS2 crosses TS2
     const downPs = upPs + 5_000_000;
-    // Records of an instant, and what they cause, come before its events made later.
+    // Records of an instant, and their consequences, precede its events made later.
     await bench.runTo(0);
     bench.a.port.setEnabled(true);
     bench.b.port.setEnabled(true);

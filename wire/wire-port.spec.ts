@@ -92,7 +92,7 @@ describe('a wire port', () => {
     }
     expect(delivered.packetTotal).toBe(transmitted.packetCount);
     expect(delivered.byteTotal).toBe(transmitted.packetBytes);
-    // Atomics carry their operands beside the payload.
+    // Atomics carry their operands in addition to the payload.
     const atomic = bench.b.arrivals.find(({ opcode }) => opcode === Opcode.RC_COMPARE_SWAP);
     expect(atomic?.payload).toHaveLength(16);
   });
@@ -144,7 +144,7 @@ describe('a wire port', () => {
 
   it('takes a packet as early as it takes to form, so that the link is never free before it', async () => {
     const { bench, port, lp, upPs, readyPs } = await aboutToSend();
-    // 2076 link bytes are 519 ns: a packet that takes 300 ns to form is taken 219 ns behind the one before it.
+    // 2076 link bytes are 519 ns: a packet that takes 300 ns to form is accepted 219 ns after the previous one.
     const formingPs = 300_000;
     const takenPs = upPs + 519_000 - formingPs;
     expect(takenPs).toBeLessThan(readyPs);
@@ -235,7 +235,7 @@ describe('a wire port', () => {
     });
     nowPs += 5_000_000;
     await bench.runTo(nowPs);
-    // The buffer has 132 blocks of 64 bytes; a packet of 2074 takes 33.
+    // The buffer has 132 blocks of 64 bytes; a packet of 2074 uses 33.
     expect(sent).toBe(4);
     expect(spacePs).toEqual([]);
     bench.b.at(nowPs, () => bench.b.consumeAll());
@@ -283,7 +283,7 @@ describe('a wire port', () => {
         expect(b.arrivals).toHaveLength(wanted);
         expect(b.port.received.overruns).toBe(0);
         expect(b.port.received.creditResynchronizations).toBe(0);
-        // Whatever was not returned yet, there is always credit for the longest packet.
+        // Even with unreturned credits, the credit always suffices for the longest packet.
         b.consumeAll();
         await bench.runTo(nowPs + 100_000_000);
         expect(a.port.canTransmit(Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE, 4096, FLAG_GRH)).toBe(true);
@@ -293,7 +293,7 @@ describe('a wire port', () => {
   });
 
   it('gives the same arrivals in whatever order one instant is run', async () => {
-    // Sends, consumes and arrivals fall on a grid of 250 ps, or a picosecond behind it, so that many share an instant.
+    // Sends, consumes and arrivals fall on a grid of 250 ps, or a picosecond after it, so that many share an instant.
     const run = async (shuffle?: () => number) => {
       const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 128 }, shuffle);
       const upPs = await bench.bringUp();
@@ -306,7 +306,7 @@ describe('a wire port', () => {
             if (end.port.canTransmit(Opcode.RC_SEND_ONLY, step % 1500))
               end.send(Opcode.RC_SEND_ONLY, step % 1500);
           });
-          // Held packets of this very instant may or may not be there: only those that came before are consumed.
+          // Held packets of this same instant may or may not be present: only earlier ones are consumed.
           end.at(atPs, () => {
             const cameBefore = end.arrivals
               .slice(-end.held.length)
@@ -345,7 +345,7 @@ describe('a wire port', () => {
     bench.b.at(consumedPs, () => bench.b.consumeAll());
     const spacePs: number[] = [];
     bench.a.onSpace = () => void spacePs.push(bench.a.lp.nowPs);
-    // Records of an instant come before its events: the credits are there, but count only from the next picosecond on.
+    // Records of an instant precede its events: the credits have arrived, but count only from the next picosecond on.
     bench.a.at(creditsPs, () => expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)).toBe(false));
     await bench.runTo(creditsPs + 1_000_000);
     expect(spacePs).toEqual([creditsPs + 1]);

@@ -11,7 +11,7 @@ describe('the receive buffer of a port', () => {
       receiveBufferBytesOf(configOf({ speed, lanes }));
     expect(bytesAt('SDR')).toBe(16_384);
     expect(bytesAt('QDR')).toBe(16_384);
-    // 54.54 and 100 Gb/s of data beside 32 (IBTA volume 2, chapters 5 and 6).
+    // 54.54 and 100 Gb/s of data, compared with 32 (IBTA volume 2, chapters 5 and 6).
     expect(bytesAt('FDR')).toBe(Math.floor((16_384 * 250 * 3) / 440));
     expect(bytesAt('EDR')).toBe(51_200);
     expect(bytesAt('QDR', '8')).toBe(32_768);
@@ -24,7 +24,7 @@ describe('the receive buffer of a port', () => {
       for (const receiveBufferBytes of [8448, 16_384, 131_072]) {
         const config = configOf({ speed, receiveBufferBytes, transmitAheadBytes: 0, cableMetres: 0 });
         const capacity = wireChannelBytes(config);
-        // A block of 64 bytes of credit is a record of at least its header more.
+        // A block of 64 bytes of credit needs at least its header more as a record.
         expect(capacity - takenBytesMax(config, capacity)).toBeGreaterThan(2 * receiveBufferBytesOf(config));
         expect(takenBytesMax(config, capacity)).toBeGreaterThan(2 * receiveBufferBytesOf(config));
       }
