@@ -1,4 +1,4 @@
-/** What runs in a checkout is what its sources say, whatever was built before. */
+/** A checkout always runs its present sources, regardless of earlier builds. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -45,7 +45,7 @@ describe('a start in a checkout', () => {
     const [first] = builds();
     const gone = spawn(process.execPath, ['--version']);
     await once(gone, 'close');
-    // From the latest to the oldest, and all older than what has been built.
+    // From the latest to the oldest, all older than the built form.
     const others = ['c', 'b', 'a', 'left', 'used'];
     for (const [at, name] of others.entries()) {
       mkdirSync(usersOf(name), { recursive: true });
@@ -62,7 +62,7 @@ describe('a start in a checkout', () => {
     const [last, ...more] = builds().filter((name) => name !== first && !others.includes(name));
     expect(more).toEqual([]);
     expect(builds().toSorted()).toEqual([first, last, 'c', 'b', 'used'].toSorted());
-    // Those that have run by themselves have taken their notes back.
+    // Processes that have ended by themselves have removed their notes.
     expect([first, last].flatMap((name) => readdirSync(usersOf(name!)))).toEqual([]);
     rmSync(folderOf('used'), { recursive: true });
   });

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { expect, it } from 'vitest';
 
-/** What a process of its own takes as cores, with the variable as it is given. */
+/** Number of cores that a separate process uses, for a value of the variable. */
 function coresWith(variable: Record<string, string>): number {
   const { HCA_CORES: _inherited, ...environment } = process.env;
   const modules = ['base/index.ts', 'runtime/node.ts'].map((path) => new URL(`../${path}`, import.meta.url));

@@ -13,7 +13,7 @@ describe('docs/pictures/data-path.svg', () => {
     const placed = Object.keys(dataPathPlaces);
     expect(placed.filter((name) => !blocks.includes(name))).toEqual([]);
     expect(blockOrder.toSorted()).toEqual(placed.toSorted());
-    // Two blocks of one place would hide each other.
+    // Two blocks at the same position would hide each other.
     expect(new Set(Object.values(dataPathPlaces).map(String)).size).toBe(placed.length);
     for (const { from, to } of dataPathArrows) expect(placed).toEqual(expect.arrayContaining([from, to]));
   });

@@ -36,7 +36,7 @@ describe('docs/reference/probe-sequence.md', () => {
         .map((line) => ({ ...step(line.op), opcodeModifier: line.op_mod, isByEvent: line.event === 1 })),
     ).map(({ command }) => command);
     const traced = linuxSequence().steps.map(({ command }) => command);
-    // Up to the port's first MADs; behind them tables of another size are read, and the capture leaves repeats out.
+    // Up to the port's first MADs; after them, tables of another size are read, and the capture leaves repeats out.
     const until = captured.indexOf('SET_PORT') + 1;
     expect(until).toBeGreaterThan(10);
     expect(traced.slice(0, until)).toEqual(captured.slice(0, until));

@@ -1,4 +1,4 @@
-/** The server of the built site: paths of its folder and no others, whatever a client asks for. */
+/** The server of the built site: serves paths of its folder and no others, for any request. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ interface Answer {
   readonly isIsolated: boolean;
 }
 
-/** Sends a path as it is: `fetch` would mend it first. */
+/** Sends a path unchanged: `fetch` would normalise it first. */
 const asked = (path: string): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const sent = request(server.url, { path }, (response) => {
