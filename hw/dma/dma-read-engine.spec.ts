@@ -123,7 +123,7 @@ describe('the DMA read engine', () => {
               bench.reads.request(requester, address, bytes, places[index]!, index);
             }),
           );
-          // Answers go on in any order over the reads in flight, each split at any multiple of 64.
+          // Answers the reads in flight in any order, each split at any multiple of 64.
           const pending: SentRead[] = [];
           bench.link.onRead = (read) => pending.push(read);
           let cycle = 50;
@@ -295,7 +295,7 @@ describe('the DMA read engine', () => {
   it('sees a request only in the cycle after the one in which it was made', () => {
     const bench = new DmaBench({ tagCount: 1 });
     withRequesters(bench, 1);
-    // Asks requester 1 for more inside the engine's own stage, in the cycle in which a tag comes free.
+    // Requests more for requester 1 inside the engine's own stage, in the cycle in which a tag becomes free.
     const chaining = { name: 'chaining', trafficClass: 3, fifoDepth: 2, weight: 1 };
     bench.reads.addRequester(chaining, { done: () => {} });
     bench.reads.addRequester(chaining, { done: () => bench.reads.request(1, 0x1000, 8, 0, 0) });
@@ -303,7 +303,7 @@ describe('the DMA read engine', () => {
     bench.atCycle(1, () => bench.reads.request(2, 0x2000, 8, 0, 0));
     bench.atCycle(2, () => bench.reads.request(2, 0x3000, 8, 0, 0));
     bench.runTo(100);
-    // Behind requester 2 it would be requester 1's turn; but at edge 23 its request cannot be seen yet.
+    // After requester 2 it would be requester 1's turn; but at edge 23 its request is not visible yet.
     expect(piecesOf(bench.link.reads).map(([address]) => address)).toEqual([0x2000, 0x3000, 0x1000, 0x1000]);
     expect(bench.link.reads[1]!.timePs).toBe(23_000);
   });

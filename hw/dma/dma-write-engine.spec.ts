@@ -6,7 +6,7 @@ import { DmaMessageSender } from './dma-message-sender.ts';
 import { DmaRequestError } from './errors.ts';
 import { TrafficClass } from './traffic-class.ts';
 
-/** @param spaceCycles by requester, the cycles at which it had room again; left out: not noted */
+/** @param spaceCycles by requester, receives the cycles at which it had room again; left out: not recorded */
 function withRequesters(bench: DmaBench, count: number, fifoDepth = 8, spaceCycles: number[][] = []) {
   const reports: { requester: number; cookie: number; cycle: number }[] = [];
   for (let requester = 0; requester < count; requester++) {
@@ -100,7 +100,7 @@ describe('the DMA write engine', () => {
           const expected = Uint8Array.from(bench.link.memory);
           const asked: { requester: number; cookie: number }[] = [];
           const waiting = [...requests.keys()];
-          // Each request is made when its requester has room, behind the one before.
+          // Each request is made when its requester has room, after the previous one.
           let notBefore = 1;
           bench.everyCycle(1, () => {
             const index = waiting[0];
@@ -149,7 +149,7 @@ describe('the DMA write engine', () => {
     bench.atPs(50_000, () => bench.link.makeRoom(0, 5));
     bench.runTo(100);
     expect(bench.link.writes.map(({ timePs }) => timePs)).toEqual([2000, 51_000, 52_000]);
-    // Ready at 2; the second waited 1 cycle behind the first and 48 for the link, the third 2 and 48.
+    // Ready at 2; the second waited 1 cycle for the first and 48 for the link, the third 2 and 48.
     expect(bench.writes.requesters[0]!.counters).toMatchObject({
       waitLinkCycles: 48,
       waitArbitrationCycles: 1,

@@ -19,7 +19,7 @@ describe('bytes that are placed before their completions come', () => {
     });
     const placeOf = (tag: number, byteCount: number) =>
       bench.reads.earlyPlaces!.placeOf(descriptorOf(0x100, tag, 4), byteCount);
-    /** What a root complex does: bytes go to their place, and the record says so; what lies in the record is something else. */
+    /** Actions of a root complex: it stores bytes at their destination, and marks the record; the record itself holds other bytes. */
     const placeData = (byte: number, byteCount: number, bytes: number) =>
       bench.sram.fill(byte, placeOf(0, byteCount), placeOf(0, byteCount) + bytes);
     return { bench, reports, placeOf, placeData };
@@ -100,7 +100,7 @@ describe('bytes that are placed before their completions come', () => {
     bench.runTo(10);
     placeData(0xaa, 128, 64);
     placeData(0xbb, 64, 64);
-    // Timed out twice: the tag is free, and so is the place.
+    // Timed out twice: the tag is free, and so is its memory.
     bench.runTo(2500);
     bench.sram.fill(0, PLACE, PLACE + 128);
     bench.atCycle(2500, () => bench.reads.request(0, 0x1000, 128, 0x400, 6));

@@ -112,7 +112,7 @@ describe('reads that fail', () => {
     expect(bench.reads.lateCompletions).toBe(1);
     expect(bench.pcieFunction.reported).toEqual(['timeout', 'unexpected']);
     expect(bench.sram.every((byte) => byte === 0xee)).toBe(true);
-    // The late answer gave the tag back at edge 1501.
+    // The late answer freed the tag at edge 1501.
     expect(bench.link.reads[1]!.timePs).toBe(1_501_000);
     bench.atPs(1_600_000, () => bench.link.answer(bench.link.reads[1]!));
     bench.runTo(1700);
@@ -143,7 +143,7 @@ describe('reads that fail', () => {
     bench.pcieFunction.completionTimeoutPs = 1_000_000;
     bench.atCycle(20, () => bench.reads.request(0, 0, 8, 0, 3));
     bench.runTo(1022);
-    // Sent at 21 and timed out 1000 cycles later; reported behind the others.
+    // Sent at 21 and timed out 1000 cycles later; reported after the others.
     expect(bench.reads.timeouts).toBe(1);
     bench.runTo(100_000);
     expect(bench.reads.timeouts).toBe(2);
@@ -211,7 +211,7 @@ describe('reset of the read engine', () => {
           const notified = reports.length;
           const before = [...bench.link.reads];
           bench.sram.fill(0xee);
-          // Some late answers come, the others never.
+          // Some late answers arrive, the others never.
           before.slice(0, answered).forEach((read, index) => {
             bench.atPs((resetCycle + 20 + index) * 1000, () => bench.link.answer(read));
           });
@@ -224,7 +224,7 @@ describe('reset of the read engine', () => {
           expect(bench.reads.pendingTagCount).toBe(0);
           expect(bench.reads.isIdle).toBe(true);
           expect(bench.link.heldRecords).toBe(0);
-          // It works as if new.
+          // It works as after a new start.
           bench.answerAll(10_000);
           bench.atCycle(resetCycle + 1100, () => bench.reads.request(1, 0x40, 600, 16, 9));
           bench.runTo(resetCycle + 1200);
@@ -244,7 +244,7 @@ describe('reset of the read engine', () => {
       });
       withRequesters(bench, 1);
       bench.atCycle(1, () => bench.reads.request(0, 0, 512, 0, 0));
-      // Arrives at 102,500 ps, and is half of what was asked for.
+      // Arrives at 102,500 ps, with half of the requested bytes.
       bench.atPs(102_500, () => bench.link.answer(bench.link.reads[0]!, 256, FLAG_PLACED_EARLY));
       if (!resetsFirst) bench.atCycle(103, () => bench.reads.reset(103));
       bench.runTo(200);

@@ -1,4 +1,4 @@
-/** What holds for every block of the IOMMU, whatever it does: contracts that each new block is held to by being listed. */
+/** Contracts of every block of the IOMMU: a new block is checked by adding it to the list. */
 
 import { describe, expect, it } from 'vitest';
 import { entryOffsetOf, setEntry } from '../../abi/iommu-tables.ts';
@@ -25,7 +25,7 @@ interface Subject extends Required<Pick<Block, 'inspect' | 'reset'>> {
 
 const frameOf = (page: number): number => 0x1_0000 + page * pageBytes;
 
-/** An IOMMU over a memory with one table a level, by which 64 pages are mapped. */
+/** An IOMMU over a memory with one table per level, which map 64 pages. */
 function mappedIommu(
   memory: BenchMemory,
   lp: { readonly instantPs: ExactPs },
@@ -41,7 +41,7 @@ function mappedIommu(
 
 const ignored = { processor: { faultRecorded: () => {} } };
 
-/** An IOMMU some of whose pages are mapped for some kind of access or none. */
+/** An IOMMU some of whose pages are mapped, for some kinds of access. */
 function iommuSubject(): Subject {
   const memory = new BenchMemory(2 ** 20);
   const config = { iotlbEntries: 8, faultLogEntries: 4 };
@@ -130,7 +130,7 @@ const WALK_LEVEL_NS = 1000;
 const STEP_PS = 133_331;
 const contentOf = (page: number): number[] => Array.from({ length: 64 }, (_, at) => (page * 7 + at) & 0xff);
 
-/** A device whose every access walks, behind a link with one credit for a request of each kind; nothing has been sent yet. */
+/** A device whose every access needs a walk, on a link with one credit for a request of each kind; nothing was sent yet. */
 function walkingBench() {
   let iommu: Iommu | undefined;
   const bench = rootComplexBench({
@@ -187,7 +187,7 @@ describe.each([
     }
     expect(wholeCount).toBeGreaterThan(COUNT * 10);
     const headerPs = stallsOf(deviceLp.nowPs)[STALL_REASONS.indexOf('headerCredits')]!;
-    // The first is sent at once; each of the others waits for the walk of the one before.
+    // The first is sent at once; each other one waits for the previous walk.
     expect(headerPs).toBeGreaterThan((COUNT - 2) * walkPs);
     const got =
       kind === 'read'

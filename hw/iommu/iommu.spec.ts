@@ -4,7 +4,7 @@ import { defaultsOf } from '../../base/parameter.ts';
 import { Iommu } from './iommu.ts';
 import { iommuParameters } from './parameters.ts';
 
-/** A memory of 1 MiB in which tables lie by hand: root at 0x1000, then one table a level from 0x2000 on. */
+/** A memory of 1 MiB with hand-written tables: the root at 0x1000, then one table per level from 0x2000 on. */
 function newIommu(parts: Partial<ReturnType<typeof defaultsOf<typeof iommuParameters>>> = {}) {
   const bytes = new Uint8Array(2 ** 20);
   const view = new DataView(bytes.buffer);
@@ -98,7 +98,7 @@ describe('the IOMMU', () => {
     const { iommu, map } = newIommu({ iotlbEntries: 2, iotlbWays: 2 });
     for (const page of [1, 2, 3]) map(page * 0x1000 + 0x10000, 0x8000, 3);
     for (const page of [1, 2, 1, 3, 1, 2]) iommu.translationPs(page * 0x1000 + 0x10000);
-    // 2 goes for 3, since 1 was used later; then 3 for 2.
+    // 2 is replaced by 3, since 1 was used later; then 3 by 2.
     expect([iommu.iotlb.hits, iommu.iotlb.misses]).toEqual([2, 4]);
     iommu.translationPs(0x9_0000);
     map(0x9_0000, 0x8000, 3);

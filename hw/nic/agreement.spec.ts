@@ -1,4 +1,4 @@
-/** That nothing depends on the order in which the things of one instant are done, and that all statistics balance. */
+/** Results do not depend on the order of events within one instant, and all statistics balance. */
 import { describe, expect, it } from 'vitest';
 import { NicCause } from '../../abi/nic/index.ts';
 import { Random } from '../../sim/random.ts';

@@ -27,7 +27,7 @@ describe('a bus-master engine', () => {
       [13, 0x1080, 64],
       [14, 0x10c0, 6],
     ]);
-    // The last completion arrives at 113.5, is taken at 114 or when those before have moved (64 bytes are two cycles).
+    // The last completion arrives at 113.5, and is taken at 114 or when earlier bytes have moved (64 bytes are two cycles).
     expect(ends).toEqual([[NicDmaError.NONE, 116]]);
     expect([...dma.sram.subarray(0x200, 0x200 + 150)]).toEqual([
       ...dma.link.memory.subarray(0x1030, 0x1030 + 150),

@@ -97,7 +97,7 @@ describe('interrupt causes', () => {
     });
     b.at(60, () => b.interrupts.enable(RECEIVE, 60));
     b.runTo(100);
-    // What came at 20 and 30, after the first message, interrupts as soon as it may.
+    // Causes at 20 and 30, after the first message, interrupt as soon as allowed.
     expect(b.messages).toEqual([
       [0, 11],
       [0, 61],

@@ -1,4 +1,4 @@
-/** Software that programmes a ring as it cannot be, addresses that are not memory, and the reset that mends everything. */
+/** Software that programs a ring illegally, addresses that are not memory, and the reset that repairs everything. */
 import { describe, expect, it } from 'vitest';
 import { NicCause, NicDmaError, nicBits } from '../../abi/nic/index.ts';
 import { fieldOf } from '../../base/registers.ts';
@@ -145,4 +145,4 @@ describe('a reset', () => {
   });
 });
 
-/** All frames are somewhere, in the statistics of the cable and in those of the NIC. */
+/** All frames are accounted for, in the statistics of the cable and of the NIC. */

@@ -95,7 +95,7 @@ describe('a frame on its way', () => {
     const startPs = a.hostLp.nowPs;
     a.post('tdt', 1);
     await run(20 * US);
-    // Two reads of 434 ns (descriptor, data), the store's way of 185 ns, 57.6 ns on the wire, 309.6 ns of cable, posted
+    // Two reads of 434 ns (descriptor, data), the store's latency of 185 ns, 57.6 ns on the wire, 309.6 ns of cable, posted
     // writes of some 170 ns, and the NIC's own cycles of 4 ns: 2 × 8 for descriptors, 2 × 25 for the MACs, and a few.
     const parts = 2 * 434 + 185 + 57.6 + 309.6 + 170 + 66 * 4;
     const took = (b.interrupts[0]!.timePs - startPs) / 1000;
@@ -204,7 +204,7 @@ describe('the receiving side', () => {
     for (let index = 0; index < 31; index++) a.putFrame(index, frameBetween(0, 1, 1514, index));
     await a.write('tdt', 31);
     await made.run(100 * US);
-    // 16 KiB take ten frames of 1514 bytes, each rounded up to 1520.
+    // 16 KiB hold ten frames of 1514 bytes, each rounded up to 1520.
     expect(b.nic.counters).toMatchObject({ accepted: 10, missed: 21, delivered: 0 });
     expect((await b.read('icr')) & NicCause.RXO).toBe(NicCause.RXO);
     expect([await b.read('mpc'), await b.read('mpc')]).toEqual([21, 0]);
@@ -316,7 +316,7 @@ function expectBalances({ a, b }: NicBench): void {
   }
 }
 
-/** Frames that the NIC has taken, of those sent so far. */
+/** Frames that the NIC has accepted, of those sent so far. */
 async function txDone(machine: NicBench['a'], sent: number): Promise<number> {
   const head = await machine.read('tdh');
   return sent - ((sent - head) & 7);

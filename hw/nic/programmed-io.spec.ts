@@ -62,7 +62,7 @@ describe('programmed I/O through the packet buffer', () => {
     expect(await takeFrame(b)).toEqual([...frame]);
     expect(await takeFrame(b)).toBeUndefined();
     expect(b.nic.blocks.receiveBuffer.isEmpty).toBe(true);
-    // No DMA took part: all that crossed the link were loads, stores and the message.
+    // No DMA took part: only loads, stores and the message crossed the link.
     expect(
       [a.nic.dmaRead, b.nic.dmaRead].map((engine) =>
         engine.requesters.map(({ counters }) => counters.requests),

@@ -1,4 +1,4 @@
-/** Tags of VLANs put in, taken out and filtered; groups by their hashes. */
+/** VLAN tags inserted, removed and filtered; groups by their hashes. */
 import { describe, expect, it } from 'vitest';
 import { nicBits } from '../../abi/nic/index.ts';
 import { toHex } from '../../base/bytes.ts';
@@ -12,7 +12,7 @@ const filterOn = withField(receiveOn, nicBits.rctl.vlanFilter, 1);
 /** Priority 5, drop eligible, VLAN 0x123. */
 const tag = 0xb123;
 
-/** The frame with a tag behind its addresses, as it is on the cable. */
+/** The frame with a tag after its addresses, as on the cable. */
 const tagged = (frame: Uint8Array, value: number): Uint8Array =>
   Uint8Array.of(...frame.subarray(0, 12), 0x81, 0x00, value >> 8, value & 0xff, ...frame.subarray(12));
 
@@ -23,7 +23,7 @@ async function vlanBench() {
   return made;
 }
 
-/** Sends frames that are whole in memory, one descriptor each. */
+/** Sends frames that are contiguous in memory, one descriptor each. */
 async function sendAll(a: NicMachine, run: (ps: number) => Promise<void>, frames: readonly Uint8Array[]) {
   for (const [index, frame] of frames.entries()) a.putFrame(index, frame);
   await a.write('tdt', frames.length);
@@ -60,7 +60,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
       [490, 1, tag],
     ]);
     expect(toHex(b.received(0)) + toHex(b.received(1))).toBe(toHex(frame));
-    // 1514, the tag and the FCS, as one port has sent, the other received, and either's registers say.
+    // 1514, the tag and the FCS, as counted by the sending port, the receiving port, and the registers of both.
     const { port, counters } = b.nic;
     expect([a.nic.port.transmitted.bytes, port.received.deliveredBytes]).toEqual([1522, 1522]);
     expect([await a.read('gotcl'), await b.read('gorcl')]).toEqual([1522, 1522]);
@@ -93,7 +93,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     });
     await a.write('tdt', 1);
     await run(20 * US);
-    // The checksum makes the sum over all that it covers what it was with the field as it stood in memory, complemented: all ones, less that.
+    // The checksum makes the sum over its range equal the complement of the field's initial value: all ones minus that value.
     const field = (frame[20]! << 8) | frame[21]!;
     const seen = b.receiveDescriptor(0).checksum;
     expect((seen + field) % 0xffff).toBe(0);
@@ -156,7 +156,7 @@ describe('the filter of VLANs (VFTA)', () => {
 });
 
 describe('the table of groups (MTA)', () => {
-  /** 33-33-ff-12-34-56: of its last 16 bits, 0x5634 read from the last byte up, MO leaves these 12. */
+  /** 33-33-ff-12-34-56: its last 16 bits are 0x5634, read from the last byte up; MO leaves these 12. */
   const group = [0x33, 0x33, 0xff, 0x12, 0x34, 0x56];
   it.each([
     [0, 0x563],

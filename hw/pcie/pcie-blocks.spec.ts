@@ -1,4 +1,4 @@
-/** What holds for every block of PCIe, whatever it does: contracts that each new block is held to by being in the list. */
+/** Contracts of every block of PCIe: a new block is checked by adding it to the list. */
 import { describe, expect, it } from 'vitest';
 import { InvariantError } from '../../base/assert.ts';
 import { Random } from '../../sim/random.ts';
@@ -60,7 +60,7 @@ describe('the wires', () => {
   });
 });
 
-/** Those that a reset of the function clears. A reset does not reach the link, nor the host. */
+/** The blocks that a reset of the function clears. A reset reaches neither the link nor the host. */
 const ofTheFunction = [PcieFunction, ConfigSpace, Completer, MessageOutbox, ErrorLatch, Msix, Intx];
 const others = [
   PcieLinkPort,
@@ -87,7 +87,7 @@ const NARROW: LinkBenchOptions = {
   rootPort: { postedHeaders: 1 },
 };
 
-/** A function of which host and device want all it can do, with little room towards the host, for a random time. */
+/** A function under maximum load from host and device, with little room towards the host, for a random time. */
 function busyFunction(seed: number): ReturnType<typeof functionBench> {
   const random = new Random(seed);
   const bench = enabledBench({ mmioReadCycles: 3 + random.below(300) }, NARROW);
@@ -126,7 +126,7 @@ function busyFunction(seed: number): ReturnType<typeof functionBench> {
         source: dword(0),
         lengthBytes: 4,
       }),
-    // Errors: outside of the BARs, poisoned, of another function.
+    // Errors: outside the BARs, poisoned, for another function.
     () => memoryWrite(host, { address: 0x1000, trafficClass: 12, source: zeros, lengthBytes: 4 }),
     () =>
       memoryWrite(host, {
@@ -158,7 +158,7 @@ describe('the function and its parts', () => {
       const bench = busyFunction(seed);
       for (const [name, state] of Object.entries(bench.fn.inspect()))
         if (JSON.stringify(state) !== JSON.stringify(fresh[name])) partsSeen.add(name);
-      // At one edge, but for requests that have come: they hold credits of the link.
+      // At one edge, except received requests: they hold credits of the link.
       bench.fn.reset('fundamental', bench.cycleNow());
       expect({ ...bench.fn.inspect(), requests: 0 }, `seed ${seed}`).toEqual(fresh);
       bench.host.sendSideband(SIDEBAND_RESET, 1);
@@ -170,7 +170,7 @@ describe('the function and its parts', () => {
         0, 0,
       ]);
     }
-    // Of each part, something was there to be forgotten; a function that is absent is not reset so.
+    // Each part had some state to forget; an absent function is not reset this way.
     const parts = Object.keys(fresh).filter((name) => !['isAbsent', 'isHeldInReset'].includes(name));
     expect(parts.filter((name) => !partsSeen.has(name))).toEqual([]);
   });
@@ -248,7 +248,7 @@ const FLOWS = [POSTED, NON_POSTED, COMPLETION_FLOW];
 const FLOW_NAMES = ['posted', 'nonPosted', 'completion'];
 const TLP_COUNT = 60;
 
-/** A device that sends of every flow as fast as it may, to a host that holds each TLP for some time; looked at now and then. */
+/** A device that sends in every flow as fast as allowed, to a host that holds each TLP for some time; inspected now and then. */
 function slowLink(
   options: LinkBenchOptions,
   look: (pair: ReturnType<typeof linkPair>, stopPs: number) => void,
@@ -452,7 +452,7 @@ describe('the root complex and its parts', () => {
       storedCount++;
     }
     expect(storedCount).toBe(config.cpuEgressTlps);
-    // The last place is for the one load that a core may wait for.
+    // The last slot is reserved for the single load that a core may wait for.
     rootComplex.cpuLoad(0, 0x8_0000_0000, 4, () => undefined);
     expect(store).toThrow(RangeError);
     for (let endPs = 1_000_000; held.length < storedCount + 1; endPs += 1_000_000) {

@@ -16,7 +16,7 @@ describe('a system DMA controller', () => {
     runTo(10);
     order(dma, 1, { address: 0x100, device: 0x8000, words: 4 });
     runTo(100);
-    // Chosen at 11, the bus after 2 cycles, 4 cycles for the first word and 3 for each of the others.
+    // Chosen at 11, the bus after 2 cycles, 4 cycles for the first word and 3 for each other word.
     expect(stores).toEqual([
       [17, 0x8000, [...memory.bytes.subarray(0x100, 0x104)]],
       [20, 0x8004, [...memory.bytes.subarray(0x104, 0x108)]],
@@ -32,7 +32,7 @@ describe('a system DMA controller', () => {
     runTo(10);
     order(dma, 0, { mode: SystemDmaMode.SINGLE, address: 0, device: 0x8000, words: 3 });
     runTo(100);
-    // 4 cycles with the bus, then 1 off it and 2 to get it again.
+    // 4 cycles with the bus, then 1 without it and 2 to get it again.
     expect(holds).toEqual([
       [13, 17],
       [20, 24],
@@ -65,7 +65,7 @@ describe('a system DMA controller', () => {
     runTo(200);
     expect(device.loads).toEqual([0x9000, 0x9004]);
     expect([...memory.bytes.subarray(0x300, 0x308)]).toEqual([0, 0, 0xb0, 0xa0, 1, 0, 0xb0, 0xa0]);
-    // Asked for at 13; its answer after 40 cycles is taken at the next edge, 54; the second likewise.
+    // Requested at 13; its answer after 40 cycles is taken at the next edge, 54; the second likewise.
     expect(holds).toEqual([[13, 95]]);
     expect(interrupts).toEqual([[0, 95]]);
   });

@@ -6,7 +6,7 @@ import { BAR0, BAR2, configRequest, enabledBench, FUNCTION_ID, functionBench } f
 describe('requests the function cannot take', () => {
   it('PCIe 2.3.1: answers a read outside its BARs with Unsupported Request and logs its header', () => {
     const bench = enabledBench();
-    // Advisory errors are masked at first, as in the standard: only the correctable bits are set.
+    // Advisory errors are initially masked, as in the standard: only the correctable bits are set.
     expect(bench.read(0x7_0000_1000, 4)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, bytes: [] });
     expect(bench.software.config(0x6a, 2)).toBe(0x0009);
     expect(bench.software.config(0x164)).toBe(0x2000);

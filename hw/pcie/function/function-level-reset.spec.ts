@@ -18,7 +18,7 @@ describe('resets', () => {
     expect(bench.software.config(0x04)).toBe(0x0010_0000);
     expect(bench.software.config(0x10)).toBe(0x4);
     expect(bench.software.config(0x9e, 2)).toBe(127);
-    // The initiate bit reads 0; the payload size written with it stays.
+    // The initiate bit reads 0; the payload size written with it is kept.
     expect(bench.software.config(0x68, 2)).toBe(0x2830);
     expect(bench.read(BAR0, 4)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
     bench.software.enable();
@@ -34,7 +34,7 @@ describe('resets', () => {
     bench.host.sendConfigRead(configRequest(202));
     bench.settle();
     const apartPs = bench.answers.get(202)!.timePs - bench.answers.get(201)!.timePs;
-    // 500 cycles of 2,341.92 ps = 1,170,960 ps, and at most a cycle and the difference of the two completions.
+    // 500 cycles of 2,341.92 ps = 1,170,960 ps, plus at most a cycle and the difference of the two completions.
     expect(apartPs).toBeGreaterThan(1_168_000);
     expect(apartPs).toBeLessThan(1_175_000);
   });

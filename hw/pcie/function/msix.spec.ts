@@ -7,7 +7,7 @@ const CONTROL = 0x9e;
 const ENABLE = 0x8000;
 const FUNCTION_MASK = 0x4000;
 
-/** A driver that has programmed message `vector` as address fee00000 + 16 × vector, data 0x4000 + vector. */
+/** A driver that has programmed message `vector` with address fee00000 + 16 × vector, data 0x4000 + vector. */
 function driven(vectors: readonly number[], ...options: Parameters<typeof functionBench>) {
   const bench = enabledBench(...options);
   for (const vector of vectors) {
@@ -169,7 +169,7 @@ describe('an MSI-X interrupt', () => {
     bench.sender.hasRoom = false;
     bench.software.setRegister(TABLE + 32 + 12, 0);
     expect(bench.sent()).toEqual([]);
-    // Still pending: a further request is coalesced into it, and counts as one that was not masked.
+    // Still pending: another request merges into it, and counts as unmasked.
     bench.request(2);
     bench.sender.hasRoom = true;
     bench.settle();

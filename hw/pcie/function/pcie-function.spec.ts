@@ -10,8 +10,8 @@ describe('requests to the function', () => {
     expect(answer.status).toBe(STATUS_SUCCESS);
     expect(answer.bytes).toEqual([0xb3, 0x15, 0x03, 0x10]);
     expect(answer.byteCount).toBe(4);
-    // Request: 12 B + 8 B framing = 20 B at 127.2971 ps = 2,546 ps; + 125,000 ps = 127,546 ps. 427 MHz: 54.46 cycles,
-    // so it is started at cycle 55 and answered at cycle 95 = 222,482 ps. Completion 12 + 4 + 8 = 24 B = 3,055.1 ps.
+    // Request: 12 B + 8 B framing = 20 B at 127.2971 ps = 2,546 ps; + 125,000 ps = 127,546 ps. 427 MHz: 54.46 cycles, so it
+    // starts at cycle 55 and is answered at cycle 95 = 222,482 ps. Completion 12 + 4 + 8 = 24 B = 3,055.1 ps.
     const edgePs = Math.floor((95 * 1e6) / 427);
     expect(edgePs).toBe(222_482);
     // The serialiser keeps fractions: the arrival is the next whole picosecond.

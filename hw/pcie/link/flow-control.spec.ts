@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { creditsOf, dataOf, headersOf, ReceiveCredits, TransmitCredits, tlpCredits } from './flow-control.ts';
 
 describe('transmit credits', () => {
-  /** What is missing, in units that a TLP with so many units of data may not have; 0 is nothing. */
+  /** Missing amount, in units that a TLP with this many units of data cannot use; 0 is none. */
   const lacking = (credits: TransmitCredits, dataCredits: number): string => {
     const deficit = credits.deficit(tlpCredits(dataCredits));
     return `${headersOf(deficit) === 0 ? '' : 'header'}${dataOf(deficit) === 0 ? '' : 'data'}`;
@@ -88,7 +88,7 @@ describe('both sides together', () => {
             receive.allocateFreed();
             transmit.limit = receive.allocated;
           }
-          // All given back: the largest TLP can go.
+          // All credits returned: the largest TLP can leave.
           expect(transmit.deficit(tlpCredits(17))).toBe(0);
         },
       ),

@@ -8,7 +8,7 @@ const serializer = (alignmentBytes = 4) => new LinkSerializer(linkRateOf(default
 
 describe('the rate of a link', () => {
   it.each([
-    // Gigatransfers × lanes × encoding × what SKP ordered sets leave: 4 of 1538 symbols, 1 of 370 blocks.
+    // Gigatransfers × lanes × encoding × the share left by SKP ordered sets: 4 of 1538 symbols, 1 of 370 blocks.
     [1, 1, 2.5 * 0.8 * (1534 / 1538)],
     [2, 8, 5 * 8 * 0.8 * (1534 / 1538)],
     [3, 8, 8 * 8 * (128 / 130) * (369 / 370)],
@@ -49,7 +49,7 @@ describe('the serialiser', () => {
         const denominator = BigInt(rate.denominatorBytes);
         const stream = new LinkSerializer(rate, 4, 8);
         let wrong = 0;
-        // Far beyond the denominator, after which the count begins anew: each remainder that whole dwords leave comes up.
+        // Far beyond the denominator, after which the count restarts: every remainder of whole dwords occurs.
         for (let bytes = 4n; bytes < 5n * denominator; bytes += 4n) {
           const exactPs = (bytes * numerator + denominator - 1n) / denominator;
           if (stream.sendTlp(0, 4) !== Number(exactPs)) wrong++;
@@ -91,7 +91,7 @@ describe('the serialiser', () => {
         expect(passed.freePs).toBe(asked.freePs);
       }
     }
-    // The last TLP's 96 bytes with their gap, and 8 each of the two DLLPs that do not fit into it: 112 bytes, 14,257.3 ps.
+    // The last TLP's 96 bytes with its gap, and 8 each for the two DLLPs that do not fit into the gap: 112 bytes, 14,257.3 ps.
     expect(passed.freePs).toBe(50_000 + 14_258);
   });
 

@@ -11,7 +11,7 @@ const WINDOW = 0xfee0_0000;
 
 const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + 3) & 0xff);
 
-/** A device whose payload the root complex reads by reference out of 4 KiB of memory. */
+/** A device whose payload the root complex reads by reference from 4 KiB of memory. */
 function referenceBench(options: RootComplexBenchOptions = {}, isReferencing = true) {
   const memory = pattern(4096);
   const references = new PayloadReferences(memory);
@@ -19,7 +19,7 @@ function referenceBench(options: RootComplexBenchOptions = {}, isReferencing = t
   const writer = isReferencing ? new ZeroCopyWriter(bench.device, references) : bench.device;
   const send = (address: number, from = 0, lengthBytes = 256, flags = 0): void =>
     memoryWrite(writer, { address, trafficClass: 5, source: memory, sourceOffset: from, lengthBytes, flags });
-  /** Whether `length` bytes have been written at `address` as they lie in the device from `from` on. */
+  /** Whether `length` bytes at `address` equal those in the device from `from` on. */
   const hasWritten = (address: number, from = 0, length = 256): boolean =>
     bench.memory.bytes
       .subarray(address, address + length)
@@ -113,13 +113,13 @@ describe('zero-copy payload', () => {
   });
 
   it('of a TLP that is dropped on arrival is released with the next, and no reference before it early', () => {
-    // 128 TLPs fit the fifo of the root complex; their latency is long enough for all to be there at once.
+    // 128 TLPs fit the fifo of the root complex; their latency is long enough for all to be present at once.
     const bench = referenceBench({
       endpoint: { postedFifoTlps: 200, transmitBufferTlps: 64 },
       rootPort: { postedHeaders: 127, postedData: 2047 },
       rootComplex: { writeLatencyPs: 50_000_000, readLatencyPs: 50_000_000 },
     });
-    // A device that breaks the credits.
+    // A device that violates the credits.
     bench.device.transmitter.posted.credits.deficit = () => 0;
     for (let tlp = 0; tlp < 130; tlp++) bench.send(0x2000 + tlp * 128, 0, 128);
     bench.run(30_000_000);

@@ -71,7 +71,7 @@ describe('a link port', () => {
     expect(bench.deviceLp.queue.pendingCount).toBe(1);
     expect(bench.device.transmitter.waitingCount).toBe(1);
     bench.run(1_000_000);
-    // End to end at multiples of 96 bytes (84 aligned to 16), whatever waited: 84, 180, 276 bytes.
+    // End to end at multiples of 96 bytes (84 aligned to 16), regardless of waits: 84, 180, 276 bytes.
     expect(bench.atHost.map(({ timePs }) => timePs - 125_000)).toEqual([10_693, 22_914, 35_135]);
     // It waited for the first TLP's slot in the transmit buffer: 10,693 ps.
     expect(bench.device.transmitter.stallPs[POSTED * 4]).toBe(10_693);
@@ -131,7 +131,7 @@ describe('a link port', () => {
     memoryWrite(device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toEqual([MEMORY_READ, MEMORY_WRITE]);
-    // A second write lacks credits; a completion behind it must wait for it, a relaxed one need not.
+    // A second write lacks credits; a completion after it must wait, unless it has relaxed ordering.
     memoryWrite(device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     answer(device, { tag: 3, trafficClass: 12 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 2_000_000);
@@ -252,7 +252,7 @@ describe('random traffic over tiny fifos and credits', () => {
     readonly gapCycles: number;
   }[];
 
-  /** Sends a script from the device's clock and has the host hold each TLP for some of its cycles. */
+  /** Sends a script from the device's clock and makes the host hold each TLP for some of its cycles. */
   function play(
     script: Script,
     ends: Pick<LinkBenchOptions, 'endpoint' | 'rootPort'>,
@@ -375,8 +375,8 @@ describe('random traffic over tiny fifos and credits', () => {
 
 describe('what reaches a port at one instant', () => {
   /**
-   * A read that lacks credits waits; the credits of the one before come back. A write is handed over at `pushPs`
-   * by `side`. `isEventFirst` chooses what is worked off first when that is also the instant of a record.
+   * A read that lacks credits waits; the credits of the earlier one return. `side` hands over a write at `pushPs`.
+   * `isEventFirst` selects whether the event or the record is processed first if both are at that instant.
    */
   function play(side: 'device' | 'host', pushPs: number, isEventFirst: boolean) {
     const bench = linkPair({

@@ -59,7 +59,7 @@ describe('enumeration', () => {
     expect(bench.fn.maxReadRequestBytes()).toBe(512);
     expect(bench.fn.tagCountMax).toBe(256);
     expect(bench.fn.requesterId()).toBe(FUNCTION_ID);
-    // Nothing went wrong on the way.
+    // No error occurred before.
     expect(bench.software.config(0x6a, 2)).toBe(0);
   });
 
@@ -93,7 +93,7 @@ describe('enumeration', () => {
     await expect(enumerateFunction(bench.access, FUNCTION_ID, small, 'none')).rejects.toThrow(
       /highWindowMib is 8, expected room for 1048576 bytes of BAR 0/,
     );
-    // Sizing put everything back: BAR0 still holds nothing.
+    // Sizing restored everything: BAR0 still holds nothing.
     expect([bench.software.config(0x10), bench.software.config(0x14)]).toEqual([0x4, 0]);
   });
 
@@ -145,7 +145,7 @@ describe('enumeration', () => {
   });
 });
 
-/** A function that is nothing but 256 bytes: for headers that our own function does not have. */
+/** A function of only 256 bytes: for headers that our own function does not have. */
 function plainFunction(
   bars: readonly { readonly register: number; readonly type: number; readonly mask: number }[],
 ) {

@@ -24,7 +24,7 @@ import type { LinkTap } from './root-complex-tap.ts';
 
 const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + 3) & 0xff);
 
-/** Faults that answer reads in order, and then no more. */
+/** Faults that answer reads in order, then no more. */
 const answering = (answers: readonly number[]): ReadFaults => {
   const left = [...answers];
   return { answerTo: () => left.shift() ?? 0 };
@@ -344,7 +344,7 @@ describe('the root complex, to a device', () => {
   });
 
   it('does not hold up the channel while it works on a read', () => {
-    // A ring of 8 KiB: 64 records of 128 bytes. The read takes 20 us; 400 writes pass it meanwhile.
+    // A ring of 8 KiB: 64 records of 128 bytes. The read takes 20 µs; 400 writes pass it meanwhile.
     const bench = rootComplexBench({ capacityBytes: 8192, rootComplex: { readLatencyPs: 20_000_000 } });
     memoryRead(bench.device, {
       address: 0x1000,

@@ -16,7 +16,7 @@ import {
   touchedDwords,
 } from './tlp.ts';
 
-/** Dword numbers that the bytes of a request lie in, counted byte by byte. */
+/** Numbers of the dwords that contain the bytes of a request, counted byte by byte. */
 function dwordsByCounting(address: number, length: number): Set<number> {
   const touched = new Set<number>();
   for (let byte = 0; byte < length; byte++) touched.add(Math.floor((address + byte) / 4));
