@@ -8,7 +8,7 @@ import { AgentLine } from './agent-line.ts';
 import { GuestError } from './guest-error.ts';
 import { agentScript } from './image/init-scripts.ts';
 
-/** The very script of the guest over pipes instead of a serial port, run by a shell that has limits for what it reads, as busybox's has. */
+/** The guest's actual script over pipes instead of a serial port, run by a shell that limits its input, as busybox's does. */
 class RealAgent {
   readonly folder = mkdtempSync(join(tmpdir(), 'agent-'));
   readonly process: ChildProcess;
@@ -65,7 +65,7 @@ describe('the line to the agent', () => {
   it('ends what takes too long, with all it has started, and goes on', async () => {
     const marker = join(agent.folder, 'late');
     const result = await run(`(sleep 2; touch ${marker}) & echo begun; sleep 60`, 1);
-    // Some shells say that it was killed.
+    // Some shells report that it was killed.
     expect(result).toMatchObject({ output: expect.stringMatching(/^begun\n/), hasTimedOut: true });
     expect(await run(`sleep 1.5; ls ${marker} 2>/dev/null | wc -l`)).toMatchObject({ output: '0\n' });
   });
@@ -95,7 +95,7 @@ describe('the line to the agent', () => {
 });
 
 describe('the line to an agent that talks in pieces', () => {
-  /** Both directions in the test's hands. */
+  /** Both directions are controlled by the test. */
   function pieces(): { line: AgentLine; say(text: string): void; heard(): string } {
     const fromGuest = new PassThrough();
     const toGuest = new PassThrough();

@@ -66,7 +66,7 @@ describe("QEMU's command line", () => {
   it('joins a guest and the simulated host beside it at the port where stock programs meet, and to nothing else', () => {
     const ports = { meetingPort: 18515, toGuestPort: 4001, fromGuestPort: 4002 };
     const [end] = valuesOf('-netdev', { network: { ...ports, busybox: "/a, b's/busybox" } });
-    // Two commas are one, and the words are a shell's.
+    // Two commas mean one, and words are split like a shell's.
     expect(end).toBe(
       'user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:4001-10.0.2.15:18515,' +
         "guestfwd=tcp:10.0.2.100:18515-cmd:'/a,, b'\\''s/busybox' nc 127.0.0.1 4002",

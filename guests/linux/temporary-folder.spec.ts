@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** A process that makes a folder and says where; then it waits to be killed, or ends by itself. */
+/** A process that creates a folder and prints its path; then it waits to be killed, or ends by itself. */
 async function makerOf(
   end: string,
 ): Promise<{ path: string; kill: (signal: NodeJS.Signals) => Promise<void> }> {

@@ -76,7 +76,7 @@ describe('a kernel driver behind a slot', () => {
     const first = new DrivenSlot(bench, 0);
     const second = new DrivenSlot(bench, 1);
     const drivers = [first, second].map((slot) => new Driver(slot.platform, config));
-    // Its probe waits for an active port; that comes with the other driver's, which begins meanwhile.
+    // Its probe waits for an active port, which depends on the second driver's probe; that begins meanwhile.
     const probes = [drivers[0]!.probe(first.cpu)];
     expect(ports.map(({ isActive }) => isActive)).toEqual([false, false]);
     probes.push(drivers[1]!.probe(second.cpu));
@@ -124,7 +124,7 @@ describe('a guest that goes in the middle of a transfer', () => {
   }
 
   it('is never written to again, nor is the next guest by its transfers', async () => {
-    // The answer is written about 5.2 us after the command was given.
+    // The answer is written about 5.2 µs after the command.
     const instantsNs = [0, 1000, ...Array.from({ length: 12 }, (_, at) => 4600 + 100 * at), 8000];
     for (const instantNs of instantsNs) {
       const bench = new SlotBench();
@@ -144,7 +144,7 @@ describe('a guest that goes in the middle of a transfer', () => {
   });
 
   it('leaves no error to the next guest: answers to its reads that come late set no status', async () => {
-    // MAD_IFC reads its mailbox 7 to 8 us after it was given: its answers, refused, come when the slot is off.
+    // MAD_IFC reads its mailbox 7 to 8 µs after the command: its completions, all refused, arrive when the slot is off.
     for (let instantNs = 7000; instantNs <= 8400; instantNs += 100) {
       const bench = new SlotBench();
       await probed(bench);
@@ -185,7 +185,7 @@ describe('a guest that goes in the middle of a transfer', () => {
 });
 
 describe('a model that throws', () => {
-  /** Breaks the device: its next look at a register throws. */
+  /** Breaks the device: its next register read throws. */
   const sabotage = ({ emulation }: SlotBench): void => {
     emulation.hcas[0]!.hca.control.blocks.commandSet.registers.read = () => {
       throw new TypeError('sabotaged');

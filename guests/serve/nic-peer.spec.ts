@@ -21,7 +21,7 @@ const set = {
   'hca.capability.roce': 'v1',
 };
 
-/** What is counted of it, to be falsified. */
+/** A counter of it, to be falsified. */
 interface Counted {
   readonly slots: readonly [
     { readonly hca: { readonly ethernet: { readonly transmitted: { frames: number } } } },

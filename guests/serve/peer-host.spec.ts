@@ -30,7 +30,7 @@ const benchWith = (peer: ProgramFunction, analysis?: AnalysisOptions): Promise<S
 
 const reportOf = (bench: SlotBench): ServeReport => buildServeReport(reportPartsOf(bench));
 
-/** Lets wall time pass until the program has ended, or so much is over. */
+/** Lets wall time pass until the program has ended, or for this long. */
 async function passUntilEnded(bench: SlotBench, slot: DrivenSlot, limitMs = 1000): Promise<void> {
   const endMs = bench.wallMs + limitMs;
   while (!bench.emulation.peer!.hasEnded && bench.wallMs < endMs) await slot.turnOutside(endMs);

@@ -1,4 +1,4 @@
-/** A served machine with a simulated host, as the library has it: threads, sockets, TCP, errors. A vfio-user client is the guest. */
+/** A served machine with a simulated host, as the library provides it: threads, sockets, TCP, errors. A vfio-user client is the guest. */
 import { closeSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ const programOf = (exportName: string, more: Partial<PeerOptions> = {}): PeerOpt
   ...more,
 });
 
-/** A guest that is there, so that time passes. */
+/** A present guest, so that time passes. */
 function guestAt({ sockets }: ServedMachine): { leave(): void } {
   const client = new VfioUserClient(sockets[0]!, pause);
   client.handshake();
@@ -43,7 +43,7 @@ function guestAt({ sockets }: ServedMachine): { leave(): void } {
   };
 }
 
-/** All bytes of a connection, to its end. */
+/** All bytes of a connection, until its end. */
 async function allOf(socket: Socket): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of socket) pieces.push(piece as Buffer);
@@ -157,7 +157,7 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
     served.put('tcp.7', null);
     expect(await served.peerEnded).toMatchObject({ result: 1 });
     await served.close();
-    // Of TCP the relay alone takes; who waits for another gets none.
+    // Only the relay receives values of TCP; another waiter gets none.
     expect(await Promise.race([taken, Promise.resolve('nothing')])).toBe('nothing');
   });
 

@@ -29,7 +29,7 @@ const untilActive: ProgramFunction = async ({ cpu, verbs }) => {
   return (await queryGidTable(context, 1)).map(({ gid }) => toHex(gid));
 };
 
-/** What is counted of either end, to be falsified. */
+/** A counter of either end, to be falsified. */
 interface Counted {
   readonly slots: readonly [EndCounted];
   readonly peer: { readonly hca: EndCounted['hca'] };

@@ -18,7 +18,7 @@ const unavailable = nativeUnavailableReason();
 const folder = mkdtempSync(join(tmpdir(), 'hca-loop-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A loop with a guest in its slot and a third-party endpoint at its cable, who is waited for so long in real time. */
+/** A loop with a guest in its slot and a third-party endpoint at its cable, for which it waits this long in real time. */
 function loopWithStranger(holdMs: number) {
   const wire = join(folder, `wire-${holdMs}`);
   const set = { 'hca.capability.linkLayer': 'ethernet' };
@@ -40,13 +40,13 @@ function loopWithStranger(holdMs: number) {
   return {
     loop,
     notices,
-    /** The third-party endpoint reads what there is. */
+    /** The third-party endpoint reads all available bytes. */
     read: () => stranger.receive(address, buffer.byteLength),
-    /** As what comes out of the cable. */
+    /** As frames from the cable. */
     bringForth: (count: number): void => {
       for (let at = 0; at < count; at++) frames.send(frame, 0, frame.length);
     },
-    /** Carries out turn after turn, and after each of them what comes next of the story: to its end. */
+    /** Runs turn after turn, and after each of them the next step of the story: until its end. */
     play: (story: Generator<void>): void =>
       loop.run(() => {
         if (story.next().done) loop.stop();

@@ -226,7 +226,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
   it('writes the eventfd of the vector that the device raises', async () => {
     const served = await serve({
       socket: newSocket(),
-      // A message that the device never sent, of vector 3.
+      // A message that the device never sent, for vector 3.
       faults: [{ interrupt: 'spurious', vector: 3, at: '2s' }],
     });
     const guest = guestAt(served.sockets[0]!);

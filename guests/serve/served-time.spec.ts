@@ -90,7 +90,7 @@ describe('time on a served machine', () => {
     at(15 * MS);
     time.work(1);
     wall.ms += 6;
-    // 1 ms late: the next one, 10 ms behind it, is due in 9.
+    // 1 ms late: the next one, 10 ms after it, is due in 9.
     expect(time.work(1)).toBeCloseTo(9, 6);
   });
 
@@ -104,7 +104,7 @@ describe('time on a served machine', () => {
     wall.perPoll = 0.1;
     expect(time.work(0.5)).toBe(0);
     expect(time.cutSliceCount).toBe(1);
-    // Some steps of 1 us each.
+    // Some steps of 1 µs each.
     expect(time.nowPs).toBeGreaterThan(2_000_000);
     expect(time.nowPs).toBeLessThan(10_000_000);
   });
@@ -172,7 +172,7 @@ describe('time on a served machine', () => {
       expect(time.runUntil({ isDone: false })).toBe(false);
       return wall.ms - startMs;
     };
-    // accessLimitMs, after a first look at the clock and with the last.
+    // accessLimitMs, after a first reading of the clock and including the last.
     expect(waitedMs()).toBe(serving.accessLimitMs + 20);
     for (let more = 0; more < 100; more++) expect(waitedMs()).toBe(10);
     expect(time.runUntil({ isDone: true })).toBe(true);

@@ -19,7 +19,7 @@ describe('configuration space of a slot', () => {
     expect(bench.read(CONFIG, 1, 1)).toBe(0x15);
     const whole = new Uint8Array(4096);
     expect(bench.slot().regionRead(CONFIG, 0, whole)).toBe(true);
-    // Class code 02 80 00 behind revision 0, as lspci shows: Network controller [0280].
+    // Class code 02 80 00 after revision 0, as lspci shows it: Network controller [0280].
     expect([...whole.subarray(8, 12)]).toEqual([0, 0, 0x80, 0x02]);
     const across = new Uint8Array(6);
     bench.slot().regionRead(CONFIG, 7, across);
@@ -139,12 +139,12 @@ describe('BARs of a slot', () => {
     const bytes = new Uint8Array(8);
     for (let at = 0; at < 64; at += 8) {
       bench.slot().regionWrite(BAR2, uarAreaBytes + 4096 + at, bytes);
-      // Whatever the loop does in between, within the patience of the buffer.
+      // Regardless of the loop's work in between, within the buffer's patience.
       bench.wallMs += 0.04;
       bench.emulation.work(1);
     }
     bench.work();
-    // The eight stores of 4 bytes do not join: 4 bytes are missing between any two.
+    // The eight stores of 4 bytes do not combine: 4 bytes are missing between any two.
     expect(bench.emulation.ledgers()[0]!.hca.pcie.received['blueFlame']!.tlps).toBe(8 + 1);
   });
 });
@@ -237,7 +237,7 @@ describe('interrupts of a slot', () => {
 });
 
 describe('resets of a slot', () => {
-  /** Whether the device behind the registers was reset: a reset releases its owner word. */
+  /** Whether the device was reset: a reset releases its owner word. */
   const wasReset = (bench: SlotBench): boolean => bench.readRegister(owner.offset) === 0;
 
   it('put back behind a function-level reset what the machine of the guest relies on', () => {

@@ -8,7 +8,7 @@ import { QueueWaits, RegisterSpin } from './wait-watch.ts';
 const limitMs = 3000;
 const goOffset = bar0.registers.hcr.offset + 0x18;
 
-/** A guest that reads a register a thousand times a second, and what is said of it. */
+/** A guest that reads a register a thousand times a second, and the messages about it. */
 function spin(bench: SlotBench, offset: number, seconds: number): string[] {
   const said: string[] = [];
   for (let read = 0; read < 1000 * seconds; read++) {
@@ -87,7 +87,7 @@ describe('a request that the device does not get done', () => {
     remote: target,
   });
 
-  /** Looks at once, and after a second more than the limit. */
+  /** Checks at once, and again after a second more than the limit. */
   function looks(waits: QueueWaits, given: Scene): string[] {
     return [0, limitMs - 1, limitMs, limitMs + 1000].flatMap((ms) =>
       waits.sample(rowsOf(given), ms, limitMs),

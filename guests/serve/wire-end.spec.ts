@@ -28,7 +28,7 @@ function cableTo(set: Record<string, number> = {}, faults: FaultPlan = [], contr
     seed: 1,
     controlMac,
   });
-  /** Slots that the port's client keeps, if it is to. */
+  /** Slots that the port's client holds, if requested. */
   const kept = { slots: [] as number[], isOn: false };
   const arrived: { readonly bytes: number[]; readonly atPs: number }[] = [];
   port.connect({

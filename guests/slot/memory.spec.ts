@@ -46,7 +46,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     opened.push(descriptor);
     return descriptor;
   };
-  /** As SCM_RIGHTS does: another descriptor of the same open file, which the map takes over. */
+  /** Like SCM_RIGHTS: another descriptor of the same open file, which the map takes over. */
   const passed = (descriptor: number): number => {
     const F_DUPFD_CLOEXEC = 1030;
     return nativeLibrary().fcntl(descriptor, F_DUPFD_CLOEXEC, 0);

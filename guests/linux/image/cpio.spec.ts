@@ -10,7 +10,7 @@ interface Read {
   readonly content: string;
 }
 
-/** Reads an archive by the format's description: 13 fields of 8 hex digits behind the magic. */
+/** Reads an archive by the format's description: 13 fields of 8 hex digits after the magic. */
 function readArchive(archive: Uint8Array): Read[] {
   const text = Buffer.from(archive).toString('latin1');
   const entries: Read[] = [];

@@ -18,10 +18,7 @@ import type { Kit } from './kits.ts';
 
 const digestOfPackage = createHash('sha256').update('package\n').digest('hex');
 
-/**
- * Stand-ins for apt and dpkg in a PATH of their own: they log how they are called, and do to files what the real ones
- * do. The lock is the real one.
- */
+/** Stand-ins for apt and dpkg in their own PATH: they log their calls, and treat files as the real ones do. The lock is the real one. */
 const fakeTools = {
   'apt-config': '',
   'apt-cache': `printf 'Package: hello\\nVersion: 1:2.0\\nSHA256: ${digestOfPackage}\\n'`,
@@ -148,7 +145,7 @@ describe('the cache of kits', () => {
     writeFileSync(file, '');
     const options = { folder: join(file, 'cache'), mirror: 'http://mirror.example/debian', progress };
     await expect(ensureKits([kit], options)).rejects.toThrow(/a folder that can be made \(ENOTDIR\)/);
-    // Node's own recursive mkdir never returns from here.
+    // Node's own recursive mkdir never returns here.
     const nowhere = { ...options, folder: '/proc/no-such' };
     await expect(ensureKits([kit], nowhere)).rejects.toThrow(/a folder that can be made \(ENOENT\)/);
   });

@@ -16,7 +16,7 @@ import { FRAME_BYTES_MAX } from './frame-stream.ts';
 const unavailable = nativeUnavailableReason();
 if (unavailable !== undefined) console.warn(`skipped: ${unavailable}`);
 
-/** As QEMU has it: four bytes of length, the highest first, and the frame. */
+/** In QEMU's form: four bytes of length, highest first, and the frame. */
 function framed(...frames: readonly Uint8Array[]): Buffer {
   return Buffer.concat(
     frames.flatMap((frame) => {
@@ -76,7 +76,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     sendWith(client.descriptor, bytes);
     settle();
   };
-  /** All that the client can read now. */
+  /** All bytes that the client can read now. */
   const read = (client: Connection): Buffer => {
     const address = nativeLibrary().addressOf(buffer.buffer);
     const parts: Buffer[] = [];
@@ -133,7 +133,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     const { framesToClient, unreadFrames } = server.counters;
     expect(unreadFrames).toBeGreaterThan(1);
     expect(framesToClient + unreadFrames).toBe(3002);
-    // Linux has taken what net.core.wmem_default allows, 212,992 bytes with what it needs itself; a MiB waits here.
+    // Linux accepts net.core.wmem_default, 212,992 bytes including its overhead; a MiB waits here.
     const waitingBytes = server.waitingBytes();
     expect(waitingBytes).toBeGreaterThan(2 ** 20 - 1004);
     expect(waitingBytes).toBeLessThan((framesToClient - 1) * 1004);

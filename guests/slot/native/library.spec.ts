@@ -12,7 +12,7 @@ import {
   socketAddress,
 } from './structures.ts';
 
-/** Runs a line of code in a process of its own, where `library` is the module; what it printed. */
+/** Runs a line of code in a separate process, where `library` is the module; returns its output. */
 function printed(prelude: string, code: string): string {
   const path = JSON.stringify(join(import.meta.dirname, 'library.ts'));
   const source = `${prelude}; const library = await import(${path}); ${code}`;

@@ -41,7 +41,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     opened.push(descriptor);
     return descriptor;
   };
-  /** A client that has brought RAM and interrupts. */
+  /** A client that has provided RAM and interrupts. */
   const settled = (): VfioUserClient => {
     const client = bench.connectAgreed();
     expect(client.map({ sizeBytes: 8192n, readable: 1, writable: 1 }, kept(createMemfd(8192)))).toBe(0);
@@ -49,7 +49,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(client.setEventfds(INTERRUPT_MSIX, 0, 2, descriptors)).toBe(0);
     return client;
   };
-  /** The next client is served, and finds nothing of the one before. */
+  /** The next client is served, and finds no trace of its predecessor. */
   const expectFreshService = (): void => {
     const memory = bench.device.memory;
     const client = bench.connectAgreed();
@@ -69,7 +69,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     first.close();
     const second = bench.connect();
     second.send(messageOf({ id: 7, command: Command.DEVICE_RESET }));
-    // EINVAL: it should have begun with VERSION. It is served, though 100 messages of the first were still unread.
+    // EINVAL: it should have begun with VERSION. It is served, although 100 messages of the first client were still unread.
     expect(second.answer()).toMatchObject({ id: 7, errno: 22 });
     expect(second.isDropped()).toBe(true);
     second.close();
@@ -120,7 +120,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     settled();
     bench.connect().close();
     const silent = bench.connect();
-    // Each look ends with what happens first: on a busy computer that is not yet the end of the wait.
+    // Each poll ends with the first event: on a busy computer that is not yet the end of the wait.
     for (let looks = 0; looks < 100 && !silent.isDropped(); looks++) {
       bench.reactor.poll(20);
       bench.settle();
@@ -139,7 +139,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     bench = new ServerBench({ messageWaitMs: 40 });
     const client = settled();
     const message = messageOf({ command: Command.REGION_WRITE }, writePayload(0, 0, new Uint8Array(64)));
-    // A complete one before it, in the same send.
+    // A complete message before it, in the same send.
     client.send(Buffer.concat([message, message.subarray(0, count)]));
     const startMs = performance.now();
     bench.settle();

@@ -26,7 +26,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     expect(openDescriptorCount()).toBe(before);
   });
 
-  /** What the socket does: bytes at the end, with new descriptors. */
+  /** Like the socket: appends bytes at the end, with new descriptors. */
   const append = (bytes: Uint8Array, descriptorCount = 0): boolean => {
     stream.prepare();
     stream.bytes.set(bytes, stream.end);
@@ -36,7 +36,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
   };
   const message = (id: number, payloadBytes = 0): Uint8Array =>
     messageOf({ id, command: 9 }, new Uint8Array(payloadBytes).fill(id));
-  /** Takes the complete message: its id, payload size and number of descriptors. */
+  /** Takes the complete message: its ID, payload size and number of descriptors. */
   const take = (): [number, number, number] => {
     const sizeBytes = stream.peek();
     expect(sizeBytes).toBeGreaterThan(0);

@@ -342,7 +342,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
         expect(bench.reactor.poll(0)).toBe(true);
         expect(bench.device.notified.slice(1)).toEqual(Array(round).fill('interrupt 0:0 unmasked'));
       }
-      // Without a descriptor the request takes it away, and so does the end of all of the pin's eventfds.
+      // Without a descriptor the request removes it, and so does the removal of all of the pin's eventfds.
       expect(client.setEventfds(INTERRUPT_INTX, 0, 1, [], ACTION_UNMASK)).toBe(0);
       signalEventfd(unmask!);
       expect(bench.reactor.poll(0)).toBe(false);
