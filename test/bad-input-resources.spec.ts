@@ -1,6 +1,6 @@
 /**
- * Resources that go while they are used, or that are not there: regions deregistered and processes ended with work in
- * flight, the pin limit, physical memory, the tables of the device. Nothing leaks, and no other program is disturbed.
+ * Resources that are removed while in use, or are missing: regions deregistered and processes ended with work in flight, the
+ * pin limit, physical memory, the tables of the device. Nothing leaks, and no other program is affected.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { expectUntouched } from './expectations.ts';
@@ -38,7 +38,7 @@ describe('resources', () => {
     outcome = await run(names, { 'host.memory.memlockLimitKib': 1024 });
   });
 
-  // Each of the twelve requests completes once, in order: some well, one with the error, the rest flushed.
+  // Each of the twelve requests completes once, in order: some successfully, one with the error, the rest flushed.
   it('a region deregistered under the requester fails the request that needs it', () => {
     expect(toldOf(outcome, 'deregisteredLocally')).toEqual({
       told: {
@@ -136,7 +136,7 @@ describe('with small tables in the device', () => {
   it('a full table is ENOMEM for what it holds, and has room again when something goes', () => {
     const { told, ...others } = toldOf(outcome, 'outOfIcm');
     expect(others).toEqual(undisturbed);
-    // Tables hold what the bystander and the companion have as well, and reserved entries: a little less than their size.
+    // Tables also hold entries of the bystander and the companion, and reserved ones: a little less than their size is left.
     const sizes = { cqs: 256, srqs: 128, regions: 512, translations: 128, qps: 1024 };
     const { isGivenBack, ...tables } = told as unknown as Record<string, unknown>;
     expect(isGivenBack).toBe(true);

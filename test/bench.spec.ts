@@ -1,4 +1,4 @@
-/** The benchmark as a script reads it. What it measures is not asserted: that is the computer's. */
+/** The benchmark's output as a script reads it. Its measurements are not asserted, since they depend on the computer. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it, vi } from 'vitest';

@@ -1,11 +1,11 @@
-/** The model as one module, in a thread without what belongs to Node.js: what test/page shows in a browser, without one. */
+/** The model as one module, in a thread without the features of Node.js: the contents of test/page, without a browser. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, it } from 'vitest';
 import { bundledWorker } from './page/bundle.ts';
 import { allRuns } from './page/runs.ts';
 
-/** Takes away what no page has. */
+/** Removes features that no page has. */
 const asInPage = `
   const { parentPort } = require('node:worker_threads');
   globalThis.postMessage = (message) => parentPort.postMessage(message);

@@ -1,6 +1,6 @@
 /**
- * Runs that are called off by a signal, and the turns that the event loop of the calling thread has while a machine runs. Real times here
- * only bound a test from above, by its time-out.
+ * Runs cancelled by a signal, and the turns of the calling thread's event loop while a machine runs. Real time only limits the
+ * tests, by their time-outs.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { Machine } from '../machine/machine.ts';
@@ -46,7 +46,7 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     expect((error as RunAbortedError).message).toContain('the run was called off: TimeoutError');
     await expect(machine.run()).rejects.toBeInstanceOf(RunAbortedError);
     await expect(machine.runTo(1e12)).rejects.toBeInstanceOf(RunAbortedError);
-    // What was until then is there.
+    // Everything up to then is present.
     expect((await machine.log()).map(({ text }) => text)).toEqual(['begun']);
     expect(await machine.programs()).toMatchObject([
       { name: 'worksOn0', endedPs: undefined, result: undefined },
@@ -55,7 +55,7 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     expect((await machine.physicalMemory(0)).length).toBe(64 * 2 ** 20);
     const { nodes, elapsedPs } = await machine.report();
     expect(nodes).toHaveLength(2);
-    // A single thread keeps its instant; ended threads have reached the last instant at which all had stopped.
+    // A single thread keeps its instant; ended threads have reached the last common stop.
     if (partition === 'single') expect(elapsedPs).toBeGreaterThan(10e9);
     else expect(elapsedPs).toBe(10e9);
     expect((await machine.ledgers()).hosts).toHaveLength(2);

@@ -1,6 +1,6 @@
 /**
- * The paths side by side: the same bytes arrive by each, and what each costs is what its mechanism says. That a one-sided
- * operation costs the passive host nothing is shown by the ledger of its cores at the instants of start and end.
+ * The paths side by side: each delivers the same bytes, with the costs of its mechanism. The ledger of the passive host's cores
+ * at start and end shows that a one-sided operation costs it nothing.
  */
 import { describe, expect, it, vi } from 'vitest';
 import runCompare, { type CompareRow } from '../experiments/runs/compare-run.ts';
@@ -84,7 +84,7 @@ describe('what a path costs', () => {
     for (const { copiedBytes, interrupts, contextSwitches, memory } of hosts) {
       expect(copiedBytes).toBe(0);
       expect(memory.systemDma).toBe(totalBytes);
-      // Two frames a message, of which each moves by the controller and is answered by a frame.
+      // Two frames a message, each moved by the controller and answered by a frame.
       expect(interrupts).toBeGreaterThanOrEqual(8);
       expect(contextSwitches).toBeGreaterThanOrEqual(8);
     }
@@ -119,7 +119,7 @@ describe('what a path costs', () => {
   );
 });
 
-/** A comparison's two programs on a machine of their own, not yet run. */
+/** A comparison's two programs on a separate machine, before they run. */
 async function loaded(path: ComparePath, options: MachineOptions): Promise<Machine> {
   const machine = await smallMachine({ ...options, set: { ...options.set, ...machineOf(path) } });
   for (const [node, exportName] of ['compareSender', 'compareReceiver'].entries()) {
@@ -129,7 +129,7 @@ async function loaded(path: ComparePath, options: MachineOptions): Promise<Machi
   return machine;
 }
 
-/** Cycles of a host's cores that were not idle, up to now. */
+/** Cycles of a host's cores that were not idle, so far. */
 async function workedCycles(machine: Machine, node: number): Promise<number> {
   const { hosts } = await machine.ledgers();
   return hosts
@@ -161,7 +161,7 @@ describe('the passive side of a machine', () => {
         expect(active.spent.cyclesTotal).toBeGreaterThan(1000);
         times = [active.startPs, active.endPs];
       }
-      // The same run again, stopped at the start and at the end to look at the cores.
+      // The same run again, stopped at start and end to inspect the cores.
       await using machine = await loaded(path, { partition });
       await machine.runTo(times[0]);
       const before = await workedCycles(machine, passive);

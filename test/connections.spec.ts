@@ -1,6 +1,6 @@
 /**
  * Connections by rdma_cm between programs of two hosts: real MADs on QP1, in every partition, with messages lost on the cable,
- * many at once, with nobody at the port, with a program that is killed, and with the driver removed.
+ * many at once, without a listener, with a killed program, and with the driver removed.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -9,7 +9,7 @@ import { bytesOf, programOf, runPrograms, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** `npm run test:connections` asks for 10,000. */
+/** `npm run test:connections` requests 10,000. */
 const connectionCount = Number(process.env['HCA_CONNECTIONS'] ?? 100);
 
 /** The example: a client on host 0, a server on host 1. */
@@ -96,7 +96,7 @@ describe('rdma_cm', () => {
       programOf('connecting', 'attributesOfPassive', 1),
     ]);
     const [active, passive] = results as Record<string, number>[];
-    // rdma_connect asked for retries 5 and 4, resources 4, depth 2; rdma_accept for resources 2, depth 4. Time-out: 18 + 1.
+    // rdma_connect requested retries 5 and 4, resources 4, depth 2; rdma_accept resources 2, depth 4. Time-out: 18 + 1.
     expect(active).toMatchObject({
       retryCnt: 5,
       rnrRetry: 4,

@@ -1,6 +1,6 @@
 /**
- * Faults of the whole device, with our own driver: what kills it, what programs hear of it, what is given back, and that
- * it comes back where hardware would.
+ * Faults of the whole device, with our own driver: their causes, the events that programs receive, the released resources, and
+ * the recovery where hardware would recover.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { checkedFaults, type FaultPlan } from '../machine/faults/index.ts';
@@ -22,7 +22,7 @@ async function survive(faults: FaultPlan, args: SurvivorArgs = {}, options: Mach
 }
 
 const well = { done: 5, ended: 'ok' };
-/** What a program sees that uses a device which dies under it and comes back. */
+/** Events of a program whose device dies and returns. */
 const bereaved = {
   event: 'DEVICE_FATAL',
   isWoken: true,
@@ -44,7 +44,7 @@ describe('a device that dies under its programs', () => {
     expect(lives).toMatchObject([{ ...bereaved, worked: { done: 2, ended: 'EIO' } }]);
     expect(report.elapsedPs).toBeGreaterThan(1e12);
     expect(report.elapsedPs).toBeLessThan(1.1e12);
-    // An EQ that waited for what never comes would interrupt for the whole second.
+    // An EQ waiting for an event that never occurs would interrupt for the whole second.
     const { interrupts } = report.nodes[0]!;
     expect(interrupts.reduce((sum, { delivered }) => sum + delivered, 0)).toBeLessThan(500);
   });
@@ -148,7 +148,7 @@ describe('an interrupt that does not come', () => {
       programOf('faulty', 'waiter', 0, { args: { patienceUs: 5e6 } }),
       programOf('faulty', 'idler', 1),
     ];
-    // Completion events are on vectors from 1 on: the first one is the one that is waited for.
+    // Completion events are on vectors from 1 on: the first one is awaited.
     const { results, report } = await runPrograms(programs, { faults: [{ interrupt: 'lost', vector: 1 }] });
     expectBalanced(report);
     expect(results[0]).toEqual({ isWoken: true, statuses: ['SUCCESS'] });
@@ -158,7 +158,7 @@ describe('an interrupt that does not come', () => {
 });
 
 describe('a probe', () => {
-  /** Runs the start of a machine with faults; the error that ended it, and what is still taken at host 0. */
+  /** Starts a machine with faults; returns the error that ended it, and the resources still held on host 0. */
   async function started(faults: FaultPlan) {
     const plan = planMachine({
       config: configurationOf({ set: smallMemory }),

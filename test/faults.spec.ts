@@ -1,7 +1,6 @@
 /**
- * Faults of the fault plan: whatever is lost, broken or invented, requests end in order and at most once, with the status
- * or the event that the specifications name; what has succeeded has its bytes in place; the peer is unharmed; and the
- * ledgers balance.
+ * Faults of the fault plan: for everything that is lost, damaged or injected, requests end in order and at most once, with the
+ * specified status or event; successful requests have their bytes in place; the peer is unaffected; and the ledgers balance.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CommandStatus } from '../abi/command-status.ts';
@@ -18,7 +17,7 @@ interface SenderResult {
   readonly statuses: readonly string[];
   readonly isInOrder: boolean;
   readonly surplus: readonly string[];
-  /** When it began to post. */
+  /** Instant at which it began to post. */
   readonly fromPs: number;
   readonly tookUs: number;
   readonly isRead: boolean;
@@ -40,7 +39,7 @@ const traffic = (args: Record<string, number> = {}): ProgramOptions[] => [
 ];
 const waiting = (): ProgramOptions[] => [programOf('faulty', 'waiter', 0), programOf('faulty', 'idler', 1)];
 
-/** What has been counted of node 0 when its program says that all is quiet: faults are counted from there. */
+/** Counts of node 0 at its program's quiet time: faults are numbered from there. */
 interface Quiet {
   readonly atPs: number;
   /** Reads of the device. */
@@ -82,7 +81,7 @@ async function runTraffic(faults: FaultPlan, args: Record<string, number> = {}) 
   return { outcome, sender, receiver };
 }
 
-/** Nothing was lost: all requests well, all bytes in place. */
+/** Nothing was lost: all requests succeed, all bytes are in place. */
 function expectDone(sender: SenderResult, receiver: ReceiverResult): void {
   expect(sender).toMatchObject({
     statuses: allWell,
@@ -102,8 +101,8 @@ function expectDone(sender: SenderResult, receiver: ReceiverResult): void {
 const allWell = ['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'];
 
 /**
- * A fault of the sender's own PCIe link. Each request ends in order: some well, then one with a local error, the rest
- * flushed; or, when the queue itself cannot be read, "work queue catastrophic error" and no promise of completions.
+ * A fault of the sender's own PCIe link. The requests end in order: some successfully, then one with a local error, the rest
+ * flushed; or, if the queue itself cannot be read, "work queue catastrophic error" without a promise of completions.
  */
 function expectLocalEnding(sender: SenderResult, receiver: ReceiverResult): void {
   const { statuses, events, state } = sender;
@@ -121,7 +120,7 @@ function expectLocalEnding(sender: SenderResult, receiver: ReceiverResult): void
     expect(good).toBe(4);
   }
   expect(state).toBe(good === 4 ? 'RTS' : 'ERR');
-  // What has succeeded is in place; a SEND that did not come is not received.
+  // Successful requests have their bytes in place; a SEND that did not arrive is not received.
   if (good >= 1) expect(receiver.written[0]).toBe(true);
   if (good >= 2) expect(receiver.written[1]).toBe(true);
   if (good >= 3) expect(sender.isRead).toBe(true);
@@ -139,7 +138,7 @@ describe('faults of PCIe', () => {
     const endings = new Set<string>();
     // Contexts, translations, WQEs and payload, in the order in which they are fetched.
     for (const place of [1, 2, 3, 5, 7, 8, 10, 13, 15]) {
-      // With an ACK timeout of 33 ms (code 13) the completion timeout of 10 ms comes first.
+      // With an ACK timeout of 33 ms (code 13) the completion timeout of 10 ms expires first.
       const faults = [{ read: 'any', nth: quiet.reads + place, answer: 'lost' }];
       const { sender, receiver } = await runTraffic(faults, { timeoutCode: 13 });
       expectLocalEnding(sender, receiver);
@@ -188,7 +187,7 @@ describe('faults of PCIe', () => {
 });
 
 describe('faults of the cable', () => {
-  // Nine packets of requests or so one way, ACKs and READ responses the other way.
+  // About nine request packets in one direction, ACKs and READ responses in the other.
   it.each([0, 1])('a packet of node %i that is corrupted is sent again', async (node) => {
     for (let place = 1; place <= 4; place++) {
       const faults = [{ packet: 'corrupted', node, nth: quiet.packets[node]! + place }];
@@ -311,7 +310,7 @@ describe('faults of interrupts', () => {
 describe('a command that the device fails', () => {
   const { EXCEED_LIM, INTERNAL_ERR, BAD_PARAM, BAD_QP_STATE } = CommandStatus;
   const failures = [
-    // The program makes a CQ of its own first.
+    // The program first creates its own CQ.
     ['regMr', 'SW2HW_MPT', 1, EXCEED_LIM, 'ENOMEM'],
     ['createCq', 'SW2HW_CQ', 2, INTERNAL_ERR, 'EIO'],
     ['createSrq', 'SW2HW_SRQ', 1, BAD_PARAM, 'EINVAL'],

@@ -13,7 +13,7 @@ const rooms = readdirSync(root, { withFileTypes: true })
   )
   .map(({ name }) => name);
 
-/** Files that are still to be renamed; one that was renamed leaves this list. */
+/** Files that still must be renamed; a renamed one is removed from this list. */
 const stillNamedOtherwise: readonly string[] = [
   'hw/hca/connectx3/send-format.ts: connect-x3-send-format.ts',
   'hw/hca/frames/receive-checksums.ts: frame-checksums.ts',

@@ -1,4 +1,4 @@
-/** Inline receive by verbs: the same bytes in the same buffers, by fewer writes and without a look at a key, for a copy of the processor. */
+/** Inline receive by verbs: the same bytes in the same buffers, with fewer writes and without a key check, at the cost of a processor copy. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';

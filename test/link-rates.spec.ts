@@ -1,6 +1,6 @@
 /**
- * Rates of bulk over links of every speed: the cable is the limit or the slot is, whatever the path MTU. Bounds are computed
- * from the standards' figures alone; the simulation comes near and never beats them.
+ * Bulk rates over links of every speed: either the cable or the slot is the limit, for every path MTU. Bounds are computed from
+ * the standards' figures alone; the simulation approaches and never exceeds them.
  */
 import { expect, it, vi } from 'vitest';
 import runPerf from '../experiments/runs/perf-run.ts';

@@ -1,6 +1,6 @@
 /**
- * The linter on whole machines: programs that do what no verb would let them, and drivers that are pulled from under
- * their device. Each finding is true, and of the process that did it.
+ * The linter on whole machines: programs that bypass the verbs, and drivers that are removed from under their device. Each
+ * finding is true, and names the responsible process.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { Machine } from '../machine/machine.ts';

@@ -1,6 +1,6 @@
 /**
- * The host's memory under RDMA: pinned buffers stay where they are and keep every byte while the rest of memory is swapped
- * in and out around them, and through a fork.
+ * The host's memory under RDMA: pinned buffers keep their place and every byte while the rest of memory is swapped in and out,
+ * and through a fork.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../explain/text/render.ts';

@@ -1,6 +1,6 @@
 /**
- * Registrations that outlive their use: memory replaced under them, the limit of pins, forks, exits. In every case the
- * bytes that move are those that the program sees, and nothing stays pinned.
+ * Registrations that outlive their use: replaced memory, the pin limit, forks, exits. In every case the transferred bytes are
+ * those that the program sees, and nothing stays pinned.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -33,7 +33,7 @@ describe('cached registrations', () => {
     'reach the old frames without a cache that follows the replaced pages %s, and the new ones through the cache',
     async (_how, replaceBy) => {
       const { results } = await run(['replacer', 'reader'], { replaceBy });
-      // The second read was to find pattern 2: the classic bug. The cache's second one finds pattern 4.
+      // The second read should find pattern 2: the classic bug. The cache's second read finds pattern 4.
       expect(results[1]).toEqual([1, 1, 3, 4]);
       expect(results[0]).toEqual({ hits: 0, misses: 2, invalidations: 1 });
     },

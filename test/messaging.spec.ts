@@ -1,6 +1,6 @@
 /**
- * Messages over RDMA: every byte at every size around the borders, in order, whoever is late, in either rendezvous and
- * either way of waiting; what fails, fails alone.
+ * Messages over RDMA: every byte at every size around the boundaries, in order, with either side late, in either rendezvous and
+ * either way of waiting; a failure affects only its own message.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { messagingConfigOf } from '../experiments/model/index.ts';
@@ -78,7 +78,7 @@ describe('a channel', () => {
     for (const { memoryBus, cpu } of report.nodes) {
       expect(memoryBus.copies).toBe(2 * (1000 + 4096));
       expect(memoryBus.total).toBeGreaterThan(memoryBus.copies + 55_000);
-      // host.cost: 50 cycles a copy, and a cycle for 4 bytes.
+      // host.cost: 50 cycles a copy, and one cycle for 4 bytes.
       const cycles = cpu.cores.reduce((sum, core) => sum + core.cycles.copy, 0);
       expect(cycles).toBe(2 * 50 + (1000 + 4096) / 4);
     }
@@ -172,7 +172,7 @@ describe('the registration cache', () => {
     const lengths = [20_000, 30_000, 40_000];
     const config = { cachedRegions: 2 };
     const { results } = await run(['cachedSender', 'cachedReceiver'], { config, lengths });
-    // Always the one that is needed next: three rounds of misses, and all but two evicted.
+    // Always evicts the one needed next: three rounds of misses, and all but two evicted.
     expect(results[0]).toMatchObject({ misses: 9, hits: 0, evictions: 7 });
     expect(results[1]).toBe(0);
   });

@@ -29,7 +29,7 @@ describe('a multicast group', () => {
   it('sheet 5.6: is received once by each member of each host, but by the sender only if it does not block its own', async () => {
     const [near, far] = await run('InfiniBand', 'members', { gid: ipv6Group, lid });
     const ends = { busy: 'EBUSY', free: 'ok' };
-    // Two members, one QP that is none, and the sender of host 0; of host 1 the fourth member has not sent.
+    // Two members, one QP that is not a member, and the sender of host 0; on host 1 the fourth member has not sent.
     expect(near).toEqual({ status: 'SUCCESS', first: [1, 1, 0, 0], second: [0, 1, 0, 0], ...ends });
     expect(far).toEqual({ status: 'none', first: [1, 1, 0, 1], second: [0, 1, 0, 1], ...ends });
   });

@@ -1,9 +1,9 @@
-/** Nothing that a machine hands out is -0: it equals 0 but not in a test, and a program's division by it is the other infinity. */
+/** No value from a machine is -0: it equals 0, but not in a test, and a program's division by it gives the opposite infinity. */
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine/machine.ts';
 import { eachPartition, programsOf, smallMachine } from './machines.ts';
 
-/** Where in a value there is a -0: `nodes.0.hca.busyPs`. */
+/** Paths of values that are -0: `nodes.0.hca.busyPs`. */
 function negativeZerosIn(value: unknown, path = '', seen = new Set<object>()): string[] {
   if (Object.is(value, -0)) return [path];
   if (typeof value !== 'object' || value === null || seen.has(value)) return [];
@@ -12,7 +12,7 @@ function negativeZerosIn(value: unknown, path = '', seen = new Set<object>()): s
   return entries.flatMap(([key, each]) => negativeZerosIn(each, `${path}.${String(key)}`, seen));
 }
 
-/** All that a machine says of itself in plain values. */
+/** All plain values that a machine reports. */
 const handedOutBy = async (machine: Machine): Promise<unknown> => ({
   nowPs: machine.nowPs,
   instantPs: machine.instantPs,

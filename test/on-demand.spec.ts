@@ -1,7 +1,7 @@
 /**
- * On-demand regions: what is registered is not pinned; the device asks for pages, and lets them go when memory management
- * wants them. First touch is dear, then it is as with pins; every byte is right under pressure, fork and replacement; what
- * cannot be paged in ends in the error that a pinned region would give.
+ * On-demand regions: registered memory is not pinned; the device requests pages, and releases them when memory management wants
+ * them. The first access is expensive, later ones cost as much as with pins; every byte is right under memory pressure, fork
+ * and replacement; a page that cannot be paged in causes the same error as in a pinned region.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../explain/text/render.ts';
@@ -15,7 +15,7 @@ interface Operated {
   readonly times: Readonly<Record<string, readonly [number, number]>>;
 }
 
-/** Leaves this share of the 64 MiB of memory to programs, and has room in swap for what is larger. */
+/** Leaves this share of the 64 MiB of memory to programs, with room in swap for the rest. */
 const pressed = (share: number) => ({
   'host.memory.reservedKib': (1 - share) * 64 * 1024,
   'host.swap.sizeMib': 128,
@@ -65,7 +65,7 @@ describe('on-demand regions', () => {
 
   it('keep every byte when they are larger than memory, through swap', async () => {
     const share = 1 / 4;
-    // The driver has given the device three quarters of what there is: the rest holds a quarter of the region.
+    // The driver has given the device three quarters of memory: the rest holds a quarter of the region.
     const programs = programsOf('on-demand', 'largerThanMemory', share);
     const { results, report } = await runPrograms(programs, { set: pressed(1 / 4) });
     expect(results).toEqual([{ wrong: [] }, { wrong: [] }]);

@@ -1,4 +1,4 @@
-/** What a marked operation costs: each TLP, interrupt, system call and cycle has one owner, and none is without. */
+/** Costs of a marked operation: each TLP, interrupt, system call and cycle has exactly one owner. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { trafficClassNames } from '../hw/dma/index.ts';
 import type { DeviceCost, OperationCost, OtherCost } from '../machine/costs/index.ts';

@@ -1,4 +1,4 @@
-/** The packed package as its users have it: outside of the repository, from JavaScript, from TypeScript, from a shell. */
+/** The packed package as its users have it: outside the repository, from JavaScript, TypeScript and a shell. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ const run = (command: string, args: readonly string[], environment = {}): string
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 
-/** Writes a file beside the installed package and returns its path. */
+/** Writes a file next to the installed package and returns its path. */
 function written(name: string, content: string): string {
   const path = join(folder, name);
   writeFileSync(path, content);
@@ -187,7 +187,7 @@ describe('the package', () => {
     const exported = new Set([...names.values()].map((place) => place.join(' ')));
     const list = "console.log(JSON.stringify(Object.keys(await import('hca-emulator'))))";
     const values = new Set(JSON.parse(run(process.execPath, [written('names.js', list)])) as string[]);
-    // Handles of the machine's inner parts have names, so that they can be handed on; what they are made of is not the API.
+    // Handles of the machine's inner parts have names, so that they can be passed on; their structure is not part of the API.
     const isHandle = (name: string, text: string): boolean =>
       handles.has(name) ||
       (/^export (declare )?(abstract )?(class|function)/.test(text) && !values.has(name));
@@ -257,7 +257,7 @@ describe('the package', () => {
       expect(printed).toContain('mlx4_0');
       const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
       expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(3);
-      // What was kept is used, and gives the same.
+      // The stored result is used, and is the same.
       expect(devinfo(join(folder, 'caches'))).toBe(printed);
       expect(devinfo('/dev/null')).toBe(printed);
     },

@@ -1,6 +1,6 @@
 /**
- * What a machine does, and what its report says, depends on its configuration, programs and seed alone: not on how it is
- * cut, on what else the computer does, on the run, or on the order of what one instant leaves unordered.
+ * A machine's behaviour and report depend only on its configuration, programs and seed: not on the partition, the computer's
+ * load, the run, or the order within one instant.
  */
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, vi } from 'vitest';
@@ -30,7 +30,7 @@ function runMixture(options: MachineOptions): Promise<Outcome> {
   );
 }
 
-/** WRITEs of 1 MiB, for which most shortcuts are made. */
+/** WRITEs of 1 MiB, which use most shortcuts. */
 function runLongWrites(shortcuts: boolean): Promise<Outcome> {
   const url = new URL('../bench/write-load.ts', import.meta.url);
   const load = { verb: 'write', sizeBytes: 1 << 20, qpCount: 1, messagesPerQp: 8, outstanding: 4 } as const;
@@ -42,7 +42,7 @@ function runLongWrites(shortcuts: boolean): Promise<Outcome> {
 let reference: Promise<Outcome> | undefined;
 const referenceRun = (): Promise<Outcome> => (reference ??= runMixture({ partition: 'single' }));
 
-/** Burns a core until ended. */
+/** Occupies a core until it is ended. */
 const burner = (): Worker => new Worker('for (;;) Math.sqrt(2);', { eval: true });
 
 describe('the report', () => {
@@ -173,7 +173,7 @@ it('is cut into stretches that change nothing of it, in each partition', async (
     const { machine, report } = await runMixture({ partition, set });
     return { nodes: report.nodes, nowPs: machine.nowPs };
   };
-  // The programs end after some 4 ms, and 5 ms are awaited after that: several stretches end in either.
+  // The programs end after about 4 ms, followed by 5 ms of waiting: several stretches end in each part.
   const whole = await nodesOf(100, 'single');
   for (const partition of bothPartitions) expect(await nodesOf(1, partition)).toEqual(whole);
 });

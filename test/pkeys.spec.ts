@@ -7,7 +7,7 @@ import type { PkeyPairs } from './programs/partitions.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** P_Keys at both ends, and whether they match: equal in 15 bits that are not 0, one of the two a full member's (10.9.3). */
+/** P_Keys at both ends, and whether they match: equal in 15 bits that are not 0, and at least one of them a full member's (10.9.3). */
 const rows: readonly (readonly [number, number, boolean])[] = [
   [0x8001, 0x8001, true],
   [0x8001, 0x0001, true],
@@ -36,7 +36,7 @@ describe('P_Key tables', () => {
       const isChanged = at === 0 || rows[at - 1]![1] !== other;
       expect(far![at]![3]).toEqual(isChanged ? ['PKEY_CHANGE'] : []);
     });
-    // IBTA 9.2: the P_Key is in bytes 2 and 3 of the BTH, of requests that of host 0's QP.
+    // IBTA 9.2: the P_Key is in bytes 2 and 3 of the BTH; in requests it is that of host 0's QP.
     const { packets } = packetsIn(readCapture(await machine.capture()));
     const sent = packets.filter(({ from, packet }) => from === 'LID 1' && packet.bth.opcode === 0x0a);
     const expected = rows.flatMap(([own, , isOne]) => (isOne ? [own] : [own, own]));

@@ -1,4 +1,4 @@
-/** The watch of the contract of use: each breach is reported with both accesses; who keeps the contract is not. */
+/** The checker of the contract of use: each violation is reported with both accesses; a program that keeps the contract is not reported. */
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * What a program measures when it registers memory is what was measured on a ConnectX-3: 30 µs and 1.2 µs a page, and 39 µs to
- * take it back; the command that is simulated is a part of it, not an addition.
+ * A program's measurements of registering memory equal those on a ConnectX-3: 30 µs and 1.2 µs a page, and 39 µs for
+ * deregistering. The simulated command is included in these times, not added.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { deregistrationTerms, Path, registrationTerms, totalPs } from '../experiments/model/index.ts';

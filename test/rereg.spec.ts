@@ -1,4 +1,7 @@
-/** Re-registration: what the peer may do, where its data go, and what a failure leaves (interface sheet 3.15; Linux 6.1, mlx4_ib_rereg_user_mr). */
+/**
+ * Re-registration: the peer's rights, the target of its data, and the state after a failure (interface sheet 3.15; Linux 6.1,
+ * mlx4_ib_rereg_user_mr).
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { mpt } from '../abi/index.ts';
@@ -96,7 +99,7 @@ describe('golden capture j-rereg-mr', () => {
       changed.push(names.filter((name) => before![name] !== after![name]).sort());
       expect(lines.slice(at + 1, at + 4).some(({ op }) => op === 'SYNC_TPT')).toBe(true);
     });
-    // Rights twice, rights taken away, other memory, another PD.
+    // Rights twice, rights withdrawn, other memory, another PD.
     expect(changed).toEqual([
       ['remoteWriteEnabled', 'status'],
       ['remoteWriteEnabled', 'status'],

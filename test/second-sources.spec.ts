@@ -1,7 +1,4 @@
-/**
- * What a report says beside what programs measured themselves, with their own clock and their own counts: two records of
- * the same run that share no code.
- */
+/** Values of a report compared with programs' own measurements, by their own clock and counts: two records of the same run that share no code. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { renderReport } from '../explain/text/render.ts';
 import type { Report } from '../machine/report/schema.ts';
@@ -55,7 +52,7 @@ describe('a receiver that is seldom ready', () => {
   });
 });
 
-/** A bandwidth test of perf over 16 MiB of random places, with so many lines of the MTT cache. */
+/** A bandwidth test of perf over 16 MiB of random offsets, with this number of MTT cache lines. */
 async function randomWrites(iterations: number, mttCacheLines: number): Promise<Report> {
   const args = {
     verb: 'write',
@@ -86,7 +83,7 @@ async function randomWrites(iterations: number, mttCacheLines: number): Promise<
 }
 
 it('counts one translation for each WRITE of a test, at either end, and as many misses as random places bring', async () => {
-  // 16 MiB are 4,096 pages of 4 KiB: 512 lines of eight entries. One line serves one place in 512.
+  // 16 MiB are 4,096 pages of 4 KiB: 512 lines of eight entries. One line serves one page in 512.
   const [client, server] = (await randomWrites(1500, 1)).nodes.map(({ hca }) => hca.caches);
   for (const { hits, misses } of [client!['mtt']!.users['requester']!, server!['mtt']!.users['receiver']!]) {
     expect(hits + misses).toBe(1500);
@@ -94,7 +91,7 @@ it('counts one translation for each WRITE of a test, at either end, and as many 
   }
   expect(client!['qpc']!.users['requester']).toEqual({ hits: 1499, misses: 1 });
   expect(server!['qpc']!.users['receiver']).toEqual({ hits: 1499, misses: 1 });
-  // As large as the region: each line is missed once at most, and none abandoned.
+  // As large as the region: each line is missed at most once, and none is abandoned.
   const [large] = (await randomWrites(1500, 1024)).nodes.map(({ hca }) => hca.caches['mtt']!);
   expect(large!.users['requester']!.misses).toBeLessThanOrEqual(513);
   expect(large!.evictions).toBe(0);

@@ -1,4 +1,4 @@
-/** IBTA vol 1, 10.3.1: a send queue of an unreliable service that has failed can be brought back, and receives meanwhile. */
+/** IBTA vol 1, 10.3.1: a failed send queue of an unreliable service can be restored, and receiving continues meanwhile. */
 import { describe, expect, it } from 'vitest';
 import { expectBalanced } from './expectations.ts';
 import { programOf, runPrograms } from './machines.ts';

@@ -1,5 +1,5 @@
 /**
- * What code and pages cite can be looked up: sections of the interface sheet, rows of the measurements and observations of
+ * Citations in code and pages can be looked up: sections of the interface sheet, rows of the measurements and observations of
  * the captures lie in reference/, other documents are named in full in reference/sources.md.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const skipped = new Set(['node_modules', 'dist', '.git', 'reference']);
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** Every source and page outside reference/, by its path; this file's own examples left out. */
+/** Every source and page outside reference/, by its path; without this file's own examples. */
 const files = readdirSync(root, { withFileTypes: true })
   .filter(({ name }) => !skipped.has(name))
   .flatMap((entry) => {
@@ -27,10 +27,10 @@ const flatTexts = new Map(
   files.map((path) => [path, textOf(path).replace(/\n[ \t]*(?:\*(?!\/)|\/\/)[ \t]?/g, ' ')]),
 );
 
-/** `file: what` of everything that `find` reports in all files. */
+/** `file: what` for everything that `find` reports in all files. */
 const inAllFiles = (find: (text: string) => string[]): string[] =>
   [...flatTexts].flatMap(([path, text]) => find(text).map((what) => `${path}: ${what}`));
-/** The same in all but the specs, whose layouts are examples. */
+/** The same in all files except specs, whose layouts are examples. */
 const inAllSources = (find: (text: string) => string[]): string[] =>
   inAllFiles(find).filter((found) => !found.includes('.spec.ts: '));
 
@@ -95,7 +95,7 @@ function citationsIn(text: string): string[] {
   ].map((citation) => citation.trim());
 }
 
-/** What titles of tests begin with, as in `sheet 6.10: …`, if it is a name that the page has or looks like one: a number in it. */
+/** Beginning of a test title, as in `sheet 6.10: …`, if it is a name on the page or looks like one: it contains a number. */
 function citationsInTitles(text: string): string[] {
   const titles = text.matchAll(/(?:\b(?:it|test)|\))\(\s*(['"`])((?:(?!\1)[^:\n])+): /g);
   return [...titles]

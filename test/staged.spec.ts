@@ -1,9 +1,9 @@
-/** How tests of guests try steps that fail once more, with guests that are none. */
+/** Retries of failed steps in tests of guests, with stand-ins for guests. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GuestError } from '../guests/linux/index.ts';
 import { Staged } from './guest/staged.ts';
 
-/** Boots so far, and what happened in which. */
+/** Boots so far, and the events in each. */
 const happened: string[] = [];
 let boots = 0;
 class Guests {

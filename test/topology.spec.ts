@@ -1,6 +1,6 @@
 /**
- * A topology that is no adjacent pairs: host 0 is cabled to host 2, host 1 to host 3. Traffic, balances, timelines, captures and causes
- * follow the cables in every partition, and declared pairs are the default machine byte for byte.
+ * A topology other than adjacent pairs: host 0 is cabled to host 2, host 1 to host 3. Traffic, balances, timelines, captures
+ * and causes follow the cables in every partition, and declared pairs equal the default machine byte for byte.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { packetsIn, readCapture } from '../analyser/capture/index.ts';
@@ -24,7 +24,7 @@ const directions = [
   { from: 3, to: 1 },
 ];
 
-/** Both cables carry packets of the same QP numbers and PSNs: programs draw these under their names. */
+/** Both cables carry packets of the same QP numbers and PSNs: programs use these under separate names. */
 const mixtures = (hosts: readonly number[]): ProgramOptions[] =>
   hosts.map((node, at) =>
     programOf('mixture', 'polling', node, {
@@ -33,7 +33,7 @@ const mixtures = (hosts: readonly number[]): ProgramOptions[] =>
     }),
   );
 
-/** On each cable one host whose requests are refused by the other one, and a pair of processes whose requests are not. */
+/** On each cable one host whose requests are refused by its peer, and a pair of processes whose requests are not. */
 const refusals = (cables: readonly (readonly [requester: number, responder: number])[]): ProgramOptions[] =>
   cables.flatMap(([requester, responder]) => [
     programOf('protection', 'requester', requester, { name: 'requester' }),
@@ -42,7 +42,7 @@ const refusals = (cables: readonly (readonly [requester: number, responder: numb
     programOf('bystander', 'server', responder, { name: 'server' }),
   ]);
 
-/** All results of a run, in a form that can be compared. */
+/** All results of a run, in comparable form. */
 interface Seen {
   readonly report: string;
   readonly results: readonly (JsonValue | undefined)[];

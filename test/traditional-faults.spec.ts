@@ -1,7 +1,7 @@
 /**
  * Single faults and single pressures on the traditional path, each through the whole machine and each with its figure: a frame
- * lost or late, the port down or the cable out when software has done so much, no memory for the driver, a storm with and
- * without a budget, a bus that is taken.
+ * lost or late, the port down or the cable out at a certain point of the software, no memory for the driver, a storm with and
+ * without a budget, an occupied bus.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { type CompareArgs, machineOf } from '../experiments/workloads/compare-plan.ts';
@@ -33,7 +33,7 @@ interface Streamed {
   readonly endedPs: number;
 }
 
-/** A stream under these faults: whole, and with ledgers in balance. */
+/** A stream under these faults: complete, with balanced ledgers. */
 async function streamUnder(faults: FaultPlan): Promise<Outcome & { readonly endedPs: number }> {
   const outcome = await runPrograms(streamOf(small), { set: quick, faults });
   const [sent, received] = outcome.results as readonly [Streamed, Streamed];
@@ -50,7 +50,7 @@ describe('a fault of the plan, on a NIC', () => {
     const plain = await streamUnder([]);
     expect(retransmissionsOf(plain)).toBe(0);
     const outcome = await streamUnder([{ packet: 'corrupted', node: 0, nth: 5 }]);
-    // Its frame check sequence is wrong: the other NIC drops it.
+    // Its frame check sequence is wrong: the receiving NIC drops it.
     expect(outcome.report.wire[0]!.corrupted).toBe(1);
     expect(retransmissionsOf(outcome)).toBe(1);
     expect(outcome.endedPs).toBeGreaterThan(plain.endedPs);
@@ -103,12 +103,12 @@ describe('a fault of the plan, on a NIC', () => {
       expect(retransmissionsOf(outcome)).toBeGreaterThan(0);
       const plain = await streamUnder([]);
       expect(outcome.endedPs - plain.endedPs).toBeGreaterThan(300e6);
-      // The drivers of both ends were notified of the link, and looked.
+      // The drivers of both ends were notified of the link, and checked it.
       const readsOf = ({ report }: Outcome): number[] =>
         report.nodes.map(({ nic: books }) => books!.device['registerReads']!);
       for (const [node, reads] of readsOf(outcome).entries())
         expect(reads).toBeGreaterThan(readsOf(plain)[node]!);
-      // Later than the last access there is, it changes nothing.
+      // Later than the last access, it changes nothing.
       const never = await streamUnder([{ ...fault, nth: 100_000 }]);
       expect(never.endedPs).toBe(plain.endedPs);
     },
@@ -164,7 +164,7 @@ describe('a storm of frames at the core of a program that works for 3 ms', () =>
       'net.driver.softirqBudget': 10_000,
       'net.driver.softirqTimeUs': 100_000,
     });
-    // net.driver.softirqSharePercent: 3 ms of work take 6 ms, in pieces; without, nothing is done while the storm lasts.
+    // net.driver.softirqSharePercent: 3 ms of work take 6 ms, in pieces; without it, no work is done while the storm lasts.
     expect(budgeted.tookPs).toBeGreaterThan(1.8 * alonePs);
     expect(budgeted.tookPs).toBeLessThan(2.2 * alonePs);
     expect(budgeted.longestPs).toBeLessThan(1e9);
@@ -172,7 +172,7 @@ describe('a storm of frames at the core of a program that works for 3 ms', () =>
     expect(unbounded.longestPs).toBeGreaterThan(4e9);
     expect(unbounded.tookPs).toBeGreaterThan(budgeted.tookPs + 1e9);
     expect(unbounded.kernel['pollRests']).toBeUndefined();
-    // Not by doing less: both have taken all frames.
+    // Not by doing less: both have received all frames.
     expect(budgeted.kernel['framesReceived']).toBe(unbounded.kernel['framesReceived']);
   });
 });
@@ -203,7 +203,7 @@ describe('a system DMA controller at work', () => {
     // 400 ps a cycle.
     expect(tookPs).toBe((application + busWait) * 400);
     expect(report.nodes[0]!.memoryBus.systemDma).toBe(args.totalBytes);
-    // With an HCA nothing takes the bus from a core.
+    // With an HCA no master takes the bus from a core.
     const rdma = await runPrograms([programOf('traditional', 'works', 0, { args: { rounds: 100 } })]);
     expect(rdma.report.nodes[0]!.cpu.cores[0]!.cycles.busWait).toBe(0);
   });

@@ -1,6 +1,6 @@
 /**
- * The traditional path under everything that can go wrong: what programs see is what POSIX says, no byte is lost or changed,
- * others go on, and the ledgers balance. In one thread, and cut wherever it can be cut.
+ * The traditional path under all failures: programs see POSIX behaviour, no byte is lost or changed, other programs continue,
+ * and the ledgers balance. In one thread, and in the finest partition.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -26,7 +26,7 @@ function streamOf(args: StreamArgs, core?: number): ProgramOptions[] {
 }
 
 const small: StreamArgs = { bytes: 60_000, port: 80, callBytes: 8_192, from: 0 };
-/** Another connection, the other way. */
+/** Another connection, in the opposite direction. */
 const other: StreamArgs = { bytes: 20_000, port: 81, callBytes: 3_000, from: 1 };
 
 const run = (programs: readonly ProgramOptions[], options: MachineOptions): Promise<Outcome> =>
@@ -35,7 +35,7 @@ const run = (programs: readonly ProgramOptions[], options: MachineOptions): Prom
 const kernelOf = ({ report }: Outcome, node: number): NicReport['kernel'] => report.nodes[node]!.nic!.kernel;
 const deviceOf = ({ report }: Outcome, node: number): NicReport['device'] => report.nodes[node]!.nic!.device;
 
-/** Results of both sides of a stream, the first two from `at` on, are the same bytes. */
+/** Results of both sides of a stream, the first two from `at` on, have the same bytes. */
 function expectWhole({ results }: Outcome, at: number): void {
   const [first, second] = results.slice(at, at + 2) as { readonly hash: string }[];
   expect(first!.hash).toMatch(/^[0-9a-f]{64}$/);
@@ -144,7 +144,8 @@ describe('kernel sockets over a conventional NIC', () => {
     const { tookPs } = outcome.results[0] as { readonly tookPs: number };
     const alonePs = work.rounds * 1_000_000;
     const { cycles } = outcome.report.nodes[1]!.cpu.cores[0]!;
-    // What it shares its core with is there, and gets no more than half of it (net.driver.softirqSharePercent).
+    // The program on the same core also progresses, and the stream gets at most half of the core
+    // (net.driver.softirqSharePercent).
     expect(cycles.interrupt + cycles.softirq + cycles.protocol).toBeGreaterThan(100_000);
     expect(tookPs).toBeLessThan(2.5 * alonePs);
     expectWhole(outcome, 1);

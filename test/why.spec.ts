@@ -1,4 +1,4 @@
-/** From a completion with an error, and from a run that hangs, back to the check that refused and the line that posted. */
+/** From a completion with an error, or a hanging run, back to the check that refused and the line that posted. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   createBuffer,
@@ -38,7 +38,7 @@ beforeAll(async () => {
   });
 });
 
-/** Texts of the first reasons of a case, by words of its name; and what was found against what. */
+/** Texts of the first reasons of a case, by words of its name; and the found reasons for comparison. */
 const reported: readonly (readonly [RegExp, RegExp])[] = [
   [/shorter than/, /ended with LOC_LEN_ERR/],
   [/QP without the right/, /does not accept this operation.*asked for: .*given: /],
@@ -109,7 +109,7 @@ describe('why a request failed', () => {
           wr: { rdma: { remoteAddr: far.address, rkey: far.rkey } },
         });
       };
-      // The second of a QP is refused at once, and ends behind the first, which takes a round trip.
+      // The second request of a QP is refused at once, and ends after the first, which needs a round trip.
       write(0, key);
       write(0, key ^ 1);
       await program.cpu.sleep(300_000);
@@ -192,7 +192,8 @@ describe('why a request failed', () => {
     const { failures } = await whyOf({ faults }, (machine) => loadPrograms(machine, four));
     const [first] = failures;
     expect([first!.status, first!.qpn, first!.wqeCounter]).toEqual(['RETRY_EXC_ERR', 0x209, 2]);
-    // Two that arrive, posted before it and on their way after, and 18 as often as retryCnt of rcDefaults, 7, behind the first.
+    // Two that arrive, posted before it and still in flight afterwards, and 18 as often as retryCnt of rcDefaults, 7, after the
+    // first.
     expect(first!.reasons[1]!.text).toBe(
       '146 packets of this QP left host 0 since the post, 126 of them again, 144 never arrived, 0 arrived corrupted',
     );
@@ -214,7 +215,7 @@ describe('why a request failed', () => {
     const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
 
     it('counts what was sent again, and what never arrived', async () => {
-      // Behind ARP and what connects nothing: requests alone, the third of which is lost as often as it is sent.
+      // After ARP and the connection set-up: only requests, of which the third is lost every time it is sent.
       const faults = [parsedFault('packet=lost,node=0,only=requests,nth=3-100')];
       const { failures, losses, error } = await whyOf({ faults, set }, (machine) =>
         loadPrograms(machine, args),
@@ -222,7 +223,7 @@ describe('why a request failed', () => {
       expect(error).toBeDefined();
       const [first] = failures;
       expect([first!.status, first!.operation, first!.ordinal]).toEqual(['RETRY_EXC_ERR', 'READ', 2]);
-      // As often as retryCnt of rcDefaults, 7, behind the first.
+      // As often as retryCnt of rcDefaults, 7, after the first.
       const counts =
         '8 packets of this QP left host 0 since the post, 7 of them again, 8 never arrived, 0 arrived corrupted';
       expect(first!.reasons[1]!.text).toBe(counts);

@@ -1,6 +1,6 @@
 /**
- * Memory that a call has taken from the device is the program's again when the call returns: ibv_dereg_mr, ibv_destroy_qp,
- * ibv_modify_qp to RESET (InfiniBand vol 1, 10.6.7.2, 10.2.4.4 and 10.3.1: no access of the channel interface afterwards).
+ * The program owns memory again when a call that takes it from the device returns: ibv_dereg_mr, ibv_destroy_qp, ibv_modify_qp
+ * to RESET (InfiniBand vol 1, 10.6.7.2, 10.2.4.4 and 10.3.1: no access of the channel interface afterwards).
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { JsonValue } from '../machine/program.ts';
@@ -9,7 +9,7 @@ import { eachPartition, programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Each has accesses under way for long: by the link, by its tags, by the host's memory, by late and mixed answers. */
+/** Each has long accesses in progress: because of the link, its tags, the host's memory, or late and mixed answers. */
 const hosts: Readonly<Record<string, Readonly<Record<string, string | number>>>> = {
   'a link of one lane, Gen1': { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
   'one tag': { 'dma.tagCount': 1 },

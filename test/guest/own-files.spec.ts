@@ -1,4 +1,4 @@
-/** A guest with files and modules of the user's own, held to a budget: `hca guest --copy --module --budget`. */
+/** A guest with a user's own files and modules, checked against a budget: `hca guest --copy --module --budget`. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -86,7 +86,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     );
     expect(writes.length).toBe(report.serve.operations['WRITE']!.count);
     expect(timeline.processes).toEqual(['guest0', 'hca0']);
-    // Nothing is taken from elsewhere.
+    // No file is taken from elsewhere.
     expect(page).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
   });
 });

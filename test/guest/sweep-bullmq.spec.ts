@@ -1,6 +1,6 @@
 /**
- * A sweep by workers of a queue on Debian's Redis and Valkey: one worker is killed while it runs a point, the sweep itself is killed
- * and comes back, and the rows are those of a sweep on one machine. A point that kills its workers is given up.
+ * A sweep by workers of a queue on Debian's Redis and Valkey: one worker is killed while it runs a point, the sweep itself is
+ * killed and restarted, and the rows equal those of a sweep on one machine. A point that kills its workers is abandoned.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,10 +38,10 @@ const startWorker = (place: readonly string[], leaseSeconds: number): Started =>
   startHca('worker', ...place, '--jobs', '1', '--lease', `${leaseSeconds}`);
 const startSweep = (place: readonly string[], spec: string, out: string): Started =>
   startHca(spec, '--engine', 'bullmq', ...place, '--out', out);
-/** A test that is tried again has a queue and a file of its own. */
+/** A repeated test has its own queue and file. */
 let triesCount = 0;
 
-/** The hashes of points for each event of a server's queue, as they come. */
+/** The hashes of points for each event of a server's queue, in order of arrival. */
 async function watched([, url, , queue]: readonly string[]): Promise<
   AsyncDisposable & { of(event: string): string[] }
 > {
@@ -72,7 +72,7 @@ it('has each point once, though a worker and the sweep are killed', async () => 
     expect(await first.kill('SIGKILL')).toBe('SIGKILL');
     expect(await sweep.kill('SIGKILL')).toBe('SIGKILL');
   }
-  // What the other one runs while there is no sweep is kept for it.
+  // Results of the second worker while no sweep runs are kept for the next one.
   const doneCount = events.of('completed').length;
   await until('a point without a sweep', () => events.of('completed').length > doneCount);
   await using again = startSweep(place, 'spec.yaml', out);
@@ -81,7 +81,7 @@ it('has each point once, though a worker and the sweep are killed', async () => 
     expect.stringContaining('12 of 12 points are done.'),
   ]);
   expect(readFileSync(inFolder(out), 'utf8')).toBe(readFileSync(inFolder('local.jsonl'), 'utf8'));
-  // The point that the dead worker had was run by the other; no point ended twice.
+  // The second worker ran the dead worker's point; no point ended twice.
   expect(events.of('stalled').length).toBeGreaterThan(0);
   expect(events.of('completed')).toHaveLength(12);
   expect(new Set(events.of('completed')).size).toBe(12);

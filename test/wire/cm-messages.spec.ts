@@ -1,4 +1,4 @@
-/** Messages of communication management that stock Linux sent: read, and made again (reference/wire/README.md). */
+/** Messages of communication management sent by stock Linux: parsed, and rebuilt (reference/wire/README.md). */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { cmMessages, ipCmHeader, mad } from '../../abi/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Marks of congestion in frames of stock Linux (reference/wire/README.md): only ECN and the checksum of IPv4 change, both right by
- * calculations of this file, and the ICRC, by code that shares nothing with the device, stays that of the capture.
+ * Congestion marks in frames of stock Linux (reference/wire/README.md): only ECN and the checksum of IPv4 change, both checked
+ * by calculations of this file, and the ICRC, checked by independent code, stays that of the capture.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -23,7 +23,7 @@ const frames = names.flatMap((name) => {
 
 const isIpv4 = (bytes: Uint8Array): boolean => bytes[12] === 0x08 && bytes[13] === 0;
 
-/** Sum of the ten words of an IPv4 header, which is ffff where its checksum is right (RFC 1071, 1). */
+/** Sum of the ten words of an IPv4 header, which is ffff if its checksum is right (RFC 1071, 1). */
 function sumOf(bytes: Uint8Array): number {
   let sum = 0;
   for (let at = 14; at < 34; at += 2) sum += (bytes[at]! << 8) | bytes[at + 1]!;

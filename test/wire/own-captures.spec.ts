@@ -1,6 +1,7 @@
 /**
- * What our machines write with `--pcap`, read by the independent reader (analyser/independent): all opcodes of all transports on both networks,
- * with and without a GRH, lost and repeated ones too. No header contradicts another, and every CRC is right.
+ * Captures of our machines (`--pcap`), read by the independent reader (analyser/independent): all opcodes of all transports on
+ * both networks, with and without a GRH, including lost and repeated packets. No header contradicts another, and every CRC is
+ * right.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../../analyser/capture/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Records and frames of RoCE: each from the other, held to the captures of stock Linux (reference/wire/README.md), and to
- * packet-bytes.ts, which has no code in common but the tables and the CRC.
+ * Records and frames of RoCE: each built from the other, compared with the captures of stock Linux (reference/wire/README.md),
+ * and with packet-bytes.ts, which shares only the tables and the CRC.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
@@ -46,7 +46,7 @@ function roceBytes() {
   return { area, roce: new RoceBytes(area) };
 }
 
-/** The frame made of the record that was made of this frame, which is at an odd place, with so much padding behind it. */
+/** The frame built from the record that was built from this frame, which is at an odd offset, with this much padding after it. */
 function remade(frame: Uint8Array, padding = 0): Uint8Array {
   const { roce } = roceBytes();
   const from = new Uint8Array(frame.length + padding + 10);
@@ -57,7 +57,7 @@ function remade(frame: Uint8Array, padding = 0): Uint8Array {
   return into.subarray(5, 5 + bytes);
 }
 
-/** The same packet with another route in front of its BTH. */
+/** The same packet with another route before its BTH. */
 const rerouted = (read: WirePacket, route: Partial<PacketParts>): Uint8Array => {
   const { bth, headers, payload, ethernet } = read;
   return encodePacket({ ethernet, bth, headers, payload, ...route } as PacketParts);
