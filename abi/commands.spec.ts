@@ -27,7 +27,7 @@ describe('the command table', () => {
     expect(commandNameOf(0xabc)).toBeUndefined();
   });
 
-  test('says which commands take a mailbox, and when', () => {
+  test('tells which commands use a mailbox, and when', () => {
     expect(commands.SW2HW_MPT).toMatchObject({ input: 'box', output: 'none' });
     expect(commands.HW2SW_MPT).toMatchObject({ input: 'none', output: 'optionalBox' });
     expect(commands.SET_ICM_SIZE).toMatchObject({ input: 'immediate', output: 'immediate' });

@@ -66,7 +66,7 @@ describe('every command', () => {
     expectBoxes(line);
   });
 
-  test('with an in box has one of the layouts, and so has every answer', () => {
+  test('with an in box has one of the layouts, and so does every answer', () => {
     const inOps = commands.filter(({ input }) => input !== undefined).map(({ op }) => op);
     const outOps = commands.filter((line) => line.device_output !== undefined).map(({ op }) => op);
     expect(new Set(inOps)).toEqual(new Set([...Object.keys(inBoxes), ...mapCommands]));
@@ -123,7 +123,7 @@ function expectMapEntries(line: HcrLine, input: string): void {
   }
 }
 
-describe('contexts agree with the translation the driver wrote before them', () => {
+describe('contexts agree with the translation that the driver wrote before them', () => {
   const translations = linesOf(lines, 'mtt');
   const contexts = linesOf(lines, 'hcr').flatMap((line) => {
     const translation = lastBefore(translations, line, ({ object, num }) => {

@@ -46,7 +46,7 @@ describe.each(exportedLayouts)('%s', (_, layout) => {
     );
   });
 
-  test('decode gives back what encode took', () => {
+  test('decode returns what encode received', () => {
     fc.assert(
       fc.property(arbitraryValues(layout.table), (values) => {
         expect(layout.decode(layout.encode(values))).toEqual(values);

@@ -25,7 +25,7 @@ const offset = fc.oneof(
   fc.nat(250).map((long) => long * 8),
 );
 
-test('copies just the bytes asked for, whatever their number and place', () => {
+test('copies exactly the requested bytes, for any number and offset', () => {
   const copier = new BlockCopier();
   const from = patterned(7);
   const to = new Uint8Array(MEMORY_BYTES);
@@ -40,7 +40,7 @@ test('copies just the bytes asked for, whatever their number and place', () => {
   fc.assert(property, { seed: 1, numRuns: 20_000 });
 });
 
-test('leaves long blocks to the runtime that is set when the copier is made, in whatever order modules were loaded', () => {
+test('leaves long blocks to the runtime that is set when the copier is made, for any loading order of modules', () => {
   const standing = runtime();
   const lengths: number[] = [];
   const copyBytes: typeof standing.copyBytes = (to, toOffset, from, fromOffset, lengthBytes) => {
@@ -69,7 +69,7 @@ test('copies a few bytes from any address to any other', () => {
   fc.assert(property, { seed: 2, numRuns: 500 });
 });
 
-test('copies between memories that begin anywhere in their buffers, and more of them than it remembers', () => {
+test('copies between memories that begin anywhere in their buffers, and more of them than it keeps', () => {
   const copier = new BlockCopier();
   for (let round = 0; round < 3; round++) {
     for (let start = 0; start < 16; start++) {
@@ -81,7 +81,7 @@ test('copies between memories that begin anywhere in their buffers, and more of 
   }
 });
 
-test('takes the right way of two that alternate, of three in turn, and back', () => {
+test('uses the right pair of two that alternate, of three in turn, and back', () => {
   const copier = new BlockCopier();
   const sources = [1, 2, 3].map(patterned);
   const targets = sources.map(() => new Uint8Array(MEMORY_BYTES));

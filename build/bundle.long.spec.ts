@@ -21,7 +21,7 @@ async function reportOf(main: string, partition: string): Promise<string> {
 }
 
 describe('the built form', () => {
-  it('gives the report that the sources give, in one thread and in several', async () => {
+  it('gives the same report as the sources, in one thread and in several', async () => {
     const source = await reportOf(join(root, 'cli/main.ts'), 'single');
     expect(JSON.parse(source)).toHaveProperty('checks.balanced', true);
     for (const partition of ['single', 'per-node'])

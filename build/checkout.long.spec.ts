@@ -30,7 +30,7 @@ const edit = (from: string, to: string): void =>
   writeFileSync(source, readFileSync(source, 'utf8').replace(from, to));
 
 describe('a start in a checkout', () => {
-  it('builds what is not built, two at once as one does, and what is built it only runs', async () => {
+  it('builds missing builds, two at once like one, and only runs existing ones', async () => {
     const both = [1, 2].map(() => spawn(process.execPath, command));
     const printed = await Promise.all(both.map((child) => text(child.stdout)));
     expect(printed[0]).toMatch(/^hca-emulator \d+\.\d+\.\d+, Node v\d+/);
@@ -41,7 +41,7 @@ describe('a start in a checkout', () => {
     expect(builds()).toEqual([build]);
   });
 
-  it('runs what has been edited, and keeps four builds, each that a process runs, and none for one that is gone', async () => {
+  it('runs edited sources, and keeps four builds, each that a process runs, and none for a process that has ended', async () => {
     const [first] = builds();
     const gone = spawn(process.execPath, ['--version']);
     await once(gone, 'close');
@@ -74,7 +74,7 @@ describe('a start in a checkout', () => {
     expect(builds()).toEqual(before);
   });
 
-  it('runs nothing when the sources cannot be built, and says why', () => {
+  it('runs nothing if the sources cannot be built, and reports why', () => {
     appendFileSync(source, '\nclass {');
     expect(version).toThrow(/command-line\.ts/);
   });

@@ -65,7 +65,7 @@ function changes(folder: string): string[] {
   });
 }
 
-it('fields of cycles and counts in the kernel of time and the DMA engines never come to hold floats, in bulk or small messages', () => {
+it('fields of cycles and counts in the kernel of time and the DMA engines never hold floats, in bulk or small messages', () => {
   const folder = mkdtempSync(join(tmpdir(), 'hca-field-kinds-'));
   try {
     const found = changes(folder);

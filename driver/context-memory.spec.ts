@@ -43,7 +43,7 @@ describe('the page of doorbell records', () => {
     expect(process.pinnedPages).toBe(0);
   });
 
-  it('Linux mlx4_ib_ucontext: is pinned by each context for itself', async () => {
+  it('Linux mlx4_ib_ucontext: is pinned separately by each context', async () => {
     const { driver, machine, process, context } = opened;
     const other = await driver.openDevice(machine.cpu, process);
     await createCq(records);
@@ -55,7 +55,7 @@ describe('the page of doorbell records', () => {
     expect(pinnedPages()).toBe(0);
   });
 
-  it('Linux ib_umem_get: needs a page of RLIMIT_MEMLOCK for its first record alone', async () => {
+  it('Linux ib_umem_get: needs a page of RLIMIT_MEMLOCK only for its first record', async () => {
     const { driver, machine } = opened;
     const poor = machine.newProcess(3);
     const context = await driver.openDevice(machine.cpu, poor);
@@ -73,7 +73,7 @@ describe('the page of doorbell records', () => {
     expect(poor.pinnedPages).toBe(3);
   });
 
-  it('Linux mlx4_ib_create_cq: keeps its pin when another object cannot be made', async () => {
+  it('Linux mlx4_ib_create_cq: keeps its pin when another object cannot be created', async () => {
     const { machine } = opened;
     await createCq(records);
     await expect(

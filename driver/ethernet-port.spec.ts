@@ -28,10 +28,10 @@ function meetPeer({ driver, machine }: TestContext): void {
   ethernetPortOf(driver.device.ports[0])!.interface.receive(machine.cpu, fromHex(`${request}${rest}`));
 }
 
-describe.each([false, true])('a port of Ethernet on a device with version 2: %s', (hasVersion2) => {
+describe.each([false, true])('an Ethernet port on a device with version 2: %s', (hasVersion2) => {
   const open = () => openEthernet(hasVersion2);
 
-  it('sheet 8.3: is given MTU and MAC, opened, and given its GIDs', async () => {
+  it('sheet 8.3: receives MTU and MAC, is opened, and receives its GIDs', async () => {
     const { machine } = await open();
     const names = ['SET_PORT', 'INIT_PORT', 'CONFIG_DEV', 'SET_MCAST_FLTR'];
     const seen = machine.commands.filter(({ name }) => names.includes(name));
@@ -74,7 +74,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     expect([configured.slice(0, 8), configured.slice(2 * 0x16, 2 * 0x18)]).toEqual(['00000008', '12b7']);
   });
 
-  it('sheet 8.3: is given no pauses either way where the driver is not to use any', async () => {
+  it('sheet 8.3: disables pause in both directions if the driver must not use it', async () => {
     const { machine } = await openEthernet(hasVersion2, { usesPause: false });
     const general = machine.commands.find(({ name }) => name === 'SET_PORT')!;
     // As above, but for the two bits.
@@ -83,7 +83,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     );
   });
 
-  it('sheet 5.1.1: has a connection go to the MAC of its peer, from its own by index, with priority and version', async () => {
+  it('sheet 5.1.1: has a connection use the MAC of its peer, its own by index, with priority and version', async () => {
     const opened = await open();
     const { machine, context } = opened;
     expect(await context.queryPort(machine.cpu, 1)).toMatchObject({
@@ -123,7 +123,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     expect(roceEntropy).toBe(hasVersion2 ? 0xf64c : 0);
   });
 
-  it('ib_resolve_unicast_gid_dmac: refuses addresses without a GID, from a place without one or of another kind, and of other links', async () => {
+  it('ib_resolve_unicast_gid_dmac: rejects addresses without a GID, from an empty index or one of another kind, and of other links', async () => {
     const opened = await open();
     const { machine, context } = opened;
     meetPeer(opened);
@@ -143,7 +143,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     expect(toHex((await macOf({ grh: { ...grh, sgidIndex: 0, dgid: far } }))!)).toBe('0002c9abcdef');
   });
 
-  it('ib_resolve_eth_dmac: finds the MACs of groups in their GIDs: RFC 1112, 6.4 of IPv4, RFC 2464, 7 of IPv6', async () => {
+  it('ib_resolve_eth_dmac: derives the MACs of groups from their GIDs: RFC 1112, 6.4 for IPv4, RFC 2464, 7 for IPv6', async () => {
     const { machine, context } = await open();
     const { ahAttr } = connection(hasVersion2);
     const { grh } = ahAttr;

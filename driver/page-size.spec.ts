@@ -14,7 +14,7 @@ describe('the page size of a translation', () => {
     expect(largestLogPageBytes(frames(0x10, 0x35, 0x22), 0)).toBe(12);
   });
 
-  it('grows with contiguous frames that lie as their virtual pages do', () => {
+  it('grows with contiguous frames that are arranged like their virtual pages', () => {
     // Four frames from 64 KiB on, for a buffer at virtual 16 KiB: both are aligned to 16 KiB, not to 32 KiB.
     expect(largestLogPageBytes(frames(16, 17, 18, 19), 4 * 4096)).toBe(14);
   });
@@ -31,7 +31,7 @@ describe('the page size of a translation', () => {
     expect(largestLogPageBytes(frames(0), 0)).toBe(30);
   });
 
-  it('of memory that repeats is that of the pages written out, and so are the blocks', () => {
+  it('for memory that repeats equals that of the pages written out, and so do the blocks', () => {
     const stretch = fc.array(fc.nat(5000), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(stretch, fc.integer({ min: 1, max: 40 }), fc.nat(100), (numbers, pageCount, firstPage) => {
@@ -45,7 +45,7 @@ describe('the page size of a translation', () => {
     );
   });
 
-  it('translates every byte to its own frame, whatever the frames and the address', () => {
+  it('translates every byte to its own frame, for any frames and any address', () => {
     const run = fc.record({ start: fc.nat(5000), length: fc.integer({ min: 1, max: 20 }) });
     fc.assert(
       fc.property(fc.array(run, { minLength: 1, maxLength: 6 }), fc.nat(10_000), (runs, firstPage) => {

@@ -53,7 +53,7 @@ describe('probe', () => {
     );
   });
 
-  it('golden captures: writes the same mailboxes, addresses of donated pages and translations apart', async () => {
+  it('golden captures: writes the same mailboxes, except for addresses of donated pages and translations', async () => {
     const { machine } = await probed();
     for (const [at, line] of captured.slice(0, 66).entries()) {
       if (line.input === undefined) continue;
@@ -87,7 +87,7 @@ describe('probe', () => {
     expect(machine.doorbells.at(-1)!.value).toBe(swap32(0x8000_0000 + 9));
   });
 
-  it('leaves to the device what it gives it, except the translations, which it writes itself', async () => {
+  it('leaves donated memory to the device, except the translations, which it writes itself', async () => {
     const { machine } = await probed();
     const { mttBase, qpcBase } = initHca.decode(machine.last('INIT_HCA').input, 0);
     const isLeft = (icmAddress: bigint): boolean =>
@@ -98,7 +98,7 @@ describe('probe', () => {
       expect(machine.memory.subarray(page, page + icmPageBytes).every((byte) => byte === 0)).toBe(true);
   });
 
-  it('sheet 2.5: refuses a device that another driver owns, and touches nothing', async () => {
+  it('sheet 2.5: rejects a device that another driver owns, and changes nothing', async () => {
     const machine = new TestMachine();
     machine.ownerValue = 1;
     const driver = new Driver(machine.platform);
@@ -116,7 +116,7 @@ describe('probe', () => {
     'MAP_EQ',
     'CONF_SPECIAL_QP',
     'SET_PORT',
-  ])('gives everything back when %s fails', async (failing) => {
+  ])('releases everything when %s fails', async (failing) => {
     const machine = new TestMachine();
     machine.script = (command) => (command.name === failing ? { status: 0x03 } : goldenDevice(command));
     const driver = new Driver(machine.platform, linuxSizes);
@@ -126,7 +126,7 @@ describe('probe', () => {
     expect(machine.ownerValue).toBe(0);
   });
 
-  it('ends with ENOMEM when the host runs out of frames, and gives back what it had', async () => {
+  it('ends with ENOMEM when the host runs out of frames, and releases what it had', async () => {
     const machine = new TestMachine();
     machine.script = goldenDevice;
     machine.framesLeft = 500;
@@ -176,7 +176,7 @@ describe('probe', () => {
 });
 
 describe('removal', () => {
-  it('golden captures: issues the commands of Linux in its order and gives every frame back', async () => {
+  it('golden captures: issues the commands of Linux in its order and releases every frame', async () => {
     const { machine, driver } = await probed();
     machine.commands.length = 0;
     await driver.remove(machine.cpu);

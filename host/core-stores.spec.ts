@@ -39,8 +39,8 @@ function stepped({ entries, posts, openings }: Scenario): { left: number[]; endC
   }
 }
 
-describe('a store buffer behind a slow bus', () => {
-  it('lets stores out and stalls the core as a buffer stepped cycle by cycle does', async () => {
+describe('a store buffer before a slow bus', () => {
+  it('sends stores and stalls the core like a buffer stepped cycle by cycle', async () => {
     const scenario = fc
       .record({
         entries: fc.integer({ min: 1, max: 5 }),
@@ -74,7 +74,7 @@ describe('a store buffer behind a slow bus', () => {
     await fc.assert(property, { numRuns: 300, seed: 1 });
   });
 
-  it('is the same whatever the order of what falls into one instant', async () => {
+  it('is the same for any order within one instant', async () => {
     const scenario = fc.record({
       entries: fc.integer({ min: 1, max: 20 }),
       buffers: fc.integer({ min: 1, max: 4 }),
@@ -129,7 +129,7 @@ describe('a store buffer behind a slow bus', () => {
     await fc.assert(property, { numRuns: 150, seed: 5 });
   });
 
-  it('delays an interrupt until it has taken the stores that are due', async () => {
+  it('delays an interrupt until it has sent the due stores', async () => {
     const { host, process, ports, runToEnd } = newTestHost({
       interrupt: { deliveryNs: 1, entryCycles: 10, exitCycles: 0 },
     });

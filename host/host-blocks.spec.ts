@@ -99,7 +99,7 @@ function storeBufferSubject(): Subject {
 const blocksAlone = { 'write-combining buffers': writeCombiningSubject, 'store buffer': storeBufferSubject };
 
 describe.each(Object.entries(blocksAlone))('%s', (_, make) => {
-  it('stop where the bus takes no more, lose nothing, and hold nothing when all has left', () => {
+  it('stop when the bus accepts no more, lose nothing, and hold nothing when all has left', () => {
     const fresh = make().inspect();
     let stoppedCount = 0;
     let changedCount = 0;
@@ -168,7 +168,7 @@ async function playedHost(seed: number): Promise<Played> {
 }
 
 describe('the blocks of a host', () => {
-  it('hold what they held when they were made, but for handlers, once all programs have ended', async () => {
+  it('are in their initial state, except for handlers, after all programs have ended', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const fresh = newTestHost();
       for (const vector of [0, 1]) fresh.host.interrupts.attach(vector, async () => {});
@@ -180,7 +180,7 @@ describe('the blocks of a host', () => {
     }
   });
 
-  it('have a core stand still for a device that takes no stores, and book it to what was stored', async () => {
+  it('make a core stall for a device that accepts no stores, and charge the stall to the stored operation', async () => {
     const closedPs = 2_000_000;
     const test = newTestHost({ core: { storeBufferEntries: 4 } });
     const { host, process, ports } = test;

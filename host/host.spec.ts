@@ -27,7 +27,7 @@ describe('the host fits its neighbours', () => {
     expect(Object.keys(fits)).toHaveLength(6);
   });
 
-  it('gives the driver all of its platform but random bits, which are of the machine', async () => {
+  it('gives the driver all of its platform except random bits, which belong to the machine', async () => {
     const { host, runToEnd } = newTestHost({ cost: { systemCallEntry: 100, systemCallExit: 50 } });
     const platform: Omit<DriverPlatform, 'randomBits'> = driverPlatformOf(host, 0x100, [
       { address: 2 ** 35, sizeBytes: 1 << 20 },
@@ -114,7 +114,7 @@ describe('a process', () => {
     ]);
   });
 
-  it('pays for its pins, and keeps pinned frames past its end until they are given back', async () => {
+  it('pays for its pins, and keeps pinned frames past its end until they are released', async () => {
     const { host, runToEnd } = newTestHost({ cost: { pinPerPage: 100, unpinPerPage: 10 } });
     host.runProgram('p', 0, async ({ cpu, memory, process }) => {
       const pinned = memory.pin(cpu, memory.map(4 * pageBytes), 4 * pageBytes);
@@ -131,7 +131,7 @@ describe('a process', () => {
     expect(host.frames.usedCount).toBe(0);
   });
 
-  it('may lock as much as its limit says', async () => {
+  it('may lock as much as its limit allows', async () => {
     const { host, runToEnd } = newTestHost({ memory: { memlockLimitKib: 8 } });
     host.runProgram('p', 0, async ({ cpu, memory }) => {
       const address = memory.map(3 * pageBytes);
@@ -143,7 +143,7 @@ describe('a process', () => {
 });
 
 describe('kernel threads', () => {
-  it('preempt the program of their core and give it back', async () => {
+  it('preempt the program of their core and return it', async () => {
     const { host, process, runToEnd } = newTestHost({ cost: { contextSwitch: 40 } });
     const order: string[] = [];
     at(process, 40_000, () => {

@@ -40,7 +40,7 @@ describe('interrupt messages', () => {
     expect([cycles.interrupt, cycles.idle, totalCycles, isBalanced]).toEqual([75, 4925, 5000, true]);
   });
 
-  it('steal their time from a busy program, and move its later stores', async () => {
+  it('steal their time from a busy program, and delay its later stores', async () => {
     const test = newTestHost(timing);
     const { host, process, ports } = test;
     host.interrupts.attach(0, async (cpu) => cpu.charge('driver', 200));
@@ -64,7 +64,7 @@ describe('interrupt messages', () => {
     });
   });
 
-  it('wait as long as a program keeps its core, and no longer', async () => {
+  it('wait while a program keeps its core, and no longer', async () => {
     const test = newTestHost(timing);
     const { host, process, ports } = test;
     const instants: number[] = [];
@@ -95,7 +95,7 @@ describe('interrupt messages', () => {
     expect(host.cores[0]!.report()).toMatchObject({ cycles: { interrupt: 150 }, isBalanced: true });
   });
 
-  it('wait longer where the kept core stands still for its stores', async () => {
+  it('wait longer if the kept core stalls for its stores', async () => {
     const test = newTestHost({ ...timing, core: { storeBufferEntries: 1 } });
     const { host, process, ports } = test;
     const instants: number[] = [];
@@ -122,7 +122,7 @@ describe('interrupt messages', () => {
     expect(host.cores[0]!.report().isBalanced).toBe(true);
   });
 
-  it('wait until a load has come back', async () => {
+  it('wait until a load has completed', async () => {
     const test = newTestHost({ ...timing, cost: { mmioLoad: 0 } });
     const { host, process } = test;
     const instants: number[] = [];
@@ -175,7 +175,7 @@ describe('interrupt messages', () => {
     expect(process.nowPs).toBe(Number(other.endedPs) + 1);
   });
 
-  it('raise no signal for a thread whose time was over while their handler had its core', async () => {
+  it('raise no signal for a thread whose time has passed while their handler had its core', async () => {
     const test = newTestHost(timing);
     const { host } = test;
     const signal = host.newSignal();
@@ -197,7 +197,7 @@ describe('interrupt messages', () => {
     await test.runToEnd();
   });
 
-  it('merge in a storm, so that one waits at most and the program still gets on', async () => {
+  it('merge in a storm, so that at most one waits and the program still progresses', async () => {
     const test = newTestHost(timing);
     const { host } = test;
     let handled = 0;
@@ -281,7 +281,7 @@ describe('a legacy pin', () => {
     ['rises', true],
     ['falls', false],
   ])(
-    'that %s in the instant in which what it said arrives counts as it was before, whichever comes first',
+    'that %s in the instant of a message’s arrival counts with its old level, in either order',
     async (_, isUp) => {
       const counted = [];
       for (const phase of [0, PHASE_LAST]) {

@@ -92,7 +92,7 @@ describe('spin', () => {
     kernelThreads: fc.array(instant, { maxLength: 2 }),
   });
 
-  it('ends at the same cycle, with the same account, as the polling loop that it stands for', async () => {
+  it('ends at the same cycle, with the same account, as the polling loop that it replaces', async () => {
     const property = fc.asyncProperty(scenario, async (given) => {
       const { process: _spun, ...spun } = await run(given, spin);
       const { process: _polled, ...polled } = await run(given, pollingLoop);
@@ -167,7 +167,7 @@ describe('spin', () => {
     await fc.assert(property, { numRuns: 300, seed: 1 });
   });
 
-  it('hands over what is taken at the instant at which the condition holds, or why that failed', async () => {
+  it('returns the result of take at the instant at which the condition holds, or its error', async () => {
     const { host, process, runToEnd } = newTestHost();
     at(process, 1_000_000, () => host.memory.write(page, 1, one, 0));
     host.runProgram('p', 0, async ({ cpu }) => {

@@ -107,7 +107,7 @@ async function bulk(
 }
 
 describe('two hosts, two NICs, one cable', () => {
-  test('answer a 1-byte ping-pong in the time of a kernel path, of which moderation is a part', async () => {
+  test('answer a 1-byte ping-pong in the time of a kernel path, including moderation', async () => {
     const rounds = 50;
     const { oneWayNs: plainNs, machine } = await pingPongNs(
       { driver: { interruptIntervalNs: 0 } },
@@ -131,7 +131,7 @@ describe('two hosts, two NICs, one cable', () => {
     }
   });
 
-  test('move a file whole, faster with a core for the interrupts, fastest in jumbo frames', async () => {
+  test('move a file completely, faster with a core for the interrupts, fastest in jumbo frames', async () => {
     const size = 1_000_000;
     const oneCore = await bulk(size);
     expect(oneCore.arrived).toEqual(oneCore.file);
@@ -152,27 +152,30 @@ describe('two hosts, two NICs, one cable', () => {
     ['long frames of IPv6', ipv6Addresses[1], 8940, 9000, 0],
     ['IPv6 of a VLAN', vlanIpv6Addresses[1], 1440, 1500, 4],
     ['long frames of IPv6 of a VLAN', vlanIpv6Addresses[1], 8940, 9000, 4],
-  ])('move a file whole over %s, by %i bytes a segment', async (_what, remote, segment, mtu, tagBytes) => {
-    const size = 50 * segment;
-    const options = { driver: { mtu }, ethernet: { mtuBytes: mtu } };
-    const { arrived, file, gbps, machine } = await bulk(size, options, 1, size, undefined, remote);
-    expect(arrived).toEqual(file);
-    // Preamble, header, tag, FCS and gap around the packet.
-    expect(gbps).toBeLessThan((10 * segment) / (mtu + tagBytes + 38));
-    const [sender, receiver] = machine.nodes.map(({ nic }) => nic);
-    const { counters, port: sent } = sender!;
-    expect(counters.tagsInserted).toBe(tagBytes === 0 ? 0 : counters.transmitFrames);
-    expect(receiver!.counters.deliveredTags).toBe(tagBytes === 0 ? 0 : receiver!.counters.delivered);
-    expect([receiver!.counters.filtered, receiver!.counters.filteredVlans]).toEqual([0, 0]);
-    // 50 full frames, and the frames of opening and closing, of 74 bytes, or 82 with options: SYN, ACK, FIN.
-    const full = 50 * (mtu + 14 + tagBytes + 4);
-    const others = counters.transmitFrames - 50;
-    expect(sent.transmitted.bytes).toBeGreaterThanOrEqual(full + others * (74 + tagBytes + 4));
-    expect(sent.transmitted.bytes).toBeLessThanOrEqual(full + others * (82 + tagBytes + 4));
-    for (const { host } of machine.nodes) expect(host.report().isBalanced).toBe(true);
-  });
+  ])(
+    'move a file completely over %s, by %i bytes a segment',
+    async (_what, remote, segment, mtu, tagBytes) => {
+      const size = 50 * segment;
+      const options = { driver: { mtu }, ethernet: { mtuBytes: mtu } };
+      const { arrived, file, gbps, machine } = await bulk(size, options, 1, size, undefined, remote);
+      expect(arrived).toEqual(file);
+      // Preamble, header, tag, FCS and gap around the packet.
+      expect(gbps).toBeLessThan((10 * segment) / (mtu + tagBytes + 38));
+      const [sender, receiver] = machine.nodes.map(({ nic }) => nic);
+      const { counters, port: sent } = sender!;
+      expect(counters.tagsInserted).toBe(tagBytes === 0 ? 0 : counters.transmitFrames);
+      expect(receiver!.counters.deliveredTags).toBe(tagBytes === 0 ? 0 : receiver!.counters.delivered);
+      expect([receiver!.counters.filtered, receiver!.counters.filteredVlans]).toEqual([0, 0]);
+      // 50 full frames, and the frames of opening and closing, of 74 bytes, or 82 with options: SYN, ACK, FIN.
+      const full = 50 * (mtu + 14 + tagBytes + 4);
+      const others = counters.transmitFrames - 50;
+      expect(sent.transmitted.bytes).toBeGreaterThanOrEqual(full + others * (74 + tagBytes + 4));
+      expect(sent.transmitted.bytes).toBeLessThanOrEqual(full + others * (82 + tagBytes + 4));
+      for (const { host } of machine.nodes) expect(host.report().isBalanced).toBe(true);
+    },
+  );
 
-  test('move a file whole over a cable that loses and corrupts', async () => {
+  test('move a file completely over a cable that loses and corrupts', async () => {
     const ethernet = { lossPerMillion: 20_000, corruptionPerMillion: 5_000 };
     const { arrived, file, machine } = await bulk(400_000, { ethernet, seed: 7 });
     expect(arrived).toEqual(file);
@@ -181,7 +184,7 @@ describe('two hosts, two NICs, one cable', () => {
     expect(receiver!.network!.counts.outOfOrder).toBeGreaterThan(0);
   });
 
-  test('go on where they were after a queue was programmed in a way that cannot be', async () => {
+  test('continue after a queue was programmed illegally', async () => {
     const { arrived, file, machine } = await bulk(400_000, {}, 0, 65_536, ({ nodes }) => {
       const { host } = nodes[0]!;
       // A tail beyond the ring: PROGERR, and the queue stops.
@@ -196,7 +199,7 @@ describe('two hosts, two NICs, one cable', () => {
     expect(machine.nodes[1]!.network!.counts.adapterResets).toBe(0);
   });
 
-  test('drop what a small receive ring and a small buffer cannot take, and still move a file whole', async () => {
+  test('drop frames that a small receive ring and a small buffer cannot hold, and still move a file completely', async () => {
     const { arrived, file, machine } = await bulk(400_000, {
       driver: { receiveRing: 8, refillBatch: 1, transmitRing: 8 },
     });
@@ -204,7 +207,7 @@ describe('two hosts, two NICs, one cable', () => {
     expect(machine.nodes[1]!.network!.driver.buffers.taken).toBeLessThan(300);
   });
 
-  test('give everything back when the driver is removed', async () => {
+  test('release everything when the driver is removed', async () => {
     const { machine } = await bulk(100_000);
     for (const [index, node] of machine.nodes.entries()) {
       await machine.kernel(index, (cpu) => node.network!.remove(cpu));

@@ -12,7 +12,7 @@ function coresWith(variable: Record<string, string>): number {
   return Number(execFileSync(process.execPath, args, { env, encoding: 'utf8' }));
 }
 
-it('the cores that threads may have for themselves are those of the computer, or as many as HCA_CORES says', () => {
+it('the cores available to threads are those of the computer, or as many as HCA_CORES gives', () => {
   expect(coresWith({})).toBe(availableParallelism());
   expect(coresWith({ HCA_CORES: '1' })).toBe(1);
 });

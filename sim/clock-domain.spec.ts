@@ -5,7 +5,7 @@ import { ClockDomain } from './clock-domain.ts';
 import { Fifo } from './fifo.ts';
 
 describe('clock domain', () => {
-  it('skips the edges at which nothing is due', () => {
+  it('skips the edges at which no stage is due', () => {
     const domain = new ClockDomain(new Clock(250));
     const cycles: number[] = [];
     const stage = domain.addStage((cycle) => cycles.push(cycle));
@@ -32,7 +32,7 @@ describe('clock domain', () => {
     expect(domain.nextPs).toBe(2341);
   });
 
-  it('runs the output side first, so that what is handed over is seen one cycle later', () => {
+  it('runs the output side first, so that data are seen one cycle later', () => {
     const domain = new ClockDomain(new Clock(1000));
     const fifo = new Fifo({ name: 'test', capacity: 1, whenFull: 'the test fails' });
     const seen: string[] = [];
@@ -75,7 +75,7 @@ describe('clock domain', () => {
     expect(domain.nextPs).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('runs every stage at the earliest cycle that it was woken for, near ones and far ones', () => {
+  it('runs every stage at the earliest cycle for which it was woken, near or far', () => {
     const wake = fc.tuple(
       fc.nat(3),
       fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 400 })),

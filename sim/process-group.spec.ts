@@ -17,7 +17,7 @@ function connect(a: LogicalProcess, b: LogicalProcess, latencyPs: number): void 
 }
 
 describe('a group of processes', () => {
-  it('lets each run as far as nothing can reach it from any other, by whatever way, or come back to it', () => {
+  it('lets each run until a record can reach it from any other, by any route, or return to it', () => {
     const processes = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => new LogicalProcess(name));
     const [a, b, c, d, e, f] = processes as [
       LogicalProcess,

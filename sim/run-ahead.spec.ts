@@ -95,8 +95,8 @@ const happeningsOf = fc.record({
 /** Also when cycles exceed 31 bits: the domain then keeps them in another kind of array. */
 const firstCycles = fc.constantFrom(0, 2 ** 31 - 12, 2 ** 31 + 1000);
 
-describe('a stage that passes on to its next edge itself', () => {
-  it('leaves everything in its order and at its instant', () => {
+describe('a stage that continues to its next edge by itself', () => {
+  it('keeps everything in order and at its instant', () => {
     fc.assert(
       fc.property(happeningsOf, fc.boolean(), firstCycles, (happenings, isDownstream, firstCycle) => {
         const expected = logOf(happenings, 'turns', isDownstream, firstCycle);
@@ -143,14 +143,14 @@ describe('a stage that passes on to its next edge itself', () => {
     return passed;
   }
 
-  it('does so when nothing comes before, also at an event behind that edge', () => {
+  it('does so when nothing precedes, also at an event after that edge', () => {
     expect(passes({})).toBe(true);
     expect(passes({ eventsPs: [4000] })).toBe(true);
     expect(passes({ recordsPs: [4001] })).toBe(true);
     expect(passes({ otherCycles: [5] })).toBe(true);
   });
 
-  it('does not pass by an event, a record, another stage, or the end of its turn', () => {
+  it('does not pass an event, a record, another stage, or the end of its turn', () => {
     expect(passes({ eventsPs: [3999] })).toBe(false);
     expect(passes({ recordsPs: [4000] })).toBe(false);
     expect(passes({ otherCycles: [4] })).toBe(false);
@@ -160,7 +160,7 @@ describe('a stage that passes on to its next edge itself', () => {
   });
 
   it.each(['passTo', 'standAt'] as const)(
-    'stands at the edge it comes to by %s: whom it wakes there runs there',
+    'is at the edge that it reaches by %s: stages woken there run there',
     (way) => {
       const process = new LogicalProcess('device');
       const domain = process.addClockDomain(1000);
@@ -180,7 +180,7 @@ describe('a stage that passes on to its next edge itself', () => {
     },
   );
 
-  it('lets a program go first that it has resumed', () => {
+  it('lets a resumed program run first', () => {
     const process = new LogicalProcess('host');
     const domain = process.addClockDomain(1000);
     const reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096)));
@@ -229,7 +229,7 @@ describe('a stage that passes on to its next edge itself', () => {
     return quiescentUntilPs;
   }
 
-  it('learns until when its process has nothing to do but to run its domain', () => {
+  it('finds the instant until which its process only has to run its domain', () => {
     expect(quiescentUntilPsOf({})).toBe(100_000);
     expect(quiescentUntilPsOf({}, [[5000]])).toBe(100_000);
     expect(quiescentUntilPsOf({}, [[5000], [8000]])).toBe(8000);
@@ -238,11 +238,11 @@ describe('a stage that passes on to its next edge itself', () => {
     expect(quiescentUntilPsOf({}, [[]], 3000)).toBe(3000);
   });
 
-  it('does not learn it where more than two channels come in', () => {
+  it('does not find it if more than two channels lead in', () => {
     expect(quiescentUntilPsOf({}, [[], [], []])).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  it('never does where it is switched off, nor where several domains or chance decide what comes first', () => {
+  it('never does so if it is switched off, nor with several domains or a random order', () => {
     const results: boolean[] = [];
     const reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096)));
     const processes = [

@@ -87,7 +87,7 @@ const endings: readonly [string, Ending][] = [
   ['receive, shorter than a message of many packets', badReceive('REM_INV_REQ_ERR', 'LOC_LEN_ERR')],
 ];
 
-it('every case has its ending', () => {
+it('every case has the expected result', () => {
   expect(endings.map(([name]) => name)).toEqual(Object.keys(cases));
 });
 
@@ -113,7 +113,7 @@ describe.each(eachPartition)('in partition %s', (partition) => {
     expect(responder![name]).toEqual({ receives, events, state: responderState, isUntouched: true });
   });
 
-  it('no other process notices, and the ledgers balance', () => {
+  it('no other process is affected, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });

@@ -130,7 +130,7 @@ describe('queues', () => {
     expect(partner[name]).toEqual(other);
   });
 
-  it('covers every scenario; no other process notices, and the ledgers balance', () => {
+  it('covers every scenario; no other process is affected, and the ledgers balance', () => {
     expect(Object.keys(outcome.results[0] as object)).toEqual(Object.keys(expected));
     expectUntouched(outcome);
   });

@@ -39,7 +39,7 @@ describe('resources', () => {
   });
 
   // Each of the twelve requests completes once, in order: some successfully, one with the error, the rest flushed.
-  it('a region deregistered under the requester fails the request that needs it', () => {
+  it('deregistering a region under the requester fails the request that needs it', () => {
     expect(toldOf(outcome, 'deregisteredLocally')).toEqual({
       told: {
         runs: ['SUCCESS', 'LOC_PROT_ERR', 'WR_FLUSH_ERR'],
@@ -53,7 +53,7 @@ describe('resources', () => {
     expect(partnerOf(outcome, 'deregisteredLocally')).toEqual({ state: 'RTS', events: [] });
   });
 
-  it('a region deregistered under the responder refuses, and is written no more', () => {
+  it('a region deregistered under the responder refuses accesses, and is not written any more', () => {
     expect(toldOf(outcome, 'deregisteredRemotely')).toEqual({
       told: {
         runs: ['SUCCESS', 'REM_ACCESS_ERR', 'WR_FLUSH_ERR'],
@@ -72,7 +72,7 @@ describe('resources', () => {
     });
   });
 
-  it('a process that ends with work in flight leaves nothing; its peer runs out of retries', () => {
+  it('a process that ends with work in flight leaves nothing; its peer exhausts its retries', () => {
     expect(toldOf(outcome, 'processEnded')).toEqual({ told: { isGivenBack: true }, ...undisturbed });
     const [leaver, peer] = outcome.results.slice(2, 4) as [{ pinnedBytes: number }, unknown];
     expect(leaver.pinnedBytes).toBeGreaterThan(262_144);
@@ -85,7 +85,7 @@ describe('resources', () => {
     expect(outcome.report.nodes[0]!.hca.violations['packetUnknownQp']).toBeGreaterThan(0);
   });
 
-  it('the pin limit refuses with ENOMEM and leaves nothing behind', () => {
+  it('the pin limit refuses with ENOMEM and leaves nothing pinned', () => {
     expect(toldOf(outcome, 'pinLimit')).toEqual({
       told: {
         tooMuch: 'ENOMEM',
@@ -99,7 +99,7 @@ describe('resources', () => {
     });
   });
 
-  it('no other process notices, and the ledgers balance', () => {
+  it('no other process is affected, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });
@@ -118,7 +118,7 @@ describe('with small tables in the device', () => {
     });
   });
 
-  it('queues need physical memory: ENOMEM to the last frame, then all is given back', () => {
+  it('queues need physical memory: ENOMEM at the last frame, then everything is released', () => {
     expect(toldOf(outcome, 'outOfMemory')).toEqual({
       told: {
         cq: 'ENOMEM',
@@ -133,7 +133,7 @@ describe('with small tables in the device', () => {
     });
   });
 
-  it('a full table is ENOMEM for what it holds, and has room again when something goes', () => {
+  it('a full table is ENOMEM for its objects, and has room again when one is destroyed', () => {
     const { told, ...others } = toldOf(outcome, 'outOfIcm');
     expect(others).toEqual(undisturbed);
     // Tables also hold entries of the bystander and the companion, and reserved ones: a little less than their size is left.
@@ -149,7 +149,7 @@ describe('with small tables in the device', () => {
     expect(tables['contexts']).toMatchObject({ code: 'ENOMEM', again: 'ok' });
   });
 
-  it('no other process notices, and the ledgers balance', () => {
+  it('no other process is affected, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });

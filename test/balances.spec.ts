@@ -46,7 +46,7 @@ describe.each(Object.entries(scenarios))('after %s', (_name, [programs, options]
 });
 
 describe('in the middle of a run', () => {
-  it('the balances hold at every instant at which it is stopped', async () => {
+  it('the balances hold at every instant at which a run is stopped', async () => {
     await using machine = await smallMachine();
     for (const program of programsOf('mixture', 'polling', args)) await machine.load(program);
     const stopsPs = Array.from({ length: 40 }, (_, stop) => 3.85e9 + stop * 20e6 + stop * 12_345);
@@ -56,7 +56,7 @@ describe('in the middle of a run', () => {
     }
   });
 
-  it('an interrupt message that waits for its turn at the DMA engine is none that was lost', async () => {
+  it('an interrupt message that waits for its turn at the DMA engine does not count as lost', async () => {
     // 900 cycles between writes: each event's message waits 2 µs after its entry, on an otherwise quiet link.
     await using machine = await smallMachine({ set: { 'dma.writeIssueCycles': 900 } });
     for (const program of programsOf('mixture', 'sleeping', args)) await machine.load(program);

@@ -5,7 +5,7 @@ import { expect, it, vi } from 'vitest';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-it('npm run bench gives each figure with name, value, unit and calibration, and on standard output nothing else', () => {
+it('npm run bench prints each figure with name, value, unit and calibration, and nothing else on standard output', () => {
   const run = fileURLToPath(new URL('../build/run.ts', import.meta.url));
   const out = execFileSync(process.execPath, [run, 'bench/main', '--only', 'no benchmark', '--json', '-'], {
     encoding: 'utf8',

@@ -64,7 +64,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('a project with budgets', () => {
-  it('has its operations held to them, from JavaScript and from TypeScript', () => {
+  it('has its operations checked against them, from JavaScript and from TypeScript', () => {
     const { status, text } = tests();
     expect(text).toContain('3 passed');
     expect(status).toBe(0);
@@ -76,7 +76,7 @@ describe('a project with budgets', () => {
     expect(status).toBe(0);
   });
 
-  it('fails when an operation gets dearer, and says which figure of which operation, and of what it is made', () => {
+  it('fails when an operation exceeds its budget, and names the figure, the operation and its parts', () => {
     const before = readFileSync(baseline, 'utf8');
     const { status, text } = dearer();
     expect(status).not.toBe(0);
@@ -101,7 +101,7 @@ describe('a project with budgets', () => {
     writeFileSync(baseline, before);
   });
 
-  it('does not hold nothing to a budget in silence', () => {
+  it('reports budgets without an operation or cost', () => {
     const { text } = dearer();
     expect(text).toContain('no operation of this kind was marked');
     expect(text).toContain('expected an operation, or a list of them');

@@ -12,7 +12,7 @@ const asInPage = `
   for (const name of ['Buffer', 'process', 'setImmediate', 'clearImmediate', 'global']) delete globalThis[name];
 `;
 
-it('the model runs with what every runtime has, and computes the same reports and logs', async () => {
+it('the model runs with the features of every runtime, and computes the same reports and logs', async () => {
   const source = `${asInPage}; (async (require, module, exports) => { ${await bundledWorker()} })();`;
   const worker = new Worker(source, { eval: true });
   const [outcome] = (await once(worker, 'message')) as [string];

@@ -39,7 +39,7 @@ describe('the same bytes', () => {
     expect(row.durationPs).toBeGreaterThan(0);
   });
 
-  it.each(['pio', 'dma'] as const)('arrive by %s though the cable loses frames', async (path) => {
+  it.each(['pio', 'dma'] as const)('arrive by %s even if the cable loses frames', async (path) => {
     const row = await rowOf(path, 8, { set: { 'ethernet.lossPerMillion': 150_000 }, seed: 3 });
     expect(row).toMatchObject({ isEqual: true, isBalanced: true });
   });
@@ -67,7 +67,7 @@ describe('a shipped profile', () => {
   });
 });
 
-describe('what a path costs', () => {
+describe('the cost of a path', () => {
   it('by programmed I/O is a TLP for each word, and the cores of both hosts all the time', async () => {
     const { hosts, totalBytes, durationPs } = await rowOf('pio');
     const words = totalBytes / 4;
@@ -90,7 +90,7 @@ describe('what a path costs', () => {
     }
   });
 
-  it('by sockets is a copy on either side, and three bytes over the memory bus for one', async () => {
+  it('by sockets is a copy on each side, and three bytes over the memory bus for one', async () => {
     const { hosts, totalBytes } = await rowOf('sockets', 16);
     for (const { copiedBytes, memory, systemCalls } of hosts) {
       expect(copiedBytes).toBe(totalBytes);

@@ -74,7 +74,7 @@ function attemptsOf(rounds: number): number[] {
 }
 
 describe.each(Object.keys(networks) as Network[])('on %s', (network) => {
-  it('IBTA 12.9.8.3.1: a client whose device was reset is refused with reason 10 for each of its QPs that has a connection', async () => {
+  it('IBTA 12.9.8.3.1: a client whose device was reset is rejected with reason 10 for each of its QPs that has a connection', async () => {
     const rounds = 4;
     const { client, server, messages, seconds } = await connections(network, { rounds, resets: 0 });
     const expected = attemptsOf(rounds);
@@ -108,7 +108,7 @@ describe.each(Object.keys(networks) as Network[])('on %s', (network) => {
     expect(seconds).toBeLessThan(4 * rounds);
   });
 
-  it('cma.c, cma_add_one: a listener at any address takes requests again after its device was reset', async () => {
+  it('cma.c, cma_add_one: a listener at any address accepts requests again after its device was reset', async () => {
     const rounds = 3;
     const { client, server } = await connections(network, { rounds, resets: 1 });
     for (const told of client) expect(told.slice(-2)).toEqual(['ESTABLISHED 0', 'SUCCESS']);
@@ -119,7 +119,7 @@ describe.each(Object.keys(networks) as Network[])('on %s', (network) => {
   });
 });
 
-it('cma.c, cma_process_remove: a listener at an address of the device has its event, and listens no more', async () => {
+it('cma.c, cma_process_remove: a listener at an address of the device gets its event, and listens no more', async () => {
   const { results } = await runPrograms([
     programOf('connecting', 'asksTwice', 0),
     programOf('connecting', 'listensAtAnAddress', 1),
@@ -128,7 +128,7 @@ it('cma.c, cma_process_remove: a listener at an address of the device has its ev
   expect(results[1]).toEqual(['RDMA_CM_EVENT_DEVICE_REMOVAL', true, 'RDMA_CM_EVENT_CONNECT_REQUEST', true]);
 });
 
-it('ucma.c, ucma_removal_event_handler: a request that no program has fetched is dropped, and comes again by its repetition', async () => {
+it('ucma.c, ucma_removal_event_handler: an unfetched request is dropped, and arrives again by its repetition', async () => {
   const { results } = await runPrograms([
     programOf('connecting', 'asksOnce', 0),
     programOf('connecting', 'fetchesLate', 1),

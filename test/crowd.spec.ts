@@ -21,7 +21,7 @@ const memberOf = (index: number, node: number, args: Omit<CrowdArgs, 'label'>) =
     args: { ...args, label: `crowd ${index}` } as never,
   });
 
-it('takes doorbells for QPs that are being served, for as long as they come', async () => {
+it('accepts doorbells for QPs that are being served, for as long as they arrive', async () => {
   const args: Omit<CrowdArgs, 'label'> = {
     qps: 2,
     requests: 600,
@@ -82,7 +82,7 @@ it.each([
     'with everything as small as it may be, over the slowest slot',
     { ...tiniest, 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
   ],
-])('stalls and loses nothing both ways, of all verbs, %s', async (_, set) => {
+])('stalls and loses nothing in either direction, with all verbs, %s', async (_, set) => {
   const args: Omit<CrowdArgs, 'label'> = {
     qps: 3,
     requests: 12,

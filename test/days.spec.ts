@@ -65,7 +65,7 @@ describe('the longest ACK time-out', () => {
     expectBalanced(report);
   });
 
-  it('is counted to the picosecond where the WRITE succeeds at the fourth attempt', async () => {
+  it('is counted to the picosecond if the WRITE succeeds at the fourth attempt', async () => {
     const { results, report } = await runPrograms(patients(7), { faults: losing(3) });
     expect(results[0]).toMatchObject({ status: 0, state: 'RTS' });
     const digits = report.exactPs!['operations.WRITE.milestonesPs.ackTimeout']!;
@@ -87,7 +87,7 @@ describe('the longest ACK time-out', () => {
 });
 
 describe('a clock too fast for a month', () => {
-  it('ends the run where its cycles can no longer be counted, and says so', async () => {
+  it('ends the run when its cycles can no longer be counted, and reports it', async () => {
     await using machine = await smallMachine({ set: { 'host.core.clockMHz': 10_000 } });
     await machine.run();
     // 2^53 cycles of 10 GHz: 10.4 days.

@@ -26,7 +26,7 @@ async function waitsOf(
   return programTexts.map((text) => text.replace(/0x[0-9a-f]+/, '0x…'));
 }
 
-it('names program, call and object where nothing is left to do', async () => {
+it('names program, call and object when nothing is left to do', async () => {
   expect(
     await waitsOf([
       ['inCqEvent', 0],
@@ -42,7 +42,7 @@ it('names program, call and object where nothing is left to do', async () => {
   ]);
 });
 
-it('names them where programs poll for what never comes', async () => {
+it('names them if programs poll for events that never occur', async () => {
   expect(
     await waitsOf(
       [

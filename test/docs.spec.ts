@@ -104,7 +104,7 @@ function missingTestsIn(text: string): string[] {
 }
 
 describe('every page', () => {
-  it('says commands and options that there are', () => {
+  it('mentions only existing commands and options', () => {
     expect(helps.size).toBeGreaterThan(7);
     expect(pages.flatMap((page) => commandsOf(textOf(page))).length).toBeGreaterThan(40);
     expect(pages.flatMap((page) => unknownOptionsIn(textOf(page)).map((what) => `${page}: ${what}`))).toEqual(
@@ -115,7 +115,7 @@ describe('every page', () => {
     ).toEqual(['hca perf --al', 'hca prof', 'hca move --nope']);
   });
 
-  it('links to pages and names files that there are', () => {
+  it('links only to existing pages and names only existing files', () => {
     const missing = pages.flatMap((page) =>
       missingFilesIn(textOf(page), dirname(page)).map((what) => `${page}: ${what}`),
     );
@@ -143,7 +143,7 @@ describe('every page', () => {
     expect(listed.filter((page) => !list.includes(`](${page.slice('docs/'.length)})`))).toEqual([]);
   });
 
-  it('names tests that there are', () => {
+  it('names only existing tests', () => {
     expect(pages.flatMap((page) => missingTestsIn(textOf(page)).map((what) => `${page}: ${what}`))).toEqual(
       [],
     );
@@ -273,7 +273,7 @@ describe('every page shows the output of its commands', () => {
 });
 
 describe('the README shows', () => {
-  it('what it is on a first screen: a picture, both commands and what they print within 40 lines', () => {
+  it('its subject on a first screen: a picture, both commands and their output within 40 lines', () => {
     const screen = textOf('README.md').split('\n').slice(0, 40).join('\n');
     expect(screen.match(/^!\[/gm)).toHaveLength(1);
     for (const command of [
@@ -291,7 +291,7 @@ describe('the README shows', () => {
 });
 
 describe('the page of commands shows', () => {
-  it('what hca perf measures at three of all sizes', async () => {
+  it('results of hca perf at three of all sizes', async () => {
     const command = '$ npx hca perf write-lat --all -m 2048 --iters 60\n';
     const [, block = ''] = textOf('docs/how-to/commands.md').split(command);
     const rows = block.split('\n```')[0]!.split('\n').slice(1);
@@ -315,7 +315,7 @@ describe('lines of pages', () => {
       .split('\n')
       .filter((line) => !/^\s*(?:\||(?:[-*] )?\S*(?:`[^`]*`|\[[^\]]*\]\([^)]*\))\S*$)/.test(line));
 
-  it('have at most 120 characters, but for tables and code', () => {
+  it('have at most 120 characters, except tables and code', () => {
     const long = pages.flatMap((page) =>
       proseOf(textOf(page))
         .filter((line) => line.length > 120)

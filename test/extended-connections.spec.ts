@@ -51,11 +51,11 @@ describe.each(cases)('extended reliable connections over %s', (_name, options) =
     expect(guest).toMatchObject(received);
   });
 
-  it('annex A14: no process’s memory is reached by the queue of another', () => {
+  it('annex A14: no process’s memory is reached through the queue of another', () => {
     expect(outcome.results[0]).toMatchObject({ wrong: ['REM_ACCESS_ERR'] });
   });
 
-  it('Linux, ib_open_qp: a target is opened by another process, has its events there, and stays when its maker has let go', () => {
+  it('Linux, ib_open_qp: a target is opened by another process, gets its events there, and remains after its creator has closed it', () => {
     const [, owner, guest] = outcome.results;
     // RTR when it is opened, ERR after the refused request.
     expect(guest).toMatchObject({ opened: 2, left: 6, unopened: ['EINVAL', 'EINVAL'] });
@@ -64,7 +64,7 @@ describe.each(cases)('extended reliable connections over %s', (_name, options) =
     expect(guest).toMatchObject({ events });
   });
 
-  it('refuse what libibverbs and the kernel refuse, and nothing is left', () => {
+  it('reject the same requests as libibverbs and the kernel, and nothing is left', () => {
     const [sender, owner] = outcome.results;
     // Without a number, with one of 25 bits; and an initiator has no receive queue.
     expect(sender).toMatchObject({ refused: 'EINVAL', errors: [EINVAL, EINVAL, EINVAL] });

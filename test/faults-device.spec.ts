@@ -33,7 +33,7 @@ const bereaved = {
 };
 
 describe('a device that dies under its programs', () => {
-  it('does not, without a fault', async () => {
+  it('does not die without a fault', async () => {
     const { lives } = await survive([], { patienceMs: 10 });
     expect(lives).toMatchObject([{ worked: well, event: null, after: 'ok', away: 'ok', workedAgain: well }]);
   });
@@ -63,7 +63,7 @@ describe('a device that dies under its programs', () => {
     expect(report.elapsedPs).toBeLessThan(0.1e12);
   });
 
-  it('by leaving its slot: all ones are no register, and nothing is left of it until it is back', async () => {
+  it('by leaving its slot: all ones are not a register value, and it has no state left until it returns', async () => {
     const gone = { device: 'gone', after: 'SW2HW_MPT', nth: 3 };
     const worked = { done: 1, ended: 'EIO' };
     const forEver = await survive([gone], { patienceMs: 3000 });
@@ -81,7 +81,7 @@ describe('a device that dies under its programs', () => {
     expect(dead.lives).toMatchObject([{ listed: 0, workedAgain: well }]);
   });
 
-  it('is looked for again when a program wants it, however long it was away', async () => {
+  it('is checked again when a program wants it, however long it was away', async () => {
     const gone = { device: 'gone', after: 'SW2HW_MPT', nth: 3, for: '1s' };
     const { lives } = await survive([gone], {}, { set: { ...smallMemory, 'driver.healthIntervalUs': 1000 } });
     expect(lives).toMatchObject([{ away: 'ENODEV', workedAgain: well }]);
@@ -111,8 +111,8 @@ describe('a device that dies under its programs', () => {
   });
 });
 
-describe('an interrupt that does not come', () => {
-  it('delays a command by the look into the event queue, and kills nothing', async () => {
+describe('a missing interrupt', () => {
+  it('delays a command until the check of the event queue, and kills nothing', async () => {
     const plain = await survive([], { patienceMs: 10 });
     for (const fault of [
       { interrupt: 'lost', nth: 8 },
@@ -126,7 +126,7 @@ describe('an interrupt that does not come', () => {
     }
   });
 
-  it('in time, delays by as much', async () => {
+  it('in time, delays by the same amount', async () => {
     const plain = await survive([], { patienceMs: 10 });
     const late = await survive([{ interrupt: 'late', nth: 8, delay: '3ms' }], { patienceMs: 10 });
     expect(late.lives).toMatchObject([{ worked: well, event: null }]);
@@ -134,7 +134,7 @@ describe('an interrupt that does not come', () => {
     expect(late.report.elapsedPs - plain.report.elapsedPs).toBeLessThan(3.1e9);
   });
 
-  it('in time, brings no event of a CQ to the next one of its number', async () => {
+  it('in time, delivers no event of a CQ to the next one with its number', async () => {
     const { results, report } = await runPrograms(
       [programOf('faulty', 'successor', 0), programOf('faulty', 'predecessor', 1)],
       { faults: [{ interrupt: 'late', vector: 1, nth: 1, delay: '400us' }] },
@@ -143,7 +143,7 @@ describe('an interrupt that does not come', () => {
     expectBalanced(report);
   });
 
-  it('for a completion, is made up for by the health timer within two looks', async () => {
+  it('for a completion, is repaired by the health timer within two checks', async () => {
     const programs = [
       programOf('faulty', 'waiter', 0, { args: { patienceUs: 5e6 } }),
       programOf('faulty', 'idler', 1),
@@ -179,7 +179,7 @@ describe('a probe', () => {
     };
   }
 
-  it('waits for a reset that takes long, and for a semaphore that comes free', async () => {
+  it('waits for a long reset, and for a semaphore that becomes free', async () => {
     for (const fault of [
       { reset: 'stuck', for: '500ms' },
       { semaphore: 'held', for: '20ms' },

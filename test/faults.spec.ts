@@ -128,13 +128,13 @@ function expectLocalEnding(sender: SenderResult, receiver: ReceiverResult): void
 }
 
 describe('faults of PCIe', () => {
-  it('the traffic is well without any', async () => {
+  it('the traffic succeeds without any', async () => {
     const { sender, receiver } = await runTraffic([]);
     expectDone(sender, receiver);
     expect(sender.tookUs).toBeLessThan(20);
   });
 
-  it('a completion that never comes ends in the timeout of PCIe, and in an error of what needed it', async () => {
+  it('a missing completion ends in PCIe’s timeout, and in an error of the request that needed it', async () => {
     const endings = new Set<string>();
     // Contexts, translations, WQEs and payload, in the order in which they are fetched.
     for (const place of [1, 2, 3, 5, 7, 8, 10, 13, 15]) {
@@ -163,7 +163,7 @@ describe('faults of PCIe', () => {
     expect([...endings].toSorted()).toEqual(['LOC_PROT_ERR', 'QP_FATAL']);
   });
 
-  it('a read that the host refuses (UR) fails what needed it: a command with EIO, or a work request', async () => {
+  it('a read that the host refuses (UR) fails its user: a command with EIO, or a work request', async () => {
     const endings = new Set<string>();
     // From before the quiet time, when commands still run.
     for (let nth = quiet.reads - 8; nth <= quiet.reads + 14; nth += 2) {
@@ -188,7 +188,7 @@ describe('faults of PCIe', () => {
 
 describe('faults of the cable', () => {
   // About nine request packets in one direction, ACKs and READ responses in the other.
-  it.each([0, 1])('a packet of node %i that is corrupted is sent again', async (node) => {
+  it.each([0, 1])('a corrupted packet of node %i is retransmitted', async (node) => {
     for (let place = 1; place <= 4; place++) {
       const faults = [{ packet: 'corrupted', node, nth: quiet.packets[node]! + place }];
       const { outcome, sender, receiver } = await runTraffic(faults);
@@ -197,7 +197,7 @@ describe('faults of the cable', () => {
     }
   });
 
-  it('packets corrupted again and again are sent again and again', async () => {
+  it('packets corrupted repeatedly are retransmitted repeatedly', async () => {
     const places = [1, 2, 4, 6, 7, 9];
     const { outcome, sender, receiver } = await runTraffic(
       places.map((place) => ({ packet: 'corrupted', nth: quiet.packets[0]! + place })),
@@ -225,7 +225,7 @@ describe('faults of the cable', () => {
   });
 
   it.each([0, 1])(
-    'each packet of node %i lost, coming twice or behind others: sent again or not carried out again',
+    'each packet of node %i lost, duplicated or reordered: retransmitted or not carried out again',
     async (node) => {
       for (const what of [
         { packet: 'lost' },
@@ -242,7 +242,7 @@ describe('faults of the cable', () => {
     },
   );
 
-  it.each([0, 1])('a packet of node %i that is late delays, and nothing else', async (node) => {
+  it.each([0, 1])('a late packet of node %i delays, and nothing else', async (node) => {
     const delayPs = 150e6;
     const { outcome, sender, receiver } = await runTraffic([
       { packet: 'late', node, nth: quiet.packets[node]! + 2, delay: delayPs },
@@ -281,17 +281,17 @@ describe('faults of interrupts', () => {
     return outcome;
   };
 
-  it('a completion wakes who waits for it', async () => {
+  it('a completion wakes its waiting thread', async () => {
     expect((await runWaiting([])).results[0]).toEqual(woken);
   });
 
-  it('a lost interrupt wakes no program, but the completion is there', async () => {
+  it('a lost interrupt wakes no program, but the completion is present', async () => {
     const { interrupts } = await quietOf(waiting());
     const { results } = await runWaiting([{ interrupt: 'lost', nth: interrupts + 1 }]);
     expect(results[0]).toEqual({ isWoken: false, statuses: ['SUCCESS'] });
   });
 
-  it('a spurious interrupt is served, hands out nothing, and spoils nothing', async () => {
+  it('a spurious interrupt is served, delivers nothing, and harms nothing', async () => {
     const { atPs } = await quietOf(waiting());
     const spurious = [0, 1, 2, 31].map((vector, index) => ({
       interrupt: 'spurious',
@@ -325,14 +325,14 @@ describe('a command that the device fails', () => {
   });
 
   it.each(failures)(
-    '%s (%s) is refused, leaves nothing, and can be repeated',
+    '%s (%s) is refused, changes nothing, and can be repeated',
     (name, _command, _nth, _status, code) => {
       expect(results[name]).toEqual({ first: code, isGivenBack: true, second: 'ok' });
     },
   );
 });
 
-it('faults mean the same events in every partition', async () => {
+it('faults select the same events in every partition', async () => {
   const faults = [
     { read: 'any', nth: quiet.reads + 6, answer: 'poisoned' },
     { packet: 'corrupted', node: 1, nth: quiet.packets[1]! + 1 },
@@ -350,7 +350,7 @@ it('faults mean the same events in every partition', async () => {
 });
 
 describe('a report', () => {
-  it('says of every fault how often it has happened, and of which it never did', async () => {
+  it('counts every fault, and lists those that never occurred', async () => {
     const { packets, reads } = quiet;
     const faults: FaultPlan = [
       { packet: 'corrupted', nth: `${packets[0]! + 1}-${packets[0]! + 2}` },
@@ -374,7 +374,7 @@ describe('a report', () => {
     expect(lines.filter((line) => line.includes('NEVER'))).toHaveLength(4);
   });
 
-  it('holds back no interrupt that is late beyond the end of the run', async () => {
+  it('does not hold back a late interrupt beyond the end of the run', async () => {
     const faults: FaultPlan = [{ interrupt: 'late', nth: 'every', delay: '100s' }];
     const { report } = await runPrograms(waiting(), { faults, set: { 'driver.healthIntervalUs': 1000 } });
     expect(report.elapsedPs).toBeLessThan(100e12);
@@ -383,7 +383,7 @@ describe('a report', () => {
   });
 });
 
-it('of PAUSE frames is refused on a cable of InfiniBand, which has none', async () => {
+it('of PAUSE frames is rejected on an InfiniBand cable, which has none', async () => {
   const faults: FaultPlan = [{ packet: 'lost', only: 'pauses', node: 0 }];
   await expect(runPrograms(traffic(), { faults })).rejects.toThrow(
     /only is "pauses", expected packets of another kind on a cable of InfiniBand/,

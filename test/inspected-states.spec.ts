@@ -60,7 +60,7 @@ describe.each(Object.entries(scenarios))('the states of the blocks of %s', (_, s
   let reference: Promise<BlockState[][]> | undefined;
   const expected = (): Promise<BlockState[][]> => (reference ??= statesOf(scenario, { partition: 'single' }));
 
-  it('are shown of all of them, and change', async () => {
+  it('include all of them, and change', async () => {
     const states = await expected();
     for (const block of ['host', 'processor', ...scenario.blocks])
       for (const state of states[0]!) expect(Object.keys(state)).toContain(block);

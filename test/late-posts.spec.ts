@@ -26,7 +26,7 @@ describe('a QP that has been in error for a second', () => {
     expectBalanced(report);
   });
 
-  it('IBTA 10.3.1: does so behind an IOMMU', async () => {
+  it('IBTA 10.3.1: does so with an IOMMU', async () => {
     const set = { 'pcie.iommu.isEnabled': true };
     const { results } = await runPrograms(programsOf('late-posts', 'drains', { rounds: 1, waitPs: 1e12 }), {
       set,
@@ -66,7 +66,7 @@ describe('a QP left in error', () => {
     receive.mockRestore();
   });
 
-  it.each(bothPartitions)('lets a run end, or be found to be deadlocked: %s', async (partition) => {
+  it.each(bothPartitions)('lets a run end, or be detected as deadlocked: %s', async (partition) => {
     await runPrograms(programsOf('late-posts', 'leaves', false), { partition });
     await using machine = await smallMachine({ partition });
     for (const program of programsOf('late-posts', 'leaves', true)) await machine.load(program);

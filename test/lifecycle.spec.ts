@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const nothing = { ...noResources, icmChunks: 0, frames: 0 };
 
 describe.each(eachPartition)('in partition %s', (partition) => {
-  it('removal gives everything back; the device can be probed, used and removed again', async () => {
+  it('removal releases everything; the device can be probed, used and removed again', async () => {
     await using machine = await smallMachine({ partition });
     const args = { qps: 2, rounds: 2 };
     for (const program of [
@@ -51,7 +51,7 @@ describe.each(eachPartition)('in partition %s', (partition) => {
   });
 });
 
-it('a process that is killed while it opens the device leaves nothing open', async () => {
+it('a process killed while it opens the device leaves nothing open', async () => {
   const killNs = Array.from({ length: 60 }, (_, index) => 100 * index);
   await using machine = await smallMachine();
   await machine.load(programOf('lifecycle', 'killer', 0, { args: { killNs } }));
@@ -63,7 +63,7 @@ it('a process that is killed while it opens the device leaves nothing open', asy
   expectBalanced(await machine.report());
 });
 
-it('no process rings for the queues of another: refused, counted, and without effect', async () => {
+it('no process rings for the queues of another: rejected, counted, and without effect', async () => {
   const { results, report } = await runPrograms([
     programOf('lifecycle', 'owner', 0),
     programOf('lifecycle', 'ownerPeer', 1),
@@ -90,7 +90,7 @@ it('no process rings for the queues of another: refused, counted, and without ef
 describe.each(['none', 'software', 'functionLevel'])(
   'removal in the middle of traffic, after a reset: %s',
   (how) => {
-    it('the peer runs out of retries, everything is given back, and a second life begins', async () => {
+    it('the peer exhausts its retries, everything is released, and a second life cycle begins', async () => {
       const { results, report } = await runPrograms(
         [programOf('lifecycle', 'resetter', 0, { args: how }), programOf('lifecycle', 'survivor', 1)],
         // A device that was reset answers no command: each command waits this long.

@@ -34,7 +34,7 @@ describe('the linter on a whole machine', () => {
     expect(unknown.access).toMatch(/^a send doorbell for QP 0x\w+ by UAR page 0x\w+$/);
   });
 
-  it('has nothing to say of a life with traffic, from probe to removal', async () => {
+  it('reports nothing for a life cycle with traffic, from probe to removal', async () => {
     const programs = [programOf('faulty', 'sender', 0, { args: {} }), programOf('faulty', 'receiver', 1)];
     expect(await findingsOf(programs, true)).toEqual([]);
   });

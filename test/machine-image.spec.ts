@@ -44,7 +44,7 @@ const ofOneCall = [
 ];
 
 describe('a run from the image of a booted machine has the report of a fresh machine', () => {
-  it('for workloads one after the other, the first once more at the end', async () => {
+  it('for workloads one after another, the first once more at the end', async () => {
     const programs = workloads.slice(0, isAll ? 6 : 3).map(perfPrograms);
     const { difference, fromImage } = await comparison({}, [...programs, programs[0]!]);
     expect(difference).toBe('');
@@ -96,7 +96,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     },
   );
 
-  itOfAll('of two kinds in turns, where two are kept', async () => {
+  itOfAll('of two kinds alternately, where two are kept', async () => {
     await using machines = new BootedMachines({ imageOf: 1, kindsMax: 2 });
     const programs = perfPrograms('write-bw,size=64,iters=100');
     const kinds: MachineOptions[] = [{}, { seed: 7 }];
@@ -110,7 +110,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     expect(machines.counts).toEqual({ fromImage: 8, booted: 4 });
   });
 
-  itOfAll('of random hardware, random workloads after each other', async () => {
+  itOfAll('of random hardware, random workloads one after another', async () => {
     let fromImages = 0;
     for (const seed of [1, 2]) {
       const { difference, fromImage } = await randomComparison(seed);
@@ -149,7 +149,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     });
   });
 
-  it('after a run that failed: that machine is not used again', async () => {
+  it('after a failed run: that machine is not reused', async () => {
     await using machines = new BootedMachines();
     const good = perfPrograms('write-bw,size=64,iters=100');
     const bad = good.map((program, node) =>
@@ -161,8 +161,8 @@ describe('a run from the image of a booted machine has the report of a fresh mac
   });
 });
 
-describe('an image has all that the state of a machine is in', () => {
-  itOfAll('of what the engine finds alive: the rest never changes', () => {
+describe('an image has the complete state of a machine', () => {
+  itOfAll('of all objects that the engine finds alive: the rest never changes', () => {
     const machines: MachineOptions[] = [
       {},
       {
@@ -191,7 +191,7 @@ describe('an image has all that the state of a machine is in', () => {
     }
   });
 
-  it('and no function that outlives its call keeps a variable that changes', () => {
+  it('and no function that outlives its call keeps a changing variable', () => {
     const files = modelFiles();
     const found = files.flatMap((file) =>
       capturedVariables(
@@ -209,7 +209,7 @@ describe('an image has all that the state of a machine is in', () => {
     ]);
   });
 
-  it('nor does a module keep one, but the runtime it is in', () => {
+  it('nor does a module keep one, except its runtime', () => {
     const files = modelFiles().filter((file) =>
       /^(export )?let /m.test(readFileSync(join(root, file), 'utf8')),
     );

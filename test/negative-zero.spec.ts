@@ -25,13 +25,13 @@ const handedOutBy = async (machine: Machine): Promise<unknown> => ({
   report: await machine.report(),
 });
 
-describe('what a machine hands out', () => {
-  it('is looked through for -0', () => {
+describe('the values of a machine', () => {
+  it('are searched for -0', () => {
     expect(negativeZerosIn({ a: [0, { b: -0 }], c: 0 })).toEqual(['.a.1.b']);
   });
 
   it.each(eachPartition)(
-    'holds no -0 at its beginning and after a mixture of all operations, %s',
+    'contain no -0 at its beginning and after a mixture of all operations, %s',
     async (partition) => {
       await using machine = await smallMachine({ partition });
       expect(negativeZerosIn(await handedOutBy(machine))).toEqual([]);
@@ -42,7 +42,7 @@ describe('what a machine hands out', () => {
     },
   );
 
-  it('holds none with the other adapter either', async () => {
+  it('contain none with the other adapter either', async () => {
     await using machine = await Machine.create({
       set: { 'machine.adapter': 'nic', 'host.memory.sizeMib': 64 },
     });

@@ -100,7 +100,7 @@ describe('a host on Ethernet', () => {
     ]);
   });
 
-  it('gets ADDR_ERROR when nobody answers, having asked three times, a second apart', async () => {
+  it('gets ADDR_ERROR without an answer, after three requests, a second apart', async () => {
     const { found, sent, report } = await find('resolveByCm', [['10.0.0.99', 5000]], 5.1);
     expect(found).toEqual([['RDMA_CM_EVENT_ADDR_ERROR', timedOut, expect.any(Number)]]);
     expect(found[0]![2] / 1e9).toBeCloseTo(5, 4);
@@ -112,7 +112,7 @@ describe('a host on Ethernet', () => {
     expect(report.nodes[1]!.neighbours).toEqual({ received: 4, ignored: 4 });
   });
 
-  it('asks again when a request or an answer is lost, and is content with the second answer', async () => {
+  it('repeats a request if it or its answer is lost, and accepts the second answer', async () => {
     for (const node of [0, 1]) {
       const faults = [{ packet: 'lost', node, nth: 1 } as const];
       const { found, sent } = await find('resolveByCm', [['10.0.0.2', 2000]], 1.5, faults);
@@ -136,7 +136,7 @@ describe('a host on Ethernet', () => {
     expect(secondsOf(sent)).toEqual([0, 1, 2]);
   });
 
-  it('takes a doubled answer once, and none that is damaged on the cable', async () => {
+  it('accepts a duplicated answer once, and none that is damaged on the cable', async () => {
     const doubled = await find('resolveByCm', [['10.0.0.2', 2000]], 0.01, [
       { packet: 'duplicated', node: 1, nth: 1 },
     ]);
@@ -152,7 +152,7 @@ describe('a host on Ethernet', () => {
     expect(damaged.found[0]![2] / 1e9).toBeCloseTo(1, 4);
   });
 
-  it('RFC 4861: finds a link-local GID by Neighbor Discovery where packets are routed, and by the GID itself where they are not', async () => {
+  it('RFC 4861: resolves a link-local GID by Neighbor Discovery if packets are routed, and from the GID itself if not', async () => {
     const gids = [
       ['fe800000000000000202c9fffe000011', 1],
       ['fe800000000000000202c9fffe000011', 0],
@@ -173,7 +173,7 @@ describe('a host on Ethernet', () => {
     ]);
   });
 
-  it('drops an advertisement that a switch has damaged, by its checksum, and asks again', async () => {
+  it('drops an advertisement damaged by a switch, by its checksum, and repeats its request', async () => {
     const gids = [['fe800000000000000202c9fffe000011', 1]];
     const faults = [{ packet: 'corrupted', crc: 'icrc', node: 1, nth: 1 } as const];
     const { found, sent, report } = await find('resolveByVerbs', gids, 2.5, faults);
@@ -205,7 +205,7 @@ describe('rdma_cm by IPv6', () => {
   it.each([
     [far, far],
     ['FE80:0:0:0:202:C9FF:FE00:11%eth0', '::'],
-  ])('annex A11: connects to %s, at which one listens as %s', async (to, at) => {
+  ])('annex A11: connects to %s, where a program listens as %s', async (to, at) => {
     const { active, passive, packets, frames } = await connect('v2', to, at);
     const told = ['ADDR_RESOLVED', 'ROUTE_RESOLVED', 'ESTABLISHED', 'DISCONNECTED'];
     expect(active).toEqual([told, 'SUCCESS', [near, far]]);
@@ -233,7 +233,7 @@ describe('rdma_cm by IPv6', () => {
     for (const { grh } of packets) expect(toHex(grh!.sourceGid).slice(0, 4)).toBe('fe80');
   });
 
-  it('bindv6only 0: a listener at any address of IPv6 hears of IPv4, one at any of IPv4 not of IPv6', async () => {
+  it('bindv6only 0: a listener at any address of IPv6 receives IPv4 requests, one at any of IPv4 does not receive IPv6', async () => {
     const both = await connect('v2', '10.0.0.2', '::');
     expect(both.active).toMatchObject([{ 2: 'ESTABLISHED' }, 'SUCCESS', ['10.0.0.1', '10.0.0.2']]);
     for (const at of ['0.0.0.0', '10.0.0.2']) {
@@ -242,7 +242,7 @@ describe('rdma_cm by IPv6', () => {
     }
   });
 
-  it('gets ADDR_ERROR of a neighbour that does not answer, and no way beyond the link', async () => {
+  it('gets ADDR_ERROR for a neighbour that does not answer, and has no route beyond the link', async () => {
     const addresses = [
       ['fe80::99', 2500],
       ['2001:db8::1', 2500],

@@ -67,15 +67,15 @@ describe('random two-way traffic over on-demand regions', () => {
     ['a sender without pins', { onDemand: 0, mtu: 3, seed: 4 }],
     ['a receiver without pins', { onDemand: 1, mtu: 3, seed: 5 }],
     ['long waits for receivers that are not ready', { rnrTimerCode: 10, timeoutCode: 10, mtu: 2, seed: 19 }],
-  ] as const)('ends well on default hardware: %s', async (_name, more) => {
+  ] as const)('ends successfully on default hardware: %s', async (_name, more) => {
     await expectCalm({ ...usual, ...more }, {});
   });
 
-  it('ends well on hardware of the smallest sizes, with pages evicted all the time', async () => {
+  it('ends successfully on hardware of the smallest sizes, with pages evicted all the time', async () => {
     await fc.assert(fc.asyncProperty(storms, hardware, expectCalm), { numRuns: 12, seed: 20_261_123 });
   });
 
-  it('ends well for stories that were never played', async () => {
+  it('ends successfully for stories that were never played', async () => {
     await fc.assert(fc.asyncProperty(storms, hardware, expectCalm), { numRuns: 3 });
   });
 });

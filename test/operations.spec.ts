@@ -62,7 +62,7 @@ describe.each<[string, ParameterValues]>([
     expect([own['sweep'], peer['sweep']]).toEqual([[], []]);
   });
 
-  it('messages over the boundary of two 2 MiB pages, and over small ones at the other side', () => {
+  it('messages over the boundary of two 2 MiB pages, and over small ones on the peer', () => {
     expect([own['hugePages'], peer['hugePages']]).toEqual([[], []]);
   });
 
@@ -90,7 +90,7 @@ describe.each<[string, ParameterValues]>([
     });
   });
 
-  it('atomics return what was there, swap only what compares, and add modulo 2^64', () => {
+  it('atomics return the old value, swap only on a match, and add modulo 2^64', () => {
     const { atomics } = own['forms'] as { atomics: unknown };
     expect(atomics).toEqual([
       `SUCCESS 8 ${2n ** 63n - 1n}`, // + 1
@@ -101,12 +101,12 @@ describe.each<[string, ParameterValues]>([
     ]);
   });
 
-  it('a fenced WRITE sends what the READ before it brought', () => {
+  it('a fenced WRITE sends the result of the READ before it', () => {
     // The word counts the rounds.
     expect(own['fence']).toEqual([0, 1, 2, 3]);
   });
 
-  it('an SRQ serves two QPs in order, reports its limit once, and of the last WQE of a QP in error', () => {
+  it('an SRQ serves two QPs in order, reports its limit once, and the last WQE of a QP in error', () => {
     expect(own['sharedQueue']).toEqual({
       armed: 5,
       after: 0,
@@ -120,7 +120,7 @@ describe.each<[string, ParameterValues]>([
     expect(peer['sharedQueue']).toEqual(['SUCCESS']);
   });
 
-  it('a CQ wakes who armed it, once; only for solicited or failed completions when asked so', () => {
+  it('a CQ wakes the thread that armed it, once; on request only for solicited or failed completions', () => {
     expect(own['wakeUps']).toEqual({
       notArmed: false,
       armed: true,
@@ -135,7 +135,7 @@ describe.each<[string, ParameterValues]>([
     expect(own['moderation']).toEqual({ wakes: [false, true, false], late: true });
   });
 
-  it('interrupts are as many as there were reasons, by vector', () => {
+  it('interrupts are as many as there were causes, by vector', () => {
     const [requester, responder] = outcome.report.nodes.map(({ interrupts }) => interrupts);
     const row = (vector: number, count: number, moderated = 0) => ({
       vector,
@@ -165,7 +165,7 @@ describe.each<[string, ParameterValues]>([
     });
   });
 
-  it('a drained QP finishes what it had begun, says so, and holds what comes until it sends again', () => {
+  it('a drained QP finishes requests that had begun, reports it, and holds later ones until it sends again', () => {
     expect(own['draining']).toEqual({
       events: ['SQ_DRAINED'],
       state: 'SQD',

@@ -43,7 +43,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the package', () => {
-  it('holds what its users need: compiled code with types, pages, licence; no sources and no tests', () => {
+  it('contains what its users need: compiled code with types, pages, licence; no sources and no tests', () => {
     for (const path of [
       'dist/package/index.js',
       'dist/package/index.d.ts',
@@ -113,7 +113,7 @@ describe('the package', () => {
     ]);
   });
 
-  it('has types that the strictest compiler takes, and that refuse what is wrong', () => {
+  it('has types that the strictest compiler accepts, and that reject errors', () => {
     const main = written(
       'main.ts',
       `import { type FaultPlan, getDeviceList, type JsonValue, Machine, type MachineOptions } from 'hca-emulator';
@@ -152,7 +152,7 @@ describe('the package', () => {
     expect(run(process.execPath, [join(folder, 'main.js')])).toBe('ended 1 2 both\n');
   });
 
-  it('has types that compile with the strictest compiler where neither the DOM nor Node has any', () => {
+  it('has types that compile with the strictest compiler without those of the DOM and of Node', () => {
     const main = written(
       'plain.ts',
       `import { Machine, type RunSignal } from 'hca-emulator';
@@ -244,22 +244,19 @@ describe('the package', () => {
     expect(compared.match(/equal/g)).toHaveLength(2);
   });
 
-  itOfAll(
-    'keeps what Node compiles of it in the folder for caches, and runs where nothing can be kept',
-    () => {
-      const { NODE_COMPILE_CACHE: _, ...environment } = process.env;
-      const devinfo = (XDG_CACHE_HOME: string): string =>
-        execFileSync(process.execPath, [bin, 'devinfo'], {
-          env: { ...environment, XDG_CACHE_HOME },
-          encoding: 'utf8',
-        });
-      const printed = devinfo(join(folder, 'caches'));
-      expect(printed).toContain('mlx4_0');
-      const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
-      expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(3);
-      // The stored result is used, and is the same.
-      expect(devinfo(join(folder, 'caches'))).toBe(printed);
-      expect(devinfo('/dev/null')).toBe(printed);
-    },
-  );
+  itOfAll('keeps Node’s compile cache in the folder for caches, and runs where nothing can be kept', () => {
+    const { NODE_COMPILE_CACHE: _, ...environment } = process.env;
+    const devinfo = (XDG_CACHE_HOME: string): string =>
+      execFileSync(process.execPath, [bin, 'devinfo'], {
+        env: { ...environment, XDG_CACHE_HOME },
+        encoding: 'utf8',
+      });
+    const printed = devinfo(join(folder, 'caches'));
+    expect(printed).toContain('mlx4_0');
+    const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
+    expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(3);
+    // The stored result is used, and is the same.
+    expect(devinfo(join(folder, 'caches'))).toBe(printed);
+    expect(devinfo('/dev/null')).toBe(printed);
+  });
 });

@@ -96,7 +96,7 @@ async function play(path: string, value: ParameterValue): Promise<readonly strin
 }
 
 describe('the declared ranges of parameters', () => {
-  it('are accepted by the model at both ends, or refused by name', async () => {
+  it('are accepted by the model at both ends, or rejected by name', async () => {
     const wrong: string[] = [];
     for (const { path, value } of played)
       for (const text of await play(path, value)) wrong.push(`${path}=${value}: ${text}`);
@@ -122,7 +122,7 @@ describe('the declared ranges of parameters', () => {
     [{ 'pcie.function.vpdOffset': 64 }, 'vpdOffset'],
     [{ 'machine.adapter': 'nic', 'net.driver.buffersMax': 512 }, 'buffersMax'],
     [{ 'host.memory.sizeMib': 64, 'host.memory.reservedKib': 65_536 }, 'reservedKib'],
-  ])('refuse %j by the name of %s', async (set, name) => {
+  ])('reject %j by the name of %s', async (set, name) => {
     await expect(Machine.create({ set })).rejects.toThrow(ConfigurationError);
     await expect(Machine.create({ set })).rejects.toThrow(name);
   });

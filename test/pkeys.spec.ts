@@ -19,7 +19,7 @@ const rows: readonly (readonly [number, number, boolean])[] = [
 ];
 
 describe('P_Key tables', () => {
-  it('IBTA 10.9.3: let pass what is of one partition, one of its members a full one, and count the rest at the receiver', async () => {
+  it('IBTA 10.9.3: let packets of one partition with a full member pass, and count the rest at the receiver', async () => {
     const pairs: PkeyPairs = rows.map(([near, far]) => [near, far]);
     const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 20 } };
     await using machine = await smallMachine({ analysis });
@@ -57,7 +57,7 @@ describe('P_Key tables', () => {
     });
   });
 
-  it('sheet 3.13, 5.2: ibv_query_device_ex has the attributes of ibv_query_device, and its own of what there is', async () => {
+  it('sheet 3.13, 5.2: ibv_query_device_ex has the attributes of ibv_query_device, and its own', async () => {
     const { results } = await runPrograms(programsOf('partitions', 'attributes').slice(0, 1));
     // Counts and times of moderation have 16 bits; the golden answers' core clock is 427 MHz.
     expect(results[0]).toMatchObject({
@@ -70,7 +70,7 @@ describe('P_Key tables', () => {
     });
   });
 
-  it('are fixed on ports of Ethernet', async () => {
+  it('are fixed on Ethernet ports', async () => {
     const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v1' };
     const { results } = await runPrograms(programsOf('partitions', 'setting').slice(0, 1), { set });
     expect(results[0]).toBe('EOPNOTSUPP');

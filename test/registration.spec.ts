@@ -39,7 +39,7 @@ describe.each(['contiguous', 'scattered'])('in %s frames', (framePlacement) => {
     }
   });
 
-  it('registration and deregistration take what the card took, within the 4 % to which the figures were read', async () => {
+  it('registration and deregistration take as long as on the card, within the 4 % reading error of the figures', async () => {
     const byPages = new Map((await rows).map((row) => [row.pages, row]));
     for (const [count, registerUs, deregisterUs] of measured) {
       const { registerPs, deregisterPs } = byPages.get(count)!;
@@ -48,7 +48,7 @@ describe.each(['contiguous', 'scattered'])('in %s frames', (framePlacement) => {
     }
   });
 
-  it('the closed form says the same within 1 %', async () => {
+  it('the closed form agrees within 1 %', async () => {
     const path = new Path(configurationOf({}));
     for (const { pages: count, registerPs, deregisterPs } of await rows) {
       const lengthBytes = count * 4096;

@@ -79,7 +79,7 @@ describe('a report', () => {
     }
   });
 
-  it('says nothing of threads, partition and wall clock', async () => {
+  it('contains nothing of threads, partition and wall clock', async () => {
     const { config: _, ...rest } = await reportOf();
     expect(JSON.stringify(rest)).not.toMatch(/thread|partition|wall|node":"v|cpus/i);
   });

@@ -132,7 +132,7 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
     },
   );
 
-  it('carries all operations of RC both ways, every byte right', async () => {
+  it('carries all operations of RC in both directions, every byte right', async () => {
     const args = { qps: 2, rounds: 3 };
     const { report } = await runPrograms(programsOf('mixture', 'polling', args), roce(version));
     expectBalanced(report);
@@ -155,7 +155,7 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
     });
   });
 
-  it('IBTA 11.4.2.1: puts the network header in front of a datagram, also of one to the port itself', async () => {
+  it('IBTA 11.4.2.1: puts the network header before a datagram, also of one to the port itself', async () => {
     const { results, report } = await runPrograms(programsOf('roce', 'datagram'), roce(version));
     const taken = (from: number) => ({
       byteLen: 540,
@@ -175,7 +175,7 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
     expectBalanced(report);
   });
 
-  it('connects by rdma_cm, also when the request is lost', async () => {
+  it('connects by rdma_cm, also if the request is lost', async () => {
     const url = new URL('../examples/rdma-cm-echo.ts', import.meta.url);
     const programs = ['client', 'server'].map((exportName, node) => ({ node, run: { url, exportName } }));
     // The first frame is ARP.
@@ -200,7 +200,7 @@ describe('RoCE v2 between simulated hosts', () => {
     expect(report.faults!.reduce((sum, { fired }) => sum + fired, 0)).toBeGreaterThan(3);
   });
 
-  it('says in its report of the cable what faults did to packets', async () => {
+  it('shows in its report of the cable the effects of faults on packets', async () => {
     const some = { node: 0, only: 'requests', shots: 2 } as const;
     const faults = [
       { ...some, packet: 'lost', nth: '2-' } as const,
@@ -271,7 +271,7 @@ describe('RoCE v2 between simulated hosts', () => {
     expectBalanced(report);
   });
 
-  it('refuses what has no address on Ethernet', async () => {
+  it('rejects addresses that do not exist on Ethernet', async () => {
     const { results } = await runPrograms([programOf('roce', 'refused', 0)], roce('v2'));
     expect(results).toEqual([
       { withoutGid: 'EINVAL', emptyPlace: 'EINVAL', stranger: 'ETIMEDOUT', connection: 'EINVAL' },
@@ -282,7 +282,7 @@ describe('RoCE v2 between simulated hosts', () => {
     [{ 'hca.capability.roce': 'none' }, /hca.capability.roce is "none", expected v1 or v2/],
     [{ 'ethernet.mtuBytes': 351 }, /ethernet.mtuBytes is 351, expected at least 352/],
     [{ 'hca.capability.linkLayer': 'infiniband' }, /hca.capability.roce is "v2", expected none/],
-  ])('is refused with %o', async (set, words) => {
+  ])('is rejected with %o', async (set, words) => {
     await expect(smallMachine(roce('v2', { set }))).rejects.toThrow(words);
   });
 });

@@ -48,7 +48,7 @@ function foldersBothWays(file: string, all: readonly Import[]): string[] {
 }
 
 describe('a folder that has an index.ts', () => {
-  it('is entered by it from everywhere else', () => {
+  it('is entered through it from everywhere else', () => {
     expect(imports.length).toBeGreaterThan(3000);
     expect(imports.filter(({ file, target }) => passesTheDoor(file, target))).toEqual([]);
   });
@@ -59,7 +59,7 @@ describe('a folder that has an index.ts', () => {
     ['hw/hca/hca.ts', 'hw/hca/events/event-writer.ts', true],
     ['hw/hca/events/event-writer.ts', 'hw/hca/data-path.ts', false],
     ['index.ts', 'machine/node/hca-node.ts', true],
-  ])('is one that %s passes when it imports %s: %s', (file, target, passes) => {
+  ])('is bypassed by %s when it imports %s: %s', (file, target, passes) => {
     expect(passesTheDoor(file, target)).toBe(passes);
   });
 });
@@ -71,7 +71,7 @@ describe('a file that folders share', () => {
     expect(bags).toEqual([]);
   });
 
-  it('is found by its imports both ways', () => {
+  it('is found by its imports in both directions', () => {
     const bag = 'hw/hca/core.ts';
     const rooms = ['packets', 'keys', 'costs'].map((room) => `hw/hca/${room}/index.ts`);
     const both = rooms.flatMap((file) => [

@@ -27,7 +27,7 @@ describe('a receiver that is seldom ready', () => {
     outcome = await runPrograms(programsOf('own-clock', 'slowReceiver'));
   }, 120_000);
 
-  it('makes packets leave again, and each still once for the first time', () => {
+  it('causes retransmissions, with each packet still sent once for the first time', () => {
     expect(outcome.results).toEqual([
       { statuses: ['SUCCESS'], count: 40 },
       { statuses: ['SUCCESS'], count: 40 },
@@ -41,7 +41,7 @@ describe('a receiver that is seldom ready', () => {
     expect(toReceiver.corrupted + toReceiver.dropped).toBe(0);
   });
 
-  it('is reported as RNR NAKs, as many at either end, and not as a breach of rules', () => {
+  it('is reported as RNR NAKs, equal at both ends, and not as a violation of rules', () => {
     const [sender, receiver] = outcome.report.nodes.map(({ hca }) => hca);
     expect(receiver!.transport['rnrNakSent']).toBeGreaterThanOrEqual(39);
     expect(sender!.transport['rnrNakReceived']).toBe(receiver!.transport['rnrNakSent']);
@@ -82,7 +82,7 @@ async function randomWrites(iterations: number, mttCacheLines: number): Promise<
   return (await runPrograms(programs, { set })).report;
 }
 
-it('counts one translation for each WRITE of a test, at either end, and as many misses as random places bring', async () => {
+it('counts one translation for each WRITE of a test, at either end, and as many misses as random accesses cause', async () => {
   // 16 MiB are 4,096 pages of 4 KiB: 512 lines of eight entries. One line serves one page in 512.
   const [client, server] = (await randomWrites(1500, 1)).nodes.map(({ hca }) => hca.caches);
   for (const { hits, misses } of [client!['mtt']!.users['requester']!, server!['mtt']!.users['receiver']!]) {

@@ -4,7 +4,7 @@ import { expectBalanced } from './expectations.ts';
 import { programOf, runPrograms } from './machines.ts';
 
 describe('a send error of an unreliable connection', () => {
-  it('leaves the QP in SQE, receiving, until software takes it back to RTS', async () => {
+  it('leaves the QP in SQE, receiving, until software moves it back to RTS', async () => {
     const { results, report } = await runPrograms([programOf('send-errors', 'sendErrors', 0)]);
     expect(results).toEqual([
       {

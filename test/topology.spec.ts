@@ -84,7 +84,7 @@ async function seenIn(machine: Machine): Promise<Seen> {
   };
 }
 
-describe('two cables that join no neighbours', () => {
+describe('two cables between hosts that are not adjacent', () => {
   let reference: Promise<Seen> | undefined;
   const programs = (): ProgramOptions[] => mixtures([0, 1, 2, 3]);
   const single = (): Promise<Seen> => (reference ??= seenOf(programs(), { topology: crossed }));
@@ -146,7 +146,7 @@ describe('a refused request over such a cable', () => {
   let reference: Promise<Seen> | undefined;
   const single = (): Promise<Seen> => (reference ??= seenOf(programs(), { topology: crossed }));
 
-  it('has the reasons that it has over the cable of a pair, at the hosts of its own cable', async () => {
+  it('has the same reasons as over the cable of a pair, at the hosts of its own cable', async () => {
     const pair = await seenOf(refusals([[0, 1]]), { nodes: 4 });
     const both = await single();
     expect(pair.failures.length).toBeGreaterThan(20);
@@ -227,7 +227,7 @@ describe('the exchange', () => {
     ]);
   });
 
-  it('rejects receivers that are no list, or that are named twice', async () => {
+  it('rejects receivers that are not a list, or that are named twice', async () => {
     for (const to of [[1, 1], JSON.parse('2') as number[]]) {
       await using machine = await smallMachine({ topology: crossed });
       await machine.load({ node: 0, run: ({ exchange }) => exchange.put('x', 1, to) });

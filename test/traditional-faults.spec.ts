@@ -46,7 +46,7 @@ const retransmissionsOf = ({ report }: Outcome): number =>
   report.nodes[0]!.nic!.kernel['retransmissions'] ?? 0;
 
 describe('a fault of the plan, on a NIC', () => {
-  it('that loses one frame on the cable costs one frame sent again, and no byte', async () => {
+  it('that loses one frame on the cable costs one retransmission, and no byte', async () => {
     const plain = await streamUnder([]);
     expect(retransmissionsOf(plain)).toBe(0);
     const outcome = await streamUnder([{ packet: 'corrupted', node: 0, nth: 5 }]);
@@ -56,7 +56,7 @@ describe('a fault of the plan, on a NIC', () => {
     expect(outcome.endedPs).toBeGreaterThan(plain.endedPs);
   });
 
-  it('that holds a frame back delays, and nothing is sent again', async () => {
+  it('that holds a frame back delays, without a retransmission', async () => {
     const plain = await streamUnder([]);
     const outcome = await streamUnder([{ packet: 'late', node: 0, nth: 5, delay: '500us' }]);
     expect(retransmissionsOf(outcome)).toBe(0);
@@ -69,18 +69,21 @@ describe('a fault of the plan, on a NIC', () => {
     ['come twice', { packet: 'duplicated', delay: '20us' }],
     ['are passed by two others', { packet: 'reordered', by: 2, delay: '50us' }],
     ['are lost', { packet: 'lost' }],
-  ])('by which frames %s, a tenth of them both ways, leaves every byte right', async (_name, what) => {
-    const faults = [0, 1].map((node) => ({ ...what, chance: '10%', node }));
-    const { report } = await streamUnder(faults);
-    for (const { fired } of report.faults!) expect(fired).toBeGreaterThan(0);
-  });
+  ])(
+    'by which frames %s, a tenth of them in both directions, leaves every byte right',
+    async (_name, what) => {
+      const faults = [0, 1].map((node) => ({ ...what, chance: '10%', node }));
+      const { report } = await streamUnder(faults);
+      for (const { fired } of report.faults!) expect(fired).toBeGreaterThan(0);
+    },
+  );
 
-  it('by which a frame is still held back when programs have ended leaves books that balance', async () => {
+  it('by which a frame is still held back when programs have ended leaves balanced ledgers', async () => {
     const { report } = await streamUnder([{ packet: 'reordered', node: 0, nth: 5, by: 250, delay: '30s' }]);
     expect(report.faults![0]!.fired).toBe(1);
   });
 
-  it('that names headers of InfiniBand is refused, and so is a mark of congestion', async () => {
+  it('that names InfiniBand headers is rejected, and so is a congestion mark', async () => {
     const refused = (fault: FaultPlan[number]) =>
       expect(runPrograms([], { set: nic, faults: [fault] })).rejects;
     await refused({ packet: 'lost', qpn: 3 }).toThrow(
@@ -96,7 +99,7 @@ describe('a fault of the plan, on a NIC', () => {
     ['the port goes down', { port: 'down' }],
     ['the cable is pulled', { cable: 'pulled' }],
   ])(
-    'by which %s once software has touched the NIC so often stops the stream until the link is back',
+    'by which %s after a number of accesses by software stops the stream until the link is back',
     async (_name, what) => {
       const fault = { ...what, node: 0, after: 'access', nth: 80, delay: '1us', for: '300us' };
       const outcome = await streamUnder([fault]);
@@ -114,7 +117,7 @@ describe('a fault of the plan, on a NIC', () => {
     },
   );
 
-  it('that waits for a command is refused: a NIC has none', async () => {
+  it('that waits for a command is rejected: a NIC has none', async () => {
     const plan = [{ port: 'down', after: 'INIT_HCA' }];
     await expect(runPrograms([], { set: nic, faults: plan })).rejects.toThrow(
       /after is "INIT_HCA", expected access, or at, with machine.adapter=nic/,
@@ -158,7 +161,7 @@ describe('a storm of frames at the core of a program that works for 3 ms', () =>
     return { tookPs, longestPs, kernel: outcome.report.nodes[1]!.nic!.kernel };
   }
 
-  it('takes half of the core with the budget of polling, and all of it, to its end, without', async () => {
+  it('uses half of the core with the polling budget, and all of it, to its end, without', async () => {
     const budgeted = await stormed({});
     const unbounded = await stormed({
       'net.driver.softirqBudget': 10_000,
@@ -178,7 +181,7 @@ describe('a storm of frames at the core of a program that works for 3 ms', () =>
 });
 
 describe('a system DMA controller at work', () => {
-  it('has the cores wait for the bus: a program is later by just the cycles that its core reports as busWait', async () => {
+  it('makes the cores wait for the bus: a program is delayed by exactly the cycles that its core reports as busWait', async () => {
     const args: CompareArgs = {
       path: 'dma',
       sizeBytes: 4096,

@@ -44,7 +44,7 @@ function expectWhole({ results }: Outcome, at: number): void {
 
 describe('kernel sockets over a conventional NIC', () => {
   it.each(eachPartition)(
-    'carry streams both ways under loss and corruption, every byte in its place: %s',
+    'carry streams in both directions under loss and corruption, every byte in its place: %s',
     async (partition) => {
       const outcome = await run([...streamOf(small), ...streamOf(other)], {
         partition,
@@ -62,7 +62,7 @@ describe('kernel sockets over a conventional NIC', () => {
     },
   );
 
-  it('survive an overrun of ring and packet buffer: what is missed is sent again', async () => {
+  it('survive an overrun of ring and packet buffer: missed frames are retransmitted', async () => {
     const outcome = await run(streamOf({ ...small, pausePs: 100_000_000 }), {
       set: {
         'net.driver.receiveRing': 8,
@@ -91,7 +91,7 @@ describe('kernel sockets over a conventional NIC', () => {
     expectBalanced(outcome.report);
   });
 
-  it('refuse, reset and report as POSIX says, while another connection goes on', async () => {
+  it('refuse, reset and report as POSIX specifies, while another connection continues', async () => {
     const outcome = await run(
       [
         programOf('traditional', 'refused', 0),
@@ -109,7 +109,7 @@ describe('kernel sockets over a conventional NIC', () => {
     expectBalanced(outcome.report);
   });
 
-  it('have copied what was sent: buffers that are freed meanwhile change nothing, unmapped ones are EFAULT', async () => {
+  it('have copied sent data: buffers freed meanwhile change nothing, unmapped ones are EFAULT', async () => {
     const outcome = await run(
       [programOf('traditional', 'freesAfterSend', 0), programOf('traditional', 'readsNowhere', 1)],
       {},
@@ -119,7 +119,7 @@ describe('kernel sockets over a conventional NIC', () => {
     expectBalanced(outcome.report);
   });
 
-  it('go on slowly when the kernel has hardly any packet buffers', async () => {
+  it('continue slowly when the kernel has hardly any packet buffers', async () => {
     const outcome = await run(streamOf(small), {
       set: {
         'net.driver.receiveRing': 8,
@@ -154,7 +154,7 @@ describe('kernel sockets over a conventional NIC', () => {
 });
 
 describe('a machine with NICs', () => {
-  it('does the same in every partition, and whatever the order of what is simultaneous', async () => {
+  it('behaves the same in every partition, and for any order of simultaneous events', async () => {
     const of = async (options: MachineOptions): Promise<string> => {
       const { report } = await run([...streamOf({ ...small, bytes: 30_000 }), ...streamOf(other)], {
         ...options,
@@ -168,7 +168,7 @@ describe('a machine with NICs', () => {
     expect(await of({ partition: 'per-device' })).toBe(single);
   });
 
-  it('has no use for faults that only an HCA can have', async () => {
+  it('rejects faults that only an HCA can have', async () => {
     await expect(run([], { faults: [{ command: 'QUERY_FW', status: 'INTERNAL_ERR' }] })).rejects.toThrow(
       /machine.adapter=nic/,
     );

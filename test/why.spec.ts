@@ -53,8 +53,8 @@ const reported: readonly (readonly [RegExp, RegExp])[] = [
 const textOf = ({ reasons }: WhyResult['failures'][number]): string =>
   reasons.map(({ text, found = '', heldTo = '' }) => `${text} ${found} ${heldTo}`).join(' ');
 
-describe('why a request failed', () => {
-  it('is found for every case of protection, with what was found and what it was held to', () => {
+describe('the reason of a failed request', () => {
+  it('is found for every case of protection, with the found and the required value', () => {
     const sends = protection.failures.filter(
       ({ node, queue, status }) => node === 0 && queue === 'send' && status !== 'WR_FLUSH_ERR',
     );
@@ -73,7 +73,7 @@ describe('why a request failed', () => {
       if (queue === 'send') expect(postedAt).toMatch(/test\/programs\/\w+\.ts:\d+$/);
   });
 
-  it('names what a flushed request was flushed after', () => {
+  it('names the cause of a flushed request’s flush', () => {
     const flushed = protection.failures.filter(({ status }) => status === 'WR_FLUSH_ERR');
     expect(flushed.length).toBeGreaterThan(cases.length);
     for (const { reasons } of flushed) expect(reasons[0]!.text).toContain('went to the error state when');
@@ -142,7 +142,7 @@ describe('why a request failed', () => {
       /refused XRC_RDMA_READ_REQUEST, .*names no shared receive/,
       'no such queue',
     ],
-  ])('annex A14: is found for requests of XRC, as such%s', async (args, expected, text, found) => {
+  ])('annex A14: is found for XRC requests, as such%s', async (args, expected, text, found) => {
     const { failures } = await whyOf({}, async (machine) => {
       await machine.load(programOf('extended', 'sender', 0, { args }));
       await machine.load(programOf('extended', 'owner', 1));
@@ -155,7 +155,7 @@ describe('why a request failed', () => {
     expect(failure!.reasons.length).toBe(args === '' ? 2 : 1);
   });
 
-  it('is found for receives: too short, and into memory that is not theirs', () => {
+  it('is found for receives: too short, and into memory without a right', () => {
     const receives = protection.failures.filter(
       ({ queue, status }) => queue === 'receive' && status !== 'WR_FLUSH_ERR',
     );
@@ -168,7 +168,7 @@ describe('why a request failed', () => {
     ...{ inlineBytes: 0, usesEvents: false, cqModeration: 1, mtuBytes: 0 },
   };
 
-  it('counts, for exhausted retries, what left and what never arrived', async () => {
+  it('counts, for exhausted retries, packets that left and packets that never arrived', async () => {
     const faults = [parsedFault('packet=lost,node=0,nth=3-100')];
     const { failures, error } = await whyOf({ faults }, (machine) => loadPrograms(machine, args));
     expect(error).toBeDefined();
@@ -199,7 +199,7 @@ describe('why a request failed', () => {
     );
   });
 
-  it('of a hang is the packet that never arrived, and the fault that took it', async () => {
+  it('of a hang is the packet that never arrived, and the fault that lost it', async () => {
     const faults = [parsedFault('packet=lost,node=0,nth=4')];
     const unreliable: PerfArgs = { ...args, verb: 'send', connection: 'UC' };
     const { losses, error, ...found } = await whyOf({ faults }, (machine) =>
@@ -211,10 +211,10 @@ describe('why a request failed', () => {
     expect(found.faults[0]!.fired).toBe(1);
   });
 
-  describe('on a cable of Ethernet', () => {
+  describe('on an Ethernet cable', () => {
     const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
 
-    it('counts what was sent again, and what never arrived', async () => {
+    it('counts retransmissions, and packets that never arrived', async () => {
       // After ARP and the connection set-up: only requests, of which the third is lost every time it is sent.
       const faults = [parsedFault('packet=lost,node=0,only=requests,nth=3-100')];
       const { failures, losses, error } = await whyOf({ faults, set }, (machine) =>
@@ -230,7 +230,7 @@ describe('why a request failed', () => {
       expect(losses.count).toBe(8);
     });
 
-    it('names the frame of ARP that was lost, and posts by where programs posted them', async () => {
+    it('names the lost ARP frame, and posts by the lines of the programs', async () => {
       const faults = [parsedFault('packet=lost,node=0,nth=1')];
       const { failures, losses, unfinished, error } = await whyOf({ faults, set }, (machine) =>
         loadPrograms(machine, args),

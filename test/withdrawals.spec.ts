@@ -37,18 +37,18 @@ async function expectLeftAlone(
 }
 
 describe.each(Object.entries(hosts))('on a host with %s', (_host, set) => {
-  it.each(traffics)('a device that %s leaves the memory alone behind ibv_dereg_mr', async (traffic) => {
+  it.each(traffics)('a device that %s does not access the memory after ibv_dereg_mr', async (traffic) => {
     for (const delayUs of [0, 40]) await expectLeftAlone(set, { traffic, by: 'deregMr', delayUs });
   });
 });
 
-describe.each(['destroyQp', 'modifyQp to RESET'])('behind %s', (by) => {
-  it.each(traffics)('a device that %s leaves the memory alone', (traffic) =>
+describe.each(['destroyQp', 'modifyQp to RESET'])('after %s', (by) => {
+  it.each(traffics)('a device that %s does not access the memory', (traffic) =>
     expectLeftAlone(hosts['a link of one lane, Gen1']!, { traffic, by, delayUs: 3 }),
   );
 });
 
-it.each(eachPartition)('deregistration outlasts what is under way in partition %s', async (partition) => {
+it.each(eachPartition)('deregistration waits for accesses in progress in partition %s', async (partition) => {
   const set = hosts['a link of one lane, Gen1']!;
   const args = { traffic: 'gathers a WRITE', by: 'deregMr', delayUs: 3 };
   const { results } = await runPrograms(programsOf('withdrawals', 'withdraw', args), { set, partition });

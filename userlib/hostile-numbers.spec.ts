@@ -170,7 +170,7 @@ const trace = (): unknown => [
   [srq.ring.head, srq.ring.counter],
 ];
 
-describe('postSend refuses with EINVAL, and has posted nothing,', () => {
+describe('postSend rejects with EINVAL, and has posted nothing,', () => {
   it.each(sendFields)('%s that does not fit', (_name, values, change) => {
     expect(postSend(qp, { ...base })).toBe(0);
     expect(values.length).toBeGreaterThan(10);
@@ -235,7 +235,7 @@ describe('postSend refuses with EINVAL, and has posted nothing,', () => {
   });
 });
 
-describe('postSend takes', () => {
+describe('postSend accepts', () => {
   it.each([
     ['length', [0, 1, length], (bytes: number) => ({ sgList: [{ ...sge, length: bytes }] })],
     ['lkey', [0, 2 ** 31, uint32], (lkey: number) => ({ sgList: [{ ...sge, lkey }] })],
@@ -246,13 +246,13 @@ describe('postSend takes', () => {
     for (const value of values) expect(postSend(qp, { ...base, ...change(value) })).toBe(0);
   });
 
-  it('sheet 6.3: a buffer of length 0 as libmlx4 does, as an inline segment of no bytes', () => {
+  it('sheet 6.3: a buffer of length 0 as libmlx4 does, as an empty inline segment', () => {
     postSend(qp, { ...base, sgList: [{ ...sge, length: 0 }] });
     const { address: at } = qp.sendRing.slotAt(0);
     expect(process.view.getUint32(at + 32)).toBe(0x8000_0000);
   });
 
-  it('any number as wrId, and gives it back as it was', async () => {
+  it('any number as wrId, and returns it unchanged', async () => {
     for (const wrId of hostile) {
       expect(postRecv(qp, { ...receive, wrId })).toBe(0);
       const { head, tail, wqeCount } = qp.receiveRing!;
@@ -261,7 +261,7 @@ describe('postSend takes', () => {
     }
   });
 
-  it('inline data only from memory that is mapped: else EFAULT, and nothing is posted', () => {
+  it('inline data only from mapped memory: otherwise EFAULT, and nothing is posted', () => {
     const { memory } = process.platform;
     const translate = memory.physicalAddress;
     const mapped = process.map(4096);
@@ -279,7 +279,7 @@ describe('postSend takes', () => {
   });
 });
 
-describe('receives refuse with EINVAL, and have posted nothing,', () => {
+describe('receives reject with EINVAL, and have posted nothing,', () => {
   const fields: readonly (readonly [string, readonly number[], (value: number) => Partial<IbvRecvWr>])[] = [
     ['numSge', outside(2), (numSge) => ({ numSge })],
     ['addr', outside(address), (addr) => ({ sgList: [{ ...sge, addr }] })],
@@ -300,7 +300,7 @@ describe('receives refuse with EINVAL, and have posted nothing,', () => {
   });
 });
 
-describe('control verbs reject with EINVAL, and the kernel is not asked,', () => {
+describe('control verbs reject with EINVAL, without a kernel call,', () => {
   const ah = { dlid: 1, portNum: 1 };
   const grh = { dgid: new Uint8Array(16), flowLabel: 0, sgidIndex: 0, hopLimit: 1, trafficClass: 0 };
   const route = (changed: Partial<typeof grh>) =>
@@ -382,19 +382,19 @@ describe('control verbs reject with EINVAL, and the kernel is not asked,', () =>
     expect(process.mappedPages).toBe(pages);
   });
 
-  it('reqNotifyCq returns EINVAL for a flag that is no int, and arms nothing', () => {
+  it('reqNotifyCq returns EINVAL for a flag that is not an int, and arms nothing', () => {
     process.stores.length = 0;
     for (const value of [Number.NaN, 0.5, 2 ** 32, 1e300]) expect(reqNotifyCq(cq, value)).toBe(EINVAL);
     expect(process.stores).toEqual([]);
   });
 });
 
-describe('a message channel refuses with EINVAL, and has begun nothing,', () => {
+describe('a message channel rejects with EINVAL, and has begun nothing,', () => {
   const config = Object.fromEntries(
     Object.entries(messagingParameters).map(([name, parameter]) => [name, parameter.default]),
   ) as unknown as MessagingConfig;
 
-  it('an address or a length that is no whole number', async () => {
+  it('an address or a length that is not a whole number', async () => {
     const channel = await MessageChannel.create(pd, { ...config, cutoffBytes: 1024 });
     const { head } = channel.qp.sendRing;
     process.calls.length = 0;

@@ -55,7 +55,7 @@ describe('the CRCs of a packet', () => {
     expect(variantCrc(sample, 0, sample.length - 2).toString(16)).toBe('fa45');
   });
 
-  it('IBTA 7.8: cover a packet with a GRH as hardware does: of the ICRC the whole LRH counts as ones', () => {
+  it('IBTA 7.8: cover a packet with a GRH as hardware does: the whole LRH counts as ones in the ICRC', () => {
     expect(icrcOf(withGrh)).toBe('a8d66bbd');
     expect(variantCrc(withGrh, 0, withGrh.length - 2).toString(16)).toBe('8388');
   });
@@ -68,7 +68,7 @@ describe('the CRCs of a packet', () => {
     expect(variantCrc(changed, 0, changed.length - 2).toString(16)).not.toBe('fa45');
   });
 
-  it('IBTA 7.8.1: leave the ICRC of a packet with a GRH as it is whatever its LRH becomes, and what else a router may change', () => {
+  it('IBTA 7.8.1: keep the ICRC of a packet with a GRH for any LRH and any change by a router', () => {
     for (const [at, bit] of unfixedBits) {
       const changed = withGrh.slice();
       changed[at]! ^= 1 << bit;
@@ -84,12 +84,12 @@ describe('the CRCs of a packet', () => {
       }
   });
 
-  it('make of "123456789" what the catalogues of CRCs print for CRC-32: CBF43926', () => {
+  it('compute for "123456789" the CRC-32 of the catalogues: CBF43926', () => {
     const digits = Uint8Array.from(Buffer.from('123456789'));
     expect(crc32.of(digits, 0, 9).toString(16)).toBe('cbf43926');
   });
 
-  it('are those of a shift register, whatever the length and the place', () => {
+  it('equal those of a shift register, for any length and offset', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), fc.nat(8), (bytes, skipped) => {
         const from = Math.min(skipped, bytes.length);

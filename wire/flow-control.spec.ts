@@ -78,8 +78,8 @@ async function stalled(takesPs: number, changes: Partial<EthernetConfig> = {}, c
   return { bench, a, b, pauses, upPs, fullPs, pausedPs };
 }
 
-describe('a receiver that takes nothing', () => {
-  it('IEEE 802.3-2018, 31B.3: stops the sender by a PAUSE frame of its own MAC, and lets it go on by one without quanta', async () => {
+describe('a receiver that accepts nothing', () => {
+  it('IEEE 802.3-2018, 31B.3: stops the sender by a PAUSE frame of its own MAC, and lets it resume by one without quanta', async () => {
     const { bench, a, b, pauses, upPs, fullPs, pausedPs } = await stalled(10 * US);
     await bench.runTo(upPs + 100 * US);
     const [zeros, source] = ['00'.repeat(42), '02000000000b'];
@@ -100,7 +100,7 @@ describe('a receiver that takes nothing', () => {
     expectBalance(bench);
   });
 
-  it('IEEE 802.3-2018, 31B.3: lets the sender go on after its quanta when the frame that says so is lost or damaged', async () => {
+  it('IEEE 802.3-2018, 31B.3: lets the sender resume after its quanta if the frame that ends the pause is lost or damaged', async () => {
     for (const kind of ['lost', 'corrupted'] as const) {
       const { bench, a, b, upPs, pausedPs } = await stalled(10 * US);
       const effect = kind === 'lost' ? { kind } : { kind, place: 0, isInside: false };
@@ -115,7 +115,7 @@ describe('a receiver that takes nothing', () => {
     }
   });
 
-  it('IEEE 802.3-2018, 31B.3: is not passed by frames that are formed while the link is busy', async () => {
+  it('IEEE 802.3-2018, 31B.3: is not overtaken by frames that form while the link is busy', async () => {
     const { bench, b, pauses, upPs } = await stalled(50 * US);
     // 1,504 bytes with FCS, 1.2192 µs each. When b is full, at 501.6 ns, the link has accepted three, since it accepts one if
     // less than its forming time of 2 µs is reserved: at 0, 0 and 438.4 ns. It would accept the next at 1657.6.
@@ -129,7 +129,7 @@ describe('a receiver that takes nothing', () => {
     expectBalance(bench);
   });
 
-  it('asks again at half the time for as long as it is full', async () => {
+  it('repeats its PAUSE at half the time while it is full', async () => {
     const { bench, b, pauses, upPs, fullPs } = await stalled(200 * US);
     await bench.runTo(upPs + 300 * US);
     const asked = pauses.slice(0, -1).map(({ atPs }) => atPs - (fullPs + 1 + SHORT_PS));
@@ -140,7 +140,7 @@ describe('a receiver that takes nothing', () => {
     expect(stoppingPs).toBe(upPs + 200 * US - fullPs);
   });
 
-  it('counts its frames apart, and their time on the link', async () => {
+  it('counts its frames separately, and their time on the link', async () => {
     const { bench, a, b, upPs, pausedPs } = await stalled(10 * US);
     await bench.runTo(upPs + 100 * US);
     expect(b.port.transmitted).toMatchObject({ frames: 0, bytes: 0 });
@@ -159,7 +159,7 @@ describe('a receiver that takes nothing', () => {
     });
   });
 
-  it('IEEE 802.3-2018, 31B.3: gets no frame that a fault holds back while the sender is stopped, however many PAUSE frames that one sends', async () => {
+  it('IEEE 802.3-2018, 31B.3: receives no frame that a fault holds back while the sender is stopped, for any number of the sender’s own PAUSE frames', async () => {
     const { bench, a, b, upPs } = await stalled(200 * US, {}, 4);
     const [passes, delayPs] = [5, 500 * US];
     a.port.faults.addRule({ kind: 'reordered', passes, delayPs }, { first: 1, last: 1 }, { fired: () => {} });
@@ -173,7 +173,7 @@ describe('a receiver that takes nothing', () => {
     expectBalance(bench);
   });
 
-  it('drops what it has no slot for when a PAUSE frame is lost, counts it, and asks again', async () => {
+  it('drops frames without a slot when a PAUSE frame is lost, counts them, and sends another PAUSE', async () => {
     const { bench, b, upPs } = await stalled(60 * US, {}, 900);
     b.port.faults.addRule({ kind: 'lost' }, { only: 'pauses', first: 1, last: 1 }, { fired: () => {} });
     await bench.runTo(upPs + 50 * US);
@@ -187,7 +187,7 @@ describe('a receiver that takes nothing', () => {
     expectBalance(bench);
   });
 
-  it('sees the fifo as it was at the end of an instant, whatever runs first in the next, and misses nothing', async () => {
+  it('sees the fifo as it was at the end of an instant, for any order in the next one, and misses nothing', async () => {
     for (let seed = 0; seed < 8; seed++) {
       const shuffle = seed === 0 ? undefined : new Random(seed, 'shuffle').unit;
       const bench = benchOf({}, shuffle);
@@ -216,7 +216,7 @@ describe('a receiver that takes nothing', () => {
     }
   });
 
-  it('asks anew when the link has been down', async () => {
+  it('sends a new PAUSE after the link was down', async () => {
     const { bench, a, b, pauses, upPs } = await stalled(100 * US, { pauseQuanta: 65_535 });
     a.at(upPs + 20 * US, () => a.port.setEnabled(false));
     a.at(upPs + 21 * US, () => a.port.setEnabled(true));
@@ -255,7 +255,7 @@ describe('a receiver that takes nothing', () => {
     expect(pauses).toEqual([]);
   });
 
-  it('asks in front of its own frames, and behind the one that is under way and what the port has taken', async () => {
+  it('sends its PAUSE before its own frames, and after the frame in progress and accepted ones', async () => {
     const bench = benchOf();
     const { a, b } = bench;
     const pauses = pausesAt(b);
@@ -269,7 +269,7 @@ describe('a receiver that takes nothing', () => {
     expect(a.arrivals[1]!.timePs).toBe(upPs + 1_230_400 + STEP_PS + 1_220_800 + LATENCY_PS);
   });
 
-  it('asks nothing, and drops, until software has it send PAUSE frames; lets go when software has it send none', async () => {
+  it('sends no PAUSE, and drops frames, until software enables PAUSE frames; ends the pause when software disables them', async () => {
     const { bench, a, b, pauses, upPs } = await stalled(500 * US, {}, 40);
     b.port.flowControl.set(false, true);
     await bench.runTo(upPs + 20 * US);
@@ -283,7 +283,7 @@ describe('a receiver that takes nothing', () => {
   });
 });
 
-describe('a station that is asked to stop', () => {
+describe('a paused station', () => {
   /** An endpoint at a's end sends arbitrary MAC control frames; b sends short frames. */
   async function asked(frames: readonly (readonly [atPs: number, bytes: Uint8Array])[], heeds = true) {
     const bench = new EthernetBench(small, 1, undefined, [undefined, MAC_B]);
@@ -306,7 +306,7 @@ describe('a station that is asked to stop', () => {
   const arrivalPs = (atPs: number): number => atPs + SHORT_PS + LATENCY_PS;
   const toOwn = '02000000000b';
 
-  it('IEEE 802.3-2018, 31B.3: heeds the newest PAUSE, be it shorter or longer', async () => {
+  it('IEEE 802.3-2018, 31B.3: obeys the newest PAUSE, shorter or longer', async () => {
     const [from, mid] = [10 * US, 15 * US];
     const shorter = await asked([
       [from, controlBytes(500)],
@@ -326,7 +326,7 @@ describe('a station that is asked to stop', () => {
     expect(longer.pausedPs).toBe(mid - from + 700 * QUANTUM_PS);
   });
 
-  it('IEEE 802.3-2018, 31B.3: heeds a PAUSE to its own MAC, and finishes what it has begun', async () => {
+  it('IEEE 802.3-2018, 31B.3: obeys a PAUSE to its own MAC, and finishes the frame in progress', async () => {
     const { gaps } = await asked([[10 * US, controlBytes(100, { to: toOwn })]]);
     const comesPs = arrivalPs(10 * US);
     // A frame was accepted up to 102.4 ns before the previous one had left.
@@ -334,7 +334,7 @@ describe('a station that is asked to stop', () => {
     expect(gaps).toEqual([[lastPs, comesPs + 100 * QUANTUM_PS + SHORT_PS + LATENCY_PS]]);
   });
 
-  it('IEEE 802.3-2018, 31.5: drops other MAC control frames, and counts them by what is wrong', async () => {
+  it('IEEE 802.3-2018, 31.5: drops other MAC control frames, and counts them by error', async () => {
     const strange = [
       controlBytes(500, { opcode: 0 }),
       controlBytes(500, { opcode: 2 }),
@@ -356,7 +356,7 @@ describe('a station that is asked to stop', () => {
     });
   });
 
-  it('counts a PAUSE that it does not heed', async () => {
+  it('counts a PAUSE that it does not obey', async () => {
     const { gaps, ...counters } = await asked([[5 * US, controlBytes(500)]], false);
     expect(gaps).toEqual([]);
     expect(counters).toMatchObject({
@@ -367,7 +367,7 @@ describe('a station that is asked to stop', () => {
     });
   });
 
-  it('goes on when software has it heed them no longer', async () => {
+  it('resumes when software disables obeying', async () => {
     const bench = new EthernetBench(small, 1, undefined, [undefined, MAC_B]);
     const { a, b } = bench;
     const upPs = await bench.bringUp();
@@ -381,7 +381,7 @@ describe('a station that is asked to stop', () => {
     expect(b.port.flowControl.totals().pauseWaitPs).toBe(4 * US + 2);
   });
 
-  it('holds up what a fault has held back, until it may go on', async () => {
+  it('delays frames that a fault has held back, until it may resume', async () => {
     for (const xonUs of [20, 40]) {
       const bench = new EthernetBench(small, 1, undefined, [undefined, MAC_B]);
       const { a, b } = bench;
@@ -401,7 +401,7 @@ describe('a station that is asked to stop', () => {
     }
   });
 
-  it('has MAC control frames as any others without a MAC control sublayer', async () => {
+  it('treats MAC control frames like any others without a MAC control sublayer', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.port.send(controlBytes(500), 0, 60));
@@ -411,7 +411,7 @@ describe('a station that is asked to stop', () => {
     expect(bench.a.arrivals[0]!.timePs).toBe(upPs + US + SHORT_PS + LATENCY_PS);
   });
 
-  it('forgets a pause with the link', async () => {
+  it('forgets a pause when the link goes down', async () => {
     const { bench, a, b, upPs } = await stalled(200 * US, { pauseQuanta: 65_535 });
     await bench.runTo(upPs + 20 * US);
     expect([a.port.isPaused, b.arrivals.length]).toEqual([true, 15]);
@@ -426,7 +426,7 @@ describe('a station that is asked to stop', () => {
 });
 
 describe('two ends with flow control', () => {
-  it('that have stopped each other both go on', async () => {
+  it('that have paused each other both resume', async () => {
     const bench = benchOf();
     const upPs = await bench.bringUp();
     const ends = [bench.a, bench.b];
@@ -492,7 +492,7 @@ describe('two ends with flow control', () => {
     return { ends, sent: [bench.a, bench.b].map(({ port }) => port.transmitted.frames), peaks };
   }
 
-  it('lose nothing, and keep the order, whatever stalls and frames there are', async () => {
+  it('lose nothing, and keep the order, for any stalls and frames', async () => {
     let asked = 0;
     for (let seed = 1; seed <= 25; seed++) {
       const { ends, sent } = await disturbed(seed);
@@ -505,7 +505,7 @@ describe('two ends with flow control', () => {
     expect(asked).toBeGreaterThan(50);
   });
 
-  it('lose what the one that does not heed sends too much, exactly counted, and nothing of the other', async () => {
+  it('lose only the excess frames of the station that does not obey, exactly counted', async () => {
     let dropped = 0;
     for (let seed = 30; seed <= 45; seed++) {
       const { ends, sent } = await disturbed(seed, { heeds: false });
@@ -517,7 +517,7 @@ describe('two ends with flow control', () => {
     expect(dropped).toBeGreaterThan(100);
   });
 
-  it('do the same whatever runs first in an instant', async () => {
+  it('do the same for any order within an instant', async () => {
     for (const seed of [50, 51, 52]) {
       const { ends } = await disturbed(seed);
       for (let order = 0; order < 2; order++)
@@ -540,7 +540,7 @@ describe('two ends with flow control', () => {
     return { held: b.port.heldFrames, dropped: b.port.received.fifoDrops, slotCount: b.port.slotCount };
   }
 
-  it('have room for what is under way on a cable of seven metres, and not on one of a kilometre', async () => {
+  it('have room for the frames in flight on a cable of seven metres, and not on one of a kilometre', async () => {
     // XOFF at 64 of 86. Then b has accepted a frame that has not been formed yet: 2 × 1538 bytes until the PAUSE leaves, which
     // needs 84; 2 × (300 ns + 7 × 4.8 ns), 833 bytes, are in flight, and a has accepted 128 bytes ahead: 4122 bytes, 49.1
     // shortest frames of 84; and two.

@@ -27,7 +27,7 @@ function framesOf(name: string, skipped: number): Uint8Array[] {
 }
 
 describe('the headers', () => {
-  it('IBTA 7.7, 9.2, 9.3.3: lie in a WRITE as in the sample packet of the specification', () => {
+  it('IBTA 7.7, 9.2, 9.3.3: are arranged in a WRITE as in the sample packet of the specification', () => {
     const [packet] = framesOf('ib-ibta-sample-packet.pcap', 0);
     expect(lrh.decode(packet!)).toMatchObject({
       virtualLane: 7,
@@ -90,7 +90,7 @@ describe('the headers', () => {
     }
   });
 
-  it('IBTA 9.3.2: carry the Q_Key of a datagram and the QP that sent it', () => {
+  it('IBTA 9.3.2: carry the Q_Key of a datagram and its source QP', () => {
     const frames = framesOf('ud-wrong-qkey-ipv4.pcap', ROCE_HEADER_BYTES);
     const { destinationQp } = bth.decode(frames[0]!);
     expect(frames.map((frame) => deth.decode(frame, BTH_BYTES).queueKey)).toEqual([0x9999, 0x1234]);

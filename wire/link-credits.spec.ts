@@ -6,7 +6,7 @@ describe('link-level credits', () => {
     expect([1, 64, 65, 2074].map(blocksOf)).toEqual([1, 1, 2, 33]);
   });
 
-  it('count from the instant after the one they came at', () => {
+  it('count from the instant after their arrival', () => {
     const sender = new CreditSender();
     sender.limitReceived(4, 100);
     expect(sender.canSend(4, 100)).toBe(false);
@@ -19,7 +19,7 @@ describe('link-level credits', () => {
     expect(sender.canSend(8, 201)).toBe(true);
   });
 
-  it('IBTA 7.9.4: promise what is free, not what the buffer holds', () => {
+  it('IBTA 7.9.4: promise free blocks, not the size of the buffer', () => {
     const receiver = new CreditReceiver(10, 2);
     expect(receiver.takeCreditLimit()).toBe(10);
     expect(receiver.received(6)).toBe(true);
@@ -31,7 +31,7 @@ describe('link-level credits', () => {
     expect(receiver.received(8)).toBe(false);
   });
 
-  it('IBTA 7.9.4: count around at 4096', () => {
+  it('IBTA 7.9.4: wrap at 4096', () => {
     const sender = new CreditSender();
     const receiver = new CreditReceiver(2048, 1);
     let nowPs = 0;
@@ -46,7 +46,7 @@ describe('link-level credits', () => {
     }
   });
 
-  it('IBTA 7.9.4: are set right by the sender count when packets were lost', () => {
+  it('IBTA 7.9.4: are corrected by the sender’s count after packets were lost', () => {
     const sender = new CreditSender();
     const receiver = new CreditReceiver(10, 1);
     sender.limitReceived(receiver.takeCreditLimit(), 0);

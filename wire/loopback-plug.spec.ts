@@ -38,7 +38,7 @@ function pluggedPort() {
 }
 
 describe('a port with a loopback plug', () => {
-  it('comes up when it is enabled, without anybody at the other end, and goes down when it is disabled', async () => {
+  it('comes up when it is enabled, without a peer, and goes down when it is disabled', async () => {
     const { port, states, at, runner } = pluggedPort();
     at(1000, () => port.setEnabled(true));
     await runner.runTo(20_000_000);

@@ -83,7 +83,7 @@ describe('the opcode table', () => {
     expect(ours).toEqual([...specification, ...masked]);
   });
 
-  it('has masked atomics where RC has no opcode of the standard', () => {
+  it('has masked atomics where the standard has no RC opcode', () => {
     const taken = specification.map(([opcode]) => opcode);
     expect(masked.filter(([opcode]) => taken.includes(opcode) || opcode > 0x1f)).toEqual([]);
     // LRH 8 + BTH 12 + ICRC 4 + VCRC 2; address 8, R_Key 4, and two or four operands of 8.
@@ -103,7 +103,7 @@ describe('the opcode table', () => {
     ]);
   });
 
-  it('IBTA annex A14: repeats the RC opcodes for XRC at 0xa0, with the SRQ in front of what a request says', () => {
+  it('IBTA annex A14: repeats the RC opcodes for XRC at 0xa0, with the SRQ before a request’s own headers', () => {
     const isResponse = (name: string): boolean => /RESPONSE|ACKNOWLEDGE/.test(name);
     const xrc = opcodeTable.filter(({ service }) => service === 'XRC');
     expect(xrc.map(({ opcode, name, headers }) => [opcode, name.slice(4), headers.join(' ')])).toEqual(
@@ -115,7 +115,7 @@ describe('the opcode table', () => {
     );
   });
 
-  it('IBTA 9.2: has for RD what RC has without invalidation, RESYNC, and the context and datagram headers in front', () => {
+  it('IBTA 9.2: has for RD the operations of RC without invalidation, plus RESYNC, with the context and datagram headers first', () => {
     const rd = opcodeTable.filter(({ service }) => service === 'RD');
     const ofOperations = specification
       .slice(0, 21)
@@ -171,7 +171,7 @@ describe('the opcode table', () => {
     expect(transportHeaderBytes(Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE)).toBe(32);
   });
 
-  it('keeps atomic operands apart from payload', () => {
+  it('keeps atomic operands separate from payload', () => {
     expect(operandBytes(Opcode.RC_COMPARE_SWAP)).toBe(16);
     expect(operandBytes(Opcode.RC_MASKED_COMPARE_SWAP)).toBe(32);
     expect(operandBytes(Opcode.RC_ATOMIC_ACKNOWLEDGE)).toBe(8);

@@ -108,7 +108,7 @@ function fill({ bytes, words, floats }: ReturnType<typeof area>, offset: number,
 }
 
 describe('the bytes of a record', () => {
-  it('IBTA 7 to 9: are a packet that others read, with right CRCs and the fields of the record', () => {
+  it('IBTA 7 to 9: are a packet that other readers parse, with right CRCs and the fields of the record', () => {
     fc.assert(
       fc.property(packets, (made) => {
         const from = area();
@@ -151,7 +151,7 @@ describe('the bytes of a record', () => {
     );
   });
 
-  it('give the same record back, of which the same bytes are made', () => {
+  it('restore the same record, which gives the same bytes', () => {
     fc.assert(
       fc.property(packets, (made) => {
         const [from, to] = [area(), area()];
@@ -178,7 +178,7 @@ describe('the bytes of a record', () => {
     ['next header of the GRH', 14, 0x01],
     ['transport version', 49, 0x01],
     ['pad, longer than what there is', 49, 0x30],
-  ])('IBTA 7.7, 8.3, 9.6.1.1: are no packet with another %s under right CRCs', (_, place, bits) => {
+  ])('IBTA 7.7, 8.3, 9.6.1.1: are not a packet with another %s under right CRCs', (_, place, bits) => {
     const from = area();
     const packet = fill(from, 128, empty);
     const bytes = new Uint8Array(packet);
@@ -194,7 +194,7 @@ describe('the bytes of a record', () => {
     expect(from.bytes).toEqual(before);
   });
 
-  it('IBTA 7.8: are refused when a bit was struck: by the VCRC on a link, by the ICRC within a switch', () => {
+  it('IBTA 7.8: are rejected after a bit error: by the VCRC on a link, by the ICRC within a switch', () => {
     fc.assert(
       fc.property(
         packets,

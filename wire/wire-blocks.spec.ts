@@ -16,11 +16,11 @@ const PAYLOAD_BYTES = 1000;
 const COUNT = 12;
 
 describe('the wires', () => {
-  it('of an InfiniBand port lead to blocks that there are, and each port is connected once', () => {
+  it('of an InfiniBand port lead to existing blocks, and each port is connected once', () => {
     checkWires(wirePortWires, () => new WireBench().a.port.blocks, ['port', 'sender']);
   });
 
-  it('of an Ethernet port lead to blocks that there are, and each port is connected once', () => {
+  it('of an Ethernet port lead to existing blocks, and each port is connected once', () => {
     checkWires(ethernetPortWires, () => new EthernetBench().a.port.blocks, ['port']);
   });
 });
@@ -143,7 +143,7 @@ async function interrupted(kind: Kind, seed: number) {
 }
 
 describe.each(kinds)('$name', (kind) => {
-  it('has nothing left of the old link when it comes up anew, in whatever state that was', async () => {
+  it('has nothing left of the old link when it comes up again, in any state', async () => {
     let changedCount = 0;
     for (let seed = 1; seed <= 40; seed++) {
       const { cable, fresh, atPs } = await interrupted(kind, seed);
@@ -162,7 +162,7 @@ describe.each(kinds)('$name', (kind) => {
     expect(changedCount).toBeGreaterThan(10);
   });
 
-  it('delivers each of what it took once and in order, or counts it as dropped', async () => {
+  it('delivers each accepted packet once and in order, or counts it as dropped', async () => {
     for (let seed = 50; seed < 70; seed++) {
       const { cable, atPs, sendings } = await interrupted(kind, seed);
       for (const end of [cable.a, cable.b])
@@ -179,7 +179,7 @@ describe.each(kinds)('$name', (kind) => {
     }
   });
 
-  it('IBTA 7.9.4: is stopped by a receiver that takes nothing, if it has flow control, and goes on when it does', async () => {
+  it('IBTA 7.9.4: is stopped by a receiver that accepts nothing, if it has flow control, and resumes with it', async () => {
     const cable = kind.make();
     const upPs = await cable.bringUp();
     cable.b.consumesAtOnce = false;
@@ -198,8 +198,8 @@ describe.each(kinds)('$name', (kind) => {
   });
 });
 
-describe('what a wire port waits for', () => {
-  it('is counted by reason, each of them, to the picosecond of the sender’s own watch', async () => {
+describe('the waits of a wire port', () => {
+  it('are counted by reason, to the picosecond of the sender’s own watch', async () => {
     const met = new Set<string>();
     for (const takes of [true, false]) {
       const cable = infinibandCable();

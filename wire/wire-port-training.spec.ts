@@ -42,7 +42,7 @@ describe('link training', () => {
     expect(bench.b.port.received.linkDownDrops).toBe(1);
   });
 
-  it('IBTA 14.2.5.6: takes the other end down too, and comes up again', async () => {
+  it('IBTA 14.2.5.6: takes the peer down too, and comes up again', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.port.setEnabled(false));
@@ -57,7 +57,7 @@ describe('link training', () => {
     expect(bench.b.arrivals.map(({ psn }) => psn)).toEqual([5]);
   });
 
-  it('ends up whenever both ends end enabled, whatever happened before, and loses no credit', async () => {
+  it('ends up if both ends are enabled at the end, after any history, and loses no credit', async () => {
     const action = fc.record({
       isA: fc.boolean(),
       isEnabled: fc.boolean(),

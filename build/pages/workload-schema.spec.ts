@@ -34,7 +34,7 @@ describe('the JSON Schema of a workload', () => {
     return [[], ['', 'x:y', 1]];
   };
 
-  it.each(workloadFieldNames)('says of %s what is accepted', (name) => {
+  it.each(workloadFieldNames)('accepts of %s what the command accepts', (name) => {
     const [inside, outside] = samplesOf(properties[name]!);
     // A value that does not fit the other fields is rejected under another name, or with another message.
     const refusal = (value: unknown): string => {

@@ -18,7 +18,7 @@ function comparable(bytes: Uint8Array): unknown {
 }
 
 it.each(['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const)(
-  'sheet 3.17: %s of QP1 is Linux’s',
+  'sheet 3.17: %s of QP1 equals Linux’s',
   async (name) => {
     const { machine, driver } = await TestContext.open();
     await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
@@ -28,7 +28,7 @@ it.each(['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const)(
   },
 );
 
-it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data are', async () => {
+it('sheet 6.3: the WQE of a MAD to LID 2 equals Linux’s, except for the addresses of its data', async () => {
   const { machine, driver } = await TestContext.open();
   const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
   const line = linesOf(readGolden(), 'wqe').find(({ file, qpn }) => file === 'x-kernel-mads' && qpn === 514)!;
@@ -49,7 +49,7 @@ it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data ar
     expect(toHex(own.subarray(from, to))).toBe(toHex(golden.subarray(from, to)));
 });
 
-it('waits for the time at which another core, whose code ran before, has posted', async () => {
+it('waits until the time at which another core, whose code ran before, has posted', async () => {
   const { machine, driver } = await TestContext.open();
   const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
   /** Another core, at its own time; a cycle takes 400 ps. */
@@ -70,7 +70,7 @@ it('waits for the time at which another core, whose code ran before, has posted'
   expect([ahead.ownPs, behind.ownPs]).toEqual([12_000_000, 12_000_000]);
 });
 
-it('an agent whose queue is full keeps 2,048 MADs waiting, and counts what it drops', async () => {
+it('an agent with a full queue keeps 2,048 MADs waiting, and counts dropped ones', async () => {
   const { machine, driver } = await TestContext.open();
   const agent = await MadAgent.open(machine.cpu, driver.device, new Map());
   for (let at = 0; at < 128 + 2048 + 3; at++)
@@ -78,7 +78,7 @@ it('an agent whose queue is full keeps 2,048 MADs waiting, and counts what it dr
   expect(agent.counts).toMatchObject({ sent: 128, overflowed: 3 });
 });
 
-it('takes no more sends than it has room for, and gives everything back', async () => {
+it('accepts no more sends than it has room for, and releases everything', async () => {
   const { machine, driver } = await TestContext.open();
   const before = machine.framesTaken;
   const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);

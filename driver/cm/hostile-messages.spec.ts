@@ -166,7 +166,7 @@ class Scene {
 }
 
 it(
-  'IBTA 12.9: whatever strangers send, each program is told one lawful story, and nothing is left',
+  'IBTA 12.9: for any messages of hostile peers, each program receives a legal sequence of events, and nothing is left',
   async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {

@@ -53,14 +53,14 @@ describe('the path back from a request', () => {
     ['ipv4', false, 2],
     ['ipv4', true, 3],
   ] as const)(
-    'to a GID of kind %s, asked for by version 2: %s, goes from place %i',
+    'to a GID of kind %s, requested by version 2: %s, uses index %i',
     async (kind, isRoutable, place) => {
       expect((await pathAsked(gids[kind], isRoutable)).roce?.sgidIndex).toBe(place);
     },
   );
 });
 
-describe('the 40 bytes in front of a received MAD', () => {
+describe('the 40 bytes before a received MAD', () => {
   it.each([
     // IBTA vol 1, 8.3: version 6, payload 280, next header 1b; as an IPv6 header, with 17 for UDP; an IPv4 header after 20
     // unused bytes.

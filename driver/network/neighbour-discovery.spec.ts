@@ -25,11 +25,11 @@ const probe = frame('3333ff123456', peerMac, none, ownGroup, `8700495400000000${
 const toAll = frame('333300000001', mac, own, allNodes, `88005f5d20000000${own}0201${mac}`);
 
 describe('Neighbor Discovery', () => {
-  it('RFC 4291, 2.7.1: the group of an address ends as it does', () => {
+  it('RFC 4291, 2.7.1: the group of an address has the same last bytes', () => {
     expect(toHex(solicitedNode(fromHex(peer)))).toBe(peerGroup);
   });
 
-  it('RFC 4861, 4.3: asks the group of an address, from its own with its MAC', () => {
+  it('RFC 4861, 4.3: solicits the group of an address, from its own address with its MAC', () => {
     expect(toHex(neighborSolicitation(station(own, mac), fromHex(peer)))).toBe(solicitation);
     expect(neighborMessageOf(fromHex(solicitation))).toEqual({
       isSolicitation: true,
@@ -41,7 +41,7 @@ describe('Neighbor Discovery', () => {
     });
   });
 
-  it('RFC 4861, 7.2.4: answers the one that asked, or all nodes if he has no address yet', () => {
+  it('RFC 4861, 7.2.4: answers the requester, or all nodes if the requester has no address yet', () => {
     expect(toHex(neighborAdvertisement(station(peer, peerMac), station(own, mac)))).toBe(advertisement);
     expect(toHex(neighborAdvertisement(station(own, mac), station(none, peerMac)))).toBe(toAll);
     expect(neighborMessageOf(fromHex(advertisement))).toMatchObject({
@@ -95,7 +95,7 @@ describe('Neighbor Discovery', () => {
     expect(neighborMessageOf(fromHex(bytes))).toBe('malformed');
   });
 
-  it('leaves other protocols alone', () => {
+  it('ignores other protocols', () => {
     // An echo request; UDP.
     expect(neighborMessageOf(fromHex(frame(mac, peerMac, peer, own, `8000${'0'.repeat(44)}`)))).toBe('other');
     expect(neighborMessageOf(fromHex(solicitation.replace('3aff', '11ff')))).toBe('other');

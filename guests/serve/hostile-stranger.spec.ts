@@ -397,8 +397,8 @@ function sameFrame(sent: Buffer, arrived: Buffer): boolean {
 const unavailable = nativeUnavailableReason();
 if (unavailable !== undefined) console.warn(`skipped: ${unavailable}`);
 
-describe.skipIf(unavailable !== undefined)('whatever a stranger sends into the socket of a cable', () => {
-  it('frames come whole, once and in order, or are counted; the next one is served', {
+describe.skipIf(unavailable !== undefined)('for any input of a client on the socket of a cable', () => {
+  it('frames arrive intact, once and in order, or are counted; the next client is served', {
     timeout: 24 * 3600_000,
   }, async () => {
     const before = openDescriptorCount();

@@ -44,7 +44,7 @@ interface EndCounted {
   };
 }
 
-describe('a simulated host with an HCA beside a guest, on Ethernet', () => {
+describe('a simulated host with an HCA next to a guest, on Ethernet', () => {
   it.each(['v1', 'v2'] as const)(
     'is found by ARP and by Neighbor Discovery with RoCE %s, and balances',
     async (roce) => {

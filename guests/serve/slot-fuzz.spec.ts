@@ -114,7 +114,7 @@ const step = fc.oneof(
   { arbitrary: change, weight: 1 },
 );
 
-describe('whatever a guest does', () => {
+describe('for any action of a guest', () => {
   it('the device answers it, and never throws', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 20, maxLength: 150 }), (steps) => {
@@ -133,7 +133,7 @@ describe('whatever a guest does', () => {
     );
   });
 
-  it('holds for a driver that goes mad at any point: stores and memory with bits flipped', async () => {
+  it('holds for an erratic driver at any point: stores and memory with flipped bits', async () => {
     for (let run = 0; run < 24; run++) {
       const random = new Random(seed + run, 'mad driver');
       const bench = new SlotBench();

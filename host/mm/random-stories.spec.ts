@@ -328,7 +328,7 @@ const steps = fc.record({
 type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never;
 
 describe('memory of processes', () => {
-  it('holds every byte through whatever they do, and all of it comes back', {
+  it('keeps every byte through any actions, and all memory is released', {
     timeout: 24 * 3600_000,
   }, () => {
     fc.assert(

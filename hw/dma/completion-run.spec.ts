@@ -102,7 +102,7 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
 }
 
 describe('a run of completions', () => {
-  it('PCIe 2.3.1.1: goes on with one that continues a read, or belongs to another', () => {
+  it('PCIe 2.3.1.1: continues with one that continues a read, or belongs to another', () => {
     expect(takenOf()).toEqual([2]);
     expect(takenOf({ tag: 1 })).toEqual([2]);
     // The end of that read, not of its request.

@@ -14,7 +14,7 @@ import { DmaRequestError, DmaStatus } from './errors.ts';
 import type { DmaConfig } from './parameters.ts';
 import { TAG_ABANDONED, TAG_ACTIVE, TagPool } from './tag-pool.ts';
 
-it('the wires of a bus interface lead to blocks that there are, and each port is connected once', () => {
+it('the wires of a bus interface lead to existing blocks, and each port is connected once', () => {
   const make = () => {
     const lp = new LogicalProcess('device');
     const domain = lp.addClockDomain(427);
@@ -159,7 +159,7 @@ describe('every block of the DMA engines', () => {
     expect(use()).toEqual(first);
   });
 
-  it('PCIe 6.6.2: leaves nothing behind when it is reset, in whatever state, but tags whose completions may still come', () => {
+  it('PCIe 6.6.2: has no state left after a reset, from any state, except tags whose completions may still arrive', () => {
     let abandonedCount = 0;
     const waits = new Set<unknown>();
     for (let seed = 1; seed <= 60; seed++) {
@@ -306,7 +306,7 @@ describe('a stalled DMA engine', () => {
     });
   });
 
-  it('stalls its requesters: each holds as many requests as its fifo is deep, and is called when there is room', () => {
+  it('stalls its requesters: each holds as many requests as its fifo is deep, and is called when room is free', () => {
     const bench = new DmaBench();
     const { reads, writes, sram } = bench;
     const heard = [0, 0];

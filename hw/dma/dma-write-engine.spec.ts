@@ -41,7 +41,7 @@ describe('the DMA write engine', () => {
     expect([bench.writes.account.busyCycles, bench.writes.account.idleCycles]).toEqual([10, 90]);
   });
 
-  it('PCIe 2.2.2, 2.2.7: splits at the payload size and at 4 KiB, counting dwords that are touched in part', () => {
+  it('PCIe 2.2.2, 2.2.7: splits at the payload size and at 4 KiB, counting partly touched dwords', () => {
     const cases: [number, number, number[][]][] = [
       [0x0, 256, [[0x0, 256]]],
       [
@@ -162,7 +162,7 @@ describe('the DMA write engine', () => {
     expect([...bench.writes.account.stalledCycles]).toEqual([48]);
   });
 
-  it('pushes back to each requester by its own bound', () => {
+  it('pushes back to each requester by its own limit', () => {
     const bench = new DmaBench();
     const space: number[] = [];
     withRequesters(bench, 2, 2, [space]);
@@ -181,7 +181,7 @@ describe('the DMA write engine', () => {
     expect(space).toEqual([21]);
   });
 
-  it('PCIe 6.1.4: sends interrupt messages behind every write asked for before', () => {
+  it('PCIe 6.1.4: sends interrupt messages after every write requested earlier', () => {
     const bench = new DmaBench();
     withRequesters(bench, 1);
     const messages = new DmaMessageSender(bench.writes, 2);

@@ -326,8 +326,8 @@ const SMALL_OVER_LARGE: Story = {
   tagCount: 2,
 };
 
-describe('what the engines and the root complex do ahead of their turns', () => {
-  it('is what they would do one instant after the other', () => {
+describe('work that the engines and the root complex do ahead of their turns', () => {
+  it('equals the work done one instant after another', () => {
     fc.assert(
       fc.property(storyOf, (story) => {
         const expected = seen(story, 1, true);
@@ -338,7 +338,7 @@ describe('what the engines and the root complex do ahead of their turns', () => 
     );
   });
 
-  it('leaves the same results whether a completion that changes only statistics is taken when it comes or at the next edge', () => {
+  it('gives the same results whether a completion that changes only statistics is taken on arrival or at the next edge', () => {
     fc.assert(
       fc.property(storyOf, (story) => {
         const unobserved = { ...story, deviceEventsPs: [], stopsPs: [END_PS] };

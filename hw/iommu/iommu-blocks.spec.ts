@@ -86,7 +86,7 @@ describe.each(Object.entries(blocks))('every block of the IOMMU: %s', (_, make) 
   };
   const stateOf = (subject: Subject): BlockState => subject.inspect();
 
-  it('leaves nothing behind when it is reset, in whatever state', () => {
+  it('has no state left after a reset, from any state', () => {
     const fresh = stateOf(make());
     let changedCount = 0;
     for (let seed = 1; seed <= 40; seed++) {
@@ -98,14 +98,14 @@ describe.each(Object.entries(blocks))('every block of the IOMMU: %s', (_, make) 
     expect(changedCount).toBeGreaterThan(30);
   });
 
-  it('is in a state that its past alone decides', () => {
+  it('has a state that depends only on its history', () => {
     for (let seed = 1; seed <= 10; seed++)
       expect(stateOf(played(seed, 100))).toEqual(stateOf(played(seed, 100)));
     expect(new Set([1, 2, 3].map((seed) => JSON.stringify(stateOf(played(seed, 100))))).size).toBe(3);
   });
 });
 
-it('VT-d 10.4: a full fault log loses no count, and says that there is a fault once until it is read', () => {
+it('VT-d 10.4: a full fault log loses no count, and reports a fault once until it is read', () => {
   const memory = new BenchMemory(pageBytes);
   const config = { ...defaultsOf(iommuParameters), faultLogEntries: 2 };
   const iommu = new Iommu({ lp: { instantPs: 0 }, memory, config });
@@ -116,7 +116,7 @@ it('VT-d 10.4: a full fault log loses no count, and says that there is a fault o
   expect([faults.length, lostFaultCount, faultCount, interruptCount]).toEqual([2, 3, 5, 1]);
 });
 
-it('the wires of the IOMMU lead to blocks that there are, and each port is connected once', () => {
+it('the wires of the IOMMU lead to existing blocks, and each port is connected once', () => {
   const make = () => {
     const iommu = mappedIommu(new BenchMemory(2 ** 20), { instantPs: 0 }, {}, () => 0);
     iommu.connect(ignored);
@@ -150,7 +150,7 @@ describe.each([
   ['write', POSTED],
   ['read', NON_POSTED],
 ] as const)('a walk for a %s', (kind, flow) => {
-  it('stalls the device, books each picosecond of its waiting once, under the credits it lacks, and loses nothing', () => {
+  it('stalls the device, accounts for each picosecond of its waiting once, under the missing credits, and loses nothing', () => {
     const { device, deviceLp, memory, iommu, atDevice, host, run } = walkingBench();
     const domain = deviceLp.addClockDomain(400);
     const send = (page: number): void => {

@@ -50,7 +50,7 @@ describe('the IOMMU', () => {
     expect(view.getBigUint64(0, true)).toBe(0x9_8765_4003n);
   });
 
-  it('takes an access to where its page is mapped, by walking once and then by the IOTLB', () => {
+  it('maps an access to the frame of its page, by walking once and then by the IOTLB', () => {
     const { bytes, iommu, map } = newIommu();
     map(0x7_0000_5000, 0x8000, 3);
     expect(iommu.translationPs(0x7_0000_5010)).toBe(4 * 50_000);
@@ -64,7 +64,7 @@ describe('the IOMMU', () => {
     expect([walker.walkCount, iotlb.hits, iotlb.misses, faultLog.faultCount]).toEqual([1, 1, 1, 0]);
   });
 
-  it('refuses what is not mapped, or not for this, records it, and interrupts once until the log is read', () => {
+  it('rejects unmapped or forbidden accesses, records them, and interrupts once until the log is read', () => {
     const { bytes, iommu, map, interrupts } = newIommu({ faultLogEntries: 2 });
     const { faultLog } = iommu.blocks;
     map(0x5000, 0x8000, 1);
@@ -82,7 +82,7 @@ describe('the IOMMU', () => {
     expect(interrupts()).toBe(2);
   });
 
-  it('VT-d: goes on with a translation that has changed until it is invalidated', () => {
+  it('VT-d: keeps using a changed translation until it is invalidated', () => {
     const { bytes, iommu, map } = newIommu();
     map(0x5000, 0x8000, 3);
     iommu.write(0x5000, 8, eight, 0);

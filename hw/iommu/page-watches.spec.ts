@@ -92,7 +92,7 @@ describe('a word monitored through an IOMMU', () => {
     expect(reports()).toBe(1);
   });
 
-  it('is watched where its page is mapped now, and no longer where it was', () => {
+  it('is watched where its page is mapped now, and no longer at its old frame', () => {
     const { memory, device, map, store, run, reports } = monitorBench();
     map(FRAMES[0]);
     device.monitor(7, ADDRESS, 0);

@@ -49,8 +49,8 @@ const summaryOf = ({ traffic, machines }: Awaited<ReturnType<typeof outcome>>) =
     })),
   }));
 
-describe('two NICs under traffic both ways, with loss', () => {
-  it('do the same whatever the order of things at one instant', async () => {
+describe('two NICs under traffic in both directions, with loss', () => {
+  it('behave the same for any order within one instant', async () => {
     const first = summaryOf(await outcome());
     expect(first[0]!.received.length).toBeGreaterThan(40);
     expect(first[0]!.interrupts.length).toBeGreaterThan(10);

@@ -78,7 +78,7 @@ interface Misused {
 }
 
 describe('software that writes anything anywhere', () => {
-  it.each([1, 2, 3, 4, 5, 6])('8254x manual 13.4.1: is mended by a reset (seed %i)', async (seed) => {
+  it.each([1, 2, 3, 4, 5, 6])('8254x manual 13.4.1: is repaired by a reset (seed %i)', async (seed) => {
     const bench = new NicBench();
     await bench.bringUp();
     const { a, b } = bench;

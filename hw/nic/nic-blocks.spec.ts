@@ -11,7 +11,7 @@ const LONGEST_BYTES = 9014;
 const wires = listWires(nicWires);
 
 describe('the wires of the card', () => {
-  it('lead to blocks that there are', () => {
+  it('lead to existing blocks', () => {
     const { blocks } = new NicBench().a.nic;
     const places = new Set(Object.keys(blocks));
     expect(wires.filter(({ to }) => !places.has(to.split('.')[0]!))).toEqual([]);
@@ -102,7 +102,7 @@ describe('every block of the card', () => {
       expect('inspect' in block, name).toBe('reset' in block);
   });
 
-  it('leaves nothing behind when it is reset, in whatever state, nor does what was on its way', async () => {
+  it('has no state left after a reset, from any state, including transfers in progress', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const fresh = statesOf(benchOf(seed));
       const bench = await interrupted(seed);

@@ -5,8 +5,8 @@ import { ethernetImbalance } from '../../wire/ethernet-bench.ts';
 import { DamagePlace } from '../../wire/index.ts';
 import { boundBench, frameBetween, type NicBench, US, upBench } from './testing/nic-bench.ts';
 
-describe('a NIC that is found and brought up', () => {
-  it('says what it is, and brings the link up when both ends are enabled', async () => {
+describe('a NIC that is enumerated and brought up', () => {
+  it('reports its identity, and brings the link up when both ends are enabled', async () => {
     const { a } = await upBench();
     expect(a.nic.pcieFunction.config).toMatchObject({
       vendorId: 0x1234,
@@ -20,7 +20,7 @@ describe('a NIC that is found and brought up', () => {
   });
 });
 
-describe('a frame on its way', () => {
+describe('a frame in transfer', () => {
   it('8254x manual 3.3.3, 3.2.3: goes byte for byte from one memory to the other, with both descriptors written back', async () => {
     const { a, b, run } = await boundBench();
     const frame = frameBetween(0, 1, 1514, 3);
@@ -88,7 +88,7 @@ describe('a frame on its way', () => {
     expect([...b.received(0).subarray(20)]).toEqual(new Array(40).fill(0));
   });
 
-  it('takes from doorbell to interrupt what its parts take', async () => {
+  it('takes the sum of its parts’ times from doorbell to interrupt', async () => {
     const { a, b, run } = await boundBench();
     await b.write('ims', NicCause.RXT0);
     a.putFrame(0, frameBetween(0, 1, 60));
@@ -198,7 +198,7 @@ describe('the bus-master engine', () => {
 });
 
 describe('the receiving side', () => {
-  it('8254x manual 13.7.5: lets frames wait for descriptors, then misses those that no longer fit, and says so', async () => {
+  it('8254x manual 13.7.5: lets frames wait for descriptors, then misses those that no longer fit, and reports it', async () => {
     const made = await upBench({ nic: { receiveBufferKib: 16 } }, 32, 0);
     const { a, b } = made;
     for (let index = 0; index < 31; index++) a.putFrame(index, frameBetween(0, 1, 1514, index));
@@ -216,7 +216,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('8254x manual 3.2.1: takes its own address, broadcasts if it may, and all if it is promiscuous', async () => {
+  it('8254x manual 3.2.1: accepts its own address, broadcasts if enabled, and all if it is promiscuous', async () => {
     const made = await upBench();
     const { a, b } = made;
     const other = frameBetween(0, 5, 60);
@@ -242,7 +242,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('8254x manual 13.7.15: drops frames that are longer than it was told to take', async () => {
+  it('8254x manual 13.7.15: drops frames longer than the configured limit', async () => {
     const made = await upBench({ ethernet: { mtuBytes: 9000 } });
     const { a, b } = made;
     await b.write('rctl', 0x8002);
@@ -258,7 +258,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('8254x manual 3.2.7.3: sets RXDMT0 when the descriptors come down to RXMIN', async () => {
+  it('8254x manual 3.2.7.3: sets RXDMT0 when the number of descriptors falls to RXMIN', async () => {
     const { a, b, run } = await boundBench(16);
     await b.write('rxmin', 13);
     for (let index = 0; index < 2; index++) a.putFrame(index, frameBetween(0, 1, 60));

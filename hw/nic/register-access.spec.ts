@@ -66,7 +66,7 @@ describe('BAR0 of the NIC', () => {
     expect([await a.read('icr'), await a.read('icr')]).toEqual([0x81, 0]);
   });
 
-  it('counts writes that find nothing to write, and accesses where no register is', async () => {
+  it('counts writes without a writable field, and accesses where no register is', async () => {
     const a = await machine();
     const before = a.nic.counters.registerAccessErrors;
     await a.write('status', 1);

@@ -31,7 +31,7 @@ async function sendAll(a: NicMachine, run: (ps: number) => Promise<void>, frames
 }
 
 describe('a tag (IEEE 802.1Q, 9.6)', () => {
-  it('8254x manual 3.3.3: is put in behind the addresses, all 16 bits of it, and a frame without VLE stays as it is', async () => {
+  it('8254x manual 3.3.3: is inserted after the addresses, all 16 bits of it, and a frame without VLE is unchanged', async () => {
     const { a, b, run } = await vlanBench();
     await b.write('ctrl', 1 << 6);
     const frame = frameBetween(0, 1, 200);
@@ -47,7 +47,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect(a.nic.counters.tagsInserted).toBe(1);
   });
 
-  it('8254x manual 3.2.3: is taken out, and stands in the last descriptor; its bytes were on the cable', async () => {
+  it('8254x manual 3.2.3: is removed, and stored in the last descriptor; its bytes were on the cable', async () => {
     const { a, b, run } = await vlanBench();
     const frame = frameBetween(0, 1, 1514, 9);
     await b.write('rxbuf', 1024);
@@ -80,7 +80,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect((await busyPsOf(1)) - (await busyPsOf(0))).toBe(3200);
   });
 
-  it('is put in behind the checksum, and the sum of what came is that without it', async () => {
+  it('is inserted after the checksum, and the sum of a received frame excludes it', async () => {
     const { a, b, run } = await vlanBench();
     await b.write('rxcsum', 14);
     const frame = frameBetween(0, 1, 114);
@@ -100,7 +100,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect(toHex(b.received(0).subarray(0, 20))).toBe(toHex(frame.subarray(0, 20)));
   });
 
-  it('that is longer than the cable carries stops the ring', async () => {
+  it('that exceeds the cable’s limit stops the ring', async () => {
     const { a, run } = await vlanBench();
     a.putFrame(0, frameBetween(0, 1, 1515), { insertTag: 1, special: 1 });
     await a.write('tdt', 1);
@@ -108,7 +108,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect([a.nic.counters.programmingErrors, a.transmitDescriptor(0).error]).toEqual([1, 1]);
   });
 
-  it('stays where it is without VME, and in frames that end within it', async () => {
+  it('is unchanged without VME, and in frames that end within it', async () => {
     const { a, b, run } = await boundBench(16, { ethernet: { mtuBytes: 1504 } });
     const frame = tagged(frameBetween(0, 1, 100), tag);
     await sendAll(a, run, [frame]);
@@ -116,7 +116,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect(b.receiveDescriptor(0)).toMatchObject({ isTagged: 0, special: 0 });
   });
 
-  it('of a frame of the least length leaves 56 bytes', async () => {
+  it('of a frame of minimum length leaves 56 bytes', async () => {
     const { a, b, run } = await vlanBench();
     await sendAll(a, run, [tagged(frameBetween(0, 1, 20), 1)]);
     expect(b.receiveDescriptor(0)).toMatchObject({ isTagged: 1, special: 1, length: 56 });
@@ -124,7 +124,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
 });
 
 describe('the filter of VLANs (VFTA)', () => {
-  it('takes those whose bit is set, whatever their priority, and frames without a tag', async () => {
+  it('accepts those whose bit is set, for any priority, and frames without a tag', async () => {
     const { a, b, run } = await vlanBench();
     await b.write('rctl', filterOn);
     // VLAN 0x123 is bit 3 of dword 9.
@@ -163,7 +163,7 @@ describe('the table of groups (MTA)', () => {
     [1, 0xac6],
     [2, 0x58d],
     [3, 0x634],
-  ])('8254x manual 13.4.22: RCTL.MO = %i chooses bit %i', async (offset, hash) => {
+  ])('8254x manual 13.4.22: RCTL.MO = %i selects bit %i', async (offset, hash) => {
     const { a, b, run } = await boundBench();
     await b.write('rctl', withField(receiveOn, nicBits.rctl.multicastOffset, offset));
     const frame = frameBetween(0, 1, 100);

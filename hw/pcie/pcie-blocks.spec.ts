@@ -46,12 +46,12 @@ import {
 } from './tlp/tlp.ts';
 
 describe('the wires', () => {
-  it('of the function lead to blocks that there are, and each port is connected once', () => {
+  it('of the function lead to existing blocks, and each port is connected once', () => {
     const outside = ['pcieFunction', 'target', 'messageSender', 'reads'];
     checkWires(functionWires, () => functionBench().fn.blocks, outside);
   });
 
-  it('of the root complex lead to blocks that there are, and each port is connected once', () => {
+  it('of the root complex lead to existing blocks, and each port is connected once', () => {
     const make = () => {
       const { rootComplex } = rootComplexBench();
       return { ...rootComplex.blocks, port: rootComplex.port };
@@ -151,7 +151,7 @@ function busyFunction(seed: number): ReturnType<typeof functionBench> {
 }
 
 describe('the function and its parts', () => {
-  it('PCIe 6.6.1: leave nothing behind when the link is reset, in whatever state', () => {
+  it('PCIe 6.6.1: have no state left when the link is reset, from any state', () => {
     const fresh = functionBench().fn.inspect();
     const partsSeen = new Set<string>();
     for (let seed = 1; seed <= 60; seed++) {
@@ -199,7 +199,7 @@ describe('the function and its parts', () => {
     expect(tags.filter((tag) => answers.get(tag)?.bytes.length !== 64)).toEqual([]);
   });
 
-  it('stall the link while the device core takes a write: as many requests wait as there are credits', () => {
+  it('stall the link while the device core processes a write: as many requests wait as credits exist', () => {
     const bench = enabledBench({}, { endpoint: { postedHeaders: 4 }, rootPort: { postedFifoTlps: 2 } });
     bench.target.occupiedCycles = 1000;
     let sentCount = 0;
@@ -224,7 +224,7 @@ describe('the function and its parts', () => {
     );
   });
 
-  it('drop and count what their bounds have no room for: errors are hints, the registers the record', () => {
+  it('drop and count messages beyond their limits: errors are hints, the registers the record', () => {
     const { fn, devicePort } = enabledBench();
     const outbox = new MessageOutbox({ port: devicePort, messageTrafficClass: 14 });
     outbox.connect({
@@ -346,7 +346,7 @@ describe('a stalled link', () => {
     ['posted', POSTED, 'postedFifoTlps'],
     ['non-posted', NON_POSTED, 'nonPostedFifoTlps'],
     ['completion', COMPLETION_FLOW, 'completionFifoTlps'],
-  ] as const)('stalls its senders: a %s fifo takes as many TLPs as it declares', (_, flow, capacity) => {
+  ] as const)('stalls its senders: a %s fifo accepts as many TLPs as it declares', (_, flow, capacity) => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 1, [capacity]: 3 } });
     const { device } = bench;
     const send = (): void => {
@@ -371,7 +371,7 @@ describe('a stalled link', () => {
 });
 
 describe('the root complex and its parts', () => {
-  it('hold nothing once everything asked of them has been answered, whatever it was', () => {
+  it('hold nothing after all their requests were answered, of any kind', () => {
     for (let seed = 1; seed <= 30; seed++) {
       const random = new Random(seed);
       const bench = rootComplexBench({
@@ -438,7 +438,7 @@ describe('the root complex and its parts', () => {
     }
   });
 
-  it('stall a core whose stores the link does not take, and tell it when there is room', () => {
+  it('stall a core whose stores the link does not accept, and notify it when room is free', () => {
     const bench = rootComplexBench({ endpoint: { postedHeaders: 1 }, rootPort: { postedFifoTlps: 1 } });
     const { rootComplex, config, device } = bench;
     const held: number[] = [];

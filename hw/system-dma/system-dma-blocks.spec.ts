@@ -48,7 +48,7 @@ function interrupted(seed: number): { readonly bench: Bench; readonly cycle: num
   return { bench, cycle };
 }
 
-it('the wires of the controller lead to blocks that there are, and each port is connected once', () => {
+it('the wires of the controller lead to existing blocks, and each port is connected once', () => {
   const make = () => {
     const { hostLp: lp, memory, rootComplex: host } = rootComplexBench();
     const config = defaultsOf(systemDmaParameters);
@@ -61,7 +61,7 @@ it('the wires of the controller lead to blocks that there are, and each port is 
 });
 
 describe('every block of the controller', () => {
-  it('8237A data sheet: is as after power-on behind a master clear, in whatever state', () => {
+  it('8237A data sheet: has its power-on state after a master clear, from any state', () => {
     let changedCount = 0;
     for (let seed = 1; seed <= 60; seed++) {
       const fresh = statesOf(makeBench(seed));

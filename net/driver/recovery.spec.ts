@@ -53,7 +53,7 @@ describe('the watchdog', () => {
     expect(net.nodes[0]!.network.counts.retransmissions).toBeGreaterThan(0);
   });
 
-  test('stops looking when nothing has happened for a while, and looks again when the device is used', () => {
+  test('stops checking when nothing has happened for a while, and resumes when the device is used', () => {
     const timers: (() => void)[] = [];
     const platform = { startTimer: (_delayPs: number, due: () => void) => void timers.push(due) };
     const watched = {
@@ -79,7 +79,7 @@ describe('the watchdog', () => {
 });
 
 describe('probe', () => {
-  test('fails with ENOMEM where memory has run out, gives back what it took, and works when there is memory', async () => {
+  test('fails with ENOMEM when memory is exhausted, releases what it held, and works when memory is available', async () => {
     const net = new TestNetwork();
     await net.for(ms);
     const { network, host, platform } = net.nodes[0]!;
@@ -140,7 +140,7 @@ describe('an interrupt storm', () => {
     expect(took).toBeLessThan(50);
   });
 
-  test('of frames faster than they can be handled leaves programs their share, and polling goes on', async () => {
+  test('of frames faster than they can be handled leaves programs their share, and polling continues', async () => {
     const frame = new Uint8Array(60);
     let network: TestNetwork | undefined;
     const storm = every(us / 4, (net) => {
@@ -157,7 +157,7 @@ describe('an interrupt storm', () => {
     expect(network!.nodes[0]!.nic.framesDropped).toBeGreaterThan(5_000);
   });
 
-  test('is moderated away by the NIC when it is asked to', async () => {
+  test('is moderated by the NIC when requested', async () => {
     const storm = every(us / 2, ({ nodes }) => nodes[0]!.nic.cause(1 << 7));
     const took = await computingMs(storm, { driver: { interruptIntervalNs: 100_000 } });
     expect(took).toBeLessThan(21);

@@ -148,7 +148,7 @@ describe('a connection', () => {
     ['IPv4 of a VLAN', vlanAddresses[1], 1518],
     ['IPv6 of a VLAN', vlanIpv6Addresses[1], 1518],
   ] as const)(
-    'fills frames of its MTU over %s, and the tag is beside it',
+    'fills frames of its MTU over %s, with the tag in addition',
     async (_what, remote, lengthBytes) => {
       const found = await exchange(typeof remote === 'number' ? 0 : '::', remote, 100_000);
       expect([found.outcome, ...found.longest]).toEqual(['came back', lengthBytes, lengthBytes]);
@@ -167,7 +167,7 @@ describe('a connection', () => {
     expect([found.outcome, ...found.longest]).toEqual(['came back', lengthBytes, lengthBytes]);
   });
 
-  test('RFC 1122, 3.3.4.2: is refused at an address of which nobody listens, of whatever interface', async () => {
+  test('RFC 1122, 3.3.4.2: is refused at an address without a listener, on any interface', async () => {
     expect((await exchange(0, vlanIpv6Addresses[1])).outcome).toBe('ECONNREFUSED');
     expect((await exchange(addresses[1], vlanAddresses[1])).outcome).toBe('ECONNREFUSED');
     expect((await exchange(vlanIpv6Addresses[1], ipv6Addresses[1])).outcome).toBe('ECONNREFUSED');
@@ -176,7 +176,7 @@ describe('a connection', () => {
     );
   });
 
-  test('of two interfaces with the same ports are two', async () => {
+  test('with the same ports on two interfaces are two', async () => {
     const net = new TestNetwork();
     const got: number[] = [];
     net.run(1, 'server', async ({ cpu, memory }, calls) => {
@@ -206,7 +206,7 @@ describe('a connection', () => {
 });
 
 describe('a call with an address', () => {
-  test('of another family, of no host, or of no interface is refused', async () => {
+  test('of another family, of no host, or of no interface is rejected', async () => {
     const net = new TestNetwork();
     const seen: Record<string, string> = {};
     net.run(0, 'program', async ({ cpu }, calls) => {
@@ -249,7 +249,7 @@ describe('a call with an address', () => {
     });
   });
 
-  test('from a socket that is bound goes from there, or not at all', async () => {
+  test('from a bound socket is sent from its address, or not at all', async () => {
     const net = new TestNetwork();
     const seen: string[] = [];
     net.run(0, 'program', async ({ cpu }, calls) => {

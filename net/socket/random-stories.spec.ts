@@ -246,7 +246,7 @@ async function play(seed: number): Promise<void> {
 }
 
 describe('sockets', () => {
-  test('keep a count of bytes, whatever two threads at each end do', async () => {
+  test('keep a count of bytes, for any actions of two threads at each end', async () => {
     for (let seed = firstSeed; seed < firstSeed + stories; seed++) {
       try {
         await play(seed);

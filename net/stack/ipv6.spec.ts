@@ -73,7 +73,7 @@ describe('Neighbor Discovery', () => {
     ['a configured address', ipv6Addresses[1], ip0, ip1],
     ['a link-local one', `${linkLocalAddresses[1]}%eth0`, local0, local1],
   ])(
-    'RFC 4861, 7.2: %s is asked for in its group, and the SYN leaves with the answer',
+    'RFC 4861, 7.2: %s is solicited in its group, and the SYN leaves with the answer',
     async (_what, address, own, its) => {
       const { net, crossed } = await bench();
       expect((await connectTo(net, address))[0]).toBe('ECONNREFUSED');
@@ -92,7 +92,7 @@ describe('Neighbor Discovery', () => {
     },
   );
 
-  test('nobody there: asked at 0, 1 and 2 s, EHOSTUNREACH after 3 s', async () => {
+  test('an absent host: solicited at 0, 1 and 2 s, EHOSTUNREACH after 3 s', async () => {
     const { net, crossed } = await bench();
     const [outcome, afterMs] = await connectTo(net, '2001:db8::9');
     expect(outcome).toBe('EHOSTUNREACH');
@@ -113,13 +113,13 @@ describe('Neighbor Discovery', () => {
     ['a link-local address of no link', linkLocalAddresses[1], 'EINVAL'],
     ['a link-local address of a link that there is not', `${linkLocalAddresses[1]}%eth1`, 'ENODEV'],
     ['no address', '2001:db8::g', 'EINVAL'],
-  ])('has no way to %s', async (_what, address, code) => {
+  ])('has no route to %s', async (_what, address, code) => {
     const { net, crossed } = await bench();
     expect((await connectTo(net, address))[0]).toBe(code);
     expect(crossed()).toEqual([]);
   });
 
-  test('RFC 4861, 7.2.4: who asks is answered, in the name that was asked for; one without an address by an answer to all', async () => {
+  test('RFC 4861, 7.2.4: a requester is answered from the requested address; one without an address by an answer to all', async () => {
     const { sent, receive, expectCounts } = await bench();
     await receive(solicitation(local0, local1, group1));
     await receive(solicitation(ip0, ip1, group1, { to: mac1 }));
@@ -133,7 +133,7 @@ describe('Neighbor Discovery', () => {
     expectCounts({ neighborAdvertisements: 3 });
   });
 
-  test('RFC 4861, 7.3.3: a neighbour that does not acknowledge is asked itself after 5 s, and once it has answered no more', async () => {
+  test('RFC 4861, 7.3.3: a neighbour that does not acknowledge is probed after 5 s, and no more once it has answered', async () => {
     const { net, sent, receive, expectCounts } = await bench();
     const frames: string[] = [];
     net.onFrame = (from, frame) => {
@@ -158,7 +158,7 @@ describe('Neighbor Discovery', () => {
     expect(sent()).toEqual([]);
   });
 
-  test('RFC 4861, 7.3.3 and 10: one that does not answer three times is nobody, and is looked for by all anew', async () => {
+  test('RFC 4861, 7.3.3 and 10: one that does not answer three probes is removed, and resolved again', async () => {
     const { net, receive, expectCounts } = await bench();
     const frames: [number, string][] = [];
     net.onFrame = (from, frame) => {
@@ -181,7 +181,7 @@ describe('Neighbor Discovery', () => {
     });
   });
 
-  test('what a connection acknowledges confirms its neighbour: nobody is asked while it works', async () => {
+  test('acknowledgements of a connection confirm its neighbour: it is not probed meanwhile', async () => {
     const { net } = await bench();
     net.run(1, 'server', async ({ cpu, memory }, calls) => {
       const listening = await calls.socket(cpu, 'AF_INET6');
@@ -206,7 +206,7 @@ describe('Neighbor Discovery', () => {
     expect(net.nodes[0]!.network.counts.neighborSolicitations).toBe(1);
   });
 
-  test('a neighbour of IPv4 that does not acknowledge is asked itself, by ARP', async () => {
+  test('an IPv4 neighbour that does not acknowledge is probed by ARP', async () => {
     const { net, receive } = await bench();
     const frames: string[] = [];
     net.onFrame = (from, frame) => {
@@ -255,7 +255,7 @@ describe('echo over IPv6', () => {
     expect(sent().map((frame) => frame.slice(108))).toEqual([echo(data, ip1, ip0, '81')]);
   });
 
-  test('to all nodes is answered from an address of the link that asks', async () => {
+  test('to all nodes is answered from an address of the requester’s link', async () => {
     const { sent, receive } = await bench({ asksForNeighbours: false });
     const to = { to: '333300000001', source: local0, destination: allNodes };
     await receive(packet(echo('0102', local0, allNodes), to));
@@ -269,16 +269,13 @@ describe('echo over IPv6', () => {
     ]);
   });
 
-  test.each(['ff00', 'ff', '0000ff'])(
-    'behind which a sender has put %s in place of zeros',
-    async (padding) => {
-      const { sent, receive } = await bench({ asksForNeighbours: false });
-      for (const data of ['', '01', '0203']) await receive(packet(echo(data)) + padding);
-      expect(sent().map((frame) => frame.slice(108))).toEqual(
-        ['', '01', '0203'].map((data) => echo(data, ip1, ip0, '81')),
-      );
-    },
-  );
+  test.each(['ff00', 'ff', '0000ff'])('after which a sender has put %s instead of zeros', async (padding) => {
+    const { sent, receive } = await bench({ asksForNeighbours: false });
+    for (const data of ['', '01', '0203']) await receive(packet(echo(data)) + padding);
+    expect(sent().map((frame) => frame.slice(108))).toEqual(
+      ['', '01', '0203'].map((data) => echo(data, ip1, ip0, '81')),
+    );
+  });
 
   /** The request after these headers. */
   const behind = (headers: string, first: string): string =>
@@ -289,7 +286,7 @@ describe('echo over IPv6', () => {
     ['a routing header that has come to its end', '3a00000000000000', '2b'],
     ['a fragment that is the whole packet', '3a00000012345678', '2c'],
     ['several of them', '3c00010400000000' + '2c00010400000000' + '3a00000012345678', '00'],
-  ])('RFC 8200, 4; RFC 6946: is read behind %s', async (what, headers, first) => {
+  ])('RFC 8200, 4; RFC 6946: is read after %s', async (what, headers, first) => {
     const { sent, receive, expectCounts } = await bench({ asksForNeighbours: false });
     // 1e 0a, ten bytes, then PadN of one… the second case has 16 bytes.
     const whole = what.startsWith('options') ? '3a011e0a000000000000000000000100' : headers;
@@ -308,7 +305,7 @@ describe('echo over IPv6', () => {
     ['the first part of a packet', '3a00000100000001', '2c', 'fragments'],
     ['the last part of a packet', '3a00000800000001', '2c', 'fragments'],
     ['the end of headers', '', '3b', 'foreignProtocols'],
-  ] as const)('RFC 8200, 4: is not read behind %s', async (_what, headers, first, reason) => {
+  ] as const)('RFC 8200, 4: is not read after %s', async (_what, headers, first, reason) => {
     const { sent, receive, expectCounts } = await bench({ asksForNeighbours: false });
     await receive(behind(headers, first));
     expect(sent()).toEqual([]);
@@ -316,7 +313,7 @@ describe('echo over IPv6', () => {
   });
 });
 
-describe('thrown away, and counted', () => {
+describe('dropped, and counted', () => {
   test.each([
     [
       'a solicitation that has passed a router',
@@ -424,7 +421,7 @@ describe('thrown away, and counted', () => {
     expect([sent(), counts.badFrames]).toEqual([[], length - 1]);
   });
 
-  test('a host that asks for more neighbours than it keeps holds no more of them, nor memory', async () => {
+  test('a host that resolves more neighbours than it keeps holds no more of them, nor memory', async () => {
     const { net, receive, buffers, counts } = await bench({ driver: { receiveRing: 512 } });
     net.onFrame = () => false;
     const held = buffers.taken;

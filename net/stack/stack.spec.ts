@@ -53,7 +53,7 @@ describe('the receive queue', () => {
   }
   const counting = (count: number): number[] => Array.from({ length: count }, (_, at) => at & 0xff);
 
-  test('puts what is behind gaps, overlaps and repeats itself into one stream', () => {
+  test('merges data after gaps, overlaps and repetitions into one stream', () => {
     const { queue, buffers, arrive, read } = newQueue();
     expect(arrive(100, 50)).toBe('behindGap');
     expect(arrive(30, 40)).toBe('behindGap');
@@ -75,7 +75,7 @@ describe('the receive queue', () => {
     expect(read()).toEqual(counting(10_000));
   });
 
-  test('refuses more behind a gap than its bound', () => {
+  test('rejects more data after a gap than its limit', () => {
     const { queue, buffers, arrive } = newQueue(3);
     const outcomes = [1, 2, 3, 4].map((at) => arrive(at * 100, 10));
     expect(outcomes).toEqual(['behindGap', 'behindGap', 'behindGap', 'refused']);
@@ -169,7 +169,7 @@ describe('on the wire', () => {
     return frame;
   }
 
-  test('a keep-alive probe, of the byte before what comes next, is answered by an ACK (RFC 9293, 3.8.4)', async () => {
+  test('a keep-alive probe, of the byte before the next one, is answered by an ACK (RFC 9293, 3.8.4)', async () => {
     let ack: Uint8Array | undefined;
     const { net, seen } = await watch(
       100,
@@ -207,7 +207,7 @@ describe('on the wire', () => {
     expect(acks.length).toBeLessThanOrEqual(7);
   });
 
-  test('one lost segment among many is sent again after three duplicates, without waiting for a timeout', async () => {
+  test('one lost segment among many is retransmitted after three duplicates, without waiting for a timeout', async () => {
     let data = 0;
     const { net } = await watch(100_000, {}, ({ payload }) => payload > 0 && ++data === 20);
     const { counts } = net.nodes[0]!.network;
@@ -224,7 +224,7 @@ describe('on the wire', () => {
     expect((sent[2]!.atPs - sent[1]!.atPs) / ms).toBeGreaterThan(199);
   });
 
-  test('never more is on its way than the reader has announced', async () => {
+  test('never more data is in flight than the reader has announced', async () => {
     const { net, seen } = await watch(300_000, { stack: { receiveBufferKib: 8, initialWindowSegments: 64 } });
     expect(seen.length).toBeGreaterThan(200);
     expect(net.nodes[1]!.network.counts.droppedForRoom).toBe(0);
@@ -238,7 +238,7 @@ describe('on the wire', () => {
   });
 });
 
-test('the defaults are those of Linux where they are said to be', () => {
+test('the defaults are those of Linux if they claim to be', () => {
   const defaults = defaultsOf(netStackParameters);
   expect([
     defaults.retransmitMinUs,

@@ -125,7 +125,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('counters 
     expect(many).toBeGreaterThan(3);
   });
 
-  it('are what the report says of the transport', () => {
+  it('equal the transport counters of the report', () => {
     const [near, far] = devices.map((device) => countsIn(after, `mlx4_${device}/hw_counters/`));
     const [requester, responder] = report.nodes.map(({ hca }) => hca.transport);
     expect(requester).toEqual({
@@ -148,7 +148,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('counters 
     expect(failed).toBe(errors.reduce((sum, [, count]) => sum + count, 0));
   });
 
-  it('IBTA 16.1.3.5: count what the report says of the cable, and damaged packets at the port where they came', () => {
+  it('IBTA 16.1.3.5: equal the cable counters of the report, and count damaged packets at the receiving port', () => {
     const [near, far] = devices.map((device) => countsIn(after, `mlx4_${device}/ports/1/counters/`));
     const [there, back] = report.wire;
     // Dwords from LRH to ICRC: without the two bytes of the VCRC.

@@ -93,7 +93,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')("DPDK's ml
     expect(said).not.toContain('ended');
   });
 
-  it('answers the ARP requests and pings of the other guest', { timeout: 400_000 }, async () => {
+  it('answers the ARP requests and pings of the second guest', { timeout: 400_000 }, async () => {
     for (const bytes of [56, 1400]) {
       const said = await run(1, `ping -c 5 -i 0.2 -W 10 -s ${bytes} ${addressOf(0)}; true`);
       expect(said).toMatch(/5 (packets )?received, (\+\d+ duplicates, )?0% packet loss/);

@@ -60,7 +60,7 @@ describe.skipIf(mayBeSkipped).each(cables)('the adapter and Soft-RoCE at $of', (
   });
 
   it.each(['IPv6', 'IPv4'] as const)(
-    'do every verb as they should, over %s',
+    'execute every verb correctly, over %s',
     { timeout: 900_000 },
     async (family) => {
       const commandOf = async (guest: 0 | 1, device: string, peer: string): Promise<string> => {

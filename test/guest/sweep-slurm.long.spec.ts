@@ -34,7 +34,7 @@ afterAll(async () => {
 const start = (file: string, ...words: string[]): Started =>
   new Started(file, words, { cwd: folder, env: slurm.env });
 
-it('has each point once, though a task and the sweep are killed', async () => {
+it('has each point once, even if a task and the sweep are killed', async () => {
   const words = [
     mainPath,
     'sweep',

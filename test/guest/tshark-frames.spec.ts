@@ -55,7 +55,7 @@ async function framesOf(headers: Uint8Array, data: Uint8Array, segmentBytes: num
 const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('PAUSE frames, read by tshark, are those of MAC control, for all their quanta and for none', async () => {
+it('PAUSE frames, read by tshark, are MAC control frames, for all their quanta and for none', async () => {
   const ethernet = { receiveFifoFrames: 1, pauseQuanta: 1234 };
   const { bench, a, b, from, to } = await ringScene({ ethernet, hasFlowControl: true });
   const frames: Uint8Array[] = [];

@@ -112,8 +112,8 @@ async function capture({ version, sgidIndex }: Way, transport: Transport): Promi
 
 const all = Object.keys(ways).flatMap((name) => transports.map((transport) => [name, transport] as const));
 
-describe('what hosts on Ethernet send, read by tshark', () => {
-  it.each(all)('has the very fields that were sent, in every opcode: %s, %s', async (name, transport) => {
+describe('frames of Ethernet hosts, read by tshark', () => {
+  it.each(all)('have exactly the sent fields, in every opcode: %s, %s', async (name, transport) => {
     const way = ways[name]!;
     const bytes = await capture(way, transport);
     const file = join(folder, 'roce.pcapng');
@@ -143,7 +143,7 @@ describe('what hosts on Ethernet send, read by tshark', () => {
     expect(lostCount).toBe(transport === 'ud' ? 0 : 1);
   });
 
-  it('begins with a request of ARP and its answer', async () => {
+  it('begin with an ARP request and its answer', async () => {
     const fields = [
       'eth.dst',
       'arp.opcode',
@@ -164,7 +164,7 @@ describe('what hosts on Ethernet send, read by tshark', () => {
     expect(rows.filter(([, opcode]) => opcode !== '')).toHaveLength(2);
   });
 
-  it('begins with a solicitation of Neighbor Discovery and its advertisement, whose checksums are right', async () => {
+  it('begin with a solicitation of Neighbor Discovery and its advertisement, whose checksums are right', async () => {
     const fields = [
       'eth.dst',
       'ipv6.src',

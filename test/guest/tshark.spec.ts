@@ -49,7 +49,7 @@ const unreliable = {
 } as const;
 
 describe.each(['uc', 'ud'] as const)('the packets of service %s, read by tshark', (transport) => {
-  it('are of every opcode, have the very fields that were sent, and none is malformed', async () => {
+  it('have every opcode and exactly the sent fields, and none is malformed', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
     const file = join(folder, 'out.pcapng');
     await using machine = await smallMachine({
@@ -119,7 +119,7 @@ describe('the packets of a machine, read by tshark', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('are of every opcode of RC that tshark knows but those with invalidation, and some were lost, damaged and sent again', () => {
+  it('have every RC opcode that tshark knows except those with invalidation, and some were lost, damaged and retransmitted', () => {
     const sent = new Set(packets.map(({ packet }) => opcodeRow(packet.bth.opcode)!.name));
     // The numbers of masked atomics are emulator-specific (docs/reference/deviations.md).
     const meant = opcodeTable.filter(
@@ -132,7 +132,7 @@ describe('the packets of a machine, read by tshark', () => {
       expect(comments.some((comment) => comment.includes(word))).toBe(true);
   });
 
-  it('have the very fields that were sent, and none is malformed', () => {
+  it('have exactly the sent fields, and none is malformed', () => {
     expect(rows).toHaveLength(packets.length);
     rows.forEach((row, index) => {
       const { packet, comment } = packets[index]!;
@@ -143,7 +143,7 @@ describe('the packets of a machine, read by tshark', () => {
     });
   });
 
-  it('IBTA 7.8: have CRCs and headers in which the independent reader finds nothing wrong, but for the two damaged ones', () => {
+  it('IBTA 7.8: have right CRCs and headers for the independent reader, except for the two damaged ones', () => {
     const wrong = packets.filter(({ bytes }) => {
       const read = readLinkPacket(bytes);
       return typeof read === 'string' || errorsOf(read).length > 0;

@@ -48,7 +48,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
       expect(found[0]!.sentence).toMatch(says);
     });
 
-    it('accuses nothing else, and not the program without a mistake', () => {
+    it('accuses nothing else, and never the program without a mistake', () => {
       const names = Object.values(expected).map(([cause]) => cause);
       expect(causes.map(({ cause }) => cause).toSorted()).toEqual(names.toSorted());
     });

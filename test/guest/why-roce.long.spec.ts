@@ -49,7 +49,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
   'why, of RoCE between stock guests',
   () => {
     it(
-      'names the MAC that a wrong entry of the neighbour table gave, and the one that the port has',
+      'names the MAC of a wrong neighbour table entry, and the port’s own',
       async () => {
         expect(reason).toBeUndefined();
         await using session = await roceGuests();
@@ -74,7 +74,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
     );
 
     it(
-      'names VLANs that differ',
+      'names different VLANs',
       async () => {
         expect(reason).toBeUndefined();
         await using session = await roceGuests();
@@ -105,7 +105,7 @@ ip link set ${name} up && /bin/ip neigh replace 10.3.0.${2 - guest} lladdr ${mac
     );
 
     it(
-      'names versions that differ',
+      'names different versions',
       async () => {
         expect(reason).toBeUndefined();
         await using session = await roceGuests();

@@ -73,7 +73,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('why, of a
     expect(causes.some(({ cause, sentence }) => cause === 'wrong-qpn' && /0x6666/.test(sentence))).toBe(true);
   });
 
-  it('accuses nothing of what was right', () => {
+  it('accuses nothing that was right', () => {
     const text = `QP 0x${qps['none']!.toString(16)} `;
     expect(causes.filter(({ sentence }) => sentence.includes(`${text}of host 0`))).toEqual([]);
   });

@@ -271,7 +271,7 @@ const tipOf = async (page: Page): Promise<Tip> =>
     })()`,
   )) as Tip;
 
-describe('a point of a chart says what it is and opens its report', () => {
+describe('a point of a chart shows its values and opens its report', () => {
   const charts = [
     ['lines', 'hca.mttCacheLines', 1],
     ['Pareto front', 'typicalPs', 1e6],

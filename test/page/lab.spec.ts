@@ -29,7 +29,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const limitMs = 100_000;
 const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
 
-it('files are called by what is in them', () => {
+it('files are named after their contents', () => {
   expect(readdirSync(folder).filter((name) => name.endsWith('.js'))).toEqual(
     [
       ...['start-model', 'page', 'view-operation', 'view-other-way', 'view-what-if', 'view-program'],

@@ -46,7 +46,7 @@ it('a minute of fresh stories is played without a finding', { timeout: testTimeo
   expect(stories).toBeGreaterThan(refused);
 });
 
-it('machines that begin from images do as fresh ones do, on fresh hardware', {
+it('machines that start from images behave like fresh ones, on random hardware', {
   timeout: testTimeoutMs,
 }, async () => {
   const endMs = performance.now() + imagesMs;

@@ -99,7 +99,7 @@ function partsOf(packet: IndependentPacket, bytes: Uint8Array): PacketParts {
 }
 
 describe('the captures', () => {
-  it('are all read: 73 files of 1432 frames, as many as their page counts', () => {
+  it('are all parsed: 73 files of 1432 frames, as many as their page counts', () => {
     const page = readFileSync(new URL('README.md', folder), 'utf8');
     const counted = [...page.matchAll(/^\| (\S+\.pcap(?:ng)?) \| (\d+) \|/gm)];
     expect(names).toHaveLength(73);
@@ -110,7 +110,7 @@ describe('the captures', () => {
     expect(all.filter(({ read }) => read.kind === 'malformed')).toEqual([]);
   });
 
-  it('hold nothing else but ARP, neighbour discovery, and the TCP of iWARP', () => {
+  it('contain nothing else but ARP, neighbour discovery, and the TCP of iWARP', () => {
     const protocolOf = ({ read }: Read): string => {
       if (read.kind !== 'other') return read.kind;
       const { ethernet, ipv4, ipv6 } = read;
@@ -133,7 +133,7 @@ describe('the captures', () => {
       expect(typeof independent).toBe(read.kind === 'packet' ? 'object' : 'undefined');
   });
 
-  it('IBTA 7.8: hold nothing that the independent reader finds wrong, and end with the CRCs that it computes', () => {
+  it('IBTA 7.8: contain no error for the independent reader, and end with the CRCs that it computes', () => {
     for (const { read, independent } of packets) {
       expect(errorsOf(independent)).toEqual([]);
       expect([read.isIcrcRight, read.isVcrcRight]).toEqual([true, true]);
@@ -141,7 +141,7 @@ describe('the captures', () => {
     }
   });
 
-  it('IBTA 7.7, 8.3, 9.2 to 9.4: have the very fields in all headers that the independent reader finds', () => {
+  it('IBTA 7.7, 8.3, 9.2 to 9.4: have exactly the fields in all headers that the independent reader finds', () => {
     for (const { bytes, read, independent } of packets) {
       const route = Object.values(routeNames).flatMap((name) =>
         read[name] === undefined ? [] : [[name, read[name]]],
@@ -152,7 +152,7 @@ describe('the captures', () => {
     }
   });
 
-  it('are made again byte for byte from the fields that the independent reader finds, without lengths, pads and CRCs', () => {
+  it('are rebuilt byte for byte from the fields that the independent reader finds, without lengths, pads and CRCs', () => {
     for (const { bytes, independent } of packets)
       expect(Buffer.compare(encodePacket(partsOf(independent, bytes)), bytes)).toBe(0);
   });

@@ -220,7 +220,7 @@ describe('two hosts that connect as two Linux machines did', () => {
     },
   );
 
-  it('are those of all captures of rdma_cm but of datagrams, which rdma_cm has not here', () => {
+  it('cover all captures of rdma_cm except datagrams, which rdma_cm lacks here', () => {
     expect(Object.keys(scenarios)).toHaveLength(6);
   });
 });

@@ -51,7 +51,7 @@ describe('a mark of congestion', () => {
     expect(checksumAfter(0xdd2f, 0x5555, 0x3285)).toBe(0);
   });
 
-  it('RFC 3168, 5: is set in packets of Linux that say ECT, and in no others', () => {
+  it('RFC 3168, 5: is set in packets of Linux with ECT, and in no others', () => {
     let count = 0;
     for (const frame of frames) {
       expect(takesCongestionMark(withEcn(frame, 0), 0, frame.length)).toBe(false);
@@ -76,7 +76,7 @@ describe('a mark of congestion', () => {
     }
   });
 
-  it('is refused where packets have no IP header', async () => {
+  it('is rejected if packets have no IP header', async () => {
     const refused = (set: Record<string, string>) =>
       expect(runPrograms([], { set, faults: [{ packet: 'congested' }] satisfies FaultPlan })).rejects;
     const ethernet = { 'hca.capability.linkLayer': 'ethernet' };

@@ -126,7 +126,7 @@ describe('the packets that our machines write into captures', () => {
     expect(meant.filter((row) => !sent.has(row.name)).map((row) => row.name)).toEqual([]);
   });
 
-  it('IBTA A14: are right of extended reliable connections', async () => {
+  it('IBTA A14: are right for extended reliable connections', async () => {
     const seen = await packetsOf(
       [
         programOf('extended', 'sender', 0),
@@ -140,7 +140,7 @@ describe('the packets that our machines write into captures', () => {
   });
 
   it.each(['fields', 'bytes'])(
-    'IBTA 7.8: are right without a GRH, but for those that faults damaged, in the form of %s',
+    'IBTA 7.8: are right without a GRH, except those damaged by faults, in the form of %s',
     async (form) => {
       const programs = [
         programOf('operations', 'provoker', 0),

@@ -49,7 +49,7 @@ describe('fields and bytes', () => {
     },
   );
 
-  it('come to the same when packets are damaged, lost, copied and passed by others', async () => {
+  it('are equal if packets are damaged, lost, copied and reordered', async () => {
     const [fields, bytes] = [await run('fields', { faults }), await run('bytes', { faults })];
     expect(bytes.results).toEqual(fields.results);
     expectBalanced(bytes.report);

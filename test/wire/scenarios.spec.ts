@@ -226,12 +226,12 @@ describe('two hosts that do what two Linux machines did', () => {
     },
   );
 
-  it('are those of all captures of wt', () => {
+  it('cover all captures of wt', () => {
     expect(scenarioNames).toHaveLength(47);
     expect(inTheirOwnWay.filter((name) => !scenarioNames.includes(name))).toEqual([]);
   });
 
-  it('IBTA 9.7.5.1.4: answer a READ that is repeated from its middle with FIRST, where Soft-RoCE goes on with MIDDLE', async () => {
+  it('IBTA 9.7.5.1.4: answer a READ that is repeated from its middle with FIRST, where Soft-RoCE continues with MIDDLE', async () => {
     const { ours, linux, told } = await bothOf(repeatedReads[0]!);
     expect(ours[0]).toEqual(linux[0]);
     const standards = linux[1]!.map((said, at) => {
@@ -255,7 +255,7 @@ describe('two hosts that do what two Linux machines did', () => {
     expect(told).toEqual([[['SUCCESS']], [[]]]);
   });
 
-  it('do so where a packet was damaged, but for the bytes of the damaged one', async () => {
+  it('do so if a packet was damaged, except for the bytes of the damaged one', async () => {
     const { ours, linux } = await bothOf('corrupt-icrc-write-ipv4.pcapng');
     const damaged = 1;
     expect(ours[0]![damaged]!.payload).not.toBe(linux[0]![damaged]!.payload);
@@ -263,7 +263,7 @@ describe('two hosts that do what two Linux machines did', () => {
     expect(ours[1]).toEqual(linux[1]);
   });
 
-  it('IBTA 9.7.5.1.4: acknowledge a packet that comes twice again, as far as they have received until then', async () => {
+  it('IBTA 9.7.5.1.4: acknowledge a duplicated packet again, as far as they have received until then', async () => {
     const { ours, linux } = await bothOf('dup-send-ipv4.pcapng');
     expect(ours[0]).toEqual(linux[0]);
     const psns = (said: readonly Said[]): number[] => said.map(({ psn }) => psn);
@@ -283,7 +283,7 @@ describe('two hosts that do what two Linux machines did', () => {
     expect(told).toEqual([[['REM_INV_REQ_ERR']], [['LOC_LEN_ERR']]]);
   });
 
-  it('IBTA 9.7.5.1: answer many requests that come at once in their order, several with one ACK', async () => {
+  it('IBTA 9.7.5.1: answer many simultaneous requests in order, several with one ACK', async () => {
     const { ours, linux } = await bothOf('rc-mixed-batch-ipv4.pcap');
     expect(ours[0]).toEqual(linux[0]);
     const answers = (said: readonly Said[]): string[] => said.map(({ opcode, psn }) => `${opcode} ${psn}`);
@@ -293,7 +293,7 @@ describe('two hosts that do what two Linux machines did', () => {
     expect(own).toHaveLength(9);
   });
 
-  it('do so with the flow label that was asked for, where Soft-RoCE sends 0', async () => {
+  it('do so with the requested flow label, where Soft-RoCE sends 0', async () => {
     const { ours, linux } = await bothOf('rc-tclass-flowlabel-ipv6.pcap');
     const labelled = linux.map((said) => said.map((one) => ({ ...one, path: one.path.with(-1, 0xabcde) })));
     expect(ours).toEqual(labelled);
@@ -302,7 +302,7 @@ describe('two hosts that do what two Linux machines did', () => {
   });
 
   it.each(['rnr-retry-ipv4.pcap', 'rnr-retry-multi-ipv4.pcap'])(
-    'IBTA 9.7.5.2.8: do so as often as the time of the RNR NAK has it, and send no other NAK meanwhile: %s',
+    'IBTA 9.7.5.2.8: do so as often as the time of the RNR NAK demands, and send no other NAK meanwhile: %s',
     async (name) => {
       const { ours, linux } = await bothOf(name);
       expect(distinct(ours[0]!)).toEqual(distinct(linux[0]!));
@@ -313,7 +313,7 @@ describe('two hosts that do what two Linux machines did', () => {
   );
 
   it.each(['ud-ipv4.pcap', 'ud-ipv6.pcap'])(
-    'IBTA A17: do so with datagrams, and with what stood ahead of one that is sent back: %s',
+    'IBTA A17: do so with datagrams, and with the header of one that is sent back: %s',
     async (name) => {
       const { ours, linux } = await bothOf(name);
       const headersBytes = 40;

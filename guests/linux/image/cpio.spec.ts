@@ -59,7 +59,7 @@ describe('an archive for the kernel', () => {
     expect(found.get('init')).toMatchObject({ mode: 0o100755, content: '#!/bin/sh\n' });
   });
 
-  it('has every directory before what lies in it, also those that were not given', () => {
+  it('has every directory before its contents, also those that were not given', () => {
     const names = readArchive(cpioArchive(new Map([['usr/lib/x/y', file('')]]))).map(({ name }) => name);
     expect(names).toEqual(['usr', 'usr/lib', 'usr/lib/x', 'usr/lib/x/y']);
   });
@@ -83,7 +83,7 @@ describe('an archive for the kernel', () => {
     expect(cpioArchive(new Map(entries.toReversed()))).toEqual(cpioArchive(new Map(entries)));
   });
 
-  it.each(['/etc/passwd', '', 'a/../b', 'a//b', './a'])('refuses the path %j', (path) => {
+  it.each(['/etc/passwd', '', 'a/../b', 'a//b', './a'])('rejects the path %j', (path) => {
     expect(() => cpioArchive(new Map([[path, file('')]]))).toThrow(ConfigurationError);
   });
 });

@@ -88,7 +88,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     }
   };
 
-  it('hands on frames in order, wherever the stream is cut', () => {
+  it('passes frames on in order, for any cuts of the stream', () => {
     const sizes = fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(sizes, fc.array(fc.integer({ min: 1, max: 4000 }), { minLength: 1 }), (lengths, cuts) => {
@@ -145,7 +145,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     expect(read(client)).toEqual(framed(bytes.subarray(0, 50)));
   });
 
-  it('hangs up on a second client, and takes it when the first has gone', () => {
+  it('disconnects a second client, and accepts it when the first has disconnected', () => {
     const first = connect();
     const second = connect();
     expect(second.receive(nativeLibrary().addressOf(buffer.buffer), 10)).not.toBe(NOTHING_YET);
@@ -159,7 +159,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     expect(said).toEqual(['connected', 'it hung up', 'connected']);
   });
 
-  it('ends with a client that sends what no frame can be, and forgets half a frame of one that has gone', () => {
+  it('ends with a client that sends an impossible frame, and forgets half a frame of a disconnected one', () => {
     const client = connect();
     write(client, framed(frameOf(40, 1)).subarray(0, 20));
     client.close();
@@ -173,7 +173,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     expect(frames.at(-1)).toHaveLength(FRAME_BYTES_MAX);
   });
 
-  it('notices within a turn that a send has found the client gone, and keeps no descriptor that a client passes', () => {
+  it('notices within a turn that the client has disconnected, and keeps no descriptor from a client', () => {
     const client = connect();
     const descriptor = createEventfd();
     sendWith(client.descriptor, framed(frameOf(20, 1)), [descriptor]);

@@ -62,7 +62,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
   };
   const gone = ['interrupt 2:0 gone', 'interrupt 2:1 gone', 'gone'];
 
-  it('giving back all of the first before it serves the second, who came when the first had gone', () => {
+  it('releasing everything of the first before it serves the second, which came after the first had disconnected', () => {
     const idle = openDescriptorCount();
     const first = settled();
     for (let value = 0; value < 100; value++) first.post(REGION_BAR0, value, Uint8Array.of(value));
@@ -114,7 +114,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(second.answer()).toMatchObject({ id: 9, errno: EBUSY });
   });
 
-  it('dropping a second that says nothing, or goes, without a word of it', () => {
+  it('dropping a silent or disconnected second client without a message', () => {
     bench.close();
     bench = new ServerBench({ refusalWaitMs: 30 });
     settled();
@@ -151,7 +151,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expectFreshService();
   });
 
-  it('but not one that goes on, however slowly, nor one that is silent between two messages', () => {
+  it('but not one that continues, however slowly, nor one that is silent between two messages', () => {
     bench.close();
     bench = new ServerBench({ messageWaitMs: 100 });
     const client = settled();
@@ -168,7 +168,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(bench.ends).toEqual([]);
   });
 
-  it('doing what the last messages of a client say, even if it is gone already', () => {
+  it('processing the last messages of a client, even after it has disconnected', () => {
     const client = settled();
     for (let value = 0; value < 100; value++) client.post(REGION_BAR0, value, Uint8Array.of(value));
     client.close();
@@ -178,7 +178,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expectFreshService();
   });
 
-  it('keeping the device as it is', () => {
+  it('keeping the state of the device', () => {
     const client = settled();
     client.write(REGION_BAR0, 64, Uint8Array.of(9));
     client.close();
@@ -228,7 +228,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expectFreshService();
   });
 
-  it('dropping one that asks and asks and never reads', () => {
+  it('dropping one that sends requests and never reads', () => {
     const client = settled();
     const ask = messageOf(
       { command: Command.REGION_READ },
@@ -265,7 +265,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(bench.server.descriptor).toBe(-1);
   });
 
-  it('though one is killed again and again in full flight', { timeout: 60_000 }, async () => {
+  it('even if one is killed repeatedly during work', { timeout: 60_000 }, async () => {
     const idle = openDescriptorCount();
     for (let round = 0; round < 3; round++) {
       const script = join(import.meta.dirname, '../testing/hasty-client.ts');

@@ -14,7 +14,7 @@ describe('the framing of a link', () => {
     // The STP token that contains the sequence number, LCRC; the SDP token and six bytes.
     [[3, 4, 5], 4 + 4, 2 + 6],
   ])(
-    'PCIe 3.5.2, 4.2: takes 8 bytes around a TLP and for a DLLP, differently made up: generations %j',
+    'PCIe 3.5.2, 4.2: uses 8 bytes around a TLP and for a DLLP, in different arrangements: generations %j',
     (served, tlp, dllp) => {
       for (const generation of served) {
         const { tlpBytes, dllpBytes } = framingOf(generation);
@@ -23,12 +23,12 @@ describe('the framing of a link', () => {
     },
   );
 
-  it('serves the generations that a link may be configured for, each once', () => {
+  it('covers the generations for which a link may be configured, each once', () => {
     expect(linkGenerations).toEqual([1, 2, 3, 4, 5]);
     expect([linkParameters.generation.min, linkParameters.generation.max]).toEqual([1, 5]);
   });
 
-  it('may be of flits, whose DLLPs have places of their own: the rate and the lanes need nothing else', () => {
+  it('may consist of flits, whose DLLPs have separate room: the rate and the lanes need nothing else', () => {
     // PCIe 6.0: 64 GT/s without a line code; 236 of a flit's 256 bytes are for TLPs, the rest for DLLPs, CRC and FEC.
     const flits: LinkFraming = {
       megatransfers: new Map([[6, 64_000]]),

@@ -41,7 +41,7 @@ describe('the serialiser', () => {
     expect(endPs).toBe(Number(exact) + 1);
   });
 
-  it('rounds every duration up as arithmetic of integers does', () => {
+  it('rounds every duration up like integer arithmetic', () => {
     for (const generation of [1, 2, 3, 4, 5]) {
       for (const lanes of [1, 2, 4, 8, 16]) {
         const rate = linkRateOf({ ...defaults, generation, lanes });
@@ -67,7 +67,7 @@ describe('the serialiser', () => {
     expect(lanes.sendTlp(50_000, 84)).toBe(60_693);
   });
 
-  it('starts a TLP of a stream at an aligned byte, and lets a DLLP ride in the gap', () => {
+  it('starts a TLP of a stream at an aligned byte, and lets a DLLP use the gap', () => {
     const lanes = serializer(16);
     // 84 bytes leave a gap of 12: the DLLP fits, the next TLP starts at byte 96.
     lanes.sendTlp(0, 84);
@@ -81,7 +81,7 @@ describe('the serialiser', () => {
     expect(lanes.sendDllp(5_000)).toBe(25_460);
   });
 
-  it('gives a DLLP the same time whether or not anybody asks when it is out', () => {
+  it('gives a DLLP the same time whether or not its end is needed', () => {
     const [asked, passed] = [serializer(16), serializer(16)];
     for (const atPs of [0, 100, 12_221, 50_000]) {
       for (const lanes of [asked, passed]) lanes.sendTlp(atPs, 84);

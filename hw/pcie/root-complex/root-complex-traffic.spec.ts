@@ -88,7 +88,7 @@ const stepArbitrary = fc.record({
 });
 
 describe('a root complex under traffic from both sides', () => {
-  it('PCIe 2.6.1: completes everything under tiny credits and gives one trace whatever the order within an instant', () => {
+  it('PCIe 2.6.1: completes everything under tiny credits and gives one trace for any order within an instant', () => {
     fc.assert(
       fc.property(
         fc.array(stepArbitrary, { minLength: 4, maxLength: 24 }),
