@@ -3,8 +3,8 @@
  *
  *     ECN of the header     00 not-ECT: is dropped instead of marked     01, 10 ECT     11 CE: congestion experienced
  *
- * The ICRC of RoCE leaves the field out, so that it stays right; the checksum of an IPv4 header is made right for the new value without
- * being computed anew, so that one that was wrong stays wrong. Sources: RFC 3168, 5; RFC 1624, 3; IBTA vol 1, annex A17.
+ * The ICRC of RoCE excludes the field and stays right. The checksum of an IPv4 header is updated
+ * incrementally for the new value, so that a wrong one stays wrong. Sources: RFC 3168, 5; RFC 1624, 3; IBTA vol 1, annex A17.
  */
 import { EtherType, ipv4Header, ipv6Header, vlanTag } from '../abi/index.ts';
 import { ethernetHeader } from '../abi/nic/index.ts';

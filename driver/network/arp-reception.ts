@@ -2,8 +2,8 @@
  * A station's reaction to an ARP packet, on any adapter:
  *
  *     from one of the own addresses ─► conflicting
- *     a request for an own address ──► its sender is known from now on; the answer    (one who has no address yet only asks: not known)
- *     anything else ─────────────────► of a neighbour that is looked for, or known: its MAC; else unsolicited, or ignored
+ *     a request for an own address ──► its sender is known from then on; the answer    (a sender without an address only asks: not known)
+ *     anything else ─────────────────► of a requested or known neighbour: its MAC; else unsolicited, or ignored
  *
  * Sources: RFC 826, packet reception; RFC 5227, 2.1.1; Linux 6.1, net/ipv4/arp.c (arp_process).
  */

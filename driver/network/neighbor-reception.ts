@@ -2,8 +2,8 @@
  * A station's reaction to a Neighbor Discovery message, on any adapter:
  *
  *     a solicitation from an own address, an advertisement of one ─► conflicting
- *     a solicitation for an own address ──► its sender is known from now on; the answer  (one without an address yet only asks: not known)
- *     an advertisement ──► of a neighbour that is looked for, or known: its MAC; else unsolicited
+ *     a solicitation for an own address ──► its sender is known from then on; the answer  (a sender without an address only asks: not known)
+ *     an advertisement ──► of a requested or known neighbour: its MAC; else unsolicited
  *
  * Sources: RFC 4861, 7.2; Linux 6.1, net/ipv6/ndisc.c (ndisc_recv_ns, ndisc_recv_na).
  */
