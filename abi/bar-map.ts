@@ -5,15 +5,15 @@
  *          | UAR 0 | UAR 1 | ...   | BF page 0 | BF page 1 | ...   |
  *            page n of the second area pairs with UAR n
  *
- * Byte order: HCR and doorbells are big-endian in memory, so a little-endian bus that delivers a 32-bit write as a number
- * must swap it (base/bytes.ts `swap32`) to obtain the field value. Source: interface sheet 2.1–2.7, 6.9.
+ * Byte order: HCR and doorbells are big-endian in memory, so a receiver on a little-endian bus must swap a 32-bit write
+ * (base/bytes.ts `swap32`) to obtain the field value. Source: interface sheet 2.1–2.7, 6.9.
  */
 
 import { foreignRegister, register, registerBank, registerBits, wholeRegister } from '../base/index.ts';
 import { hcr } from './hcr.ts';
 import { barSizeBytes, msix } from './pci-identity.ts';
 
-/** BAR0. Registers without a fixed address in the interface (published by QUERY_FW) are where this device puts them. */
+/** BAR0. Registers without a fixed address in the interface (published by QUERY_FW) have this device's offsets. */
 export const bar0 = registerBank(
   'BAR0',
   { sizeBytes: barSizeBytes.configuration, source: 'sheet 2.1' },
@@ -61,7 +61,7 @@ export const uarOffset = {
   sendDoorbell: 0x14,
   cqArm: 0x20,
   eqDoorbell: 0x800,
-  /** Ours, in UAR 0 alone: cached translations are forgotten, in order with the doorbells of the same core. */
+  /** Emulator-specific, only in UAR 0: drops cached translations, in order with the doorbells of the same core. */
   invalidate: 0x840,
 } as const;
 
@@ -76,7 +76,7 @@ export const cqArmOffset = (uarPage: number): number => uarPage * uarPageBytes +
 export const eqDoorbellOffset = (eqNumber: number): number =>
   (eqNumber >>> 2) * uarPageBytes + uarOffset.eqDoorbell + (eqNumber & 3) * 8;
 
-/** The EQ whose doorbell lies at this offset in this page; the caller has checked that it is one of the four. */
+/** The EQ whose doorbell is at this offset in this page; the caller has checked that it is one of the four. */
 export const eqNumberOfDoorbell = (uarPage: number, offsetInPage: number): number =>
   uarPage * 4 + ((offsetInPage - uarOffset.eqDoorbell) >>> 3);
 
@@ -86,9 +86,9 @@ export const isEqDoorbell = (offsetInPage: number): boolean =>
   offsetInPage < uarOffset.eqDoorbell + 32 &&
   (offsetInPage & 7) === 0;
 
-/** How BlueFlame is laid out; all of it is published by QUERY_DEV_CAP (bytes 49, 4d, 4e). */
+/** Layout of BlueFlame; QUERY_DEV_CAP publishes all of it (bytes 49, 4d, 4e). */
 export interface BlueFlameGeometry {
-  /** Where BlueFlame pages begin in BAR2. */
+  /** Offset of the first BlueFlame page in BAR2. */
   readonly uarAreaBytes: number;
   /** One register; its two halves are used in turn. */
   readonly registerBytes: number;

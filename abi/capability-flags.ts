@@ -50,7 +50,7 @@ export type CapabilityFlag = (typeof CapabilityFlag)[keyof typeof CapabilityFlag
 
 /** Memory-management flags, the dword at 94. */
 export const MemoryManagementFlag = {
-  /** Type-2 windows are of flavour 2B, else 2A. */
+  /** Type-2 windows are of type 2B, else 2A. */
   TYPE_2_WIN_2B: 1,
   LOCAL_INV: 6,
   REMOTE_INV: 7,

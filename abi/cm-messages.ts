@@ -1,6 +1,6 @@
 /**
- * Messages of communication management, as they follow the common header of a MAD of class 0x07: REQ, MRA, REJ, REP, RTU, DREQ, DREP, and
- * SIDR_REQ and SIDR_REP for datagrams; and the header with IP addresses that rdma_cm puts ahead of a REQ's private data.
+ * Messages of communication management, after the common header of a MAD of class 0x07: REQ, MRA, REJ, REP, RTU, DREQ, DREP,
+ * and SIDR_REQ and SIDR_REP for datagrams. Also the header with IP addresses that rdma_cm writes before a REQ's private data.
  * Source: InfiniBand Architecture volume 1, 12.6 and 12.11, annex A11.
  */
 import { bits8, bits16, bits32, bytes, layout, named, reserved, u8, u16, u32, u64 } from '../base/index.ts';
@@ -10,7 +10,7 @@ const CM_MESSAGE_BYTES = 232;
 const headerOf = (source: string, sizeBytes = CM_MESSAGE_BYTES) =>
   ({ sizeBytes, byteOrder: 'big', source: `IBA ${source}` }) as const;
 
-/** Why a connection was refused (12.6.7.2): those that Linux sends. */
+/** Reasons for rejecting a connection (12.6.7.2): those that Linux sends. */
 export const RejectReason = {
   NO_QP: 1,
   NO_RESOURCES: 3,
@@ -192,7 +192,7 @@ export const cmMessages = {
   24: cmSidrRep,
 } as const;
 
-/** Ahead of the private data of a REQ of rdma_cm: who asks whom, in words of IP. An IPv4 address is the last four bytes. */
+/** Header before the private data of an rdma_cm REQ: the IP addresses of both sides. An IPv4 address is the last four bytes. */
 export const ipCmHeader = layout('IP CM header', headerOf('annex A11', 36), {
   majorVersion: bits8(0, 7, 4),
   minorVersion: bits8(0, 3, 0),

@@ -10,7 +10,7 @@ export const CommandStatus = {
   BAD_OP: 0x02,
   /** A field out of range. */
   BAD_PARAM: 0x03,
-  /** Such as a command before INIT_HCA. */
+  /** E.g. a command before INIT_HCA. */
   BAD_SYS_STATE: 0x04,
   /** A reserved or foreign object. */
   BAD_RESOURCE: 0x05,

@@ -22,12 +22,12 @@ describe('the command table', () => {
   test('has every row of the sheet, and nothing twice', () => {
     const opcodes = Object.values(commands).map(({ opcode }) => opcode);
     expect(new Set(opcodes).size).toBe(opcodes.length);
-    expect(opcodes.length).toBe(105); // 5 of iWARP, 91 in the rows, 7 of the VF protocol, 2 of ours
+    expect(opcodes.length).toBe(105); // 5 of iWARP, 91 in the rows, 7 of the VF protocol, 2 emulator-specific
     expect(commandNameOf(0x02d)).toBe('INIT2INIT_QP');
     expect(commandNameOf(0xabc)).toBeUndefined();
   });
 
-  test('says which commands take a mailbox, and when', () => {
+  test('tells which commands use a mailbox, and when', () => {
     expect(commands.SW2HW_MPT).toMatchObject({ input: 'box', output: 'none' });
     expect(commands.HW2SW_MPT).toMatchObject({ input: 'none', output: 'optionalBox' });
     expect(commands.SET_ICM_SIZE).toMatchObject({ input: 'immediate', output: 'immediate' });

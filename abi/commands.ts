@@ -1,8 +1,8 @@
 /**
  * The commands of the HCR: one row per opcode of the sheet, in ascending order. Source: interface sheet 3.1, 3.4.
  *
- * Forms: `box` is a 4 KiB mailbox, `immediate` 64 bits in the parameter itself, `optionalBox` a mailbox or nothing as the
- * opcode modifier says, `optionalImmediate` likewise; `undocumented` where no driver issues the command.
+ * Forms: `box` is a 4 KiB mailbox, `immediate` 64 bits in the parameter itself, `optionalBox` a mailbox or nothing, by the
+ * opcode modifier, `optionalImmediate` likewise; `undocumented` where no driver issues the command.
  */
 import { DeclarationError } from '../base/index.ts';
 
@@ -15,8 +15,8 @@ export type ParameterForm =
   | 'undocumented';
 
 /**
- * When a physical function without SR-IOV issues it: P core probe and remove, I InfiniBand driver, E Ethernet driver,
- * o only with a capability or on a user's action, - never in this configuration.
+ * When a physical function without SR-IOV issues it: P core probe and remove, I InfiniBand driver, E Ethernet driver, o only
+ * with a capability or on a user's action, - never in this configuration.
  */
 export type CommandUse = string;
 
@@ -24,9 +24,9 @@ export interface CommandRow<Opcode extends number = number> {
   readonly opcode: Opcode;
   readonly input: ParameterForm;
   readonly output: ParameterForm;
-  /** What the input modifier carries. */
+  /** Contents of the input modifier. */
   readonly inputModifier: string;
-  /** What the opcode modifier may be. */
+  /** Values of the opcode modifier. */
   readonly opcodeModifier: string;
   readonly use: CommandUse;
 }
@@ -139,7 +139,7 @@ export const commands = {
   ALLOCATE_VPP: unused(0x080),
   SET_VPORT_QOS: unused(0x081),
   MAD_DEMUX: row(0x203, 'optionalBox', 'optionalBox', '1', '0 configure, 2 query', 'Po'),
-  // Added for on-demand paging, which a ConnectX-3 lacks: the first with mlx5's number. See docs/reference/deviations.md.
+  // Added for on-demand paging, which a ConnectX-3 lacks: the first one has mlx5's number. See docs/reference/deviations.md.
   PAGE_FAULT_RESUME: row(
     0x204,
     'none',
@@ -199,10 +199,10 @@ function namesInOrder(): ReadonlyMap<number, CommandName> {
   return names;
 }
 
-/** Input modifier bit 31 of MAP_EQ: the events are taken away from the EQ. */
+/** Input modifier bit 31 of MAP_EQ: unmaps the events from the EQ. */
 export const mapEqUnmap = 0x8000_0000;
 
-/** Input modifier bit 31 of RTS2SQD_QP: send event 0x03 when the send queue is drained. */
+/** Input modifier bit 31 of RTS2SQD_QP: sends event 0x03 when the send queue is drained. */
 export const sqdEventRequest = 0x8000_0000;
 
 /** Opcode modifiers of 2RST_QP: both mean a reset without flush completions. */

@@ -1,7 +1,7 @@
 /**
- * CQE, the completion queue entry, 32 bytes. The byte at 1f is written last: its owner bit hands the entry over. Entry
- * number and owner come from the producer counter (base/ring-index.ts). With 64-byte CQEs these are the second half.
- * Source: interface sheet 6.6.
+ * CQE, the completion queue entry, 32 bytes. The byte at 1f is written last: its owner bit hands the entry over. Entry number
+ * and owner come from the producer counter (base/ring-index.ts). In a 64-byte CQE this layout is the second half. Source:
+ * interface sheet 6.6.
  */
 
 import {
@@ -26,7 +26,7 @@ export type ReceiveOpcode = (typeof ReceiveOpcode)[keyof typeof ReceiveOpcode];
 export const CqeOpcode = { RESIZE: 0x16, ERROR: 0x1e } as const;
 export type CqeOpcode = (typeof CqeOpcode)[keyof typeof CqeOpcode];
 
-/** Why a work request failed. */
+/** Reasons for a failed work request. */
 export const CqeSyndrome = {
   LOCAL_LENGTH_ERR: 0x01,
   LOCAL_QP_OP_ERR: 0x02,

@@ -1,15 +1,15 @@
 /**
  * Doorbells: BAR2 registers. Source: interface sheet 6.8, 6.9. Doorbell records in host memory: doorbell-records.ts.
  *
- * The send queue has a doorbell and no record; RQ and SRQ have a record and no doorbell; a CQ has both: the record's
- * first dword holds how far software has consumed, the arm register asks for an event.
+ * The send queue has a doorbell and no record; RQ and SRQ have a record and no doorbell; a CQ has both: the record's first
+ * dword holds software's consumer counter, the arm register requests an event.
  */
 
 import { bits32, layout, named } from '../base/index.ts';
 
 const source = 'sheet 6.8, 6.9';
 
-/** What an arm request waits for. */
+/** Condition of an arm request. */
 export const CqArmCommand = { SOLICITED: 1, NEXT: 2 } as const;
 export type CqArmCommand = (typeof CqArmCommand)[keyof typeof CqArmCommand];
 
@@ -39,7 +39,7 @@ export const eqDoorbell = layout(
   { arm: bits32(0x00, 31, 31), consumerCounter: bits32(0x00, 23, 0) },
 );
 
-/** The first 8 bytes of a BlueFlame post: the WQE's own first two dwords, of which the device needs these. */
+/** The first 8 bytes of a BlueFlame post: the first two dwords of the WQE, which the device needs. */
 export const blueFlameHead = layout(
   'BlueFlame head',
   { sizeBytes: 8, byteOrder: 'big', source: 'sheet 6.9, 6.3' },

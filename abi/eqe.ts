@@ -1,6 +1,6 @@
 /**
- * EQE, the event queue entry, 32 bytes; owner rule and order as for CQEs. Each event type has a layout of its own over the
- * same 32 bytes. With 64-byte EQEs these are the second half. Source: interface sheet 6.7.
+ * EQE, the event queue entry, 32 bytes; owner rule and order as for CQEs. Each event type has its own layout over the same 32
+ * bytes. In a 64-byte EQE this layout is the second half. Source: interface sheet 6.7.
  */
 
 import { bits8, bits32, bytes, layout, named, u8, u16, u32, u64 } from '../base/index.ts';
@@ -17,7 +17,7 @@ export const EventType = {
   LOCAL_CATAS_ERROR: 0x08,
   PORT_CHANGE: 0x09,
   CMD: 0x0a,
-  /** Ours, with the number of mlx5's page fault event: a ConnectX-3 has none. */
+  /** Emulator-specific, with the number of mlx5's page fault event: a ConnectX-3 has none. */
   PAGE_REQUEST: 0x0d,
   ECC_DETECT: 0x0e,
   EQ_OVERFLOW: 0x0f,
@@ -72,7 +72,7 @@ const common = {
   owner: bits8(eqeOwnerOffset, 7, 7, 'pass bit of the producer counter'),
 } as const;
 
-/** Any event, its data as bytes. */
+/** Any event, with its data as bytes. */
 export const eqe = layout('EQE', header, { ...common, data: bytes(0x04, 0x18) });
 
 export const completionEqe = layout('completion EQE', header, { ...common, cqn: bits32(0x04, 23, 0) });
@@ -129,13 +129,13 @@ export const portInfoChangeEqe = layout('port info change EQE', header, {
   gidPrefix: u64(0x14),
 });
 
-/** Who waits for the pages of a page request: subtype bits 1 and 0. */
+/** Waiting side of a page request: subtype bits 1 and 0. */
 export const PageRequestSide = { REQUESTER: 0, RESPONDER: 1, RESPONSE: 2 } as const;
 export type PageRequestSide = (typeof PageRequestSide)[keyof typeof PageRequestSide];
 /** Subtype bit 7 of a page request: the device is about to write. */
 export const pageRequestIsWrite = 0x80;
 
-/** The device met a page of an on-demand region that is not there. Ours, after mlx5's event of the same number. */
+/** The device found a page of an on-demand region absent. Emulator-specific, after mlx5's event of the same number. */
 export const pageRequestEqe = layout(
   'page request EQE',
   { ...header, source: 'this project' },
@@ -149,7 +149,7 @@ export const pageRequestEqe = layout(
   },
 );
 
-/** The events Linux maps to its asynchronous EQ, before those that depend on capabilities (0x1d, 0x3e). */
+/** The events that Linux maps to its asynchronous EQ, without those that depend on capabilities (0x1d, 0x3e). */
 export const asyncEventMask = [
   EventType.PATH_MIG,
   EventType.COMM_EST,

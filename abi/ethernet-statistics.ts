@@ -1,19 +1,19 @@
 /**
- * What DUMP_ETH_STATS reports: frames and octets of a port by priority. A group has a counter for each of eight priorities, then one
- * for frames without a tag; those of transmission have one more, for what never left the port. Lengths are with FCS.
- * Source: interface sheet 3.19; offsets of transmission and of the errors: reference/ethernet-and-roce.md.
+ * Statistics of DUMP_ETH_STATS: frames and octets of a port by priority. A group has a counter for each of eight priorities,
+ * then one for frames without a tag; transmission groups have one more, for frames that never left the port. Lengths include
+ * the FCS. Source: interface sheet 3.19; offsets of transmission and of the errors: reference/ethernet-and-roce.md.
  */
 
 import { array, bits32, layout, nested, u32, u64 } from '../base/index.ts';
 
-/** Priorities of a tag, and the place of frames without one. */
+/** Priorities of a tag, and the index of frames without one. */
 export const priorityCount = 8;
 export const untaggedPlace = priorityCount;
 
 const receivedPlaces = priorityCount + 1;
 const transmittedPlaces = priorityCount + 2;
 
-/** Longest frame, with FCS, of each size bin but the last, which ends with the MTU. */
+/** Longest frame, with FCS, of each size bin except the last, which ends with the MTU. */
 export const frameSizeBins = [64, 127, 255, 511, 1023, 1518, 1522, 1548] as const;
 
 const source = 'sheet 3.19';
@@ -88,7 +88,7 @@ const pauseCounters = layout(
   },
 );
 
-/** Out box of DUMP_ETH_STATS for flow control. Pauses of the whole port stand in all priorities (Linux, mlx4/en_port.c). */
+/** Out box of DUMP_ETH_STATS for flow control. Pauses of the whole port are counted in all priorities (Linux, mlx4/en_port.c). */
 export const flowControlStatistics = layout(
   'DUMP_ETH_STATS of flow control',
   { sizeBytes: 0x200, byteOrder: 'big', source },

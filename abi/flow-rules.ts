@@ -1,10 +1,7 @@
-/**
- * Rules of device-managed flow steering: the mailbox of FLOW_ATTACH is a head and records, each of which says its size. Source:
- * interface sheet 3.18.
- */
+/** Rules of device-managed flow steering: the mailbox of FLOW_ATTACH is a head and records, each with its size. Source: interface sheet 3.18. */
 import { bits8, bits32, bytes, layout, named, u8, u16, u32 } from '../base/index.ts';
 
-/** What a rule takes: frames that its records describe, or those that no such rule takes: all of them, or those to groups. */
+/** Frames that a rule matches: those that its records describe; or frames that no such rule matches, either all of them or those to groups. */
 export const FlowRuleType = { REGULAR: 0, ALL_DEFAULT: 1, GROUP_DEFAULT: 3 } as const;
 export type FlowRuleType = (typeof FlowRuleType)[keyof typeof FlowRuleType];
 
@@ -61,6 +58,6 @@ export const flowPorts = layout('TCP or UDP flow record', big(24), {
   sourcePortMask: u16(0x16),
 });
 
-/** Longest rule: a head and a record of each layer. */
+/** Longest rule: a head and one record of each layer. */
 export const flowRuleBytesMax =
   flowRule.sizeBytes + flowEthernet.sizeBytes + flowIpv4.sizeBytes + flowPorts.sizeBytes;

@@ -1,4 +1,4 @@
-/** Bar map, keys, ICM, capability bits and the inline rule: what is computed rather than laid out. */
+/** Bar map, keys, ICM, capability bits and the inline rule: values that are computed instead of laid out. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -47,7 +47,7 @@ describe('the bar map', () => {
     expect([0x7f8, 0x800, 0x804, 0x818, 0x820].map(isEqDoorbell)).toEqual([false, true, false, true, false]);
   });
 
-  test('finds BlueFlame registers behind the UAR area', () => {
+  test('finds BlueFlame registers after the UAR area', () => {
     const geometry = { uarAreaBytes: 0x40_0000, registerBytes: 512, registersPerPage: 8 };
     const offset = blueFlameOffset(geometry, 3, 2, 1);
     expect(offset).toBe(0x40_0000 + 3 * uarPageBytes + 2 * 512 + 256);
@@ -59,12 +59,12 @@ describe('the bar map', () => {
 });
 
 describe('keys', () => {
-  test('rotate there and back', () => {
-    expect(keyOfIndexForm(0x0010_0010)).toBe(0x1000_1000); // an entry and its key of the captures
+  test('rotate in both directions', () => {
+    expect(keyOfIndexForm(0x0010_0010)).toBe(0x1000_1000); // an entry and its key in the captures
     fc.assert(fc.property(fc.nat(0xffff_ffff), (key) => keyOfIndexForm(indexFormOfKey(key)) === key >>> 0));
   });
 
-  test('find the slot and keep the variant apart', () => {
+  test('find the slot and separate the variant', () => {
     expect(mptIndexOfKey(0x8000_1103, 19)).toBe(0x11);
     expect(variantOfKey(0x1103)).toBe(3);
     expect(withVariant(0xffff_ff03, 0x104)).toBe(0xffff_ff04);
@@ -126,7 +126,7 @@ describe('inline data', () => {
 });
 
 describe('the opcode table', () => {
-  test('has a row for each opcode but CONFIG', () => {
+  test('has a row for each opcode except CONFIG', () => {
     const names = wqeOpcodeRows.flatMap((row) => (row === undefined ? [] : [row.name]));
     expect(new Set(names)).toEqual(new Set(Object.keys(WqeOpcode).filter((name) => name !== 'CONFIG')));
     expect(wqeOpcodeRows[WqeOpcode.CONFIG]).toBeUndefined();

@@ -1,4 +1,4 @@
-/** The observations of the captures' README, one test each, by their number there. */
+/** The observations of the captures' README, one test each, by their number in that README. */
 import { describe, expect, test } from 'vitest';
 import { fromHex, toHex } from '../base/bytes.ts';
 import * as abi from './index.ts';
@@ -29,7 +29,7 @@ test('1: BlueFlame alternates between the two halves of a register, and then rin
   expect(linesOf(lines, 'send_doorbell').filter(({ file }) => files.has(file))).toEqual([]);
 });
 
-test('1: counter and QPN stand in the WQE exactly when it is posted through BlueFlame', () => {
+test('1: counter and QPN are in the WQE exactly if it is posted through BlueFlame', () => {
   const files = new Set(blueFlames.map(({ file }) => file));
   for (const line of wqes) {
     if (line.qp_type === abi.ServiceType.MLX) continue;
@@ -48,7 +48,7 @@ test('3: a QP on an SRQ and an XRC QP have 0xfc where the receive queue size wou
   }
 });
 
-test('4: reset and hand-back come with their opcode modifiers and without a mailbox', () => {
+test('4: reset and hand-back have their opcode modifiers and no mailbox', () => {
   for (const line of commandsOf('2RST_QP')) {
     expect([line.op_mod, line.in_param]).toEqual([abi.resetOpcodeModifier.linux, '0x0']);
   }
@@ -107,7 +107,7 @@ test('7: QP0 and QP1 carry their headers inline and end with a place for the ICR
 describe('8: MAD_IFC', () => {
   const requests = commandsOf('MAD_IFC');
 
-  test('asks without key checks, also for the vendor attribute 0xff90', () => {
+  test('requests without key checks, also for the vendor attribute 0xff90', () => {
     const kernel = requests.filter(({ file }) => file !== 'x-kernel-mads');
     const noChecks = abi.MadIfcFlag.NO_MKEY_CHECK | abi.MadIfcFlag.NO_BKEY_CHECK;
     expect(new Set(kernel.map(({ op_mod }) => op_mod))).toEqual(new Set([noChecks]));
@@ -145,7 +145,7 @@ test('9: the owner bit inverts with the 65th WQE of a queue of 64', () => {
   expect(wrapping.filter(({ index }) => index >= 64).length).toBe(12);
 });
 
-test('9: of a list of four only the last asks for a completion, and one doorbell covers them', () => {
+test('9: of a list of four only the last requests a completion, and one doorbell covers them', () => {
   const listed = wqes.filter(({ file }) => file === 'x-write-bw-post-list');
   expect(listed.length).toBe(20);
   for (const line of listed) {
@@ -163,7 +163,7 @@ test('10: XRC target QPs have bit 23 in their number', () => {
 });
 
 test('11: the first command after reset has toggle 1, the next 0, and so on', () => {
-  // Lines are numbered, so that the toggle of a left-out command does not matter: it inverts with each.
+  // Lines are numbered, so the toggle of a left-out command does not matter: it inverts with each command.
   const probe = commands.filter(({ file }) => file === 'a-probe').slice(0, 60);
   probe.forEach((line, at) => {
     if (at < 6) expect(line.t, placeOf(line)).toBe(1 - (at % 2));
@@ -180,12 +180,12 @@ test('11: commands are polled until events are mapped, then tokens carry a slot 
   }
 });
 
-test('MAP_EQ asks for the asynchronous events of the sheet', () => {
+test('MAP_EQ requests the asynchronous events of the sheet', () => {
   const [line] = commandsOf('MAP_EQ');
   expect(BigInt(line!.in_param)).toBe(abi.asyncEventMask);
 });
 
-test('INIT_HCA lays the ICM tables out as its fields say', () => {
+test('INIT_HCA arranges the ICM tables as its fields state', () => {
   const [line] = commandsOf('INIT_HCA');
   const profile = abi.initHca.decode(fromHex(line!.input ?? '', 0x200));
   expect(profile).toMatchObject({

@@ -14,7 +14,7 @@ import { expectCovered, lastBefore } from './testing/golden-expect.ts';
 
 const lines = readGolden();
 
-/** The layout of a command's in box; MAP_ICM and its like carry a list of entries and are tested apart. */
+/** The layout of a command's in box; MAP_ICM and similar commands carry a list of entries and are tested separately. */
 const inBoxes: { readonly [op: string]: AnyLayout } = {
   INIT_HCA: anyLayout(abi.initHca),
   SET_PORT: anyLayout(abi.setPortInfiniband),
@@ -45,8 +45,8 @@ const outBoxes: { readonly [op: string]: AnyLayout } = {
 const mapCommands = ['MAP_FA', 'MAP_ICM', 'MAP_ICM_AUX'];
 
 /**
- * The capturing device answered the core clock as a dword at 0c, where Linux reads a u16 (sheet 3.10): its two low bytes
- * fall on 0e, whose bits are other fields. This is the device's slip, so those bytes are left out of the comparison.
+ * The capturing device stored the core clock as a dword at 0c, where Linux reads a u16 (sheet 3.10): its two low bytes overlap
+ * 0e, whose bits are other fields. This is an error of the device, so the comparison leaves those bytes out.
  */
 const withoutClockSlip = (op: string, hex: string): string =>
   op === 'QUERY_HCA' ? `${hex.slice(0, 0x0e * 2)}0000${hex.slice(0x10 * 2)}` : hex;
@@ -66,7 +66,7 @@ describe('every command', () => {
     expectBoxes(line);
   });
 
-  test('with an in box has one of the layouts, and so has every answer', () => {
+  test('with an in box has one of the layouts, and so does every answer', () => {
     const inOps = commands.filter(({ input }) => input !== undefined).map(({ op }) => op);
     const outOps = commands.filter((line) => line.device_output !== undefined).map(({ op }) => op);
     expect(new Set(inOps)).toEqual(new Set([...Object.keys(inBoxes), ...mapCommands]));
@@ -123,7 +123,7 @@ function expectMapEntries(line: HcrLine, input: string): void {
   }
 }
 
-describe('contexts agree with the translation the driver wrote before them', () => {
+describe('contexts agree with the translation that the driver wrote before them', () => {
   const translations = linesOf(lines, 'mtt');
   const contexts = linesOf(lines, 'hcr').flatMap((line) => {
     const translation = lastBefore(translations, line, ({ object, num }) => {
@@ -177,7 +177,7 @@ describe('QP transitions', () => {
   test.each(transitions.map((line) => [placeOf(line), line] as const))('%s', (_, line) => {
     const { context } = abi.qpMailbox.decode(fromHex(line.input ?? '', 0x100));
     expect(context.localQpn).toBe(Number(line.in_mod));
-    if (line.op === '2ERR_QP') return; // a mailbox is given, its content is not meant
+    if (line.op === '2ERR_QP') return; // a mailbox is given, but its content is not used
     expect(context.state).toBe(abi.qpTransitions[line.op as abi.QpTransitionName].to);
     expect(Object.values(abi.ServiceType)).toContain(context.serviceType);
   });
@@ -207,7 +207,7 @@ describe('every memory region and window', () => {
     expect(abi.mptIndexOfKey(key, logMpts)).toBe(line.index);
     if (line.source === 'icm') return; // read at SYNC_TPT, not on an access
     if (entry.isRegion === 0) {
-      // A window's key, rights and addresses come with its bind, which only the device sees: the variant differs here.
+      // A bind, which only the device sees, sets a window's key, rights and addresses: the variant differs here.
       expect(abi.withVariant(key, abi.variantOfKey(Number(line.key)))).toBe(Number(line.key));
       return;
     }

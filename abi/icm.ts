@@ -1,11 +1,11 @@
 /**
- * ICM, the device's context memory in host pages: the tables INIT_HCA places in one flat virtual address space.
- * Entry sizes are powers of two published by QUERY_DEV_CAP; these are this device's. Source: interface sheet 4.1, 4.4.
+ * ICM, the device's context memory in host pages: the tables that INIT_HCA places in one flat virtual address space. Entry
+ * sizes are powers of two published by QUERY_DEV_CAP; these are this device's. Source: interface sheet 4.1, 4.4.
  */
 
 export interface IcmTable {
   readonly entryBytes: number;
-  /** What the entry number is. */
+  /** Meaning of the entry number. */
   readonly indexedBy: string;
   /** log2 of the entries Linux configures by default. */
   readonly logEntriesByDefault: number;
@@ -34,7 +34,7 @@ export type CmptType = (typeof CmptType)[keyof typeof CmptType];
 export const cmptOffset = (type: CmptType, objectNumber: number, entryBytes: number): number =>
   (type * 2 ** 24 + objectNumber) * entryBytes;
 
-/** Entries of EQC and cMPT-EQ that are mapped before INIT_HCA, although the profile has fewer EQs. */
+/** Entries of EQC and cMPT-EQ mapped before INIT_HCA, although the profile has fewer EQs. */
 export const eqEntriesMappedAtInit = 1024;
 
 /** Linux maps further entries in chunks of this size. */

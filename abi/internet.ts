@@ -1,6 +1,6 @@
 /**
  * The headers of the internet protocols that the kernel's network path, RoCE and iWARP share: IPv4 (RFC 791), IPv6 (RFC 8200),
- * UDP (RFC 768), and the VLAN tag in front of them (IEEE 802.1Q). Differentiated services and ECN: RFC 2474, RFC 3168.
+ * UDP (RFC 768), and the VLAN tag before them (IEEE 802.1Q). Differentiated services and ECN: RFC 2474, RFC 3168.
  */
 import { bits8, bits16, bits32, bytes, layout, u8, u16, u32 } from '../base/index.ts';
 
@@ -9,9 +9,9 @@ export const EtherType = {
   ARP: 0x0806,
   VLAN: 0x8100,
   IPV6: 0x86dd,
-  /** The outer of two tags: IEEE 802.1ad, and the number in use before it. */
+  /** The outer of two tags: IEEE 802.1ad, and the number used before that standard. */
   PROVIDER_VLAN: 0x88a8,
-  /** A whole frame of Ethernet in a tunnel: "transparent Ethernet bridging" (RFC 7637, 3.2; RFC 8926, 3.4). */
+  /** A whole Ethernet frame in a tunnel: "transparent Ethernet bridging" (RFC 7637, 3.2; RFC 8926, 3.4). */
   BRIDGED: 0x6558,
   ROCE: 0x8915,
   OLD_PROVIDER_VLAN: 0x9100,
@@ -20,7 +20,7 @@ export const IpProtocol = { ICMP: 1, TCP: 6, UDP: 17, GRE: 47, ICMPV6: 58 } as c
 /** Headers that may follow IPv6's own (RFC 8200, 4). */
 export const Ipv6Extension = { HOP_BY_HOP: 0, ROUTING: 43, FRAGMENT: 44, DESTINATION: 60 } as const;
 
-/** Behind the addresses of a frame, in place of its type, which follows. */
+/** After the addresses of a frame, before its type. */
 export const vlanTag = layout(
   'VLAN tag',
   { sizeBytes: 4, byteOrder: 'big', source: 'IEEE 802.1Q, 9.6' },

@@ -1,6 +1,6 @@
 /**
- * Page tables of a device's address space, as VT-d's second-level translation has them: four levels of 512 entries of eight
- * bytes, little-endian.
+ * Page tables of a device's address space, as in VT-d's second-level translation: four levels of 512 entries of eight bytes,
+ * little-endian.
  *
  *     63      52 51                12 11      2  1  0
  *     ┌─────────┬────────────────────┬─────────┬──┬──┐

@@ -10,7 +10,7 @@
 /** The key for an allocator number (slot plus generation bits): the number rotated left by 8. */
 export const keyOfIndexForm = (indexForm: number): number => ((indexForm << 8) | (indexForm >>> 24)) >>> 0;
 
-/** The key as the MPT stores it: rotated right by 8. */
+/** The key in the form that the MPT stores: rotated right by 8. */
 export const indexFormOfKey = (key: number): number => ((key >>> 8) | (key << 24)) >>> 0;
 
 /** The slot in the dMPT table of 2^logMpts entries. */

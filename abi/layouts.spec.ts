@@ -8,7 +8,7 @@ import {
   writeByAccessors,
 } from './testing/layout-properties.ts';
 
-/** Large tables hold thousands of fields; a few runs of them see as many values as many runs of a small one. */
+/** Large tables hold thousands of fields: a few runs of them see as many values as many runs of a small table. */
 const runsFor = (sizeBytes: number): number => (sizeBytes > 0x200 ? 5 : 60);
 
 test('abi exports the layouts of the interface', () => {
@@ -18,7 +18,7 @@ test('abi exports the layouts of the interface', () => {
 });
 
 describe.each(exportedLayouts)('%s', (_, layout) => {
-  const guardBytes = 5; // the instance lies in the middle of a larger buffer, unaligned
+  const guardBytes = 5; // the instance is in the middle of a larger buffer, unaligned
 
   test('the accessors read what typed-binary decodes', () => {
     const anyBytes = fc.uint8Array({ minLength: layout.sizeBytes, maxLength: layout.sizeBytes });
@@ -46,7 +46,7 @@ describe.each(exportedLayouts)('%s', (_, layout) => {
     );
   });
 
-  test('decode gives back what encode took', () => {
+  test('decode returns what encode received', () => {
     fc.assert(
       fc.property(arbitraryValues(layout.table), (values) => {
         expect(layout.decode(layout.encode(values))).toEqual(values);

@@ -1,6 +1,6 @@
 /**
- * Attributes of subnet management, as they lie in the 64-byte data area of an SMP.
- * Source: interface sheet 7.6; InfiniBand Architecture volume 1, 14.2.5 (PortInfo offsets are decimal there and here).
+ * Attributes of subnet management, in the 64-byte data area of an SMP. Source: interface sheet 7.6; InfiniBand Architecture
+ * volume 1, 14.2.5 (PortInfo offsets are decimal there and here).
  */
 
 import { array, bits8, bits32, bytes, layout, named, u8, u16, u32, u64 } from '../base/index.ts';

@@ -7,7 +7,7 @@ import { bits8, bits16, bits32, bytes, layout, named, u8, u16, u32, u64 } from '
 
 export const madBytes = 256;
 
-/** The QP of general services on every port, and the Q_Key that all of them have (13.5.1, 3.5.3). */
+/** The QP of general services on every port, and the Q_Key of all of them (13.5.1, 3.5.3). */
 export const generalServicesQpn = 1;
 export const generalServicesQkey = 0x8001_0000;
 
@@ -45,7 +45,7 @@ export const SmpAttribute = {
   SL_TO_VL_TABLE: 0x0017,
   VL_ARB_TABLE: 0x0018,
   SM_INFO: 0x0020,
-  /** Vendor: bit 0 of byte 15 is FDR10. Must succeed, or port queries fail at QDR. */
+  /** Vendor: bit 0 of byte 15 is FDR10. It must succeed, or port queries fail at QDR. */
   MLX_EXTENDED_PORT_INFO: 0xff90,
   /** Vendor: cable module pages. */
   MODULE_INFO: 0xff60,
@@ -99,14 +99,14 @@ export const smp = layout(
   },
 );
 
-/** Where an SMP's attribute begins. */
+/** Offset of an SMP's attribute. */
 export const smpDataOffset = 0x40;
 
 /** Bits of MAD_IFC's opcode modifier. */
 export const MadIfcFlag = { NO_MKEY_CHECK: 1, NO_BKEY_CHECK: 2, EXTENDED_INFO: 4, NETWORK_VIEW: 8 } as const;
 export type MadIfcFlag = (typeof MadIfcFlag)[keyof typeof MadIfcFlag];
 
-/** In box of MAD_IFC; what lies behind the MAD counts only with EXTENDED_INFO. */
+/** In box of MAD_IFC; the bytes after the MAD are used only with EXTENDED_INFO. */
 export const madIfcInput = layout(
   'MAD_IFC in box',
   { sizeBytes: 0x168, byteOrder: 'big', source: 'sheet 3.14' },

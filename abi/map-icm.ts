@@ -17,5 +17,5 @@ export const mapEntry = layout(
 
 export const mapEntryCountMax = 256;
 
-/** Pages of ICM, FA and AUX are 4 KiB whatever the host's page size. */
+/** Pages of ICM, FA and AUX are 4 KiB for any page size of the host. */
 export const icmPageBytes = 4096;

@@ -32,11 +32,11 @@ export const mcgEntry = layout(
   { ...head, members: array(nested(0x20, mcgMember), 248) },
 );
 
-/** log2 of an entry's bytes: eight members as iPXE has them, up to what READ_MCG and WRITE_MCG carry in one mailbox. */
+/** log2 of an entry's bytes: from eight members, as in iPXE, up to the size that READ_MCG and WRITE_MCG carry in one mailbox. */
 export const mcgLogEntryBytesMin = 6;
 export const mcgLogEntryBytesMax = 12;
 
-/** Members an entry of 2^logEntryBytes bytes holds. */
+/** Members of an entry of 2^logEntryBytes bytes. */
 export const mcgMembersMax = (logEntryBytes: number): number =>
   ((1 << logEntryBytes) - mcgHead.sizeBytes) / 4;
 

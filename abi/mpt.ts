@@ -1,7 +1,7 @@
 /**
- * MPT entry (dMPT): one memory region or window, at dmpt_base + index × entry size in ICM, in host memory. The driver
- * edits entries there (re-registration), so a device looks them up in memory or flushes its cache at SYNC_TPT.
- * Source: interface sheet 5.4, 3.15.
+ * MPT entry (dMPT): one memory region or window, at dmpt_base + index × entry size in ICM, in host memory. The driver edits
+ * entries there (re-registration), so the device reads them from memory or flushes its cache at SYNC_TPT. Source: interface
+ * sheet 5.4, 3.15.
  */
 
 import { aligned, bits32, joined, layout, named, notModelled, u32, u64 } from '../base/index.ts';
@@ -10,7 +10,7 @@ import { aligned, bits32, joined, layout, named, notModelled, u32, u64 } from '.
 export const MptStatus = {
   /** Owned by hardware, usable. */
   VALID: 0x0,
-  /** A valid slot, not yet registered or invalidated: fast-register regions, type-2 windows. */
+  /** A valid slot, but not registered yet or invalidated: fast-register regions, type-2 windows. */
   FREE: 0x3,
   SOFTWARE: 0xf,
 } as const;
@@ -64,7 +64,7 @@ export const mpt = layout(
   },
 );
 
-/** Access rights as bits of the first dword, in one mask: what a check compares with. */
+/** Access rights as bits of the first dword, in one mask, for comparison in checks. */
 export const MptAccess = {
   LOCAL_READ: 1 << 10,
   LOCAL_WRITE: 1 << 11,

@@ -1,7 +1,7 @@
 /**
- * MTT entry: one page of an object's buffer. Entries are written by the driver straight into ICM pages. An MTT address
- * is a byte offset from the table's base; the entry for byte x is at offset + 8 × ((x + page offset) >> log page size).
- * Source: interface sheet 5.6, 4.4, 3.15.
+ * MTT entry: one page of an object's buffer. The driver writes entries directly into ICM pages. An MTT address is a byte offset
+ * from the table's base; the entry for byte x is at offset + 8 × ((x + page offset) >> log page size). Source: interface sheet
+ * 5.6, 4.4, 3.15.
  */
 
 import { aligned, bits32, bits64, layout, u64 } from '../base/index.ts';

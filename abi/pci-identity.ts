@@ -1,13 +1,11 @@
-/**
- * What the device says about itself in PCI configuration space. Source: interface sheet 1.1–1.3.
- */
+/** Identity of the device in PCI configuration space. Source: interface sheet 1.1–1.3. */
 
 export const pciIdentity = {
   vendorId: 0x15b3,
   /** ConnectX-3 physical function (MT27500 family). */
   deviceId: 0x1003,
   revisionId: 0x00,
-  /** Network controller, other: what VPI cards say; Ethernet-only cards say 0x020000. */
+  /** Network controller, other: the value of VPI cards; Ethernet-only cards have 0x020000. */
   classCode: 0x028000,
   subsystemVendorId: 0x15b3,
   subsystemId: 0x0050,
@@ -17,14 +15,14 @@ export const pciIdentity = {
   interruptPin: 1,
 } as const;
 
-/** Device ids the driver binds to as a physical function, besides ours. */
+/** Other device IDs to which the driver binds as a physical function. */
 export const otherPhysicalFunctionIds = {
   connectX3Pro: 0x1007,
 } as const;
 
 /**
- * The chip's own identity in its configuration space (CR space), by which tools of the firmware find out what they talk to.
- * Source: mstflint, dev_mgt/tools_dev_types.c: DEVID_ADDR, and the rows ConnectX3 and ConnectX3Pro.
+ * The chip's own identity in its configuration space (CR space), by which firmware tools identify the chip. Source: mstflint,
+ * dev_mgt/tools_dev_types.c: DEVID_ADDR, and the rows ConnectX3 and ConnectX3Pro.
  */
 export const hardwareIdOf = (pciDeviceId: number): number =>
   pciDeviceId === otherPhysicalFunctionIds.connectX3Pro ? 0x1f7 : 0x1f5;
@@ -49,7 +47,7 @@ export const capabilityOffset = {
   vendorSpecific: 0xc0,
 } as const;
 
-/** Offsets of the extended capabilities; SR-IOV (0x108) is left out, with it Linux may act as a multi-function master. */
+/** Offsets of the extended capabilities; SR-IOV (0x108) is left out, because with it Linux may act as a multi-function master. */
 export const extendedCapabilityOffset = {
   alternativeRoutingId: 0x100,
   deviceSerialNumber: 0x148,
@@ -58,10 +56,10 @@ export const extendedCapabilityOffset = {
 } as const;
 
 /**
- * The gateway from PCI configuration space into the chip's configuration space, which BAR0 shows as well: an address, and the dword
- * there. Linux leaves both out of its save and restore. Source: mstflint, mtcr_ul/mtcr_ul_com.c; interface sheet 1.3.
+ * The gateway from PCI configuration space into the chip's configuration space, which BAR0 shows as well: an address, and the
+ * dword there. Linux excludes both from its save and restore. Source: mstflint, mtcr_ul/mtcr_ul_com.c; interface sheet 1.3.
  */
 export const gatewayOffset = { address: 0x58, data: 0x5c } as const;
 
-/** MSI-X as capability 0x9c declares it; both structures lie in BAR0. */
+/** MSI-X as declared by capability 0x9c; both structures are in BAR0. */
 export const msix = { vectorCount: 128, tableOffset: 0x7c000, pendingOffset: 0x7d000 } as const;

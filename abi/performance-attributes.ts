@@ -1,6 +1,6 @@
 /**
- * Attributes of performance management, as they lie in the 192-byte data area of its MADs.
- * Source: InfiniBand Architecture volume 1, 16.1.3 and 13.4.8.1; the same offsets are in Linux include/rdma/ib_pma.h.
+ * Attributes of performance management, in the 192-byte data area of its MADs. Source: InfiniBand Architecture volume 1, 16.1.3
+ * and 13.4.8.1; the same offsets are in Linux include/rdma/ib_pma.h.
  */
 
 import { bits8, bits32, layout, u8, u16, u32, u64 } from '../base/index.ts';
@@ -12,11 +12,11 @@ export const PerformanceAttribute = {
 } as const;
 export type PerformanceAttribute = (typeof PerformanceAttribute)[keyof typeof PerformanceAttribute];
 
-/** Where the attribute begins in the MAD, behind 40 reserved bytes, and its length. */
+/** Offset of the attribute in the MAD, after 40 reserved bytes, and its length. */
 export const performanceDataOffset = 0x40;
 export const performanceDataBytes = 192;
 
-/** Bits of ClassPortInfo.CapabilityMask that concern this class: 16.1.3.1. */
+/** Bits of ClassPortInfo.CapabilityMask for this class: 16.1.3.1. */
 export const PerformanceCapability = {
   ALL_PORT_SELECT: 1 << 8,
   EXTENDED_WIDTH: 1 << 9,
@@ -28,7 +28,7 @@ export type PerformanceCapability = (typeof PerformanceCapability)[keyof typeof 
 
 const header = { sizeBytes: performanceDataBytes, byteOrder: 'big' } as const;
 
-/** Redirections and traps are not listed: nothing is redirected, and this class sends no traps. */
+/** Redirections and traps are not listed: this class redirects nothing and sends no traps. */
 export const classPortInfo = layout(
   'ClassPortInfo',
   { ...header, source: 'IBA 13.4.8.1' },

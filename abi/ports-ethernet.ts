@@ -155,14 +155,14 @@ export const setPortVxlan = layout(
 const vidsPerMask = 32;
 export const vlanIdCount = 4096;
 
-/** Mailbox of SET_VLAN_FLTR: a bit for each VID, the last mask is that of VIDs 0 to 31. */
+/** Mailbox of SET_VLAN_FLTR: one bit for each VID; the last mask is that of VIDs 0 to 31. */
 export const setVlanFilter = layout(
   'SET_VLAN_FLTR',
   { sizeBytes: vlanIdCount / 8, byteOrder: 'big', source: 'sheet 3.18' },
   { masks: array(u32(0x00), vlanIdCount / vidsPerMask) },
 );
 
-/** Which mask a VID has its bit in, which is the one of the VID's low five bits. */
+/** The mask of a VID, and its bit there, given by the VID's low five bits. */
 export const vlanFilterMaskOf = (vlanId: number): number =>
   vlanIdCount / vidsPerMask - 1 - Math.floor(vlanId / vidsPerMask);
 

@@ -18,12 +18,12 @@ describe('the transition table', () => {
     expect(qpTransitions[name]).toMatchObject({ from: [from], to });
   });
 
-  test('lets any state be reset or driven into error', () => {
+  test('lets any state be reset or moved into error', () => {
     expect(qpTransitions['2RST_QP'].from).toHaveLength(8);
     expect(qpTransitions['2ERR_QP'].from).toContain(QpState.RST);
   });
 
-  test('selects by the mask what the transition does not require', () => {
+  test('selects by the mask the fields that the transition does not require', () => {
     const fields = fieldsSetBy('RTS2RTS_QP', maskOf(OptionalParameter.RRE, OptionalParameter.QKEY));
     expect(fields).toEqual(['remoteReadEnabled', 'qkey']);
     expect(fieldsSetBy('2ERR_QP', 0xffff_ffff)).toEqual([]);
@@ -48,7 +48,7 @@ describe('the transition table', () => {
     expect(after).toMatchObject({ pd: 9, nextSendPsn: 0x123456, retryCount: 7 });
   });
 
-  test('takes every field of RST2INIT from the mailbox, wide ones and bytes of a path too', () => {
+  test('reads every field of RST2INIT from the mailbox, including wide ones and bytes of a path', () => {
     const given = qpc.encode({ mttAddress: 0x11_0000_0088, doorbellRecordAddress: 0x1000n, localQpn: 0x209 });
     const stored = qpc.encode({});
     copyQpcFields(fieldsSetBy('RST2INIT_QP', 0), viewOf(given), 0, viewOf(stored), 0);

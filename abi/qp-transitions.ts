@@ -1,5 +1,5 @@
 /**
- * Legal transitions of a QP: which command leads from which states to which, and which context fields it sets.
+ * Legal transitions of a QP: the source and target states of each command, and the context fields that it sets.
  *
  * The context in the mailbox is mostly zero: fields neither required by the transition nor selected by a bit of the
  * optional-parameter mask keep their stored value. Source: interface sheet 3.17.
@@ -36,7 +36,7 @@ const wholePath = addressPathFields.filter((name) => !ownBits.includes(name));
 const primaryPath = wholePath.map((name): QpcFieldPath => `primaryPath.${name}`);
 const alternatePath = addressPathFields.map((name): QpcFieldPath => `alternatePath.${name}`);
 
-/** The context fields that each mask bit selects. */
+/** The context fields selected by each mask bit. */
 export const optionalParameterFields: { readonly [Bit in OptionalParameter]: readonly QpcFieldPath[] } = {
   [OptionalParameter.ALT_ADDR_PATH]: alternatePath,
   [OptionalParameter.RRE]: ['remoteReadEnabled'],
@@ -67,8 +67,8 @@ export interface QpTransition {
 }
 
 /**
- * Every field RST2INIT gives a fresh context. Q_Key and access bits are taken whatever the mask says: the context was
- * zero before, and drivers that send no mask fill them in. The port is zero here, except from mlx4_en.
+ * Every field RST2INIT gives a fresh context. Q_Key and access bits are set regardless of the mask: the context was zero
+ * before, and drivers that send no mask fill them in. The port is zero here, except from mlx4_en.
  */
 const initFields: readonly QpcFieldPath[] = [
   'serviceType',
@@ -110,7 +110,7 @@ const initFields: readonly QpcFieldPath[] = [
   'mttAddress',
 ];
 
-/** What makes a QP ready to receive; UD and special QPs need only schedule queue, link type and RoCE mode of it. */
+/** Fields that make a QP ready to receive; UD and special QPs need only schedule queue, link type and RoCE mode. */
 const rtrFields: readonly QpcFieldPath[] = [
   'pathMtu',
   'logMaxMessage',
@@ -152,7 +152,7 @@ export const qpTransitions = {
 } as const satisfies Readonly<Record<string, QpTransition>>;
 export type QpTransitionName = keyof typeof qpTransitions;
 
-/** The fields a transition takes from the mailbox, given its optional-parameter mask. */
+/** The fields that a transition sets from the mailbox, given its optional-parameter mask. */
 export function fieldsSetBy(name: QpTransitionName, optionalParameterMask: number): readonly QpcFieldPath[] {
   const transition: QpTransition = qpTransitions[name];
   if (!transition.takesOptional) return transition.required;

@@ -37,7 +37,7 @@ export function copyQpcFields(
   for (const path of paths) copyByPath.get(path)!(from, fromBase, to, toBase);
 }
 
-/** Any accessor: what `get` of one returns is what `set` of the same takes. */
+/** Any accessor: the result of its `get` is valid for its `set`. */
 interface Copyable {
   get(view: DataView, base: number): unknown;
   set(view: DataView, base: number, value: unknown): void;

@@ -146,7 +146,7 @@ export const qpMailbox = layout(
   { optionalParameterMask: u32(0x00, 'bits of OptionalParameter'), context: nested(0x08, qpc) },
 );
 
-/** Where the QPC lies in the mailbox. */
+/** Offset of the QPC in the mailbox. */
 export const qpcOffsetInMailbox = 0x08;
 
 /** Mailbox of UPDATE_QP. */
@@ -176,12 +176,12 @@ export const rssContext = layout(
   },
 );
 
-/** Where the RSS part begins in the QPC. */
+/** Offset of the RSS part in the QPC. */
 export const rssOffsetInQpc = 0x3c;
 
 /** The special QPs of CONF_SPECIAL_QP, relative to its base. */
 export const specialQpOffset = { qp0Port1: 0, qp0Port2: 1, qp1Port1: 2, qp1Port2: 3 } as const;
 export const specialQpBlock = 8;
 
-/** By convention of Linux, the bit of a QPN that marks an XRC target: libmlx4 finds the queue of its receives by their SRQN. */
+/** By convention of Linux, the bit of a QPN that marks an XRC target: libmlx4 then finds the receive queue by its SRQN. */
 export const xrcTargetBit = 0x80_0000;

@@ -1,6 +1,6 @@
 /**
- * QUERY_DEV_CAP (0x003), out box: the limits and entry sizes of the device. `log…` fields are powers of two; "reserved"
- * numbers are those below which software allocates nothing. Source: interface sheet 3.7.
+ * QUERY_DEV_CAP (0x003), out box: the limits and entry sizes of the device. `log…` fields are powers of two; software allocates
+ * no number below a "reserved" one. Source: interface sheet 3.7.
  */
 
 import { bits8, bits16, bits32, layout, notModelled, u8, u16, u32, u64 } from '../base/index.ts';

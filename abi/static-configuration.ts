@@ -7,7 +7,7 @@ import { bits8, bits16, bits32, bytes, layout, notModelled, u8, u16, u32, u64 } 
 
 /** Opcode modifiers of MOD_STAT_CFG. Modifier 0 must succeed, or Linux ends its probe. */
 export const ModStatCfgForm = {
-  /** Linux asks for the smallest page; iPXE queries by offset. */
+  /** Linux requests the smallest page; iPXE queries by offset. */
   SET_PAGE_SIZE: 0,
   WRITE: 1,
   /** Out box: the physical port id. */
@@ -87,8 +87,8 @@ export const queryIfStat = layout(
 );
 
 /**
- * Counters of DIAG_RPRT; all are u32, of the receive (rq) or send (sq) side. Those that the sheet leaves out are where Linux reads
- * them (drivers/infiniband/hw/mlx4/main.c: tables diag_basic, diag_ext, diag_device_only).
+ * Counters of DIAG_RPRT; all are u32, for the receive (rq) or send (sq) side. Counters that the sheet leaves out are at Linux'
+ * offsets (drivers/infiniband/hw/mlx4/main.c: tables diag_basic, diag_ext, diag_device_only).
  */
 export const diagnosticReport = layout(
   'DIAG_RPRT',

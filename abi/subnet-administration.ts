@@ -1,7 +1,7 @@
 /**
- * MADs of subnet administration (SA): the headers behind the common one, and the records that queries are about. A query names
- * records by components, each of which has a bit in the component mask.
- * Source: InfiniBand Architecture volume 1, 13.6.2 (RMPP), 15.2.1, 15.2.5; the same offsets are in Linux include/rdma/ib_sa.h.
+ * MADs of subnet administration (SA): the headers after the common one, and the records of queries. A query selects records by
+ * components, each of which has a bit in the component mask. Source: InfiniBand Architecture volume 1, 13.6.2 (RMPP), 15.2.1,
+ * 15.2.5; the same offsets are in Linux include/rdma/ib_sa.h.
  */
 
 import { bits8, bits16, bits32, bytes, layout, u8, u16, u32, u64 } from '../base/index.ts';
@@ -17,7 +17,7 @@ export const SubnetAttribute = {
 } as const;
 export type SubnetAttribute = (typeof SubnetAttribute)[keyof typeof SubnetAttribute];
 
-/** Methods that this class has beside Get and Set: 15.2.2. */
+/** Methods of this class besides Get and Set: 15.2.2. */
 export const SubnetMethod = { GET_TABLE: 0x12, DELETE: 0x15 } as const;
 export type SubnetMethod = (typeof SubnetMethod)[keyof typeof SubnetMethod];
 
@@ -37,10 +37,10 @@ export const RmppFlag = { ACTIVE: 1, FIRST: 2, LAST: 4 } as const;
 
 export const subnetDataOffset = 0x38;
 export const subnetDataBytes = 200;
-/** What an RMPP payload length counts before the data: SM_Key, attribute offset, component mask. */
+/** Bytes that an RMPP payload length includes before the data: SM_Key, attribute offset, component mask. */
 export const subnetHeaderBytes = 20;
 
-/** What stands between the common header and the data. */
+/** Header between the common header and the data. */
 export const subnetAdministration = layout(
   'SA MAD',
   { sizeBytes: madBytes, byteOrder: 'big', source: 'IBA 13.6.2.1, 15.2.1.1' },
@@ -135,14 +135,14 @@ export const McMemberComponent = {
   JOIN_STATE: 1n << 16n,
 } as const;
 
-/** NodeInfo and NodeDescription behind a LID. */
+/** NodeInfo and NodeDescription, after a LID. */
 export const nodeRecord = layout(
   'NodeRecord',
   { ...record, sizeBytes: 108, source: 'IBA 15.2.5.2' },
   { lid: u16(0), nodeInfo: bytes(4, 40), description: bytes(44, 64) },
 );
 
-/** PortInfo behind the LID and number of the port. */
+/** PortInfo, after the LID and port number. */
 export const portInfoRecord = layout(
   'PortInfoRecord',
   { ...record, sizeBytes: 68, source: 'IBA 15.2.5.3' },

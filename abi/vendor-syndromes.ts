@@ -1,9 +1,10 @@
 /**
- * Vendor syndromes: the byte of an error CQE that says more than its status, which libibverbs hands on as `vendor_err`.
+ * Vendor syndromes: the byte of an error CQE with details beyond its status, which libibverbs returns as `vendor_err`.
  *
- * Public logs of cards of this family give three: 0x81 with exhausted retries (openucx/ucx issue 2973), 0x88 with a remote access error
- * (open-mpi/ompi issue 4529, of 136), 0xf9 with a flush (open-mpi/ompi issue 95, of 249). The others are the emulator's own: of an access to
- * memory of this side 0x30 and the check that refused it, so that a program learns which it was.
+ * Public logs of cards of this family give three: 0x81 with exhausted retries (openucx/ucx issue 2973), 0x88 with a remote
+ * access error (open-mpi/ompi issue 4529, of 136), 0xf9 with a flush (open-mpi/ompi issue 95, of 249). The others are
+ * emulator-specific: for an access to local memory, 0x30 plus the number of the check that refused it, so that a program can
+ * identify the check.
  */
 import { CqeSyndrome } from './cqe.ts';
 
@@ -42,7 +43,7 @@ const bySyndrome: Readonly<Record<number, number>> = {
 
 /**
  * Vendor syndrome of an error CQE; 0 if the status says all.
- * @param refusal number of the check that last refused the QP an access to memory, from 2; 0: none has
+ * @param refusal number of the check, from 2, that last refused a memory access of the QP; 0: none
  */
 export function vendorSyndromeOf(syndrome: number, isSend: boolean, refusal: number): number {
   if (syndrome === CqeSyndrome.LOCAL_PROT_ERR) return VendorSyndrome.LOCAL_ACCESS + refusal;

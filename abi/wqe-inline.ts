@@ -1,12 +1,12 @@
 /**
- * The 64-byte rule of inline data: the data of one inline segment must not cross a 64-byte boundary of the WQE, so long
- * data are cut, and each next header begins exactly at the boundary. Source: interface sheet 6.3.
+ * The 64-byte rule of inline data: the data of one inline segment must not cross a 64-byte boundary of the WQE, so long data
+ * are cut, and each following header begins exactly at the boundary. Source: interface sheet 6.3.
  *
  *   WRITE of 200 bytes, segments from 0x20:
  *     0x20 header, 28 bytes | 0x40 header, 60 | 0x80 header, 60 | 0xc0 header, 52 |
  */
 
-/** A piece of inline data: its header's offset in the WQE, and the data behind it. */
+/** A piece of inline data: its header's offset in the WQE, and the data after it. */
 export interface InlinePiece {
   readonly headerOffset: number;
   readonly byteCount: number;

@@ -1,7 +1,4 @@
-/**
- * Opcodes of send WQEs, the QP types that may post them, and the segments behind the control segment.
- * Source: interface sheet 6.4.
- */
+/** Opcodes of send WQEs, the QP types that may post them, and the segments after the control segment. Source: interface sheet 6.4. */
 
 export const WqeOpcode = {
   NOP: 0x00,
@@ -23,7 +20,10 @@ export const WqeOpcode = {
 } as const;
 export type WqeOpcode = (typeof WqeOpcode)[keyof typeof WqeOpcode];
 
-/** In place of an opcode, where operations are counted: a frame of an Ethernet ring, whose WQE is a SEND's or an LSO's. No WQE has it. */
+/**
+ * Used instead of an opcode where operations are counted: a frame of an Ethernet ring, whose WQE has the opcode of a SEND or an
+ * LSO. No WQE has this value.
+ */
 export const frameOperation = 0x20;
 
 export type WqeSegment =
@@ -43,7 +43,7 @@ export interface WqeOpcodeRow {
   readonly opcode: WqeOpcode;
   readonly name: keyof typeof WqeOpcode;
   readonly transports: readonly WqeTransport[];
-  /** In order; on UD a datagram segment stands before them where `takesDatagram` says so. */
+  /** In order; on UD a datagram segment precedes them if `takesDatagram` is set. */
   readonly segments: readonly WqeSegment[];
   readonly takesDatagram: boolean;
 }

@@ -1,5 +1,5 @@
 /**
- * WQE segments: the 16-byte units a work queue entry is made of. Source: interface sheet 6.1–6.3, 6.5.
+ * WQE segments: the 16-byte units of a work queue entry. Source: interface sheet 6.1–6.3, 6.5.
  *
  *   control 16 | [datagram 48 on UD] | [remote address 16] | [atomic 16 or 32] | data pointers 16 each, or inline data
  *
@@ -28,7 +28,7 @@ const bigEndian32 = { ...bigEndian16, sizeBytes: 32 } as const;
 export const wqeUnitBytes = 16;
 export const wqeUnitsMax = 63;
 
-/** Dword that says "not written yet", at every 64-byte boundary behind a WQE. */
+/** Dword that means "not written yet", at every 64-byte boundary after a WQE. */
 export const wqeStamp = 0xffff_ffff;
 
 const controlHead = {
@@ -46,7 +46,7 @@ const controlSize = {
   ds: bits8(0x07, 5, 0, 'WQE size in 16-byte units'),
 } as const;
 
-/** Value of `completion` that asks for a CQE; with 0 only an error makes one. */
+/** Value of `completion` that requests a CQE; with 0 only an error generates one. */
 export const completionRequested = 3;
 
 export const controlSegment = layout('control segment', bigEndian16, {
@@ -69,7 +69,7 @@ export const ethernetControlSegment = layout('Ethernet control segment', bigEndi
   vlanTag: u16(0x04),
   insertSVlan: bits8(0x06, 7, 7),
   insertCVlan: bits8(0x06, 6, 6),
-  /** Linux has the whole QPN in bytes 4 to 6 of what it posts by BlueFlame, of rings whose numbers have bits 6 and 7 clear. */
+  /** In BlueFlame posts to rings whose numbers have bits 6 and 7 clear, Linux stores the whole QPN in bytes 4 to 6. */
   blueFlameQpn: bits8(0x06, 5, 0, 'bits of the QPN, of a BlueFlame post'),
   ...controlSize,
   destinationMacHigh: u16(0x08, 'bytes 0 and 1'),

@@ -20,7 +20,7 @@ function wordsOf(address: bigint): DataView {
 }
 
 describe('an address as two numbers', () => {
-  it('is read and written whole', () => {
+  it('is read and written completely', () => {
     fc.assert(
       fc.property(any, fc.nat(2 ** 32 - 1), (address, offset) => {
         const from = wordsOf(address);
@@ -32,7 +32,7 @@ describe('an address as two numbers', () => {
     );
   });
 
-  it('is as far from another one as whole numbers say', () => {
+  it('has the distance to another one that whole numbers give', () => {
     fc.assert(
       fc.property(near, ([from, to]) => {
         expect(addressDistance(lower(from), top(from), lower(to), top(to))).toBe(Number(to - from));
@@ -40,7 +40,7 @@ describe('an address as two numbers', () => {
     );
   });
 
-  it('is never near to what is far away', () => {
+  it('is never near a far one', () => {
     fc.assert(
       fc.property(any, any, (from, to) => {
         const distance = addressDistance(lower(from), top(from), lower(to), top(to));
@@ -51,7 +51,7 @@ describe('an address as two numbers', () => {
     );
   });
 
-  it('has its place in a page of any size', () => {
+  it('has a page number in pages of any size', () => {
     fc.assert(
       fc.property(any, fc.nat(52), (address, logPageBytes) => {
         const place = placeInPage(lower(address), top(address), 2 ** logPageBytes);

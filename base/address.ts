@@ -1,15 +1,15 @@
 /**
- * Virtual addresses have 64 bits, and numbers are exact to 53: such an address is two numbers, its lower part and above that its
- * top, bits 63 to 52. An offset of up to 4 GiB may be added to the lower part, and carry it beyond 2^52: with its top it still
- * says where that is. Programs of this machine have addresses whose top is 0.
+ * Virtual addresses have 64 bits, and numbers are exact to 53. So an address is two numbers: its lower part, and its top, bits
+ * 63 to 52. An offset of up to 4 GiB may be added to the lower part and carry it beyond 2^52: together with the top it still
+ * determines the address. Programs of this machine have addresses whose top is 0.
  */
 import type { VirtualAddress } from './units.ts';
 
-/** The lower part stays below this: one of the top's units. */
+/** Exclusive bound of the lower part: one unit of the top. */
 export const ADDRESS_TOP_UNIT = 2 ** 52;
-/** Tops are 0 to this. */
+/** Largest top. */
 export const ADDRESS_TOP_MAX = 0xfff;
-/** Bits of the top's place in the high one of an address's two words. */
+/** Shift of the top in the high one of an address's two words. */
 const TOP_SHIFT = 20;
 const TWO_32 = 2 ** 32;
 
@@ -23,13 +23,16 @@ export function addressTopAt(view: DataView, place: number): number {
   return view.getUint16(place) >>> (TOP_SHIFT - 16);
 }
 
-/** Writes an address as two words, the high one first; what is carried beyond 2^64 is lost, as in any adder of 64 bits. */
+/** Writes an address as two words, the high one first; a carry beyond 2^64 is lost, as in any adder of 64 bits. */
 export function putAddress(view: DataView, place: number, address: VirtualAddress, top: number): void {
   view.setUint32(place, top * 2 ** TOP_SHIFT + Math.floor(address / TWO_32));
   view.setUint32(place + 4, address % TWO_32);
 }
 
-/** Bytes from one address up to another: exact below 2^52, and beyond that or below 0 where the distance is. */
+/**
+ * Bytes from one address up to another: exact below 2^52. For larger or negative distances the result is inexact, but still at
+ * least 2^52 or below 0.
+ */
 export function addressDistance(
   from: VirtualAddress,
   fromTop: number,
@@ -39,7 +42,7 @@ export function addressDistance(
   return to - from + (toTop - fromTop) * ADDRESS_TOP_UNIT;
 }
 
-/** Where an address is in pages of `pageBytes`, a power of two: exact in pages of up to 2^52 bytes. */
+/** Page number of an address in pages of `pageBytes`, a power of two: exact for pages of up to 2^52 bytes. */
 export function placeInPage(address: VirtualAddress, top: number, pageBytes: number): number {
   return (address % pageBytes) + ((top * ADDRESS_TOP_UNIT) % pageBytes);
 }

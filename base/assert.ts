@@ -1,12 +1,11 @@
 /**
  * Typed errors for misuse of the simulator itself, and the checks that raise them.
  *
- * The device never throws at its user (docs: architecture, decision 8): whatever software writes is answered as
- * hardware would. These errors are for the people who build or configure the machine, and each names the field,
- * the value it had, and what would have been accepted.
+ * The device never throws at its user (docs: architecture, decision 8): it answers any write of software as hardware would.
+ * These errors are for people who build or configure the machine. Each names the field, its value, and the accepted range.
  */
 
-/** Root of all errors this project throws: which field, which value, what was allowed. */
+/** Root of all errors this project throws: field, value, and accepted range. */
 export class SimulatorError extends Error {
   override readonly name: string = 'SimulatorError';
   readonly field: string;
@@ -36,12 +35,12 @@ export class FieldValueError extends SimulatorError {
   override readonly name = 'FieldValueError';
 }
 
-/** The model found itself in a state it promised never to reach: a bug of the simulator, not of its user. */
+/** The model reached a state that it promised never to reach: a bug of the simulator, not of its user. */
 export class InvariantError extends SimulatorError {
   override readonly name = 'InvariantError';
 }
 
-/** Throws an InvariantError unless `condition` holds; `claim` says in words what should have been true. */
+/** Throws an InvariantError unless `condition` holds; `claim` describes in words the condition that should hold. */
 export function assertInvariant(condition: boolean, claim: string): asserts condition {
   if (!condition) throw new InvariantError(claim, false, 'true');
 }
@@ -81,7 +80,7 @@ function describe(value: unknown): string {
 
 const shortChars = 60;
 
-/** A value as JSON for a message: cut where it is long, and in words where it is nested too deep to be written. */
+/** A value as JSON for a message: cut if it is long, and described in words if it is nested too deep. */
 export function shortJson(value: unknown): string {
   try {
     const text = JSON.stringify(value) ?? String(value);

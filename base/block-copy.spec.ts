@@ -5,7 +5,7 @@ import { runtime, useRuntime } from './runtime.ts';
 
 const MEMORY_BYTES = 4096;
 
-/** Bytes of which no two neighbours are alike, among them the patterns of quiet and signalling NaNs. */
+/** Bytes without equal neighbours, among them the patterns of quiet and signalling NaNs. */
 function patterned(seed: number): Uint8Array {
   const bytes = Uint8Array.from({ length: MEMORY_BYTES }, (_, index) => (index * 31 + seed) & 0xff);
   const view = new DataView(bytes.buffer);
@@ -25,12 +25,12 @@ const offset = fc.oneof(
   fc.nat(250).map((long) => long * 8),
 );
 
-test('copies just the bytes asked for, whatever their number and place', () => {
+test('copies exactly the requested bytes, for any number and offset', () => {
   const copier = new BlockCopier();
   const from = patterned(7);
   const to = new Uint8Array(MEMORY_BYTES);
   const wanted = new Uint8Array(MEMORY_BYTES);
-  // So many runs that the copies are compiled on the way.
+  // Enough runs that the copies are compiled meanwhile.
   const property = fc.property(offset, offset, length, (fromOffset, toOffset, lengthBytes) => {
     to.fill(0xa5);
     wanted.fill(0xa5).set(from.subarray(fromOffset, fromOffset + lengthBytes), toOffset);
@@ -40,7 +40,7 @@ test('copies just the bytes asked for, whatever their number and place', () => {
   fc.assert(property, { seed: 1, numRuns: 20_000 });
 });
 
-test('leaves long blocks to the runtime that is set when the copier is made, in whatever order modules were loaded', () => {
+test('leaves long blocks to the runtime that is set when the copier is made, for any loading order of modules', () => {
   const standing = runtime();
   const lengths: number[] = [];
   const copyBytes: typeof standing.copyBytes = (to, toOffset, from, fromOffset, lengthBytes) => {
@@ -69,7 +69,7 @@ test('copies a few bytes from any address to any other', () => {
   fc.assert(property, { seed: 2, numRuns: 500 });
 });
 
-test('copies between memories that begin anywhere in their buffers, and more of them than it remembers', () => {
+test('copies between memories that begin anywhere in their buffers, and more of them than it keeps', () => {
   const copier = new BlockCopier();
   for (let round = 0; round < 3; round++) {
     for (let start = 0; start < 16; start++) {
@@ -81,7 +81,7 @@ test('copies between memories that begin anywhere in their buffers, and more of 
   }
 });
 
-test('takes the right way of two that alternate, of three in turn, and back', () => {
+test('uses the right pair of two that alternate, of three in turn, and back', () => {
   const copier = new BlockCopier();
   const sources = [1, 2, 3].map(patterned);
   const targets = sources.map(() => new Uint8Array(MEMORY_BYTES));

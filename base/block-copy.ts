@@ -1,30 +1,29 @@
 /**
- * Copies a few hundred bytes between memories, as a payload crosses a dozen times: by 64-bit elements where both ends
- * are aligned to them, else by words, else by bytes. A call into the engine takes 30 ns, most of them to find out what
- * it was given; it pays for long blocks only. Measured on Node 24, ns a copy of 64 / 256 / 512 / 4096 bytes, warm: by
- * 64-bit elements 7 / 17 / 31 / 225, by words 12 / 44 / 90 / 740, Buffer's copy 31 / 32 / 34 / 58. (A copy by `set` makes a view of
- * the source first.)
+ * Copies a few hundred bytes between memories, as a payload crosses a dozen times: by 64-bit elements where both ends are
+ * aligned to them, else by words, else by bytes. A call into the engine takes 30 ns, mostly to inspect its arguments; it pays
+ * off only for long blocks. Measured on Node 24, ns a copy of 64 / 256 / 512 / 4096 bytes, warm: by 64-bit elements 7 / 17 / 31
+ * / 225, by words 12 / 44 / 90 / 740, Buffer's copy 31 / 32 / 34 / 58. (A copy by `set` makes a view of the source first.)
  *
- * The elements are BigInts, since a float may lose a NaN's bits: optimised code moves them without making one.
+ * The elements are BigInts, since a float may lose a NaN's bits: optimised code moves them without allocating one.
  */
 
 import { runtime } from './runtime.ts';
 
-/** From this size on the engine's copy is cheaper: by 64-bit elements, by words, by bytes. */
+/** Sizes from which the engine's copy is cheaper: than by 64-bit elements, by words, by bytes. */
 const ENGINE_BYTES_BY_LONGS = 520;
 const ENGINE_BYTES_BY_WORDS = 160;
 const ENGINE_BYTES = 32;
-/** Keeps an index small: then the next one need not be looked at for overflow. */
+/** Keeps an index small, so that the next one needs no overflow check. */
 const INDEX_MASK = 0x3fff_ffff;
-/** Ways that a copier keeps. */
+/** Memory pairs that a copier keeps. */
 const KNOWN_COUNT = 8;
 
-/** A memory and the elements that lie over its bytes. */
+/** A memory and the element views over its bytes. */
 class Block {
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
   readonly longs: BigInt64Array;
-  /** 1 where the bytes do not begin at a multiple of 8 of their buffer, and have no elements. */
+  /** 1 if the bytes do not begin at a multiple of 8 of their buffer, and so have no 64-bit view. */
   readonly skew: number;
 
   constructor(bytes: Uint8Array) {
@@ -43,7 +42,7 @@ class Block {
 
 const NO_BLOCK = new Block(new Uint8Array(0));
 
-/** Two memories, and what a copy from one to the other uses of them. */
+/** Two memories, and the views that a copy from one to the other uses. */
 class Way {
   readonly to: Uint8Array;
   readonly from: Uint8Array;
@@ -67,11 +66,11 @@ class Way {
 const NO_WAY = new Way(NO_BLOCK, NO_BLOCK);
 
 /**
- * Copies between the few memories of its owner, whose elements it remembers. Most owners have two ways, which alternate: both
- * are at hand, since to look one up takes longer than to copy 64 bytes.
+ * Copies between the few memories of its owner, whose views it keeps. Most owners alternate between two pairs: both are at
+ * hand, since a lookup takes longer than copying 64 bytes.
  */
 export class BlockCopier {
-  /** The runtime's, of when the copier is made: to ask each time takes as long as a short copy. */
+  /** The runtime's copy, read when the copier is made: reading it each time takes as long as a short copy. */
   readonly #engineCopy = runtime().copyBytes;
   #first = NO_WAY;
   #second = NO_WAY;
@@ -80,7 +79,7 @@ export class BlockCopier {
 
   /** Copies `lengthBytes` that lie within both memories and do not overlap. */
   copy(to: Uint8Array, toOffset: number, from: Uint8Array, fromOffset: number, lengthBytes: number): void {
-    // A doorbell or a counter: sooner copied than looked up.
+    // A doorbell or a counter: copying it is faster than a lookup.
     if (lengthBytes === 4 && ((toOffset | fromOffset) & ~INDEX_MASK) === 0)
       return copyFour(to, toOffset, from, fromOffset);
     let way = this.#first;
@@ -98,7 +97,7 @@ export class BlockCopier {
     }
   }
 
-  /** Words between unaligned ends where both memories are unaligned alike; else bytes. */
+  /** Copies by words between unaligned ends if both memories are unaligned alike; else by bytes. */
   #copyUnaligned(to: Block, toOffset: number, from: Block, fromOffset: number, lengthBytes: number): void {
     const isAlike = ((toOffset ^ fromOffset) & 3) === 0 && (to.skew | from.skew) === 0;
     if (lengthBytes >= (isAlike ? ENGINE_BYTES_BY_WORDS : ENGINE_BYTES)) {
@@ -113,7 +112,7 @@ export class BlockCopier {
     copyBytes(to.bytes, toOffset + done, from.bytes, fromOffset + done, lengthBytes - done);
   }
 
-  /** Has another way at hand, in place of the one that came there first. */
+  /** Keeps another pair at hand, instead of the older one. */
   #turnTo(to: Uint8Array, from: Uint8Array): Way {
     const way = this.#wayOf(to, from);
     this.#second = this.#first;
@@ -132,7 +131,7 @@ export class BlockCopier {
   }
 }
 
-/** Copies what is soon copied, a WQE or less, at any addresses: by words and what is left by bytes. */
+/** Copies a short block, a WQE or less, at any addresses: by words, and the rest by bytes. */
 export function copyShort(
   to: DataView,
   toOffset: number,

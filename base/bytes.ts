@@ -8,7 +8,7 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** A 32-bit value with its bytes in the opposite order: what a little-endian bus delivers of a big-endian dword. */
+/** A 32-bit value with its bytes in opposite order: the number that a little-endian bus delivers for a big-endian dword. */
 export function swap32(value: number): number {
   return ((value << 24) | ((value & 0xff00) << 8) | ((value >>> 8) & 0xff00) | (value >>> 24)) >>> 0;
 }

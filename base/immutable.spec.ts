@@ -3,7 +3,7 @@ import { immutable } from './immutable.ts';
 import { ObjectImage } from './object-image.ts';
 import { registerBank, wholeRegister } from './registers.ts';
 
-it('a constant and all that it leads to refuse writes', () => {
+it('a constant and everything that it refers to reject writes', () => {
   const data = immutable({ list: [{ a: 1 }], group: { b: 2 } });
   expect(() => Object.assign(data, { list: [] })).toThrow(TypeError);
   expect(() => Object.assign(data.group, { b: 3 })).toThrow(TypeError);
@@ -11,7 +11,7 @@ it('a constant and all that it leads to refuse writes', () => {
   expect(() => Object.assign(data.list[0]!, { a: 2 })).toThrow(TypeError);
 });
 
-it('of two that lead to the same, or to each other, each is one', () => {
+it('a cyclic or shared object is made constant once', () => {
   const shared = { a: 1 };
   const ring: { next?: object } = {};
   ring.next = { ring };
@@ -19,7 +19,7 @@ it('of two that lead to the same, or to each other, each is one', () => {
   expect([shared, ring, ring.next].every((one) => Object.isFrozen(one))).toBe(true);
 });
 
-it('an image keeps nothing of one, but what a constant leads to that is none', () => {
+it('an image stores nothing of one, except mutable objects to which it refers', () => {
   const counter = { count: 1 };
   const image = new ObjectImage([Object.freeze([counter])]);
   counter.count = 2;

@@ -1,7 +1,4 @@
-/**
- * Data that is a constant from here on, with all that it leads to: a write to it throws, and an image of a machine keeps nothing of it
- * (object-image.ts).
- */
+/** Makes data constant, with everything it refers to: a write to it throws, and an image of a machine does not store it (object-image.ts). */
 export function immutable<T extends object>(data: T): T {
   Object.freeze(data);
   const members: readonly unknown[] = Object.values(data);

@@ -1,7 +1,7 @@
 /**
- * Hot-path accessors derived from a table: they work straight on a DataView and a base offset, allocate nothing and
- * touch only the field's own unit. `set` leaves the neighbouring bits alone and truncates its value to the field's
- * width, as a register would; range checks belong to `encode`, the cold path.
+ * Hot-path accessors derived from a table: they work directly on a DataView and a base offset, allocate nothing and access only
+ * the field's own unit. `set` leaves the neighbouring bits alone and truncates its value to the field's width, as a register
+ * would; range checks belong to `encode`, the cold path.
  *
  * A 64-bit field can be read as a bigint (`get`), as a number that is exact below 2^53 (`getNumber`, right for
  * addresses), or as its two 32-bit words (`getHighWord`, `getLowWord`, exact always and cheapest).
@@ -22,7 +22,7 @@ import type {
 
 interface NumberAccessor {
   readonly field: NumberField;
-  /** Byte offset of the unit that holds the (low piece of the) field: what a hot caller may inline. */
+  /** Byte offset of the unit that holds (the low piece of) the field: hot callers may inline it. */
   readonly wordOffset: number;
   readonly shift: number;
   /** Mask of the field in its unit before shifting: value = (unit & mask) >>> shift. */
@@ -99,7 +99,7 @@ export type AccessorsOf<F extends FieldTable> = {
 const lowMask = (bits: number): number => (bits >= 32 ? 0xffff_ffff : (1 << bits) - 1);
 const rangeMask = (range: BitRange): number => (lowMask(range.high - range.low + 1) << range.low) >>> 0;
 
-/** One accessor per field of the table, `shiftBytes` further on than declared. */
+/** One accessor per field of the table, offset by `shiftBytes`. */
 export function accessorsOf<F extends FieldTable>(
   table: F,
   littleEndian: boolean,
@@ -108,7 +108,7 @@ export function accessorsOf<F extends FieldTable>(
   const entries = Object.entries(table).flatMap(([name, field]) =>
     field.kind === 'reserved' ? [] : [[name, accessorOf(field, littleEndian, shiftBytes)] as const],
   );
-  // Filled one by one, an object of so many properties becomes a hash table, and each access to it a search.
+  // If filled property by property, an object of this many properties becomes a hash table, and each access a search.
   return Object.freeze(Object.fromEntries(entries)) as AccessorsOf<F>;
 }
 
@@ -167,7 +167,7 @@ function numberAccessor(field: NumberField, littleEndian: boolean, shiftBytes: n
 
 type Piece = Omit<NumberAccessor, 'field'>;
 
-/** Get and set of one bit range: a closure per unit width, and a shorter one where the field fills its unit. */
+/** Get and set of one bit range: a closure per unit width, and a shorter one if the field fills its unit. */
 function pieceAccess(range: BitRange, littleEndian: boolean, shiftBytes: number): Piece {
   const wordOffset = range.offset + shiftBytes;
   const shift = range.low;
@@ -181,7 +181,7 @@ function pieceAccess(range: BitRange, littleEndian: boolean, shiftBytes: number)
     case 4:
       return isWhole ? whole32(wordOffset, littleEndian) : part32(wordOffset, shift, mask, littleEndian);
     case 8:
-      throw new RangeError('a number field has no 64-bit unit'); // layout-check.ts has refused it before
+      throw new RangeError('a number field has no 64-bit unit'); // layout-check.ts has already rejected it
   }
 }
 

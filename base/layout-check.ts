@@ -1,6 +1,6 @@
 /**
- * The checks a wire-format table passes when its module loads: every field inside the declared size, no bit claimed
- * twice, ranges and alignments possible. A table that fails throws a DeclarationError naming layout and field.
+ * Checks of a wire-format table when its module loads: every field inside the declared size, no bit claimed twice, ranges and
+ * alignments possible. A table that fails throws a DeclarationError naming layout and field.
  */
 import { DeclarationError } from './assert.ts';
 import { type BitRange, type Field, type FieldTable, valueBits } from './layout-field.ts';
@@ -12,7 +12,7 @@ export interface Leaf {
   readonly ranges: readonly BitRange[];
 }
 
-/** What a byte of a layout belongs to, and which of its bits have a field. */
+/** Owner of a byte of a layout, and its bits that have a field. */
 interface Claims {
   readonly bitsOfByte: Uint8Array;
   readonly kindOfByte: Uint8Array;
@@ -100,7 +100,7 @@ function checkRange(name: string, leafPath: string, range: BitRange, sizeBytes: 
   }
 }
 
-/** Marks the bytes of a range's unit. A unit may have several numbers, a byte field has its bytes for itself. */
+/** Marks the bytes of a range's unit. A unit may be shared by several numbers, but not by a byte field. */
 function checkUnit(kindOfByte: Uint8Array, { offset, unitBytes }: BitRange, leaf: Leaf, name: string): void {
   const kind = leaf.field.kind === 'bytes' ? OF_BYTES : OF_NUMBERS;
   for (let at = offset; at < offset + unitBytes; at++) {
@@ -123,7 +123,7 @@ function checkValue(name: string, { path: leafPath, field }: Leaf): void {
 
 /**
  * Claims the bits of a range, each by its number in memory: byte offset × 8 + bit of that byte, whatever the byte order.
- * @returns the first that is claimed already, else -1
+ * @returns the first bit that is already claimed, else -1
  */
 function claim(bitsOfByte: Uint8Array, range: BitRange, littleEndian: boolean): number {
   const { offset, unitBytes, high, low } = range;
@@ -139,7 +139,7 @@ function claim(bitsOfByte: Uint8Array, range: BitRange, littleEndian: boolean): 
   return -1;
 }
 
-/** Says which field has claimed a bit before `leaf`. */
+/** Names the field that claimed a bit before `leaf`. */
 function refuseBit(
   bit: number,
   leaves: readonly Leaf[],

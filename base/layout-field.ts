@@ -1,10 +1,9 @@
 /**
- * The words a wire-format table is written in: one constructor per kind of field, and a few modifiers.
+ * The vocabulary of wire-format tables: one constructor per kind of field, and a few modifiers.
  *
- * Offsets are byte offsets in the layout. `bits32(0x10, 23, 0)` means: take the four bytes at 0x10, read them as one
- * 32-bit number in the layout's byte order, bits 23 down to 0. Every constructor takes an optional last argument,
- * a few words on what the field means, for the documentation row. These functions only record; `layout-check.ts`
- * judges a finished table.
+ * Offsets are byte offsets in the layout. `bits32(0x10, 23, 0)` means: take the four bytes at 0x10, read them as one 32-bit
+ * number in the layout's byte order, bits 23 down to 0. Every constructor takes an optional last argument, the field's meaning
+ * in a few words, for the documentation row. These functions only record; `layout-check.ts` checks a finished table.
  */
 import type { Layout } from './layout.ts';
 
@@ -17,11 +16,11 @@ export interface BitRange {
 }
 
 interface FieldNotes {
-  /** What the field means, for the documentation row; may be empty. */
+  /** Meaning of the field, for the documentation row; may be empty. */
   readonly meaning: string;
   /** Names of the values, for the pretty printer; spelled as in the `as const` table. */
   readonly valueNames: Readonly<Record<string, number>> | undefined;
-  /** False: known, carried through decode and encode, but the model gives it no effect. */
+  /** False: decoded and encoded, but without effect in the model. */
   readonly isModelled: boolean;
 }
 
@@ -54,7 +53,7 @@ export interface BytesField extends FieldNotes {
   readonly lengthBytes: number;
 }
 
-/** `count` equal elements, `strideBytes` apart; the element is declared where the first one lies. */
+/** `count` equal elements, `strideBytes` apart; the declared element is the first one. */
 export interface ArrayField<E extends ElementField = ElementField> extends FieldNotes {
   readonly kind: 'array';
   readonly element: E;
@@ -92,7 +91,7 @@ type ValueOfField<S> = S extends NumberField | FloatField
           ? ValueOfField<E>[]
           : never;
 
-/** The decoded object of a table: every field but the reserved ones. */
+/** The decoded object of a table: every field except the reserved ones. */
 export type ValuesOf<F extends FieldTable> = {
   -readonly [K in keyof F as F[K] extends ReservedField ? never : K]: ValueOfField<F[K]>;
 };
@@ -104,7 +103,7 @@ type InitialOfField<S> =
       ? readonly InitialOfField<E>[]
       : Readonly<ValueOfField<S>>;
 
-/** What `encode` takes: any subset of the fields; what is left out is zero. */
+/** Argument of `encode`: any subset of the fields; those left out are zero. */
 export type InitialOf<F extends FieldTable> = {
   readonly [K in keyof F as F[K] extends ReservedField ? never : K]?: InitialOfField<F[K]>;
 };
@@ -156,7 +155,7 @@ export const bytes = (offset: number, lengthBytes: number, meaning = ''): BytesF
   ...noted(meaning),
 });
 
-/** The value keeps its place in the unit instead of being shifted down: an address whose low bits are zero by alignment. */
+/** The value keeps its position in the unit instead of being shifted down: an address whose low bits are zero by alignment. */
 export function aligned<S extends NumberField | BigField>(field: S): S {
   const range = field.kind === 'number' ? field.pieces[field.pieces.length - 1]! : field.range;
   return { ...field, alignmentBits: range.low };
@@ -170,7 +169,7 @@ export const joined = (high: NumberField, low: NumberField, meaning = ''): Numbe
   ...noted(meaning),
 });
 
-/** `count` elements, declared by the first one. Without a stride they lie densely. */
+/** `count` elements, declared by the first one. Without a stride they are dense. */
 export const array = <E extends ElementField>(
   element: E,
   count: number,
@@ -191,7 +190,7 @@ export const reserved = (field: NumberField | BigField): ReservedField => ({
   ...noted('reserved'),
 });
 
-/** Known but not modelled: carried through, without effect. */
+/** Known but not modelled: stored, without effect. */
 export const notModelled = <S extends ElementField | ArrayField>(field: S): S => ({
   ...field,
   isModelled: false,

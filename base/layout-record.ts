@@ -1,12 +1,13 @@
 /**
- * Layouts of records that stay inside the model and are reached by index, through an Int32Array and a Float64Array over the same
- * memory: a ring of a channel, the slots of a fifo. From the declaration come the indices, once, while the module loads:
+ * Layouts of records that stay inside the model and are reached by index, through an Int32Array and a Float64Array over the
+ * same memory: a ring of a channel, the slots of a fifo. The indices are computed from the declaration, once, while the module
+ * loads:
  *
  *     const { fields } = layout('TLP record', { sizeBytes: 64, byteOrder: 'little', … }, { lengthBytes: u32(0x28), … });
  *     const WORD_LENGTH = wordIndexOf(fields.lengthBytes);      // words[(offset >> 2) + WORD_LENGTH]: one load
  *
- * A field that is part of a word has besides its `mask` and `shift`. Byte order is that of the arrays: little on every machine
- * that Node runs on.
+ * A field that is part of a word also has a `mask` and a `shift`. The byte order is that of the arrays: little-endian on every
+ * machine that Node supports.
  */
 import { DeclarationError } from './assert.ts';
 

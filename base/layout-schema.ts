@@ -7,8 +7,8 @@
  *   table    byteCount: u32(0x14)   owner: bits8(0x1f,7,7)  opcode: bits8(0x1f,4,0)
  *   cells    at 0x14: u32   gap 7   at 0x1f: u8, from which owner and opcode are taken
  *
- * The cells are a typed-binary object in ascending order, read and written with an explicit byte order; fields are
- * taken out of and put into cells here. This shares no arithmetic with the accessors, so a test can hold the two equal.
+ * The cells are a typed-binary object in ascending order, read and written with an explicit byte order; this file extracts
+ * fields from cells and inserts them. It shares no arithmetic with the accessors, so a test can compare the two.
  */
 import {
   BufferReader,
@@ -43,7 +43,7 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   readonly sizeBytes: number;
   private readonly byteOrder: ByteOrder;
   private readonly table: F;
-  /** All made at the first use: most layouts of a run are only reached through their accessors. */
+  /** All created at the first use: a run accesses most layouts only through their accessors. */
   private madeCells: readonly Cell[] | undefined;
   private madeCellOfByte: readonly Cell[] | undefined;
   private madeWire: Schema<CellValues> | undefined;
@@ -75,7 +75,7 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
     return this.madeWire;
   }
 
-  /** Every cell zero. What is put into one takes its place: none is written to. */
+  /** All cells zero. Values stored in a cell replace it: none is modified. */
   private get empty(): CellValues {
     this.madeEmpty ??= Object.fromEntries(this.cells.map((cell) => [cell.key, emptyCell(cell)]));
     return this.madeEmpty;
@@ -172,7 +172,7 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
     }
   }
 
-  /** @param name of a field, or the number of an element: {@link pathOf} joins it to the path where that is asked for */
+  /** @param name of a field, or the number of an element: {@link pathOf} joins it to the path if that is needed */
   private putField(
     field: Field,
     cells: CellValues,
@@ -234,7 +234,7 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
     cells[cell.key] = typeof before === 'number' ? (before | Number(placed)) >>> 0 : before | placed;
   }
 
-  /** How far the range's lowest bit lies above the cell's lowest bit. */
+  /** Distance in bits of the range's lowest bit above the cell's lowest bit. */
   private placeOf(range: BitRange, cell: Cell, shift: number): number {
     const start = range.offset + shift - cell.offset;
     const bytesBelow = this.byteOrder === 'big' ? cell.sizeBytes - start - range.unitBytes : start;
@@ -242,7 +242,7 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   }
 }
 
-/** typed-binary's readers or writers, one for each memory and byte order: to make one takes longer than to read. */
+/** typed-binary's readers or writers, one for each memory and byte order: creating one takes longer than reading. */
 class Streams<Stream extends { seekTo(offset: number): void }> {
   readonly #known: Readonly<Record<ByteOrder, WeakMap<ArrayBufferLike, Stream>>> = {
     big: new WeakMap(),
@@ -280,7 +280,7 @@ export function decodeWith<F extends FieldTable>(
   return schema.read(readers.at(bytes, offset, byteOrder)) as ValuesOf<F>;
 }
 
-/** Writes one object over `bytes` at `offset`; everything not in `values` becomes zero. */
+/** Writes one object over `bytes` at `offset`; every field not in `values` becomes zero. */
 export function encodeWith<F extends FieldTable>(
   schema: LayoutSchema<F>,
   byteOrder: ByteOrder,
@@ -302,11 +302,11 @@ function requireRoom<F extends FieldTable>(schema: LayoutSchema<F>, bytes: Uint8
   }
 }
 
-/** Where a value belongs: `layout.field`, `layout.array[2]`. Joined where it is asked for, since most values are good. */
+/** Path of a value: `layout.field`, `layout.array[2]`. Joined on demand, since most values are valid. */
 const pathOf = (path: string, name: string | number): string =>
   typeof name === 'number' ? `${path}[${name}]` : `${path}.${name}`;
 
-/** The number to store: checked for type, range and alignment, with the alignment bits removed. */
+/** The number to store: checked for type, range and alignment, without the alignment bits. */
 function checkedNumber(path: string, name: string | number, field: NumberField, value: unknown): number {
   const limit = 2 ** valueBits(field);
   const step = 2 ** field.alignmentBits;
@@ -320,7 +320,7 @@ function checkedNumber(path: string, name: string | number, field: NumberField, 
   return (value as number) / step;
 }
 
-/** As {@link checkedNumber}, of a 64-bit unit. */
+/** Like {@link checkedNumber}, for a 64-bit unit. */
 function checkedBigint(path: string, name: string | number, field: BigField, value: unknown): bigint {
   const limit = 1n << BigInt(valueBits(field));
   const step = 1n << BigInt(field.alignmentBits);

@@ -74,7 +74,7 @@ describe('a layout', () => {
     );
   });
 
-  test('leaves what encode is not given at zero', () => {
+  test('leaves fields without a value zero', () => {
     expect(sample.encode({ number: 1 })).toEqual(fromHex('00000001', 0x30));
   });
 
@@ -107,7 +107,7 @@ describe('a layout', () => {
     expect(sample.fields.guid.get(viewOf(shared), 0)[3]).toBe(4);
   });
 
-  test('prints values with the names of their tables, and marks what is not modelled', () => {
+  test('prints values with the names of their tables, and marks unmodelled fields', () => {
     const lines = sample.format(sample.encode({ state: 3, hint: 1, inner: { count: 0x10 } }));
     expect(lines).toContain('state=RTS (3)');
     expect(lines).toContain('hint=1 (not modelled)');
@@ -115,12 +115,12 @@ describe('a layout', () => {
     expect(lines).toContain('shorts[1]=0');
   });
 
-  test('documents every field with its place', () => {
+  test('documents every field with its offset', () => {
     const row = sample.docRows().find(({ name }) => name === 'tableAddress');
     expect(row).toMatchObject({ offset: '0x07, 0x08', bits: 'u8, [31:3]', meaning: 'high byte apart' });
   });
 
-  test('holds a float64 as it lies in memory', () => {
+  test('holds a float64 in memory format', () => {
     const record = layout('record', little16, { count: u32(0x00), instantPs: f64(0x08, 'an instant') });
     const values = { count: 3, instantPs: 1_234_567.5 };
     const memory = record.encode(values);
@@ -176,7 +176,7 @@ describe('accessors', () => {
   });
 });
 
-describe('encode refuses', () => {
+describe('encode rejects', () => {
   test.each([
     ['a number wider than its field', { number: 0x100_0000 }],
     ['a negative number', { number: -1 }],
@@ -210,7 +210,7 @@ describe('encode refuses', () => {
   });
 });
 
-describe('loading a table refuses', () => {
+describe('loading a table rejects', () => {
   test.each([
     ['two fields on one bit', { a: bits32(0x00, 7, 0), b: bits8(0x03, 7, 7) }],
     ['the same field twice', { a: u32(0x04), b: u32(0x04) }],

@@ -1,5 +1,5 @@
 /**
- * A wire format, declared once: a table in the standard's order from which come the TypeScript type, the encoder and
+ * A wire format, declared once: a table in the standard's order. From it are derived the TypeScript type, the encoder and
  * decoder (cold path, through typed-binary), the hot-path accessors, the pretty printer, the size and the doc rows.
  *
  *     export const cqe = layout('CQE', { sizeBytes: 32, byteOrder: 'big', source: 'sheet 6.6' }, {
@@ -17,11 +17,11 @@ import type { FieldTable, InitialOf, ValuesOf } from './layout-field.ts';
 import { type ByteOrder, decodeWith, encodeWith, LayoutSchema } from './layout-schema.ts';
 import { type DocRow, docRowsOf, formatValues } from './layout-text.ts';
 
-/** What a layout says about itself besides its fields. */
+/** Properties of a layout besides its fields. */
 export interface LayoutHeader {
   readonly sizeBytes: number;
   readonly byteOrder: ByteOrder;
-  /** Where the table comes from: a section of the interface sheet, a header, a clause. */
+  /** Source of the table: a section of the interface sheet, a header, a clause. */
   readonly source: string;
 }
 
@@ -45,7 +45,7 @@ export interface Layout<F extends FieldTable> extends LayoutHeader {
 
 /** The decoded object of a layout: `Decoded<typeof cqe>`. */
 export type Decoded<L> = L extends Layout<infer F> ? ValuesOf<F> : never;
-/** What a layout's `encode` takes: any subset of the decoded object. */
+/** Argument of a layout's `encode`: any subset of the decoded object. */
 export type Initial<L> = L extends Layout<infer F> ? InitialOf<F> : never;
 
 export function layout<const F extends FieldTable>(name: string, header: LayoutHeader, table: F): Layout<F> {

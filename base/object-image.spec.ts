@@ -11,8 +11,8 @@ class Node {
   }
 }
 
-describe('an image puts back', () => {
-  it('0 where -0 came to be, which equals it and divides otherwise', () => {
+describe('an image restores', () => {
+  it('0 where -0 was stored, which equals it and divides differently', () => {
     const nodes = Array.from({ length: 200 }, () => new Node('n'));
     const few = { list: [0], table: new Map([[1, 0]]), zero: 0 };
     const image = new ObjectImage([nodes, few]);
@@ -25,7 +25,7 @@ describe('an image puts back', () => {
     expect([few.list[0], few.table.get(1), few.zero].every((value) => Object.is(value, 0))).toBe(true);
   });
 
-  it('fields of objects, however they are reached, into the very same objects', () => {
+  it('fields of objects, however they are reached, in the same objects', () => {
     const [first, second] = [new Node('first'), new Node('second')];
     first.next = second;
     second.next = first;
@@ -47,7 +47,7 @@ describe('an image puts back', () => {
     expect([...root.set]).toEqual([second]);
   });
 
-  it('the same with as many objects of a class as make a loop of its own worth it', () => {
+  it('the same with enough objects of a class to make a separate loop worthwhile', () => {
     const nodes = Array.from({ length: 200 }, (_, at) =>
       Object.assign(new Node(`n${at}`), { count: at / 3 }),
     );
@@ -62,7 +62,7 @@ describe('an image puts back', () => {
     }
   });
 
-  it('what a record that serves as a table had, and nothing else', () => {
+  it('entries of a record used as a table, and nothing else', () => {
     const record: Record<string, number> = { a: 1 };
     const image = new ObjectImage([{ record }]);
     record['b'] = 2;
@@ -71,7 +71,7 @@ describe('an image puts back', () => {
     expect(record).toEqual({ a: 1 });
   });
 
-  it('memory, once for all views of it; what it has grown by is zero', () => {
+  it('memory, once for all views of it; its grown part is zero', () => {
     const buffer = new SharedArrayBuffer(8, { maxByteLength: 64 });
     const words = new Int32Array(buffer, 0, 2);
     words[0] = 5;
@@ -82,7 +82,7 @@ describe('an image puts back', () => {
     expect([...new Int32Array(buffer, 0, 4)]).toEqual([5, 0, 0, 0]);
   });
 
-  it('memory that keeps itself by its own means', () => {
+  it('memory that saves itself by its own means', () => {
     const buffer = new ArrayBuffer(4);
     const restored = vi.fn<() => void>();
     const own: ImagedMemory = { buffer, imageOfMemory: () => ({ restore: restored }) };
@@ -94,7 +94,7 @@ describe('an image puts back', () => {
     expect(bytes[0]).toBe(3);
   });
 
-  it('such memory by what it has noted of itself, which lies in the image too', () => {
+  it('such memory by its own records, which are in the image, too', () => {
     const buffer = new ArrayBuffer(4);
     const bytes = new Uint8Array(buffer);
     const isWritten = new Uint8Array(1);
@@ -116,7 +116,7 @@ describe('an image puts back', () => {
   });
 });
 
-it('what is suspended has no state that can be taken', () => {
+it('a suspended object has no state that can be saved', () => {
   expect(() => new ObjectImage([{ wait: Promise.resolve() }])).toThrow(ImageError);
   function* steps(): Generator<number> {
     yield 1;
@@ -126,6 +126,6 @@ it('what is suspended has no state that can be taken', () => {
   expect(() => new ObjectImage([{ date: new Date(0) }])).toThrow('put back: Date');
 });
 
-it('private fields are seen in the form in which the model is tested and run', () => {
+it('private fields are visible in the form in which the model is tested and run', () => {
   expect(seesPrivateFields()).toBe(true);
 });

@@ -1,24 +1,24 @@
 /**
- * The state of a graph of objects at one moment, to be put back into the very same objects later.
+ * The state of a graph of objects at one moment, to be restored into the same objects later.
  *
- *     roots ─► every object that fields, elements, Maps and Sets lead to ─► values of its fields, bytes of its memory
+ *     roots ─► every object reached by fields, elements, Maps and Sets ─► values of its fields, bytes of its memory
  *                                                                        ◄─ restore: what differs is written back
  *
- * Objects made since are forgotten, for nothing that was there leads to them any more. A function is kept as it is: what code
- * closes over must be constant, and objects that only closures lead to must be among the roots (test/machine-image.spec.ts
- * holds the model to both, by the engine's own graph of the heap and by the sources).
+ * Later objects are dropped, because no older object refers to them any more. A function is kept as it is: variables that code
+ * closes over must be constant, and objects reached only by closures must be among the roots (test/machine-image.spec.ts checks
+ * both, by the engine's own heap graph and by the sources).
  *
- * Private fields are seen where they are ordinary ones, which they are in all built forms of the model (build/plain-fields.ts);
- * {@link seesPrivateFields} says whether that is so here.
+ * Private fields are visible if they are ordinary ones, as in all built forms of the model (build/plain-fields.ts); {@link
+ * seesPrivateFields} tells whether they are here.
  */
 import { InvariantError } from './assert.ts';
 
-/** Keeps what a memory too large to be copied as a whole held, by its own means. */
+/** Saves a memory that is too large to be copied as a whole, by its own means. */
 export interface MemoryImage {
   restore(): void;
 }
 
-/** An object that keeps a memory of its own in its own way, and how. */
+/** An object that saves its own memory in its own way, and the method. */
 export interface ImagedMemory {
   readonly buffer: ArrayBufferLike;
   imageOfMemory(): MemoryImage;
@@ -32,20 +32,20 @@ class Probe {
   }
 }
 
-/** Whether classes of this process keep their private fields where an image finds them. */
+/** Whether the private fields of this process's classes are visible to an image. */
 export const seesPrivateFields = (): boolean => {
   const probe = new Probe();
   return Object.values(probe).includes(probe.field);
 };
 
-/** Something whose state cannot be taken: a promise, a suspended function, an iterator. */
+/** An object whose state cannot be saved: a promise, a suspended function, an iterator. */
 export class ImageError extends Error {
   override readonly name = 'ImageError';
 }
 
 type Fields = Record<PropertyKey, unknown>;
 
-/** Objects with the same fields, and their values one after the other. */
+/** Objects with the same fields, and their values one after another. */
 interface Shape {
   readonly keys: readonly PropertyKey[];
   readonly objects: Fields[];
@@ -53,9 +53,9 @@ interface Shape {
   restore: RestoreShape | undefined;
 }
 
-/** What keeps all of its state in fields, elements, entries or bytes: a promise, an iterator or a date does not. */
+/** An object that keeps all its state in fields, elements, entries or bytes: a promise, an iterator or a date does not. */
 const openKinds: ReadonlySet<string> = new Set(['Object', 'Array', 'Map', 'Set', 'Error', 'RegExp']);
-/** Notes on other objects, each written once, with its object: those that were there do not change, and new ones are forgotten. */
+/** Records about other objects, each written once, together with its object: existing ones do not change, and new ones are dropped. */
 const notes: ReadonlySet<string> = new Set(['WeakMap', 'WeakSet']);
 
 export class ObjectImage {
@@ -71,7 +71,7 @@ export class ObjectImage {
 
   /**
    * @param roots where to begin
-   * @throws ImageError for what has no state that can be taken
+   * @throws ImageError for an object whose state cannot be saved
    */
   constructor(roots: readonly object[]) {
     if (!seesPrivateFields())
@@ -93,14 +93,15 @@ export class ObjectImage {
     for (const buffer of new Set(plain)) if (!own.has(buffer)) this.#takeMemory(buffer);
   }
 
-  /** Objects in it: arrays, Maps, Sets and views of memory too. */
+  /** Number of objects in it, including arrays, Maps, Sets and views of memory. */
   get objects(): ReadonlySet<object> {
     return this.#seen;
   }
 
-  /** Puts everything back as it was. */
+  /** Restores everything. */
   restore(): void {
-    // First: what they note of themselves, as which pages were written, is among the memories that are put back.
+    // Objects with their own saving come first: their records, such as which pages were written, are in memories that are
+    // restored later.
     for (const memory of this.#memoryImages) memory.restore();
     for (const shape of this.#shapes.values()) restoreShape(shape);
     for (const [array, elements] of this.#arrays) restoreArray(array, elements);
@@ -109,7 +110,7 @@ export class ObjectImage {
     for (const [record, keys] of this.#records) restoreKeys(record, keys);
     for (const [bytes, copy] of this.#memories) {
       bytes.set(copy);
-      // It has grown since.
+      // It has grown since the image was taken.
       if (bytes.length > copy.length) empty(bytes.buffer, copy.length);
     }
   }
@@ -179,7 +180,7 @@ export class ObjectImage {
   }
 }
 
-/** V8 fills shared memory element by element: 64 bits at a time where that comes out even. */
+/** V8 fills shared memory element by element: uses 64 bits at a time if the length allows. */
 function empty(memory: ArrayBufferLike, from: number): void {
   const isEven = (from | memory.byteLength) % Float64Array.BYTES_PER_ELEMENT === 0;
   (isEven ? new Float64Array(memory, from) : new Uint8Array(memory, from)).fill(0);
@@ -197,10 +198,10 @@ const isWritable = (object: Fields, key: PropertyKey): boolean =>
 
 type RestoreShape = (objects: readonly Fields[], values: readonly unknown[]) => void;
 
-/** A loop of its own for each shape of which there are many is ten times as fast, since it then sees one shape only. */
+/** A separate loop for each frequent shape is ten times as fast, since it sees only one shape. */
 const compiledFrom = 64;
 
-/** @returns undefined for few objects, and where a page's security policy lets nothing be compiled */
+/** @returns undefined for few objects, and if a page's security policy forbids compiling */
 function compiledRestore({ keys, values }: Shape): RestoreShape | undefined {
   if (values.length < compiledFrom || keys.some((key) => typeof key !== 'string')) return;
   const lines = keys.map((key, field) => {
@@ -266,7 +267,7 @@ function restoreSet(set: Set<unknown>, items: readonly unknown[]): void {
   for (const item of items) set.add(item);
 }
 
-/** A record that serves as a table has lost what was not there. */
+/** A record used as a table has lost entries that were absent then. */
 function restoreKeys(record: Fields, kept: readonly string[]): void {
   const keys = Object.keys(record);
   if (keys.length === kept.length) return;

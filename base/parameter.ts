@@ -1,6 +1,6 @@
 /**
- * Parameters are declared once, each with its unit, default, range and source. A block's configuration type,
- * the profile's schema, `hca profiles` and the documentation are all derived from the declaration.
+ * Parameters are declared once, each with its unit, default, range and source. The block's configuration type, the profile's
+ * schema, `hca profiles` and the documentation are all derived from the declaration.
  */
 
 export interface NumberParameter {
@@ -10,10 +10,10 @@ export interface NumberParameter {
   readonly unit: string;
   readonly min: number;
   readonly max: number;
-  /** Where the default comes from: a document with its place, a row of measurements.csv, or `estimate`. */
+  /** Source of the default: a document with its section, a row of measurements.csv, or `estimate`. */
   readonly source: string;
   readonly doc: string;
-  /** True when only powers of two are meaningful. */
+  /** True if only powers of two are meaningful. */
   readonly powerOfTwo?: boolean;
 }
 
@@ -68,7 +68,7 @@ export function powerOfTwo(
   return { ...number(defaultValue, unit, range, source, doc), powerOfTwo: true };
 }
 
-/** Declares a parameter that takes one of a few words. */
+/** Declares a parameter whose value is one of a few words. */
 export function choice<const Choice extends string>(
   defaultValue: NoInfer<Choice>,
   choices: readonly Choice[],
@@ -90,8 +90,8 @@ export function defaultsOf<Table extends ParameterTable>(table: Table): ConfigOf
 }
 
 /**
- * The same value, narrowed where 32 bits suffice (build/README.md): defaults of parameters are Wide, since some are, and
- * whatever is computed from a configuration need not be.
+ * The same value, narrowed where 32 bits suffice (build/README.md). Defaults of parameters are Wide, since some need it; a
+ * value computed from a configuration may be narrow.
  */
 export function asInteger<Value>(value: Value): Value | number {
   if (typeof value !== 'number') return value;

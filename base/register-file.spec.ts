@@ -54,7 +54,7 @@ function placed(hooks: RegisterHooks<Registers> = {}): {
 }
 
 describe('software', () => {
-  test('finds every access as it is declared, by writing ones and zeros', async () => {
+  test('finds every access as declared, by writing ones and zeros', async () => {
     const { file } = placed();
     const bus = {
       read: (offset: number) => file.read(offset, 4),
@@ -65,11 +65,11 @@ describe('software', () => {
     expect(await accessMistakes(bank.registers, bus)).toEqual([]);
   });
 
-  test('changes what it may write, clears and sets by ones, and reads nothing that is written only', () => {
+  test('changes what it may write, clears and sets by ones, and never reads write-only fields', () => {
     const { file } = placed();
     // ro 5, rw a, wo reads 0, w1c f, w1s 0.
     expect(file.read(0x00, 4)).toBe(0x0000_f0a5);
-    // Ones to one bit of each: rw 1, w1c bit 12 goes, w1s bit 16 comes.
+    // Ones to one bit of each: rw becomes 1, w1c clears bit 12, w1s sets bit 16.
     file.write(0x00, 4, 0x0011_1111);
     expect(file.read(0x00, 4)).toBe(0x0001_e015);
     file.write(0x00, 4, 0);
@@ -110,7 +110,7 @@ describe('software', () => {
     expect(file.stored(0x0c, 4)).toBe(0);
   });
 
-  test('is notified of what became of a write', () => {
+  test('reports the result of a write', () => {
     const { file } = placed();
     expect([0x20, 0x28, 0x30, 0x3c].map((offset) => file.write(offset, 4, 1))).toEqual([
       'written',
@@ -123,7 +123,7 @@ describe('software', () => {
 });
 
 describe('hooks', () => {
-  test('hear what was written to the bits that may be, and say what is shown of those that may be read', () => {
+  test('receive the bits written to writable fields, and return the values of readable ones', () => {
     const heard: number[][] = [];
     const { file } = placed({
       mixed: {
@@ -147,7 +147,7 @@ describe('hooks', () => {
 });
 
 describe('hardware', () => {
-  test('sets and gets fields whatever software may do with them', () => {
+  test('sets and gets fields regardless of software’s access', () => {
     const { file, registers } = placed();
     registers.set('mixed', 'ro', 2);
     registers.setBits('low', 0x8001);
@@ -166,7 +166,7 @@ describe('hardware', () => {
     expect(() => registers.initialise('mixed', 'hwInit', 16)).toThrow(ConfigurationError);
   });
 
-  test('takes a field from software', () => {
+  test('removes a field from software', () => {
     const { file, registers } = placed();
     registers.forbidWrites('mixed', 'rw');
     file.write(0x00, 4, 0);
@@ -174,7 +174,7 @@ describe('hardware', () => {
   });
 });
 
-test('a reset keeps what outlives it', () => {
+test('a reset keeps fields that survive it', () => {
   const { file } = placed();
   const after = (kind: Parameters<RegisterFile['reset']>[0]): number => {
     file.write(0x14, 4, 0x333);
@@ -184,7 +184,7 @@ test('a reset keeps what outlives it', () => {
   expect([after('functionLevel'), after('hot'), after('fundamental')]).toEqual([0x133, 0x103, 0x100]);
 });
 
-test('banks do not overlap, and lie in the file', () => {
+test('banks do not overlap, and fit the file', () => {
   const { file } = placed();
   expect(() => file.place(bank, 0x20)).toThrow(ConfigurationError);
   expect(() => file.place(bank, 0x44)).toThrow(ConfigurationError);

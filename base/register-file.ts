@@ -1,12 +1,12 @@
 /**
- * Registers at work: what software reads and writes, what hardware stores, and resets, all as their bank declares it.
+ * Registers in operation: reads and writes of software, stores of hardware, and resets, all by the declaration of their bank.
  *
- *     bus ── write ──► access of each field ──► stored ──► hook `write`: what it sets off
- *         ◄── read ─── access of each field ◄── stored, or hook `read`: what the hardware shows
+ *     bus ── write ──► access of each field ──► stored ──► hook `write`: its effect
+ *         ◄── read ─── access of each field ◄── stored, or hook `read`: the hardware's value
  *
- * Promises: a write touches exactly the bytes that it enables and the fields that software may write; a read shows nothing of
- * fields that are written only, nor of bits that no field claims; hardware's own stores obey no access. So a hook never
- * asks what software may do, and the types refuse a hook that its register's access can never call.
+ * Promises: a write changes exactly the bytes that it enables and the fields that software may write; a read shows neither
+ * write-only fields nor unclaimed bits; hardware's own stores ignore the access mode. So a hook never checks what software may
+ * do, and the types reject a hook that its register's access can never call.
  */
 import { ConfigurationError } from './assert.ts';
 import type {
@@ -18,19 +18,19 @@ import type {
   ResetKind,
 } from './registers.ts';
 
-/** What became of a write: `refused` found only fields that software cannot write, `unclaimed` no register. */
+/** Result of a write: `refused` found only fields that software cannot write, `unclaimed` no register. */
 export type RegisterWriteAnswer = 'written' | 'refused' | 'unclaimed';
 
-/** The hardware's value of a dword, of which the declared access shows software its part; `at` is its place in the register. */
+/** The hardware's value of a dword, of which software sees the part that the declared access allows; `at` is its offset in the register. */
 export type RegisterReadHook = (stored: number, at: number, cycle: number) => number;
-/** Software has written: `written` is what it wrote to the bits that it may write, all others zero. */
+/** Software has written: `written` holds the written bits that software may write, all others zero. */
 export type RegisterWriteHook = (written: number, at: number, cycle: number) => void;
 
 type AccessOf<R extends Register> = R['fields'][keyof R['fields']]['access'];
 type Readable<A extends RegisterAccess> = [A] extends ['wo'] ? never : RegisterReadHook;
 type Writable<A extends RegisterAccess> = [A] extends ['ro' | 'hwInit' | 'rc'] ? never : RegisterWriteHook;
 
-/** Hooks by register name, of registers that share no dword with another. */
+/** Hooks by register name, for registers that share no dword with another. */
 export type RegisterHooks<R extends RegisterTable> = {
   readonly [N in keyof R]?: {
     readonly read?: Readable<AccessOf<R[N]>>;
@@ -40,7 +40,7 @@ export type RegisterHooks<R extends RegisterTable> = {
 
 const DWORD_BYTES = 4;
 
-/** One dword: its value, and by bits what may happen to it. */
+/** One dword: its value, and masks of the accesses to its bits. */
 class Dword {
   /** Bytes from the beginning of its register. */
   readonly at: number;
@@ -80,7 +80,7 @@ class Dword {
     this.storeInitial(mask, (field.resetValue << field.low) << shift);
   }
 
-  /** The bits by which a write does anything. */
+  /** The bits for which a write has an effect. */
   get effective(): number {
     return this.writable | this.writeOnly | this.oneClears | this.oneSets | this.acquirable;
   }
@@ -89,7 +89,7 @@ class Dword {
     const shown = this.onRead === undefined ? this.value : this.onRead(this.value, this.at, cycle);
     const value = (shown & this.readable) >>> 0;
     this.value = (this.value & ~this.readClears) >>> 0;
-    // The read that finds it free takes it: what it holds is 1.
+    // A read that finds it free acquires it: the stored value becomes 1.
     if (this.acquirable !== 0 && (value & this.acquirable) === 0) this.value |= lowestBit(this.acquirable);
     return value;
   }
@@ -135,8 +135,8 @@ export class RegisterFile {
   }
 
   /**
-   * Places a bank at `base`.
-   * @throws ConfigurationError when it leaves the file or overlaps one placed before
+   * Adds a bank at `base`.
+   * @throws ConfigurationError if it leaves the file or overlaps an earlier one
    */
   place<const R extends RegisterTable>(
     bank: RegisterBank<R>,
@@ -183,19 +183,19 @@ export class RegisterFile {
     return 'written';
   }
 
-  /** What is stored in the `lengthBytes` (1, 2 or 4) bytes at `offset`: for the hardware's side. */
+  /** The stored value of the `lengthBytes` (1, 2 or 4) bytes at `offset`: for the hardware's side. */
   stored(offset: number, lengthBytes: number): number {
     const dword = this.#dwords.get(offset >> 2);
     return dword === undefined ? 0 : partOf(dword.value, offset, lengthBytes);
   }
 
-  /** Hardware's store of the bits in `mask` of what lies at `offset`. */
+  /** Hardware's store to the bits in `mask` at `offset`. */
   store(offset: number, mask: number, bits: number): void {
     const shift = shiftOf(offset);
     this.#dwords.get(offset >> 2)!.store(mask << shift, bits << shift);
   }
 
-  /** The same, and for every later reset: for what is fixed while the machine is built. */
+  /** The same, also for every later reset: for values fixed while the machine is built. */
   storeInitial(offset: number, mask: number, bits: number): void {
     const shift = shiftOf(offset);
     this.#dwords.get(offset >> 2)!.storeInitial(mask << shift, bits << shift);
@@ -234,7 +234,7 @@ export class RegisterFile {
   }
 }
 
-/** A bank at its place: its fields by name, for the hardware's side. Of a register of several dwords, the first. */
+/** A bank at its base: its fields by name, for the hardware's side. For a register of several dwords, the first. */
 export class PlacedBank<R extends RegisterTable> {
   readonly base: number;
   readonly bank: RegisterBank<R>;
@@ -246,7 +246,7 @@ export class PlacedBank<R extends RegisterTable> {
     this.base = base;
   }
 
-  /** Offset in the file of a register. */
+  /** Offset of a register in the file. */
   offsetOf(register: keyof R): number {
     return this.base + this.bank.registers[register]!.offset;
   }
@@ -267,12 +267,12 @@ export class PlacedBank<R extends RegisterTable> {
     this.#file.store(this.offsetOf(register), mask, value << low);
   }
 
-  /** Sets the bits of `mask` in a register: for registers whose bits are numbered by the standard, as errors are. */
+  /** Sets the bits of `mask` in a register: for registers whose bits the standard numbers, such as errors. */
   setBits(register: keyof R, mask: number): void {
     this.#file.store(this.offsetOf(register), mask, mask);
   }
 
-  /** Makes a field read only: for what the build of this device leaves out. */
+  /** Makes a field read only: for features that this device's build omits. */
   forbidWrites<N extends keyof R>(register: N, field: keyof R[N]['fields'] & string): void {
     this.#file.forbidWrites(this.offsetOf(register), this.bank.registers[register]!.fields[field]!.mask);
   }

@@ -40,7 +40,7 @@ describe('a register bank', () => {
   });
 });
 
-describe('loading a bank refuses', () => {
+describe('loading a bank rejects', () => {
   const field = registerBits(3, 0, 'rw');
   const one = (sizeBytes: number, fields: RegisterFields) => ({ a: register(0, sizeBytes, '', fields) });
   test.each([

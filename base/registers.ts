@@ -1,15 +1,15 @@
 /**
- * Registers, declared once. A register is a small layout: its fields are fields of the layout language (`layout-field.ts`),
- * and each says besides what software may do with it, what it holds after reset, and which resets it outlives.
+ * Registers, declared once. A register is a small layout: its fields are fields of the layout language (`layout-field.ts`), and
+ * each also declares its access by software, its value after reset, and the resets that it survives.
  *
  *     export const systemDmaPorts = registerBank('system DMA controller', { sizeBytes: 0xa0, source: '8237A data sheet' }, {
  *       command: register(0x80, 4, 'COMMAND', { enable: registerBits(0, 0, 'rw', 'the controller works') }),
  *       request: wholeRegister(0x88, 4, 'wo', 'bits 3:0 request channels'),
  *     });
  *
- * A bank is data. It says what a register is, never what it sets off: that is a hook of the owning block. The behaviour that
- * the bank does say, which is what is stored, refused, cleared and reset, is `register-file.ts`'s. Bits that no field claims
- * are reserved: they read zero and ignore writes. Loading a bank checks it; a mistake throws a DeclarationError at import.
+ * A bank is data. It declares what a register is, never its effect: that is a hook of the owning block. `register-file.ts`
+ * implements the declared behaviour: which bits are stored, refused, cleared and reset. Bits that no field claims are reserved:
+ * they read zero and ignore writes. Loading a bank checks it; a mistake throws a DeclarationError at import.
  */
 import { DeclarationError } from './assert.ts';
 import { immutable } from './immutable.ts';
@@ -17,7 +17,7 @@ import { checkTable } from './layout-check.ts';
 import type { BitRange, NumberField } from './layout-field.ts';
 
 /**
- * What software may do with a field:
+ * Access of software to a field:
  *
  * - `ro` read only · `hwInit` the same, its value set while the machine is built · `rw` both
  * - `wo` write only, reads as zero · `w1c` reads, and writing ones clears · `w1s` reads, and writing ones sets
@@ -27,8 +27,8 @@ import type { BitRange, NumberField } from './layout-field.ts';
 export type RegisterAccess = 'ro' | 'hwInit' | 'rw' | 'wo' | 'w1c' | 'w1s' | 'rc' | 'rcW1c' | 'ra' | 'raZero';
 
 /**
- * The depths of reset: `fundamental` (power-on) initialises everything, `hot` keeps sticky fields, `functionLevel` keeps these
- * and the fields that steer the link. Source: PCI Express Base Specification 3.1, 6.6.
+ * The depths of reset: `fundamental` (power-on) initialises everything, `hot` keeps sticky fields, `functionLevel` also keeps
+ * the fields that control the link. Source: PCI Express Base Specification 3.1, 6.6.
  */
 export type ResetKind = 'fundamental' | 'hot' | 'functionLevel';
 
@@ -40,7 +40,7 @@ export interface RegisterField<A extends RegisterAccess = RegisterAccess> extend
   readonly mask: number;
   readonly access: A;
   readonly resetValue: number;
-  /** The deepest reset that leaves the field alone. */
+  /** The deepest reset that does not change the field. */
   readonly survives: 'none' | 'functionLevel' | 'hot';
 }
 
@@ -66,7 +66,7 @@ export interface RegisterBank<R extends RegisterTable> {
   nameAt(offset: number): (keyof R & string) | undefined;
 }
 
-/** Bits [high:low] of a register, what software may do with them, and what they hold after reset. */
+/** Bits [high:low] of a register, their access by software, and their value after reset. */
 export const registerBits = <const A extends RegisterAccess>(
   high: number,
   low: number,
@@ -118,11 +118,11 @@ export const wholeRegister = <const A extends RegisterAccess>(
   return register(offset, sizeBytes, meaning, { value: field });
 };
 
-/** A place in the bank that belongs to another block, which answers for it. */
+/** A range of the bank that belongs to another block, which answers for it. */
 export const foreignRegister = (offset: number, sizeBytes: number, meaning: string) =>
   register(offset, sizeBytes, meaning, {});
 
-/** Where a field lies in the value of a register: a register's own field, or one that is seen through its dword. */
+/** Position of a field in the value of a register: a register's own field, or one seen through its dword. */
 export type FieldPlace = Pick<RegisterField, 'low' | 'mask'>;
 
 /** The field's value in a register value. */
@@ -133,7 +133,7 @@ export const fieldOf = (registerValue: number, { low, mask }: FieldPlace): numbe
 export const withField = (registerValue: number, { low, mask }: FieldPlace, value: number): number =>
   ((registerValue & ~mask) | ((value << low) & mask)) >>> 0;
 
-/** A field of a register of 1 or 2 bytes as it lies in the aligned dword around it, for buses that read dwords. */
+/** A field of a register of 1 or 2 bytes at its position in the aligned dword around it, for buses that read dwords. */
 export function fieldInDword({ offset }: Register, { low, mask }: FieldPlace): FieldPlace {
   const shift = 8 * (offset % 4);
   return { low: low + shift, mask: (mask << shift) >>> 0 };
@@ -183,7 +183,7 @@ function checkRegister(path: string, entry: Register): void {
   }
 }
 
-/** The field as one of a unit of so many bytes: its width is the register's. */
+/** The field as part of a unit of the register's width in bytes. */
 const atWidth = (field: RegisterField, unitBytes: number): NumberField => ({
   ...field,
   pieces: [{ ...field.pieces[0], unitBytes: unitBytes as BitRange['unitBytes'] }],

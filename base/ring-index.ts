@@ -1,6 +1,6 @@
 /**
- * Ring arithmetic. A *counter* runs freely and wraps at its own width (16, 24 or 32 bits); an *index* is the counter
- * masked to the ring. The bit just above the mask is the parity of the pass, and from it comes the ownership bit.
+ * Ring arithmetic. A *counter* runs freely and wraps at its own width (16, 24 or 32 bits); an *index* is the counter masked to
+ * the ring. The bit just above the mask is the parity of the pass; it determines the ownership bit.
  *
  *   counter  0000 0000 0101 0011      ring of 64 entries: logEntries = 6
  *                      ^^ ^^^^^^      index = counter & 63
@@ -22,6 +22,6 @@ export const passBit = (counter: number, logEntries: number): number => (counter
 export const advance = (counter: number, step: number, counterMask: number): number =>
   (counter + step) & counterMask;
 
-/** How far `ahead` runs before `behind`, modulo the counter's width: always from 0 to counterMask. */
+/** Distance by which the first counter leads the second one, modulo the counter's width: from 0 to counterMask. */
 export const distance = (ahead: number, behind: number, counterMask: number): number =>
   (ahead - behind) & counterMask;

@@ -1,35 +1,35 @@
 /**
- * What the model asks of the JavaScript runtime that it is in: a file to read, a thread to start, a log to write to. Node.js
- * answers in runtime/node.ts. Where nothing has been set, as in a page, only what every runtime has is there, and the rest is
- * refused in words.
+ * Services that the model needs of its JavaScript runtime: reading a file, starting a thread, writing a log. For Node.js they
+ * are in runtime/node.ts. If none is set, as in a page, only services of every runtime are available; the others throw an error
+ * in words.
  */
 import { ConfigurationError } from './assert.ts';
 
-/** Takes the text of a log, piece by piece. */
+/** Receives the text of a log, piece by piece. */
 export interface TextSink {
   write(text: string): void;
-  /** Nothing comes after this. */
+  /** No text follows. */
   close(): void;
 }
 
 /** A thread that runs one part of a machine. */
 export interface RuntimeThread {
-  /** A comlink Endpoint: not by its type, which needs that of a page's messages. */
+  /** A comlink Endpoint: not by its type, which requires the type of a page's messages. */
   readonly endpoint: unknown;
   once(event: 'error', listener: (error: Error) => void): unknown;
   once(event: 'exit', listener: (exitCode: number) => void): unknown;
-  /** Ends it, whatever it does. */
+  /** Ends it in any state. */
   terminate(): Promise<unknown>;
-  /** Gives it back, when it has answered every call: it may serve another machine. */
+  /** Returns it after it has answered every call: it may serve another machine. */
   release(): Promise<unknown>;
 }
 
 export interface Runtime {
   /** Its version, for the facts of a run. */
   readonly version: string;
-  /** Cores that the threads of one machine may have for themselves. */
+  /** Cores available for the threads of one machine. */
   readonly coreCount: number;
-  /** Calls `action` after everything that is already waiting to run in this thread. */
+  /** Calls `action` after all callbacks already waiting in this thread. */
   defer(action: () => void): void;
   /** Copies `lengthBytes` between memories that do not overlap, a long block at once. */
   readonly copyBytes: (
@@ -43,14 +43,14 @@ export interface Runtime {
   readText(file: string): string;
   /**
    * A log in files that take at most `sizeBytes`: its beginning and its end.
-   * @throws ConfigurationError when the file cannot be written
+   * @throws ConfigurationError if the file cannot be written
    */
   openLog(file: string, sizeBytes: number): TextSink;
-  /** Gives a thread that runs one part of a machine: machine/partition/part-api.ts. `order` is plain data. */
+  /** Returns a thread that runs one part of a machine: machine/partition/part-api.ts. `order` is plain data. */
   startPart(order: unknown): RuntimeThread;
 }
 
-/** What every runtime can do. */
+/** Services of every runtime. */
 const plain: Runtime = {
   get version() {
     return globalThis.navigator?.userAgent ?? 'unknown';
@@ -87,7 +87,7 @@ const plain: Runtime = {
 
 let current = plain;
 
-/** Makes `runtime` the one that the model asks, in this thread. To be called before a machine is made. */
+/** Makes `runtime` the model's runtime in this thread. Called before a machine is made. */
 export function useRuntime(runtime: Runtime): void {
   current = runtime;
 }

@@ -1,6 +1,6 @@
 /**
- * SHA-256 of a text: the name of a configuration, the same in every runtime. It is there at once, which the hash of the web
- * platform, a promise, is not; and it is meant for the kilobytes of a configuration, not for bulk data.
+ * SHA-256 of a text: the name of a configuration, the same in every runtime. It is synchronous, unlike the promise of the web
+ * platform's hash. It is meant for the kilobytes of a configuration, not for bulk data.
  *
  * Source: FIPS 180-4, sections 4.1.2, 4.2.2, 5.1.1, 5.2.1, 5.3.3 and 6.2.2.
  */

@@ -1,4 +1,4 @@
-/** What code throws may be anything; its text is made without running into what it is made of. */
+/** Text of thrown values, which may be anything; building the text never throws. */
 
 /** `Name: message` of an error, else the value as text. Never throws, whatever the value's own methods do. */
 export function textOfThrown(thrown: unknown): string {

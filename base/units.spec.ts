@@ -2,7 +2,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import { type Cycles, log2Ceil, nsToPs, type Picoseconds, roundUp, type Unit } from './units.ts';
 
 describe('a unit', () => {
-  test('takes plain numbers and what is computed, and no other unit', () => {
+  test('accepts plain numbers and computed values, and no other unit', () => {
     expectTypeOf<number>().toExtend<Cycles>();
     expectTypeOf<Cycles>().toExtend<number>();
     expectTypeOf<Cycles>().not.toExtend<Picoseconds>();

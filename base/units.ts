@@ -1,13 +1,13 @@
 /**
  * Units of time and size. Time is an integer number of picoseconds in a float64 (a safe integer holds 2.5 hours: sim/epoch.ts);
- * sizes are bytes with binary multiples. A constructor names the unit exactly once, and says how it rounds.
+ * sizes are bytes with binary multiples. A constructor names the unit exactly once and states its rounding.
  */
 
 declare const unit: unique symbol;
 
 /**
- * A number that counts or names one kind of thing. Any plain number may stand for it, so arithmetic and literals need no casts;
- * what is declared as another kind may not: handing an instant to who asks for a cycle is a type error. At run time it is a number.
+ * A number that counts or names one kind of thing. Any plain number is accepted for it, so arithmetic and literals need no
+ * casts. A value declared as another kind is not: passing an instant as a cycle is a type error. At run time it is a number.
  */
 export type Unit<Kind extends string> = number & { readonly [unit]?: Kind };
 
@@ -16,9 +16,9 @@ export type Cycles = Unit<'cycles'>;
 /** An instant of simulated time in the present epoch, or a duration. */
 export type Picoseconds = Unit<'picoseconds'>;
 
-/** An address as a program, a WQE or a packet names it: under a key. */
+/** An address used by a program, a WQE or a packet: under a key. */
 export type VirtualAddress = Unit<'virtual address'>;
-/** An address as TLPs carry it. */
+/** An address used by TLPs. */
 export type BusAddress = Unit<'bus address'>;
 
 export const psPerNs = 1_000;
@@ -40,7 +40,7 @@ export const bytesPerGib = 1024 ** 3;
 export const kib = (count: number): number => count * bytesPerKib;
 export const mib = (count: number): number => count * bytesPerMib;
 
-/** A page of the hosts' processors, and of the device's translations unless they say otherwise: 4 KiB. */
+/** A page of the hosts' processors, and of the device's translations unless they state otherwise: 4 KiB. */
 export const pageBytes = 4096;
 
 /** An instant or a cycle that is never reached. */

@@ -1,8 +1,8 @@
-/** Control characters (C0, delete, C1) and those that change the direction of writing. */
+/** Control characters (C0, delete, C1) and those that change the writing direction. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Text from outside, such as a file's name, for a terminal: what would move the cursor or set colours is shown as \xNN. */
+/** Text from outside, such as a file's name, for a terminal: characters that would move the cursor or set colours are shown as \xNN. */
 export function visible(text: string): string {
   return text.replace(unprintable, (character) => {
     const code = character.charCodeAt(0);

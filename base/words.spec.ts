@@ -26,13 +26,13 @@ describe('typed errors', () => {
     }
   });
 
-  test('accept what lies in the range and return it', () => {
+  test('accept values in the range and return them', () => {
     expect(assertRange('ports', 2, 1, 2)).toBe(2);
     expect(assertPositive('rate', 0.5)).toBe(0.5);
     expect(assertOneOf('policy', 'lru', ['lru', 'random'])).toBe('lru');
   });
 
-  test('refuse zero rates, unknown words and broken promises', () => {
+  test('reject zero rates, unknown words and broken promises', () => {
     expect(() => assertPositive('rate', 0)).toThrow(ConfigurationError);
     expect(() => assertOneOf('policy', 'fifo', ['lru', 'random'])).toThrow('one of lru, random');
     expect(() => assertInvariant(false, 'credits are not negative')).toThrow(InvariantError);
@@ -40,7 +40,7 @@ describe('typed errors', () => {
 });
 
 describe('bytes', () => {
-  test('hexadecimal there and back', () => {
+  test('hexadecimal in both directions', () => {
     fc.assert(fc.property(fc.uint8Array(), (bytes) => bytesEqual(fromHex(toHex(bytes)), bytes)));
     expect(fromHex('01', 3)).toEqual(new Uint8Array([1, 0, 0]));
     expect(() => fromHex('0g')).toThrow(SimulatorError);

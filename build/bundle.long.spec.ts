@@ -1,4 +1,4 @@
-/** The built form does what the sources do. */
+/** The built form behaves like the sources. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'hca-bundle-'));
 const built = builtCheckout()!;
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The report of a file that is moved, run from the sources or built. */
+/** The report of moving a file, run from the sources or from the built form. */
 async function reportOf(main: string, partition: string): Promise<string> {
   const file = join(folder, `${main.replaceAll(/\W/g, '-')}.json`);
   const command = ['move', 'LICENSE', '--traditional', 'none', '--partition', partition, '--report', file];
@@ -21,7 +21,7 @@ async function reportOf(main: string, partition: string): Promise<string> {
 }
 
 describe('the built form', () => {
-  it('gives the report that the sources give, in one thread and in several', async () => {
+  it('gives the same report as the sources, in one thread and in several', async () => {
     const source = await reportOf(join(root, 'cli/main.ts'), 'single');
     expect(JSON.parse(source)).toHaveProperty('checks.balanced', true);
     for (const partition of ['single', 'per-node'])

@@ -1,13 +1,13 @@
 /**
  * The modules of the repository as a few JavaScript files, which a process loads in a third of the time of 900:
  *
- *     index.js, cli/main.js, experiments/workloads/…     what is started or imported by its address, under its own name
- *     model.js                                           what `index.ts` brings: the machine and what programs speak
+ *     index.js, cli/main.js, experiments/workloads/…     modules started or imported by address, under their own names
+ *     model.js                                           exports of `index.ts`: the machine and its programming interfaces
  *     rest.js                                            the command line, serving, guests, stories
  *     experiments/vitest/index.js                        fixture and matchers: the only file that imports vitest
  *
- * What is started by its address is listed in `knip.json`. A module's `import.meta.url` is the address that it would have as a
- * file of its own, so modules find each other as they do in the sources.
+ * `knip.json` lists the modules that are started by address. A module's `import.meta.url` is the address that it would have as
+ * a file of its own, so modules find each other as they do in the sources.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -18,12 +18,12 @@ import { withWideFields } from './wide-fields.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** The room that only tests of users import. */
+/** The room that only users' tests import. */
 const forVitest = join(root, 'experiments', 'vitest');
 
 type Modules = (id: string) => ModuleInfo | null;
 
-/** Modules that are started or imported by their address, beside those that only tests, examples and browsers start. */
+/** Modules started or imported by address, except those that only tests, examples and browsers start. */
 function entries(): string[] {
   const { entry } = JSON.parse(readFileSync(join(root, 'knip.json'), 'utf8')) as { entry: readonly string[] };
   const listed = entry.flatMap((pattern) => globSync(pattern, { cwd: root }));
@@ -33,7 +33,7 @@ function entries(): string[] {
   return [...new Set(ours)].sort();
 }
 
-/** Writes the files into a folder. @throws Error when a source has no sense as TypeScript */
+/** Writes the files into a folder. @throws Error if a source is not valid TypeScript */
 export async function bundleInto(folder: string): Promise<void> {
   const input = Object.fromEntries(entries().map((file) => [file.slice(0, -'.ts'.length), join(root, file)]));
   await using build = await rolldown({
@@ -68,7 +68,8 @@ export async function bundleInto(folder: string): Promise<void> {
         {
           debugName: 'rest',
           priority: 1,
-          // What is imported nowhere is started: it stays apart, so that it runs only then. What is for vitest runs nowhere else.
+          // A module without importers is started by address: it stays separate, so that it runs only then. Modules for vitest
+          // run nowhere else.
           name: (id, modules) =>
             !id.startsWith(forVitest) && modules.getModuleInfo(id)?.importers.length ? 'rest' : null,
         },
@@ -77,14 +78,14 @@ export async function bundleInto(folder: string): Promise<void> {
   });
 }
 
-/** A module and all that it imports, and so on. */
+/** A module and all its direct and indirect imports. */
 function closureOf(first: string, infoOf: Modules): ReadonlySet<string> {
   const found = new Set([first]);
   for (const id of found) for (const imported of infoOf(id)?.importedIds ?? []) found.add(imported);
   return found;
 }
 
-/** Name under which modules ask for their address, declared at the beginning of each file. */
+/** Name by which modules read their own address, declared at the beginning of each file. */
 const ADDRESS = 'addressOf$module';
 
 const rewriting: Plugin = {
@@ -99,15 +100,15 @@ const rewriting: Plugin = {
     const up = relative(dirname(fileName), '') || '.';
     return `const ${ADDRESS} = (path) => new URL('${up}/' + path, import.meta.url).href;\n${local}`;
   },
-  // At the end, for rolldown prints the text anew when it has been rewritten.
+  // Last, because rolldown prints the text again after a rewrite.
   generateBundle(_options, bundle) {
     for (const file of Object.values(bundle)) if (file.type === 'chunk') file.code = inAscii(file.code);
   },
 };
 
 /**
- * A module with escapes for what is not ASCII, which stands in strings and patterns only: one letter beyond Latin 1 makes V8 keep
- * all its text as UTF-16, and Node decodes it in three times the time.
+ * A module with its non-ASCII characters, which occur only in strings and patterns, escaped. One letter beyond Latin 1 makes V8
+ * keep all its text as UTF-16, and Node needs three times as long to decode it.
  */
 const inAscii = (code: string): string =>
   code.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);

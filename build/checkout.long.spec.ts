@@ -1,4 +1,4 @@
-/** What runs in a checkout is what its sources say, whatever was built before. */
+/** A checkout always runs its present sources, regardless of earlier builds. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -30,7 +30,7 @@ const edit = (from: string, to: string): void =>
   writeFileSync(source, readFileSync(source, 'utf8').replace(from, to));
 
 describe('a start in a checkout', () => {
-  it('builds what is not built, two at once as one does, and what is built it only runs', async () => {
+  it('builds missing builds, two at once like one, and only runs existing ones', async () => {
     const both = [1, 2].map(() => spawn(process.execPath, command));
     const printed = await Promise.all(both.map((child) => text(child.stdout)));
     expect(printed[0]).toMatch(/^hca-emulator \d+\.\d+\.\d+, Node v\d+/);
@@ -41,11 +41,11 @@ describe('a start in a checkout', () => {
     expect(builds()).toEqual([build]);
   });
 
-  it('runs what has been edited, and keeps four builds, each that a process runs, and none for one that is gone', async () => {
+  it('runs edited sources, and keeps four builds, each that a process runs, and none for a process that has ended', async () => {
     const [first] = builds();
     const gone = spawn(process.execPath, ['--version']);
     await once(gone, 'close');
-    // From the latest to the oldest, and all older than what has been built.
+    // From the latest to the oldest, all older than the built form.
     const others = ['c', 'b', 'a', 'left', 'used'];
     for (const [at, name] of others.entries()) {
       mkdirSync(usersOf(name), { recursive: true });
@@ -62,7 +62,7 @@ describe('a start in a checkout', () => {
     const [last, ...more] = builds().filter((name) => name !== first && !others.includes(name));
     expect(more).toEqual([]);
     expect(builds().toSorted()).toEqual([first, last, 'c', 'b', 'used'].toSorted());
-    // Those that have run by themselves have taken their notes back.
+    // Processes that have ended by themselves have removed their notes.
     expect([first, last].flatMap((name) => readdirSync(usersOf(name!)))).toEqual([]);
     rmSync(folderOf('used'), { recursive: true });
   });
@@ -74,7 +74,7 @@ describe('a start in a checkout', () => {
     expect(builds()).toEqual(before);
   });
 
-  it('runs nothing when the sources cannot be built, and says why', () => {
+  it('runs nothing if the sources cannot be built, and reports why', () => {
     appendFileSync(source, '\nclass {');
     expect(version).toThrow(/command-line\.ts/);
   });

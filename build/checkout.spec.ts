@@ -1,4 +1,4 @@
-/** A change of any source that the built form has leads to a new build: `hca` never runs what has been edited since. */
+/** A change of any source of the built form causes a new build: `hca` never runs outdated sources. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

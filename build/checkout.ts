@@ -1,10 +1,10 @@
 /**
- * The built form of a checkout, made when it is asked for and the sources are not those of any build at hand.
+ * The built form of a checkout, made on demand if no existing build has the present sources.
  *
  *     dist/checkout/3f2a…/cli/main.js      the folder's name: path, size and time of change of every source
  *
- * So nothing stale is ever run, two processes may build at once, and one that runs keeps the files it began with: a
- * build's folder gets its name when it is whole, and is not removed while a process runs that is noted in its `users`.
+ * So no outdated build is ever run, two processes may build at once, and a running process keeps its files: a build's folder
+ * gets its name when it is complete, and is not removed while a process noted in its `users` runs.
  */
 import { spawnSync } from 'node:child_process';
 import { hash } from 'node:crypto';
@@ -23,7 +23,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const builds = join(root, 'dist', 'checkout');
-/** What the built form is made from and by. */
+/** Inputs of the built form: sources and build tools. */
 export const rooms = [
   ...[
     'abi',
@@ -44,14 +44,13 @@ export const rooms = [
   ...['machine', 'protocol', 'runtime', 'sim', 'torture', 'userlib', 'wire'],
 ];
 const files = ['index.ts', 'browser.ts', 'knip.json', 'package-lock.json'];
-/** The latest builds are kept, and each that a process runs: it loads more of it later, for a thread that it starts. */
+/** The latest builds are kept, and every build in use by a process: it loads more modules later, for a new thread. */
 const keptCount = 4;
 const usersFolder = 'users';
 
 /**
- * The folder of the built form of the sources as they are now. When there is none it is built, in a process of its own, so that
- * nothing of the builder stays in this one. Undefined when the sources cannot be built: the reason has been written, and the exit
- * code says so.
+ * The folder of the built form of the present sources. If it is missing, a separate process builds it, so that the builder
+ * leaves no trace in this process. Undefined if the sources cannot be built: the reason was written and the exit code set.
  */
 export function builtCheckout(): string | undefined {
   const folder = folderOfSources();
@@ -62,7 +61,7 @@ export function builtCheckout(): string | undefined {
     process.exitCode = 2;
     return undefined;
   }
-  // Of sources that have been edited meanwhile it is another one.
+  // If the sources were edited meanwhile, it is another folder.
   const built = folderOfSources();
   use(built);
   return built;
@@ -70,7 +69,7 @@ export function builtCheckout(): string | undefined {
 
 let noted: string | undefined;
 
-/** Notes that this process runs a build, until it exits. @returns false when the build is not there */
+/** Records that this process runs a build, until it exits. @returns false if the build does not exist */
 function use(folder: string): boolean {
   if (noted === folder) return true;
   const users = join(folder, usersFolder);
@@ -79,7 +78,7 @@ function use(folder: string): boolean {
     if (!existsSync(users)) mkdirSync(users);
     writeFileSync(note, '');
   } catch {
-    // Where nothing can be written nothing is removed either.
+    // If the folder is not writable, it cannot be cleaned up either.
     return existsSync(folder);
   }
   process.once('exit', () => rmSync(note, { force: true }));
@@ -87,7 +86,7 @@ function use(folder: string): boolean {
   return true;
 }
 
-/** Whether a process runs that is noted as the user of a build. One that was killed has left its note. */
+/** Whether a recorded user of a build still runs. A killed process leaves its record. */
 function isUsed(folder: string): boolean {
   const users = join(folder, usersFolder);
   return existsSync(users) && readdirSync(users).some((pid) => isRunning(Number(pid)));
@@ -102,7 +101,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Builds what {@link builtCheckout} finds. */
+/** Makes the build that {@link builtCheckout} looks for. */
 export async function buildCheckout(): Promise<void> {
   const folder = folderOfSources();
   if (existsSync(folder)) return;
@@ -121,7 +120,7 @@ export async function buildCheckout(): Promise<void> {
   removeCompiled();
 }
 
-/** The lab in `dist/lab`, unless what is there was built of the sources as they are now. */
+/** Builds the lab in `dist/lab`, unless it is already built from the present sources. */
 export async function buildLab(): Promise<void> {
   const folder = join(root, 'dist', 'lab');
   const mark = join(folder, '.sources');
@@ -135,7 +134,7 @@ export async function buildLab(): Promise<void> {
 
 const folderOfSources = (): string => join(builds, keyOfSources());
 
-/** A name for the sources as they are now. */
+/** Name of the present sources. */
 function keyOfSources(): string {
   const lines = files.map(lineOf);
   for (const room of rooms) addLinesOf(room, lines);
@@ -164,7 +163,7 @@ function removeOldBuilds(): void {
     if (!isUsed(folder)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** What Node has compiled of earlier builds. The folders stay, so that processes which have found them go on writing there. */
+/** Removes compile caches of earlier builds. The folders stay, so that processes that use them can still write there. */
 function removeCompiled(): void {
   const folder = join(root, 'dist', 'compiled');
   if (!existsSync(folder)) return;

@@ -1,4 +1,4 @@
-/** Changes to the text of a module at places that its syntax tree names. */
+/** Changes to the text of a module at positions given by its syntax tree. */
 
 /** A replacement of [start, end) of the source. */
 export interface Edit {
@@ -7,7 +7,7 @@ export interface Edit {
   readonly text: string;
 }
 
-/** What is used of a node of the syntax tree (ESTree). */
+/** The used part of a node of the syntax tree (ESTree). */
 export interface Node {
   readonly type: string;
   readonly start: number;
@@ -15,7 +15,7 @@ export interface Node {
   readonly [key: string]: unknown;
 }
 
-/** Applies replacements that do not overlap; of those at one place the one given first comes first. */
+/** Applies replacements that do not overlap; those at the same position are applied in order. */
 export function applyEdits(source: string, edits: readonly Edit[]): string {
   let result = '';
   let at = 0;
@@ -29,7 +29,7 @@ export function applyEdits(source: string, edits: readonly Edit[]): string {
 export const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
 export const nameOf = (node: Node): string => node['name'] as string;
-/** Nodes right below one, in the order of the source. Most of a build's time is spent here: no list is made but the one returned. */
+/** Direct children of a node, in source order. Most of a build's time is spent here: only the returned list is allocated. */
 export function childrenOf(node: Node): Node[] {
   const children: Node[] = [];
   for (const key in node) {

@@ -1,6 +1,7 @@
 /**
- * What V8 makes of the fields of hot classes. A field that held small integers and comes to hold a float changes its object's
- * hidden class, and V8 checks classes from then on wherever such objects are used (bench/notes/where-the-time-goes.md).
+ * V8's representations of the fields of hot classes. A field that first holds small integers and later a float changes its
+ * object's hidden class, and from then on V8 checks classes wherever such objects are used
+ * (bench/notes/where-the-time-goes.md).
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -10,10 +11,10 @@ import { pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
 import { builtCheckout } from './checkout.ts';
 
-/** A field of small integers becomes one of floats, and where: file and line. */
+/** File and line at which a field of small integers becomes a field of floats. */
 const CHANGE = /^\[generalizing\](.*):s\{[^}]*\}->d\{[^}]*\}.*\[.* at file:\/\/(.*):(\d+)\]$/;
 
-/** The module that a line of a built file comes from, by file and line: the build names each above its text. */
+/** The source module of a line in a built file, by file and line: the build names each above its text. */
 function modulesOf(): (file: string, line: number) => string {
   const texts = new Map<string, readonly string[]>();
   return (file, line) => {
@@ -29,8 +30,8 @@ const urlIn = (folder: string, file: string): string =>
   JSON.stringify(pathToFileURL(join(folder, file)).href);
 
 /**
- * Two runs of `hca perf write-bw` in one process: what a field has come to hold it holds in both. An error first, whose stack is
- * read: from then on V8 knows where the lines of the file begin, which it otherwise counts anew for each of 25,000 lines of its trace.
+ * Two runs of `hca perf write-bw` in one process: a field has the same final representation in both. First it reads the stack
+ * of an error: V8 then caches the file's line starts, which it otherwise counts again for each of 25,000 lines of its trace.
  */
 const runs = (folder: string): string => `
   const { Machine } = await import(${urlIn(folder, 'index.js')});
@@ -42,8 +43,8 @@ const runs = (folder: string): string => `
 /**
  * The modules in which fields changed in these runs, each with the field.
  *
- * Into a file: Node makes a pipe on standard output one that does not block, and V8, which writes its trace past Node, then
- * loses what a slow reader has no room for and joins the halves of two lines.
+ * The trace is written to a file: Node makes a pipe on standard output nonblocking, and V8, which bypasses Node for its trace,
+ * then loses text for a slow reader and joins the halves of two lines.
  */
 function changes(folder: string): string[] {
   const file = join(folder, 'trace');
@@ -64,11 +65,11 @@ function changes(folder: string): string[] {
   });
 }
 
-it('fields of cycles and counts in the kernel of time and the DMA engines never come to hold floats, in bulk or small messages', () => {
+it('fields of cycles and counts in the kernel of time and the DMA engines never hold floats, in bulk or small messages', () => {
   const folder = mkdtempSync(join(tmpdir(), 'hca-field-kinds-'));
   try {
     const found = changes(folder);
-    // Of others there are some: the trace is what it is taken for.
+    // Other classes do have some: this proves that the trace works.
     expect(found.join('\n')).toMatch(/^\w[\w/-]*\.ts: /m);
     expect(found.filter((place) => /^(sim|hw\/dma)\//.test(place))).toEqual([]);
   } finally {

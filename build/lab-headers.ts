@@ -1,6 +1,6 @@
 /**
- * Headers of every file of the lab. The first two allow a page shared memory; the policy keeps everything in the page, and programs that a
- * reader writes from fetching.
+ * Headers of every file of the lab. The first two allow a page shared memory; the policy keeps everything in the page, and
+ * prevents a reader's programs from fetching.
  */
 export const labHeaders = {
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -10,7 +10,7 @@ export const labHeaders = {
   'X-Content-Type-Options': 'nosniff',
 } as const;
 
-/** The headers as static hosts read them from a file `_headers`: a path, then a line for each. */
+/** The headers in the form that static hosts read from a file `_headers`: a path, then one line per header. */
 export function headersFile(path: string): string {
   const lines = Object.entries(labHeaders).map(([name, value]) => `  ${name}: ${value}`);
   return `${path}\n${lines.join('\n')}\n`;

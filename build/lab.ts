@@ -1,10 +1,11 @@
 /**
- * What runs in a browser: the library in one module, and the lab as a folder of static files that fetches nothing from elsewhere.
+ * The builds for a browser: the library in one module, and the lab as a folder of static files that fetches nothing from
+ * elsewhere.
  *
  *     hca-emulator.js                                `hca-emulator/browser`
  *     index.html, style.css, page.js                 the lab's page
  *     view-….js, ….worker.js                         its views, each loaded when it is shown, and its workers
- *     machine.js, library.js, parser.js …            what several of these have in common
+ *     machine.js, library.js, parser.js …            code shared by several of these
  *     _headers                                       the headers that the lab needs, as static hosts read them
  *
  * The model is rewritten as in the other builds (bundle.ts), so that it is as fast.
@@ -22,11 +23,11 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const rewriting: Plugin = {
   name: 'rewriting',
   transform: (code, id) => (isOurs(id) ? withWideFields(code) : null),
-  // A file of other people's modules alone stays as they wrote it.
+  // A file of third-party modules only is not rewritten.
   renderChunk: (code, { moduleIds }) => (moduleIds.some(isOurs) ? rewritten(code) : null),
 };
 
-/** `?raw` behind a source stands for its text. */
+/** `?raw` after a source path means its text. */
 const texts: Plugin = {
   name: 'texts',
   resolveId: (id, importer) =>
@@ -40,16 +41,16 @@ const texts: Plugin = {
       : null,
 };
 
-/** What browsers of two years ago can read: `using` becomes what it stands for. */
+/** Language level of browsers that are two years old: `using` is translated. */
 export const browserTarget = 'es2024';
 
-/** The symbols of `using`, where a browser has none: every module begins with them, for classes name methods by them. */
+/** The symbols of `using`, for browsers without them: every module begins with them, because classes name methods by them. */
 export const disposeSymbols =
   "Symbol.dispose??=Symbol.for('Symbol.dispose');Symbol.asyncDispose??=Symbol.for('Symbol.asyncDispose');";
 
 const isOurs = (id: string): boolean => id.startsWith(root) && !id.includes('node_modules');
 
-/** Files that several others import, by a module that is in each; others have the name of their only or last module. */
+/** Names of files that several others import, from one module in each; other files are named after their only or last module. */
 const sharedNames: readonly (readonly [module: string, name: string])[] = [
   ['machine/profile/configuration.ts', 'machine'],
   ['machine/machine.ts', 'library'],
@@ -57,7 +58,7 @@ const sharedNames: readonly (readonly [module: string, name: string])[] = [
   ['node_modules/@lezer/common/dist/index.js', 'parser'],
 ];
 
-/** A name that says what is in a file. */
+/** A descriptive name of a file. */
 function chunkFileNames({ name, isDynamicEntry, moduleIds }: ChunkContent): string {
   if (isDynamicEntry) return `view-${name.replace(/-view$/, '')}.js`;
   const shared = sharedNames.find(([module]) => moduleIds.includes(join(root, module)));
@@ -71,9 +72,9 @@ interface ChunkContent {
 }
 
 /**
- * Modules for a browser, minified. Nothing of Node.js may be among them.
- * @param input names of the files, with the sources that they begin with
- * @throws Error naming what they would import from outside
+ * Modules for a browser, minified. They must not contain anything of Node.js.
+ * @param input names of the files, with their entry sources
+ * @throws Error that names any outside import
  */
 async function browserModules(input: Readonly<Record<string, string>>): Promise<OutputChunk[]> {
   await using build = await rolldown({
@@ -83,7 +84,7 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
     external: (id) => /^(node:|(fs|os|path|util|v8|crypto|worker_threads)$)/.test(id),
     plugins: [texts, rewriting],
     checks: { bundlerTimings: false, pluginTimings: false },
-    // A room's index names all that others may have of it; what nobody takes stays out, and with it what that imports.
+    // A room's index exports everything available to others; unused exports are dropped, with their imports.
     treeshake: { moduleSideEffects: (id) => !isOurs(id) || id.startsWith(join(root, 'lab')) },
     transform: { define: { 'process.env.NODE_ENV': '"production"' }, target: browserTarget },
     tsconfig: false,
@@ -93,7 +94,7 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
     format: 'es',
     entryFileNames: '[name].js',
     chunkFileNames,
-    // A file of its own, to be loaded first.
+    // A separate file, to be loaded first.
     codeSplitting: { groups: [{ name: 'start-model', test: /lab\/page\/start-model\.ts$/ }] },
     banner: disposeSymbols,
     minify: true,

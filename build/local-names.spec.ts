@@ -7,7 +7,7 @@ async function run(source: string): Promise<Record<string, unknown>> {
 }
 
 describe('local names', () => {
-  it('make constants of what a module imports of its package', () => {
+  it('make constants of the module’s imports from its package', () => {
     expect(
       withLocalNames("import { a, b as c } from './x.js';\nimport { d } from 'node:fs';\nuse(a, c, d);"),
     ).toBe(
@@ -16,7 +16,7 @@ describe('local names', () => {
     );
   });
 
-  it('leave what a module exports as it is: functions used above their declaration, classes, constants, other names', async () => {
+  it('leave exports unchanged: functions used before their declaration, classes, constants, other names', async () => {
     const source = `
       export const four = twice(two());
       export const { x, y: z } = { x: 1, y: 2 };
@@ -43,7 +43,7 @@ describe('local names', () => {
     expect(withLocalNames('var A = class { };\nvar b = 1;')).toBe('const A = class { };\nvar b = 1;');
   });
 
-  it('leave alone what a module hands on from another', () => {
+  it('ignore re-exports from another module', () => {
     const source = "export * from './a.js';\nexport { b } from './b.js';\n";
     expect(withLocalNames(source)).toBe(source);
   });

@@ -1,6 +1,6 @@
 /**
- * Rewrites built modules so that the names their functions use are constants of the module itself, of which V8 folds the
- * values into its code; what they do stays the same.
+ * Rewrites built modules so that the names used in their functions are constants of the module itself, whose values V8 folds
+ * into its code. Their behaviour is unchanged.
  *
  *     import { ceil } from './bytes.js';           import { ceil as ceil$import } from './bytes.js';
  *                                                  const ceil = ceil$import;
@@ -9,24 +9,25 @@
  *     function twice(a) { … }                      function twice$function(a) { … }   (and at the top: const twice = …)
  *                                                  const SIZE$export = SIZE; … export { SIZE$export as SIZE, … };
  *
- * A name that a module imports or exports is a cell outside of its functions: each use loads it and checks what it holds,
- * six instructions, also where the function behind it is then inlined. A declared function or class could be given another
- * value: its uses are checked likewise.
+ * An imported or exported name is a cell outside the functions: each use loads the cell and checks its value, six instructions,
+ * even if the named function is then inlined. A declared function or class could be assigned another value: its uses are
+ * checked, too.
  *
- * Modules must not import each other in a cycle, where a name may be used before it has its value: `npm run lint` sees to it.
+ * Modules must not import each other in a cycle, because a name may then be used before it has its value: `npm run lint` checks
+ * this.
  */
 import { parseAst } from 'rolldown/parseAst';
 import { applyEdits, type Edit, isNode, type Node, nameOf } from './edit.ts';
 
-/** @returns the module with local names. @throws SyntaxError when the source is no module */
+/** @returns the module with local names. @throws SyntaxError if the source is not a module */
 export function withLocalNames(source: string): string {
   return withLocalNamesBy(parseAst(source, { lang: 'js' }) as unknown as Node, source, []);
 }
 
 /**
  * @param program the module's syntax tree
- * @param others edits inside of its functions and classes
- * @returns the module with local names, and edited so
+ * @param others edits inside its functions and classes
+ * @returns the module with local names and these edits
  */
 export function withLocalNamesBy(program: Node, source: string, others: readonly Edit[]): string {
   return new NameRewriter(source).rewrite(program['body'] as readonly Node[], others);
@@ -35,9 +36,9 @@ export function withLocalNamesBy(program: Node, source: string, others: readonly
 class NameRewriter {
   readonly #source: string;
   readonly #edits: Edit[] = [];
-  /** Constants at the top: of what is imported, and of functions, which may be used above their declaration. */
+  /** Constants at the top: for imports, and for functions, which may be used before their declaration. */
   readonly #constants: string[] = [];
-  /** What the module exports at its end. */
+  /** Export list at the end of the module. */
   readonly #exports: { readonly local: string; readonly exported: string }[] = [];
 
   constructor(source: string) {
@@ -112,7 +113,7 @@ class NameRewriter {
   }
 }
 
-/** What a bundler makes of a class's declaration: `var Ring = class { … };` */
+/** A bundler's form of a class declaration: `var Ring = class { … };` */
 function isClassInVariable(declaration: Node): boolean {
   if (declaration.type !== 'VariableDeclaration' || declaration['kind'] !== 'var') return false;
   const [first, ...others] = declaration['declarations'] as readonly Node[];
@@ -124,7 +125,7 @@ function namesDeclaredIn(declaration: Node): readonly string[] {
   return (declaration['declarations'] as readonly Node[]).flatMap((each) => namesIn(each['id'] as Node));
 }
 
-/** Names that a pattern gives values to. */
+/** Names that a pattern assigns. */
 function namesIn(pattern: Node): readonly string[] {
   if (pattern.type === 'Identifier') return [nameOf(pattern)];
   if (pattern.type !== 'ObjectPattern') throw new SyntaxError(`${pattern.type} among what is exported`);

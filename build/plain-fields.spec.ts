@@ -20,14 +20,14 @@ describe('plain fields', () => {
     expect(await run(built)).toEqual(['x', 'y$A']);
   });
 
-  it('keeps a field that the constructor does not assign by itself, but adds to', async () => {
+  it('keeps a field that the constructor does not assign itself, but adds to', async () => {
     const built = withPlainFields(
       'class A { x; constructor() { this.x ??= 4; } }\nexport default Object.keys(new A());',
     );
     expect(await run(built)).toEqual(['x']);
   });
 
-  it('keeps equal private names of a class and one that extends it apart', async () => {
+  it('separates equal private names of a class and its subclass', async () => {
     const source = `
       class A { #x = 1; one() { return this.#x; } }
       class B extends A { #x = 2; two() { return this.#x; } }
@@ -36,7 +36,7 @@ describe('plain fields', () => {
     expect(await run(withPlainFields(source))).toEqual([1, 2]);
   });
 
-  it('keeps private methods, accessors, static members, classes within classes and the question who has a name', async () => {
+  it('keeps private methods, accessors, static members, nested classes and private name checks', async () => {
     const source = `
       class A {
         static #count = 0;
@@ -61,16 +61,16 @@ describe('plain fields', () => {
     expect(withPlainFields('const A = class { #x = 1; };')).toBe('const A = class { x$A = 1; };');
   });
 
-  it('does not touch what only looks like a private name', () => {
+  it('does not change text that only looks like a private name', () => {
     const source = "const a = '#x'; const b = `#y #z`; // #w\nconst r = /#v/;";
     expect(withPlainFields(source)).toBe(source);
   });
 
-  it('counts characters as the source does, behind characters of any width', () => {
+  it('counts characters as the source does, after characters of any width', () => {
     expect(withPlainFields("class A { s = 'µ𝄞'; #x = 1; }")).toBe("class A { s = 'µ𝄞'; x$A = 1; }");
   });
 
-  it('refuses what is no module', () => {
+  it('rejects text that is not a module', () => {
     expect(() => withPlainFields('class {')).toThrow();
   });
 });

@@ -1,5 +1,5 @@
 /**
- * Rewrites the classes of built modules into a form that V8 makes faster code of; what they do stays the same.
+ * Rewrites the classes of built modules into a form for which V8 generates faster code. Their behaviour is unchanged.
  *
  *     class Fifo {                            class Fifo {
  *       capacity;
@@ -8,11 +8,11 @@
  *         this.capacity = capacity;               this.capacity = capacity;
  *         this.#values = new …                    this.values$Fifo = new …
  *
- * A field that is declared without a value begins as undefined, by the language, and only then gets its value. V8
- * remembers that both were in it: it can neither rely on the field's type (each use checks it again) nor on the field
- * never changing (it is read anew after each call). Where the constructor gives every such field its value without
- * condition, the declaration is left out. Private names cannot go without declaration, so they become ordinary ones;
- * that TypeScript has checked their privacy is all that is needed of it. A 64-byte WRITE takes a ninth fewer instructions.
+ * A field declared without a value begins as undefined, by the language, and gets its value later. V8 records both values: it
+ * can rely neither on the field's type (each use checks it) nor on the field being constant (it is read again after each call).
+ * If the constructor assigns every such field unconditionally, the declaration is left out. Private names need a declaration,
+ * so they become ordinary names; TypeScript has already checked their privacy. A 64-byte WRITE takes a ninth fewer
+ * instructions.
  */
 import { parseAst } from 'rolldown/parseAst';
 import { applyEdits, childrenOf, type Edit, isNode, type Node, nameOf } from './edit.ts';
@@ -22,12 +22,12 @@ interface ClassScope {
   readonly privateNames: ReadonlySet<string>;
 }
 
-/** @returns the module with plain fields. @throws SyntaxError when the source is no module */
+/** @returns the module with plain fields. @throws SyntaxError if the source is not a module */
 export function withPlainFields(source: string): string {
   return applyEdits(source, plainFieldEdits(parseAst(source, { lang: 'js' }) as unknown as Node));
 }
 
-/** What gives a module, of which this is the syntax tree, plain fields. @throws SyntaxError for a private name of no class */
+/** The edits that give a module, with this syntax tree, plain fields. @throws SyntaxError for a private name outside a class */
 export const plainFieldEdits = (program: Node): readonly Edit[] => new FieldRewriter().editsOf(program);
 
 class FieldRewriter {
@@ -41,7 +41,7 @@ class FieldRewriter {
     return this.#edits;
   }
 
-  /** @param variable that is declared with the node as its value */
+  /** @param variable declared with the node as its value */
   #visit(node: Node, variable?: unknown): void {
     if (node.type === 'ClassDeclaration' || node.type === 'ClassExpression')
       this.#visitClass(node, node['id'] ?? variable);
@@ -66,7 +66,7 @@ class FieldRewriter {
     this.#scopes.pop();
   }
 
-  /** Private names of a class and of one that extends it may be equal, hence the class in the name. */
+  /** Private names of a class and of its subclass may be equal, hence the class in the name. */
   #plainName(identifier: Node): string {
     const name = nameOf(identifier);
     const scope = this.#scopes.findLast(({ privateNames }) => privateNames.has(name));
@@ -79,7 +79,7 @@ class FieldRewriter {
   }
 }
 
-/** Fields to which a statement of the constructor itself, hence every run of it, assigns. */
+/** Fields assigned by a statement of the constructor itself, and so in every run of it. */
 function fieldsAssignedIn(definition: Node | undefined): ReadonlySet<string> {
   const fields = new Set<string>();
   const body = definition === undefined ? undefined : ((definition['value'] as Node)['body'] as Node);
@@ -94,7 +94,7 @@ function fieldsAssignedIn(definition: Node | undefined): ReadonlySet<string> {
   return fields;
 }
 
-/** A field of the instance, declared by a plain name and without a value. */
+/** A field of the instance, declared with a plain name and without a value. */
 const isBareField = (member: Node): boolean =>
   member.type === 'PropertyDefinition' &&
   member['static'] !== true &&

@@ -1,4 +1,4 @@
-/** What a checkout says that lacks what it is built by. */
+/** Messages of a checkout without its build tools. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';

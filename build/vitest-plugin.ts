@@ -1,6 +1,6 @@
 /**
- * Gives the model's modules, as tests run them, the form that built ones have (see README.md). Besides, vitest makes each use
- * of an imported name a look-up in an object: local names save a quarter of the time of stories.
+ * Transforms the model's modules, as tests run them, into the form of built ones (see README.md). In addition, vitest turns
+ * each use of an imported name into an object look-up: local names save a quarter of the time of stories.
  */
 import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'vitest/config';
@@ -9,7 +9,7 @@ import { withWideFields } from './wide-fields.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Specs and their helpers stay as they are: vitest itself moves their calls of `vi.mock`. */
+/** Specs and their helpers are unchanged: vitest itself moves their calls of `vi.mock`. */
 const isOfModel = (id: string): boolean =>
   /\.ts$/.test(id) &&
   id.startsWith(root) &&

@@ -14,7 +14,7 @@ describe('wide fields', () => {
     );
   });
 
-  it('are no others: integers, what begins with another value or with none, methods, variables', () => {
+  it('are no others: integers, fields with another initial value or none, methods, variables', () => {
     const source =
       'class A { address: Wide = 1; count = 0; tag: number = 0; startPs = 1; endPs: number; Ps() { const aPs = 0; } }';
     expect(withWideFields(source)).toBe(source);

@@ -1,16 +1,16 @@
 /**
- * Fields that begin with 0 and come to hold numbers beyond 32 bits begin as such numbers.
+ * Gives fields that begin with 0 and later hold numbers beyond 32 bits the representation of such numbers from the start.
  *
  *     class Tlp {                             const wide$zero = new Float64Array(1)[0];
  *       address: Wide = 0;              =>    class Tlp {
  *       tag = 0;                                address: Wide = wide$zero;
  *                                               tag = 0;
  *
- * V8 keeps a small integer otherwise than a float. When a field that began as the one comes to hold the other, its object
- * changes its hidden class, and whatever was compiled checks from then on the class of such an object at every use, and
- * of every field that leads to it. A field is wide by its type, or by its name when that ends in `Ps`: no instant fits 32 bits.
+ * V8 represents small integers and floats differently. When a field changes from one to the other, its object changes its
+ * hidden class. From then on compiled code checks the class of such an object at every use, and of every field that refers to
+ * it. A field is wide by its type, or by its name when that ends in `Ps`: no instant fits 32 bits.
  *
- * The zero comes out of an array of floats: written as `0` it would be an integer, and `-0` would be seen in what is handed out.
+ * The zero is read from an array of floats: a literal `0` would be an integer, and `-0` would be visible in results.
  */
 import { parseAst } from 'rolldown/parseAst';
 import { applyEdits, childrenOf, type Edit, isNode, type Node, nameOf } from './edit.ts';
@@ -18,10 +18,10 @@ import { applyEdits, childrenOf, type Edit, isNode, type Node, nameOf } from './
 const ZERO = 'wide$zero';
 /** Names of types whose numbers need not fit 32 bits. */
 const wideTypes: ReadonlySet<string> = new Set(['Wide', 'EventRef']);
-/** No field is wide in a module without one of these. */
+/** A module without one of these words has no wide field. */
 const hint = new RegExp(String.raw`: (${[...wideTypes].join('|')})\b|Ps\b[^=\n]*= 0;`);
 
-/** @returns the module, in TypeScript, with wide fields. @throws SyntaxError when the source is no module */
+/** @returns the module, in TypeScript, with wide fields. @throws SyntaxError if the source is not a module */
 export function withWideFields(source: string): string {
   if (!hint.test(source)) return source;
   const program = parseAst(source, { lang: 'ts' }) as unknown as Node;

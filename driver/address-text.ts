@@ -1,6 +1,6 @@
 /**
  * Text of addresses of IP, and the 16 bytes that GIDs have of them: an IPv4 address is mapped into IPv6 (RFC 4291, 2.5.5.2).
- * Text of IPv6 is read by RFC 4291, 2.2, and written by RFC 5952; the zone behind % (RFC 4007, 11.2) is the caller's to look at.
+ * Text of IPv6 is read by RFC 4291, 2.2, and written by RFC 5952; callers check the zone after % (RFC 4007, 11.2).
  */
 import { viewOf } from '../base/index.ts';
 import { gidOfIpv4, ipv4OfGid, isIpv4Gid } from './gid.ts';
@@ -32,7 +32,7 @@ function ipv6Of(text: string): Uint8Array | undefined {
   return bytes;
 }
 
-/** The 16 bytes of an address; undefined where the text is none. */
+/** The 16 bytes of an address; undefined if the text is not an address. */
 export const bytesOfAddress = (text: string): Uint8Array | undefined =>
   text.includes(':') ? ipv6Of(text) : ipv4Of(text);
 
@@ -41,7 +41,7 @@ export function textOfGid(gid: Uint8Array): string {
   if (isIpv4Gid(gid)) return ipv4OfGid(gid);
   const view = viewOf(gid);
   const groups = Array.from({ length: groupCount }, (_, at) => view.getUint16(2 * at).toString(16)).join(':');
-  // The longest run of two and more zeros is left out, of equals the first.
+  // The longest run of two or more zeros is left out; of equally long runs, the first.
   const runs = [...groups.matchAll(/(?<=^|:)0(?::0)+(?=:|$)/g)];
   const [longest] = runs.toSorted(([left], [right]) => right.length - left.length);
   if (longest === undefined) return groups;

@@ -24,7 +24,7 @@ export class BlockingQueue<T> {
     this.filled.raise();
   }
 
-  /** The oldest item; undefined after `timeoutPs`, or when the queue is closed under the thread. */
+  /** The oldest item; undefined after `timeoutPs`, or if the queue is closed while the thread waits. */
   async take(cpu: Cpu, timeoutPs?: number): Promise<T | undefined> {
     await cpu.settle();
     const watch = this.stopwatch();
@@ -43,7 +43,7 @@ export class BlockingQueue<T> {
     return dropped;
   }
 
-  /** Wakes all threads that wait; they get nothing. */
+  /** Wakes all waiting threads; they receive no item. */
   close(): void {
     this.isClosed = true;
     this.items.length = 0;

@@ -6,12 +6,12 @@
  *   polled: read dword 6 until GO = 0 <----------- status, T as posted
  *   event:  wait for the slot's signal <---------------------------------- EQE 0x0a: token, status, out_param
  *
- * Promises: the register is touched by one thread at a time; the toggle inverts with every command posted and starts at 1
- * after a reset; a token names its slot and its use, so that a late answer to an abandoned command is recognised and
- * dropped. A command not answered in time, or one that should have taken something from the device and failed, makes the
- * device dead: whatever waits and whatever comes fails at once with EIO, but for those that take something from the
- * device, which holds nothing any more. An answer whose interrupt is lost is found by polling the event queue.
- * Sources: interface sheet 2.2, 3.1 to 3.3; golden captures, observation 11.
+ * Promises: the register is touched by one thread at a time; the toggle inverts with every command posted and starts at 1 after
+ * a reset; a token names its slot and its use, so that a late answer to an abandoned command is recognised and dropped. A
+ * command that is not answered in time makes the device dead; so does a failed command that should have released a resource.
+ * Waiting and later commands then fail at once with EIO, except those that release a resource: a dead device holds none. An
+ * answer whose interrupt is lost is found by polling the event queue. Sources: interface sheet 2.2, 3.1 to 3.3; golden
+ * captures, observation 11.
  */
 import {
   bar0,
@@ -57,7 +57,7 @@ interface Answer {
 }
 
 const allOnes = 0xffff_ffff;
-/** For this long the register is polled at even intervals. */
+/** Time during which the register is polled at even intervals. */
 const patiencePs = msToPs(1);
 const goDword = hcrGoOffset;
 const outHighDword = hcr.fields.outParam.wordOffset;
@@ -66,7 +66,7 @@ export class CommandInterface {
   readonly mailboxes: MailboxPool;
   /** Commands posted since the driver was loaded. */
   postedCount = 0;
-  /** Completion events whose token belonged to no command in flight. */
+  /** Completion events whose token belonged to no outstanding command. */
   unexpectedAnswers = 0;
   /** Commands whose event was found by polling, without its interrupt. */
   recoveredAnswers = 0;
@@ -106,7 +106,7 @@ export class CommandInterface {
       this.slots[index] = { index, answered, token: index, isAnswered: false, status: 0, immediate: 0 };
       this.idleSlots.push(this.slots[index]!);
     }
-    // Linux keeps one of the contexts free; a device with a single one gets it all the same.
+    // Linux keeps one of the contexts free; with a single context, it is used nevertheless.
     if (count > 1) this.idleSlots.shift();
   }
 
@@ -120,16 +120,16 @@ export class CommandInterface {
     this.posted = listener;
   }
 
-  /** Back to polling, for removal; no command may be in flight. */
+  /** Returns to polling, for removal; no command may be outstanding. */
   usePolling(): void {
     this.slots.length = 0;
     this.idleSlots.length = 0;
   }
 
   /**
-   * Runs a command. @returns the immediate result, 0 for commands without one. Throws {@link CommandFailure}. A device
-   * that is dead or was reset holds nothing: what would take something from it has succeeded. A command that fails to
-   * release a resource of a working device makes the device dead.
+   * Runs a command. @returns the immediate result, 0 for commands without one. Throws {@link CommandFailure}. A device that is
+   * dead or was reset holds no resources: commands that release one succeed. A command that fails to release a resource of a
+   * working device makes the device dead.
    */
   async execute(cpu: Cpu, name: CommandName, command: Command = {}): Promise<number> {
     try {
@@ -186,7 +186,7 @@ export class CommandInterface {
     }
   }
 
-  /** A completion event has arrived; called by the asynchronous event queue. */
+  /** Handles a completion event; called by the asynchronous event queue. */
   completeByEvent(token: number, status: number, immediate: number): void {
     const slot = this.slots[token & (this.tokenStep - 1)];
     if (slot === undefined || slot.token !== token || slot.isAnswered) {
@@ -248,7 +248,7 @@ export class CommandInterface {
   }
 
   private giveUp(name: CommandName): never {
-    // The interrupt test expects to fail on a device without working interrupts, and tries another way.
+    // The interrupt test expects this failure on a device without working interrupts, and tries another way.
     if (name !== 'NOP') this.lifecycle.die(`${name} was not answered by an event`);
     throw new KernelError('ETIMEDOUT', `${name} was not answered by an event`);
   }
@@ -258,7 +258,7 @@ export class CommandInterface {
     if (reason !== undefined) throw new KernelError('EIO', `${name}: the device is dead (${reason})`);
   }
 
-  /** The device has died: its waiter gets the error. */
+  /** The device has died: its waiting thread gets the error. */
   private wakeAll(): void {
     for (const slot of this.slots) slot.answered.raise();
     this.slotFreed.raise();
@@ -329,7 +329,7 @@ export class CommandInterface {
     }
   }
 
-  /** Pause before the next poll: constant at first, then a part of what has been waited, for commands that take long. */
+  /** Pause before the next poll: constant at first, then a fraction of the time waited so far, for long commands. */
   private pollPausePs(waitedPs: number): number {
     return Math.max(
       nsToPs(this.config.commandPollIntervalNs),

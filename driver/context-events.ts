@@ -1,6 +1,6 @@
 /**
- * The asynchronous events of one context: of its port and of its objects, in the order in which they happened, until the
- * program asks for them or what they concern is gone.
+ * The asynchronous events of one context, for its port and its objects, in order of occurrence. An event is kept until the
+ * program fetches it or its object is destroyed.
  */
 
 import { BlockingQueue } from './blocking-queue.ts';
@@ -29,12 +29,12 @@ export class ContextEvents {
     );
   }
 
-  /** Blocks until there is one; undefined after `timeoutPs`. */
+  /** Blocks until an event is present; undefined after `timeoutPs`. */
   take(cpu: Cpu, timeoutPs?: number): Promise<AsyncEventRecord | undefined> {
     return this.#asyncEvents.take(cpu, timeoutPs);
   }
 
-  /** Where the events of an object go. */
+  /** Destination of an object's events. */
   sinkOf(element: 'qp' | 'cq' | 'srq', handle: Handle, channel?: ChannelObject): EventSink {
     return {
       completion: () => channel?.events.push(handle),
@@ -42,7 +42,7 @@ export class ContextEvents {
     };
   }
 
-  /** Drops events of an object that is gone. */
+  /** Drops events of a destroyed object. */
   forget(element: AsyncEventRecord['element'], handle: Handle): void {
     this.#asyncEvents.drop((event) => event.element === element && event.handle === handle);
   }
@@ -53,7 +53,7 @@ export class ContextEvents {
     this.#asyncEvents.push({ eventType, element: 'device', handle: 0 });
   }
 
-  /** The context is being closed: threads that wait get nothing more. */
+  /** The context is being closed: waiting threads receive no more events. */
   close(): void {
     this.#asyncEvents.close();
     this.#device.router.portListeners.delete(this.#portEvent);

@@ -29,8 +29,8 @@ describe('the page of doorbell records', () => {
     const first = await createCq(records);
     expect(pinnedPages()).toBe(2); // ring and record
     const second = await createCq(records + 8);
-    expect(pinnedPages()).toBe(3); // a ring more
-    // Three pages of queue; its record lies with those of the CQs, and it has a CQ of its own on the second page.
+    expect(pinnedPages()).toBe(3); // one more ring
+    // Three pages of queue; its record shares a page with those of the CQs, and its CQ is on the second page.
     const third = await createCq(records + 4096);
     const qp = await opened.createQp({ sendCq: third.handle, doorbellRecordAddress: records + 4092 });
     expect(pinnedPages()).toBe(3 + 2 + 3);
@@ -43,7 +43,7 @@ describe('the page of doorbell records', () => {
     expect(process.pinnedPages).toBe(0);
   });
 
-  it('Linux mlx4_ib_ucontext: is pinned by each context for itself', async () => {
+  it('Linux mlx4_ib_ucontext: is pinned separately by each context', async () => {
     const { driver, machine, process, context } = opened;
     const other = await driver.openDevice(machine.cpu, process);
     await createCq(records);
@@ -55,7 +55,7 @@ describe('the page of doorbell records', () => {
     expect(pinnedPages()).toBe(0);
   });
 
-  it('Linux ib_umem_get: needs a page of RLIMIT_MEMLOCK for its first record alone', async () => {
+  it('Linux ib_umem_get: needs a page of RLIMIT_MEMLOCK only for its first record', async () => {
     const { driver, machine } = opened;
     const poor = machine.newProcess(3);
     const context = await driver.openDevice(machine.cpu, poor);
@@ -73,7 +73,7 @@ describe('the page of doorbell records', () => {
     expect(poor.pinnedPages).toBe(3);
   });
 
-  it('Linux mlx4_ib_create_cq: keeps its pin when another object cannot be made', async () => {
+  it('Linux mlx4_ib_create_cq: keeps its pin when another object cannot be created', async () => {
     const { machine } = opened;
     await createCq(records);
     await expect(

@@ -1,7 +1,7 @@
 /**
- * Memory of a process as one open device (context) has pinned it. Rings and regions are pinned one by one; doorbell records lie
- * many to a page, and the page is pinned once for as long as an object of the context has a record in it.
- * Source: Linux 6.1, drivers/infiniband/hw/mlx4/doorbell.c, mlx4_ib_db_map_user: a list of pages by user address in each context.
+ * Process memory that one open device (context) has pinned. Rings and regions are pinned one by one. Many doorbell records
+ * share a page, which stays pinned while an object of the context has a record in it. Source: Linux 6.1,
+ * drivers/infiniband/hw/mlx4/doorbell.c, mlx4_ib_db_map_user: a list of pages by user address in each context.
  */
 import { pageBytes } from '../base/index.ts';
 import { require } from './kernel-error.ts';
@@ -10,7 +10,7 @@ import { pinPages } from './user-buffer.ts';
 
 interface DoorbellPage {
   readonly pages: PinnedPages;
-  /** Records in it; with the last one the page is unpinned. */
+  /** Records in it; the page is unpinned with the last one. */
   users: number;
 }
 
@@ -30,7 +30,7 @@ export class ContextMemory {
     this.process = process;
   }
 
-  /** Takes a record into use; it must not cross a page. Throws what a system call returns. */
+  /** Starts using a record; it must not cross a page. Throws the error of the system call. */
   mapRecord(cpu: Cpu, address: number, lengthBytes: number): UserRecord {
     require(address % lengthBytes ===
       0, `the doorbell record is at 0x${address.toString(16)}, expected a multiple of ${lengthBytes}`);
@@ -45,7 +45,7 @@ export class ContextMemory {
     return { page, physicalAddress: pinned.pages.pages[0]! + offset };
   }
 
-  /** Ends the use of a record. */
+  /** Stops using a record. */
   unmapRecord(cpu: Cpu, { page }: UserRecord): void {
     const pinned = this.#doorbellPages.get(page)!;
     pinned.users--;

@@ -1,7 +1,7 @@
 /**
  * Completion queues: the process's ring and doorbell record, a context that points at them, and the events that go to a
- * completion channel. Resizing hands the device a second ring; the library moves what was left in the first.
- * Source: interface sheet 5.2, 3.16.
+ * completion channel. Resizing hands the device a second ring; the library moves the CQEs left in the first. Source: interface
+ * sheet 5.2, 3.16.
  */
 import { cqc, cqeBytes, cqRecord, icmPageBytes } from '../abi/index.ts';
 import { log2Exact } from '../base/index.ts';
@@ -16,7 +16,7 @@ import { mapBuffer, type UserBuffer, unmapBuffer } from './user-buffer.ts';
 
 export interface CompletionQueue {
   readonly cqn: number;
-  /** Where its completion events go. */
+  /** Destination of its completion events. */
   readonly eq: EventQueue;
   buffer: UserBuffer;
   readonly record: UserRecord;
@@ -74,7 +74,7 @@ export async function createCq(
   }
 }
 
-/** Moves the CQ to a new ring; the old one's pages are let go when the device has left it. */
+/** Moves the CQ to a new ring; unpins the old ring's pages after the device has left it. */
 export async function resizeCq(
   cpu: Cpu,
   device: Device,
@@ -130,8 +130,8 @@ export async function destroyCq(
   cq: CompletionQueue,
 ): Promise<void> {
   await device.commands.execute(cpu, 'HW2SW_CQ', { inputModifier: cq.cqn, opcodeModifier: 1 });
-  // Its last events are in the EQ, perhaps with their interrupt on its way. Numbers are used again at once: what is left
-  // there would be taken for an event of the next CQ (Linux: synchronize_irq in mlx4_cq_free).
+  // Its last events are in the EQ, perhaps with their interrupt on its way. Numbers are reused at once, so an event left there
+  // would be taken for one of the next CQ (Linux: synchronize_irq in mlx4_cq_free).
   if (cq.eq.hasEntries) await cq.eq.handleInterrupt(cpu);
   device.router.cqs.delete(cq.cqn);
   await releaseContext(cpu, device, cq.cqn);

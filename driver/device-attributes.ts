@@ -1,4 +1,4 @@
-/** What queryDevice returns (ibv_device_attr), derived from the device's limits as mlx4_ib does it. */
+/** Result of queryDevice (ibv_device_attr), derived from the device's limits as in mlx4_ib. */
 import {
   CapabilityFlag,
   cqc,
@@ -15,11 +15,11 @@ import { mcgEntryBytes, responderResourcesOf } from './icm-profile.ts';
 import type { NodeInfo } from './port.ts';
 import { type DeviceAttr, DeviceCapFlag } from './uapi.ts';
 
-/** Largest headroom of a send queue: 2 KiB of 64-byte blocks and one block. */
+/** Largest headroom of a send queue: 2 KiB in 64-byte blocks, plus one block. */
 const sendHeadroomWqes = 2048 / 64 + 1;
 const dataPointerBytes = 16;
 
-/** Limits of queues, which a library checks before it asks. */
+/** Limits of queues, which a library checks before it requests one. */
 export function queueLimits(device: Device): {
   maxQpWr: number;
   maxSendSge: number;
@@ -39,16 +39,16 @@ export function queueLimits(device: Device): {
   };
 }
 
-/** Data segments of a READ: a WQE of 512 bytes less control and remote address segment (MLX4_MAX_SGE_RD). */
+/** Data segments of a READ: a WQE of 512 bytes minus control and remote address segments (MLX4_MAX_SGE_RD). */
 const maxSgeRd = (512 - 16 - 16) / dataPointerBytes;
 const timestampBits = 48n;
 const atomicWithinHca = 1;
 
-/** As mlx4_ib: a list of the most data pointers is as long. */
+/** As in mlx4_ib: a list holds as many entries as the data pointers allow. */
 export const inlineReceiveBytesMax = ({ limits }: Device): number =>
   limits.maxReceiveScatterGather * dataPointerBytes;
 
-/** Whatever mlx4_ib sets without asking, and the counters that the device has. */
+/** Capabilities that mlx4_ib sets unconditionally, and the device's counters. */
 function capFlagsOf(limits: DeviceLimits): number {
   const { capabilityFlags } = limits;
   const counters =
@@ -67,7 +67,7 @@ function capFlagsOf(limits: DeviceLimits): number {
   );
 }
 
-/** What work requests do with keys: local and remote invalidate and fast registration together are one flag. */
+/** Key operations of work requests: local invalidate, remote invalidate and fast registration share one flag. */
 function memoryFlagsOf({ capabilityFlags, memoryManagementFlags: flags }: DeviceLimits): number {
   const { LOCAL_INV, REMOTE_INV, FAST_REG_WR, TYPE_2_WIN, TYPE_2_WIN_2B } = MemoryManagementFlag;
   const hasExtensions = [LOCAL_INV, REMOTE_INV, FAST_REG_WR].every((bit) => hasFlag(flags, bit));
@@ -117,7 +117,7 @@ export function deviceAttributes(device: Device, node: NodeInfo): DeviceAttr {
     maxResRdAtom: maxQpRdAtom * maxQp,
     maxQpInitRdAtom: 2 ** limits.logMaxRequesterReads,
     atomicCap,
-    // As mlx4_ib: there is no bit of their own.
+    // As in mlx4_ib: they have no bit of their own.
     maskedAtomicCap: atomicCap,
     maxMcastGrp: counts.mcg,
     maxMcastQpAttach,

@@ -1,18 +1,19 @@
 /**
- * Whether a device is usable. The first to find that it is not reports it here, with the reason; all waiters are notified.
+ * Whether a device is usable. The first check that finds it unusable reports it here, with the reason; all waiters are
+ * notified.
  *
  *   a command without an answer ────────┐
  *   a closing command that failed ──────┤
  *   all ones where a register was ──────┼──► die ──► commands fail, waiters wake, the driver restarts the device
  *   a code in the catastrophic buffer ──┘
  *
- * A dead device stays dead: one that was reset and probed again has a lifecycle of its own. Source: interface sheet 2.6, 3.3.
+ * A dead device stays dead: after a reset and a new probe it has a new lifecycle. Source: interface sheet 2.6, 3.3.
  */
 import type { CommandName } from '../abi/index.ts';
 
 /**
- * Commands that take something from the device. One that fails makes the device dead; of a dead device they have succeeded, for
- * it holds nothing any more (Linux: mlx4_closing_cmd_fatal_error).
+ * Commands that release a resource of the device. A failure makes the device dead; on a dead device they succeed, because it
+ * holds nothing any more (Linux: mlx4_closing_cmd_fatal_error).
  */
 export const closingCommands: ReadonlySet<CommandName> = new Set<CommandName>([
   'HW2SW_MPT',

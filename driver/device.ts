@@ -1,7 +1,4 @@
-/**
- * A device that has been probed: what the resources share. Built by `probe.ts`, which has the order; the files
- * per resource take from it what they need.
- */
+/** A probed device: the parts that resources share. Built by `probe.ts`, which defines the order; the file of each resource uses what it needs. */
 
 import type { DeviceLimits, Firmware } from './capabilities.ts';
 import type { CommandInterface } from './command-interface.ts';
@@ -39,7 +36,7 @@ export interface Device {
   readonly config: DriverConfig;
   readonly commands: CommandInterface;
   readonly lifecycle: DeviceLifecycle;
-  /** Configuration space as firmware left it: what a device needs that comes back into its slot. */
+  /** Configuration space as firmware left it: restored when the device returns to its slot. */
   readonly configuration: SavedConfiguration;
   readonly firmware: Firmware;
   readonly limits: DeviceLimits;
@@ -59,7 +56,7 @@ export interface Device {
   readonly ports: readonly Port[];
   readonly nodeGuid: bigint;
   readonly systemImageGuid: bigint;
-  /** What QUERY_ADAPTER calls the board, and the clock that QUERY_HCA reports. */
+  /** Board name from QUERY_ADAPTER, and clock from QUERY_HCA. */
   readonly boardId: string;
   readonly coreClockMhz: number;
 }

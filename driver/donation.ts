@@ -1,6 +1,6 @@
 /**
- * Pages given to the device: the firmware area, auxiliary pages and ICM chunks. A donation is made of a few physically
- * contiguous runs, as large as the host still has; each becomes entries of a MAP command whose size divides both of its
+ * Pages given to the device: the firmware area, auxiliary pages and ICM chunks. A donation consists of a few physically
+ * contiguous runs, each as large as the host still has; each becomes entries of a MAP command whose size divides both of its
  * addresses (interface sheet 3.6).
  */
 import { type CommandName, icmPageBytes, mapEntry, mapEntryCountMax } from '../abi/index.ts';
@@ -15,7 +15,7 @@ export interface Run {
   readonly pages: number;
 }
 
-/** Takes `pages` pages in as few runs as possible, or throws ENOMEM and keeps none. */
+/** Allocates `pages` pages in as few runs as possible, or throws ENOMEM and keeps none. */
 export function takePages(memory: KernelMemory, pages: number): Run[] {
   const runs: Run[] = [];
   let wanted = pages;
@@ -73,7 +73,7 @@ function largestAlignedRun(pages: number, physical: number, virtual: number): nu
   return size;
 }
 
-/** Field by field: a boot writes hundreds of them, and a mailbox is zeroed. */
+/** Written field by field: a boot writes hundreds of them, and a mailbox is already zeroed. */
 function putEntry(view: DataView, at: number, { icmAddress, physicalAddress, logSize4k }: MapEntry): void {
   const { fields } = mapEntry;
   fields.icmAddress.setNumber(view, at, icmAddress);
@@ -99,7 +99,7 @@ export async function donate(
   }
 }
 
-/** Pages of the device's own: software never writes to them until they are given back. */
+/** Pages that belong to the device: software never writes to them until they are returned. */
 export function leaveToDevice(memory: KernelMemory, runs: readonly Run[]): void {
   for (const { address, pages } of runs) memory.leaveToDevice(address, pages);
 }

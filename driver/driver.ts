@@ -1,6 +1,6 @@
 /**
- * The driver of one device: probed, opened by processes, restarted when the device dies, removed. What `system/` builds
- * and what a verbs library finds.
+ * The driver of one device: probed, opened by processes, restarted when the device dies, removed. The machine builds it, and a
+ * verbs library opens it.
  *
  *   probe ──► up ── the device dies ──► failed: events to programs, reset, everything given back ──► probe
  *                                                                     └─ it is not there: away, until it is again
@@ -27,14 +27,14 @@ import type { KernelEventChannel } from './rdma-cm.ts';
 import { resetDevice } from './reset.ts';
 import { Teardown } from './teardown.ts';
 
-/** What has become of the device beyond probe and removal. */
+/** State of the device beyond probe and removal. */
 export interface RecoveryStatistics {
   /** Times the device died, and times it was brought up again. */
   readonly deaths: number;
   readonly restarts: number;
   /** Event queues and commands that were served although their interrupt never came. */
   readonly recoveredInterrupts: number;
-  /** Why it died last. */
+  /** Reason of the last death. */
   readonly lastReason: string | undefined;
 }
 
@@ -44,13 +44,13 @@ export class Driver implements KernelDevice, Patient {
   private readonly config: DriverConfig;
   private readonly health: HealthTimer;
   private readonly contexts = new Set<ProcessContext>();
-  /** Doorbell pages still mapped by contexts that were cut off: no other context may ring them. */
+  /** Doorbell pages that cut-off contexts still map: no other context may ring them. */
   private readonly staleUars = new Set<number>();
   private readonly restarted: Signal;
   private readonly connections: CmService;
   private teardown = new Teardown();
   private probed: Device | undefined;
-  /** Still there after removal, so that what was not given back can be seen. */
+  /** Kept after removal, so that leaks are visible. */
   private counted: Device | undefined;
   private configuration: SavedConfiguration | undefined;
   private isRestarting = false;
@@ -91,19 +91,19 @@ export class Driver implements KernelDevice, Patient {
     return this.device.nodeGuid;
   }
 
-  /** How often the device died and came back. */
+  /** How often the device died and was restarted. */
   recoveryCounts(): RecoveryStatistics {
     const { deaths, restarts, lastReason } = this;
     const answers = this.recoveredAnswers + (this.probed?.commands.recoveredAnswers ?? 0);
     return { deaths, restarts, recoveredInterrupts: answers + this.health.recoveredCount, lastReason };
   }
 
-  /** What on-demand paging has cost the driver since its last probe. */
+  /** Costs of on-demand paging for the driver since its last probe. */
   onDemandCounts(): OnDemandStatistics | undefined {
     return this.counted?.pager.counts;
   }
 
-  /** What the search for the MACs of others has come to at port 1 since the last probe; undefined where it is not of Ethernet. */
+  /** Counters of neighbour resolution at port 1 since the last probe; undefined if the port is not Ethernet. */
   neighbourCounts(): NetworkCounts | undefined {
     return ethernetPortOf(this.counted?.ports[0])?.networkCounts;
   }
@@ -121,7 +121,7 @@ export class Driver implements KernelDevice, Patient {
     await this.connections.deviceAdded(cpu, device, this.teardown);
   }
 
-  /** Closes every context that is still open and gives everything back. Rejects with the first step that failed. */
+  /** Closes every open context and releases everything. Rejects with the first step that failed. */
   async remove(cpu: Cpu): Promise<void> {
     while (this.isRestarting) await this.restarted.wait(cpu);
     this.health.stop();
@@ -133,16 +133,16 @@ export class Driver implements KernelDevice, Patient {
     if (failures.length > 0) throw failures[0]!.error;
   }
 
-  /** A process opens the device: it gets a doorbell page of its own. */
+  /** A process opens the device: it gets its own doorbell page. */
   async openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext> {
     const { platform } = this;
     platform.systemCallEntered?.(cpu, 'ibv_open_device', 'control');
     cpu.charge('driver', platform.costs.createObject);
     if (this.isRestarting) throw new KernelError('ENODEV', `${this.name} is being restarted`);
-    // The device is wanted: the health timer checks again for one that is away.
+    // The device is needed: the health timer checks again for one that is away.
     if (!this.isProbed) this.health.used();
     const { device } = this;
-    // A process that was killed here would leave a context that is never closed.
+    // A process killed here would leave a context that is never closed.
     platform.kernelEntered?.(cpu);
     try {
       const context = new ProcessContext(device, process, (closed) => this.closed(closed));
@@ -155,7 +155,7 @@ export class Driver implements KernelDevice, Patient {
     }
   }
 
-  /** A process opens an event channel of rdma_cm; the first one has QP1 brought up. */
+  /** A process opens an event channel of rdma_cm; the first one brings QP1 up. */
   async openEventChannel(cpu: Cpu): Promise<KernelEventChannel> {
     const { platform } = this;
     platform.systemCallEntered?.(cpu, 'rdma_create_event_channel', 'control');
@@ -176,7 +176,7 @@ export class Driver implements KernelDevice, Patient {
     return this.connections.counts();
   }
 
-  /** The device is in its slot again: brought up as after power-on. */
+  /** The device has returned to its slot: brings it up as after power-on. */
   async comeBack(cpu: Cpu): Promise<void> {
     if (this.isRestarting || this.probed !== undefined) return;
     this.isRestarting = true;
@@ -185,7 +185,7 @@ export class Driver implements KernelDevice, Patient {
     this.restarted.raise();
   }
 
-  /** Everything that is taken now; all zero after removal. Without contexts only event queues and reserved ICM remain. */
+  /** Resources held now; all zero after removal. Without contexts only event queues and reserved ICM remain. */
   resourceCounts(): ResourceCounts {
     const contexts = [...this.contexts].map((context) => context.counts());
     const sum = (pick: (counts: (typeof contexts)[number]) => number): number =>
@@ -205,12 +205,12 @@ export class Driver implements KernelDevice, Patient {
     };
   }
 
-  /** Contexts of the device as it is now: others were cut off when it died before, and their programs have not closed them yet. */
+  /** Contexts of the present device. Older ones were cut off when it died, and their programs have not closed them yet. */
   private get contextsOfDevice(): ProcessContext[] {
     return [...this.contexts].filter(({ isUsable }) => isUsable);
   }
 
-  /** The device has died; the thread that found out goes on, and a kernel thread does the rest. */
+  /** The device has died: the thread that found out continues, and a kernel thread does the rest. */
   private died(device: Device): void {
     if (this.probed !== device || this.isRestarting) return;
     this.isRestarting = true;
@@ -224,7 +224,7 @@ export class Driver implements KernelDevice, Patient {
   }
 
   private async restart(cpu: Cpu, device: Device): Promise<void> {
-    // Reset comes first: from then on the device reaches no memory that is about to be given back.
+    // Reset comes first: after it the device cannot reach memory that is about to be freed.
     if (await this.hasRegisters(cpu)) await ignoring(resetDevice(cpu, this.platform, this.config));
     for (const context of this.contextsOfDevice) {
       this.staleUars.add(context.info.uarPage);
@@ -237,7 +237,7 @@ export class Driver implements KernelDevice, Patient {
     this.restarted.raise();
   }
 
-  /** Probes if there is something to probe; else the health timer checks until there is. */
+  /** Probes if a device is present; otherwise the health timer checks until one is. */
   private async probeAgain(cpu: Cpu): Promise<void> {
     this.teardown = new Teardown();
     try {
@@ -258,7 +258,7 @@ export class Driver implements KernelDevice, Patient {
     if (this.isAway) this.health.start();
   }
 
-  /** Whether the device answers; if it does, its registers are where firmware had put them. */
+  /** Whether the device answers with its registers where firmware had put them. */
   private async hasRegisters(cpu: Cpu): Promise<boolean> {
     if (!(await isPresent(cpu, this.platform))) return false;
     await restoreConfiguration(cpu, this.platform, this.configuration!);
@@ -276,7 +276,7 @@ export class Driver implements KernelDevice, Patient {
   }
 }
 
-/** For a step whose failure the next one finds. */
+/** Runs a step whose failure the next step detects. */
 async function ignoring(step: Promise<unknown>): Promise<void> {
   try {
     await step;

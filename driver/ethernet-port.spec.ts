@@ -1,4 +1,4 @@
-/** The commands by which a port of Ethernet with RoCE comes up, and what QPs on it say, byte for byte by the interface sheet. */
+/** The commands that bring up an Ethernet port with RoCE, and the contexts of its QPs, byte for byte by the interface sheet. */
 import { describe, expect, it } from 'vitest';
 import { qpMailbox, RoceMode } from '../abi/qpc.ts';
 import { fromHex, toHex } from '../base/bytes.ts';
@@ -21,17 +21,17 @@ const connection = (hasVersion2: boolean) => ({
   },
 });
 
-/** It has asked for this port by ARP, and so said who it is. */
+/** The neighbour has requested this port by ARP, and thereby told its own address. */
 function meetPeer({ driver, machine }: TestContext): void {
   const request = 'ffffffffffff0002c96543210806000108000604';
   const rest = '00010002c96543210a0000020000000000000a000001';
   ethernetPortOf(driver.device.ports[0])!.interface.receive(machine.cpu, fromHex(`${request}${rest}`));
 }
 
-describe.each([false, true])('a port of Ethernet on a device with version 2: %s', (hasVersion2) => {
+describe.each([false, true])('an Ethernet port on a device with version 2: %s', (hasVersion2) => {
   const open = () => openEthernet(hasVersion2);
 
-  it('sheet 8.3: is given MTU and MAC, opened, and given its GIDs', async () => {
+  it('sheet 8.3: receives MTU and MAC, is opened, and receives its GIDs', async () => {
     const { machine } = await open();
     const names = ['SET_PORT', 'INIT_PORT', 'CONFIG_DEV', 'SET_MCAST_FLTR'];
     const seen = machine.commands.filter(({ name }) => names.includes(name));
@@ -49,17 +49,17 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
       ['SET_PORT', hasVersion2 ? 0xd01 : 0x501, 1],
     ]);
     const [general, macs] = seen;
-    // Flags: MTU and pause; with both versions bit 4, and mode 2. 4200 and 26 are 0x1082; pause either way.
+    // Flags: MTU and pause; with both versions bit 4, and mode 2. 4200 and 26 are 0x1082; pause in both directions.
     expect(toHex(general!.input.subarray(2, 13))).toBe(
       hasVersion2 ? '0017200010828000000080' : '0007000010828000000080',
     );
     expect(toHex(macs!.input.subarray(0, 16))).toBe('80000002c91234560000000000000000');
-    // 2^18 QPs less 2^16 of exchanges and 2^14 of addresses; all that is for groups there, too.
+    // 2^18 QPs less 2^16 of exchanges and 2^14 of addresses; all addresses for groups, too.
     const qpn = '0002c000';
     expect(toHex(seen[2]!.input.subarray(0, 0x1c))).toBe(
       `${qpn}0007${'0'.repeat(18)}01${'0'.repeat(8)}${qpn}80${qpn.slice(2)}`,
     );
-    // All stations, in place of all groups; all nodes of IPv6; those whose address ends in 12:34:56.
+    // All stations instead of all groups; all nodes of IPv6; the nodes whose address ends in 12:34:56.
     const groups = ['8000ffffffffffff', '0000333300000001', '00003333ff123456'];
     expect(seen.slice(5, 8).map(({ inParam }) => inParam.toString(16).padStart(16, '0'))).toEqual(groups);
     const gids = toHex(seen.at(-1)!.input);
@@ -74,7 +74,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     expect([configured.slice(0, 8), configured.slice(2 * 0x16, 2 * 0x18)]).toEqual(['00000008', '12b7']);
   });
 
-  it('sheet 8.3: is given no pauses either way where the driver is not to use any', async () => {
+  it('sheet 8.3: disables pause in both directions if the driver must not use it', async () => {
     const { machine } = await openEthernet(hasVersion2, { usesPause: false });
     const general = machine.commands.find(({ name }) => name === 'SET_PORT')!;
     // As above, but for the two bits.
@@ -83,7 +83,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     );
   });
 
-  it('sheet 5.1.1: has a connection go to the MAC of its peer, from its own by index, with priority and version', async () => {
+  it('sheet 5.1.1: has a connection use the MAC of its peer, its own by index, with priority and version', async () => {
     const opened = await open();
     const { machine, context } = opened;
     expect(await context.queryPort(machine.cpu, 1)).toMatchObject({
@@ -118,12 +118,12 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     machine.script = (command) => (command.name === 'QUERY_QP' ? { output: queried } : others(command));
     await context.modifyQp(machine.cpu, handle, toRts, rtsMask);
     const { roceEntropy } = qpMailbox.decode(machine.last('RTR2RTS_QP').input).context;
-    // Its highest byte over its lowest: 56 and 12 are 44, behind 34; and 0208, all above 0xc000.
+    // Its highest byte XOR its lowest: 56 and 12 are 44, after 34; and 0208, all above 0xc000.
     expect(qpn).toBe(0x208);
     expect(roceEntropy).toBe(hasVersion2 ? 0xf64c : 0);
   });
 
-  it('ib_resolve_unicast_gid_dmac: refuses addresses without a GID, from a place without one or of another kind, and of other links', async () => {
+  it('ib_resolve_unicast_gid_dmac: rejects addresses without a GID, from an empty index or one of another kind, and of other links', async () => {
     const opened = await open();
     const { machine, context } = opened;
     meetPeer(opened);
@@ -136,14 +136,14 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
     await expect(macOf({ grh: { ...grh, sgidIndex: 4 } })).rejects.toMatchObject({ code: 'EINVAL' });
     await expect(macOf({ grh: { ...grh, sgidIndex: 0 } })).rejects.toMatchObject({ code: 'EINVAL' });
     await expect(macOf({ grh: elsewhere })).rejects.toMatchObject({ code: 'ENETUNREACH' });
-    // Its own address it has not to ask for.
+    // It need not resolve its own address.
     expect(toHex((await macOf({ grh: { ...grh, dgid: fromHex(own) } }))!)).toBe('0002c9123456');
-    // By version 1 the MAC of a link-local GID is in it, whoever has it.
+    // By version 1 a link-local GID contains the MAC, whichever station has it.
     const far = fromHex(local.replace('123456', 'abcdef'));
     expect(toHex((await macOf({ grh: { ...grh, sgidIndex: 0, dgid: far } }))!)).toBe('0002c9abcdef');
   });
 
-  it('ib_resolve_eth_dmac: finds the MACs of groups in their GIDs: RFC 1112, 6.4 of IPv4, RFC 2464, 7 of IPv6', async () => {
+  it('ib_resolve_eth_dmac: derives the MACs of groups from their GIDs: RFC 1112, 6.4 for IPv4, RFC 2464, 7 for IPv6', async () => {
     const { machine, context } = await open();
     const { ahAttr } = connection(hasVersion2);
     const { grh } = ahAttr;
@@ -154,7 +154,7 @@ describe.each([false, true])('a port of Ethernet on a device with version 2: %s'
           grh: { ...grh, sgidIndex, dgid: fromHex(dgid) },
         }))!,
       );
-    // rdma_cm makes of 224.129.2.3 a group of IPv6 by version 1, also from an address of IPv4.
+    // For 224.129.2.3, rdma_cm makes an IPv6 group by version 1, also from an IPv4 address.
     const [ofLink, ofIpv4] = hasVersion2 ? [0, 2] : [0, 1];
     for (const place of [ofLink, ofIpv4])
       expect(await macOf('ff0e0000000000000000ffffe0810203', place)).toBe('3333e0810203');

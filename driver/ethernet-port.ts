@@ -1,13 +1,13 @@
 /**
- * A port of type Ethernet with RoCE, as mlx4_en and mlx4_ib bring it up between them. Of a network interface there is what RoCE needs: an
- * MTU, a MAC, addresses, the link, and the search for neighbours (network/).
+ * A port of type Ethernet with RoCE, as mlx4_en and mlx4_ib bring it up between them. Of a network interface, only what RoCE
+ * needs is modelled: MTU, MAC, addresses, link, and neighbour resolution (network/).
  *
  *   SET_PORT general ─► SET_PORT MAC table ─► its ring: SET_PORT receive QPs ─► INIT_PORT ─► filter of groups ─► CONFIG_DEV (UDP port of v2)
  *   ─► SET_PORT GIDs ─► event 0x09 subtype 4
  *
- * Its GIDs are in the order of Linux' table: those of the link-local address, then those of the IPv4 address; of each that of version 1,
- * then that of version 2 if the device has it. The MAC of a peer follows from a link-local GID by version 1; all others are asked for, by
- * ARP or Neighbor Discovery, as ib_resolve_eth_dmac has them.
+ * Its GIDs are in the order of Linux' table: those of the link-local address, then those of the IPv4 address; each first by
+ * version 1, then by version 2 if the device supports it. A link-local GID by version 1 contains the peer's MAC; all other MACs
+ * are resolved by ARP or Neighbor Discovery, as in ib_resolve_eth_dmac.
  *
  * Sources: interface sheet 3.12, 3.13, 3.19, 7.3 to 7.5, 8.3; Linux 6.1, mlx4_ib main.c (eth_link_query_port, mlx4_ib_update_gids) and
  * ib_core roce_gid_mgmt.c, addr.c, verbs.c (ib_resolve_eth_dmac, ib_resolve_unicast_gid_dmac).
@@ -53,39 +53,39 @@ import {
   PortStateVerb,
 } from './uapi.ts';
 
-/** What stands around the longest payload of a frame: header, two tags, FCS. */
+/** Overhead around the longest payload of a frame: header, two tags, FCS. */
 const frameOverheadBytes = 14 + 2 * 4 + 4;
-/** mlx4_en asks for all of MTU and pause; a device with both versions of RoCE is put into the mode that has both. */
+/** mlx4_en sets both MTU and pause; a device with both versions of RoCE is put into the mode for both. */
 const bothRoceVersions = 2;
 const roceV2 = 2;
 /** IANA's for RoCE v2. */
 const roceUdpPort = 4791;
 /** The port has one MAC. */
 const macIndex = 0;
-/** Headers that a packet of RoCE has at most, as Linux' iboe_get_mtu takes them off the MTU of frames: GRH, UDP, BTH, XRC, atomic, ICRC. */
+/** Largest header overhead of a RoCE packet, which Linux' iboe_get_mtu subtracts from the frame MTU: GRH, UDP, BTH, XRC, atomic, ICRC. */
 const roceHeaderBytesMax = 40 + 8 + 12 + 4 + 28 + 4;
-/** Of a port of Ethernet in Linux: CM is there, and GIDs are addresses of IP. */
+/** Capabilities of an Ethernet port in Linux: CM is supported, and GIDs are IP addresses. */
 const portCapFlags = (1 << 16) | (1 << 26);
 const maxVlNum = 2;
 /** ip_default_ttl. */
 const routedHopLimit = 64;
-/** What the verbs wait for a MAC (rdma_addr_find_l2_eth_by_grh). */
+/** Time that the verbs wait for a MAC (rdma_addr_find_l2_eth_by_grh). */
 const resolveLimitMs = 1000;
 const width4x = 2;
 const width1x = 1;
 const speedQdr = 4;
 const speedFdr = 16;
-/** QUERY_PORT's codes of the rate, and the path rates that Linux makes of them (iboe_get_rate): 56 Gb/s is 40. */
+/** QUERY_PORT's codes of the rate, and the path rates that Linux derives from them (iboe_get_rate): 56 Gb/s is 40. */
 const ethernetSpeed = { GBPS_40: 0x40, GBPS_56: 0x20, GBPS_20: 0x08 } as const;
 const pathRates: Readonly<Record<number, number>> = { 64: 7, 32: 7, 8: 6, 0: 3, 1: 3 };
 
-/** What a path to a GID has on Ethernet beside the GID: 6 bytes of MAC, and the hop limit that the route gives. */
+/** Attributes of a path on Ethernet other than the GID: a 6-byte MAC, and the hop limit of the route. */
 export interface ResolvedGid {
   readonly mac: Uint8Array;
   readonly hopLimit: number;
 }
 
-/** A place of the GID table as the device has it. */
+/** An entry of the GID table as the device has it. */
 interface Entry {
   readonly gid: Uint8Array;
   readonly gidType: GidTypeVerb;
@@ -95,7 +95,7 @@ export class EthernetPort extends Port {
   override readonly linkLayer = LinkLayerVerb.IBV_LINK_LAYER_ETHERNET;
   /** Index of its MAC in the port's table: the source of all its packets. */
   readonly macIndex = macIndex;
-  /** IPv4 address by the host's table of addresses; undefined where it is not there. */
+  /** IPv4 address in the host's address table; undefined if it has none. */
   readonly address: string | undefined;
   private readonly hasVersion2: boolean;
   private readonly usesPause: boolean;
@@ -126,12 +126,12 @@ export class EthernetPort extends Port {
     return this.limits.mac;
   }
 
-  /** Linux makes one of whatever the device has (IBTA A16.5.2). */
+  /** Linux derives one from every rate of the device (IBTA A16.5.2). */
   override get pkeyCount(): number {
     return 1;
   }
 
-  /** Takes the place of InfiniBand's SET_PORT: the longest frame that the port has, and its MAC. */
+  /** Replaces InfiniBand's SET_PORT: sets the longest frame of the port, and its MAC. */
   override async configure(cpu: Cpu): Promise<void> {
     await this.setEthernet(cpu, SetPortEthernet.GENERAL, (bytes, at) =>
       setPortGeneral.encodeInto(
@@ -203,18 +203,18 @@ export class EthernetPort extends Port {
     };
   }
 
-  /** The rate of paths from here, as an InfiniBand code; 0 where there is none. */
+  /** The rate of paths from this port, as an InfiniBand code; 0 if the port reports none. */
   async pathRate(cpu: Cpu): Promise<number> {
     return pathRates[(await this.state(cpu)).ethernetSpeed] ?? 0;
   }
 
-  /** All zeros where there is none. */
+  /** All zeros if the entry is empty. */
   override async gid(_cpu: Cpu, index: number): Promise<Uint8Array> {
     requireWithin('GID index', index, 0, this.gidCount - 1);
     return this.gidAt(index);
   }
 
-  /** The same without asking; all zeros where there is none. */
+  /** The same without a query; all zeros if the entry is empty. */
   gidAt(index: number): Uint8Array {
     return Uint8Array.from(this.entries[index]?.gid ?? new Uint8Array(16));
   }
@@ -228,7 +228,7 @@ export class EthernetPort extends Port {
     }));
   }
 
-  /** By what packets from a place of the table go. @throws KernelError EINVAL for a place without a GID */
+  /** The version of packets sent from a GID index. @throws KernelError EINVAL for an empty entry */
   typeOfGid(index: number): GidTypeVerb {
     const entry = this.entries[index];
     if (entry === undefined)
@@ -237,7 +237,7 @@ export class EthernetPort extends Port {
   }
 
   /**
-   * The place from which packets go to a GID: the own one of its kind; -1 without one.
+   * The GID index from which packets go to a GID: the own GID of the same kind; -1 without one.
    * @param isRoutable whether by version 2; left out: by the newest version that the device has
    */
   gidIndexTo(destinationGid: Uint8Array, isRoutable = this.hasVersion2): number {
@@ -246,23 +246,23 @@ export class EthernetPort extends Port {
     return this.entries.findIndex(({ gid, gidType }) => isIpv4Gid(gid) === isIpv4 && gidType === wanted);
   }
 
-  /** Whether packets go from an address of IP: by version 2. */
+  /** Whether packets from an IP address use version 2. */
   get isRoutable(): boolean {
     return this.hasVersion2;
   }
 
-  /** What its search for neighbours has come to, since the port was brought up. */
+  /** Counters of neighbour resolution since the port was brought up. */
   get networkCounts(): NetworkCounts | undefined {
     return this.opened?.counts;
   }
 
-  /** Made when the port is brought up. @throws KernelError ENODEV before that */
+  /** Created when the port is brought up. @throws KernelError ENODEV before that */
   get interface(): NetworkInterface {
     if (this.opened === undefined) throw new KernelError('ENODEV', `port ${this.number} has no interface`);
     return this.opened;
   }
 
-  /** Opens its network interface; the port follows. @param undone gets what closes it */
+  /** Opens its network interface; the port follows. @param undone receives the step that closes it */
   async openInterface(
     cpu: Cpu,
     device: Device,
@@ -283,9 +283,9 @@ export class EthernetPort extends Port {
   }
 
   /**
-   * How packets get to where an address says: the thread waits for a neighbour's answer.
-   * @throws KernelError EINVAL for one without a GID, from a place without one, or of another kind than that; ENETUNREACH for one
-   *   that is not of this link; ETIMEDOUT when nobody has answered within a second
+   * How packets reach an address; the thread waits for a neighbour's answer.
+   * @throws KernelError EINVAL if the address has no GID, or the source GID index is empty or of another kind;
+   *   ENETUNREACH if it is not on this link; ETIMEDOUT if no station answers within a second
    */
   async resolve(cpu: Cpu, { isGlobal, grh }: AhAttr): Promise<ResolvedGid> {
     if (isGlobal !== 1 || grh === undefined)
@@ -329,6 +329,6 @@ function pathMtuOf(mtuBytes: number): MtuVerb {
 
 const bytesOfMtu = (code: MtuVerb): number => 128 * 2 ** code;
 
-/** The port if it is of Ethernet. */
+/** The port if it is Ethernet. */
 export const ethernetPortOf = (port: Port | undefined): EthernetPort | undefined =>
   port instanceof EthernetPort ? port : undefined;

@@ -31,7 +31,7 @@ export interface EqEnvironment {
   readonly commands: CommandInterface;
   readonly mtts: MttTable;
   readonly updateInterval: number;
-  /** Takes the EQE at a physical address. */
+  /** Handles the EQE at a physical address. */
   dispatch(address: number): void;
 }
 
@@ -59,7 +59,7 @@ export class EventQueue {
     this.frames = framesOf(this.runs);
   }
 
-  /** Makes the ring, translates it and hands it to the device, armed. */
+  /** Allocates the ring, translates it and gives it to the device, armed. */
   static async create(
     cpu: Cpu,
     environment: EqEnvironment,
@@ -77,7 +77,7 @@ export class EventQueue {
     return queue;
   }
 
-  /** Takes it from the device and gives its memory back, even if the device refuses. */
+  /** Takes it back from the device and frees its memory, even if the device refuses. */
   async destroy(cpu: Cpu): Promise<void> {
     try {
       await this.environment.commands.execute(cpu, 'HW2SW_EQ', {
@@ -89,7 +89,7 @@ export class EventQueue {
     }
   }
 
-  /** Whether the device has written entries that have not been taken. */
+  /** Whether the device has written entries that were not read yet. */
   get hasEntries(): boolean {
     return this.nextEntry() >= 0;
   }

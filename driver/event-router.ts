@@ -21,7 +21,7 @@ import {
 import type { KernelMemory } from './platform.ts';
 import { AsyncEventType } from './uapi.ts';
 
-/** The owner of a queue, as events see it. */
+/** The owner of a queue, as event handling sees it. */
 export interface EventSink {
   /** A completion event of this CQ. */
   completion?(): void;
@@ -51,9 +51,9 @@ export class EventRouter {
   readonly qps = new Map<number, EventSink>();
   readonly srqs = new Map<number, EventSink>();
   readonly portListeners = new Set<PortListener>();
-  /** Events of objects that are gone, and of types the driver has no use for. */
+  /** Events of destroyed objects, and of types that the driver does not use. */
   droppedEvents = 0;
-  /** Takes page requests, by the physical address of the EQE. */
+  /** Handles page requests, by the physical address of the EQE. */
   pageRequested: ((address: number) => void) | undefined;
   private readonly memory: KernelMemory;
   private readonly commandDone: CommandListener;

@@ -20,7 +20,7 @@ it('a link-local GID is the modified EUI-64 of its MAC, and leads back to it', (
   expect([toHex(macBytesOf(mac)), macOfBytes(fromHex('3456789abcdeffff'))]).toEqual(['3456789abcde', mac]);
 });
 
-it('an IPv4 address is mapped, as RFC 4291, 2.5.5.2 has it', () => {
+it('an IPv4 address is mapped as in RFC 4291, 2.5.5.2', () => {
   const gid = gidOfIpv4('129.144.52.38');
   expect(toHex(gid)).toBe('00000000000000000000ffff81903426');
   expect([ipv4OfGid(gid), isIpv4Gid(gid), isLinkLocalGid(gid)]).toEqual(['129.144.52.38', true, false]);

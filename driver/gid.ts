@@ -1,6 +1,6 @@
 /**
- * GIDs of ports of Ethernet: the link-local address that a MAC makes (RFC 4291, appendix A), and an IPv4 address mapped into IPv6
- * (RFC 4291, 2.5.5.2; IBTA annex A17.4.1). MACs are numbers of 48 bits.
+ * GIDs of Ethernet ports: the link-local address derived from a MAC (RFC 4291, appendix A), and an IPv4 address mapped into
+ * IPv6 (RFC 4291, 2.5.5.2; IBTA annex A17.4.1). MACs are numbers of 48 bits.
  */
 import { viewOf } from '../base/index.ts';
 
@@ -32,7 +32,7 @@ export function macBytesOf(mac: number): Uint8Array {
 export const macOfBytes = (bytes: Uint8Array): number =>
   bytes.subarray(0, macBytesCount).reduce((mac, byte) => mac * 256 + byte, 0);
 
-/** Link-local, of a modified EUI-64. */
+/** Link-local address from a modified EUI-64. */
 export function gidOfMac(mac: number): Uint8Array {
   const gid = new Uint8Array(gidBytes);
   const bytes = macBytesOf(mac);
@@ -51,7 +51,7 @@ export const multicastMacOf = (gid: Uint8Array): Uint8Array =>
     ? Uint8Array.of(0x01, 0x00, 0x5e, gid[13]! & 0x7f, gid[14]!, gid[15]!)
     : Uint8Array.of(0x33, 0x33, ...gid.subarray(ipv4At));
 
-/** The MAC behind a link-local GID: {@link gidOfMac} reversed. */
+/** The MAC in a link-local GID: the inverse of {@link gidOfMac}. */
 export const macOfGid = (gid: Uint8Array): number =>
   macOfBytes(Uint8Array.of(gid[8]! ^ universalBit, gid[9]!, gid[10]!, gid[13]!, gid[14]!, gid[15]!));
 
@@ -63,7 +63,7 @@ export function gidOfIpv4(address: string): Uint8Array {
   return gid;
 }
 
-/** @param address IPv4, its first byte the highest */
+/** @param address IPv4, first byte highest */
 export function gidOfIpv4Number(address: number): Uint8Array {
   const gid = new Uint8Array(gidBytes);
   viewOf(gid).setUint32(8, mappedPrefixLow);

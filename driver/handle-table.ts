@@ -15,7 +15,7 @@ export class HandleTable<T> {
     return this.objects.size;
   }
 
-  /** Reserves the handle the next object will have, for those that must know it before they exist. */
+  /** Reserves the handle of the next object, for callers that need it before the object exists. */
   reserve(): Handle {
     return this.next++;
   }
@@ -24,7 +24,7 @@ export class HandleTable<T> {
     this.objects.set(handle, object);
   }
 
-  /** The object; EINVAL for a handle that is none of this context's. */
+  /** The object; EINVAL if the handle is not one of this context's. */
   get(handle: Handle): T {
     const object = this.objects.get(handle);
     if (object === undefined)

@@ -5,9 +5,9 @@
  *                             └─ entries in an event queue not taken since the last check ──► served
  *                  └─ away? ──── vendor id readable again ──► the driver probes it
  *
- * The first is Linux' (mlx4 catas.c, interface sheet 2.6), the second what Linux does for newer adapters when an interrupt
- * is lost. After `healthIdleTicks` checks without a finding or a use of the driver the timer stops until the driver is used
- * again, so that a machine in which every thread waits for nothing ends with a DeadlockError.
+ * The first check is Linux' (mlx4 catas.c, interface sheet 2.6); the second is what Linux does for newer adapters when an
+ * interrupt is lost. The timer stops after `healthIdleTicks` checks without a finding or a use of the driver, and restarts at
+ * the next use. So a machine whose threads all wait in vain ends with a DeadlockError.
  */
 import { swap32, usToPs } from '../base/index.ts';
 import type { Device } from './device.ts';
@@ -20,9 +20,9 @@ const allOnes = 0xffff_ffff;
 
 /** The device that the timer watches. */
 export interface Patient {
-  /** The probed device; undefined while there is none. */
+  /** The probed device; undefined while no device is probed. */
   readonly current: Device | undefined;
-  /** Whether the driver would take the device back, should it appear. */
+  /** Whether the driver would use the device again if it reappeared. */
   readonly isAway: boolean;
   /** The device answers again. */
   comeBack(cpu: Cpu): Promise<void>;
@@ -49,7 +49,7 @@ export class HealthTimer {
     this.patient = patient;
   }
 
-  /** From now on the device is looked after. */
+  /** Starts monitoring the device. */
   start(): void {
     this.isStopped = false;
     this.used();
@@ -59,7 +59,7 @@ export class HealthTimer {
     this.isStopped = true;
   }
 
-  /** The driver was used: checks continue, if they had stopped. */
+  /** The driver was used: resumes the checks if they had stopped. */
   used(): void {
     this.activity++;
     if (!this.isRunning && !this.isStopped) this.arm();
@@ -105,7 +105,7 @@ export class HealthTimer {
     }
   }
 
-  /** Serves queues whose entries have been waiting since the last check. */
+  /** Serves queues whose entries have waited since the last check. */
   private async recoverEvents(cpu: Cpu, device: Device): Promise<void> {
     for (const queue of [device.asyncEq, ...device.completionEqs]) {
       const hasWaited = this.waiting.get(queue) === queue.handledEvents;

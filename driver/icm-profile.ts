@@ -1,6 +1,6 @@
 /**
- * Where the ICM tables lie: each rounded to a power of two and at least a page, sorted by falling size, packed from
- * address 0; so every table is aligned to its size. Then what INIT_HCA says of them. Source: interface sheet 4.1, 3.10.
+ * Where the ICM tables lie: each rounded to a power of two and at least a page, sorted by falling size, packed from address 0;
+ * so every table is aligned to its size. Also their INIT_HCA parameters. Source: interface sheet 4.1, 3.10.
  */
 import {
   CapabilityFlag,
@@ -35,7 +35,7 @@ const tableOrder = [
 ] as const;
 type TableName = (typeof tableOrder)[number];
 
-/** What MAP_ICM works on: as the tables of INIT_HCA, with cMPT in four parts. Listed in the order of mapping. */
+/** Tables of MAP_ICM: those of INIT_HCA, with cMPT in four parts. Listed in the order of mapping. */
 export const mappedTables = [
   'cmptQp',
   'cmptSrq',
@@ -67,7 +67,7 @@ export interface IcmProfile {
 export const mcgEntryBytes = 1024;
 const cmptEntries = 4 * 2 ** 24;
 
-/** Tables as the configuration asks for them, none larger than the device offers. */
+/** Tables as the configuration requests them, none larger than the device offers. */
 export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPages: number): IcmProfile {
   const logQps = Math.min(config.logQps, limits.logMaxQps);
   const qps = 2 ** logQps;

@@ -1,11 +1,11 @@
 /**
- * One table of ICM, the device's context memory in host pages: mapped in chunks of 256 KiB when the first object in a
- * chunk is made, unmapped when its last one dies. Chunks of reserved entries stay until the device is removed.
+ * One table of ICM, the device's context memory in host pages: mapped in chunks of 256 KiB when the first object in a chunk is
+ * created, unmapped when its last one is destroyed. Chunks of reserved entries stay until the device is removed.
  *
  *   entry index -> chunk (index × entry bytes / 256 KiB) -> runs of host pages -> MAP_ICM
  *
- * Promises: `use` and `release` of the same entry balance; a failed `use` leaves nothing behind; the driver finds the
- * host memory of an entry with `physicalAddressOf` (it writes MTT entries there). Sources: interface sheet 4.2, 3.6.
+ * Promises: `use` and `release` of the same entry balance; a failed `use` changes nothing; the driver finds the host memory of
+ * an entry with `physicalAddressOf` (it writes MTT entries there). Sources: interface sheet 4.2, 3.6.
  */
 import { icmChunkBytes, icmPageBytes } from '../abi/index.ts';
 import { InvariantError, roundUp } from '../base/index.ts';
@@ -46,7 +46,7 @@ export class IcmTable {
     return this.chunks.reduce((count, chunk) => count + (chunk === undefined ? 0 : 1), 0);
   }
 
-  /** Maps the chunks of the first `entries` for good. */
+  /** Maps the chunks of the first `entries` permanently. */
   async mapReserved(cpu: Cpu, entries: number): Promise<void> {
     if (entries > 0) await this.use(cpu, 0, entries);
   }
@@ -81,18 +81,18 @@ export class IcmTable {
     for (let at = 0; at < this.chunks.length; at++) await this.unmap(cpu, at);
   }
 
-  /** Gives the host pages back without a word to the device: it has been reset, or never answers again. */
+  /** Frees the host pages without a command to the device: it was reset, or never answers again. */
   abandon(): void {
     for (const chunk of this.chunks) if (chunk !== undefined) givePages(this.platform.memory, chunk.runs);
     this.chunks.length = 0;
   }
 
-  /** The driver writes translations itself, and edits regions that it has taken back; what all other tables hold is the device's. */
+  /** The driver writes translations itself, and edits regions that it has taken back; only the device writes all other tables. */
   private get isWrittenBySoftware(): boolean {
     return this.region.name === 'mtt' || this.region.name === 'dmpt';
   }
 
-  /** Host address of an entry that is in use, of the table that software writes to. */
+  /** Host address of an entry in use, in a table that software writes. */
   physicalAddressOf(index: number): number {
     if (!this.isWrittenBySoftware)
       throw new InvariantError('table written to by the driver', this.region.name, 'mtt or dmpt');

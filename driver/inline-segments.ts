@@ -5,9 +5,7 @@ import { dataPointer, inlineHeader } from '../abi/index.ts';
 const inlineBoundaryBytes = 64;
 const wqeUnit = dataPointer.sizeBytes;
 
-/**
- * Writes data as inline segments, none of which crosses a boundary. @returns the place behind them, of the next unit
- */
+/** Writes data as inline segments, none of which crosses a boundary. @returns the index of the unit after the last one written */
 export function writeInline(wqe: Uint8Array, from: number, data: Uint8Array): number {
   let at = from;
   let rest = data;

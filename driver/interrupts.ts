@@ -1,5 +1,5 @@
 /**
- * Interrupts and event queues together: MSI-X with one vector per queue, or the legacy pin with all queues behind it.
+ * Interrupts and event queues together: MSI-X with one vector per queue, or the legacy pin shared by all queues.
  *
  *   vector 0  asynchronous events and command completions
  *   vector 1… completion events, one queue each
@@ -17,7 +17,7 @@ import { disableMsix, enableMsix, findMsix, type MsixTable } from './pci-functio
 import type { Cpu, LegacyInterrupt } from './platform.ts';
 import { Teardown } from './teardown.ts';
 
-/** What Linux gives the NOP of the test as input modifier. */
+/** Input modifier that Linux uses for the NOP of the test. */
 const interruptTestModifier = 0x1f;
 
 export interface InterruptSetup extends EqEnvironment {
@@ -34,7 +34,7 @@ export interface EventQueues {
   readonly usesMsix: boolean;
 }
 
-/** Sets interrupts up and proves that they arrive; `teardown` receives the counterparts. */
+/** Sets interrupts up and proves that they arrive; `teardown` receives the inverse steps. */
 export async function setUpInterrupts(
   cpu: Cpu,
   setup: InterruptSetup,
@@ -68,7 +68,7 @@ async function setUpLegacy(cpu: Cpu, setup: InterruptSetup, teardown: Teardown):
   return queues;
 }
 
-/** As many vectors as device, platform, event queues and configuration have in common. */
+/** As many vectors as device, platform, event queues and configuration all allow. */
 function vectorCountOf(setup: InterruptSetup, msix: MsixTable): number {
   const usableEqs = eqCountOf(setup.limits) - reservedEqsOf(setup.limits);
   return Math.min(
@@ -96,7 +96,7 @@ async function createQueues(
   const firstEqn = reservedEqsOf(setup.limits);
   const interruptOf = (index: number): number => ('msix' in wiring ? index : setup.legacyPin);
   const queues: EventQueue[] = [];
-  // Queues are destroyed in ascending order, as Linux does: one counterpart for all of them.
+  // Queues are destroyed in ascending order, as in Linux: one inverse step for all of them.
   teardown.push('event queues', (thread) => destroyAll(thread, queues));
   for (let index = 0; index <= completionCount; index++) {
     const entries = index === 0 ? config.asyncEqEntries : config.completionEqEntries;
@@ -160,7 +160,7 @@ async function mapAsyncEvents(
   });
 }
 
-/** Linux' mask, with the events that depend on capabilities. */
+/** Linux' mask, plus the events that depend on capabilities. */
 function asyncEventMaskOf(limits: DeviceLimits): bigint {
   const bit = (type: number): bigint => 1n << BigInt(type);
   let mask = asyncEventMask;

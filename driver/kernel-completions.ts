@@ -1,4 +1,4 @@
-/** A CQ of the kernel's own, in memory of the kernel. Source: interface sheet 6.6, 6.8, 6.10. */
+/** A CQ owned by the kernel, in kernel memory. Source: interface sheet 6.6, 6.8, 6.10. */
 import { CqArmCommand, cqArm, cqe, cqeBytes, cqRecord, uarOffset } from '../abi/index.ts';
 import { log2Exact, mask24, passBit, viewOf } from '../base/index.ts';
 import { ContextMemory } from './context-memory.ts';
@@ -9,7 +9,7 @@ import { kernelProcess } from './kernel-process.ts';
 import type { Cpu } from './platform.ts';
 import type { UserUar } from './uar.ts';
 
-/** Where it lies, and its doorbells. */
+/** Its address, and its doorbells. */
 export interface KernelCompletionsPlace {
   /** A power of two. */
   readonly entries: number;
@@ -49,7 +49,7 @@ export class KernelCompletions {
     sink: EventSink,
   ): Promise<KernelCompletions> {
     const { entries, ring, record, uar } = place;
-    // Nothing in it is software's yet: every owner bit is that of the pass before the first.
+    // Hands no entry to software yet: every owner bit is that of the pass before the first.
     device.platform.memory.bytes.fill(0xff, ring, ring + entries * cqeBytes);
     const request = {
       entries,
@@ -67,7 +67,7 @@ export class KernelCompletions {
     return destroyCq(cpu, this.#device, this.#memory, this.#cq);
   }
 
-  /** Takes the oldest entry. @returns its physical address, or -1 when there is none */
+  /** Dequeues the oldest entry. @returns its physical address, or -1 if the CQ is empty */
   next(): number {
     const { view } = this.#device.platform.memory;
     const { entries, ring, record } = this.#place;
@@ -78,7 +78,7 @@ export class KernelCompletions {
     return at;
   }
 
-  /** Asks for an event with the next completion, or at once if there is one that was not taken. */
+  /** Requests an event for the next completion, or immediately if a completion has not been dequeued yet. */
   arm(cpu: Cpu): void {
     const { view } = this.#device.platform.memory;
     const { record, uar } = this.#place;

@@ -1,8 +1,8 @@
 /**
  * Errors of the kernel: a typed error that carries the errno a system call would return.
  *
- * Commands that the device refuses become the errno Linux derives from their status (interface sheet 3.2). The rest is
- * the driver's own judgement: a number that is not an object of the caller, a size over a limit, memory that ran out.
+ * Commands that the device refuses become the errno Linux derives from their status (interface sheet 3.2). The driver itself
+ * detects the rest: a number that is not an object of the caller, a size over a limit, exhausted memory.
  */
 import { commandStatusName, errnoOfStatus } from '../abi/index.ts';
 import { type ErrnoName, errnoNumbers } from './uapi.ts';

@@ -1,15 +1,15 @@
-/** Memory of queues that are the kernel's own. */
+/** Memory of queues that the kernel owns. */
 import { icmPageBytes } from '../abi/index.ts';
 import type { Device } from './device.ts';
 import { KernelError } from './kernel-error.ts';
 import type { Cpu } from './platform.ts';
 
-/** Gives back what was taken for a queue, last first. */
+/** Frees the memory of a queue, last piece first. */
 export type Undo = (cpu: Cpu) => Promise<void> | void;
 
 /**
- * Takes frames for pieces of so many bytes, each in one run of them.
- * @param undo gets what gives them back
+ * Allocates frames for pieces of these sizes in bytes, each physically contiguous.
+ * @param undo receives the steps that free them
  * @returns their physical addresses
  * @throws KernelError ENOMEM
  */

@@ -1,4 +1,4 @@
-/** What a context keeps of its objects, who uses them, and what the library must know of it. */
+/** Objects that a context keeps, their users, and the attributes that the library needs. */
 import { cqeBytes } from '../abi/index.ts';
 import type { BlockingQueue } from './blocking-queue.ts';
 import type { CompletionQueue } from './cq.ts';
@@ -16,7 +16,7 @@ import type { Handle } from './uapi.ts';
 import type { UserUar } from './uar.ts';
 import type { XrcDomain } from './xrc-domain.ts';
 
-/** An object that others are made of. */
+/** An object from which others are created. */
 export interface Counted {
   users: number;
 }
@@ -59,7 +59,7 @@ export interface QpObject {
   /** Multicast groups that the program has attached it to. */
   readonly groups: MulticastMember[];
   readonly blocksLoopback: boolean;
-  /** Of an XRC target: what it shares with others who have it open, and where its events go here. */
+  /** For an XRC target: the state shared with other openers, and the destination of its events in this context. */
   readonly target?: {
     readonly shared: SharedTarget;
     readonly sink: EventSink;
@@ -67,19 +67,19 @@ export interface QpObject {
   };
 }
 
-/** The object, if nothing uses it; else EBUSY. */
+/** Returns the object if it has no users; otherwise throws EBUSY. */
 export function unused<T extends Counted>(object: T, kind: string): T {
   if (object.users > 0) throw new KernelError('EBUSY', `the ${kind} has ${object.users} users`);
   return object;
 }
 
-/** As Linux shows it: only where the device says that programs may see the page. */
+/** As in Linux: present only if the device lets programs see the page. */
 function coreClockBusAddressOf({ limits, firmware, platform }: Device): number {
   if (limits.cqeTimestamps === 0 || limits.clockPageInUserSpace === 0) return -1;
   return platform.pci.bars[firmware.clockBar * 2]!.address + Number(firmware.clockOffset);
 }
 
-/** What a library must know of the device and of its own doorbell page. */
+/** Attributes of the device and of the doorbell page that a library needs. */
 export function contextInfo(device: Device, uar: UserUar): ContextInfo {
   return {
     deviceName: device.name,

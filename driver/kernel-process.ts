@@ -1,6 +1,6 @@
 /**
- * The kernel as the owner of queues: its memory is there, never moves, and has its physical addresses. So what maps queues of
- * processes (driver/cq.ts, driver/uar.ts) maps the kernel's own.
+ * The kernel as the owner of queues: its memory is always present, never moves, and is physically addressed. So the code that
+ * maps queues of processes (driver/cq.ts, driver/uar.ts) also maps the kernel's own.
  */
 import { pageBytes } from '../base/index.ts';
 import type { PinnedPages, ProcessMemory } from './platform.ts';

@@ -1,10 +1,11 @@
 /**
- * A queue pair of the kernel's own: queues and buffers in memory of the kernel, one CQ for both directions, every receive posted. What a
- * WQE is, and a buffer, is its owner's: MADs (cm/gsi-queue-pair.ts), frames (network/frame-queue-pair.ts).
+ * A queue pair of the kernel's own: queues and buffers in memory of the kernel, one CQ for both directions, every receive
+ * posted. The owner defines WQEs and buffers: MADs (cm/gsi-queue-pair.ts), frames (network/frame-queue-pair.ts).
  *
- *     post ─► lock ─ WQE ─ doorbell ─► device        interrupt ─► owner: take ─► sent, failed, or a receive, to be read and posted anew
+ *     post ─► lock ─ WQE ─ doorbell ─► device        interrupt ─► owner: take ─► sent, failed, or a receive, to be read and posted again
  *
- * Promises: a slot is used again only after its completion; a full send queue takes nothing, and reports it. Source: interface sheet 6.6.
+ * Promises: a slot is used again only after its completion; a full send queue accepts nothing, and reports it. Source:
+ * interface sheet 6.6.
  */
 import {
   CqeOpcode,
@@ -35,22 +36,22 @@ import { mapUar, type UserUar, unmapUar } from './uar.ts';
 
 type Context = NonNullable<Initial<typeof qpMailbox>['context']>;
 
-/** What each transition's context has, and what says where the queues lie. */
+/** Context values of each transition, and the parameters that locate the queues. */
 export interface KernelQueuePairContext {
   readonly standing: Context;
   readonly placement: Context;
 }
 
-/** Physical addresses of its pieces and of its owner's. */
+/** Physical addresses of its own pieces and of its owner's. */
 export type KernelQueuePairMemory<Piece extends string> = Readonly<
   Record<Piece | 'queues' | 'completions' | 'records', number>
 >;
 
 /** @template Piece names of the owner's pieces of memory */
 export interface KernelQueuePairSetup<Piece extends string> {
-  /** In messages of errors. */
+  /** Name in error messages. */
   readonly name: string;
-  /** -1: one of those of programs. */
+  /** -1: one of those for programs. */
   readonly qpn: number;
   readonly logSendSlots: number;
   /** Logarithms of bytes. */
@@ -61,17 +62,17 @@ export interface KernelQueuePairSetup<Piece extends string> {
   readonly sendsMax: number;
   /** Entries of the CQ, a power of two. */
   readonly cqEntries: number;
-  /** As which the ledger of operations has its sends. */
+  /** Name of its sends in the operation ledger. */
   readonly operation: number;
-  /** Bytes of the owner's pieces. */
+  /** Sizes of the owner's pieces in bytes. */
   readonly pieces: Readonly<Record<Piece, number>>;
-  /** What the command to a state is given: INIT, RTR, RTS. */
+  /** Parameters of the command to a state: INIT, RTR, RTS. */
   mailboxTo(state: QpState, context: KernelQueuePairContext): Initial<typeof qpMailbox>;
   /** Writes the WQE of a slot's buffer at a place in all memory. */
   writeReceive(bytes: Uint8Array, at: number, slot: number, memory: KernelQueuePairMemory<Piece>): void;
 }
 
-/** A receive that has completed: the physical address of its CQE, and its slot. */
+/** A completed receive: the physical address of its CQE, and its slot. */
 export interface KernelReceive {
   readonly at: number;
   readonly slot: number;
@@ -118,8 +119,8 @@ export class KernelQueuePair<Piece extends string> {
 
   /**
    * Brings one up with all its receives posted and its CQ armed.
-   * @param completed called in interrupt context when there are completions to take
-   * @throws KernelError ENOMEM: then nothing of it is left
+   * @param completed called in interrupt context when completions are present
+   * @throws KernelError ENOMEM, with everything released
    */
   static async open<Piece extends string>(
     cpu: Cpu,
@@ -138,15 +139,15 @@ export class KernelQueuePair<Piece extends string> {
     }
   }
 
-  /** Gives everything back. */
+  /** Releases everything. */
   close(cpu: Cpu): Promise<void> {
     return takeBack(cpu, this.#undo);
   }
 
   /**
    * Posts a send, and rings its doorbell.
-   * @param write gives the WQE of a slot with an owner bit
-   * @returns false, and nothing is sent, when the send queue is full
+   * @param write returns the WQE of a slot with an owner bit
+   * @returns false, and sends nothing, if the send queue is full
    */
   post(cpu: Cpu, write: (slot: number, owner: number) => Uint8Array): boolean {
     const { logSendSlots, logSendStride, sendsMax, operation } = this.#setup;
@@ -166,8 +167,9 @@ export class KernelQueuePair<Piece extends string> {
   }
 
   /**
-   * Takes the oldest completion.
-   * @returns a receive, whose buffer the owner reads before {@link postReceive}; 'sent' for what has left; undefined when there is none
+   * Dequeues the oldest completion.
+   * @returns a receive, whose buffer the owner reads before {@link postReceive}; 'sent' for a completed send; undefined if the
+   * CQ is empty
    */
   take(cpu: Cpu): KernelReceive | 'sent' | 'failed' | undefined {
     const at = this.#completions.next();
@@ -183,7 +185,7 @@ export class KernelQueuePair<Piece extends string> {
     return isError ? 'failed' : { at, slot: counter & (2 ** this.#setup.logReceiveSlots - 1) };
   }
 
-  /** Asks for an event with the next completion, or at once if there is one that was not taken. */
+  /** Requests an event for the next completion, or immediately if a completion has not been dequeued yet. */
   arm(cpu: Cpu): void {
     this.#completions.arm(cpu);
   }
@@ -208,7 +210,7 @@ export class KernelQueuePair<Piece extends string> {
     this.#undo.push(() => numbers.pds.release(this.#pdn));
     this.#uar = mapUar(this.#device, kernelProcess);
     this.#undo.push(() => unmapUar(this.#device, kernelProcess, this.#uar));
-    // Nothing in it is the device's yet: every owner bit is that of the pass before the first.
+    // Hands no entry to the device yet: every owner bit is that of the pass before the first.
     platform.memory.bytes.fill(0xff, queues, queues + this.#sendQueueBytes);
     const sink = { completion: completed, asyncEvent: () => undefined };
     const place = { entries: this.#setup.cqEntries, ring, record, uar: this.#uar };

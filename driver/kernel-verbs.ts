@@ -24,7 +24,7 @@ import type {
 
 export type { Cpu, ProcessMemory } from './platform.ts';
 
-/** What the library must know of an open device (mlx4's alloc_ucontext response, and where its pages are). */
+/** Attributes of an open device that the library needs (mlx4's alloc_ucontext response, and the addresses of its pages). */
 export interface ContextInfo {
   readonly deviceName: string;
   /** Entries of the QP table: a library's table of QPs has the same size. */
@@ -33,17 +33,17 @@ export interface ContextInfo {
   readonly uarPage: number;
   readonly uarUserAddress: number;
   readonly uarBusAddress: number;
-  /** One BlueFlame register; its halves are used in turn. 0: the device has none. */
+  /** Size of one BlueFlame register, whose halves are used in turn. 0: the device has none. */
   readonly blueFlameRegisterBytes: number;
   readonly blueFlameBusAddress: number;
   /** Bus address of the two dwords of the core clock, the high one first; -1 if the device does not show them to programs. */
   readonly coreClockBusAddress: number;
-  /** Single requests go by BlueFlame whatever they carry, as MLNX_OFED's library posts them; else short ones, as upstream's does. */
+  /** Single requests always use BlueFlame, as in MLNX_OFED's library; otherwise only short ones, as in the upstream library. */
   readonly isBlueFlameForAll?: boolean;
   readonly cqeBytes: number;
   /** Completion vectors a CQ may choose from: 0 … count − 1. */
   readonly completionVectors: number;
-  /** Of each port. */
+  /** One for each port. */
   readonly linkLayers: readonly LinkLayerVerb[];
   readonly maxQpWr: number;
   readonly maxSendSge: number;
@@ -67,7 +67,7 @@ export interface RegionKeys {
   readonly rkey: number;
 }
 
-/** Changes of a region: -1 and left out: none. */
+/** Changes of a region: -1 or left out means no change. */
 export interface ReregisterRegion {
   readonly region: Handle;
   readonly pd: Handle;
@@ -95,7 +95,7 @@ export interface ResizeCq {
 
 export interface CreateSrq {
   readonly pd: Handle;
-  /** Of an SRQ for XRC: its domain, and the CQ where its receives complete; both -1 for another. */
+  /** For an XRC SRQ: its domain, and the CQ where its receives complete; both -1 for any other SRQ. */
   readonly xrcd: Handle;
   readonly cq: Handle;
   /** WQEs of the ring: a power of two. */
@@ -117,14 +117,14 @@ export interface CreateQp {
   /** 0 WQEs with an SRQ. */
   readonly receiveWqes: number;
   readonly logReceiveStride: number;
-  /** Messages of up to so many bytes may be put in their receive WQE, which has room for them; 0 or left out: none. */
+  /** Longest message in bytes that may be stored in its receive WQE, which has room for it; 0 or left out: none. */
   readonly inlineReceiveBytes?: number;
   readonly bufferAddress: number;
   readonly bufferBytes: number;
   /** -1 without a receive queue. */
   readonly doorbellRecordAddress: number;
   readonly cap: QpCap;
-  /** Multicast packets that the QP has sent do not come back to it. */
+  /** Multicast packets that the QP has sent are not looped back to it. */
   readonly blocksLoopback?: boolean;
 }
 
@@ -134,7 +134,7 @@ export interface SrqAttr {
   readonly srqLimit: number;
 }
 
-/** How many objects a context, or the whole driver, has; all 0 after removal. */
+/** Number of objects of a context, or of the whole driver; all 0 after removal. */
 export interface ResourceCounts {
   readonly contexts: number;
   readonly pds: number;
@@ -150,18 +150,18 @@ export interface ResourceCounts {
 
 export interface KernelContext {
   readonly info: ContextInfo;
-  /** False once the device died or the file was closed: only destroying and closing succeed. */
+  /** False after the device died or the file was closed: then only destroying and closing succeed. */
   readonly isUsable: boolean;
   queryDevice(cpu: Cpu): Promise<DeviceAttr>;
   queryPort(cpu: Cpu, port: number): Promise<PortAttr>;
   /** @returns 16 bytes */
   queryGid(cpu: Cpu, port: number, index: number): Promise<Uint8Array>;
   queryPkey(cpu: Cpu, port: number, index: number): Promise<number>;
-  /** As a subnet manager of this host does by umad. */
+  /** As a subnet manager of this host does through umad. */
   setPkeys(cpu: Cpu, port: number, index: number, pkeys: readonly number[]): Promise<void>;
   /** The entries of a port's GID table that are not empty. */
   queryGidTable(cpu: Cpu, port: number): Promise<GidEntry[]>;
-  /** Finds out what an address needs beside what it says: on Ethernet the MAC, 6 bytes; undefined on InfiniBand. */
+  /** Resolves what an address needs besides its own fields: on Ethernet the MAC, 6 bytes; undefined on InfiniBand. */
   createAh(cpu: Cpu, attr: AhAttr): Promise<Uint8Array | undefined>;
 
   allocPd(cpu: Cpu): Promise<{ readonly handle: Handle; readonly pdn: number }>;
@@ -173,50 +173,50 @@ export interface KernelContext {
   allocMw(cpu: Cpu, pd: Handle, type: MwType): Promise<{ readonly handle: Handle; readonly rkey: number }>;
   deallocMw(cpu: Cpu, window: Handle): Promise<void>;
 
-  /** The XRC domain of a file of the host, of which other processes may open it, too; -1 for one of its own. `flags` of OpenFlag. */
+  /** The XRC domain of a file of the host, which other processes may open, too; -1 for a private one. `flags` of OpenFlag. */
   openXrcd(cpu: Cpu, file: number, flags: number): Promise<Handle>;
   closeXrcd(cpu: Cpu, xrcd: Handle): Promise<void>;
 
   createCompletionChannel(cpu: Cpu): Promise<Handle>;
   destroyCompletionChannel(cpu: Cpu, channel: Handle): Promise<void>;
-  /** Blocks until a CQ of the channel has an event; @returns the CQ's handle, or -1 after `timeoutPs`. */
+  /** Blocks until a CQ of the channel has an event. @returns the CQ's handle, or -1 after `timeoutPs`. */
   getCqEvent(cpu: Cpu, channel: Handle, timeoutPs?: number): Promise<Handle>;
-  /** Blocks until an asynchronous event; undefined after `timeoutPs`. */
+  /** Blocks until an asynchronous event occurs; undefined after `timeoutPs`. */
   getAsyncEvent(cpu: Cpu, timeoutPs?: number): Promise<AsyncEventRecord | undefined>;
 
   createCq(cpu: Cpu, request: CreateCq): Promise<{ readonly handle: Handle; readonly cqn: number }>;
   resizeCq(cpu: Cpu, request: ResizeCq): Promise<void>;
   /** Moderates its events: one after `count` completions or `periodUs` µs. */
   modifyCq(cpu: Cpu, cq: Handle, count: number, periodUs: number): Promise<void>;
-  /** @returns how many completion events were handed out for it */
+  /** @returns how many of its completion events were delivered */
   destroyCq(cpu: Cpu, cq: Handle): Promise<number>;
 
   createSrq(cpu: Cpu, request: CreateSrq): Promise<{ readonly handle: Handle; readonly srqn: number }>;
   modifySrq(cpu: Cpu, srq: Handle, attr: Partial<SrqAttr>, mask: SrqAttrMask | number): Promise<void>;
-  /** Only `srqLimit` is the device's; the rest is as created. */
+  /** Only `srqLimit` comes from the device; the rest is as created. */
   querySrq(cpu: Cpu, srq: Handle): Promise<SrqAttr>;
   destroySrq(cpu: Cpu, srq: Handle): Promise<void>;
 
   createQp(cpu: Cpu, request: CreateQp): Promise<{ readonly handle: Handle; readonly qpn: number }>;
   /** An XRC target. */
   createTargetQp(cpu: Cpu, xrcd: Handle): Promise<{ readonly handle: Handle; readonly qpn: number }>;
-  /** Another handle of an XRC target of the domain, whoever made it. `type` has to be an XRC target's. */
+  /** Another handle of an XRC target of the domain, regardless of its creator. `type` must be that of an XRC target. */
   openQp(cpu: Cpu, xrcd: Handle, type: number, qpn: number): Promise<Handle>;
   modifyQp(cpu: Cpu, qp: Handle, attr: QpAttr, mask: number): Promise<void>;
   queryQp(cpu: Cpu, qp: Handle): Promise<QpAttr>;
   destroyQp(cpu: Cpu, qp: Handle): Promise<void>;
-  /** `gid`: 16 bytes. The LID counts on InfiniBand. */
+  /** `gid`: 16 bytes. The LID is used only on InfiniBand. */
   attachMcast(cpu: Cpu, qp: Handle, gid: Uint8Array, lid: number): Promise<void>;
   detachMcast(cpu: Cpu, qp: Handle, gid: Uint8Array, lid: number): Promise<void>;
 
-  /** Destroys everything the process still has, in the order that the objects' dependence demands. */
+  /** Destroys everything the process still has, users before the objects they depend on. */
   close(cpu: Cpu): Promise<void>;
 }
 
 /** One device the kernel drives. */
 export interface KernelDevice {
   readonly name: string;
-  /** False while it is away or being restarted: then it is in no list of devices, and has no GUID. */
+  /** False while it is away or being restarted: it is then in no device list, and has no GUID. */
   readonly isProbed: boolean;
   readonly nodeGuid: bigint;
   openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext>;

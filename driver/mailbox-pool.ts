@@ -1,4 +1,4 @@
-/** Command mailboxes: 4 KiB frames, zeroed, kept for the next command and given back at removal. */
+/** Command mailboxes: 4 KiB frames, zeroed, kept for the next command and freed at removal. */
 import { mailboxBytes } from '../abi/index.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelMemory } from './platform.ts';
@@ -23,7 +23,7 @@ export class MailboxPool {
     this.idle.push(address);
   }
 
-  /** Gives all frames back; every mailbox must have been given before. */
+  /** Frees all frames; every mailbox must have been returned before. */
   close(): void {
     for (const address of this.idle.splice(0)) this.memory.freeFrames(address, 1);
   }

@@ -1,8 +1,8 @@
 /**
  * Memory regions: pin the pages, translate them with the largest page that fits, write the entries, SW2HW_MPT.
  *
- * The costs are those of pinning: a fixed part and one per page, charged to `pin`. A region's key is its slot with the
- * generation bits, rotated (interface sheet 7.1); lkey and rkey are the same number.
+ * Pinning costs a fixed part and a part per page, charged to `pin`. A region's key is its slot with the generation bits,
+ * rotated (interface sheet 7.1); lkey and rkey are the same number.
  */
 import { keyOfIndexForm, MptStatus, mpt } from '../abi/index.ts';
 import { viewOf } from '../base/index.ts';
@@ -23,11 +23,11 @@ export interface MemoryRegion {
   pages: PinnedPages | undefined;
   /** Undefined after a re-registration that failed. */
   translation: Translation | undefined;
-  /** False after a re-registration that failed: the device does not have it, and it can only be deregistered. */
+  /** False after a failed re-registration: the device no longer has it, and it can only be deregistered. */
   isEnabled: boolean;
 }
 
-/** Changes of a region; what is left out stays (ibv_rereg_mr). */
+/** Changes of a region; attributes left out are unchanged (ibv_rereg_mr). */
 export interface RegionChanges {
   readonly pdn?: number | undefined;
   readonly access?: number | undefined;
@@ -129,7 +129,7 @@ function pageableMemoryOf(process: ProcessMemory): PageableMemory {
   return process as PageableMemory;
 }
 
-/** Takes the region from the device, then lets its pages go. */
+/** Takes the region from the device, then unpins its pages. */
 export async function deregisterRegion(
   cpu: Cpu,
   device: Device,
@@ -156,9 +156,9 @@ async function takeBack(cpu: Cpu, device: Device, slot: number): Promise<void> {
 }
 
 /**
- * Changes a region, which keeps its key: takes it back, edits its entry in the page of ICM, clears the status and has the device forget what
- * it has cached (interface sheet 3.15; golden capture j-rereg-mr; Linux 6.1, mlx4_ib_rereg_user_mr). A failure after the first step leaves a
- * region that the device does not have.
+ * Changes a region, which keeps its key: takes it back, edits its entry in the page of ICM, clears the status and makes the
+ * device drop its cached copy (interface sheet 3.15; golden capture j-rereg-mr; Linux 6.1, mlx4_ib_rereg_user_mr). A failure
+ * after the first step leaves a region that the device does not have.
  */
 export async function reregisterRegion(
   cpu: Cpu,
@@ -215,7 +215,7 @@ const accessFields = [
 const accessOf = (view: DataView): number =>
   accessFields.reduce((access, [name, flag]) => access | (mpt.fields[name].get(view, 0) === 1 ? flag : 0), 0);
 
-/** Rights to write need pages that were pinned for it (mlx4_ib_rereg_user_mr). @throws KernelError EPERM */
+/** Write rights need pages that were pinned for writing (mlx4_ib_rereg_user_mr). @throws KernelError EPERM */
 function requireWritable({ pages }: MemoryRegion, access: number): void {
   if (isWriting(access) && pages?.isWritable === false)
     throw new KernelError('EPERM', 'the memory of the region may only be read');
@@ -223,7 +223,7 @@ function requireWritable({ pages }: MemoryRegion, access: number): void {
 
 const isWriting = (access: number): boolean => (access & ~IBV_ACCESS_REMOTE_READ) !== 0;
 
-/** Lets the old pages of a region go, and pins and translates others. */
+/** Unpins the old pages of a region, then pins and translates others. */
 async function remap(
   cpu: Cpu,
   device: Device,

@@ -1,6 +1,6 @@
 /**
- * Translation entries: runs of the MTT table, written straight into the ICM pages that hold them (there is no command
- * for it in Linux). An object's MTT address is the byte offset of its first entry. Source: interface sheet 3.15, 4.4.
+ * Translation entries: runs of the MTT table, written directly into the ICM pages that hold them (Linux uses no command for
+ * this). An object's MTT address is the byte offset of its first entry. Source: interface sheet 3.15, 4.4.
  */
 import { mttEntry, mttEntryBytes } from '../abi/index.ts';
 import { BuddyAllocator } from './buddy-allocator.ts';
@@ -34,8 +34,8 @@ export class MttTable {
   }
 
   /**
-   * Translates frames that the device will see in order from the page of `virtualAddress` on; queues count their bytes
-   * from 0. Throws ENOMEM when the table or the host's memory is full.
+   * Translates frames, which the device will see in order from the page of `virtualAddress` on; queues count their bytes from
+   * 0. Throws ENOMEM when the table or the host's memory is full.
    */
   async translate(cpu: Cpu, frames: Frames, virtualAddress: number): Promise<Translation> {
     const logPageBytes = largestLogPageBytes(frames, virtualAddress);
@@ -56,7 +56,7 @@ export class MttTable {
     return { mttAddress: first * mttEntryBytes, logPageBytes, entries };
   }
 
-  /** Entries for so many pages of 4 KiB, none of them present. Throws as {@link translate}. */
+  /** Allocates entries for this many pages of 4 KiB, none of them present. Throws as {@link translate}. */
   async reserve(cpu: Cpu, count: number): Promise<Translation> {
     const first = this.runs.allocate(count);
     if (first < 0) throw new KernelError('ENOMEM', `no ${count} translation entries left`);

@@ -1,6 +1,7 @@
 /**
- * Random joins and leaves of groups whose GIDs share few buckets, on a table of bytes as WRITE_MCG leaves it. Judged by reading the chains as the
- * device's sheet has them (5.6): a bucket's head, then `next` until 0; each group once, with the members that a plain set has.
+ * Random joins and leaves of groups whose GIDs share few buckets, on a table of the bytes that WRITE_MCG wrote. The judge reads
+ * the chains as the device's sheet defines them (5.6): a bucket's head, then `next` until 0. Each group occurs once, with the
+ * members of a plain set.
  */
 import { describe, expect, it } from 'vitest';
 import { mcgEntry } from '../abi/mcg.ts';
@@ -14,7 +15,7 @@ const bucketCount = 2;
 const gidOf = (number: number): Uint8Array => Uint8Array.from([0xff, 0x12, ...Array(13).fill(0), number]);
 const bucketOf = (mgid: Uint8Array): number => mgid[15]! % bucketCount;
 
-/** The device's table, of which software has these commands. */
+/** The device's table, with the commands that software has for it. */
 class Table {
   readonly entries = Array.from({ length: entryCount }, () => new Uint8Array(1024));
 

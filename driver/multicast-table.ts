@@ -1,5 +1,6 @@
 /**
- * Multicast groups of a device: which QPs receive what is sent to a GID. The table is the device's; the driver chains its entries.
+ * Multicast groups of a device: which QPs receive packets sent to a GID. The table is in the device; the driver chains its
+ * entries.
  *
  *     index   0 … hash entries − 1    first entry of each hash value, found by MGID_HASH
  *             … entries − 1           entries that continue a chain, handed out here
@@ -23,7 +24,7 @@ const membersMax = mcgMembersMax(log2Exact(mcgEntryBytes));
 /** Commands by which software reaches the table. */
 type TableCommands = Pick<CommandInterface, 'executeWithMailbox' | 'query'>;
 
-/** An entry as it is in the device, with its place and that of the entry before it in its chain. */
+/** An entry as it is in the device, with its index and that of the previous entry in its chain. */
 interface Found {
   readonly index: number;
   readonly previous: number;
@@ -35,7 +36,7 @@ export class MulticastTable {
   readonly #lock: Mutex;
   readonly #overflow: NumberAllocator;
 
-  /** @param entryCount of the whole table, half of which begin a chain */
+  /** @param entryCount entries of the whole table, half of which begin a chain */
   constructor(platform: Pick<DriverPlatform, 'newSignal'>, commands: TableCommands, entryCount: number) {
     this.#commands = commands;
     this.#lock = new Mutex(() => platform.newSignal());
@@ -79,7 +80,7 @@ export class MulticastTable {
     });
   }
 
-  /** @throws KernelError EINVAL for a QP that is no member */
+  /** @throws KernelError EINVAL for a QP that is not a member */
   detach(cpu: Cpu, gid: Uint8Array, qpn: number): Promise<void> {
     return this.#lock.run(cpu, async () => {
       const { index, previous, entry } = await this.#find(cpu, gid);
@@ -97,7 +98,7 @@ export class MulticastTable {
     });
   }
 
-  /** The entry of a group or, with index -1 and an empty one, the end of the chain where it would be. */
+  /** Finds the entry of a group. Without one, returns index -1, an empty entry and the end of the chain to which it would be added. */
   async #find(cpu: Cpu, gid: Uint8Array): Promise<Found> {
     const fill = (bytes: Uint8Array, at: number): void => mgidHash.encodeInto({ mgid: gid }, bytes, at);
     let index = await this.#commands.executeWithMailbox(cpu, 'MGID_HASH', {}, fill);
@@ -114,14 +115,14 @@ export class MulticastTable {
     }
   }
 
-  /** Has a chain continue at an entry, or end with 0. */
+  /** Links a chain to an entry, or ends it with 0. */
   async #link(cpu: Cpu, from: number, to: number): Promise<void> {
     const entry = await this.#read(cpu, from);
     nextIndex.set(viewOf(entry), 0, to);
     await this.#write(cpu, from, entry);
   }
 
-  /** Takes an entry without members out of its chain: the first one is replaced by its successor. */
+  /** Removes an entry without members from its chain: the first entry is replaced by its successor. */
   async #unlink(cpu: Cpu, index: number, previous: number, entry: Uint8Array): Promise<void> {
     const next = nextIndex.get(viewOf(entry), 0);
     if (previous !== none) {

@@ -12,7 +12,7 @@ export class Mutex {
     this.released = newSignal();
   }
 
-  /** Runs `body` while no other thread is inside; the lock is free again however the body ends. */
+  /** Runs `body` while no other thread is inside; the lock is released even if the body throws. */
   async run<T>(cpu: Cpu, body: () => Promise<T>): Promise<T> {
     while (this.isHeld) await this.released.wait(cpu);
     this.isHeld = true;

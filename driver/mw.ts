@@ -23,7 +23,7 @@ export interface MemoryWindow {
   readonly number: number;
 }
 
-/** @throws KernelError EOPNOTSUPP where the device has no windows of the type, ENOMEM when no slot is left */
+/** @throws KernelError EOPNOTSUPP if the device has no windows of the type, ENOMEM if no slot is left */
 export async function allocateWindow(
   cpu: Cpu,
   device: Device,

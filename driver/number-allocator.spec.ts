@@ -6,12 +6,12 @@ import { NumberAllocator } from './number-allocator.ts';
 const range = { name: 'number', count: 64, reserved: 4, end: 64, mask: 0xff, reuse: 'roundRobin' } as const;
 
 describe('numbers', () => {
-  it('end where the range says, below the size of the table', () => {
+  it('end where the range ends, below the size of the table', () => {
     const allocator = new NumberAllocator({ ...range, end: 10 });
     expect(allocator.available).toBe(6);
     expect(Array.from({ length: 7 }, () => allocator.allocate())).toEqual([4, 5, 6, 7, 8, 9, -1]);
     allocator.release(6);
-    // The index that is free again, in another generation.
+    // The index that is free again, in the next generation.
     expect(allocator.allocate() % 64).toBe(6);
   });
 
@@ -24,7 +24,7 @@ describe('numbers', () => {
     expect(allocator.taken).toBe(60);
   });
 
-  it('come back late with round robin, and with the next generation after a wrap', () => {
+  it('are reused late with round robin, and with the next generation after a wrap', () => {
     const allocator = new NumberAllocator(range);
     allocator.release(allocator.allocate());
     expect(allocator.allocate()).toBe(5);
@@ -33,7 +33,7 @@ describe('numbers', () => {
     expect(allocator.allocate()).toBe(64 + 4);
   });
 
-  it('come back at once with reuse first, each time in another generation of the key', () => {
+  it('are reused at once with reuse first, each time in another generation of the key', () => {
     const keys = new NumberAllocator({
       ...range,
       count: 2 ** 19,
@@ -47,12 +47,12 @@ describe('numbers', () => {
     expect(keys.allocate()).toBe(first + 2 ** 19);
   });
 
-  it('refuse a release that is none', () => {
+  it('reject a release of a free number', () => {
     const allocator = new NumberAllocator(range);
     expect(() => allocator.release(5)).toThrow('number to release');
   });
 
-  it('never lose or double a number, whatever the order of calls', () => {
+  it('never lose or duplicate a number, in any order of calls', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(99), { maxLength: 300 }), (steps) => {
         const allocator = new NumberAllocator(range);
@@ -73,7 +73,7 @@ describe('numbers', () => {
 });
 
 describe('runs of translation entries', () => {
-  it('are aligned to their size, do not overlap and leave the reserved ones alone', () => {
+  it('are aligned to their size, do not overlap, and leave the reserved ones free', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 60 }), (sizes) => {
         const runs = new BuddyAllocator(256, 16);
@@ -102,7 +102,7 @@ describe('runs of translation entries', () => {
     expect(runs.allocate(256)).toBe(0);
   });
 
-  it('refuse a release that is none', () => {
+  it('reject a release of a free run', () => {
     expect(() => new BuddyAllocator(16, 0).release(3)).toThrow('first entry to release');
   });
 });

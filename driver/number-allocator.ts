@@ -1,10 +1,10 @@
 /**
- * Object numbers: which are taken, which come next. One allocator per table (QPN, CQN, SRQN, PD, MPT slot, UAR).
+ * Object numbers: those in use, and the next ones. One allocator per table (QPN, CQN, SRQN, PD, MPT slot, UAR).
  *
- * As in Linux, a number may carry *generation* bits above the table's index, so that a stale number or key of a dead
- * object is distinct from its successor's. They move on when the search wraps, and with `reuse: 'first'` at every release:
+ * As in Linux, a number may carry *generation* bits above the table's index, so that a stale number or key of a dead object is
+ * distinct from its successor's. They advance when the search wraps, and with `reuse: 'first'` at every release:
  *
- *   number  | generation | index |      index < count, a power of two; mask says how many bits there are in all
+ *   number  | generation | index |      index < count, a power of two; the mask gives the total number of bits
  *
  * Promises: a number is never handed out twice while taken; releasing a number that is not taken is refused; `taken`
  * counts exactly. The search costs one step per 32 numbers.
@@ -16,12 +16,12 @@ export interface NumberRange {
   readonly name: string;
   /** Indices 0 … count − 1; a power of two. */
   readonly count: number;
-  /** Indices below are never handed out, and those from `end` on. */
+  /** Indices below this, and from `end` on, are never handed out. */
   readonly reserved: number;
   readonly end: number;
   /** Bits of a number, as a mask of at least count − 1; the surplus is the generation. */
   readonly mask: number;
-  /** `first`: a released index is the next to be taken. `roundRobin`: the search continues and comes back late. */
+  /** `first`: a released index is the next to be taken. `roundRobin`: the search continues, so an index is reused late. */
   readonly reuse: 'first' | 'roundRobin';
 }
 
@@ -67,7 +67,7 @@ export class NumberAllocator {
     return number;
   }
 
-  /** Takes a certain number that is free, so that no other object gets it. */
+  /** Reserves a given free number, so that no other object gets it. */
   take(number: number): void {
     const index = number & (this.range.count - 1);
     if (this.isTaken(index)) throw new InvariantError(`${this.range.name} to take`, number, 'free');

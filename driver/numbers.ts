@@ -1,4 +1,4 @@
-/** The number spaces of a device: how many there are, which are reserved, how they are reused (interface sheet 7.1, 7.2). */
+/** The number spaces of a device: how many exist, which are reserved, how they are reused (interface sheet 7.1, 7.2). */
 import { specialQpBlock, xrcTargetBit } from '../abi/index.ts';
 import { type DeviceLimits, reservedUarsOf, specialQpBaseOf, uarCountOf } from './capabilities.ts';
 import type { NumberSpaces } from './device.ts';
@@ -28,7 +28,7 @@ export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): Numbe
     xrcds: new NumberAllocator({
       name: 'XRC domain',
       count: xrcDomains,
-      // Linux calls SRQs of no domain those of the first that the firmware has not reserved.
+      // Linux treats SRQs without a domain as members of the first domain that firmware has not reserved.
       reserved: Math.min(limits.reservedXrcDomains + 1, xrcDomains),
       end: Math.max(xrcDomains - 1, limits.reservedXrcDomains + 1),
       mask: xrcDomains - 1,
@@ -78,10 +78,10 @@ export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): Numbe
 }
 
 /**
- * QPs that programs can have, as mlx4_core counts them: it sets numbers aside for Ethernet and FCoE addresses (128 MACs of
- * 128 VLANs, twice, on each port) and for FCoE exchanges, whatever the ports are. A table that is too small for that, which
- * Linux does not make, holds ordinary QPs alone.
- * Source: Linux 6.1, drivers/net/ethernet/mellanox/mlx4/main.c (reserved_qps_cnt, mlx4_init_quotas).
+ * QPs that programs can have, as mlx4_core counts them: it sets numbers aside for Ethernet and FCoE addresses (128 MACs of 128
+ * VLANs, twice, on each port) and for FCoE exchanges, for every type of port. A table too small for that, which Linux never
+ * makes, holds ordinary QPs only. Source: Linux 6.1, drivers/net/ethernet/mellanox/mlx4/main.c (reserved_qps_cnt,
+ * mlx4_init_quotas).
  */
 function ordinaryQpsOf(limits: DeviceLimits, qpCount: number, firstQpn: number): number {
   const setAside = setAsideOf(limits);
@@ -96,8 +96,8 @@ const setAsideOf = ({ logReservedQps, ports }: DeviceLimits): number =>
   2 ** logReservedQps + 2 * addressQpsPerPort * ports + exchangeQps + specialQpBlock;
 
 /**
- * The QP of frames for the first MAC of a port, of those set aside for Ethernet addresses: exchanges are on top, addresses below
- * (mlx4_init_qp_table), and each port has as many as it has MACs (mlx4_get_base_qpn). -1 in a table too small for that.
+ * The QP of frames for a port's first MAC, from those set aside for Ethernet addresses. Exchanges are on top, addresses below
+ * (mlx4_init_qp_table), and each port has one per MAC (mlx4_get_base_qpn). -1 if the table is too small for that.
  */
 export function frameQpnOf(limits: DeviceLimits, { counts: { qpc } }: IcmProfile, port: number): number {
   if (setAsideOf(limits) >= qpc) return -1;

@@ -14,13 +14,14 @@ describe('the page size of a translation', () => {
     expect(largestLogPageBytes(frames(0x10, 0x35, 0x22), 0)).toBe(12);
   });
 
-  it('grows with contiguous frames that lie as their virtual pages do', () => {
+  it('grows with contiguous frames that are arranged like their virtual pages', () => {
     // Four frames from 64 KiB on, for a buffer at virtual 16 KiB: both are aligned to 16 KiB, not to 32 KiB.
     expect(largestLogPageBytes(frames(16, 17, 18, 19), 4 * 4096)).toBe(14);
   });
 
   it('golden captures, observation 5: may begin before the buffer', () => {
-    // i-srq-pingpong: 4 KiB at 0x55e865fa3000 with an 8 KiB page whose entry is 0x3f08000: the frame was 0x3f09000.
+    // i-srq-pingpong: 4 KiB at 0x55e865fa3000 with an 8 KiB page whose entry is 0x3f08000: the frame was 0x3f09000, its second
+    // half.
     const virtual = 0x55e8_65fa_3000;
     expect(largestLogPageBytes(frames(0x3f09), virtual)).toBe(13);
     expect(blockAddresses(frames(0x3f09), virtual, 13)).toEqual([0x3f0_8000]);
@@ -30,7 +31,7 @@ describe('the page size of a translation', () => {
     expect(largestLogPageBytes(frames(0), 0)).toBe(30);
   });
 
-  it('of memory that repeats is that of the pages written out, and so are the blocks', () => {
+  it('for memory that repeats equals that of the pages written out, and so do the blocks', () => {
     const stretch = fc.array(fc.nat(5000), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(stretch, fc.integer({ min: 1, max: 40 }), fc.nat(100), (numbers, pageCount, firstPage) => {
@@ -44,7 +45,7 @@ describe('the page size of a translation', () => {
     );
   });
 
-  it('translates every byte to its own frame, whatever the frames and the address', () => {
+  it('translates every byte to its own frame, for any frames and any address', () => {
     const run = fc.record({ start: fc.nat(5000), length: fc.integer({ min: 1, max: 20 }) });
     fc.assert(
       fc.property(fc.array(run, { minLength: 1, maxLength: 6 }), fc.nat(10_000), (runs, firstPage) => {

@@ -22,7 +22,8 @@ export function largestLogPageBytes({ pages, pageCount }: Frames, virtualAddress
   const firstPage = Math.floor(virtualAddress / 2 ** logFrameBytes);
   let limit = logPageBytesMax - logFrameBytes;
   let previousDelta = 0;
-  // A stretch further on, an address differs by a multiple of the stretch: two stretches and a page show the fewest zeros that occur.
+  // A stretch further on, an address differs by a multiple of the stretch, so two stretches and a page contain the fewest zeros
+  // that occur.
   const count = Math.min(pageCount, 2 * pages.length + 1);
   for (let at = 0; at < count && limit > 0; at++) {
     const page = firstPage + at;
@@ -40,7 +41,7 @@ export function blockCountOf({ pageCount }: Frames, virtualAddress: number, logP
   return Math.ceil((firstFrameOf(virtualAddress, framesPerBlock) + pageCount) / framesPerBlock);
 }
 
-/** Physical address of the block number `at`. */
+/** Physical address of block number `at`. */
 export function blockAddress(
   { pages }: Frames,
   virtualAddress: number,

@@ -1,6 +1,6 @@
 /**
- * Parameters of the driver: table sizes, event queue sizes, limits of time. Defaults are Linux' where a table costs
- * nothing until it is used (ICM is virtual), and smaller where Linux donates megabytes a simulated host would miss.
+ * Parameters of the driver: table sizes, event queue sizes, limits of time. Defaults are Linux' where a table costs nothing
+ * until it is used (ICM is virtual), and smaller where Linux donates megabytes that a simulated host cannot spare.
  */
 import { type ConfigOf, flag, number, powerOfTwo } from '../base/index.ts';
 

@@ -29,7 +29,7 @@ export async function enableBusMaster(cpu: Cpu, { pci }: FunctionSite): Promise<
   await writeCommand(cpu, pci, withField(await memorySpaceCommand(cpu, pci), busMasterEnable, 1));
 }
 
-/** Disables bus mastering: the device reaches no memory and sends no message. */
+/** Disables bus mastering: the device can access no memory and send no message. */
 export async function disableBusMaster(cpu: Cpu, { pci }: FunctionSite): Promise<void> {
   await writeCommand(cpu, pci, withField(await pci.readConfig32(cpu, command.offset), busMasterEnable, 0));
 }
@@ -37,7 +37,7 @@ export async function disableBusMaster(cpu: Cpu, { pci }: FunctionSite): Promise
 const memorySpaceCommand = async (cpu: Cpu, pci: PciFunction): Promise<number> =>
   withField(await pci.readConfig32(cpu, command.offset), memorySpaceEnable, 1);
 
-/** The upper half is the status register, whose bits a written 1 would clear. */
+/** The upper half is the status register; writing 1 would clear its bits. */
 const writeCommand = (cpu: Cpu, pci: PciFunction, value: number): Promise<void> =>
   pci.writeConfig32(cpu, command.offset, value & 0xffff);
 

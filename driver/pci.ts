@@ -10,9 +10,9 @@ import { enableBusMaster, findCapability } from './pci-function.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 
 const dword = 4;
-/** What Linux saves and restores: the part of configuration space that PCI had before PCI Express. */
+/** The part of configuration space that Linux saves and restores: the one PCI had before PCI Express. */
 const savedBytes = 256;
-/** BAR 0 is 64 bits wide; the low bits say what it is. */
+/** BAR 0 is 64 bits wide; its low bits give its type. */
 const firstBar = type0Header.registers.bar0;
 const barAddressMask = firstBar.fields.address.mask;
 
@@ -40,7 +40,7 @@ export async function enableFunction(cpu: Cpu, platform: DriverPlatform): Promis
 /** The configuration space as it was before a reset. */
 export type SavedConfiguration = ReadonlyMap<number, number>;
 
-/** Reads dwords 0 to 63 but for the two of the flash gateway. */
+/** Reads dwords 0 to 63, except the two of the flash gateway. */
 export async function saveConfiguration(cpu: Cpu, platform: DriverPlatform): Promise<SavedConfiguration> {
   const saved = new Map<number, number>();
   const left: readonly number[] = Object.values(gatewayOffset);
@@ -60,12 +60,12 @@ export async function waitForVendorId(cpu: Cpu, platform: DriverPlatform, limitU
   }
 }
 
-/** Whether the function answers: one that is gone, or still in reset, reads as all ones. */
+/** Whether the function answers: a removed function, or one still in reset, reads as all ones. */
 export async function isPresent(cpu: Cpu, platform: DriverPlatform): Promise<boolean> {
   return fieldOf(await platform.pci.readConfig32(cpu, vendorId.offset), vendorField) !== 0xffff;
 }
 
-/** Whether the function is as it was configured: one that lost its power has forgotten where its registers are. */
+/** Whether the function is still configured: after a power loss its BARs are empty. */
 export async function isConfigured(cpu: Cpu, platform: DriverPlatform): Promise<boolean> {
   if (!(await isPresent(cpu, platform))) return false;
   const assigned = platform.pci.bars[Bar.CONFIGURATION]!.address;
@@ -77,7 +77,7 @@ export async function isConfigured(cpu: Cpu, platform: DriverPlatform): Promise<
   );
 }
 
-/** Rewrites device and link control, the header but for COMMAND, and COMMAND last. */
+/** Rewrites device and link control, then the header without COMMAND, and COMMAND last. */
 export async function restoreConfiguration(
   cpu: Cpu,
   platform: DriverPlatform,

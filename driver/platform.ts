@@ -1,6 +1,6 @@
 /**
- * What the kernel driver needs of the machine it runs on. The host fits these interfaces by structure; the
- * driver imports nothing of it. All waiting is for simulated time.
+ * Services that the kernel driver needs of its machine. The host fits these interfaces by structure; the driver imports nothing
+ * of it. All waits are in simulated time.
  */
 
 /** Why a core's cycles were spent. Every cycle of a core has exactly one cause. */
@@ -19,46 +19,46 @@ export type CpuCause =
 /** A thread of control on one core: a program, a system call on its behalf, or an interrupt handler. */
 export interface Cpu {
   readonly coreIndex: number;
-  /** The core's own time in picoseconds: simulated time plus the cycles charged and not yet waited for. */
+  /** The core's own time in picoseconds: simulated time plus charged cycles that have not elapsed yet. */
   readonly localPs: number;
-  /** The same, counted from the epoch of simulated time: for listeners that are called when a new one begins. */
+  /** The same, counted from the epoch of simulated time: for listeners that are called when a new epoch begins. */
   readonly ownPs: number;
-  /** Counts the core's own time from now on. */
+  /** Starts counting the core's own time. */
   stopwatch(): Stopwatch;
-  /** Spends cycles now, without waiting: the core's own time runs ahead until {@link settle}. */
+  /** Charges cycles without waiting: the core's own time runs ahead until {@link settle}. */
   charge(cause: CpuCause, cycles: number): void;
   /** Waits until simulated time has caught up with the core's own time. */
   settle(): Promise<void>;
-  /** No interrupt and no other thread takes the core before its own time as it is now: the end of what spin_lock_irqsave begins. */
+  /** Defers interrupts and other threads of the core until its present own time: the end of what spin_lock_irqsave begins. */
   keepCore(): void;
-  /** Gives the core up for at least this long. */
+  /** Yields the core for at least this long. */
   sleep(durationPs: number): Promise<void>;
-  /** Uncached 32-bit load from device space: a non-posted read, the core stalls for its completion. The cause is the driver by default. */
+  /** Uncached 32-bit load from device space: a non-posted read; the core stalls until its completion. The cause is the driver by default. */
   mmioRead32(address: number, cause?: CpuCause): Promise<number>;
   /**
-   * Uncached 32-bit store to device space; `value` is the little-endian value on the bus. Posted: it leaves
-   * the core in program order at the core's own time, behind all memory stores issued before.
+   * Uncached 32-bit store to device space; `value` is the little-endian value on the bus. Posted: it leaves the core in program
+   * order at the core's own time, after all earlier memory stores.
    */
   mmioWrite32(address: number, value: number): void;
   /**
-   * Store to memory, up to a page, that leaves the core right ahead of its next store to device space and not before: what a device reads by
-   * itself must not be there while simulated time is behind the core's own.
+   * Stores to memory, up to a page. The store becomes visible right before the core's next store to device space: the device
+   * must not read it while simulated time is earlier than the core's own time.
    */
   storeMemory(physicalAddress: number, bytes: Uint8Array): void;
 }
 
-/** Time counted since an instant. */
+/** Time elapsed since an instant. */
 export interface Stopwatch {
   readonly elapsedPs: number;
-  /** The same, exact also where a number is not: from 2^53 on. */
+  /** The same, exact even where a number is not: from 2^53 on. */
   readonly exactElapsedPs: number | bigint;
 }
 
-/** Something to wait for: raised by an interrupt handler, awaited by threads. */
+/** A signal: raised by an interrupt handler, awaited by threads. */
 export interface Signal {
-  /** Wakes every thread that waits, or lets the next one that waits through at once. */
+  /** Wakes every waiting thread; if none waits, lets the next one pass at once. */
   raise(): void;
-  /** Gives the core up until the signal is raised, or until `timeoutPs` have passed: then false. */
+  /** Yields the core until the signal is raised, or until `timeoutPs` have passed: then false. */
   wait(cpu: Cpu, timeoutPs?: number): Promise<boolean>;
 }
 
@@ -73,32 +73,32 @@ export interface PciFunction {
 /** Physical memory as the kernel sees it: directly mapped. */
 export interface KernelMemory {
   readonly sizeBytes: number;
-  /** What there is of it so far, indexed by physical address. Not to be kept: taken anew after frames have been taken. */
+  /** The memory allocated so far, indexed by physical address. Do not keep it: get it again after each allocation of frames. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
   /**
    * Takes `count` physically contiguous frames of 4 KiB, zeroed.
-   * @returns the physical address, or -1 when there are none (ENOMEM)
+   * @returns the physical address, or -1 if no frames are left (ENOMEM)
    */
   allocateFrames(count: number): number;
-  /** Frames that were just taken are the device's until they are freed: no software writes to them. */
+  /** Marks newly allocated frames as the device's until they are freed: no software writes to them. */
   leaveToDevice(address: number, count: number): void;
   freeFrames(address: number, count: number): void;
 }
 
-/** Interrupt vectors of the device. @template Thread what a handler runs as */
+/** Interrupt vectors of the device. @template Thread context in which a handler runs */
 export interface InterruptLines<Thread extends Cpu = Cpu> {
   /** Number of MSI-X messages the platform can deliver to this device. */
   readonly vectorCount: number;
   /** Message address and data to programme into MSI-X table entry `vector`. */
   messageFor(vector: number): { readonly address: number; readonly data: number };
-  /** Installs the handler of a vector; it runs in interrupt context on the vector's core, where it must not sleep. */
+  /** Installs the handler of a vector; it runs in interrupt context on the vector's core and must not sleep. */
   attach(vector: number, handler: (cpu: Thread) => Promise<void>): void;
   /** Removes it; a later interrupt on the vector is counted as spurious. */
   detach(vector: number): void;
   /**
-   * The legacy pin, for a device whose MSI-X test fails. The handler must make the device deassert it. Absent: the
-   * platform has no legacy interrupts, and such a device is not driven at all.
+   * The legacy pin, for a device whose MSI-X test fails. The handler must make the device deassert it. Absent: the platform has
+   * no legacy interrupts, and such a device is rejected.
    */
   readonly legacy?: LegacyInterrupt<Thread>;
 }
@@ -109,10 +109,10 @@ export interface LegacyInterrupt<Thread extends Cpu = Cpu> {
   detach(): void;
 }
 
-/** What a system call is for: setting up, or moving data (the report shows 0 of these for polling programs). */
+/** Purpose of a system call: set-up or data transfer (the report shows 0 of the latter for polling programs). */
 export type SystemCallPath = 'control' | 'dataPath';
 
-/** A user process's memory, as the kernel's memory management has it. */
+/** A user process's memory, as seen by the kernel's memory management. */
 export interface ProcessMemory {
   readonly processId: number;
   /**
@@ -136,38 +136,38 @@ export interface ProcessMemory {
    * @returns its physical address, or an errno as {@link pin}
    */
   holdPage?(cpu: Cpu, address: number, access: 'read' | 'write'): Promise<number | 'EFAULT' | 'ENOMEM'>;
-  /** Gives back what {@link holdPage} gave: the device cannot reach it any more. */
+  /** Releases what {@link holdPage} returned: the device can no longer reach it. */
   releasePages?(cpu: Cpu, pages: readonly number[], access: 'read' | 'write'): void;
-  /** Calls `watcher` before translations of the process go away. Returns how to take it back. */
+  /** Calls `watcher` before translations of the process are removed. @returns a function that cancels it */
   watchPages?(watcher: PageWatcher): () => void;
   /** Maps `lengthBytes` of device space (a doorbell page) into the process; returns its user address. */
   mapDevice(physicalAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number;
   unmapDevice(userAddress: number): void;
 }
 
-/** Who lets a device reach pages that are not pinned; each is named by its address. None of these may wait. */
+/** A device that can reach unpinned pages; each is named by its address. These methods must not wait. */
 interface PageWatcher {
-  /** Translations of [start, end) are about to change, by this thread if there is one. */
+  /** Translations of [start, end) are about to change, by this thread if it is given. */
   invalidate(cpu: Cpu | undefined, start: number, end: number): void;
   /** Whether the device may still reach the page. */
   holds(page: number): boolean;
-  /** Reclaim would take the page, and passes it over while it is held. */
+  /** Reclaim wants the page, and skips it while it is held. */
   wanted(page: number): void;
 }
 
 export interface PinnedPages {
-  /** First byte and length of what was asked for. */
+  /** First byte and length of the requested range. */
   readonly address: number;
   readonly lengthBytes: number;
   /** 4 KiB pages that the range touches. */
   readonly pageCount: number;
-  /** Physical address of each, in order; of memory that repeats those of one stretch: page k is `pages[k % pages.length]`. */
+  /** Physical address of each, in order; for memory that repeats one stretch, those of the stretch: page k is `pages[k % pages.length]`. */
   readonly pages: readonly number[];
-  /** The device may write to them: the process could when they were pinned (ib_umem.writable of Linux). */
+  /** Whether the device may write to them: the process could when they were pinned (ib_umem.writable of Linux). */
   readonly isWritable: boolean;
 }
 
-/** Cycle costs of what the driver does. Fields are cycles of the core. */
+/** Cycle costs of the driver's actions. Fields are cycles of the core. */
 interface DriverCosts {
   readonly commandPost: number;
   readonly commandComplete: number;
@@ -193,7 +193,7 @@ export interface Neighbour {
   /** IPv4 address as text. */
   readonly address: string;
   readonly portGuid: bigint;
-  /** 48 bits; what counts where ports are of Ethernet. */
+  /** 48 bits; used if the ports are Ethernet. */
   readonly mac: number;
 }
 
@@ -203,7 +203,7 @@ export interface DriverPlatform {
   readonly memory: KernelMemory;
   readonly interrupts: InterruptLines;
   readonly costs: DriverCosts;
-  /** 32 random bits, by the seed of the machine (get_random_u32). */
+  /** 32 random bits from the machine's seed (get_random_u32). */
   randomBits(): number;
   newSignal(): Signal;
   /**
@@ -211,25 +211,25 @@ export interface DriverPlatform {
    * start of each of its entry points. Absent: system calls are neither counted nor charged.
    */
   systemCallEntered?(cpu: Cpu, name: string, path: SystemCallPath): void;
-  /** The thread is in a call that must not be left half-way: a process that is killed ends behind it. */
+  /** The thread is in a call that must not be interrupted: a killed process ends after it. */
   kernelEntered?(cpu: Cpu): void;
   kernelLeft?(cpu: Cpu): void;
   /** Counts simulated time from now on, for time limits. */
   stopwatch(): Stopwatch;
   /**
-   * Calls `due` after this time, outside of any thread. Absent: the driver does without its health timer, and connections
-   * without time limits.
-   * @param purpose a check of the device's health, which keeps no run going, or what a protocol waits for
+   * Calls `due` after this time, outside of any thread. Absent: the driver has no health timer, and connections have no time
+   * limits.
+   * @param purpose a health check of the device, which does not keep a run alive, or a protocol's timer
    */
   startTimer?(delayPs: number, due: () => void, purpose: 'health' | 'protocol'): void;
   /** Notified of the work requests of the kernel's own QPs, as a library's tap is of a program's. Absent: not counted. */
   readonly operations?: KernelOperations;
   /**
-   * Ports that this host finds by their addresses, its own among them. Absent: connections are not managed, and a port of Ethernet
-   * has link-local addresses alone.
+   * Ports that this host finds by their addresses, its own among them. Absent: connections are not managed, and an Ethernet
+   * port has only link-local addresses.
    */
   readonly neighbours?: readonly Neighbour[];
-  /** Takes a line for the kernel's log. Absent: nothing is kept. */
+  /** Receives a line for the kernel's log. Absent: the line is discarded. */
   log?(text: string): void;
   /** Starts a kernel thread (workqueue item) on a core; it must end by itself. */
   spawn(name: string, body: (cpu: Cpu) => Promise<void>): void;

@@ -1,5 +1,5 @@
 /**
- * Ports and subnet management: what MAD_IFC answers, and how a port becomes active.
+ * Ports and subnet management: the answers of MAD_IFC, and how a port becomes active.
  *
  *   SET_PORT -> INIT_PORT -> (a subnet manager, or the device itself, sets LID and state) -> event 0x09 subtype 4
  *
@@ -50,7 +50,7 @@ export type NodeInfo = Decoded<typeof nodeInfo>;
 
 const guidsPerBlock = 8;
 const pkeysPerBlock = 32;
-/** VL counts that are tried in turn while the device says they are too many. */
+/** VL counts tried in turn while the device rejects them as too many. */
 const vlCounts = [8, 4, 2, 1] as const;
 /** FDR10, which only the vendor's attribute distinguishes from QDR. */
 const speedFdr10 = 8;
@@ -114,7 +114,7 @@ export class Port {
     await this.commands.execute(cpu, 'CLOSE_PORT', { inputModifier: this.number });
   }
 
-  /** Waits until the port is active. @returns false when it is not within `limitUs` */
+  /** Waits until the port is active. @returns false if it is not active within `limitUs` */
   async waitUntilActive(cpu: Cpu, limitUs: number): Promise<boolean> {
     const watch = this.platform.stopwatch();
     if (await this.isActiveNow(cpu)) return true;
@@ -125,7 +125,7 @@ export class Port {
     return true;
   }
 
-  /** What the device says, whatever events have come. */
+  /** The state that the device reports, regardless of received events. */
   protected async isActiveNow(cpu: Cpu): Promise<boolean> {
     return (await this.portInfo(cpu)).portState === PortState.ACTIVE;
   }
@@ -205,8 +205,8 @@ export class Port {
   }
 
   /**
-   * Writes P_Keys from a place of the table on, as a subnet manager does by SubnSet(P_KeyTable), of which a block has 32: of a full member
-   * with the highest bit, of a limited one without, 0 for none.
+   * Writes P_Keys from a place of the table on, as a subnet manager does by SubnSet(P_KeyTable) in blocks of 32. A full
+   * member's key has the highest bit set, a limited member's has it clear; 0 is an empty entry.
    */
   async setPkeys(cpu: Cpu, index: number, pkeys: readonly number[]): Promise<void> {
     requireWithin('P_Key index', index, 0, this.pkeyCount - 1);

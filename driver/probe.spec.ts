@@ -24,7 +24,7 @@ describe('probe', () => {
 
   it('golden captures: issues the commands of Linux in its order, up to the port attributes', async () => {
     const { machine } = await probed();
-    // The capture goes on with mlx4_ib, whose caches and management QPs this driver does not have.
+    // The capture continues with mlx4_ib, whose caches and management QPs this driver does not have.
     const shared = captured.findIndex(({ input }) =>
       input?.startsWith('010101010000000000000000000000000017'),
     );
@@ -53,7 +53,7 @@ describe('probe', () => {
     );
   });
 
-  it('golden captures: writes the same mailboxes, addresses of donated pages and translations apart', async () => {
+  it('golden captures: writes the same mailboxes, except for addresses of donated pages and translations', async () => {
     const { machine } = await probed();
     for (const [at, line] of captured.slice(0, 66).entries()) {
       if (line.input === undefined) continue;
@@ -63,7 +63,7 @@ describe('probe', () => {
         const copy = Buffer.from(bytes);
         // The second half of a MAP entry is a host address, except for its size in the low 6 bits.
         if (line.op.startsWith('MAP_')) copy.fill(0, 8, 15);
-        // Where a queue's entries lie in the MTT table is the allocator's choice.
+        // The allocator chooses where a queue's entries lie in the MTT table.
         if (line.op === 'SW2HW_EQ') copy.fill(0, 0x18, 0x20);
         return copy.toString('hex');
       };
@@ -87,7 +87,7 @@ describe('probe', () => {
     expect(machine.doorbells.at(-1)!.value).toBe(swap32(0x8000_0000 + 9));
   });
 
-  it('leaves to the device what it gives it, except the translations, which it writes itself', async () => {
+  it('leaves donated memory to the device, except the translations, which it writes itself', async () => {
     const { machine } = await probed();
     const { mttBase, qpcBase } = initHca.decode(machine.last('INIT_HCA').input, 0);
     const isLeft = (icmAddress: bigint): boolean =>
@@ -98,7 +98,7 @@ describe('probe', () => {
       expect(machine.memory.subarray(page, page + icmPageBytes).every((byte) => byte === 0)).toBe(true);
   });
 
-  it('sheet 2.5: refuses a device that another driver owns, and touches nothing', async () => {
+  it('sheet 2.5: rejects a device that another driver owns, and changes nothing', async () => {
     const machine = new TestMachine();
     machine.ownerValue = 1;
     const driver = new Driver(machine.platform);
@@ -116,7 +116,7 @@ describe('probe', () => {
     'MAP_EQ',
     'CONF_SPECIAL_QP',
     'SET_PORT',
-  ])('gives everything back when %s fails', async (failing) => {
+  ])('releases everything when %s fails', async (failing) => {
     const machine = new TestMachine();
     machine.script = (command) => (command.name === failing ? { status: 0x03 } : goldenDevice(command));
     const driver = new Driver(machine.platform, linuxSizes);
@@ -126,7 +126,7 @@ describe('probe', () => {
     expect(machine.ownerValue).toBe(0);
   });
 
-  it('ends with ENOMEM when the host runs out of frames, and gives back what it had', async () => {
+  it('ends with ENOMEM when the host runs out of frames, and releases what it had', async () => {
     const machine = new TestMachine();
     machine.script = goldenDevice;
     machine.framesLeft = 500;
@@ -152,13 +152,13 @@ describe('probe', () => {
     machine.interruptsWork = false;
     const driver = new Driver(machine.platform);
     await driver.probe(machine.cpu);
-    // All queues were made anew: two of them, as Linux has without MSI-X, and the NOP was asked twice.
+    // All queues were created again: two of them, as Linux has without MSI-X, and the NOP was sent twice.
     const names = machine.names();
     expect(names.filter((name) => name === 'NOP')).toHaveLength(2);
     expect(names.filter((name) => name === 'SW2HW_EQ')).toHaveLength(3 + 2);
     expect(names.filter((name) => name === 'HW2SW_EQ')).toHaveLength(3);
     expect(driver.device.completionEqs).toHaveLength(1);
-    // One interrupt for each of the nine commands answered by event; the first NOP's went nowhere.
+    // One interrupt for each of the nine commands answered by event; the first NOP's was lost.
     expect(machine.legacyClears).toBe(9);
     await driver.remove(machine.cpu);
     expect(machine.framesTaken).toBe(0);
@@ -176,12 +176,12 @@ describe('probe', () => {
 });
 
 describe('removal', () => {
-  it('golden captures: issues the commands of Linux in its order and gives every frame back', async () => {
+  it('golden captures: issues the commands of Linux in its order and releases every frame', async () => {
     const { machine, driver } = await probed();
     machine.commands.length = 0;
     await driver.remove(machine.cpu);
     const captured = goldenCommands('a-remove');
-    // What the interfaces of Linux own comes first there; ours begins with the last CLOSE_PORT.
+    // There, Linux' own interfaces are torn down first; ours begins with the last CLOSE_PORT.
     const first = captured.findLastIndex(({ op }) => op === 'CLOSE_PORT');
     const expected = captured.slice(first);
     expect(machine.names()).toEqual(expected.map(({ op }) => op));

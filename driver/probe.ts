@@ -1,6 +1,6 @@
 /**
- * Probe: from a PCI function to a device with active ports, in the order of the interface sheet 8.1. Every step that
- * takes something pushes its counterpart on the teardown; if a later step fails, all of it is given back.
+ * Probe: from a PCI function to a device with active ports, in the order of the interface sheet 8.1. Every step that acquires a
+ * resource pushes its inverse on the teardown; if a later step fails, everything is released.
  *
  *   PCI · owner · reset · firmware · limits · ICM · INIT_HCA · interrupts and EQs · event mode · special QPs · ports
  */
@@ -45,7 +45,7 @@ import { releaseOwnership, resetDevice, takeOwnership } from './reset.ts';
 import type { Teardown } from './teardown.ts';
 import { XrcDomains } from './xrc-domain.ts';
 
-/** What the steps share while the device is being brought up. */
+/** State that the steps share while they bring the device up. */
 interface Probe {
   readonly cpu: Cpu;
   readonly platform: DriverPlatform;
@@ -55,7 +55,7 @@ interface Probe {
   readonly teardown: Teardown;
 }
 
-/** Brings the device up; on an error everything taken so far has been given back. */
+/** Brings the device up; on an error, everything acquired so far has been released. */
 export async function probeDevice(
   cpu: Cpu,
   name: string,
@@ -171,7 +171,7 @@ async function startFirmware({ cpu, platform, commands, teardown }: Probe): Prom
   return firmware;
 }
 
-/** Steps 8 and 11; a device that does not report its port ids is served all the same. */
+/** Steps 8 and 11; a device that does not report its port ids is accepted, too. */
 async function queryPorts({ cpu, commands }: Probe, limits: DeviceLimits): Promise<PortLimits[]> {
   const ports: PortLimits[] = [];
   for (let port = 1; port <= limits.ports; port++) ports.push(await queryPortLimits(cpu, commands, port));
@@ -233,8 +233,8 @@ async function configurePorts(
 }
 
 /**
- * 8.2 as far as it concerns a driver without kernel consumers; of Ethernet 8.3. A frame may come as soon as a port is open, so its
- * ring comes first. @returns the core clock, in MHz
+ * Section 8.2 as far as it concerns a driver without kernel consumers; for Ethernet, section 8.3. A frame may arrive as soon as
+ * a port is open, so its ring is created first. @returns the core clock, in MHz
  */
 async function openPorts({ cpu, config, commands, teardown }: Probe, device: Device): Promise<number> {
   const { ports } = device;
@@ -253,7 +253,7 @@ async function openPorts({ cpu, config, commands, teardown }: Probe, device: Dev
   return coreClockMhz;
 }
 
-/** For a command whose failure only removes a feature. */
+/** For a command whose failure only disables a feature. */
 async function ignoringRefusal(command: Promise<unknown>): Promise<void> {
   try {
     await command;

@@ -1,6 +1,6 @@
 /**
- * One open device file of one process: the system calls, and who may use what. Handles are checked here; the work is in
- * the file of each resource. Objects count their users: a PD with regions or a CQ with QPs is EBUSY to destroy.
+ * One open device file of one process: the system calls, and which objects they may use. Handles are checked here; each
+ * resource's file does the work. Objects count their users: a PD with regions or a CQ with QPs is EBUSY to destroy.
  *
  * Every call is serialised with the others of the same context, as the kernel's object locks do; the two that block
  * (completion and asynchronous events) are not.
@@ -81,7 +81,7 @@ export class ProcessContext implements KernelContext {
   private readonly events: ContextEvents;
   private readonly onClose: (context: ProcessContext) => void;
   private isClosed = false;
-  /** The device died, and what this context had of it is gone. */
+  /** The device died, and its objects of this context were released. */
   private isCutOff = false;
 
   constructor(device: Device, process: ProcessMemory, onClose: (context: ProcessContext) => void) {
@@ -472,7 +472,7 @@ export class ProcessContext implements KernelContext {
     });
   }
 
-  /** A program that ends has its QPs leave their groups; one that left already, by another LID, has left (Linux: ib_uverbs_detach_umcast). */
+  /** QPs of a program that ends leave their groups; a QP that already left, by another LID, has left (Linux: ib_uverbs_detach_umcast). */
   private async leaveGroups(cpu: Cpu, { qp, groups }: QpObject): Promise<void> {
     for (const { gid } of groups.splice(0)) {
       try {
@@ -483,7 +483,7 @@ export class ProcessContext implements KernelContext {
     }
   }
 
-  /** Ends a QP; a target that others have open stays. */
+  /** Ends a QP; a target that other contexts have open remains. */
   private async letGoOf(cpu: Cpu, { qp, target }: QpObject): Promise<void> {
     const { device, memory } = this;
     if (target === undefined) return qps.destroyQp(cpu, device, memory, qp);
@@ -520,8 +520,8 @@ export class ProcessContext implements KernelContext {
   }
 
   /**
-   * Takes everything from the dead device that this context had of it. The handles stay, so that the program can destroy
-   * and close as it always does; anything else is EIO from now on.
+   * Releases all objects of this context on the dead device. The handles remain, so that the program can destroy and close as
+   * usual; any other call gets EIO from now on.
    */
   async disassociate(cpu: Cpu): Promise<void> {
     await this.lock.run(cpu, async () => {
@@ -542,7 +542,7 @@ export class ProcessContext implements KernelContext {
     });
   }
 
-  /** A system call: entered and charged, then run while no other call of this context runs. */
+  /** Makes a system call: enters and charges it, then runs it while no other call of this context runs. */
   private async call<T>(cpu: Cpu, name: string, body: () => Promise<T>): Promise<T> {
     this.enter(cpu, name, 'control');
     const { platform } = this.device;
@@ -577,13 +577,13 @@ export class ProcessContext implements KernelContext {
   }
 }
 
-/** Calls that a program may still make of a device that is gone. */
+/** Calls that a program may still make on a removed device. */
 const destroys = (name: string): boolean => /^ibv_(destroy|dereg|dealloc|close|detach)_/.test(name);
 
 const memberAt = (groups: readonly MulticastMember[], gid: Uint8Array, lid: number): number =>
   groups.findIndex((group) => group.lid === lid && group.gid.every((byte, at) => byte === gid[at]));
 
-/** A QP with a port uses that port; one without may use any, and then the LID does not count (Linux 6.1, is_valid_mcast_lid). */
+/** A QP with a port uses that port; a QP without one may use any port, and the LID is then ignored (Linux 6.1, is_valid_mcast_lid). */
 const isEthernetQp = ({ ports }: Device, { qpState, portNum }: QpAttr): boolean =>
   (qpState === QpStateVerb.IBV_QPS_RESET ? ports : [ports[(portNum ?? 1) - 1]]).some(
     (port) => ethernetPortOf(port) !== undefined,

@@ -1,13 +1,13 @@
 /**
- * Time limits of a protocol of the kernel: any number of them on at most one timer of the kernel that is due in time. Those that are
- * due run on a kernel thread, in the order in which they are due, and must not wait.
+ * Time limits of a protocol of the kernel: any number of them share one kernel timer. Expired entries run on a kernel thread,
+ * in order of expiry, and must not wait.
  */
 import type { Cpu, Stopwatch } from './platform.ts';
 
-/** The kernel's timers are set for an hour at most: codes of time reach five (IBTA vol 1, 12.7.20), a program's time-outs 24 days. */
+/** Kernel timers are set for at most an hour: time codes reach five hours (IBTA vol 1, 12.7.20), a program's time-outs 24 days. */
 const longestPs = 3600e12;
 
-/** What a kernel has of time and threads. @template Thread what runs */
+/** Time and threads that the kernel provides. @template Thread context in which entries run */
 export interface TimerPlatform<Thread extends Cpu = Cpu> {
   stopwatch(): Stopwatch;
   startTimer?(delayPs: number, due: () => void, purpose: 'protocol'): void;
@@ -15,46 +15,46 @@ export interface TimerPlatform<Thread extends Cpu = Cpu> {
 }
 
 export interface ProtocolTimer {
-  /** It will not run any more. */
+  /** Cancels it. */
   cancel(): void;
 }
 
 interface Entry<Thread extends Cpu> extends ProtocolTimer {
-  /** By {@link ProtocolTimers}' own time. */
+  /** Expiry in {@link ProtocolTimers}' own time. */
   readonly duePs: bigint;
-  /** How many were started before it. */
+  /** Number of timers started earlier. */
   readonly number: number;
   run: ((cpu: Thread) => void) | undefined;
 }
 
-/** @template Thread what they run on */
+/** @template Thread context in which they run */
 export class ProtocolTimers<Thread extends Cpu = Cpu> {
   readonly #platform: TimerPlatform<Thread>;
   readonly #threadName: string;
-  /** Counts for hours, and is started anew before they are over: {@link #pastPs} is what was counted by those before. */
+  /** Counts for up to hours and is restarted in time: {@link #pastPs} holds the sum of earlier counts. */
   #clock: Stopwatch;
   #pastPs = 0n;
-  /** Sorted by when they are due; among equals, by when they were started. */
+  /** Sorted by expiry; among equals, by start. */
   readonly #entries: Entry<Thread>[] = [];
   #startedCount = 0;
-  /** When the kernel's timer is due that is to be the next one, and how many were set up to it. */
+  /** Expiry of the kernel timer for the next entry, and the number of kernel timers set so far. */
   #armedPs: bigint | undefined;
   #armedCount = 0;
 
-  /** @param threadName of the kernel thread on which they run */
+  /** @param threadName name of the kernel thread on which they run */
   constructor(platform: TimerPlatform<Thread>, threadName: string) {
     this.#platform = platform;
     this.#threadName = threadName;
     this.#clock = platform.stopwatch();
   }
 
-  /** With nothing to wait for, nobody has read the clock: it may have run for days. */
+  /** With no entry waiting, the clock was not read: it may have run for days. */
   #begin(): void {
     this.#clock = this.#platform.stopwatch();
     this.#armedPs = undefined;
   }
 
-  /** Time since some beginning. While an entry waits it is read every hour. */
+  /** Time since a fixed origin. While an entry waits it is read every hour. */
   get #nowPs(): bigint {
     const { elapsedPs } = this.#clock;
     const nowPs = this.#pastPs + BigInt(elapsedPs);
@@ -84,14 +84,14 @@ export class ProtocolTimers<Thread extends Cpu = Cpu> {
     for (const entry of this.#entries.splice(0)) entry.run = undefined;
   }
 
-  /** A peer may have a timer set anew as often as it sends: what is cancelled does not wait for its time. */
+  /** A peer can restart a timer as often as it sends: cancelled entries are removed at once. */
   #remove(entry: Entry<Thread>): void {
     if (entry.run === undefined) return;
     entry.run = undefined;
     this.#entries.splice(this.#placeOf(entry), 1);
   }
 
-  /** Where an entry is, or belongs: behind all that are due sooner, or were started sooner and are due with it. */
+  /** Index of an entry, or where it belongs: after all that expire earlier, and those of the same expiry that were started earlier. */
   #placeOf({ duePs, number }: Entry<Thread>): number {
     let [low, high] = [0, this.#entries.length];
     while (low < high) {
@@ -112,7 +112,7 @@ export class ProtocolTimers<Thread extends Cpu = Cpu> {
     this.#platform.startTimer?.(delayPs, () => this.#due(armed), 'protocol');
   }
 
-  /** A timer that an earlier one has replaced finds nothing to do. */
+  /** A timer replaced by an earlier one does nothing. */
   #due(armed: number): void {
     if (armed !== this.#armedCount) return;
     this.#armedPs = undefined;

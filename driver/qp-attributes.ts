@@ -1,9 +1,9 @@
 /**
  * Which attributes a QP transition takes: required and optional ones by type, and the command that makes it.
  *
- * A modify that lacks a required attribute, brings one that the transition does not take, or asks for a transition that
- * does not exist, is EINVAL and changes nothing. Sources: InfiniBand Architecture volume 1, 11.2.5.2 (table 96 and
- * following); Linux ib_modify_qp_is_ok; interface sheet 3.17 for the commands.
+ * A modify that lacks a required attribute, has one that the transition does not accept, or requests a transition that does not
+ * exist, returns EINVAL and changes nothing. Sources: InfiniBand Architecture volume 1, 11.2.5.2 (table 96 and following);
+ * Linux ib_modify_qp_is_ok; interface sheet 3.17 for the commands.
  */
 import type { CommandName } from '../abi/index.ts';
 import { KernelError } from './kernel-error.ts';
@@ -71,7 +71,7 @@ const inRts: TransitionRow['rules'] = {
 };
 const drain = rule(0, IBV_QP_EN_SQD_ASYNC_NOTIFY);
 
-/** All transitions but those to RESET and ERR, which every state has and which take nothing. */
+/** All transitions except those to RESET and ERR, which every state has and which accept no attributes. */
 const transitions: readonly TransitionRow[] = [
   {
     from: IBV_QPS_RESET,
@@ -150,8 +150,8 @@ const transitions: readonly TransitionRow[] = [
 const always = IBV_QP_STATE | IBV_QP_CUR_STATE;
 
 /**
- * The command for a transition with these attributes; `undefined` for RESET to RESET, which needs none.
- * Throws EINVAL when there is no such transition or the mask does not fit it.
+ * The command for a transition with these attributes; `undefined` for RESET to RESET, which needs none. Throws EINVAL if the
+ * transition does not exist or the mask does not fit it.
  */
 export function commandForTransition(
   type: QpTypeVerb,

@@ -21,7 +21,7 @@ import { type Initial, log2Ceil, log2Exact } from '../base/index.ts';
 import type { Translation } from './mtt-table.ts';
 import { AccessFlag, type AhAttr, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
 
-/** What the kernel keeps of a QP besides its present attributes. */
+/** State of a QP that the kernel keeps besides its present attributes. */
 export interface QpGeometry {
   readonly type: QpTypeVerb;
   readonly qpn: number;
@@ -31,7 +31,7 @@ export interface QpGeometry {
   readonly receiveCqn: number;
   /** -1 without an SRQ. */
   readonly srqn: number;
-  /** Of an XRC target, else 0. */
+  /** Number of the domain for an XRC target, else 0. */
   readonly xrcdn: number;
   readonly logSendWqes: number;
   readonly logSendStride: number;
@@ -41,19 +41,19 @@ export interface QpGeometry {
   readonly receivesInline: boolean;
   readonly translation: Translation;
   readonly recordAddress: number;
-  /** Longest message that the device takes, log2. */
+  /** Longest message that the device accepts, log2. */
   readonly logMaxMessageBytes: number;
 }
 
-/** What a QP has of its port where that is of Ethernet. */
+/** Fields of a QP that depend on its port, if it is Ethernet. */
 export interface EthernetSettings {
-  /** Place of the source MAC in the port's table. */
+  /** Index of the source MAC in the port's table. */
   readonly macIndex: number;
-  /** Of a transition that gives an address. */
+  /** For a transition that sets an address. */
   readonly route:
     | { readonly mac: Uint8Array; readonly hopLimit: number; readonly roceMode: RoceMode }
     | undefined;
-  /** UDP source port of version 2; undefined of a transition that does not set it. */
+  /** UDP source port of version 2; undefined if the transition does not set it. */
   readonly entropy: number | undefined;
 }
 
@@ -85,11 +85,11 @@ const serviceTypes: { readonly [type in QpTypeVerb]: ServiceType } = {
   [QpTypeVerb.IBV_QPT_XRC_RECV]: ServiceType.XRC,
 };
 
-/** An ACK is asked for at least every 2^8 packets. */
+/** An ACK is requested at least every 2^8 packets. */
 const ackRequestFrequency = 8;
-/** Message limit that Linux requests: above the MTU for a datagram QP, the device's own for a connection. */
+/** Message limit that Linux requests: above the MTU for a datagram QP, the device's own for a connected QP. */
 const logMaxDatagram = 13;
-/** Flow counter that counts nothing. */
+/** Index of no flow counter. */
 const sinkCounter = 0xff;
 const noReceiveQueue = { rqSizeBorrow: 1, rqLogCount: 15, rqLogStride16: 4 } as const;
 /** Static rate codes of a path are the IB rate's number plus this. */
@@ -128,7 +128,7 @@ export function transitionMailbox(
   };
 }
 
-/** What every transition repeats. */
+/** Fields that every transition repeats. */
 function standingFields(geometry: QpGeometry): Context {
   const hasSrq = geometry.srqn >= 0;
   const receiveQueue =
@@ -155,7 +155,7 @@ function standingFields(geometry: QpGeometry): Context {
   };
 }
 
-/** What only the first transition carries: where the queues and the record are. */
+/** Fields that only the first transition carries: addresses of the queues and the record. */
 function initFields(geometry: QpGeometry): Context {
   return {
     logPageSize4k: geometry.translation.logPageBytes - log2Exact(icmPageBytes),
@@ -298,14 +298,14 @@ function addressFields(ah: AhAttr): Path {
   };
 }
 
-/** The source of all packets of a QP on Ethernet; bit 7 of its byte is that of a GRH. */
+/** The source of all packets of a QP on Ethernet; bit 7 of its byte is the GRH bit. */
 const sourceOf = ({ macIndex }: EthernetSettings): Path => ({
   grhPresent: 1,
   sourcePathBits: macIndex,
   linkType: LinkType.ETHERNET,
 });
 
-/** What takes the place of LIDs, path bits and service levels on Ethernet. */
+/** Fields that replace LIDs, path bits and service levels on Ethernet. */
 function ethernetFields(ah: AhAttr, ethernet: EthernetSettings | undefined): Path {
   if (ethernet?.route === undefined) return {};
   const { mac, hopLimit } = ethernet.route;

@@ -1,4 +1,4 @@
-/** Queue pairs: the mailboxes of Linux for the same requests, the transitions that are legal, and what is given back. */
+/** Queue pairs: the mailboxes of Linux for the same requests, the transitions that are legal, and the resources that are released. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { qpMailbox } from '../abi/qpc.ts';
 import { srqc } from '../abi/srqc.ts';
@@ -57,7 +57,7 @@ describe('queue pairs', () => {
     expect(machine.last('INIT2RTR_QP').inputModifier).toBe(0x208);
   });
 
-  it('golden captures: carry remote rights and read resources as ib_write_bw, ib_read_bw and ib_atomic_lat set them', async () => {
+  it('golden captures: carry the remote rights and read resources of ib_write_bw, ib_read_bw and ib_atomic_lat', async () => {
     const cases = [
       ['d-write-bw-64', AccessFlag.IBV_ACCESS_REMOTE_WRITE, 0, 0],
       ['f-read-bw-4096', AccessFlag.IBV_ACCESS_REMOTE_READ, 16, 16],
@@ -91,7 +91,7 @@ describe('queue pairs', () => {
     }
   });
 
-  it('golden captures, observation 3: on a shared queue name it and have no receive queue (srq_pingpong)', async () => {
+  it('golden captures, observation 3: on a shared queue, refer to it and have no receive queue (srq_pingpong)', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const srq = await context.createSrq(machine.cpu, {
       pd,
@@ -123,7 +123,7 @@ describe('queue pairs', () => {
     ['an attribute the transition does not take', { ...toInit, sqPsn: 1 }, initMask | M.IBV_QP_SQ_PSN],
     ['a port that is not there', { ...toInit, portNum: 3 }, initMask],
     ['a P_Key index beyond the table', { ...toInit, pkeyIndex: 500 }, initMask],
-  ])('IBTA 11.2.5.2: refuse %s, without a command and without a change', async (_what, attr, mask) => {
+  ])('IBTA 11.2.5.2: reject %s, without a command and without a change', async (_what, attr, mask) => {
     const { handle } = await createQp();
     const before = machine.commands.length;
     await expect(context.modifyQp(machine.cpu, handle, attr, mask)).rejects.toMatchObject({ code: 'EINVAL' });
@@ -135,7 +135,7 @@ describe('queue pairs', () => {
     ['more reads than the device serves', { maxDestRdAtomic: 17 }],
     ['an MTU that does not exist', { pathMtu: 6 }],
     ['a PSN of 25 bits', { rqPsn: 2 ** 24 }],
-  ])('refuse %s on the way to RTR', async (_what, wrong) => {
+  ])('reject %s on the way to RTR', async (_what, wrong) => {
     const { handle } = await createQp();
     await context.modifyQp(machine.cpu, handle, toInit, initMask);
     const attr = { ...toRtr, ...wrong } as typeof toRtr;
@@ -144,7 +144,7 @@ describe('queue pairs', () => {
     });
   });
 
-  it('sheet 3.17: drain and come back, and ask for the event only when the caller wants it', async () => {
+  it('sheet 3.17: drain and resume, and request the event only when the caller wants it', async () => {
     const handle = await connected();
     const drain = { qpState: IBV_QPS_SQD, enSqdAsyncNotify: 1 };
     const mask = M.IBV_QP_STATE | M.IBV_QP_EN_SQD_ASYNC_NOTIFY;
@@ -154,7 +154,7 @@ describe('queue pairs', () => {
     expect(machine.names().at(-1)).toBe('SQD2RTS_QP');
   });
 
-  it('golden captures, observation 4: go to ERR and to RESET from anywhere', async () => {
+  it('golden captures, observation 4: enter ERR and RESET from any state', async () => {
     const handle = await connected();
     await context.modifyQp(machine.cpu, handle, { qpState: IBV_QPS_ERR }, M.IBV_QP_STATE);
     await context.modifyQp(machine.cpu, handle, { qpState: IBV_QPS_RESET }, M.IBV_QP_STATE);
@@ -173,7 +173,7 @@ describe('queue pairs', () => {
     await context.modifyQp(machine.cpu, handle, toInit, initMask);
   });
 
-  it('report what the device has', async () => {
+  it('report the device’s state', async () => {
     const handle = await connected();
     const output = qpMailbox.encode({
       context: {
@@ -193,7 +193,7 @@ describe('queue pairs', () => {
     });
   });
 
-  it('Linux, mlx4_ib: sets the bit of inline receive where it was asked for, of a size that a list may have', async () => {
+  it('Linux, mlx4_ib: sets the bit of inline receive when requested, for a size that a list may have', async () => {
     const bitOf = async (overrides: Partial<CreateQp>): Promise<number> => {
       const { handle } = await createQp(overrides);
       await context.modifyQp(

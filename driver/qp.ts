@@ -50,14 +50,14 @@ export interface QueuePair {
   readonly buffer: UserBuffer;
   /** Undefined without a receive queue. */
   readonly record: UserRecord | undefined;
-  /** Of an XRC target: the queue that {@link buffer} is of, which is the kernel's. */
+  /** For an XRC target: the kernel-owned queue described by {@link buffer}. */
   readonly idleQueue: IdleSendQueue | undefined;
-  /** As software has set it; an error that the device made shows in queryQp. */
+  /** State set by software; a device error shows only in queryQp. */
   state: QpStateVerb;
   readonly memory: QpMemory;
 }
 
-/** Numbers of the objects a QP is made of. */
+/** Numbers of the objects that a QP refers to. */
 export interface QpObjects {
   readonly pdn: number;
   readonly uarPage: number;
@@ -65,7 +65,7 @@ export interface QpObjects {
   readonly receiveCqn: number;
   /** -1 without an SRQ. */
   readonly srqn: number;
-  /** Of an XRC target, else 0. */
+  /** Number of the domain for an XRC target, else 0. */
   readonly xrcdn: number;
 }
 
@@ -190,7 +190,7 @@ export async function modifyQp(
   remember(qp, to, attr, mask);
 }
 
-/** What a transition says of a port of Ethernet. @throws KernelError for an address that cannot be reached */
+/** Fields of a transition that depend on an Ethernet port. @throws KernelError for an unreachable address */
 async function ethernetSettings(
   cpu: Cpu,
   device: Device,
@@ -219,13 +219,13 @@ async function ethernetSettings(
   return { macIndex: port.macIndex, route, entropy };
 }
 
-/** The UDP source port of a connection, of the dynamic ports: Linux' mlx4_qp_roce_entropy. */
+/** The UDP source port of a connection, from the dynamic ports: Linux' mlx4_qp_roce_entropy. */
 function entropyOf(remoteQpn: number, qpn: number): number {
   const folded = (number: number): number => ((number ^ (number >>> 16)) & 0xff) | (number & 0xff00);
   return (remoteQpn === qpn ? folded(qpn) : folded(remoteQpn) ^ folded(qpn)) | 0xc000;
 }
 
-/** The live state, as the device has it. */
+/** The live state, as reported by the device. */
 export function queryQp(cpu: Cpu, device: Device, qp: QueuePair): Promise<QpAttr> {
   if (qp.state === QpStateVerb.IBV_QPS_RESET) {
     return Promise.resolve({ qpState: qp.state, curQpState: qp.state });
@@ -235,7 +235,7 @@ export function queryQp(cpu: Cpu, device: Device, qp: QueuePair): Promise<QpAttr
   );
 }
 
-/** Resets the QP if it is not, and gives back what it has. */
+/** Resets the QP unless it is reset, and releases its resources. */
 export async function destroyQp(
   cpu: Cpu,
   device: Device,
@@ -268,7 +268,7 @@ function checkSizes(device: Device, request: CreateQp): void {
   require(request.type !== QpTypeVerb.IBV_QPT_XRC_RECV, 'a QP with queues cannot be an XRC target');
   require(request.type !== QpTypeVerb.IBV_QPT_XRC_SEND ||
     (receiveWqes === 0 && request.srq < 0), 'an XRC initiator has no receive queue');
-  // The headroom comes on top of what a program may ask for, so one power of two more is in order.
+  // The headroom is added to the program's maximum, so one power of two more is allowed.
   require(logSendWqes <= logMax + 1 &&
     logSendWqes < 16, `logSendWqes is ${logSendWqes}, expected 0 to ${Math.min(logMax + 1, 15)}`);
   require(logSendStride >= 6 && logSendStride <= 11, `logSendStride is ${logSendStride}, expected 6 to 11`);
@@ -351,7 +351,7 @@ function attributesOf(context: Decoded<typeof qpc>, qp: QueuePair): QpAttr {
       sl: isEthernet
         ? priorityOfScheduleQueue(path.scheduleQueue)
         : serviceLevelOfScheduleQueue(path.scheduleQueue),
-      // On Ethernet they are the place of the source MAC.
+      // On Ethernet they hold the index of the source MAC.
       srcPathBits: isEthernet ? 0 : path.sourcePathBits,
       staticRate: path.staticRate === 0 ? 0 : path.staticRate - 5,
       isGlobal: path.grhPresent,

@@ -24,7 +24,7 @@ export const RdmaCmEventType = {
 } as const;
 export type RdmaCmEventType = (typeof RdmaCmEventType)[keyof typeof RdmaCmEventType];
 
-/** Port spaces (rdma_port_space) that there are. */
+/** Supported port spaces (rdma_port_space). */
 export const RdmaPortSpace = { RDMA_PS_TCP: 0x0106 } as const;
 export type RdmaPortSpace = (typeof RdmaPortSpace)[keyof typeof RdmaPortSpace];
 
@@ -35,7 +35,7 @@ export const privateDataMax = { connect: 56, accept: 196, reject: 148 } as const
 export interface SocketAddress {
   /** IPv4 or IPv6 as text; `0.0.0.0` and `::` are any of this host. */
   readonly sinAddr: string;
-  /** 0 has the kernel choose. */
+  /** 0 lets the kernel choose. */
   readonly sinPort: number;
 }
 
@@ -51,7 +51,7 @@ export interface RdmaConnParam {
   readonly qpNum: number;
 }
 
-/** Where nothing was given. */
+/** Defaults. */
 export const noParameters: RdmaConnParam = {
   privateData: new Uint8Array(),
   responderResources: 0,
@@ -67,11 +67,11 @@ export const noParameters: RdmaConnParam = {
 export interface CmEventRecord {
   readonly event: RdmaCmEventType;
   readonly id: Handle;
-  /** Of a CONNECT_REQUEST: the ID that listens; else -1. */
+  /** For a CONNECT_REQUEST: the listening ID; else -1. */
   readonly listenId: Handle;
   /** 0, a negative errno, or the reason of a REJECTED. */
   readonly status: number;
-  /** Of requests, responses, rejections and established connections. */
+  /** Private data of requests, responses, rejections and established connections. */
   readonly conn: RdmaConnParam | undefined;
 }
 
@@ -95,22 +95,22 @@ export interface KernelEventChannel {
   resolveRoute(cpu: Cpu, id: Handle, timeoutMs: number): Promise<void>;
   listen(cpu: Cpu, id: Handle, backlog: number): Promise<void>;
   connect(cpu: Cpu, id: Handle, param: RdmaConnParam): Promise<void>;
-  /** With parameters: accepts a request. Without: goes on after a response, the QP being ready. */
+  /** With parameters: accepts a request. Without: continues after a response, when the QP is ready. */
   accept(cpu: Cpu, id: Handle, param: RdmaConnParam | undefined): Promise<void>;
   reject(cpu: Cpu, id: Handle, privateData: Uint8Array): Promise<void>;
   disconnect(cpu: Cpu, id: Handle): Promise<void>;
-  /** What modifyQp needs to take the ID's QP to a state. */
+  /** Attributes for modifyQp that move the ID's QP to a state. */
   initQpAttr(
     cpu: Cpu,
     id: Handle,
     state: QpStateVerb,
   ): Promise<{ readonly attr: QpAttr; readonly mask: number }>;
   queryAddresses(cpu: Cpu, id: Handle): Promise<IdAddresses>;
-  /** Blocks until there is an event; undefined after `timeoutPs`. */
+  /** Blocks until an event is present; undefined after `timeoutPs`. */
   getEvent(cpu: Cpu, timeoutPs?: number): Promise<CmEventRecord | undefined>;
   destroyId(cpu: Cpu, id: Handle): Promise<void>;
   /** EBUSY while it has IDs. */
   destroy(cpu: Cpu): Promise<void>;
-  /** The process ends: its IDs go as they are. */
+  /** The process ends: its IDs are destroyed in their present state. */
   close(cpu: Cpu): Promise<void>;
 }

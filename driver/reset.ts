@@ -1,6 +1,6 @@
 /**
- * Taking the device and bringing it to its reset state: owner register, hardware semaphore, reset register, and the
- * configuration space as it was. Source: interface sheet 2.3, 2.5, 8.1 steps 2 and 3.
+ * Taking the device and bringing it to its reset state: owner register, hardware semaphore, reset register, and the saved
+ * configuration space. Source: interface sheet 2.3, 2.5, 8.1 steps 2 and 3.
  */
 import { bar0 } from '../abi/index.ts';
 import { swap32, usToPs, withField } from '../base/index.ts';
@@ -12,14 +12,14 @@ import type { Cpu, DriverPlatform } from './platform.ts';
 const { owner, semaphore, reset } = bar0.registers;
 const semaphorePollUs = 1_000;
 
-/** Reads the owner register: 0 means that the device is ours from now on. */
+/** Reads the owner register: 0 means that this driver owns the device from now on. */
 export async function takeOwnership(cpu: Cpu, platform: DriverPlatform): Promise<void> {
   if ((await cpu.mmioRead32(addressOf(platform, owner.offset))) !== 0) {
     throw new KernelError('ENODEV', 'another driver owns the device');
   }
 }
 
-/** Writes 0 to the owner register, and leaves the device alone for a while. */
+/** Writes 0 to the owner register, and does not access the device for a while. */
 export async function releaseOwnership(
   cpu: Cpu,
   platform: DriverPlatform,
@@ -32,7 +32,7 @@ export async function releaseOwnership(
 
 /**
  * Resets the device; the reset also ends the ownership of the semaphore, which is never written.
- * @returns the configuration space as it was before, and is again
+ * @returns the configuration space, which is the same before and after
  */
 export async function resetDevice(
   cpu: Cpu,

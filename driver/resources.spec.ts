@@ -1,4 +1,4 @@
-/** Objects of a process: what reaches the device equals what Linux sent for the same request, and nothing leaks. */
+/** Objects of a process: each mailbox equals what Linux sent for the same request, and nothing leaks. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { CommandStatus } from '../abi/command-status.ts';
 import { cqc } from '../abi/cqc.ts';
@@ -35,13 +35,13 @@ const createQp = (overrides?: Partial<CreateQp>): ReturnType<TestContext['create
 const connected = (): Promise<number> => opened.connected();
 
 describe('memory regions', () => {
-  it('golden captures: are handed over with the flags, length and rights of Linux', async () => {
+  it('golden captures: are created with the flags, length and rights of Linux', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const address = process.map(4096);
     await context.regMr(machine.cpu, { pd, address, lengthBytes: 4096, access: allLocal });
     const expected = mpt.decode(inputOf(captured('b-rc-pingpong', 'SW2HW_MPT')));
     const actual = mpt.decode(machine.last('SW2HW_MPT').input);
-    // Addresses, numbers and what follows from them are the run's own.
+    // Addresses, numbers and values derived from them differ between runs.
     const own = { keyIndexForm: 0, pd: 0, startAddress: 0n, mttAddress: 0, logPageSize: 0 };
     expect({ ...actual, ...own }).toEqual({ ...expected, ...own });
     expect(actual.startAddress).toBe(BigInt(address));
@@ -77,7 +77,7 @@ describe('memory regions', () => {
     expect(second.lkey).toBe(0x0800_1000);
   });
 
-  it('cost a fixed part and one per page, both ways, charged to pin', async () => {
+  it('cost a fixed part and one per page, in both directions, charged to pin', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const address = process.map(4096 * 5);
     const region = await context.regMr(machine.cpu, {
@@ -99,7 +99,7 @@ describe('memory regions', () => {
     ['a PD that is none', { pd: 999 }, 'EINVAL'],
     ['remote write without local write', { access: AccessFlag.IBV_ACCESS_REMOTE_WRITE }, 'EINVAL'],
     ['unknown access bits', { access: 1 << 12 }, 'EINVAL'],
-  ])('refuse %s and keep nothing', async (_what, wrong, code) => {
+  ])('reject %s and keep nothing', async (_what, wrong, code) => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const request = { pd, address: process.map(4096), lengthBytes: 64, access: allLocal, ...wrong };
     await expect(context.regMr(machine.cpu, request)).rejects.toMatchObject({ code });
@@ -107,7 +107,7 @@ describe('memory regions', () => {
     expect(machine.commands).toEqual([]);
   });
 
-  it('turn RLIMIT_MEMLOCK into ENOMEM and leave what is pinned', async () => {
+  it('turn RLIMIT_MEMLOCK into ENOMEM and leave pinned pages alone', async () => {
     const poor = machine.newProcess(2);
     const own = await driver.openDevice(machine.cpu, poor);
     const pd = (await own.allocPd(machine.cpu)).handle;
@@ -118,7 +118,7 @@ describe('memory regions', () => {
     expect(poor.pinnedPages).toBe(1);
   });
 
-  it('give everything back when the device refuses', async () => {
+  it('release everything when the device refuses', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     machine.script = (command) => (command.name === 'SW2HW_MPT' ? { status: 0x0c } : goldenDevice(command));
     const before = driver.resourceCounts();
@@ -144,7 +144,7 @@ describe('memory regions', () => {
 });
 
 describe('completion queues', () => {
-  it('golden captures: are handed over as Linux does', async () => {
+  it('golden captures: are created as in Linux', async () => {
     await createCq(512);
     const expected = cqc.decode(inputOf(captured('b-rc-pingpong', 'SW2HW_CQ')));
     const actual = cqc.decode(machine.last('SW2HW_CQ').input);
@@ -153,7 +153,7 @@ describe('completion queues', () => {
     expect(machine.last('SW2HW_CQ')).toMatchObject({ inputModifier: 0x80, opcodeModifier: 0 });
   });
 
-  it('golden captures: are resized with a context that holds only the new ring, as Linux does', async () => {
+  it('golden captures: are resized with a context that holds only the new ring, as in Linux', async () => {
     const cq = await createCq(4);
     await context.resizeCq(machine.cpu, { cq, entries: 2, bufferAddress: process.map(4096) });
     const actual = machine.last('MODIFY_CQ');
@@ -191,7 +191,7 @@ describe('completion queues', () => {
     expect(await context.destroyCq(machine.cpu, cq.handle)).toBe(2);
   });
 
-  it.each([3, 2 ** 23])('of %i entries are refused', async (entries) => {
+  it.each([3, 2 ** 23])('of %i entries are rejected', async (entries) => {
     const request = {
       entries,
       bufferAddress: process.map(4096),
@@ -205,7 +205,7 @@ describe('completion queues', () => {
 });
 
 describe('shared receive queues', () => {
-  it('sheet 3.16: arm their limit and report what is left of it', async () => {
+  it('sheet 3.16: arm their limit and report the remaining one', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const srq = await context.createSrq(machine.cpu, {
       pd,
@@ -235,7 +235,7 @@ describe('shared receive queues', () => {
 });
 
 describe('asynchronous events', () => {
-  it('reach the context whose QP it is, and no other', async () => {
+  it('reach the context that owns the QP, and no other', async () => {
     const other = await driver.openDevice(machine.cpu, machine.newProcess());
     const { handle, qpn } = await createQp();
     await machine.raise(machine.asyncEq, (at, owner) =>
@@ -257,7 +257,7 @@ describe('asynchronous events', () => {
     expect(await other.getAsyncEvent(machine.cpu, 1000)).toEqual(expected);
   });
 
-  it('of a QP that is gone are dropped and counted', async () => {
+  it('of a destroyed QP are dropped and counted', async () => {
     await machine.raise(machine.asyncEq, (at, owner) =>
       qpEqe.encodeInto({ type: EventType.WQ_ACCESS_ERROR, qpn: 0x999, owner }, machine.memory, at),
     );
@@ -277,7 +277,7 @@ describe('the end of a process', () => {
     expect(process.pinnedPages).toBe(1);
   });
 
-  it('destroys what is left, users before what they use, and gives all numbers and pages back', async () => {
+  it('destroys remaining objects, users before what they use, and releases all numbers and pages', async () => {
     const before = driver.resourceCounts();
     const frames = machine.framesTaken;
     const own = process;
@@ -306,7 +306,7 @@ describe('the end of a process', () => {
     await driver.remove(machine.cpu);
     expect(Object.values(driver.resourceCounts()).every((count) => count === 0)).toBe(true);
     expect(process.pinnedPages).toBe(0);
-    // What the specs' process has mapped for itself is all that is left of the host's frames.
+    // The only host frames left are those that the specs' process has mapped itself.
     expect(machine.icmPageCount).toBe(0);
   });
 });
@@ -342,7 +342,7 @@ describe('queries', () => {
   });
 });
 
-/** What is left after removal with a QP open: frames of the process itself, which are not given back in this bench. */
+/** The frames left after removal with an open QP: those of the process itself, which this bench does not free. */
 async function framesLeftBy(answer: Answer | undefined): Promise<number> {
   const { handle } = await createQp();
   const mask = M.IBV_QP_STATE | M.IBV_QP_PKEY_INDEX | M.IBV_QP_PORT | M.IBV_QP_ACCESS_FLAGS;
@@ -350,14 +350,14 @@ async function framesLeftBy(answer: Answer | undefined): Promise<number> {
   await context.modifyQp(machine.cpu, handle, attr, mask);
   const script = machine.script;
   machine.script = (command) => answer ?? script(command);
-  // Some step of the device's own bring-down cannot succeed, and says so; what was taken is given back all the same.
+  // One step of the device's bring-down cannot succeed, and reports it; all resources are released nevertheless.
   await driver.remove(machine.cpu).catch(() => undefined);
   expect(Object.values(driver.resourceCounts()).every((count) => count === 0)).toBe(true);
   expect(process.pinnedPages).toBe(0);
   return machine.framesTaken;
 }
 
-describe('a device that is gone', () => {
+describe('a removed device', () => {
   it.each<[string, Answer]>([
     ['does not answer any more', { isLost: true }],
     ['was reset', { status: CommandStatus.BAD_SYS_STATE }],
@@ -367,7 +367,7 @@ describe('a device that is gone', () => {
     expect(left).toBe(await framesLeftBy(undefined));
   });
 
-  it('sheet 3.3: that refuses to give something back is reset and probed again', async () => {
+  it('sheet 3.3: that refuses to release an object is reset and probed again', async () => {
     const cq = await createCq();
     machine.script = (command) =>
       command.name === 'HW2SW_CQ' ? { status: CommandStatus.RESOURCE_BUSY } : goldenDevice(command);

@@ -1,7 +1,7 @@
 /**
- * An XRC target as all who have it open share it: its maker, and whoever has opened it by its number in the same domain, also another
- * process. Each has a handle of its own. Events of the target go to all of them, attributes are changed by one at a time, and the target is
- * there until the last one lets go.
+ * An XRC target shared by all its openers: its creator, and every context, also of another process, that has opened it by its
+ * number in the same domain. Each opener has its own handle. All openers receive the target's events, one at a time changes its
+ * attributes, and the target exists until the last one closes it.
  *
  *     context a: handle ──┐                       context b: handle ──┐
  *                         ├──► shared target ──► queue pair           │
@@ -16,9 +16,9 @@ import type { QueuePair } from './qp.ts';
 import type { AsyncEventType } from './uapi.ts';
 
 export class SharedTarget {
-  /** Changes of the target, of whatever process: one at a time. */
+  /** Serialises changes of the target by all processes. */
   readonly lock: Mutex;
-  /** Where the device's events of the target go. */
+  /** Receives the device's events of the target. */
   readonly sink: EventSink = {
     asyncEvent: (type: AsyncEventType): void => {
       for (const opener of this.#openers) opener.asyncEvent(type);
@@ -30,19 +30,19 @@ export class SharedTarget {
     this.lock = new Mutex(newSignal);
   }
 
-  /** One more has it open, and gets its events. */
+  /** Adds an opener, which receives its events. */
   open(opener: EventSink): void {
     this.#openers.add(opener);
   }
 
-  /** True when that was the last one. */
+  /** Removes an opener. Returns true if it was the last one. */
   letGo(opener: EventSink): boolean {
     this.#openers.delete(opener);
     return this.#openers.size === 0;
   }
 }
 
-/** A target that is there, by which others find it. */
+/** An existing target, by which other contexts find it. */
 export interface TargetEntry {
   readonly qp: QueuePair;
   readonly shared: SharedTarget;

@@ -8,7 +8,7 @@ const PS_PER_US = 1_000_000;
 class TestCore {
   originPs: number;
   cycles = 0;
-  /** Cycles of its own time at which it serves interrupts again. */
+  /** Own time, in cycles, at which it serves interrupts again. */
   keptCycles = 0;
 
   constructor(startPs: number) {
@@ -53,16 +53,16 @@ function used(lock: SpinLock): TestCore {
 }
 
 describe('a spin lock', () => {
-  it('keeps a core whose time is behind until the time of its release, and no longer', () => {
+  it('keeps a core whose time lags waiting until the time of its release, and no longer', () => {
     const lock = new SpinLock();
     expect(used(lock).cycles).toBe(30_300);
     const behind = new TestCore(400_000);
     lock.acquire(behind.cpu);
-    // 12 µs and 100 ns less 400 ns
+    // 12 µs and 100 ns minus 400 ns
     expect([behind.cycles, behind.ownPs]).toEqual([35_100, 12_100_000]);
   });
 
-  it('keeps interrupts out until the time of its release', () => {
+  it('blocks interrupts until the time of its release', () => {
     const lock = new SpinLock();
     expect(used(lock).keptCycles).toBe(300);
     const behind = new TestCore(400_000);
@@ -80,7 +80,7 @@ describe('a spin lock', () => {
     expect(later.cycles).toBe(0);
   });
 
-  it('counts on when an epoch begins', () => {
+  it('continues to count when an epoch begins', () => {
     const lock = new SpinLock();
     const first = used(lock);
     first.originPs -= 10 * PS_PER_US;

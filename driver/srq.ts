@@ -12,7 +12,7 @@ import type { CreateSrq } from './kernel-verbs.ts';
 import type { Cpu } from './platform.ts';
 import { mapBuffer, type UserBuffer, unmapBuffer } from './user-buffer.ts';
 
-/** Numbers of what an SRQ belongs to: domain and CQ of one for XRC; of another the domain that is none, and 0. */
+/** Numbers of an SRQ's domain and CQ for XRC; for other SRQs the number for no domain, and 0. */
 export interface SrqObjects {
   readonly pdn: number;
   readonly xrcdn: number;

@@ -1,11 +1,11 @@
 /**
- * Removal: everything that probe took is given back in the opposite order.
+ * Removal: releases everything that probe acquired, in reverse order.
  *
  *   contexts' objects · CLOSE_PORT · CONF_SPECIAL_QP 0 · back to polling · MAP_EQ unmap · HW2SW_EQ · MSI-X off ·
  *   CLOSE_HCA · UNMAP_ICM by table · UNMAP_ICM_AUX · UNMAP_FA · owner register        (interface sheet 8.4)
  *
- * Each step of probe pushes its counterpart, so the order cannot drift from probe's, and a probe that fails half-way
- * leaves nothing behind. A step that fails (the device may be dead) does not keep the others from running.
+ * Each step of probe pushes its inverse, so the order cannot drift from probe's, and a probe that fails half-way leaks nothing.
+ * After a failed step (the device may be dead) the others still run.
  */
 import type { Cpu } from './platform.ts';
 
@@ -14,12 +14,12 @@ type Undo = (cpu: Cpu) => Promise<void> | void;
 export class Teardown {
   private readonly steps: { readonly name: string; readonly undo: Undo }[] = [];
 
-  /** Registers the counterpart of what has just been done. */
+  /** Registers the inverse of the step just done. */
   push(name: string, undo: Undo): void {
     this.steps.push({ name, undo });
   }
 
-  /** Takes over the steps of another teardown, which were done after its own. */
+  /** Takes over the steps of another teardown, done after its own. */
   adopt(later: Teardown): void {
     this.steps.push(...later.steps.splice(0));
   }

@@ -1,4 +1,4 @@
-/** Answers for the specs' device: those of the device that made the golden captures. */
+/** Answers of the specs' device: those of the device in the golden captures. */
 
 import { SmpAttribute, smp, smpDataOffset } from '../abi/mad.ts';
 import { PortState, portInfo } from '../abi/mad-attributes.ts';

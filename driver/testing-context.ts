@@ -1,6 +1,4 @@
-/**
- * A process with an open device, for the driver's specs, and what takes one of its QPs to RTS as rc_pingpong does.
- */
+/** A process with an open device, for the driver's specs, and helpers that bring one of its QPs to RTS as rc_pingpong does. */
 import type { HcrLine } from '../abi/testing/golden.ts';
 import { defaultsOf } from '../base/parameter.ts';
 import { Driver } from './driver.ts';
@@ -74,14 +72,14 @@ export class TestContext {
     this.context = context;
   }
 
-  /** On a machine of its own, whose device answers as the captured one did; no command is remembered yet. */
+  /** On a separate machine, whose device answers as the captured one did; no command is recorded yet. */
   static async open(): Promise<TestContext> {
     const opened = await TestContext.openWith(goldenDevice);
     opened.machine.commands.length = 0;
     return opened;
   }
 
-  /** The same with another device, whose probe is remembered. */
+  /** The same with another device, whose probe is recorded. */
   static async openWith(
     script: Script,
     neighbours: readonly Neighbour[] = [],

@@ -14,7 +14,7 @@ const neighbours = [
   { address: '10.0.0.2', portGuid: 2n, mac: peerMac },
 ];
 
-/** The captured device with its port of Ethernet, up, at 40 Gb/s with frames of 4200 bytes, and RoCE v2 if it has that. */
+/** The captured device with an Ethernet port, up, at 40 Gb/s with frames of 4200 bytes, and RoCE v2 if it supports it. */
 const ethernetDevice =
   (hasVersion2: boolean): Script =>
   (command) => {

@@ -1,4 +1,4 @@
-/** What the driver's specs wait on, and a process whose memory they see through. */
+/** Signals for the driver's specs, and a process whose memory the specs access directly. */
 
 import { pageBytes } from '../base/index.ts';
 import type { Cpu, PinnedPages, ProcessMemory, Signal } from './platform.ts';
@@ -6,7 +6,7 @@ import type { TestMachine } from './testing.ts';
 
 const userPageOffset = 0x4000_0000;
 
-/** Something to wait for that takes no real time. */
+/** A signal whose wait takes no real time. */
 export class TestSignal implements Signal {
   private readonly machine: TestMachine;
   private isRaised = false;
@@ -21,7 +21,7 @@ export class TestSignal implements Signal {
     for (const wake of this.waiters.splice(0)) wake(true);
   }
 
-  /** With a limit, gives others a chance to raise it before the limit passes. */
+  /** With a limit, lets other threads raise it before the limit passes. */
   async wait(_cpu: Cpu, timeoutPs?: number): Promise<boolean> {
     if (!this.isRaised && timeoutPs !== undefined) {
       for (let turn = 0; turn < 50 && !this.isRaised; turn++) await Promise.resolve();
@@ -38,7 +38,7 @@ export class TestSignal implements Signal {
   }
 }
 
-/** A process whose user address is the physical one plus a constant, so that specs see through it. */
+/** A process whose user address is the physical one plus a constant, so that specs can access its memory. */
 export class TestProcess implements ProcessMemory {
   readonly processId = 1;
   pinnedPages = 0;

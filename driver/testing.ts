@@ -1,7 +1,7 @@
 /**
- * A machine for the driver's specs: memory, a core whose waits take no real time, and a device that takes commands at
- * its registers, remembers each one, and answers by a script. It decodes contexts only as far as it must to raise
- * events; what a real device does with them is the business of hw/hca and of the system tests.
+ * A machine for the driver's specs: memory, a core whose waits take no real time, and a device that takes commands at its
+ * registers, remembers each one, and answers by a script. It decodes contexts only as far as raising events requires; hw/hca
+ * and the system tests cover the behaviour of a real device.
  */
 import { bar0 } from '../abi/bar-map.ts';
 import { type CommandName, commandNameOf } from '../abi/commands.ts';
@@ -47,7 +47,7 @@ const bar2Address = 0x1_1000_0000;
 const bar2Bytes = 0x200_0000;
 
 export class TestMachine {
-  /** Shared, as a machine's own memory is: what is not has the collector at work with each machine. */
+  /** Shared, like a machine's own memory: unshared memory would trigger the garbage collector for each machine. */
   readonly memory = new Uint8Array(new SharedArrayBuffer(96 * 2 ** 20));
   readonly view = viewOf(this.memory);
   readonly commands: SeenCommand[] = [];
@@ -56,12 +56,12 @@ export class TestMachine {
   readonly charged = new Map<CpuCause, number>();
   readonly systemCalls: string[] = [];
   script: Script = () => undefined;
-  /** False: events are written, and no interrupt is raised. */
+  /** False: events are written, but no interrupt is raised. */
   interruptsWork = true;
-  /** Frames that can still be taken. */
+  /** Frames that can still be allocated. */
   framesLeft = Number.POSITIVE_INFINITY;
   framesTaken = 0;
-  /** Addresses of pages that the driver says it does not write to. */
+  /** Addresses of pages that the driver promises not to write. */
   readonly pagesLeft = new Set<number>();
   time = 0;
   ownerValue = 0;
@@ -325,7 +325,7 @@ export class TestMachine {
     );
   }
 
-  /** What the device must remember to find its event queues. */
+  /** Data that the device needs to find its event queues. */
   private track(command: SeenCommand): void {
     if (command.name === 'MAP_ICM') {
       for (let entry = 0; entry < command.inputModifier; entry++) {

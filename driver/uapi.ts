@@ -138,7 +138,7 @@ export const PortStateVerb = {
 } as const;
 export type PortStateVerb = (typeof PortStateVerb)[keyof typeof PortStateVerb];
 
-/** What a port's link is of (IBV_LINK_LAYER_…). */
+/** Link layer of a port (IBV_LINK_LAYER_…). */
 export const LinkLayerVerb = {
   IBV_LINK_LAYER_UNSPECIFIED: 0,
   IBV_LINK_LAYER_INFINIBAND: 1,
@@ -146,7 +146,7 @@ export const LinkLayerVerb = {
 } as const;
 export type LinkLayerVerb = (typeof LinkLayerVerb)[keyof typeof LinkLayerVerb];
 
-/** By what a GID's packets go (ibv_gid_type). */
+/** Encapsulation of a GID's packets (ibv_gid_type). */
 export const GidTypeVerb = {
   IBV_GID_TYPE_IB: 0,
   IBV_GID_TYPE_ROCE_V1: 1,
@@ -163,7 +163,7 @@ export interface GidEntry {
   readonly gidType: GidTypeVerb;
 }
 
-/** Where packets go (ibv_global_route). */
+/** Global route of packets (ibv_global_route). */
 export interface GlobalRoute {
   /** 16 bytes. */
   readonly dgid: Uint8Array;
@@ -173,7 +173,7 @@ export interface GlobalRoute {
   readonly trafficClass: number;
 }
 
-/** Address of a peer (ibv_ah_attr). `grh` counts when isGlobal is 1. */
+/** Address of a peer (ibv_ah_attr). `grh` is used if isGlobal is 1. */
 export interface AhAttr {
   readonly grh?: GlobalRoute;
   readonly dlid: number;
@@ -184,7 +184,7 @@ export interface AhAttr {
   readonly portNum: number;
 }
 
-/** Queue capacities (ibv_qp_cap): asked for, and returned as granted. */
+/** Queue capacities (ibv_qp_cap): as requested, and returned as granted. */
 export interface QpCap {
   maxSendWr: number;
   maxRecvWr: number;
@@ -193,7 +193,7 @@ export interface QpCap {
   maxInlineData: number;
 }
 
-/** Attributes of a QP (ibv_qp_attr); which ones count is the attribute mask's business. */
+/** Attributes of a QP (ibv_qp_attr); the attribute mask says which ones are used. */
 export interface QpAttr {
   qpState?: QpStateVerb;
   curQpState?: QpStateVerb;
@@ -221,7 +221,7 @@ export interface DeviceAttr {
   readonly fwVer: string;
   readonly nodeGuid: bigint;
   readonly sysImageGuid: bigint;
-  /** 2^64 − 1: regions end where the address space does. */
+  /** 2^64 − 1: regions end at the end of the address space. */
   readonly maxMrSize: bigint;
   readonly pageSizeCap: number;
   readonly vendorId: number;
@@ -233,9 +233,9 @@ export interface DeviceAttr {
   /** Mask of DeviceCapFlag. */
   readonly deviceCapFlags: number;
   readonly maxSge: number;
-  /** Longest message that may come in its receive WQE (mlx4dv_query_device). */
+  /** Longest message that may be stored in its receive WQE (mlx4dv_query_device). */
   readonly maxInlRecvSz: number;
-  /** Of a READ. */
+  /** Limit for a READ. */
   readonly maxSgeRd: number;
   readonly maxCq: number;
   readonly maxCqe: number;
@@ -244,9 +244,9 @@ export interface DeviceAttr {
   readonly maxQpRdAtom: number;
   readonly maxResRdAtom: number;
   readonly maxQpInitRdAtom: number;
-  /** 0 none, 1 within the HCA, 2 with the host's CPUs as well. */
+  /** Atomicity: 0 none, 1 within the HCA, 2 also with the host's CPUs. */
   readonly atomicCap: number;
-  /** The same of masked atomics (masked_atomic_cap of the kernel's attributes). */
+  /** The same for masked atomics (masked_atomic_cap of the kernel's attributes). */
   readonly maskedAtomicCap: number;
   readonly maxMcastGrp: number;
   readonly maxMcastQpAttach: number;
@@ -312,7 +312,7 @@ export interface PortAttr {
   readonly linkLayer: LinkLayerVerb;
 }
 
-/** Number of a kernel object of one open device; means nothing elsewhere. */
+/** Number of a kernel object of one open device; has no meaning elsewhere. */
 export type Handle = number;
 
 /** An asynchronous event as the kernel hands it out; `handle` is the object's, or the port number of a port event. */

@@ -10,7 +10,7 @@ export interface UserBuffer {
   readonly translation: Translation;
 }
 
-/** A range that could be memory. Throws EINVAL. */
+/** Checks that a range can be memory. Throws EINVAL. */
 export function checkRange(address: number, lengthBytes: number): void {
   require(Number.isSafeInteger(address) &&
     address >= 0, `address is ${address}, expected 0 to ${Number.MAX_SAFE_INTEGER}`);
@@ -20,7 +20,7 @@ export function checkRange(address: number, lengthBytes: number): void {
     2 ** 20, `the range ends at 0x${(address + lengthBytes).toString(16)}, expected an end below 2^52`);
 }
 
-/** Pins pages; throws what a system call returns. */
+/** Pins pages; throws the error of the system call. */
 export function pinPages(
   cpu: Cpu,
   process: ProcessMemory,

@@ -1,4 +1,4 @@
-/** Domains of files that several processes open and close at one time: a command of the one is under way when the other comes. */
+/** Domains of files that several processes open and close concurrently: one process' call is in progress when another's arrives. */
 import { beforeEach, expect, it } from 'vitest';
 import { CapabilityFlag } from '../abi/index.ts';
 import type { Device } from './device.ts';
@@ -22,7 +22,7 @@ beforeEach(async () => {
 const open = (): Promise<XrcDomain> => device.xrcDomains.open(cpu, device, 5, file, OpenFlag.O_CREAT);
 const close = (domain: XrcDomain): Promise<void> => device.xrcDomains.close(cpu, device, domain);
 
-it('two processes that open the domain of a file at one time have the same', async () => {
+it('two processes that open the domain of a file at the same time get the same one', async () => {
   const [one, other] = await Promise.all([open(), open()]);
   expect(other).toBe(one);
   expect(one.openers).toBe(2);
@@ -30,7 +30,7 @@ it('two processes that open the domain of a file at one time have the same', asy
   expect(await open()).toBe(one);
 });
 
-it('one that opens a domain while its last opener closes it has another, which stays', async () => {
+it('a process that opens a domain while its last opener closes it gets another one, which remains', async () => {
   const first = await open();
   const [, second] = await Promise.all([close(first), open()]);
   expect(second).not.toBe(first);

@@ -1,11 +1,11 @@
 /**
  * XRC domains: the numbers by which SRQs and target QPs belong together, also of several processes that open the domain of one
- * file. As in mlx4_ib, a domain has a protection domain and a CQ of its own, which its target QPs have in their contexts: what
- * their messages may reach, and where they complete, is said by the SRQs.
+ * file. As in mlx4_ib, a domain has a protection domain and a CQ of its own, which its target QPs have in their contexts: the
+ * SRQs determine what their messages may reach, and where they complete.
  *
- * A target has no work requests. The send queue that its context must name is a page of the kernel's in which nothing is posted.
- * Sources: interface sheet 5.1, 5.5; Linux 6.1, drivers/infiniband/hw/mlx4/main.c (mlx4_ib_alloc_xrcd), core/uverbs_cmd.c
- * (ib_uverbs_open_xrcd); golden captures, x-xrc-pingpong.
+ * A target has no work requests. The send queue that its context must name is an empty page of the kernel. Sources: interface
+ * sheet 5.1, 5.5; Linux 6.1, drivers/infiniband/hw/mlx4/main.c (mlx4_ib_alloc_xrcd), core/uverbs_cmd.c (ib_uverbs_open_xrcd);
+ * golden captures, x-xrc-pingpong.
  */
 import { CapabilityFlag, controlSegment, hasCapability, icmPageBytes } from '../abi/index.ts';
 import { ContextMemory } from './context-memory.ts';
@@ -20,7 +20,7 @@ import type { TargetEntry } from './shared-target.ts';
 import { OpenFlag } from './uapi.ts';
 import { mapBuffer, type UserBuffer, unmapBuffer } from './user-buffer.ts';
 
-/** What Linux makes of a CQ that is asked for one entry. */
+/** Entries that Linux allocates for a CQ of one entry. */
 const cqEntries = 2;
 const recordOffset = icmPageBytes / 2;
 
@@ -28,10 +28,10 @@ export interface XrcDomain {
   readonly xrcdn: number;
   readonly pdn: number;
   readonly cqn: number;
-  /** Of the host; -1 for a domain that only its opener has. */
+  /** Number of the file in the host; -1 for a private domain. */
   readonly file: number;
   openers: number;
-  /** Targets by their numbers, for those who open them. */
+  /** Targets by their numbers, for later openers. */
   readonly targets: Map<number, TargetEntry>;
 }
 
@@ -49,7 +49,7 @@ interface Parts {
   readonly cq: CompletionQueue;
 }
 
-/** The domains of a device. One call at a time, of whatever process: what is being made or closed is neither there nor gone. */
+/** The domains of a device. Serialises calls of all processes: while a domain is being created or destroyed, it neither exists nor is absent. */
 export class XrcDomains {
   readonly #parts = new Map<XrcDomain, Parts>();
   readonly #lock: Mutex;
@@ -60,14 +60,14 @@ export class XrcDomains {
   }
 
   /**
-   * Opens the domain of a file, which may be that of another process, or a new one without a file.
-   * @throws KernelError EOPNOTSUPP, EAGAIN for a domain that is not there and is not to be made, EINVAL, ENOMEM
+   * Opens the domain of a file, which another process may have opened already, or a new one without a file.
+   * @throws KernelError EOPNOTSUPP, EAGAIN if the domain does not exist and is not to be created, EINVAL, ENOMEM
    */
   open(cpu: Cpu, device: Device, uarPage: number, file: number, flags: number): Promise<XrcDomain> {
     return this.#lock.run(cpu, () => this.#open(cpu, device, uarPage, file, flags));
   }
 
-  /** Closes it once; with its last opener it is gone. */
+  /** Closes it once; the last opener destroys it. */
   close(cpu: Cpu, device: Device, domain: XrcDomain): Promise<void> {
     return this.#lock.run(cpu, () => this.#close(cpu, device, domain));
   }
@@ -125,7 +125,7 @@ export class XrcDomains {
   }
 }
 
-/** A send queue in which nothing is posted. */
+/** An empty send queue. */
 export async function makeIdleQueue(cpu: Cpu, device: Device): Promise<IdleSendQueue> {
   const { memory } = device.platform;
   const [run] = takePages(memory, 1);

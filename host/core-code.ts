@@ -3,8 +3,8 @@
  *
  *     begin ──> running ──suspend──> (a wait) ──resume──> running ── … ──> the last stretch of work, or a failure
  *
- * A thread is counted as running in its logical process from begin or resume to suspend, so that time waits for it. What
- * it throws ends the run.
+ * A thread is counted as running in its logical process from begin or resume to suspend, so that time waits for it. An error
+ * that it throws ends the run.
  */
 import { InvariantError, runtime } from '../base/index.ts';
 import type { Core } from './core.ts';
@@ -32,26 +32,26 @@ export class CoreCode {
     core.process.runningProgramCount--;
   }
 
-  /** The thread's code goes on now. */
+  /** The thread's code continues now. */
   resume(thread: CoreThread): void {
     this.#run(thread);
     if (thread.killedBy !== undefined && thread.kernelDepth === 0) thread.reject(thread.killedBy);
     else thread.resolve();
   }
 
-  /** Has a resumed thread go on with `body`, in place of what has waited. */
+  /** Makes a resumed thread continue with `body` instead of the code that has waited. */
   continueAs(thread: CoreThread, body: () => Promise<void>): void {
     void this.#runBody(thread, body);
   }
 
-  /** The thread's code goes on now, with `take` first: its wait ends with what that returns, or throws. */
+  /** The thread's code continues now, with `take` first: its wait ends with the result of `take`, or its error. */
   resumeWith(thread: CoreThread, take: () => unknown): void {
     if (thread.killedBy !== undefined && thread.kernelDepth === 0) {
       this.resume(thread);
       return;
     }
     this.#run(thread);
-    // Taken first: `take` may begin the next wait.
+    // Called first: `take` may begin the next wait.
     const { resolve, reject } = thread;
     try {
       resolve(take());
@@ -60,7 +60,7 @@ export class CoreCode {
     }
   }
 
-  /** A thread was used while it was not running: ends the run, whatever becomes of the error that is returned. */
+  /** A thread was used while it was not running: ends the run, even if the returned error is ignored. */
   misuse(thread: CoreThread): ThreadNotRunningError {
     const { process } = this.#core;
     const error = new ThreadNotRunningError(thread.name, thread.mode);
@@ -88,7 +88,7 @@ export class CoreCode {
     }
   }
 
-  /** Ends the run: the failure is seen when the logical process next lets programs run. */
+  /** Ends the run: the logical process sees the failure when it next lets programs run. */
   #fail(thread: CoreThread, thrown: unknown): void {
     const core = this.#core;
     core.process.failure ??= new ProgramFailedError(thread.name, core.process.instantPs, thrown);
@@ -104,7 +104,7 @@ export class CoreCode {
     this.#stopAndEvaluate();
   }
 
-  /** Counted as running for a moment, a thread that is not has the logical process stop and find the failure. */
+  /** If the thread is not counted as running, counts it for a moment: the logical process then stops and finds the failure. */
   #stopAndEvaluate(): void {
     const { process } = this.#core;
     process.runningProgramCount++;

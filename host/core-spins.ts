@@ -5,9 +5,9 @@
  *                            ^ the device writes to the page
  *                                    └ evaluate here: the round that began before the write does not see it
  *
- * The condition can only have changed after a write to the page, so it is evaluated at the end of the round into
- * which a write falls, and nowhere else. A spin with a deadline ends at the end of the round into which that falls. A round that is interrupted is finished later; the rounds after it begin
- * there. Polling is charged when the spin ends or is interrupted, as the interval it lasted.
+ * The condition can only have changed after a write to the page, so it is evaluated at the end of the round into which a write
+ * falls, and nowhere else. A spin with a deadline ends at the end of the round that contains the deadline. An interrupted round
+ * is finished later; the rounds after it begin there. Polling is charged when the spin ends or is interrupted, as its duration.
  */
 import type { Cycles } from '../base/index.ts';
 import type { Core } from './core.ts';
@@ -40,7 +40,7 @@ export class CoreSpins {
     this.#evaluateAt(thread, origin + rounds * thread.spinRoundCycles);
   }
 
-  /** The thread stops at `cycle`; its origin becomes the end of the round it was in. */
+  /** The thread stops at `cycle`; its origin becomes the end of its current round. */
   halt(thread: CoreThread, cycle: Cycles): void {
     thread.isSpinPending = true;
     this.#chargeUntil(thread, cycle);
@@ -52,7 +52,7 @@ export class CoreSpins {
     if (thread.evaluateRef !== 0) thread.isSpinHit = true;
   }
 
-  /** A halted thread spins on, `missedCycles` later. */
+  /** A halted thread continues to spin, `missedCycles` later. */
   goOn(thread: CoreThread, missedCycles: number): void {
     thread.isSpinPending = false;
     thread.mode = 'spinning';

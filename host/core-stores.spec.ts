@@ -10,7 +10,7 @@ interface Scenario {
   readonly openings: readonly number[];
 }
 
-/** A bounded store buffer stepped cycle by cycle: what the events must equal. */
+/** A bounded store buffer stepped cycle by cycle: the reference for the events. */
 function stepped({ entries, posts, openings }: Scenario): { left: number[]; endCycle: number } {
   const dueAt = posts.map((_, index) => posts.slice(0, index + 1).reduce((sum, cycles) => sum + cycles, 0));
   const left: number[] = [];
@@ -39,8 +39,8 @@ function stepped({ entries, posts, openings }: Scenario): { left: number[]; endC
   }
 }
 
-describe('a store buffer behind a slow bus', () => {
-  it('lets stores out and stalls the core as a buffer stepped cycle by cycle does', async () => {
+describe('a store buffer before a slow bus', () => {
+  it('sends stores and stalls the core like a buffer stepped cycle by cycle', async () => {
     const scenario = fc
       .record({
         entries: fc.integer({ min: 1, max: 5 }),
@@ -49,7 +49,7 @@ describe('a store buffer behind a slow bus', () => {
       })
       .map((given) => ({
         ...given,
-        // Enough room in the end: further apart than posts are.
+        // Enough room in the end: intervals of room exceed those of posts.
         openings: [...given.openings, ...Array.from({ length: 60 }, (_, index) => 1000 + index * 40)],
       }));
     const property = fc.asyncProperty(scenario, async (given) => {
@@ -74,7 +74,7 @@ describe('a store buffer behind a slow bus', () => {
     await fc.assert(property, { numRuns: 300, seed: 1 });
   });
 
-  it('is the same whatever the order of what falls into one instant', async () => {
+  it('is the same for any order within one instant', async () => {
     const scenario = fc.record({
       entries: fc.integer({ min: 1, max: 20 }),
       buffers: fc.integer({ min: 1, max: 4 }),
@@ -129,7 +129,7 @@ describe('a store buffer behind a slow bus', () => {
     await fc.assert(property, { numRuns: 150, seed: 5 });
   });
 
-  it('delays an interrupt until it has taken the stores that are due', async () => {
+  it('delays an interrupt until it has sent the due stores', async () => {
     const { host, process, ports, runToEnd } = newTestHost({
       interrupt: { deliveryNs: 1, entryCycles: 10, exitCycles: 0 },
     });
@@ -147,7 +147,7 @@ describe('a store buffer behind a slow bus', () => {
     await runToEnd();
     expect(ports[0]!.stores.map(({ atPs, address: to }) => [atPs, to])).toEqual([
       [300_000, 0x8000_0000],
-      // 10 cycles to enter and 60 of the store, of 400 ps each.
+      // 10 cycles to enter and 60 cycles of the store, of 400 ps each.
       [300_000 + 28_000, 0x8000_0008],
     ]);
   });

@@ -1,15 +1,15 @@
 /**
- * When the stores of a core's threads leave, and how a full bus stalls the core.
+ * When a core's stores leave it, and how a full bus stalls the core.
  *
  *     commits ── due ──> drain ──> memory, bus
- *                          │ the bus takes no more
+ *                          │ the bus accepts no more
  *                          v
- *                       blocked ── more than the store buffer holds is due ──> frozen: the core stands still
+ *                       blocked ── more than the store buffer holds is due ──> frozen: the core stalls
  *                          └──────────── room again: drain on, thaw ───────────────┘
  *
- * One event is scheduled at a time, for the oldest commit. A blocked thread runs on, since the store buffer hides
- * the bus from it, until the commit with which more entries wait than the buffer has: from that cycle on the core
- * stands still until enough of them have left, and everything the thread does later is later by as much.
+ * One event is scheduled at a time, for the oldest commit. A blocked thread continues, since the store buffer hides the bus
+ * from it, until a commit overfills the buffer. From that cycle on the core stalls until enough entries have left, and
+ * everything the thread does later is delayed by that time.
  */
 import { type Cycles, NEVER } from '../base/index.ts';
 import type { Core } from './core.ts';
@@ -56,7 +56,7 @@ export class CoreStores {
     }
   }
 
-  /** The thread goes on after it missed some cycles: its stores that lay ahead are later by as much. */
+  /** The thread continues after it missed some cycles: its pending stores are delayed by as many. */
   shift(thread: CoreThread, missedCycles: number): void {
     const store = thread.storeIfAny;
     if (store === undefined || store.isDrained) return;
@@ -78,7 +78,7 @@ export class CoreStores {
     this.drain(thread);
   }
 
-  /** The root complex takes stores again: see DevicePort. */
+  /** The root complex accepts stores again: see DevicePort. */
   storeSpace(): void {
     const core = this.#core;
     if (core.current?.isBlocked !== true || this.#retryRef !== 0) return;

@@ -1,6 +1,5 @@
 /**
- * A thread of control on one core: a program, a kernel thread, or the core's interrupt context. It is what
- * software holds as its `cpu`.
+ * A thread of control on one core: a program, a kernel thread, or the core's interrupt context. Software holds it as its `cpu`.
  *
  * A thread's code runs while simulated time stands still. It charges cycles, which moves the core's own time
  * ahead, and then waits for simulated time with settle, spin, sleep, a signal or a load. One wait at a time:
@@ -11,7 +10,7 @@
  *             ──sleep───> busy ──> waiting ··· ready ──> running    (off the core in between)
  *     busy, spinning ──preempted──> ready ──> busy, spinning
  *
- * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
+ * The core owns the fields; programs see a thread only through the interfaces of driver and userlib.
  */
 
 import {
@@ -44,7 +43,7 @@ export const levelInterrupt = 2;
 
 export type ThreadMode = 'running' | 'busy' | 'spinning' | 'loading' | 'ready' | 'waiting' | 'ended';
 
-/** What follows when a busy thread's own time is reached. */
+/** Next step when a busy thread's own time is reached. */
 export type AfterBusy = 'resume' | 'load' | 'leave' | 'end';
 
 const resolved: Promise<void> = Promise.resolve();
@@ -55,7 +54,7 @@ const storeLimitBytes = 4096;
 const sleepPsMax = 2 ** 72;
 const combinedLimitBytes = 256;
 
-/** What a thread waits in when no call has said so. */
+/** Name of a thread's wait if no call has named one. */
 const waitTexts: Readonly<Record<ThreadMode, string>> = {
   running: 'its own code',
   busy: 'its own code',
@@ -70,52 +69,52 @@ export class CoreThread {
   readonly name: string;
   readonly core: Core;
   readonly level: number;
-  /** Place in the core's table: what its events carry. */
+  /** Index in the core's table, carried by its events. */
   readonly slot: number;
   readonly #storeSpaceBytes: number;
   #store: StoreBuffer | undefined;
 
   mode: ThreadMode = 'ready';
   after: AfterBusy = 'resume';
-  /** What to run when the core is given to the thread for the first time. */
+  /** Code to run when the thread first gets the core. */
   body: (() => Promise<void>) | undefined;
-  /** What follows when it has left the core for good. */
+  /** Step after it has left the core permanently. */
   ended: (() => void) | undefined;
 
-  /** Since when it wants the core; threads that lost it stand in front. */
+  /** Instant since which it wants the core; threads that lost the core are first. */
   readyPs = 0;
-  /** Halted: whether it was spinning, cycles charged but not yet lived through, and the cycle it stopped at. */
+  /** Halted: whether it was spinning, its charged cycles that have not elapsed, and the cycle at which it stopped. */
   isSpinPending = false;
   owedCycles = 0;
   leftCycle = 0;
-  /** Until this cycle of the core's own time nothing takes the core from it: see {@link keepCore}. */
+  /** Until this cycle of its own time no thread can preempt it: see {@link keepCore}. */
   keptUntilCycle = 0;
   /** Entering the core costs a context switch. */
   needsSwitch = false;
-  /** The operation that the program has marked and is in. */
+  /** The marked operation in which the program is. */
   operation: MarkedOperation | undefined;
 
-  /** Spinning: a cycle at which a round ends, cycles of a round, and the cycle of the coming evaluation. */
+  /** Spinning: a cycle at which a round ends, cycles per round, and the cycle of the next evaluation. */
   spinOriginCycle = 0;
   spinRoundCycles = 1;
   spinIsReady: () => boolean = holds;
-  /** What the thread does first when the condition holds. */
+  /** Called first when the condition holds. */
   spinTake: () => unknown = nothing;
   evaluateCycle = 0;
   isSpinHit = false;
-  /** The time that it may take is over. */
+  /** Its time limit has passed. */
   isSpinOver = false;
   /** Pages that it watches. */
   spinPageCount = 1;
 
-  /** The bus takes no more of the thread's stores. */
+  /** The bus accepts no more of the thread's stores. */
   isBlocked = false;
-  /** The store buffer is full behind a blocked store: the core stands still at {@link leftCycle}. */
+  /** The store buffer is full after a blocked store: the core stalls at {@link leftCycle}. */
   isFrozen = false;
-  /** The thread can do what comes next only when its stores are out. */
+  /** The thread can continue only after its stores have left. */
   awaitsDrain = false;
 
-  /** Waiting: whether the wait has ended already, and how. */
+  /** Waiting: whether the wait has already ended, and its result. */
   isWoken = false;
   wakeResult = false;
   loadValue: Wide = 0;
@@ -129,15 +128,15 @@ export class CoreThread {
   overflowRef: EventRef = 0;
   deadlineRef: EventRef = 0;
   signalRef: EventRef = 0;
-  /** What is left of a long wait behind the deadline that is queued. */
+  /** Remaining time of a long wait after the queued deadline. */
   deadlineRestPs = 0;
 
-  /** Names the library call that the thread waits in; undefined where none has named itself. */
+  /** Names the library call in which the thread waits; undefined if none has named itself. */
   #describeWait: (() => string) | undefined;
 
-  /** System calls that the thread is in: it is not killed there. */
+  /** System calls in which the thread is: it is not killed there. */
   kernelDepth = 0;
-  /** The process was killed: what waits of the program end with. */
+  /** The process was killed: the program's waits end with this error. */
   killedBy: Error | undefined;
 
   resolve: (value?: unknown) => void = () => {};
@@ -162,18 +161,18 @@ export class CoreThread {
 
   /**
    * The core's own time in picoseconds since power-on.
-   * @throws ConfigurationError from 2^53 on (2.5 hours): {@link instantPs} and {@link stopwatch} are exact for ever
+   * @throws ConfigurationError from 2^53 on (2.5 hours): {@link instantPs} and {@link stopwatch} have no limit
    */
   get localPs(): Picoseconds {
     return numberOfPs('localPs', this.core.process.epochUs, this.ownPs);
   }
 
-  /** The same, exact also where a number is not. */
+  /** The same, exact even where a number is not. */
   get instantPs(): ExactPs {
     return exactPs(this.core.process.epochUs, this.ownPs);
   }
 
-  /** Counts the core's own time from now on: exact after days as at first. */
+  /** Starts counting the core's own time: exact even after days. */
   stopwatch(): Stopwatch {
     const { core } = this;
     return startStopwatch({
@@ -186,7 +185,7 @@ export class CoreThread {
     });
   }
 
-  /** The core's own time in picoseconds of the epoch: for what moves with it. */
+  /** The core's own time in picoseconds of the epoch: for values that move with the epoch. */
   get ownPs(): Picoseconds {
     return this.core.clock.edgePs(this.core.localCycle);
   }
@@ -196,12 +195,12 @@ export class CoreThread {
     return this.#store;
   }
 
-  /** The store buffer if the thread has ever stored. */
+  /** The store buffer, if the thread has ever stored. */
   get storeIfAny(): StoreBuffer | undefined {
     return this.#store;
   }
 
-  /** Whether it waits for a time or a signal, or is about to leave the core for that, and nothing has ended the wait yet. */
+  /** Whether it waits for a time or a signal, or is about to leave the core for that, and the wait has not ended. */
   get isAwaiting(): boolean {
     return (this.mode === 'waiting' || this.after === 'leave') && !this.isWoken;
   }
@@ -236,7 +235,7 @@ export class CoreThread {
   }
 
   charge(cause: CpuCause, cycles: number): void {
-    // One float would make floats of the core's own time and of all that is computed from it.
+    // One float here would turn the core's own time, and everything computed from it, into floats.
     this.#spend(indexOfCause(cause), asInteger(cycles));
   }
 
@@ -270,7 +269,7 @@ export class CoreThread {
     return this.store.push(storeWriteCombining, busAddress, lengthBytes);
   }
 
-  /** Charges `cycles`; the stores pushed since the last commit leave at the core's own time that results. */
+  /** Charges `cycles`; the stores pushed since the last commit leave at the resulting own time of the core. */
   commit(cause: CpuCause, cycles: number): void {
     const causeIndex = indexOfCause(cause);
     this.#spend(causeIndex, cycles);
@@ -279,8 +278,8 @@ export class CoreThread {
   }
 
   /**
-   * Keeps the core until its own time as it is now: an interrupt or a thread of a higher level that comes before is served then. What
-   * spin_lock_irqsave and spin_unlock_irqrestore do around code, a thread whose code has run already does for what is left of its time.
+   * Keeps the core until its present own time: an earlier interrupt or a thread of a higher level is served then. Linux'
+   * spin_lock_irqsave and spin_unlock_irqrestore enclose code; here the code has already run, and only its time is left.
    */
   keepCore(): void {
     if (this.core.running !== this) throw this.core.code.misuse(this);
@@ -291,7 +290,7 @@ export class CoreThread {
     this.#describeWait = describe;
   }
 
-  /** Where the thread stands and what for, in words. */
+  /** State of the thread, and the reason of its wait, in words. */
   get waitText(): string {
     return this.#describeWait?.() ?? waitTexts[this.mode];
   }
@@ -307,9 +306,8 @@ export class CoreThread {
   }
 
   /**
-   * Spins until `isReady` holds. The same cycles and the same evaluations that count as this loop, at the cost of
-   * one event for each write to the page: `if (!isReady()) { await settle(); while (!isReady()) {
-   * charge('poll', roundCycles); await settle(); } }`.
+   * Spins until `isReady` holds. Equals this loop in cycles and relevant evaluations, but costs one event for each write to the
+   * page: `if (!isReady()) { await settle(); while (!isReady()) { charge('poll', roundCycles); await settle(); } }`.
    */
   spin(physicalAddress: number, roundCycles: number, isReady: () => boolean): Promise<void> {
     const core = this.core;
@@ -332,10 +330,10 @@ export class CoreThread {
   }
 
   /**
-   * Settles, spins until `isReady` holds, and ends with what `take` returns. `take` runs at the instant at which the
-   * condition is found to hold, as part of the thread's code: so a program that waits and then polls is resumed once, not
-   * for each of its steps.
-   * @param timeoutPs after so long of its own time it ends at the end of a round, whether the condition holds or not
+   * Settles, spins until `isReady` holds, and returns the result of `take`. `take` runs at the instant when the condition is
+   * found to hold, as part of the thread's code: so a program that waits and then polls is resumed once instead of for each
+   * step.
+   * @param timeoutPs after this own time it ends at the end of a round, even if the condition does not hold
    */
   spinThen<T>(
     physicalAddress: number,
@@ -347,7 +345,7 @@ export class CoreThread {
     const core = this.core;
     if (core.running !== this) throw core.code.misuse(this);
     const isAhead = this.ownPs > core.process.nowPs;
-    // Work is later by what the bus was away for, spinning is not.
+    // Work is delayed by the time that the bus was unavailable; spinning is not.
     if (isAhead && core.memoryBus !== undefined)
       return this.settle().then(() => this.spinThen(physicalAddress, roundCycles, isReady, take, timeoutPs));
     if (!isAhead) void this.settle();
@@ -384,13 +382,13 @@ export class CoreThread {
     return promise;
   }
 
-  /** Has the thread's code end with `reason` at its next wait outside of the kernel; a wait that it is in ends now. */
+  /** Makes the thread's code end with `reason` at its next wait outside the kernel; its present wait ends now. */
   kill(reason: Error): void {
     this.killedBy = reason;
     if (this.kernelDepth > 0) return;
     if (this.mode === 'waiting' && this.signalRef === 0)
       this.core.waits.wakeAt(this, this.core.process.nowPs);
-    // It is about to leave the core: then it goes on instead.
+    // It is about to leave the core: it continues instead.
     if (this.after === 'leave' && this.mode !== 'waiting') this.isWoken = true;
     if (this.mode === 'spinning' || this.isSpinPending) {
       this.spinIsReady = holds;
@@ -398,17 +396,17 @@ export class CoreThread {
     }
   }
 
-  /** Has this waiting thread go on with `body` when its wait ends: code that has waited can't do so again, once its host is put back. */
+  /** Makes this waiting thread continue with `body` when its wait ends: the code that waited cannot be resumed again after its host is restored. */
   continueAs(body: () => Promise<void>): void {
     this.resolve = () => this.core.code.continueAs(this, body);
   }
 
-  /** The memory's call: a page that this thread spins on was written. */
+  /** Called by the memory: a page on which this thread spins was written. */
   pageWritten(): void {
     this.core.spinHit(this);
   }
 
-  /** Gives the core up for `durationPs`, rounded up; of what exceeds 2^53, a day say, the float itself is meant. */
+  /** Yields the core for `durationPs`, rounded up; beyond 2^53, e.g. a day, the float itself is used. */
   async sleep(durationPs: Picoseconds): Promise<void> {
     if (!(durationPs >= 0 && durationPs <= sleepPsMax))
       throw new ConfigurationError('durationPs', durationPs, `0 to ${sleepPsMax} (149 years)`);
@@ -416,8 +414,8 @@ export class CoreThread {
   }
 
   /**
-   * Gives the core up until {@link CoreWaits.wakeAt} names this thread, or for a time, rounded up to a picosecond.
-   * @returns false when the time was over first
+   * Yields the core until {@link CoreWaits.wakeAt} names this thread, or for a time, rounded up to a picosecond.
+   * @returns false if the time passed first
    */
   async waitForWake(timeoutPs: Picoseconds = NEVER): Promise<boolean> {
     if (this.core.running !== this) throw this.core.code.misuse(this);
@@ -448,8 +446,8 @@ export class CoreThread {
   }
 
   /**
-   * One non-posted access: `cycles` to issue it, behind all stores before; then the core stalls until it is done.
-   * @returns the value read, all ones when the access failed
+   * One non-posted access: `cycles` to issue it, after all earlier stores; then the core stalls until it completes.
+   * @returns the value read, all ones if the access failed
    */
   async access(cause: CpuCause, cycles: number, issue: (done: AccessDone) => void): Promise<number> {
     this.loadCause = indexOfCause(this.level === levelInterrupt ? 'interrupt' : cause);
@@ -459,12 +457,12 @@ export class CoreThread {
     return this.loadValue;
   }
 
-  /** The answer to an access. */
+  /** Handles the completion of an access. */
   accessDone(status: number, value: number): void {
     this.loadValue = status === 0 ? value >>> 0 : failedLoadValue;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number, cycles: number): void {
     this.readyPs -= ps;
     this.leftCycle -= cycles;

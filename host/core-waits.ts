@@ -1,18 +1,18 @@
 /**
- * Threads that gave their core up: what ends their waits.
+ * Threads that yielded their core, and the ends of their waits.
  *
  *     sleep, signal.wait ──> waiting ──┬─ signal at its raiser's own time ──> true  ─┐
  *                                      └─ deadline ─────────────────────────> false ─┴─> ready: competes for the core
  *
- * The deadline of a thread that spins ends its spin.
- * A wait that ends before the thread has left the core is remembered, and the thread does not leave.
+ * The deadline of a spinning thread ends its spin. A wait that ends before the thread has left the core is recorded, and the
+ * thread does not leave.
  */
 import type { Picoseconds } from '../base/index.ts';
 import { PHASE_HARDWARE } from '../sim/index.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 
-/** The longest part of a wait: whole numbers of floats, a difference of which is exact. */
+/** The longest part of a wait: whole numbers of floats, whose difference is exact. */
 const partPsMax = 2 ** 52;
 
 export class CoreWaits {
@@ -31,8 +31,8 @@ export class CoreWaits {
   }
 
   /**
-   * Ends the thread's wait with false after `durationPs` of its own time, unless something else ended it before. A wait that
-   * outlasts an epoch's numbers is begun in parts: the thread sleeps through.
+   * Ends the thread's wait with false after `durationPs` of its own time, unless it ended earlier. A wait longer than an
+   * epoch's numbers is split: the thread sleeps throughout.
    */
   setTimeout(thread: CoreThread, durationPs: Picoseconds): void {
     this.#await(thread, thread.ownPs, durationPs);
@@ -64,7 +64,7 @@ export class CoreWaits {
       this.#core.spinHit(thread);
       return;
     }
-    // A signal raised before, by a thread whose own time is ahead, ends the wait at that thread's time.
+    // A signal raised earlier, by a thread whose own time is ahead, ends the wait at that thread's time.
     if (thread.signalRef === 0) this.#wake(thread, false);
   }
 

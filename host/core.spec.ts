@@ -27,7 +27,7 @@ describe('time of a core', () => {
     expect(seen).toEqual([40_000, 0, 40_000, 40_000]);
   });
 
-  it('does not wait when simulated time has caught up already', async () => {
+  it('does not wait if simulated time has already caught up', async () => {
     const { host, process, runToEnd } = newTestHost();
     host.runProgram('p', 0, async ({ cpu }) => {
       await cpu.settle();
@@ -37,7 +37,7 @@ describe('time of a core', () => {
     await runToEnd();
   });
 
-  it('keeps whole picoseconds on a clock whose period is none', async () => {
+  it('keeps whole picoseconds on a clock whose period is not whole', async () => {
     const { host, process, runToEnd } = newTestHost({ core: { clockMHz: 2300 } });
     host.runProgram('p', 0, async ({ cpu }) => {
       for (let step = 0; step < 1000; step++) {
@@ -79,7 +79,7 @@ describe('time of a core', () => {
     });
     await runToEnd();
     const { cycles, isBalanced } = host.cores[0]!.report();
-    // 1 us of 400 ps cycles; and the one that has begun in the picosecond of the drain.
+    // 1 µs of 400 ps cycles; and the cycle that began in the picosecond of the drain.
     expect(cycles).toMatchObject({ application: 50, idle: 2500 + 1, contextSwitch: 1000 });
     expect(isBalanced).toBe(true);
   });
@@ -123,7 +123,7 @@ describe('stores of a core', () => {
     expect(host.cores[0]!.report().cycles).toMatchObject({ application: 60, post: 90 });
   });
 
-  it('are out before an uncached load leaves, and the load stalls the core', async () => {
+  it('have left before an uncached load leaves, and the load stalls the core', async () => {
     const { host, process, ports, runToEnd } = newTestHost({ cost: { mmioStore: 10, mmioLoad: 5 } });
     host.runProgram('p', 0, async ({ cpu }) => {
       cpu.mmioWrite32(0x8000_0010, 7);
@@ -155,7 +155,7 @@ describe('stores of a core', () => {
       cpu.charge('application', 90);
       await cpu.settle();
       expect(process.nowPs).toBe(100 * cyclePs);
-      // The memory store stands behind the device store.
+      // The memory store waits after the device store.
       expect(host.memory.view.getUint32(page, true)).toBe(0);
       cpu.charge('application', 50);
       await cpu.settle();
@@ -166,7 +166,7 @@ describe('stores of a core', () => {
     expect(host.cores[0]!.report().cycles).toMatchObject({ post: 10, application: 140 });
   });
 
-  it('stall the core when the store buffer is full, and everything after is later by as much', async () => {
+  it('stall the core when the store buffer is full, and delay everything after it by that time', async () => {
     const { host, process, ports, runToEnd } = newTestHost({ core: { storeBufferEntries: 4 } });
     ports[0]!.room = 0;
     at(process, 1_000_000, () => ports[0]!.open());
@@ -182,11 +182,11 @@ describe('stores of a core', () => {
     await runToEnd();
     const times = ports[0]!.stores.map(({ atPs }) => atPs);
     expect(times).toEqual([...Array(5).fill(1_000_000), 1_004_000]);
-    // 60 cycles of posting and 2500 - 50 of standing still.
+    // 60 cycles of posting and 2500 - 50 of stall.
     expect(host.cores[0]!.report()).toMatchObject({ cycles: { post: 60 + 2450 }, isBalanced: true });
   });
 
-  it('drain one by one as the bus takes them', async () => {
+  it('drain one by one as the bus accepts them', async () => {
     const { host, process, ports, runToEnd } = newTestHost({ core: { storeBufferEntries: 2 } });
     ports[0]!.room = 0;
     for (let step = 1; step <= 8; step++) at(process, step * 100_000, () => ports[0]!.open(1));
@@ -225,7 +225,7 @@ describe('misuse of a core', () => {
     expect(String(failure)).toMatch(/program faulty failed at 1201200 ps: TypeError: no such thing/);
   });
 
-  it('finds a program that does something while it waits', async () => {
+  it('detects a program that acts while it waits', async () => {
     const { host, runToEnd } = newTestHost();
     host.runProgram('hasty', 0, async ({ cpu }) => {
       const waiting = cpu.sleep(1000);
@@ -235,13 +235,13 @@ describe('misuse of a core', () => {
     await expect(runToEnd()).rejects.toThrow(/thread hasty is busy, expected running/);
   });
 
-  it('finds a program that ends without committing what it stored', async () => {
+  it('detects a program that ends without committing its stores', async () => {
     const { host, runToEnd } = newTestHost();
     host.runProgram('careless', 0, async ({ cpu }) => pushWord(cpu, page, 1));
     await expect(runToEnd()).rejects.toThrow(/stores of careless is "pushed", expected committed/);
   });
 
-  it('finds a program that stores without end', async () => {
+  it('detects a program that stores without end', async () => {
     const { host, runToEnd } = newTestHost();
     host.runProgram('endless', 0, async ({ cpu }) => {
       for (;;) {

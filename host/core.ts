@@ -1,20 +1,20 @@
 /**
- * A core: its clock, its own time, and which thread has it.
+ * A core: its clock, its own time, and its current thread.
  *
  *     interrupts ─┐
  *     kernel ─────┤ highest level first ──> current thread ──> store buffer ──> memory, bus
  *     program ────┘                            │
  *                                              └─ cycles by cause
  *
- * The core's own time (`localCycle`) runs ahead of simulated time while a thread charges cycles, and simulated
- * time catches up while it waits. A thread of a higher level preempts a busy or spinning one at the instant it
- * becomes ready: what the lower one has charged but not yet lived through is owed to it and lived through when it
- * has the core again, and its stores of that time move along. Not preempted: a thread stalled by a load, one with a
- * store that the bus does not take, and one that keeps the core for a while (keepCore). A thread leaves the core only when its stores are out.
+ * The core's own time (`localCycle`) runs ahead of simulated time while a thread charges cycles, and simulated time catches up
+ * while it waits. A thread of a higher level preempts a busy or spinning one at the instant it becomes ready: the lower
+ * thread's charged cycles that have not elapsed yet elapse when it has the core again, and its stores of that time are delayed
+ * with them. Not preempted: a thread stalled by a load, one with a store that the bus does not accept, and one that keeps the
+ * core for a while (keepCore). A thread leaves the core only when its stores are out.
  *
- * At most one thread of a host runs code at any time, because an event resumes at most one. What happens to a core
- * at one instant is first collected (in the hardware half of the instant) and then acted on, so that the order in
- * which it happened does not matter: interrupts first, then kernel threads, then the program.
+ * At most one thread of a host runs code at any time, because an event resumes at most one. Inputs of a core at one instant are
+ * first collected (in the hardware half of the instant) and then handled, so that their order does not matter: interrupts
+ * first, then kernel threads, then the program.
  */
 import type { Cycles, Picoseconds, Wide } from '../base/index.ts';
 import {
@@ -45,7 +45,7 @@ export interface CoreOptions {
   readonly kernel: CoreKernel;
 }
 
-/** The kernel, as a core that is interrupted enters it. */
+/** The kernel, as an interrupted core enters it. */
 export interface CoreKernel {
   /** Serves an interrupt vector in the core's interrupt context. */
   serveInterrupt(vector: number, cpu: CoreThread): Promise<void>;
@@ -53,13 +53,13 @@ export interface CoreKernel {
 
 export interface CorePorts {
   readonly memoryBus: {
-    /** Picoseconds for which others have had the bus so far. */
+    /** Picoseconds for which other masters have had the bus so far. */
     heldPsAt(nowPs: Picoseconds): number;
   };
 }
 
 const kernelStoreSpaceBytes = 65_536;
-/** Of one instant: stores leave, the core stands still for those that cannot, threads go on. */
+/** Phases of one instant: stores leave, the core stalls for those that cannot, threads continue. */
 const PHASES_OF_CORE = 3;
 
 export class Core {
@@ -68,23 +68,23 @@ export class Core {
   readonly clock: Clock;
   readonly target: StoreTarget;
   readonly cost: CostConfig;
-  /** Cores that run at one instant do so in the order of their numbers: their software shares a kernel. */
+  /** Cores that run at one instant do so in the order of their numbers, because their software shares a kernel. */
   readonly softwarePhase: number;
-  /** Before it at an instant stores leave that can leave, and in the phase between the core stands still for those that cannot. */
+  /** Earlier phases of an instant: first stores leave if they can, then the core stalls for those that cannot. */
   readonly storePhase: number;
   readonly account = new CpuAccount();
   readonly code = new CoreCode(this);
   readonly waits: CoreWaits;
   /** The core's own time in cycles of its clock. */
   localCycle = 0;
-  /** The thread that has the core. */
+  /** The current thread of the core. */
   current: CoreThread | undefined;
   /** The thread whose code runs now. */
   running: CoreThread | undefined;
-  /** Times a thread was switched in, interrupts apart. */
+  /** Times a thread was switched in, without interrupts. */
   contextSwitchCount = 0;
 
-  /** The bus to memory, where a DMA controller may take it: a core that works meanwhile is later by as much. */
+  /** The bus to memory, which a DMA controller may occupy: work of the core meanwhile is delayed by that time. */
   memoryBus: CorePorts['memoryBus'] | undefined;
   readonly #storeSpaceBytes: number;
   readonly #kernel: CoreKernel;
@@ -94,10 +94,10 @@ export class Core {
   readonly #interruptThread: CoreThread;
   readonly #stores: CoreStores;
   readonly #spins: CoreSpins;
-  /** Cause of the cycles of a stall: a load, or stores that the bus does not take. */
+  /** Cause of the cycles of a stall: a load, or stores that the bus does not accept. */
   stallCause = 0;
   #attentionRef: Wide = 0;
-  /** How long the bus had been away when the present stretch of work began. */
+  /** Time that the bus had been unavailable when the present stretch of work began. */
   #busHeldPs = 0;
 
   readonly #busyHandler: number;
@@ -126,24 +126,24 @@ export class Core {
     this.#stores = new CoreStores(this, options.storeBufferEntries);
   }
 
-  /** A core that is not connected has the bus to memory for itself. */
+  /** An unconnected core has the bus to memory for itself. */
   connect({ memoryBus }: CorePorts): void {
     this.memoryBus = memoryBus;
   }
 
-  /** The thread that an event concerns. */
+  /** The thread of an event. */
   threadAt(slot: number): CoreThread {
     return this.#threads[slot]!;
   }
 
-  // What threads ask of their core.
+  // Services for the core's threads.
 
   /** Whether another thread waits for the core. */
   get isWanted(): boolean {
     return this.#ready.highestLevel >= 0;
   }
 
-  /** A thread that has nothing to do yet; see {@link start}. */
+  /** A thread without work yet; see {@link start}. */
   newThread(name: string, level: number): CoreThread {
     const slot = this.#freeSlots.pop() ?? this.#threads.length;
     const spaceBytes = level === levelProgram ? this.#storeSpaceBytes : kernelStoreSpaceBytes;
@@ -152,7 +152,7 @@ export class Core {
     return thread;
   }
 
-  /** Has a new thread compete for the core from `atPs` on. */
+  /** Makes a new thread compete for the core from `atPs` on. */
   start(thread: CoreThread, atPs: Picoseconds, body: () => Promise<void>, ended?: () => void): void {
     thread.body = body;
     thread.ended = ended;
@@ -160,7 +160,7 @@ export class Core {
     this.process.queue.schedule(atPs, this.#readyHandler, thread.slot);
   }
 
-  /** Has the thread keep the core until simulated time has reached its own time. */
+  /** Makes the thread keep the core until simulated time has reached its own time. */
   stayBusy(thread: CoreThread, after: AfterBusy): void {
     thread.mode = 'busy';
     thread.after = after;
@@ -174,15 +174,15 @@ export class Core {
   }
 
   /**
-   * Interrupts the core now, in the hardware half of the instant; the caller has seen that the vector is not pending
-   * here already. Of several pending vectors the highest is served first, as by a local APIC.
+   * Interrupts the core now, in the hardware half of the instant; the caller has checked that the vector is not pending here
+   * yet. Of several pending vectors the highest is served first, as by a local APIC.
    */
   interrupt(vector: number): void {
     this.#ready.addVector(vector);
     this.#callAttention();
   }
 
-  /** A page that the thread spins on was written. */
+  /** A page on which the thread spins was written. */
   spinHit(thread: CoreThread): void {
     this.#spins.hit(thread);
   }
@@ -192,7 +192,7 @@ export class Core {
     this.#stores.drain(thread);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     const cycles = this.clock.cyclesOf(ps);
     this.localCycle -= cycles;
@@ -201,7 +201,7 @@ export class Core {
 
   // Accounts.
 
-  /** What the core did up to now. */
+  /** The core's account up to now. */
   report(): CpuReport {
     const elapsed = this.clock.cyclesElapsed(this.process.nowPs);
     const total = this.process.epochUs * this.clock.frequencyMHz + elapsed;
@@ -216,7 +216,7 @@ export class Core {
     return cpuReportOf(cycles, total, ahead);
   }
 
-  /** Which thread has the core, which want it, and each that has not ended, by its place and name. */
+  /** The current thread, the waiting threads, and each unfinished one, by index and name. */
   inspect(): BlockState {
     const elapsed = this.clock.cyclesElapsed(this.process.nowPs);
     const { current } = this;
@@ -233,12 +233,12 @@ export class Core {
     };
   }
 
-  /** The program's thread that has not ended, if there is one. */
+  /** The program's unfinished thread, if any. */
   get program(): CoreThread | undefined {
     return this.#threads.find(({ level, mode }) => level === levelProgram && mode !== 'ended');
   }
 
-  /** Whether all of its threads but programs have ended, and no interrupt is being served. */
+  /** Whether all threads except programs have ended, and no interrupt is being served. */
   get hasOnlyPrograms(): boolean {
     const isDone = (thread: CoreThread): boolean =>
       thread === this.#interruptThread
@@ -247,7 +247,7 @@ export class Core {
     return this.running === undefined && this.#threads.every(isDone);
   }
 
-  /** Name of the program that has not ended, if there is one. */
+  /** Name of the unfinished program, if any. */
   get programName(): string | undefined {
     return this.program?.name;
   }
@@ -271,7 +271,7 @@ export class Core {
     this.#callAttentionAt(this.process.nowPs);
   }
 
-  /** At one instant at a time: until that to which a thread keeps the core, no other makes a difference. */
+  /** Once per instant: until the end of a kept interval, no other call makes a difference. */
   #callAttentionAt(atPs: Picoseconds): void {
     if (this.#attentionRef !== 0) return;
     this.#attentionRef = this.process.queue.schedule(atPs, this.#attentionHandler);
@@ -282,14 +282,14 @@ export class Core {
     this.dispatch();
   }
 
-  /** Something happened at the instant at which the current thread is about to go on: that comes first. */
+  /** An input arrived at the instant at which the current thread is about to continue: it is handled first. */
   losesCore(thread: CoreThread): boolean {
     if (this.#attentionRef === 0) return false;
     this.dispatch();
     return this.current !== thread;
   }
 
-  /** Gives the core to the highest thread that wants it, if that is higher than the one that has it. */
+  /** Gives the core to the highest waiting thread, if it is higher than the current one. */
   dispatch(): void {
     const level = this.#ready.highestLevel;
     if (level < 0) return;
@@ -312,7 +312,7 @@ export class Core {
     this.localCycle = cycle;
   }
 
-  /** Takes the core from a thread. @returns false when it can't be taken now */
+  /** Preempts a thread. @returns false if it cannot be preempted now */
   #preempt(thread: CoreThread, byLevel: number): boolean {
     if (thread.isBlocked || (thread.mode !== 'busy' && thread.mode !== 'spinning')) return false;
     if (thread.keptUntilCycle > this.clock.cycleAtOrAfter(this.process.nowPs)) {
@@ -329,7 +329,7 @@ export class Core {
     return true;
   }
 
-  /** Stops a busy or spinning thread at `cycle`, and notes what it is owed. */
+  /** Stops a busy or spinning thread at `cycle`, and records its remaining cycles. */
   halt(thread: CoreThread, cycle: Cycles): void {
     if (thread.mode === 'spinning') this.#spins.halt(thread, cycle);
     else if (this.memoryBus !== undefined) this.localCycle += this.#waitForBus();
@@ -341,7 +341,7 @@ export class Core {
     thread.drainRef = this.cancel(thread.drainRef);
   }
 
-  /** Has a halted thread go on at the core's own time: everything of it that lay ahead is later by what it missed. */
+  /** Makes a halted thread continue at the core's own time: all of its pending actions are delayed by the missed time. */
   goOn(thread: CoreThread): void {
     const missed = this.localCycle - thread.leftCycle;
     if (thread.keptUntilCycle > thread.leftCycle) thread.keptUntilCycle += missed;
@@ -414,7 +414,7 @@ export class Core {
     else this.#load(thread);
   }
 
-  /** Charges the cycles for which the bus was away during the present stretch of work. */
+  /** Charges the cycles for which the bus was unavailable during the present stretch of work. */
   #waitForBus(): number {
     const { nowPs } = this.process;
     const heldPs = this.memoryBus!.heldPsAt(nowPs);
@@ -442,7 +442,7 @@ export class Core {
     this.dispatch();
   }
 
-  /** The core stood still until now. */
+  /** The core stalled until now. */
   endStall(): void {
     const cycle = this.clock.cycleAtOrAfter(this.process.nowPs);
     if (cycle <= this.localCycle) return;
@@ -451,14 +451,14 @@ export class Core {
     this.localCycle = cycle;
   }
 
-  /** Has a registered event happen at a cycle, now if that is past. */
+  /** Schedules a registered event at a cycle, now if that is past. */
   schedule(cycle: Cycles, handler: number, thread: CoreThread): number {
     const { process } = this;
     const edgePs = this.clock.edgePs(cycle);
     return process.queue.schedule(edgePs < process.nowPs ? process.nowPs : edgePs, handler, thread.slot);
   }
 
-  /** Takes an event back; returns the reference that names none. */
+  /** Cancels an event; returns the reference that names none. */
   cancel(ref: number): 0 {
     if (ref !== 0) this.process.queue.cancel(ref);
     return 0;

@@ -1,10 +1,8 @@
-/**
- * The slices of the cost profile that the driver and the verbs library ask for, in their own words.
- */
+/** The parts of the cost profile that the driver and the verbs library need, in their own terms. */
 import { defaultsOf } from '../base/index.ts';
 import { type CostConfig, type HostConfig, hostParameters } from './host-parameters.ts';
 
-/** Cycle costs of what the driver does; fits driver/platform.ts. */
+/** Cycle costs of the driver's actions; fits driver/platform.ts. */
 export function driverCostsOf(cost: CostConfig) {
   return {
     commandPost: cost.commandPost,

@@ -7,10 +7,10 @@
  */
 
 /**
- * Why a core's cycles were spent. `memory`: faults, mappings, page-table walks and shootdowns; `reclaim`: finding frames
- * to give back; `swapWait`: the core stood still for the swap or file device in a synchronous access. From `socket` on
- * those of the traditional path: the layers of the kernel's network stack, words moved by the core to or from a card, and
- * cycles in which a DMA controller had the bus.
+ * Why a core's cycles were spent. `memory`: faults, mappings, page-table walks and shootdowns; `reclaim`: finding frames to
+ * give back; `swapWait`: the core stalled for the swap or file device in a synchronous access. From `socket` on, the causes of
+ * the traditional path: the layers of the kernel's network stack, words moved by the core to or from a card, and cycles in
+ * which a DMA controller had the bus.
  */
 export const cpuCauses = [
   'post',
@@ -46,7 +46,7 @@ const postIndex = causeIndexOf.post;
 const pollIndex = causeIndexOf.poll;
 const applicationIndex = causeIndexOf.application;
 
-/** Index of a cause: like {@link causeIndexOf}, faster for those of the data path. */
+/** Index of a cause: like {@link causeIndexOf}, but faster for causes of the data path. */
 export function indexOfCause(cause: CpuCause): number {
   if (cause === 'post') return postIndex;
   if (cause === 'poll') return pollIndex;
@@ -62,18 +62,18 @@ export class CpuAccount {
   }
 }
 
-/** What a core did up to an instant. */
+/** Account of a core up to an instant. */
 export interface CpuReport {
   /** Whole cycles of the core's clock up to the instant. */
   readonly totalCycles: number;
-  /** Cycles charged by threads for work that lies beyond the instant: 0 when all programs have ended. */
+  /** Cycles charged by threads for work beyond the instant: 0 after all programs have ended. */
   readonly aheadCycles: number;
   readonly cycles: Readonly<Record<CpuCause, number>>;
-  /** Whether the causes sum to the total and what is ahead of it. */
+  /** Whether the causes sum to the total plus the cycles ahead of it. */
   readonly isBalanced: boolean;
 }
 
-/** Puts an account beside the cycles it must sum to. */
+/** Compares an account with the cycles to which it must sum. */
 export function cpuReportOf(cycles: Float64Array, totalCycles: number, aheadCycles: number): CpuReport {
   const entries = cpuCauses.map((cause, index) => [cause, cycles[index]!] as const);
   const sum = entries.reduce((total, [, value]) => total + value, 0);

@@ -1,6 +1,6 @@
 /**
- * What holds for every block of a host's hardware, whatever it does: contracts that each new block is held to by being listed. The
- * processor is never reset while the model runs; so what a block held must be gone when all that it was given has been done.
+ * Contracts of every block of a host's hardware: a new block is checked by adding it to the list. The processor is never reset
+ * while the model runs, so a block must be empty after it has finished all its work.
  */
 import { describe, expect, it } from 'vitest';
 import { mib } from '../base/units.ts';
@@ -18,15 +18,15 @@ const DEVICE = 0x8000_0000;
 const RANGE_BYTES = 1024;
 const CYCLE_PS = 400;
 
-/** A block alone, before a device that takes stores as it likes. */
+/** A single block, before a device that accepts stores at random. */
 interface Subject {
   inspect(): BlockState;
-  /** One random thing that it is asked to do. @returns false when it could not go on */
+  /** One random action on it. @returns false if it could not continue */
   step(random: Random): boolean;
-  /** Has it finish, the device taking all. */
+  /** Lets it finish, with the device accepting everything. */
   finish(): void;
   readonly port: RecordingPort;
-  /** What the device holds at the end, if nothing was lost. */
+  /** Contents of the device at the end, if nothing was lost. */
   readonly wanted: Uint8Array;
 }
 
@@ -80,7 +80,7 @@ function storeBufferSubject(): Subject {
     wanted,
     inspect: () => ({ store: store.inspect(), writeCombining: target.writeCombining.inspect() }),
     step(random) {
-      // As a core does, it takes no more than its space holds.
+      // Like a core, it accepts no more than its space holds.
       if (!store.drain(cycle) && store.overflowCycle(56) < Number.POSITIVE_INFINITY) return false;
       const kind = [storeToMemory, storeUncached, storeWriteCombining][random.below(3)]!;
       const length = kind === storeUncached ? 4 : 1 + random.below(64);
@@ -99,7 +99,7 @@ function storeBufferSubject(): Subject {
 const blocksAlone = { 'write-combining buffers': writeCombiningSubject, 'store buffer': storeBufferSubject };
 
 describe.each(Object.entries(blocksAlone))('%s', (_, make) => {
-  it('stop where the bus takes no more, lose nothing, and hold nothing when all has left', () => {
+  it('stop when the bus accepts no more, lose nothing, and hold nothing when all has left', () => {
     const fresh = make().inspect();
     let stoppedCount = 0;
     let changedCount = 0;
@@ -129,7 +129,7 @@ interface Played extends TestHost {
 
 const stateOf = (host: Host): string => JSON.stringify(host.inspect(), null, 1);
 
-/** Two cores with programs that compute, store, load and sleep, interrupted by a device that does not always take stores. */
+/** Two cores with programs that compute, store, load and sleep, interrupted by a device that does not always accept stores. */
 async function playedHost(seed: number): Promise<Played> {
   const random = new Random(seed);
   const test = newTestHost({ core: { storeBufferEntries: 4 }, interrupt: { deliveryNs: 100 } });
@@ -168,7 +168,7 @@ async function playedHost(seed: number): Promise<Played> {
 }
 
 describe('the blocks of a host', () => {
-  it('hold what they held when they were made, but for handlers, once all programs have ended', async () => {
+  it('are in their initial state, except for handlers, after all programs have ended', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const fresh = newTestHost();
       for (const vector of [0, 1]) fresh.host.interrupts.attach(vector, async () => {});
@@ -180,7 +180,7 @@ describe('the blocks of a host', () => {
     }
   });
 
-  it('have a core stand still for a device that takes no stores, and book it to what was stored', async () => {
+  it('make a core stall for a device that accepts no stores, and charge the stall to the stored operation', async () => {
     const closedPs = 2_000_000;
     const test = newTestHost({ core: { storeBufferEntries: 4 } });
     const { host, process, ports } = test;
@@ -197,7 +197,7 @@ describe('the blocks of a host', () => {
     await test.runToEnd();
     expect(ports[0]!.stores.map(({ address }) => (address - DEVICE) / 64)).toEqual([...Array(10).keys()]);
     const { cycles, isBalanced } = host.cores[0]!.report();
-    // It stood still from the fifth commit, at cycle 50, with which more than four entries wait, until the device took stores.
+    // It stalled from the fifth commit, at cycle 50, with which more than four entries wait, until the device accepted stores.
     expect(cycles.post).toBe(10 * 10 + closedPs / CYCLE_PS - 50);
     expect([cycles.application, isBalanced]).toEqual([50, true]);
   });

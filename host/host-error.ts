@@ -16,7 +16,7 @@ export class ProgramFailedError extends RunError {
   }
 }
 
-/** A thread was used while it was not running: two things at once on one core, or a wait that was not awaited. */
+/** A thread was used while it was not running: two activities at once on one core, or a wait without `await`. */
 export class ThreadNotRunningError extends RunError {
   override readonly name = 'ThreadNotRunningError';
 
@@ -27,11 +27,11 @@ export class ThreadNotRunningError extends RunError {
   }
 }
 
-/** A program awaits something that simulated time does not bring: its code has not come back to a wait of its cpu. */
+/** A program awaits something other than simulated time: its code has not returned to a wait of its cpu. */
 export class ProgramStuckError extends RunError {
   override readonly name = 'ProgramStuckError';
 
-  /** @param patienceMs how long it was waited for, by the wall clock */
+  /** @param patienceMs wall-clock time waited for it */
   constructor(patienceMs: number) {
     super(
       `awaits something that is not simulated and has not come in ${patienceMs} ms of real time (programPatienceMs)`,
@@ -39,7 +39,7 @@ export class ProgramStuckError extends RunError {
   }
 }
 
-/** A process has been killed: its programs end with this at their next access or wait outside of the kernel. */
+/** A process was killed: its programs end with this error at their next access or wait outside the kernel. */
 export class ProcessKilledError extends RunError {
   override readonly name = 'ProcessKilledError';
 

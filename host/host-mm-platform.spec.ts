@@ -4,7 +4,7 @@ import { pageBytes } from './mm/index.ts';
 import { newFile } from './mm/testing.ts';
 import { newTestHost } from './testing.ts';
 
-/** 2.5 GHz: 400 ps a cycle. Costs that differ. */
+/** 2.5 GHz: 400 ps a cycle. Costs are all different. */
 const paging = {
   mapCycles: 0,
   minorFaultCycles: 1000,
@@ -39,7 +39,7 @@ describe('memory management charges the core that runs', () => {
     });
   });
 
-  it('and has it stand still for a device in a synchronous access', async () => {
+  it('and makes it stall for a device in a synchronous access', async () => {
     const fileDevice = { readLatencyNs: 10_000, megabytesPerSecond: 4096 };
     const { host, process, runToEnd } = newTestHost({ paging, tlb, fileDevice });
     const file = newFile('data', new Uint8Array(2 * pageBytes).fill(5));
@@ -57,7 +57,7 @@ describe('memory management charges the core that runs', () => {
     expect(host.report().isBalanced).toBe(true);
   });
 
-  it('which can give itself up meanwhile: another program of the core is not in the way of either', async () => {
+  it('which may yield it meanwhile: another program of the core obstructs neither', async () => {
     const fileDevice = { readLatencyNs: 10_000, megabytesPerSecond: 4096 };
     const { host, runToEnd } = newTestHost({ paging, tlb, fileDevice, cost: { contextSwitch: 0 } });
     const file = newFile('data', new Uint8Array(pageBytes).fill(5));
@@ -104,7 +104,7 @@ describe('a shootdown', () => {
     await runToEnd();
     expect(host.report().memory.shootdowns).toBe(1);
     expect(host.cores.map((core) => core.report().cycles.interrupt)).toEqual([0, 900, 0]);
-    // Walk; one entry cleared, flushed here and waited for there.
+    // Walk; one entry cleared, flushed here and awaited there.
     expect(host.cores[0]!.report().cycles.memory).toBe(7 + 10 + 100 + 2000);
     expect(host.report().isBalanced).toBe(true);
   });
@@ -127,7 +127,7 @@ describe('a shootdown', () => {
 });
 
 describe('kswapd', () => {
-  it('begins below the low watermark and works until the high one, beside the programs', async () => {
+  it('begins below the low watermark and works until the high one, next to the programs', async () => {
     const { host, runToEnd } = newTestHost({ paging: { ...paging, minFreeKib: 4096 }, swap, tlb });
     const { mm, frames } = host;
     host.runProgram('p', 0, async ({ cpu, memory }) => {
@@ -152,7 +152,7 @@ describe('kswapd', () => {
 });
 
 describe('a process that is killed for memory', () => {
-  it('ends at its next wait, gives everything back, and the run goes on', async () => {
+  it('ends at its next wait, releases everything, and the run continues', async () => {
     const { host, runToEnd } = newTestHost({ paging, swap: { sizeMib: 0 }, tlb });
     const order: string[] = [];
     const victim = host.runProgram('victim', 0, async ({ cpu, memory, process }) => {
@@ -180,7 +180,7 @@ describe('a process that is killed for memory', () => {
     expect([host.report().memory.oomKills, host.frames.usedCount]).toEqual([1, 0]);
   });
 
-  it('ends where it stands when it is the one that asked', async () => {
+  it('ends at once if it requested the memory itself', async () => {
     const { host, runToEnd } = newTestHost({ paging, swap: { sizeMib: 0 }, tlb });
     const program = host.runProgram('greedy', 0, async ({ memory }) => {
       const address = memory.map(63 * 2 ** 20);
@@ -193,7 +193,7 @@ describe('a process that is killed for memory', () => {
     expect(host.frames.usedCount).toBe(0);
   });
 
-  it('is not killed in the middle of a call of the kernel', async () => {
+  it('is not killed in the middle of a kernel call', async () => {
     const { host, runToEnd } = newTestHost({ paging, tlb });
     const order: string[] = [];
     const program = host.runProgram('p', 0, async ({ cpu }) => {
@@ -230,7 +230,7 @@ describe('fork, of a program', () => {
       });
       expect(child).not.toBe('ENOMEM');
       const spent = host.cores[0]!.account.cycles.map((cycles, at) => cycles - before[at]!);
-      // The fork, one entry, and the flush of the page that may not be written any more.
+      // The fork, one entry, and the flush of the page that has become read-only.
       expect(Math.max(...spent)).toBe(50_000 + 20 + 100);
       await cpu.settle();
       memory.space.write(address, Uint8Array.of(2));

@@ -4,7 +4,7 @@
  *     shootdown ── delivery time ──> interrupt on the other core: the handler's cycles
  *     below "low" ──> kswapd, a kernel thread on the core that noticed: it works until "high" and ends
  *
- * A kswapd that finds nothing to take is not started again for a tenth of a second (Linux: HZ / 10).
+ * A kswapd that finds no reclaimable page is not restarted for a tenth of a second (Linux: HZ / 10).
  */
 import { nsToPs, type Picoseconds } from '../base/index.ts';
 import { type LogicalProcess, PHASE_HARDWARE } from '../sim/index.ts';
@@ -27,7 +27,7 @@ export interface HostMmPlatformOptions {
 export interface MmKernel {
   /** Starts a kernel thread on the core of the running thread. */
   spawn(name: string, body: (cpu: CoreThread) => Promise<void>): void;
-  /** The process whose memory it is. */
+  /** The process that owns the memory. */
   processOf(space: AddressSpace): Process | undefined;
 }
 
@@ -42,7 +42,7 @@ export class HostMmPlatform implements MmPlatform {
   readonly #deliveryPs: Picoseconds;
   readonly #deliverHandler: number;
   readonly #writebackHandler: number;
-  /** By core: cycles of the shootdowns that have arrived and are not yet served. */
+  /** By core: cycles of arrived shootdowns that are not served yet. */
   readonly #pendingCycles: number[] = [];
   #mm: MemoryManager | undefined;
   #isReclaiming = false;
@@ -75,7 +75,7 @@ export class HostMmPlatform implements MmPlatform {
     return this.#options.process.epochUs;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#reclaimFromPs -= ps;
   }
@@ -115,7 +115,7 @@ export class HostMmPlatform implements MmPlatform {
     return vector === shootdownVector;
   }
 
-  /** The interrupt of a shootdown, on the core that it reached. */
+  /** The interrupt of a shootdown, on its target core. */
   async serveShootdown(cpu: CoreThread): Promise<void> {
     cpu.charge('interrupt', this.#pendingCycles[cpu.coreIndex] ?? 0);
     this.#pendingCycles[cpu.coreIndex] = 0;
@@ -148,11 +148,11 @@ export class HostMmPlatform implements MmPlatform {
   #deliver(core: number, cycles: number): void {
     const pending = this.#pendingCycles[core] ?? 0;
     this.#pendingCycles[core] = pending + cycles;
-    // One that is pending serves this one, too.
+    // A pending one also serves this one.
     if (pending === 0) this.#options.cores[core]!.interrupt(shootdownVector);
   }
 
-  /** The thread that the core in question runs now; undefined between threads. */
+  /** The thread that this core runs now; undefined between threads. */
   runningThread(): CoreThread | undefined {
     const index = this.runningCore();
     return index < 0 ? undefined : this.#options.cores[index]!.running;

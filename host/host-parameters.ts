@@ -1,9 +1,9 @@
 /**
- * Every number of the host: its memory, its cores, and what each thing that software does costs in core cycles.
+ * Parameters of the host: its memory, its cores, and the cost of each software action in core cycles.
  *
- * Times that the sources give in microseconds are turned into cycles of the default 2.5 GHz core. `F-…`, `C-…`
- * and `D-…` are rows of measurements.csv. A cost is what the core itself spends: whatever the device, the bus or
- * a full store buffer adds is simulated and comes on top.
+ * Times that the sources give in microseconds are turned into cycles of the default 2.5 GHz core. `F-…`, `C-…` and `D-…` are
+ * rows of measurements.csv. A cost is what the core itself spends; time added by the device, the bus or a full store buffer is
+ * simulated separately.
  */
 import { type ConfigOf, choice, number, powerOfTwo } from '../base/index.ts';
 import { type MmConfig, mmParameters } from './mm/index.ts';
@@ -37,7 +37,7 @@ const memoryParameters = {
   ),
 } as const;
 
-/** The cores and what joins them to memory and the bus. */
+/** The cores and their connections to memory and the bus. */
 const coreParameters = {
   count: number(4, 'count', [1, 64], 'estimate', 'Cores of the host.'),
   clockMHz: number(2500, 'MHz', [100, 10_000], 'choice: a server core of the time', 'Core clock.'),
@@ -100,7 +100,7 @@ const interruptParameters = {
 const cycles = (value: number, source: string, doc: string) =>
   number(value, 'cycles', [0, 100_000_000], source, doc);
 
-/** What software costs. */
+/** Costs of software. */
 export const costParameters = {
   systemCallEntry: cycles(
     212,

@@ -20,14 +20,14 @@ describe('the host fits its neighbours', () => {
       interrupts: (controller: InterruptController): InterruptSink => controller,
       port: (port: CorePort): DevicePort => port,
       cpu: (cpu: CoreThread): UserCpu => cpu,
-      // Its devices are the driver's to give.
+      // The driver provides its devices.
       verbs: (context: ProgramContext): Omit<VerbsPlatform, 'devices'> => context,
       process: (context: ProgramContext): DriverProcessMemory => context.memory,
     };
     expect(Object.keys(fits)).toHaveLength(6);
   });
 
-  it('gives the driver all of its platform but random bits, which are of the machine', async () => {
+  it('gives the driver all of its platform except random bits, which belong to the machine', async () => {
     const { host, runToEnd } = newTestHost({ cost: { systemCallEntry: 100, systemCallExit: 50 } });
     const platform: Omit<DriverPlatform, 'randomBits'> = driverPlatformOf(host, 0x100, [
       { address: 2 ** 35, sizeBytes: 1 << 20 },
@@ -114,7 +114,7 @@ describe('a process', () => {
     ]);
   });
 
-  it('pays for its pins, and keeps pinned frames past its end until they are given back', async () => {
+  it('pays for its pins, and keeps pinned frames past its end until they are released', async () => {
     const { host, runToEnd } = newTestHost({ cost: { pinPerPage: 100, unpinPerPage: 10 } });
     host.runProgram('p', 0, async ({ cpu, memory, process }) => {
       const pinned = memory.pin(cpu, memory.map(4 * pageBytes), 4 * pageBytes);
@@ -131,7 +131,7 @@ describe('a process', () => {
     expect(host.frames.usedCount).toBe(0);
   });
 
-  it('may lock as much as its limit says', async () => {
+  it('may lock as much as its limit allows', async () => {
     const { host, runToEnd } = newTestHost({ memory: { memlockLimitKib: 8 } });
     host.runProgram('p', 0, async ({ cpu, memory }) => {
       const address = memory.map(3 * pageBytes);
@@ -143,7 +143,7 @@ describe('a process', () => {
 });
 
 describe('kernel threads', () => {
-  it('preempt the program of their core and give it back', async () => {
+  it('preempt the program of their core and return it', async () => {
     const { host, process, runToEnd } = newTestHost({ cost: { contextSwitch: 40 } });
     const order: string[] = [];
     at(process, 40_000, () => {
@@ -159,7 +159,7 @@ describe('kernel threads', () => {
       order.push(`program ${process.nowPs / 400}`);
     });
     await runToEnd();
-    // Taken at cycle 100; a switch and 60 cycles; a switch back and the remaining 100 cycles.
+    // Preempted at cycle 100; a switch and 60 cycles; a switch back and the remaining 100 cycles.
     expect(order).toEqual(['work 200', 'program 340']);
     expect(host.cores[0]!).toMatchObject({ contextSwitchCount: 2 });
     expect(host.cores[0]!.report()).toMatchObject({ cycles: { contextSwitch: 80 }, isBalanced: true });
@@ -202,7 +202,7 @@ describe('the order of one instant', () => {
           await cpu.settle();
         });
         const { address, data } = host.interrupts.messageFor(vector);
-        // All at an instant at which the program's time is reached, and its stores leave.
+        // All at the instant when the program's time is reached and its stores leave.
         for (const atPs of [200_000, 400_000])
           at(process, atPs, () => host.interrupts.message(address, data));
       }

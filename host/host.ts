@@ -6,9 +6,8 @@
  *     cores ── store buffers ────────────────────┘                                    ├── root complex
  *        └─────── interrupt controller ───────────────────────────────────────────────┘
  *
- * One program at most runs on a core. A program is an async function that waits only by its `cpu`; when it returns
- * and it was the last of its process, the process exits. A program that throws ends the run with its name and the
- * simulated time.
+ * At most one program runs on a core. A program is an async function that waits only by its `cpu`. The process exits when its
+ * last program returns. A program that throws ends the run with its name and the simulated time.
  */
 import { assertRange, bytesPerKib, bytesPerMib, type Picoseconds } from '../base/index.ts';
 import { type BlockState, Clock, type ExactPs, type LogicalProcess } from '../sim/index.ts';
@@ -46,7 +45,7 @@ import {
 import { instantOf, Signal } from './signal.ts';
 import { WriteCombiningBuffers } from './write-combining-buffers.ts';
 
-/** Physical memory that is there before anybody asks for it: a machine that moves little needs no more. */
+/** Physical memory allocated at the start: a machine with small transfers needs no more. */
 const presentAtFirst = 16 * bytesPerMib;
 
 export interface HostOptions {
@@ -59,7 +58,7 @@ export interface HostOptions {
   ) => (coreIndex: number) => DevicePort;
   /** Traffic class of a device store, by its bus address. */
   readonly busMap: BusMap;
-  /** Needed when frames are scattered. */
+  /** Needed if frames are scattered. */
   readonly framePlaces?: FramePlaces;
 }
 
@@ -71,19 +70,19 @@ export interface ProgramContext {
   readonly process: Process;
   readonly memory: ProcessMemory;
   readonly costs: ReturnType<typeof verbsCostsOf>;
-  /** Calls `hook` when the process ends, before its memory goes. Returns how to take it back. */
+  /** Calls `hook` when the process ends, before its memory is freed. Returns a function that cancels it. */
   onExit(hook: ExitHook): () => void;
 }
 
 export type ProgramBody = (context: ProgramContext) => Promise<void>;
 
-/** A program, while it runs and after. */
+/** A program, while it runs and afterwards. */
 export interface Program {
   readonly name: string;
   readonly process: Process;
   /** Simulated time at which it had ended, its process's exit included; undefined before. */
   readonly endedPs: ExactPs | undefined;
-  /** Has the program, which waits, go on with `body` in place of its own code. */
+  /** Makes the waiting program continue with `body` instead of its own code. */
   continueAs(body: ProgramBody): void;
 }
 
@@ -102,7 +101,7 @@ export class Host implements CoreKernel, MmKernel {
   readonly frames: PageFrames;
   /** Areas, page tables, swap: the kernel's memory management. */
   readonly mm: MemoryManager;
-  /** What the device may reach, when there is an IOMMU. */
+  /** The device's access rights, if an IOMMU exists. */
   iommu: IommuDomain | undefined;
   readonly interrupts: InterruptController;
   readonly cores: readonly Core[];
@@ -147,7 +146,7 @@ export class Host implements CoreKernel, MmKernel {
     logicalProcess.addTimeKeeper(this);
   }
 
-  /** Puts an IOMMU's domain to use, before the first device is driven. Its faults interrupt on the platform's last vector. */
+  /** Enables an IOMMU's domain, before the first device is driven. Its faults interrupt on the platform's last vector. */
   useIommu(port: IommuPort, costs: IommuCosts): void {
     const domain = new IommuDomain(port, this.mm, costs);
     this.iommu = domain;
@@ -161,12 +160,12 @@ export class Host implements CoreKernel, MmKernel {
     port.connect({ processor: { faultRecorded: () => interrupts.message(address, data) } });
   }
 
-  /** The running thread's own time in picoseconds of the epoch, simulated time when none runs. */
+  /** The running thread's own time in picoseconds of the epoch, or simulated time if none runs. */
   get nowPs(): Picoseconds {
     return instantOf(this.cores);
   }
 
-  /** Begin of the epoch. */
+  /** Start of the epoch. */
   get epochUs(): number {
     return this.logicalProcess.epochUs;
   }
@@ -175,7 +174,7 @@ export class Host implements CoreKernel, MmKernel {
     return new Signal(this);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     for (const core of this.cores) core.rebase(ps);
     this.mm.rebase(ps);
@@ -201,8 +200,8 @@ export class Host implements CoreKernel, MmKernel {
   }
 
   /**
-   * Starts a program on a core, now (or at the running thread's own time), in a process of its own unless one is given.
-   * @throws CoreBusyError when a program runs there
+   * Starts a program on a core, now (or at the running thread's own time), in a new process unless one is given.
+   * @throws CoreBusyError if a program runs there
    */
   runProgram(name: string, coreIndex: number, body: ProgramBody, process = this.newProcess(name)): Program {
     const core = this.#coreAt(coreIndex);
@@ -240,9 +239,9 @@ export class Host implements CoreKernel, MmKernel {
   }
 
   /**
-   * Forks a process: the child runs `body` on a core, with what it inherits of the memory. The cost is the caller's.
+   * Forks a process: the child runs `body` on a core, with the inherited memory. The caller is charged.
    * @returns its program, or ENOMEM
-   * @throws CoreBusyError when a program runs there
+   * @throws CoreBusyError if a program runs there
    */
   fork(
     cpu: CoreThread,
@@ -285,7 +284,7 @@ export class Host implements CoreKernel, MmKernel {
     this.#processOfThread.get(cpu)?.systemCalls.add(name, path);
   }
 
-  /** What the blocks of the host's hardware hold, by name: see Block.inspect. Memory and its management are left out. */
+  /** State of the host's hardware blocks, by name: see Block.inspect. Memory and its management are left out. */
   inspect(): BlockState {
     const cores = this.cores.map((core) => [`core${core.index}`, core.inspect()]);
     return { interrupts: this.interrupts.inspect(), ...Object.fromEntries(cores) };
@@ -303,7 +302,7 @@ export class Host implements CoreKernel, MmKernel {
     };
   }
 
-  /** The failure of the first thread whose code runs and does not come back to a wait of its cpu. */
+  /** The failure of the first thread whose code runs without returning to a wait of its cpu. */
   #stuckError(): ProgramFailedError {
     const { nowPs, name, patienceMs } = this.logicalProcess;
     const running = this.cores.find((core) => core.running !== undefined)?.running;
@@ -336,7 +335,7 @@ export class Host implements CoreKernel, MmKernel {
   }
 }
 
-/** Whatever was thrown, a proxy too: examining it must not throw. */
+/** Any thrown value, even a proxy: examining it must not throw. */
 function isProcessKilled(thrown: unknown): boolean {
   try {
     return thrown instanceof ProcessKilledError;
@@ -345,7 +344,7 @@ function isProcessKilled(thrown: unknown): boolean {
   }
 }
 
-/** Runs a program's code. A program that is killed ends as if it had returned, what it had not yet committed dropped. */
+/** Runs a program's code. A killed program ends as if it had returned; its uncommitted stores are dropped. */
 async function untilKilled(cpu: CoreThread, body: () => Promise<void>): Promise<void> {
   try {
     await body();
@@ -354,6 +353,6 @@ async function untilKilled(cpu: CoreThread, body: () => Promise<void>): Promise<
     if (!isKill && !isProcessKilled(error)) throw error;
     cpu.storeIfAny?.dropUncommitted();
   }
-  // The exit of the process is the kernel's code.
+  // The exit of the process runs as kernel code.
   cpu.kernelDepth++;
 }

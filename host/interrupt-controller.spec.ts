@@ -8,7 +8,7 @@ const timing = {
   cost: { contextSwitch: 10 },
 };
 const deliveryPs = 100_000;
-/** Behind those of hardware and cores. */
+/** After those of hardware and cores. */
 const PHASE_LAST = 50;
 
 function send({ host, process }: TestHost, vector: number, atPs: number): void {
@@ -40,7 +40,7 @@ describe('interrupt messages', () => {
     expect([cycles.interrupt, cycles.idle, totalCycles, isBalanced]).toEqual([75, 4925, 5000, true]);
   });
 
-  it('steal their time from a busy program, and move its later stores', async () => {
+  it('steal their time from a busy program, and delay its later stores', async () => {
     const test = newTestHost(timing);
     const { host, process, ports } = test;
     host.interrupts.attach(0, async (cpu) => cpu.charge('driver', 200));
@@ -64,14 +64,14 @@ describe('interrupt messages', () => {
     });
   });
 
-  it('wait as long as a program keeps its core, and no longer', async () => {
+  it('wait while a program keeps its core, and no longer', async () => {
     const test = newTestHost(timing);
     const { host, process, ports } = test;
     const instants: number[] = [];
     host.interrupts.attach(0, async (cpu) => {
       instants.push(cpu.localPs);
     });
-    // One comes while the core is kept, one at the end of that to the picosecond.
+    // One arrives while the core is kept, one exactly at the end of that.
     send(test, 0, 0);
     send(test, 0, 3000 * cyclePs - deliveryPs);
     host.runProgram('p', 0, async ({ cpu }) => {
@@ -95,7 +95,7 @@ describe('interrupt messages', () => {
     expect(host.cores[0]!.report()).toMatchObject({ cycles: { interrupt: 150 }, isBalanced: true });
   });
 
-  it('wait longer where the kept core stands still for its stores', async () => {
+  it('wait longer if the kept core stalls for its stores', async () => {
     const test = newTestHost({ ...timing, core: { storeBufferEntries: 1 } });
     const { host, process, ports } = test;
     const instants: number[] = [];
@@ -116,13 +116,13 @@ describe('interrupt messages', () => {
       await cpu.settle();
     });
     await test.runToEnd();
-    // It stands still from cycle 20 to 2500; then 15 cycles are left until its own time when it kept the core.
+    // It stalls from cycle 20 to 2500; then 15 cycles remain until the own time at which it kept the core.
     expect(ports[0]!.stores.map(({ atPs }) => atPs / cyclePs)).toEqual([2500, 2500, 2510]);
     expect(instants).toEqual([(2515 + 50) * cyclePs]);
     expect(host.cores[0]!.report().isBalanced).toBe(true);
   });
 
-  it('wait until a load has come back', async () => {
+  it('wait until a load has completed', async () => {
     const test = newTestHost({ ...timing, cost: { mmioLoad: 0 } });
     const { host, process } = test;
     const instants: number[] = [];
@@ -175,7 +175,7 @@ describe('interrupt messages', () => {
     expect(process.nowPs).toBe(Number(other.endedPs) + 1);
   });
 
-  it('raise no signal for a thread whose time was over while their handler had its core', async () => {
+  it('raise no signal for a thread whose time has passed while their handler had its core', async () => {
     const test = newTestHost(timing);
     const { host } = test;
     const signal = host.newSignal();
@@ -191,13 +191,13 @@ describe('interrupt messages', () => {
       const fromPs = cpu.localPs;
       await cpu.sleep(1_000_000);
       expect(cpu.localPs - fromPs).toBeGreaterThanOrEqual(1_000_000);
-      // No core has had it.
+      // It ran on no core.
       expect(await signal.wait(cpu, 0)).toBe(true);
     });
     await test.runToEnd();
   });
 
-  it('merge in a storm, so that one waits at most and the program still gets on', async () => {
+  it('merge in a storm, so that at most one waits and the program still progresses', async () => {
     const test = newTestHost(timing);
     const { host } = test;
     let handled = 0;
@@ -211,7 +211,7 @@ describe('interrupt messages', () => {
       await cpu.settle();
     });
     await test.runToEnd();
-    // 100 messages within 100 ns; a handler takes 430 ns: the first, and one for all that came while it ran.
+    // 100 messages within 100 ns; a handler takes 430 ns: the first interrupt, and one for all that arrived while it ran.
     expect(handled).toBe(2);
     expect(host.report().interrupts).toEqual([
       { vector: 0, delivered: 100, handled: 2, spurious: 0, merged: 98, waiting: 0 },
@@ -281,7 +281,7 @@ describe('a legacy pin', () => {
     ['rises', true],
     ['falls', false],
   ])(
-    'that %s in the instant in which what it said arrives counts as it was before, whichever comes first',
+    'that %s in the instant of a message’s arrival counts with its old level, in either order',
     async (_, isUp) => {
       const counted = [];
       for (const phase of [0, PHASE_LAST]) {
@@ -294,7 +294,7 @@ describe('a legacy pin', () => {
         await test.runTo(1_000_000);
         counted.push(host.interrupts.counts());
       }
-      // One that rises again says so anew.
+      // A level that rises again interrupts again.
       const row = { vector: 'INTA', delivered: 1, handled: 1, spurious: 0, merged: 0, waiting: 0 };
       expect(counted).toEqual([[row], [row]]);
     },

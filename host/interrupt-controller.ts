@@ -8,9 +8,9 @@
  * Message addresses and data are those of a PC (Intel SDM vol. 3A 10.11): destination in address bits 19:12, vector
  * in data bits 7:0, the first of the platform's vectors being 32.
  *
- * Promises: one pending interrupt per vector: a message that finds its vector pending merges into it, so a storm
- * costs at most one handler after another; for each vector delivered = handled + spurious + merged + waiting. A wire that changes in
- * the instant in which it is sampled counts as it was before, whichever comes first.
+ * Promises: one pending interrupt per vector: a message whose vector is already pending merges into it, so a storm causes at
+ * most back-to-back handlers; for each vector delivered = handled + spurious + merged + waiting. A wire that changes at the
+ * instant of sampling counts with its old level, in either order.
  */
 import { assertRange, InvariantError, nsToPs, type Picoseconds } from '../base/index.ts';
 import { type BlockState, type LogicalProcess, PHASE_HARDWARE } from '../sim/index.ts';
@@ -20,7 +20,7 @@ import type { InterruptConfig } from './host-parameters.ts';
 
 export type InterruptHandler = (cpu: CoreThread) => Promise<void>;
 
-/** Writes of devices to this range are interrupts; memory under it is out of their reach. */
+/** Device writes to this range are interrupts; devices cannot reach the memory under it. */
 export const messageWindowAddress = 0xfee0_0000;
 export const messageWindowBytes = 0x10_0000;
 
@@ -32,13 +32,13 @@ export interface InterruptStatistics {
   readonly vector: number | string;
   /** Interrupts that have reached the vector's core. */
   readonly delivered: number;
-  /** Of these, those served by a handler. */
+  /** Those of them served by a handler. */
   readonly handled: number;
-  /** Of these, those for which there was no handler. */
+  /** Those of them without a handler. */
   readonly spurious: number;
-  /** Of these, those that found the vector pending. */
+  /** Those of them that found the vector pending. */
   readonly merged: number;
-  /** Of these, those not yet served. */
+  /** Those of them not served yet. */
   readonly waiting: number;
 }
 
@@ -70,7 +70,7 @@ class Line {
     this.isAsserted = isAsserted;
   }
 
-  /** Its level as it is seen at an instant: a change counts from the next picosecond on. */
+  /** Its level as sampled at an instant: a change counts from the next picosecond on. */
   isHigh(nowPs: Picoseconds): boolean {
     return nowPs === this.#changedPs ? this.#wasAsserted : this.isAsserted;
   }
@@ -82,9 +82,9 @@ class Line {
 
 export class InterruptController {
   readonly vectorCount: number;
-  /** Messages whose address or data name no core or vector of this platform. */
+  /** Messages whose address or data match no core or vector of this platform. */
   unroutedMessageCount = 0;
-  /** Messages on their way to a core. */
+  /** Messages in flight to a core. */
   deliveringCount = 0;
 
   readonly #process: LogicalProcess;
@@ -110,12 +110,12 @@ export class InterruptController {
     this.#deliverHandler = process.queue.addHandler((line, core) => this.#arrive(line, core), PHASE_HARDWARE);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     for (const line of this.#lines) line.rebase(ps);
   }
 
-  // What the root complex calls.
+  // Methods for the root complex.
 
   /** A device wrote `data` to the message window. */
   message(address: number, data: number): void {
@@ -143,9 +143,9 @@ export class InterruptController {
     );
   }
 
-  // What software asks for.
+  // Methods for software.
 
-  /** Message address and data to programme into an MSI-X table entry for this vector. */
+  /** Message address and data for an MSI-X table entry of this vector. */
   messageFor(vector: number): { readonly address: number; readonly data: number } {
     return {
       address: messageWindowAddress + this.#messageLine(vector).core * 4096,
@@ -153,7 +153,7 @@ export class InterruptController {
     };
   }
 
-  /** Has later calls of {@link messageFor} direct the vector to a core. */
+  /** Directs the vector to a core in later calls of {@link messageFor}. */
   setAffinity(vector: number, coreIndex: number): void {
     assertRange('interrupt affinity', coreIndex, 0, this.#cores.length - 1);
     this.#messageLine(vector).core = coreIndex;
@@ -209,7 +209,7 @@ export class InterruptController {
       }));
   }
 
-  /** Whether every vector's interrupts are accounted for: those that wait are the one pending and the one in service. */
+  /** Whether every vector's interrupts are accounted for: waiting ones are the one pending and the one in service. */
   get isBalanced(): boolean {
     return this.#lines.every((line) => {
       const waiting = line.delivered - line.handled - line.spurious - line.merged;
@@ -218,7 +218,7 @@ export class InterruptController {
     });
   }
 
-  /** What is on its way, and each vector and pin that is not as it was made, by name. */
+  /** Messages in flight, and each vector and pin that differs from its initial state, by name. */
   inspect(): BlockState {
     const lines = this.#lines
       .filter(({ isPending, isInService, isAsserted, handler }) =>
@@ -231,7 +231,7 @@ export class InterruptController {
     return { delivering: this.deliveringCount, lines: Object.fromEntries(lines) };
   }
 
-  /** A message has reached its core, or what a pin said. */
+  /** A message, or a change of a pin, has reached its core. */
   #arrive(index: number, coreIndex: number): void {
     if (index < this.vectorCount) this.deliveringCount--;
     this.#deliver(index, coreIndex);

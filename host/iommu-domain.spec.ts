@@ -13,7 +13,7 @@ function newDomain() {
 }
 
 describe('the domain of a device', () => {
-  it('lets the device reach what is mapped, where it is, and nothing beside it', () => {
+  it('lets the device reach mapped pages at their addresses, and nothing else', () => {
     const { iommu, domain, memory } = newDomain();
     expect(iommu.canRead(0x20_0000, 8)).toBe(false);
     domain.map(0x20_0010, true);
@@ -23,7 +23,7 @@ describe('the domain of a device', () => {
     expect(domain.mappedPages).toBe(1);
   });
 
-  it('keeps a page for as long as anybody has mapped it, with the rights that those left need', () => {
+  it('keeps a page while any mapping of it exists, with the rights that the remaining ones need', () => {
     const { iommu, domain } = newDomain();
     const bytes = new Uint8Array(8);
     domain.map(0x20_0000, false);
@@ -37,7 +37,7 @@ describe('the domain of a device', () => {
     expect(() => domain.unmap([0x20_0000], false)).toThrow(/device page/);
   });
 
-  it('waits once for the invalidations of one call, and not at all when nothing becomes unreachable', () => {
+  it('waits once for the invalidations of one call, and not at all if nothing becomes unreachable', () => {
     const { domain, platform, iommu } = newDomain();
     for (const page of [0, 1, 2]) domain.map(0x20_0000 + page * 4096, true);
     domain.map(0x20_0000, true);
@@ -47,7 +47,7 @@ describe('the domain of a device', () => {
     expect([platform.nowPs, iommu.invalidationCount]).toEqual([1_000_000, 3]);
   });
 
-  it('takes the faults from the log', () => {
+  it('reads the faults from the log', () => {
     const { domain, iommu } = newDomain();
     iommu.canRead(0x30_0000, 8);
     domain.takeFaults();

@@ -4,9 +4,9 @@
  *     allocateFrames, pin ─► map(page, rights)  ─► entries of four levels, in frames of their own
  *     freeFrames, unpin ──► unmap(page) ─► entry cleared ─► invalidation, waited for (strict mode)
  *
- * Device addresses are physical ones, so that neither driver nor device sees a difference; what is not mapped is out of the
- * device's reach. A page that is mapped several times (overlapping pins) stays until the last is taken back, with the rights
- * that those left need. (Linux gives out device addresses of its own choice instead.)
+ * Device addresses equal physical ones, so that neither driver nor device sees a difference; the device cannot reach unmapped
+ * pages. A page mapped several times (overlapping pins) stays until the last mapping is removed, with the rights of the
+ * remaining ones. (Linux chooses device addresses instead.)
  */
 
 import {
@@ -25,7 +25,7 @@ import type { MemoryManager } from './mm/index.ts';
 
 /** The registers of the hardware that the kernel uses. */
 export interface IommuPort {
-  /** The fault event interrupt goes to the processor. */
+  /** The fault event interrupt is sent to the processor. */
   connect(ports: { readonly processor: { faultRecorded(): void } }): void;
   setRoot(address: number): void;
   invalidate(address: number): void;
@@ -49,7 +49,7 @@ export class IommuDomain {
   readonly port: IommuPort;
   /** Pages that the device can reach. */
   mappedPages = 0;
-  /** Faults that the handler has taken from the log. */
+  /** Faults that the handler has read from the log. */
   readonly faults: { readonly address: number; readonly reason: string; readonly atPs: ExactPs }[] = [];
   readonly #mm: MemoryManager;
   readonly #costs: IommuCosts;
@@ -79,7 +79,7 @@ export class IommuDomain {
     this.#mm.platform.charge('memory', this.#costs.mapPageCycles);
   }
 
-  /** Takes pages back that {@link map} gave, with one wait for all invalidations. */
+  /** Unmaps pages that {@link map} mapped, with one wait for all invalidations. */
   unmap(addresses: Iterable<number>, isWritable: boolean): void {
     const { platform } = this.#mm;
     let isInvalidated = false;
@@ -125,7 +125,7 @@ export class IommuDomain {
     if (isChanged) this.port.invalidate(page);
   }
 
-  /** Writes an entry at once, as every watcher of the table sees. */
+  /** Writes an entry at once, as every watcher of the table sees it. */
   #write(at: number, address: number, rights: number): void {
     setEntry(this.#entryView, 0, address, rights);
     this.#mm.memory.write(at, entryBytes, this.#entry, 0);

@@ -1,6 +1,6 @@
 /**
- * The slices of the host that the driver asks for: configuration space, kernel memory, interrupt lines, threads.
- * They fit driver/platform.ts by structure; nothing here depends on the driver.
+ * The parts of the host that the driver needs: configuration space, kernel memory, interrupt lines, threads. They fit
+ * driver/platform.ts by structure; nothing here depends on the driver.
  */
 import type { TimeKeeper } from '../sim/index.ts';
 import type { CoreThread } from './core-thread.ts';
@@ -16,7 +16,7 @@ export interface BarWindow {
   readonly sizeBytes: number;
 }
 
-/** Configuration accesses of one thread: what enumeration asks for. */
+/** Configuration accesses of one thread, for enumeration. */
 export function configAccessOf(cpu: CoreThread) {
   const { port } = cpu.core.target;
   const cycles = cpu.core.cost.configAccess;
@@ -51,7 +51,7 @@ function kernelMemoryOf(host: Host) {
     get view(): DataView {
       return memory.view;
     },
-    /** Contiguous zeroed frames; -1 when there are none. */
+    /** Contiguous zeroed frames; -1 if none are left. */
     allocateFrames(count: number): number {
       const first = mm.allocateRun(count);
       for (let page = 0; first >= 0 && page < count; page++) iommu?.map((first + page) * pageBytes, true);
@@ -75,7 +75,7 @@ type Handler = (cpu: CoreThread) => Promise<void>;
 function interruptLinesOf(host: Host, pin: number) {
   const { interrupts } = host;
   return {
-    // With an IOMMU the last vector is its own.
+    // With an IOMMU, the last vector belongs to it.
     vectorCount: interrupts.vectorCount - (host.iommu === undefined ? 0 : 1),
     messageFor: (vector: number) => interrupts.messageFor(vector),
     attach: (vector: number, handler: Handler) => interrupts.attach(vector, handler),

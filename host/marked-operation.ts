@@ -1,15 +1,15 @@
 /**
- * A stretch of a program that the program has marked as one operation, and what the processor spends for it: cycles of its thread by
+ * A stretch of a program, marked by the program as one operation, and its costs for the processor: cycles of its thread by
  * cause, stores that reach the device as a posted write each, loads from it, system calls, work requests.
  *
- * A store is due to the operation that was open when it was committed, also when it leaves the store buffer later. Cycles are those
- * of the operation's thread, idle ones and those of interrupt handlers left out; what the thread does in the kernel is its own.
+ * A store belongs to the operation that was open at its commit, even if it leaves the store buffer later. Cycles are those of
+ * the operation's thread, including kernel code, without idle cycles and interrupt handlers.
  */
 import type { ExactPs } from '../sim/index.ts';
 import { type CpuCause, cpuCauses } from './cpu-account.ts';
 import type { DevicePort } from './device-port.ts';
 
-/** What one operation has cost its processor, as plain data. */
+/** Costs of one operation for its processor, as plain data. */
 export interface ProcessorCost {
   readonly number: number;
   readonly name: string;
@@ -26,7 +26,7 @@ export interface ProcessorCost {
 }
 
 export class MarkedOperation {
-  /** Among those of its host, from 1. */
+  /** Number among the operations of its host, from 1. */
   readonly number: number;
   readonly name: string;
   readonly program: string;
@@ -64,7 +64,7 @@ export class MarkedOperation {
   }
 }
 
-/** Which operation the store that leaves a core now is due to. */
+/** The operation of the store that leaves a core now. */
 export interface StoreOwner {
   operation: MarkedOperation | undefined;
 }

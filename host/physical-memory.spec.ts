@@ -15,14 +15,14 @@ function written({ buffer }: PhysicalMemory): [address: number, byte: number][] 
 }
 
 describe('physical memory', () => {
-  it('refuses sizes out of its range', () => {
+  it('rejects sizes out of its range', () => {
     expect(() => new PhysicalMemory(mib(32))).toThrow(
       /memory.sizeMib is 32, expected an integer from 64 to 4096/,
     );
     expect(() => new PhysicalMemory(mib(8192))).toThrow(/memory.sizeMib/);
   });
 
-  it('gives back what was written, at every alignment and length', () => {
+  it('returns written bytes, at every alignment and length', () => {
     const memory = new PhysicalMemory(sizeBytes);
     const source = Uint8Array.from({ length: 512 }, (_, index) => (index * 7 + 1) & 0xff);
     const property = fc.property(
@@ -41,7 +41,7 @@ describe('physical memory', () => {
     fc.assert(property, { numRuns: 300, seed: 1 });
   });
 
-  it('reaches its last byte when it is as large as it gets', () => {
+  it('reaches its last byte at its maximum size', () => {
     const memory = new PhysicalMemory(mib(4096));
     const source = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
     const back = new Uint8Array(8);
@@ -53,7 +53,7 @@ describe('physical memory', () => {
     expect(memory.bytes[2 ** 31 + 5]).toBe(5);
   });
 
-  it('is there as far as it is reached, and zero beyond; views that follow may be kept, others not', () => {
+  it('is allocated as far as it was accessed, and zero beyond; following views may be kept, others not', () => {
     const memory = new PhysicalMemory(sizeBytes, mib(1));
     const { bytes, followingBytes, followingView } = memory;
     expect([memory.buffer.byteLength, memory.bytes.length, memory.view.byteLength]).toEqual(
@@ -72,7 +72,7 @@ describe('physical memory', () => {
     expect(memory.write(sizeBytes - 1, 2, back, 0)).toBe(false);
   });
 
-  it('does nothing, and says so, when an access leaves memory', () => {
+  it('does nothing, and reports it, when an access leaves memory', () => {
     const memory = new PhysicalMemory(sizeBytes);
     const bytes = new Uint8Array(8).fill(9);
     expect(memory.write(sizeBytes - 4, 8, bytes, 0)).toBe(false);
@@ -83,7 +83,7 @@ describe('physical memory', () => {
     expect(memory.write(sizeBytes - 8, 8, bytes, 0)).toBe(true);
   });
 
-  it('an image puts back what was there: pages handed out, written by a device, or left to one', () => {
+  it('an image restores memory: pages handed out, written by a device, or left to one', () => {
     const memory = new PhysicalMemory(64 * 2 ** 20, 2 ** 20);
     const page = 4096;
     const source = new Uint8Array(3 * page).fill(7);
@@ -106,7 +106,7 @@ describe('physical memory', () => {
     ]);
   });
 
-  it('an image puts back what was there before memory grew, and empties what has grown, each time', () => {
+  it('an image restores memory from before it grew, and empties the grown part, each time', () => {
     const memory = new PhysicalMemory(sizeBytes, mib(1));
     memory.touch(1, 1);
     memory.bytes[4096] = 1;
@@ -118,7 +118,7 @@ describe('physical memory', () => {
     }
   });
 
-  it('of an ended machine is zero for the next one, of whatever was in it, and gone for the former', () => {
+  it('of an ended machine is zero for the next one, and inaccessible to the former', () => {
     const sizeBytes = 65 * 2 ** 20;
     const former = new PhysicalMemory(sizeBytes, 2 ** 20);
     const source = new Uint8Array(9000).fill(7);
@@ -140,12 +140,12 @@ describe('physical memory', () => {
     expect(new PhysicalMemory(sizeBytes, 2 ** 20).buffer).not.toBe(other.buffer);
   });
 
-  it("that was shown to somebody outside is put back whole, and never the next machine's", () => {
+  it('that outside code has seen is completely restored, and never reused by the next machine', () => {
     const memory = new PhysicalMemory(64 * 2 ** 20, 2 ** 20);
     const image = memory.imageOfMemory();
     memory.seeAll();
     image.restore();
-    // Nobody notes what is written from outside.
+    // Writes from outside are not recorded.
     memory.followingBytes[12_345_678] = 1;
     image.restore();
     expect(written(memory)).toEqual([]);
@@ -153,7 +153,7 @@ describe('physical memory', () => {
     expect(new PhysicalMemory(64 * 2 ** 20).buffer).not.toBe(memory.buffer);
   });
 
-  it('notifies a watcher of writes to its page only, after the bytes are in memory, until it is taken off', () => {
+  it('notifies a watcher of writes to its page only, after the bytes are in memory, until it is removed', () => {
     const memory = new PhysicalMemory(sizeBytes);
     const seen: number[] = [];
     const watcher = { pageWritten: () => seen.push(memory.bytes[0x5010]!) };
@@ -173,7 +173,7 @@ describe('physical memory', () => {
     expect(seen).toEqual([1, 1, -1]);
     memory.unwatch(other);
     expect(memory.watchCount).toBe(0);
-    // Beyond memory nothing is written: 2^40 is no name of page 0.
+    // Beyond memory nothing is written: 2^40 does not alias page 0.
     memory.watch(2 ** 40, watcher);
     expect(memory.watchCount).toBe(0);
   });

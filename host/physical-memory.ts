@@ -1,14 +1,13 @@
 /**
- * A host's physical memory: one SharedArrayBuffer, from physical address 0, that grows as far as frames are handed out and devices
- * reach: what lies beyond has never been written and is zero.
+ * A host's physical memory: one SharedArrayBuffer, from physical address 0, that grows with the frames handed out and the
+ * accesses of devices. Memory beyond its end has never been written and is zero.
  *
  *   root complex ── readInto / write ──┐
  *   store buffers ──────────── write ──┤── bytes ── views of the kernel and of programs
  *                                      └── watch: a write to a watched 4 KiB page wakes the spinning core
  *
- * Promises: an access that is not wholly within memory does nothing and is answered false, which the root complex
- * turns into Unsupported Request; a write is complete before its watchers are notified. An unwatched write costs one
- * comparison for that.
+ * Promises: an access that is not completely within memory does nothing and returns false, which the root complex turns into
+ * Unsupported Request; a write is complete before its watchers are notified. An unwatched write costs one comparison for that.
  */
 import {
   assertRange,
@@ -22,7 +21,7 @@ import {
   pageBytes,
 } from '../base/index.ts';
 
-/** Notified of each write to a page it watches, after the bytes are in memory. */
+/** Notified of each write to a watched page, after the bytes are in memory. */
 export interface PageWatcher {
   pageWritten(): void;
 }
@@ -30,18 +29,18 @@ export interface PageWatcher {
 const pageShift = log2Exact(pageBytes);
 
 /**
- * Memory of ended machines, zeroed: what is made anew for each machine costs a collection of the heap and new pages of the kernel. All of it is of
- * one size, that of the machines that ended last.
+ * Memory of ended machines, zeroed, for reuse: a new allocation for each machine costs a garbage collection and new pages of
+ * the kernel. All of it has one size, that of the last machines.
  */
 const retired = { sizeBytes: 0, buffers: [] as SharedArrayBuffer[] };
 const retiredMax = 4;
-/** Memory that somebody outside of its machine has seen, and may write to at any time. */
+/** Memory that code outside its machine has seen, and may write at any time. */
 const seenOutside = new WeakSet<SharedArrayBuffer>();
 
 export class PhysicalMemory implements ImagedMemory {
   readonly buffer: SharedArrayBuffer;
   readonly sizeBytes: number;
-  /** Views that may be kept: they follow as memory grows. Each access costs more than through {@link bytes} and {@link view}. */
+  /** Views that may be kept: they follow the growing memory. Each access costs more than through {@link bytes} and {@link view}. */
   readonly followingBytes: Uint8Array;
   readonly followingView: DataView;
 
@@ -52,14 +51,11 @@ export class PhysicalMemory implements ImagedMemory {
 
   readonly #reads = new BlockCopier();
   readonly #writes = new BlockCopier();
-  /** Watchers of each page that is there: 0 almost everywhere, nearly always. */
+  /** Watchers of each allocated page: 0 almost everywhere, nearly always. */
   #watchCounts: Uint8Array;
-  /**
-   * Pages that may hold something, of those that are there: 1 for each that was handed out or written to by a device since they were
-   * last taken down.
-   */
+  /** Allocated pages that may hold data: 1 for each that was handed out or written by a device since it was last cleared. */
   #touched: Uint8Array;
-  /** Of images, with what pages they found. */
+  /** Kept by images, with the pages that they found. */
   readonly #imaged: (readonly [first: number, end: number])[] = [];
   #isRetired = false;
   readonly #watchers: PageWatcher[] = [];
@@ -67,7 +63,7 @@ export class PhysicalMemory implements ImagedMemory {
 
   /**
    * @param sizeBytes 64 MiB to 4 GiB, in whole MiB
-   * @param presentBytes how much of it is there at first; default all
+   * @param presentBytes initially allocated bytes; default all
    */
   constructor(sizeBytes: number, presentBytes = sizeBytes) {
     assertRange('memory.sizeMib', sizeBytes / bytesPerMib, 64, (4 * bytesPerGib) / bytesPerMib);
@@ -86,17 +82,17 @@ export class PhysicalMemory implements ImagedMemory {
     this.#touched = new Uint8Array(pageCount);
   }
 
-  /** What is there of memory now: to be taken anew after frames have been handed out. */
+  /** Memory allocated so far: get it again after frames have been handed out. */
   get bytes(): Uint8Array {
     return this.#bytes;
   }
 
-  /** As {@link bytes}. */
+  /** Like {@link bytes}. */
   get view(): DataView {
     return this.#view;
   }
 
-  /** Makes sure that memory is there up to the address `end`. */
+  /** Ensures that memory is allocated up to the address `end`. */
   reach(end: number): void {
     if (end > this.#bytes.length) this.#grow(end);
   }
@@ -105,7 +101,7 @@ export class PhysicalMemory implements ImagedMemory {
     if (this.#isRetired) throw new InvariantError('physical memory', 'retired', 'of a machine that is open');
     const neededBytes = Math.ceil(end / pageBytes) * pageBytes;
     const presentBytes = Math.min(this.sizeBytes, Math.max(neededBytes, 2 * this.#bytes.length));
-    // It may be there already, where a former state was put back.
+    // It may already be allocated, if an earlier state was restored.
     if (presentBytes > this.buffer.byteLength) this.buffer.grow(presentBytes);
     this.#bytes = new Uint8Array(this.buffer, 0, presentBytes);
     this.#view = new DataView(this.buffer, 0, presentBytes);
@@ -114,31 +110,31 @@ export class PhysicalMemory implements ImagedMemory {
     this.#touched = extended(this.#touched, pageCount);
   }
 
-  /** Software may write to these pages, through {@link bytes} and {@link view}: frames are handed out, or memory is looked at. */
+  /** Software may write to these pages, through {@link bytes} and {@link view}: frames are handed out, or memory is exposed. */
   touch(firstPage: number, pageCount: number): void {
     this.#touched.fill(1, firstPage, firstPage + pageCount);
   }
 
-  /** These pages, which are zero, are a device's now: it writes by {@link write} alone. */
+  /** These zero pages now belong to a device, which writes only by {@link write}. */
   leaveToDevice(firstPage: number, pageCount: number): void {
     if (seenOutside.has(this.buffer)) return;
     this.#touched.fill(0, firstPage, firstPage + pageCount);
   }
 
-  /** Zeroes pages that are there. */
+  /** Zeroes allocated pages. */
   empty(firstPage: number, endPage: number): void {
     const wordsOfPage = pageBytes / Float64Array.BYTES_PER_ELEMENT;
     this.#followingFloats.fill(0, firstPage * wordsOfPage, endPage * wordsOfPage);
   }
 
-  /** Somebody outside of the machine looks at all of memory, may write to it, and may do so after the machine has ended. */
+  /** Code outside the machine reads all of memory, may write it, and may do so after the machine has ended. */
   seeAll(): void {
     this.reach(this.sizeBytes);
     this.touch(0, this.#touched.length);
     seenOutside.add(this.buffer);
   }
 
-  /** Nothing of the machine uses this memory any more: zeroed where it was touched, it is the next one's of its size. */
+  /** The machine no longer uses this memory: touched parts are zeroed, and the next machine of its size reuses it. */
   retire(): void {
     if (seenOutside.has(this.buffer) || this.#isRetired) return;
     for (const [first, end] of this.#imaged) this.touch(first, end - first);
@@ -153,7 +149,7 @@ export class PhysicalMemory implements ImagedMemory {
     this.#view = new DataView(new ArrayBuffer(0));
   }
 
-  /** See ImagedMemory: only pages that may hold something are kept, and those that came to hold something since are emptied. */
+  /** See ImagedMemory: saves only pages that may hold data; a restore empties pages that were filled later. */
   imageOfMemory(): MemoryImage {
     const found = runsOf(this.#touched);
     this.#imaged.push(...found);
@@ -177,7 +173,7 @@ export class PhysicalMemory implements ImagedMemory {
     return address >= 0 && address + lengthBytes <= this.sizeBytes;
   }
 
-  /** Copies from memory into `target`. False, and nothing copied, when the range is not all memory. */
+  /** Copies from memory into `target`. Returns false, and copies nothing, if the range is not completely in memory. */
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     if (!this.contains(address, lengthBytes)) return false;
     this.reach(address + lengthBytes);
@@ -185,7 +181,7 @@ export class PhysicalMemory implements ImagedMemory {
     return true;
   }
 
-  /** Copies into memory. False, and nothing copied, when the range is not all memory. */
+  /** Copies into memory. Returns false, and copies nothing, if the range is not completely in memory. */
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
     if (!this.contains(address, lengthBytes)) return false;
     this.reach(address + lengthBytes);
@@ -222,7 +218,7 @@ export class PhysicalMemory implements ImagedMemory {
     this.#watchedPages[at] = lastPage;
   }
 
-  /** Watches now set. */
+  /** Active watches. */
   get watchCount(): number {
     return this.#watchers.length;
   }
@@ -244,7 +240,7 @@ function extended(counts: Uint8Array, count: number): Uint8Array {
   return longer;
 }
 
-/** Pages that follow each other and are marked: the first, and the one after the last. */
+/** A run of marked pages: the first, and the one after the last. */
 function runsOf(marks: Uint8Array): (readonly [first: number, end: number])[] {
   const runs: [number, number][] = [];
   for (let first = marks.indexOf(1); first >= 0; ) {

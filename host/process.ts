@@ -1,7 +1,7 @@
 /**
- * A process: an address space, limits, and what has to be undone when it ends.
+ * A process: an address space, limits, and the steps at its end.
  *
- *     program ends ─> exit hooks, the latest first (the driver destroys what the process left) ─> memory is unmapped
+ *     program ends ─> exit hooks, the latest first (the driver destroys remaining objects) ─> memory is unmapped
  *
  * {@link ProcessMemory} is the process's memory as the driver (pins, device windows) and the verbs library (loads
  * and stores) see it; it fits the interfaces of both by structure.
@@ -26,10 +26,10 @@ import {
 import type { PhysicalMemory } from './physical-memory.ts';
 import { threadOf } from './signal.ts';
 
-/** What a system call is for: setting up, or moving data. */
+/** Purpose of a system call: set-up or data transfer. */
 export type SystemCallPath = 'control' | 'dataPath';
 
-/** System calls counted by what they are for. */
+/** System calls counted by purpose. */
 export class SystemCallStatistics {
   control = 0;
   dataPath = 0;
@@ -41,26 +41,26 @@ export class SystemCallStatistics {
   }
 }
 
-/** A driver whose device reaches pages that are not pinned. Pages are named by their address. */
+/** A driver whose device reaches unpinned pages. Pages are named by their address. */
 export interface PageWatcher {
   /** Translations of [start, end) are about to change. */
   invalidate(cpu: CoreThread | undefined, start: number, end: number): void;
   /** Whether the device may still reach the page. */
   holds(page: number): boolean;
-  /** Reclaim would take the page. */
+  /** Reclaim wants the page. */
   wanted(page: number): void;
 }
 
-/** The cores, as the one who changes translations asks them. */
+/** The cores, as the code that changes translations sees them. */
 interface RunningCores {
-  /** The thread that the core in question runs now; undefined between threads. */
+  /** The thread that this core runs now; undefined between threads. */
   runningThread(): CoreThread | undefined;
 }
 
 export class ProcessMemory {
   readonly processId: number;
   readonly space: AddressSpace;
-  /** Physical memory, indexed by what {@link physicalAddress} returns. */
+  /** Physical memory, indexed by the result of {@link physicalAddress}. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
   readonly #memory: PhysicalMemory;
@@ -87,17 +87,17 @@ export class ProcessMemory {
     this.#cores = cores;
   }
 
-  /** {@link bytes} of now: faster, and not to be kept, since memory grows. */
+  /** {@link bytes} at this instant: faster, but must not be kept, since memory grows. */
   get bytesNow(): Uint8Array {
     return this.#memory.bytes;
   }
 
-  /** {@link view} of now: see {@link bytesNow}. */
+  /** {@link view} at this instant: see {@link bytesNow}. */
   get viewNow(): DataView {
     return this.#memory.view;
   }
 
-  /** Maps anonymous memory, given on first touch. @returns the user address, or -1 (ENOMEM) */
+  /** Maps anonymous memory, allocated on first touch. @returns the user address, or -1 (ENOMEM) */
   map(lengthBytes: number): number {
     return this.space.map(lengthBytes);
   }
@@ -107,7 +107,7 @@ export class ProcessMemory {
     return this.space.mapWith(lengthBytes, options);
   }
 
-  /** Memory for queues: there at once, and in the same frames until it is unmapped. @returns as {@link map} */
+  /** Memory for queues: present at once, and in the same frames until it is unmapped. @returns as {@link map} */
   mapQueue(lengthBytes: number): number {
     return this.space.mapWith(lengthBytes, { isStable: true });
   }
@@ -116,32 +116,32 @@ export class ProcessMemory {
     this.space.unmap(address, lengthBytes);
   }
 
-  /** Calls `listener` before translations of the process go away. @returns how to take it back */
+  /** Calls `listener` before translations of the process are removed. @returns a function that cancels it */
   onInvalidate(listener: InvalidationListener): () => void {
     return this.space.onInvalidate(listener);
   }
 
   /**
-   * Where a user address is in physical memory, faulted in as for a write (or a read, where writing is not allowed). It
-   * stays there while it is pinned or queue memory. @returns -1 when it is not mapped
+   * Physical address of a user address, faulted in as for a write (or for a read, if writing is not allowed). It stays there
+   * while it is pinned or queue memory. @returns -1 if it is not mapped
    */
   physicalAddress(address: number): number {
     return this.space.locate(address);
   }
 
-  /** Has every page of a range present for an access. @returns false when some page is not mapped, or memory ran out */
+  /** Makes every page of a range present for an access. @returns false if some page is not mapped, or memory is exhausted */
   async touch(cpu: CoreThread, address: number, lengthBytes: number, isWrite: boolean): Promise<boolean> {
     return this.#forEachPage(cpu, address, lengthBytes, isWrite, () => {});
   }
 
-  /** Reads, giving the core up where a page comes from a device. @returns as {@link touch} */
+  /** Reads, yielding the core while a page is read from a device. @returns as {@link touch} */
   async load(cpu: CoreThread, address: number, target: Uint8Array): Promise<boolean> {
     return this.#forEachPage(cpu, address, target.length, false, (physical, offset, length) => {
       target.set(this.bytes.subarray(physical, physical + length), offset);
     });
   }
 
-  /** Writes, giving the core up where a page comes from a device. @returns as {@link touch}; pages before are written */
+  /** Writes, yielding the core while a page is read from a device. @returns as {@link touch}; earlier pages are written */
   async store(cpu: CoreThread, address: number, source: Uint8Array): Promise<boolean> {
     return this.#forEachPage(cpu, address, source.length, true, (physical, offset, length) => {
       this.bytes.set(source.subarray(offset, offset + length), physical);
@@ -173,7 +173,7 @@ export class ProcessMemory {
   }
 
   /**
-   * Pins the pages of a range for the device; the cycles are charged also when it fails, faults on top.
+   * Pins the pages of a range for the device; the cycles are charged even if it fails, plus those of faults.
    * @param access `read` pins for the device to read; as mlx4 does, memory that may be written is pinned for writing
    */
   pin(
@@ -193,7 +193,7 @@ export class ProcessMemory {
     return pinned;
   }
 
-  /** Drops one pin of every page. @throws InvariantError for pages that were given back before */
+  /** Drops one pin of every page. @throws InvariantError for pages that were already released */
   unpin(cpu: unknown, pinned: PinnedPages): void {
     this.#iommu?.unmap(pinned.pages, this.#mappedForWriting.has(pinned));
     this.space.unpin(pinned);
@@ -201,7 +201,7 @@ export class ProcessMemory {
   }
 
   /**
-   * Makes the page of an address present for the device without pinning it; faults are charged, waits give the core up.
+   * Makes the page of an address present for the device without pinning it; faults are charged, waits yield the core.
    * @returns its physical address, or an errno: EFAULT (not mapped, or not to be written), ENOMEM
    */
   async holdPage(cpu: unknown, address: number, access: PinAccess): Promise<number | 'EFAULT' | 'ENOMEM'> {
@@ -218,14 +218,14 @@ export class ProcessMemory {
     }
   }
 
-  /** Gives back pages that the device cannot reach any more. */
+  /** Releases pages that the device can no longer reach. */
   releasePages(cpu: unknown, pages: readonly number[], access: PinAccess): void {
     this.#iommu?.unmap(pages, access === 'write');
     for (const physical of pages) releaseFromDevice(this.space, physical, access);
     threadOf(cpu).charge('pin', this.#cost.unpinPerPage * pages.length);
   }
 
-  /** {@link onInvalidate} for a driver, which is given the thread that changes the translations, undefined when none does. */
+  /** {@link onInvalidate} for a driver, which also receives the thread that changes the translations, undefined if there is no thread. */
   watchPages(watcher: PageWatcher): () => void {
     return this.space.onInvalidate({
       invalidate: (start, end) => watcher.invalidate(this.#cores.runningThread(), start, end),
@@ -243,7 +243,7 @@ export class ProcessMemory {
   }
 }
 
-/** Undoes something when a process ends; it runs on the core of the process's last program. */
+/** Runs a clean-up step when a process ends, on the core of the process's last program. */
 export type ExitHook = (cpu: CoreThread) => Promise<void>;
 
 export class Process {
@@ -254,7 +254,7 @@ export class Process {
   /** Programs of the process that have not ended. */
   programCount = 0;
   isEnded = false;
-  /** Why the kernel killed it; undefined when it did not. */
+  /** Why the kernel killed it; undefined if it did not. */
   killReason: string | undefined;
   /** Threads that run its programs. */
   readonly threads = new Set<CoreThread>();
@@ -266,7 +266,7 @@ export class Process {
     this.memory = memory;
   }
 
-  /** Calls `hook` when the process ends, before its memory goes; later hooks run first. Returns how to take it back. */
+  /** Calls `hook` when the process ends, before its memory is freed; later hooks run first. Returns a function that cancels it. */
   onExit(hook: ExitHook): () => void {
     this.#exitHooks.push(hook);
     return () => {
@@ -275,7 +275,7 @@ export class Process {
     };
   }
 
-  /** Ends its programs at their next access or wait outside of the kernel (SIGKILL). */
+  /** Ends its programs at their next access or wait outside the kernel (SIGKILL). */
   kill(reason: string): void {
     if (this.isEnded || this.killReason !== undefined) return;
     this.killReason = reason;

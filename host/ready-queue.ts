@@ -1,9 +1,9 @@
 /**
  * Threads that want a core: interrupt vectors, kernel threads, the program.
  *
- * The order does not depend on the order in which things happened within one instant: of pending vectors the
- * highest is served first, as by a local APIC; threads queue by the instant at which they became ready, then by
- * their slots. A thread that lost the core stands in front of its level.
+ * The order does not depend on the order of events within one instant: of pending vectors the highest is served first, as by a
+ * local APIC; threads queue by the instant at which they became ready, then by their slots. A thread that lost the core is
+ * first in its level.
  */
 import type { Picoseconds } from '../base/index.ts';
 import type { BlockState } from '../sim/index.ts';
@@ -15,7 +15,7 @@ export class ReadyQueue {
   readonly #threads: readonly [CoreThread[], CoreThread[]] = [[], []];
   readonly #vectors: number[] = [];
 
-  /** Level of the first in the queue, -1 when no thread wants the core. */
+  /** Level of the first waiting thread, -1 if no thread waits. */
   get highestLevel(): number {
     if (this.#vectors.length > 0) return levelInterrupt;
     if (this.#threads[levelKernel].length > 0) return levelKernel;
@@ -48,13 +48,13 @@ export class ReadyQueue {
     queue.splice(at, 0, thread);
   }
 
-  /** Puts a thread that lost the core in front of its level. */
+  /** Adds a thread that lost the core as the first of its level. */
   putBack(thread: CoreThread): void {
     thread.readyPs = Number.NEGATIVE_INFINITY;
     this.#queueOf(thread.level).unshift(thread);
   }
 
-  /** Takes the first thread of a level that has one. */
+  /** Takes the first thread of a non-empty level. */
   take(level: number): CoreThread {
     return this.#queueOf(level).shift()!;
   }

@@ -1,8 +1,8 @@
 /**
  * A signal between threads of a host: raised by one (often an interrupt handler), awaited by others.
  *
- * It takes effect at the raising thread's own time. Raised while no thread waits, it lets the next thread that waits
- * through at once; several raises until then are one.
+ * It takes effect at the raising thread's own time. Raised while no thread waits, it lets the next waiting thread pass at once;
+ * several raises before that count as one.
  */
 import { InvariantError, type Picoseconds, psPerUs } from '../base/index.ts';
 import type { Core } from './core.ts';
@@ -13,14 +13,14 @@ const notRaised = Number.POSITIVE_INFINITY;
 /** The clock of a host: instants count from the epoch. */
 export interface HostClock {
   readonly epochUs: number;
-  /** The own time of the thread whose code runs, else simulated time. */
+  /** Own time of the thread whose code runs, or simulated time. */
   readonly nowPs: Picoseconds;
 }
 
 export class Signal {
   readonly #clock: HostClock;
   readonly #waiting: CoreThread[] = [];
-  /** When it was raised without a waiting thread, in the epoch of that time. */
+  /** Instant at which it was raised without a waiting thread, in the epoch of that time. */
   #raisedPs = notRaised;
   #raisedUs = 0;
 
@@ -30,7 +30,7 @@ export class Signal {
 
   raise(): void {
     const { epochUs, nowPs: atPs } = this.#clock;
-    // A thread whose time is over may not have come to leave the list yet.
+    // A thread whose time has passed may not have left the list yet.
     const waiting = this.#waiting.filter(({ isAwaiting }) => isAwaiting);
     this.#waiting.length = 0;
     if (waiting.length === 0) {
@@ -42,7 +42,7 @@ export class Signal {
   }
 
   /**
-   * Gives the core up until the signal is raised, or for `timeoutPs`: then it returns false.
+   * Yields the core until the signal is raised, or for `timeoutPs`: then it returns false.
    * @param cpu a thread of this host
    */
   async wait(cpu: unknown, timeoutPs?: Picoseconds): Promise<boolean> {
@@ -69,19 +69,19 @@ export class Signal {
     return isRaised;
   }
 
-  /** When it was raised, in the epoch that begins at `epochUs`. */
+  /** Instant at which it was raised, in the epoch that begins at `epochUs`. */
   #raisedIn(epochUs: number): number {
     return this.#raisedPs - (epochUs - this.#raisedUs) * psPerUs;
   }
 }
 
-/** The thread behind a `cpu` that the driver or the library hands back. */
+/** The thread of a `cpu` that the driver or the library passes back. */
 export function threadOf(cpu: unknown): CoreThread {
   if (cpu instanceof CoreThread) return cpu;
   throw new InvariantError('cpu', cpu, 'a thread of this host');
 }
 
-/** Own time of the thread whose code runs on one of these cores, else simulated time: in the epoch. */
+/** Own time of the thread whose code runs on one of these cores, or simulated time: in the epoch. */
 export function instantOf(cores: readonly Core[]): number {
   for (const core of cores) if (core.running !== undefined) return core.running.ownPs;
   return cores[0]!.process.nowPs;

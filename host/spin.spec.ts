@@ -11,7 +11,7 @@ type Wait = (cpu: CoreThread, roundCycles: number, isReady: () => boolean) => Pr
 
 const spin: Wait = (cpu, roundCycles, isReady) => cpu.spin(page, roundCycles, isReady);
 
-/** What spin promises to equal. */
+/** The loop that spin promises to equal. */
 const pollingLoop: Wait = async (cpu, roundCycles, isReady) => {
   if (isReady()) return;
   await cpu.settle();
@@ -21,12 +21,12 @@ const pollingLoop: Wait = async (cpu, roundCycles, isReady) => {
   }
 };
 
-/** Of two pages; the condition is one of the second. */
+/** Two pages; the condition depends on the second. */
 const spinOver: Wait = (cpu, roundCycles, isReady) => cpu.spinOver([page + 8192, page], roundCycles, isReady);
 
 const spinThen: Wait = (cpu, roundCycles, isReady) => cpu.spinThen(page, roundCycles, isReady, () => {});
 
-/** What spinThen promises to equal. */
+/** The loop that spinThen promises to equal. */
 const settledLoop: Wait = async (cpu, roundCycles, isReady) => {
   await cpu.settle();
   await pollingLoop(cpu, roundCycles, isReady);
@@ -36,7 +36,7 @@ interface Scenario {
   readonly clockMHz: number;
   readonly before: readonly number[];
   readonly roundCycles: number;
-  /** Instants of the device's writes in picoseconds; the program waits for as many as there are. */
+  /** Instants of the device's writes in picoseconds; the program waits for that many. */
   readonly writes: readonly number[];
   readonly interrupts: readonly number[];
   readonly kernelThreads: readonly number[];
@@ -92,7 +92,7 @@ describe('spin', () => {
     kernelThreads: fc.array(instant, { maxLength: 2 }),
   });
 
-  it('ends at the same cycle, with the same account, as the polling loop that it stands for', async () => {
+  it('ends at the same cycle, with the same account, as the polling loop that it replaces', async () => {
     const property = fc.asyncProperty(scenario, async (given) => {
       const { process: _spun, ...spun } = await run(given, spin);
       const { process: _polled, ...polled } = await run(given, pollingLoop);
@@ -144,7 +144,7 @@ describe('spin', () => {
       const { process: _spun, ...spun } = await run(given, async (cpu, roundCycles, isReady) => {
         while (!isReady()) {
           await cpu.spinThen(page, roundCycles, isReady, () => ends[0].push(cpu.ownPs), timeoutPs);
-          // What the program does before it waits again.
+          // Work of the program before it waits again.
           cpu.charge('application', 3);
         }
       });
@@ -167,7 +167,7 @@ describe('spin', () => {
     await fc.assert(property, { numRuns: 300, seed: 1 });
   });
 
-  it('hands over what is taken at the instant at which the condition holds, or why that failed', async () => {
+  it('returns the result of take at the instant at which the condition holds, or its error', async () => {
     const { host, process, runToEnd } = newTestHost();
     at(process, 1_000_000, () => host.memory.write(page, 1, one, 0));
     host.runProgram('p', 0, async ({ cpu }) => {

@@ -75,7 +75,7 @@ describe('a store buffer', () => {
     fc.assert(property, { numRuns: 100, seed: 1 });
   });
 
-  it('holds more stores and commits than it began with room for', () => {
+  it('holds more stores and commits than its initial size', () => {
     const { memory, store, push } = newStoreBuffer(65_536);
     for (let index = 0; index < 1000; index++) {
       push(storeToMemory, 0x10_0000 + index * 8, 8, (index % 255) + 1);
@@ -101,14 +101,14 @@ describe('a store buffer', () => {
     ]);
   });
 
-  it('stops at the byte the bus does not take, and goes on there', () => {
+  it('stops at the byte that the bus does not accept, and continues there', () => {
     const { memory, port, store, push } = newStoreBuffer(4096);
     push(storeWriteCombining, device, 256, 1);
     push(storeToMemory, 0x10_0000, 4, 2);
     store.commit(1, 0);
     port.room = 3;
     expect(store.drain(1)).toBe(false);
-    // 192 of 256 bytes have left: 8 of 32 entries and one of the memory store wait.
+    // 192 of 256 bytes have left: 8 of 32 entries, and one of the memory store, wait.
     expect([store.overflowCycle(8), store.overflowCycle(9)]).toEqual([1, Number.POSITIVE_INFINITY]);
     expect(memory.bytes[0x10_0000]).toBe(0);
     port.room = 1;
@@ -117,7 +117,7 @@ describe('a store buffer', () => {
     expect(memory.bytes[0x10_0000]).toBe(2);
   });
 
-  it('moves the commits behind a cycle, and only those', () => {
+  it('delays the commits after a cycle, and only those', () => {
     const { store, push } = newStoreBuffer(4096);
     for (const cycle of [10, 20, 30]) {
       push(storeToMemory, 0x10_0000 + cycle * 8, 4, cycle);
@@ -130,7 +130,7 @@ describe('a store buffer', () => {
     expect(store.headCycle).toBe(130);
   });
 
-  it('loses stores to addresses behind which there is no memory, and counts them', () => {
+  it('loses stores to addresses without memory, and counts them', () => {
     const { store, push } = newStoreBuffer(4096);
     push(storeToMemory, mib(64), 8, 1);
     store.commit(1, 0);

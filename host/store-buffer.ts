@@ -4,10 +4,9 @@
  *     push, push, push ─ commit(cycle) ─ push ─ commit(cycle) …
  *       └─ bytes in the store space        drain(now): every commit that is due goes to memory or to the bus, in order
  *
- * Promises: total store order; an uncached store first flushes the write-combining buffers, and the end of a
- * commit is a store fence and flushes them, too; where the root complex takes no more, draining stops in front of
- * that very byte and goes on there. Nothing is allocated per store. Cycles only name when; who turns them into
- * time, shifts them and stalls is the core.
+ * Promises: total store order; an uncached store first flushes the write-combining buffers, and the end of a commit is a store
+ * fence and flushes them, too; if the root complex accepts no more, draining stops before that byte and continues there.
+ * Nothing is allocated per store. Cycles are only labels here; the core converts them to time, shifts them and stalls.
  */
 
 import { ConfigurationError, type Cycles, viewOf, type Wide } from '../base/index.ts';
@@ -32,26 +31,26 @@ export class StoreSpaceError extends ConfigurationError {
   }
 }
 
-/** Where the stores of a core go. */
+/** Destinations of a core's stores. */
 export interface StoreTarget {
   readonly memory: PhysicalMemory;
   readonly port: DevicePort;
   readonly busMap: BusMap;
   readonly writeCombining: WriteCombiningBuffers;
-  /** Is given the operation of each store that leaves; left out: nothing asks for it. */
+  /** Receives the operation of each store that leaves; left out: not needed. */
   readonly owner?: StoreOwner;
 }
 
 const bytesPerEntry = 8;
 
-/** One store: an object of the ring, used again and again. */
+/** One store: an object of the ring, reused. */
 class Store {
   kind = 0;
   address: Wide = 0;
   lengthBytes = 0;
-  /** Where its bytes are in the store space. */
+  /** Offset of its bytes in the store space. */
   offset = 0;
-  /** Of its commit: the cycle at which it leaves, the cause of its cycles, and whether this is its last store. */
+  /** Attributes of its commit: the cycle at which it leaves, the cause of its cycles, and whether this is its last store. */
   cycle = 0;
   cause = 0;
   operation: MarkedOperation | undefined = undefined;
@@ -60,28 +59,28 @@ class Store {
 }
 
 export class StoreBuffer {
-  /** The store space: what is stored, at the offsets that {@link push} returns. */
+  /** The store space: stored bytes, at the offsets that {@link push} returns. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
-  /** Its words, in the byte order of the machine. */
+  /** Its words, in the machine's byte order. */
   readonly words: Int32Array;
-  /** Bytes stored to addresses behind which there is no memory: lost, as on a real bus. */
+  /** Bytes stored to addresses without memory: lost, as on a real bus. */
   unmappedStoreCount = 0;
 
   readonly #target: StoreTarget;
-  /** A ring in the order of the program: committed stores from `head` to `open`, those pushed since up to `tail`. */
+  /** A ring in program order: committed stores from `head` to `open`, later pushed ones up to `tail`. */
   #head = new Store();
   #open = this.#head;
   #tail = this.#head;
-  /** Bytes of the oldest store that have left already. */
+  /** Bytes of the oldest store that have already left. */
   #progressBytes = 0;
-  /** The next store's bytes go to the space from `tail` on; up to `end` it is known to be free. */
+  /** The next store's bytes go into the space from `tail` on; it is known to be free up to `end`. */
   #spaceTail = 0;
   #spaceEnd: number;
 
   constructor(target: StoreTarget, spaceBytes: number) {
     this.#target = target;
-    // Memory that could grow is reserved, and not cleared: programs seldom use more than a little of it.
+    // Growable memory is reserved without being cleared: programs seldom use more than a little of it.
     const space = new SharedArrayBuffer(spaceBytes, { maxByteLength: spaceBytes });
     this.bytes = new Uint8Array(space, 0, spaceBytes);
     this.view = viewOf(this.bytes);
@@ -94,12 +93,12 @@ export class StoreBuffer {
     return this.#head === this.#open;
   }
 
-  /** Stores were pushed and not yet committed. */
+  /** Stores were pushed and not committed yet. */
   get hasUncommitted(): boolean {
     return this.#open !== this.#tail;
   }
 
-  /** Cycle of the oldest commit, Infinity when none waits. */
+  /** Cycle of the oldest commit, Infinity if none waits. */
   get headCycle(): Cycles {
     return this.isDrained ? Number.POSITIVE_INFINITY : this.#head.cycle;
   }
@@ -125,7 +124,7 @@ export class StoreBuffer {
     return offset;
   }
 
-  /** Ends a group of stores: they leave at `cycle`, which is not before that of the last commit. */
+  /** Ends a group of stores: they leave at `cycle`, which is not earlier than that of the last commit. */
   commit(cycle: Cycles, cause: number, operation?: MarkedOperation): void {
     const tail = this.#tail;
     for (let store = this.#open; store !== tail; store = store.next) {
@@ -137,12 +136,12 @@ export class StoreBuffer {
     this.#open = tail;
   }
 
-  /** Takes back what was pushed since the last commit: the program was killed in between. */
+  /** Removes the stores pushed since the last commit: the program was killed in between. */
   dropUncommitted(): void {
     this.#tail = this.#open;
   }
 
-  /** Carries out all commits up to and including `cycle`. @returns false when the bus stopped it */
+  /** Carries out all commits up to and including `cycle`. @returns false if the bus stopped it */
   drain(cycle: Cycles): boolean {
     const { owner } = this.#target;
     for (let store = this.#head; store !== this.#open; ) {
@@ -157,14 +156,14 @@ export class StoreBuffer {
     return true;
   }
 
-  /** Moves all commits after `cycle` by `byCycles`: the thread did not run for so long. */
+  /** Delays all commits after `cycle` by `byCycles`: the thread did not run during that time. */
   shiftAfter(cycle: Cycles, byCycles: number): void {
     for (let store = this.#head; store !== this.#open; store = store.next) {
       if (store.cycle > cycle) store.cycle += byCycles;
     }
   }
 
-  /** Cycle of the first commit with which more than `entryLimit` entries are waiting; Infinity when there is none. */
+  /** Cycle of the first commit with which more than `entryLimit` entries are waiting; Infinity if none has. */
   overflowCycle(entryLimit: number): number {
     let entries = -this.#entriesLeft();
     for (let store = this.#head; store !== this.#open; store = store.next) {
@@ -174,7 +173,7 @@ export class StoreBuffer {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Its stores, the oldest first: kind, address and length; those of commits, then those that no commit has yet. */
+  /** Its stores, oldest first: kind, address and length; those of commits, then uncommitted ones. */
   inspect(): BlockState {
     const storesTo = (from: Store, to: Store): number[][] => {
       const stores: number[][] = [];
@@ -189,13 +188,13 @@ export class StoreBuffer {
     };
   }
 
-  /** Entries of the oldest store that have left already. */
+  /** Entries of the oldest store that have already left. */
   #entriesLeft(): number {
     const entries = this.#progressBytes / bytesPerEntry;
     return this.#progressBytes === this.#head.lengthBytes ? Math.ceil(entries) : Math.floor(entries);
   }
 
-  /** Has what is left of the oldest store leave. @returns false when the bus takes no more before its end */
+  /** Sends the rest of the oldest store. @returns false if the bus accepts no more before its end */
   #carryOut(store: Store): boolean {
     const { memory, port, busMap, writeCombining } = this.#target;
     const { kind, address, lengthBytes, offset } = store;
@@ -220,11 +219,11 @@ export class StoreBuffer {
     return this.#progressBytes === lengthBytes;
   }
 
-  /** Finds room for so many bytes behind the newest store or, in front of the oldest, at the space's beginning. */
+  /** Finds room for this many bytes after the newest store or, before the oldest, at the space's beginning. */
   #findSpace(lengthBytes: number): void {
     const size = this.bytes.length;
     const isEmpty = this.#head === this.#tail;
-    // A byte stays free, so that a full space is distinct from an empty one.
+    // One byte stays free, so that a full space differs from an empty one.
     const beforeOldest = isEmpty ? size : this.#head.offset - 1;
     let tail = isEmpty ? 0 : this.#spaceTail;
     let end = tail > beforeOldest ? size : beforeOldest;

@@ -1,6 +1,6 @@
 /**
- * A host without a device, for specs: the root complex is a port that records what it is given, with the instant,
- * and answers loads after a fixed time. A spec opens and closes it to make back-pressure.
+ * A host without a device, for specs: the root complex is a port that records its requests with their instants, and answers
+ * loads after a fixed time. A spec opens and closes it to make back-pressure.
  */
 
 import { defaultsOf } from '../base/parameter.ts';
@@ -24,9 +24,9 @@ export class RecordingPort implements DevicePort {
   readonly stores: RecordedStore[] = [];
   readonly loads: { readonly atPs: Picoseconds; readonly address: number }[] = [];
   readonly loadLatencyPs = 1_000_000;
-  /** Stores still taken before the port is full. */
+  /** Stores that the port accepts before it is full. */
   room = Number.POSITIVE_INFINITY;
-  /** What loads and configuration reads are answered. */
+  /** Answers to loads and configuration reads. */
   answer: (address: number) => { readonly status: number; readonly value: number } = (address) => ({
     status: 0,
     value: address,
@@ -70,14 +70,14 @@ export class RecordingPort implements DevicePort {
     this.cpuLoad(functionId * 4096 + offset, 4, done);
   }
 
-  /** Makes room for more stores, and says so. */
+  /** Makes room for more stores, and notifies the sender. */
   open(room = Number.POSITIVE_INFINITY): void {
     this.room = room;
     this.#stores?.storeSpace();
   }
 }
 
-/** Has `action` run at an instant, in its hardware half unless said otherwise. */
+/** Runs `action` at an instant, in its hardware half unless specified otherwise. */
 export function at(process: LogicalProcess, atPs: Picoseconds, action: () => void, phase = 0): void {
   process.queue.schedule(atPs, process.queue.addHandler(action, phase));
 }

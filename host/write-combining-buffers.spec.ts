@@ -17,7 +17,7 @@ function newBuffers(bufferCount = 4, chunkBytes = 8) {
 const eight = (value: number) => Array<number>(8).fill(value);
 
 describe('write-combining buffers', () => {
-  it('leave as one TLP of 64 bytes as soon as they are full, whatever the order of stores', () => {
+  it('leave as one TLP of 64 bytes as soon as they are full, for any order of stores', () => {
     const { port, buffers, store } = newBuffers();
     for (const part of [3, 0, 1, 7, 6, 2, 5]) store(part * 8, ...eight(part));
     expect(port.stores).toEqual([]);
@@ -67,7 +67,7 @@ describe('write-combining buffers', () => {
     expect(sent()).toEqual([[4, 16]]);
   });
 
-  it('give up the oldest buffer for another line', () => {
+  it('release the oldest buffer for another line', () => {
     const { buffers, store, sent } = newBuffers(2);
     store(0, 1);
     store(64, 1);
@@ -78,7 +78,7 @@ describe('write-combining buffers', () => {
     expect([buffers.occupiedCount, buffers.evictionCount]).toEqual([2, 1]);
   });
 
-  it('go on where the bus stopped them', () => {
+  it('continue where the bus stopped them', () => {
     const { port, buffers, store, sent } = newBuffers(1);
     port.room = 1;
     store(0, 1);
@@ -99,7 +99,7 @@ describe('write-combining buffers', () => {
     ]);
   });
 
-  it('bring every byte to its place once, whatever is stored and wherever the bus stops', () => {
+  it('write every byte once, for any stores and any stops of the bus', () => {
     const storeOf = fc.record({
       offset: fc.integer({ min: 0, max: 500 }),
       length: fc.integer({ min: 1, max: 256 }),

@@ -6,10 +6,10 @@
  *                                            ├─ no buffer free ────────> the oldest buffer leaves first
  *                                            └─ flush (store fence, uncached store, interrupt) ──> all leave, oldest first
  *
- * A buffer that leaves before it is full leaves as one TLP for each run of written bytes within each chunk: byte
- * enables can express no more (Intel SDM vol. 3A 11.3.1: partial writes of at most 8 bytes). Between buffers there
- * is no order but the one above. Every method stops where the root complex takes no more stores, says how far it
- * came, and continues from there when called again.
+ * A buffer that leaves before it is full leaves as one TLP for each run of written bytes within each chunk: byte enables can
+ * express no more (Intel SDM vol. 3A 11.3.1: partial writes of at most 8 bytes). Between buffers no order exists except the one
+ * above. Every method stops when the root complex accepts no more stores, reports its progress, and continues from there when
+ * called again.
  */
 import type { BlockState } from '../sim/index.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
@@ -30,17 +30,17 @@ export class WriteCombiningBuffers {
   readonly #chunkBytes: number;
   readonly #lines: Float64Array;
   readonly #data: Uint8Array;
-  /** One byte of truth per data byte. */
+  /** One flag byte per data byte: whether it was written. */
   readonly #isWritten: Uint8Array;
   readonly #writtenCounts: Int32Array;
-  /** Occupied buffers, the oldest first. */
+  /** Occupied buffers, oldest first. */
   readonly #order: Int32Array;
   #occupiedCount = 0;
 
   /** Lines that left full, and pieces of lines that did not. */
   fullFlushCount = 0;
   partialFlushCount = 0;
-  /** Buffers that had to leave because another line needed theirs. */
+  /** Buffers that had to leave because another line needed one. */
   evictionCount = 0;
 
   constructor(port: DevicePort, busMap: BusMap, options: WriteCombiningOptions) {
@@ -64,8 +64,8 @@ export class WriteCombiningBuffers {
   }
 
   /**
-   * Combines a store of any length. @returns the bytes taken: fewer than asked when a buffer had to leave and the
-   * root complex took no more
+   * Combines a store of any length. @returns the accepted bytes: fewer than requested if a buffer had to leave and the root
+   * complex accepted no more
    */
   store(busAddress: number, source: Uint8Array, sourceOffset: number, lengthBytes: number): number {
     let taken = 0;
@@ -79,13 +79,13 @@ export class WriteCombiningBuffers {
     return taken;
   }
 
-  /** Lets every buffer leave, the oldest first. @returns false when the root complex took no more before the end */
+  /** Sends every buffer, oldest first. @returns false if the root complex accepted no more before the end */
   flush(): boolean {
     while (this.#occupiedCount > 0) if (!this.#leaveOldest()) return false;
     return true;
   }
 
-  /** The lines that are held, the oldest first, and how many bytes of each are written. */
+  /** The held lines, oldest first, and the number of written bytes of each. */
   inspect(): BlockState {
     const buffers = [...this.#order.subarray(0, this.#occupiedCount)];
     return { lines: buffers.map((buffer) => [this.#lines[buffer]!, this.#writtenCounts[buffer]!]) };
@@ -94,7 +94,7 @@ export class WriteCombiningBuffers {
   #storeInLine(line: number, offset: number, source: Uint8Array, at: number, length: number): boolean {
     let buffer = this.#find(line);
     if (buffer === none && length === lineBytes) return this.#passWholeLine(line, source, at);
-    // Written at the last call, but the root complex did not take it then.
+    // Written by the last call, but the root complex did not accept it then.
     if (buffer !== none && this.#writtenCounts[buffer] === lineBytes) {
       if (!this.#leave(buffer)) return false;
       buffer = none;
@@ -115,7 +115,7 @@ export class WriteCombiningBuffers {
     return true;
   }
 
-  /** A store that fills a line of its own needs no buffer. */
+  /** A store that fills a whole line needs no buffer. */
   #passWholeLine(line: number, source: Uint8Array, at: number): boolean {
     if (!this.#port.canStore()) return false;
     this.#port.cpuStore(line, this.#busMap.trafficClassAt(line), source, at, lineBytes);

@@ -45,7 +45,7 @@ async function pingPongNs(options: NicMachineOptions = {}, core = 0, rounds = 50
   return { oneWayNs, machine };
 }
 
-/** A file from host 0 to host 1; what arrived, and the rate in Gb/s. */
+/** Sends a file from host 0 to host 1. @returns the received bytes, and the rate in Gb/s */
 async function bulk(
   lengthBytes: number,
   options: NicMachineOptions = {},
@@ -107,7 +107,7 @@ async function bulk(
 }
 
 describe('two hosts, two NICs, one cable', () => {
-  test('answer a 1-byte ping-pong in the time of a kernel path, of which moderation is a part', async () => {
+  test('answer a 1-byte ping-pong in the time of a kernel path, including moderation', async () => {
     const rounds = 50;
     const { oneWayNs: plainNs, machine } = await pingPongNs(
       { driver: { interruptIntervalNs: 0 } },
@@ -115,14 +115,14 @@ describe('two hosts, two NICs, one cable', () => {
       rounds,
     );
     const { oneWayNs: moderatedNs } = await pingPongNs();
-    // Two sides of the kernel at about 3 µs each and 1.5 µs of buses and cable; measured 7.5 µs.
+    // Two kernel paths of about 3 µs each, and 1.5 µs of buses and cable; measured 7.5 µs.
     expect(plainNs).toBeGreaterThan(5_000);
     expect(plainNs).toBeLessThan(10_000);
-    // Never more than an interval of 10 µs on top; measured 10.0 µs.
+    // Adds at most an interval of 10 µs; measured 10.0 µs.
     expect(moderatedNs).toBeGreaterThan(plainNs);
     expect(moderatedNs).toBeLessThan(plainNs + 10_000);
     const { counts } = machine.nodes[0]!.network!;
-    // One send and one recv a round, one block and one wake-up each; socket, connect and close come on top.
+    // One send and one recv a round, one block and one wake-up each; plus socket, connect and close.
     expect(counts.dataPathCalls).toBe(2 * (rounds + 5));
     expect(counts.wakeUps).toBeGreaterThanOrEqual(rounds);
     for (const { host, network } of machine.nodes) {
@@ -131,7 +131,7 @@ describe('two hosts, two NICs, one cable', () => {
     }
   });
 
-  test('move a file whole, faster with a core for the interrupts, fastest in jumbo frames', async () => {
+  test('move a file completely, faster with a core for the interrupts, fastest in jumbo frames', async () => {
     const size = 1_000_000;
     const oneCore = await bulk(size);
     expect(oneCore.arrived).toEqual(oneCore.file);
@@ -140,7 +140,7 @@ describe('two hosts, two NICs, one cable', () => {
     expect(jumbo.arrived).toEqual(jumbo.file);
     expect(twoCores.gbps).toBeGreaterThan(oneCore.gbps);
     expect(jumbo.gbps).toBeGreaterThan(twoCores.gbps);
-    // 10 Gb/s carry 1,460 bytes in 1,538 byte times, 8,960 in 9,038: bounds that nothing may beat.
+    // 10 Gb/s carry 1,460 bytes in 1,538 byte times, 8,960 in 9,038: upper bounds of the throughput.
     expect(twoCores.gbps).toBeLessThan((10 * 1460) / 1538);
     expect(jumbo.gbps).toBeLessThan((10 * 8960) / 9038);
     const { counts } = oneCore.machine.nodes[1]!.network!;
@@ -152,27 +152,30 @@ describe('two hosts, two NICs, one cable', () => {
     ['long frames of IPv6', ipv6Addresses[1], 8940, 9000, 0],
     ['IPv6 of a VLAN', vlanIpv6Addresses[1], 1440, 1500, 4],
     ['long frames of IPv6 of a VLAN', vlanIpv6Addresses[1], 8940, 9000, 4],
-  ])('move a file whole over %s, by %i bytes a segment', async (_what, remote, segment, mtu, tagBytes) => {
-    const size = 50 * segment;
-    const options = { driver: { mtu }, ethernet: { mtuBytes: mtu } };
-    const { arrived, file, gbps, machine } = await bulk(size, options, 1, size, undefined, remote);
-    expect(arrived).toEqual(file);
-    // Preamble, header, tag, FCS and gap beside the packet.
-    expect(gbps).toBeLessThan((10 * segment) / (mtu + tagBytes + 38));
-    const [sender, receiver] = machine.nodes.map(({ nic }) => nic);
-    const { counters, port: sent } = sender!;
-    expect(counters.tagsInserted).toBe(tagBytes === 0 ? 0 : counters.transmitFrames);
-    expect(receiver!.counters.deliveredTags).toBe(tagBytes === 0 ? 0 : receiver!.counters.delivered);
-    expect([receiver!.counters.filtered, receiver!.counters.filteredVlans]).toEqual([0, 0]);
-    // 50 full frames, and those of the ends, which have 74 bytes, or 82 with options: SYN, ACK, FIN.
-    const full = 50 * (mtu + 14 + tagBytes + 4);
-    const others = counters.transmitFrames - 50;
-    expect(sent.transmitted.bytes).toBeGreaterThanOrEqual(full + others * (74 + tagBytes + 4));
-    expect(sent.transmitted.bytes).toBeLessThanOrEqual(full + others * (82 + tagBytes + 4));
-    for (const { host } of machine.nodes) expect(host.report().isBalanced).toBe(true);
-  });
+  ])(
+    'move a file completely over %s, by %i bytes a segment',
+    async (_what, remote, segment, mtu, tagBytes) => {
+      const size = 50 * segment;
+      const options = { driver: { mtu }, ethernet: { mtuBytes: mtu } };
+      const { arrived, file, gbps, machine } = await bulk(size, options, 1, size, undefined, remote);
+      expect(arrived).toEqual(file);
+      // Preamble, header, tag, FCS and gap around the packet.
+      expect(gbps).toBeLessThan((10 * segment) / (mtu + tagBytes + 38));
+      const [sender, receiver] = machine.nodes.map(({ nic }) => nic);
+      const { counters, port: sent } = sender!;
+      expect(counters.tagsInserted).toBe(tagBytes === 0 ? 0 : counters.transmitFrames);
+      expect(receiver!.counters.deliveredTags).toBe(tagBytes === 0 ? 0 : receiver!.counters.delivered);
+      expect([receiver!.counters.filtered, receiver!.counters.filteredVlans]).toEqual([0, 0]);
+      // 50 full frames, and the frames of opening and closing, of 74 bytes, or 82 with options: SYN, ACK, FIN.
+      const full = 50 * (mtu + 14 + tagBytes + 4);
+      const others = counters.transmitFrames - 50;
+      expect(sent.transmitted.bytes).toBeGreaterThanOrEqual(full + others * (74 + tagBytes + 4));
+      expect(sent.transmitted.bytes).toBeLessThanOrEqual(full + others * (82 + tagBytes + 4));
+      for (const { host } of machine.nodes) expect(host.report().isBalanced).toBe(true);
+    },
+  );
 
-  test('move a file whole over a cable that loses and corrupts', async () => {
+  test('move a file completely over a cable that loses and corrupts', async () => {
     const ethernet = { lossPerMillion: 20_000, corruptionPerMillion: 5_000 };
     const { arrived, file, machine } = await bulk(400_000, { ethernet, seed: 7 });
     expect(arrived).toEqual(file);
@@ -181,7 +184,7 @@ describe('two hosts, two NICs, one cable', () => {
     expect(receiver!.network!.counts.outOfOrder).toBeGreaterThan(0);
   });
 
-  test('go on where they were after a queue was programmed in a way that cannot be', async () => {
+  test('continue after a queue was programmed illegally', async () => {
     const { arrived, file, machine } = await bulk(400_000, {}, 0, 65_536, ({ nodes }) => {
       const { host } = nodes[0]!;
       // A tail beyond the ring: PROGERR, and the queue stops.
@@ -196,7 +199,7 @@ describe('two hosts, two NICs, one cable', () => {
     expect(machine.nodes[1]!.network!.counts.adapterResets).toBe(0);
   });
 
-  test('drop what a small receive ring and a small buffer cannot take, and still move a file whole', async () => {
+  test('drop frames that a small receive ring and a small buffer cannot hold, and still move a file completely', async () => {
     const { arrived, file, machine } = await bulk(400_000, {
       driver: { receiveRing: 8, refillBatch: 1, transmitRing: 8 },
     });
@@ -204,7 +207,7 @@ describe('two hosts, two NICs, one cable', () => {
     expect(machine.nodes[1]!.network!.driver.buffers.taken).toBeLessThan(300);
   });
 
-  test('give everything back when the driver is removed', async () => {
+  test('release everything when the driver is removed', async () => {
     const { machine } = await bulk(100_000);
     for (const [index, node] of machine.nodes.entries()) {
       await machine.kernel(index, (cpu) => node.network!.remove(cpu));

@@ -1,7 +1,7 @@
-/** Counters of the kernel path, incremented at each event: the side of the comparison that RDMA avoids. */
+/** Counters of the kernel path, incremented at each event: the costs that RDMA avoids. */
 
 export class NetStatistics {
-  /** System calls of the socket layer, and those among them that move data or wait for it. */
+  /** System calls of the socket layer, and those of them that move data or wait for it. */
   systemCalls = 0;
   dataPathCalls = 0;
   /** Copies by the CPU: user to kernel, kernel to user, and within the kernel (small segments joined). */
@@ -11,12 +11,12 @@ export class NetStatistics {
   copiedOutBytes = 0;
   copiesInside = 0;
   copiedInsideBytes = 0;
-  /** Times a thread blocked in a call: it was switched out, and in again. */
+  /** Times a thread blocked in a call: it was switched out, and later in. */
   contextSwitches = 0;
   /** Threads woken. */
   wakeUps = 0;
   interrupts = 0;
-  /** Polls of the rings, kernel threads started for them, and rests taken for the sake of programs. */
+  /** Polls of the rings, kernel threads started for them, and rests taken to let programs run. */
   polls = 0;
   pollThreads = 0;
   pollRests = 0;
@@ -31,7 +31,7 @@ export class NetStatistics {
   retransmissions = 0;
   fastRetransmissions = 0;
   retransmissionTimeouts = 0;
-  /** Received and thrown away: bad headers, bad checksums, duplicates, no buffer, no room, beyond the window. */
+  /** Received and dropped: bad headers, bad checksums, duplicates, no buffer, no room, beyond the window. */
   badFrames = 0;
   badChecksums = 0;
   duplicates = 0;
@@ -39,20 +39,20 @@ export class NetStatistics {
   droppedForRoom = 0;
   outOfOrder = 0;
   resetsSent = 0;
-  /** Requests of ARP, answers to those of others, and packets of ARP that changed nothing: not for us, or not asked for. */
+  /** ARP requests, answers to other stations' requests, and ARP packets without effect: not for us, or unsolicited. */
   arpRequests = 0;
   arpReplies = 0;
   arpIgnored = 0;
-  /** The same of IPv6, and requests of both to neighbours that were known, whether they are still there. */
+  /** The same for IPv6, and for both versions the probes of known neighbours. */
   neighborSolicitations = 0;
   neighborAdvertisements = 0;
   neighborIgnored = 0;
   neighbourProbes = 0;
-  /** Frames that were dropped because no host has answered for their destination, or too many waited for that. */
+  /** Frames dropped because no host answered for their destination, or because too many waited for that. */
   unresolvedFrames = 0;
   /** Answers to pings. */
   echoReplies = 0;
-  /** Received and thrown away: of VLANs, of EtherTypes, of protocols or messages, to destinations that are none of ours; parts of packets. */
+  /** Received and dropped: unknown VLANs, EtherTypes, protocols or messages, destinations that are not ours, and fragments. */
   foreignVlans = 0;
   foreignTypes = 0;
   foreignProtocols = 0;
@@ -62,7 +62,7 @@ export class NetStatistics {
   unroutable = 0;
   /** Checksummed by the CPU. */
   checksummedBytes = 0;
-  /** Repairs by the watchdog. */
+  /** Repairs made by the watchdog. */
   recoveredInterrupts = 0;
   adapterResets = 0;
 

@@ -1,8 +1,8 @@
 /**
- * The network part of one host's kernel: driver, stack and sockets together. What `system/` builds and wires.
+ * The network part of one host's kernel: driver, stack and sockets together. The machine builds and wires it.
  *
  *     const network = new Network(platform, config, { address, neighbours });
- *     await network.probe(cpu);                       // a kernel thread, behind enumeration
+ * await network.probe(cpu);                       // a kernel thread, after enumeration
  *     const calls = network.open(process.memory);     // once a process; process.onExit((cpu) => calls.exit(cpu))
  *     const fd = await calls.socket(cpu);
  */
@@ -25,7 +25,7 @@ export function netConfigOf(parts: Partial<NetConfig> = {}): NetConfig {
 }
 
 export class Network {
-  /** What the path did; for reports. */
+  /** Counters of the path; for reports. */
   readonly counts = new NetStatistics();
   readonly driver: NicDriver;
   readonly stack: NetworkStack;
@@ -46,7 +46,7 @@ export class Network {
     return new SocketCalls(this.stack, memory);
   }
 
-  /** Ends every connection and gives everything back, when all processes have closed their sockets. */
+  /** Ends every connection and releases everything, after all processes have closed their sockets. */
   async remove(cpu: Cpu): Promise<void> {
     this.stack.shutDown(cpu);
     await this.driver.remove(cpu);

@@ -1,6 +1,6 @@
 /**
- * Every number of the traditional path's software: the NIC's driver, the transport, and what each step costs in cycles
- * of the default 2.5 GHz core. Copies, system calls and context switches cost what the host's own profile says.
+ * Every number of the traditional path's software: the NIC's driver, the transport, and the cost of each step in cycles of the
+ * default 2.5 GHz core. The host's own profile defines the costs of copies, system calls and context switches.
  *
  * The reference measurements (measurements.csv) have no row of TCP, so nothing here is calibrated to one. "Arrakis" is
  * Peter et al., OSDI 2014, table 1 (UDP echo over 10 GbE on Linux: stack in 1.26 µs, out 1.05 µs, scheduler 0.17 to
@@ -184,7 +184,7 @@ export const netStackParameters = {
 const cycles = (value: number, source: string, doc: string) =>
   number(value, 'cycles', [0, 1_000_000], source, doc);
 
-/** What the path costs, in cycles. */
+/** Costs of the path, in cycles. */
 const netCostParameters = {
   socketCall: cycles(400, 'estimate: file table, lock_sock, release: 0.16 us', 'Socket layer of one call.'),
   bufferAllocate: cycles(250, arrakisIn, 'Taking and initialising one packet buffer (skb).'),

@@ -1,7 +1,7 @@
 /**
- * What the network stack and the NIC's driver need of the machine they run on: what a device driver needs
- * (driver/platform.ts), with timers, the price of a copy and more causes of cycles. The host fits these interfaces by
- * structure; nothing here imports it. All waiting is for simulated time.
+ * Services that the network stack and the NIC's driver need of their machine: those of a device driver (driver/platform.ts),
+ * timers, copy costs and more causes of cycles. The host fits these interfaces by structure; nothing here imports it. All waits
+ * are in simulated time.
  */
 import type {
   CpuCause as DriverCause,
@@ -24,21 +24,21 @@ export interface Cpu extends DriverCpu {
   charge(cause: CpuCause, cycles: number): void;
 }
 
-/** A user process's memory. Both calls fault pages in and may give the core up meanwhile. */
+/** A user process's memory. Both calls fault pages in and may yield the core meanwhile. */
 export interface UserMemory {
   readonly processId: number;
-  /** Reads user bytes. @returns false when some page is not mapped (EFAULT) */
+  /** Reads user bytes. @returns false if some page is not mapped (EFAULT) */
   load(cpu: Cpu, address: number, target: Uint8Array): Promise<boolean>;
-  /** Writes user bytes. @returns false when some page is not mapped or not writable (EFAULT) */
+  /** Writes user bytes. @returns false if some page is not mapped or not writable (EFAULT) */
   store(cpu: Cpu, address: number, source: Uint8Array): Promise<boolean>;
 }
 
-/** Notified when a new epoch of simulated time begins: every instant that it keeps becomes `ps` less. */
+/** Notified when a new epoch of simulated time begins: subtracts `ps` from every instant that it keeps. */
 interface TimeKeeper {
   rebase(ps: number): void;
 }
 
-/** What the machine's own cost profile says of copies. */
+/** Copy costs in the machine's own cost profile. */
 interface MachineCosts {
   readonly copyFixed: number;
   readonly copyBytesPerCycle: number;
@@ -51,10 +51,10 @@ export interface NetPlatform {
   readonly interrupts: InterruptLines<Cpu>;
   readonly costs: MachineCosts;
   newSignal(): Signal;
-  /** Simulated time in picoseconds of the epoch, and where that begins. */
+  /** Simulated time in picoseconds of the epoch, and the start of the epoch. */
   nowPs(): number;
   epochUs(): number;
-  /** Adds what keeps instants of the epoch: {@link TimeKeeper}. */
+  /** Adds an object that keeps instants of the epoch: {@link TimeKeeper}. */
   addTimeKeeper(keeper: TimeKeeper): void;
   /** Counts simulated time from now on. */
   stopwatch(): Stopwatch;
@@ -66,9 +66,9 @@ export interface NetPlatform {
   isCoreWanted(cpu: Cpu): boolean;
   /** Counts one system call of this thread, and charges its entry and return. */
   systemCallEntered(cpu: Cpu, name: string, path: SystemCallPath): void;
-  /** The thread is in a part of a call that must not be left half-way: a process that is killed ends behind it. */
+  /** The thread is in a part of a call that must not be interrupted: a killed process ends after it. */
   kernelEntered(cpu: Cpu): void;
   kernelLeft(cpu: Cpu): void;
-  /** Takes a line for the kernel's log. Absent: nothing is kept. */
+  /** Receives a line for the kernel's log. Absent: the line is discarded. */
   log?(text: string): void;
 }

@@ -1,4 +1,4 @@
-/** A message port or worker of Node as comlink wants it: with the event listeners of the web. */
+/** A message port or worker of Node in the form that comlink needs: with the event listeners of the web. */
 import type { MessagePort, Worker } from 'node:worker_threads';
 import type { Endpoint } from 'comlink';
 

@@ -1,4 +1,4 @@
-/** Files as the project reads and writes them: whole or with an error, never a part that passes for all of it. */
+/** Files as the project reads and writes them: completely or with an error, never partially. */
 import {
   closeSync,
   fchmodSync,
@@ -19,7 +19,7 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
-/** Writes all bytes: a disk that fills up takes a part first, and refuses the next. @throws the operating system's error */
+/** Writes all bytes: a full disk first accepts a part, and refuses the next. @throws the operating system's error */
 export function writeAll(handle: number, content: string | Uint8Array): number {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   for (let done = 0; done < bytes.length; ) done += writeSync(handle, bytes, done);
@@ -27,7 +27,7 @@ export function writeAll(handle: number, content: string | Uint8Array): number {
 }
 
 /**
- * Appends to a file whole or not at all: what comes later and finds room would stand behind a torn piece.
+ * Appends to a file completely or not at all: otherwise later text could follow a torn piece.
  * @throws the operating system's error
  */
 export function appendWhole(handle: number, content: string): void {
@@ -40,11 +40,11 @@ export function appendWhole(handle: number, content: string): void {
   }
 }
 
-/** Most bytes of a file that a person writes: profiles and fault plans. */
+/** Limit of bytes in a file that a person writes: profiles and fault plans. */
 const smallFileBytesMax = 16 * 2 ** 20;
 
 /**
- * The text of a file that a person has written. Devices and pipes, which may never end, are refused before they are opened.
+ * The text of a file that a person has written. Rejects devices and pipes, which may never end, before it opens them.
  * @throws Error in words, or the operating system's
  */
 export function readSmallFile(path: string): string {
@@ -63,7 +63,7 @@ export function readSmallFile(path: string): string {
   }
 }
 
-/** The bytes of a file of any size. Devices and pipes are refused, as {@link readSmallFile} does. */
+/** The bytes of a file of any size. Rejects devices and pipes, like {@link readSmallFile}. */
 export function readRegularFile(path: string): Buffer<ArrayBuffer> {
   if (!statSync(path).isFile()) throw new Error('not a regular file');
   return readFileSync(path);
@@ -74,7 +74,7 @@ export const statOf = (file: string): Stats | undefined => statSync(file, { thro
 const isSame = (a: Stats | undefined, b: Stats | undefined): boolean =>
   a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
 
-/** Standard output as a file, which other names may lead to: /dev/stdout. */
+/** Standard output as a file, which may have other names: /dev/stdout. */
 function standardOutput(): Stats | undefined {
   try {
     return fstatSync(1);
@@ -83,11 +83,11 @@ function standardOutput(): Stats | undefined {
   }
 }
 
-/** Whether a file is written where it is, since it cannot be replaced: a device, a pipe, or what standard output goes to. */
+/** Whether a file is written in place because it cannot be replaced: a device, a pipe, or the target of standard output. */
 export const isWrittenInPlace = (found: Stats | undefined): boolean =>
   found !== undefined && (!found.isFile() || isSame(found, standardOutput()));
 
-/** What a path leads to through symbolic links, whether that exists or not. */
+/** The target of a path through symbolic links, whether it exists or not. */
 export function targetOf(file: string): string {
   let path = resolve(file);
   for (let links = 0; links < 40; links++) {
@@ -98,9 +98,9 @@ export function targetOf(file: string): string {
 }
 
 /**
- * Writes a file whole or not at all: into a temporary one beside it, which takes its name when every byte is on the disk. A symbolic
- * link stays, and what it points to is replaced; a device or a pipe is written to.
- * @throws the operating system's error: a file that was there is as it was
+ * Writes a file completely or not at all: into a temporary file next to it, which takes its name when every byte is on the
+ * disk. A symbolic link stays, and its target is replaced; a device or a pipe is written in place.
+ * @throws the operating system's error: an existing file is unchanged
  */
 export function replaceFile(file: string, content: string | Uint8Array): void {
   const found = statOf(file);
@@ -120,7 +120,7 @@ export function replaceFile(file: string, content: string | Uint8Array): void {
   });
 }
 
-/** Puts what `write` makes of a name of its own where `file` leads to. @throws what `write` throws, or the operating system */
+/** Lets `write` produce a file under a temporary name, and moves it to the target of `file`. @throws errors of `write`, or of the operating system */
 export function replaceBy(file: string, write: (temporary: string) => void): void {
   const target = targetOf(file);
   const temporary = `${target}.${process.pid}.tmp`;

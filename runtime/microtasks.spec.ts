@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { outsideOfMicrotasks, runMicrotasks } from './microtasks.ts';
 
-it('runs a whole chain of async functions within a call, and says so', async () => {
+it('runs a whole chain of async functions within a call, and reports it', async () => {
   const steps: string[] = [];
   await outsideOfMicrotasks(() => {
     let goOn: () => void = () => {};
@@ -24,12 +24,12 @@ it('runs a whole chain of async functions within a call, and says so', async () 
   expect(steps).toEqual(['resumed 0', 'turn 0', 'resumed 1', 'turn 1', 'resumed 2', 'turn 2']);
 });
 
-it('says that it did nothing where a callback of a promise calls it', async () => {
+it('reports that it did nothing if a callback of a promise calls it', async () => {
   await null;
   expect(runMicrotasks()).toBe(false);
 });
 
-it('hands on what was thrown outside', async () => {
+it('passes on errors thrown outside', async () => {
   const thrown = new Error('broken');
   await expect(outsideOfMicrotasks(() => Promise.reject(thrown))).rejects.toBe(thrown);
   await expect(

@@ -1,16 +1,16 @@
 /**
- * Runs what promises have due, within a call: for a thread that blocks on something else than its event loop and yet has async
- * programs to carry on.
+ * Runs due callbacks of promises within a call: for a thread that does not return to its event loop but must continue async
+ * programs.
  *
- * Node.js does so by itself when a callback of the event loop returns, and has no documented function for it. This one is its own:
- * `process._tickCallback`, which is there for all versions that the package runs on, and which a spec holds to what is said here.
+ * Node.js does so by itself when a callback of the event loop returns, and has no documented function for it. This is its
+ * internal one: `process._tickCallback`, which exists in all supported versions, and whose behaviour a spec checks.
  */
 import { ConfigurationError } from '../base/index.ts';
 
 const { _tickCallback: tick } = process as NodeJS.Process & { readonly _tickCallback?: () => void };
 
 /**
- * Runs all callbacks of promises that are due, and those that become due by them. Called out of one of them it does nothing.
+ * Runs all due callbacks of promises, and those that they make due. Does nothing if called from such a callback.
  * @returns whether they were run
  * @throws ConfigurationError in a runtime that cannot
  */
@@ -25,7 +25,7 @@ export function runMicrotasks(): boolean {
   return hasRun;
 }
 
-/** Has `act` called by the event loop, where {@link runMicrotasks} works. */
+/** Makes the event loop call `act`, where {@link runMicrotasks} works. */
 export function outsideOfMicrotasks<T>(act: () => T): Promise<T> {
   return new Promise((resolve, reject) => {
     setImmediate(() => {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { expect, it } from 'vitest';
 
-/** What a process of its own takes as cores, with the variable as it is given. */
+/** Number of cores that a separate process uses, for a value of the variable. */
 function coresWith(variable: Record<string, string>): number {
   const { HCA_CORES: _inherited, ...environment } = process.env;
   const modules = ['base/index.ts', 'runtime/node.ts'].map((path) => new URL(`../${path}`, import.meta.url));
@@ -12,7 +12,7 @@ function coresWith(variable: Record<string, string>): number {
   return Number(execFileSync(process.execPath, args, { env, encoding: 'utf8' }));
 }
 
-it('the cores that threads may have for themselves are those of the computer, or as many as HCA_CORES says', () => {
+it('the cores available to threads are those of the computer, or as many as HCA_CORES gives', () => {
   expect(coresWith({})).toBe(availableParallelism());
   expect(coresWith({ HCA_CORES: '1' })).toBe(1);
 });

@@ -1,6 +1,6 @@
 /**
- * Node.js as the model's runtime. To be imported first by whatever starts a process or a thread in which machines are made: the
- * library, commands, workers, benches.
+ * Node.js as the model's runtime. Everything that starts a process or a thread with machines must import it first: the library,
+ * commands, workers, benches.
  */
 import { availableParallelism } from 'node:os';
 import { useRuntime } from '../base/index.ts';
@@ -15,7 +15,8 @@ allowMoreInlining();
 
 useRuntime({
   version: process.version,
-  // Where others use the rest, HCA_CORES says how many: a machine's threads, when they are more, wait without polling.
+  // If other processes use the rest, HCA_CORES gives the number of cores: if a machine has more threads, they wait without
+  // polling.
   coreCount: Number(process.env['HCA_CORES'] ?? availableParallelism()),
   defer: (action) => void setImmediate(action),
   copyBytes: (to, toOffset, from, fromOffset, lengthBytes) =>

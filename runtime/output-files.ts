@@ -1,5 +1,5 @@
 /**
- * Files that a command writes: atomically, and promised before a run that ends with them.
+ * Files that a command writes: atomically, and promised before the run that produces them.
  *
  *     a file            into a temporary one next to it, which is renamed when every byte is on the disk
  *     a symbolic link   the same for its target; the link stays
@@ -30,7 +30,7 @@ export function writeFileAtomically(file: string, content: string | Uint8Array):
 
 /**
  * Checks before a long run that a file can be written afterwards; leaves no file.
- * @throws ConfigurationError when it cannot
+ * @throws ConfigurationError if it cannot
  */
 export function checkWritable(file: string | undefined): void {
   if (file === undefined || file === '-') return;

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The folder of the package that this file belongs to, wherever it was built to. */
+/** The folder of the package that contains this file, for every build. */
 export const packageFolder: string = folderAbove(import.meta.dirname);
 
 function folderAbove(folder: string): string {

@@ -1,34 +1,34 @@
 /**
- * Threads that run parts of machines, one machine after the other: to start one and to load the model into it takes longer than
- * many a machine runs.
+ * Threads that run parts of machines, one machine after the other: starting a thread and loading the model into it takes longer
+ * than many machines run.
  *
  *     part given out ─► a waiting thread, else a new one ─► released ─► waits ─► the next part, or the end of the process
  *                                                        └► terminated, or lost: never given out again
  *
- * Between thread and machine there is a channel of its own for each part, so nothing of one machine ever reaches another. A thread
- * that waits keeps no process alive.
+ * Each part has its own channel between thread and machine, so machines cannot affect each other. A waiting thread does not
+ * keep the process alive.
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { RuntimeThread } from '../base/index.ts';
 import { endpointOf } from './endpoint.ts';
 
-/** What a thread is sent for each part. */
+/** Message to a thread for each part. */
 export interface PartMessage {
   readonly order: unknown;
   readonly port: MessagePort;
 }
 
-/** Threads of two machines of four hosts, cut wherever they can be. */
+/** Threads of two machines of four hosts, cut wherever possible. */
 const waitingMax = 16;
 
-/** This module's own ending: workers are `.ts` in the repository and compiled in the package. */
+/** Extension of this module: workers are `.ts` in the repository and compiled in the package. */
 const partWorkerUrl = new URL(
   import.meta.url.endsWith('.ts') ? './part-worker.ts' : './part-worker.js',
   import.meta.url,
 );
 
 const waiting: Worker[] = [];
-/** Threads that have ended or are about to. */
+/** Threads that have ended or are about to end. */
 const ended = new WeakSet<Worker>();
 
 function newWorker(): Worker {
@@ -38,7 +38,7 @@ function newWorker(): Worker {
     const place = waiting.indexOf(worker);
     if (place >= 0) waiting.splice(place, 1);
   };
-  // Of a thread that waits nobody else takes note; without a listener the error would end the process.
+  // A waiting thread has no other observer; without a listener its error would end the process.
   worker.on('error', end);
   worker.once('exit', end);
   return worker;

@@ -8,9 +8,9 @@ const PIECE_BYTES = 2 ** 20;
 const GZIP_MAGIC = [0x1f, 0x8b] as const;
 
 /**
- * Hands all pieces to `take`, until it returns false.
+ * Passes all pieces to `take`, until it returns false.
  * @param path of a regular file, or - for standard input
- * @returns what is wrong with the compressed form of the file, after all that could be read of it
+ * @returns the error of the file's compressed form, after everything readable was read
  * @throws Error in words, or the operating system's
  */
 export async function readPieces(
@@ -40,7 +40,7 @@ async function nextOf(pieces: AsyncIterator<Uint8Array>): Promise<Uint8Array | u
   return done === true ? undefined : value;
 }
 
-/** By events: all that was decompressed before an error has been taken when the error arrives. */
+/** By events: everything decompressed before an error was delivered when the error arrives. */
 async function decompress(
   pieces: AsyncIterator<Uint8Array>,
   start: Uint8Array,

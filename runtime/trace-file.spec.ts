@@ -9,7 +9,7 @@ describe('a trace file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'hca-trace-'));
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('keeps the beginning and the end, and never takes more than its size', () => {
+  it('keeps the beginning and the end, and never exceeds its size', () => {
     const file = join(folder, 'trace.log');
     const sink = new TraceFile(file, 4000);
     for (let line = 0; line < 1000; line++) sink.write(`${String(line).padStart(19)}\n`);
@@ -27,13 +27,13 @@ describe('a trace file', () => {
     expect(numbers).toEqual(numbers.toSorted((left, right) => left - right));
   });
 
-  it('takes the parts of an older trace of its name away', () => {
+  it('removes the parts of an older trace of its name', () => {
     const file = join(folder, 'trace.log');
     new TraceFile(file, 4000).close();
     expect(readdirSync(folder)).toEqual(['trace.log']);
   });
 
-  it('is refused where it cannot be written', () => {
+  it('is rejected if it cannot be written', () => {
     expect(() => new TraceFile(join(folder, 'none', 'trace.log'), 4000)).toThrow(ConfigurationError);
   });
 });

@@ -1,11 +1,10 @@
 /**
- * A trace in a file of bounded size: the beginning is kept, where the driver probes, and the end, where things broke.
+ * A trace in files of bounded size: keeps the beginning, where the driver probes, and the end, where a failure occurred.
  *
  *     FILE        the first quarter of the size, never dropped
- *     FILE.1 …    what follows, a quarter each; of these the last three are kept
+ *     FILE.1 …    later text, a quarter each; the last three are kept
  *
- * Text is gathered in memory and written in large pieces, so that a trace costs the model no simulated time and the
- * computer few calls.
+ * Text is buffered in memory and written in large pieces: a trace costs no simulated time and few system calls.
  */
 import { closeSync, existsSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -25,8 +24,8 @@ export class TraceFile implements TextSink {
   #gathered = 0;
 
   /**
-   * @param sizeBytes the most that all parts together take (a single event may pass it)
-   * @throws ConfigurationError when the file cannot be written
+   * @param sizeBytes limit of all parts together (a single event may exceed it)
+   * @throws ConfigurationError if the file cannot be written
    */
   constructor(file: string, sizeBytes: number) {
     this.file = file;
@@ -41,7 +40,7 @@ export class TraceFile implements TextSink {
     if (this.#gathered >= Math.min(pieceChars, this.#partBytes >> 1)) this.flush();
   }
 
-  /** Hands everything gathered to the operating system. */
+  /** Writes all buffered text to the operating system. */
   flush(): void {
     if (this.#gathered === 0 || this.#handle === undefined) return;
     if (this.#writtenBytes > 0 && this.#writtenBytes + this.#gathered > this.#partBytes) this.#turn();
@@ -86,7 +85,7 @@ export class TraceFile implements TextSink {
   }
 }
 
-/** Parts of an older trace of this name would be taken for this one's. */
+/** Parts of an older trace with this name would be mistaken for this one's. */
 function removeParts(file: string): void {
   const folder = dirname(file);
   if (!existsSync(folder)) return;

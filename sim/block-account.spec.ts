@@ -17,7 +17,7 @@ it('numbers stall reasons in the order of their names, and reports them by name'
 });
 
 describe('block account', () => {
-  it('can be read in mid-run, in the middle of work too, and goes on as if it had not been', () => {
+  it('can be read in mid-run, also during work, without an effect', () => {
     const notified = new BlockAccount('block', stallReasons('space'));
     const untold = new BlockAccount('block', stallReasons('space'));
     for (const account of [notified, untold]) {
@@ -38,7 +38,7 @@ describe('block account', () => {
     expect([untold.busyCycles, untold.idleCycles, ...untold.stalledCycles]).toEqual([105, 55, 40]);
   });
 
-  it('counts busy, stalled by reason and idle cycles apart', () => {
+  it('counts busy, stalled by reason and idle cycles separately', () => {
     const account = new BlockAccount('engine', REASONS);
     account.serve(10, 4); // idle 0–10, busy 10–14
     account.stall(16, 1); // idle 14–16
@@ -52,7 +52,7 @@ describe('block account', () => {
     expect(total(account)).toBe(40);
   });
 
-  it('starts a stall that is noticed while work is going on when that work ends', () => {
+  it('starts a stall that is noticed during work when that work ends', () => {
     const account = new BlockAccount('engine', REASONS);
     account.serve(0, 10);
     account.stall(3, 0);
@@ -69,7 +69,7 @@ describe('block account', () => {
     expect([account.idleCycles, account.busyCycles]).toEqual([5, 45]);
   });
 
-  it('goes on after a close as if there had been none', () => {
+  it('continues after a close as if there had been none', () => {
     const account = new BlockAccount('engine', REASONS);
     account.stall(5, 0);
     account.close(8);
@@ -77,7 +77,7 @@ describe('block account', () => {
     expect([account.idleCycles, account.stalledCycles[0]]).toEqual([5, 15]);
   });
 
-  it('counts work started before the last had ended: the sum alone would not show it', () => {
+  it('counts work started before the previous one had ended: the sum alone would not show it', () => {
     const account = new BlockAccount('engine', REASONS);
     account.serve(0, 10);
     account.serve(4, 10);
@@ -87,7 +87,7 @@ describe('block account', () => {
     expect(account.overlapCount).toBe(1);
   });
 
-  it('tiles the elapsed cycles, whatever happens in whatever order', () => {
+  it('tiles the elapsed cycles, for any events in any order', () => {
     const happening = fc.record({
       afterCycles: fc.nat(20),
       kind: fc.constantFrom('serve', 'stall', 'rest'),

@@ -1,19 +1,19 @@
 /**
  * The cycle account of one clocked block: every cycle of its clock is busy, stalled for a named reason, or idle.
  *
- * Busy cycles are added when work is started; stalled and idle cycles are measured as the intervals between
- * works. The three are counted apart, so their sum is a check and not an identity.
+ * Busy cycles are added when work is started; stalled and idle cycles are measured as the intervals between works. The three
+ * are counted independently, so their sum is a check and not an identity.
  */
 
 import type { Cycles, Wide } from '../base/index.ts';
 
-/** The reasons for which a block stalls: their names as reports say them, and the numbers by which the block does. */
+/** The reasons for which a block stalls: their names in reports, and the numbers that the block uses. */
 export type StallReasons<N extends string = string> = Readonly<Record<N, number>>;
 
-/** In place of a reason: nothing stands in the way. */
+/** Used instead of a reason: nothing blocks the work. */
 export const NOT_STALLED = -1;
 
-/** Declares them, the first is number 0: `const { link: STALL_LINK } = stallReasons('link', 'tags')`. */
+/** Declares them; the first is number 0: `const { link: STALL_LINK } = stallReasons('link', 'tags')`. */
 export const stallReasons = <const N extends string>(...names: readonly N[]): StallReasons<N> =>
   Object.fromEntries(names.map((name, number) => [name, number])) as StallReasons<N>;
 
@@ -24,10 +24,10 @@ export class BlockAccount {
   busyCycles: Wide = 0;
   idleCycles: Wide = 0;
   readonly stalledCycles: Float64Array;
-  /** Times at which work was started before the previous work had ended: a fault of the block. */
+  /** Number of works started before the previous work had ended: a fault of the block. */
   overlapCount = 0;
 
-  /** First cycle at which new work can be started: no cycle from there on is accounted for yet. */
+  /** First cycle at which new work can start: no cycle from this one on is accounted for yet. */
   freeCycle = 0;
   /** Why the block has waited since {@link freeCycle}: a stall reason or IDLE. */
   #waitingFor = IDLE;
@@ -38,7 +38,7 @@ export class BlockAccount {
     this.stalledCycles = new Float64Array(this.stallReasons.length);
   }
 
-  /** True while the block waits for the reason of this index: a neighbour that removes it wakes the block. */
+  /** True while the block waits for the reason of this index: the neighbour that removes it wakes the block. */
   isStalledFor(reason: number): boolean {
     return this.#waitingFor === reason;
   }
@@ -48,7 +48,7 @@ export class BlockAccount {
     return this.#waitingFor === IDLE;
   }
 
-  /** Takes up work at `cycle` that occupies the block for `serviceCycles`. */
+  /** Starts work at `cycle` that occupies the block for `serviceCycles`. */
   serve(cycle: Cycles, serviceCycles: Cycles): void {
     if (this.#waitingFor === IDLE && cycle >= this.freeCycle) {
       this.idleCycles += cycle - this.freeCycle;
@@ -61,24 +61,24 @@ export class BlockAccount {
     this.serve(cycle, serviceCycles);
   }
 
-  /** From `cycle` on the block has work that it cannot proceed with, for the reason of this index. */
+  /** From `cycle` on the block has work that cannot proceed, for the reason of this index. */
   stall(cycle: Cycles, reason: number): void {
     if (this.#waitingFor === reason) return;
     if (cycle > this.freeCycle) this.#close(cycle);
     this.#waitingFor = reason;
   }
 
-  /** From `cycle` on the block has nothing to do. */
+  /** From `cycle` on the block has no work. */
   rest(cycle: Cycles): void {
     this.stall(cycle, IDLE);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: Cycles): void {
     this.freeCycle -= cycles;
   }
 
-  /** Brings the account up to `cycle`, the end of the run. Work that lasts longer is cut there. */
+  /** Brings the account up to `cycle`, the end of the run. Longer work is cut there. */
   close(cycle: Cycles): void {
     if (cycle < this.freeCycle) {
       this.busyCycles -= this.freeCycle - cycle;
@@ -88,7 +88,7 @@ export class BlockAccount {
     this.#close(cycle);
   }
 
-  /** The account as it would be if the run ended at `cycle`. This one goes on: a report may be asked for in mid-run. */
+  /** The account as it would be if the run ended at `cycle`. This account continues: a report may be requested in mid-run. */
   closedAt(cycle: Cycles): BlockAccount {
     const closed = new BlockAccount(this.name, stallReasons(...this.stallReasons));
     closed.busyCycles = this.busyCycles;

@@ -33,7 +33,7 @@ interface Fan {
 }
 
 describe('a table of wires', () => {
-  it('gives each block with ports its neighbours, in whatever order they were made', () => {
+  it('gives each block with ports its neighbours, for any order of creation', () => {
     const blocks = makeBlocks();
     connectBlocks(blocks, wires(blocks));
     blocks.first.sink.wake(5);

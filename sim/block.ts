@@ -1,7 +1,7 @@
 /**
- * What the hardware is made of. A block takes what all of its kind share (time, configuration, memories, tables) when it is
- * constructed, and its neighbours when it is connected: once, all of them by name, from one table of wires. So blocks may
- * call each other in a circle, as hardware does, and the table is the block diagram.
+ * The unit of the hardware. A block receives its shared resources (time, configuration, memories, tables) when it is
+ * constructed, and its neighbours when it is connected: once, all of them by name, from one table of wires. So blocks may call
+ * each other in a circle, as in hardware, and the table is the block diagram.
  *
  *     const blocks = { scheduler: new SendScheduler(), requester: new Requester(core) };
  *     connectBlocks(blocks, { scheduler: { requester: blocks.requester }, requester: { scheduler: blocks.scheduler } });
@@ -13,7 +13,7 @@ import type { BlockAccount } from './block-account.ts';
 import type { Fifo } from './fifo.ts';
 
 /**
- * What {@link Block.inspect} returns: plain data, which can be compared and printed.
+ * Result of {@link Block.inspect}: plain data, which can be compared and printed.
  * @public
  */
 export type StateValue =
@@ -24,31 +24,31 @@ export type StateValue =
   | { readonly [name: string]: StateValue };
 export type BlockState = { readonly [name: string]: StateValue };
 
-/** One block. What it has not, it leaves out: a block without state has nothing to reset. */
+/** One block. Methods that it does not need are absent: a block without state has nothing to reset. */
 export interface Block {
   readonly account?: BlockAccount;
-  /** Takes its neighbours. */
+  /** Receives its neighbours. */
   connect?(ports: never): void;
-  /** Forgets all that is under way, as after power-on. Statistics stay. */
+  /** Forgets all work in progress, as after power-on. Statistics stay. */
   reset?(): void;
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase?(cycles: number): void;
   /** Its fifos, whose levels a timeline shows. */
   readonly fifos?: readonly Fifo[];
-  /** What it holds now, statistics left out: after {@link reset} the same as when it was made. */
+  /** Present state without statistics: after {@link reset} the same as after construction. */
   inspect?(): BlockState;
 }
 
-/** The block whose stage a part of it works in, as the part sees it. */
+/** The block whose stage runs a part's work, as the part sees it. */
 export interface Wakeable {
-  /** What the part has waited for is there: its work goes on at `cycle` or later. */
+  /** The part's wait is over: its work continues at `cycle` or later. */
   wake(cycle: Cycles): void;
 }
 
-/** The neighbours that a block asks for. */
+/** The neighbours that a block requires. */
 type PortsOf<B> = B extends { connect(ports: infer P): void } ? P : never;
 
-/** For each block that has ports, what each of them is wired to. */
+/** For each block that has ports, the neighbour on each port. */
 export type Wires<B> = {
   readonly [K in keyof B as B[K] extends { connect(ports: never): void } ? K : never]: PortsOf<B[K]>;
 };
@@ -59,7 +59,7 @@ export function connectBlocks<B extends object>(blocks: B, wires: Wires<B>): voi
   for (const [name, block] of Object.entries(blocks)) if (hasPorts(block)) block.connect(portsOf.get(name));
 }
 
-/** One wire of a table: from a port to the block, or the part of one, that is called through it. */
+/** One wire of a table: from a port to the block, or part of a block, that is called through it. */
 export interface Wire {
   readonly block: string;
   readonly port: string;
@@ -67,7 +67,7 @@ export interface Wire {
   readonly to: string;
 }
 
-/** The wires that a table declares, without a machine: each name stands for the block that has it. A port for a list of blocks has several. */
+/** The wires that a table declares, without a machine: each name represents the block that has it. A port for a list of blocks has several wires. */
 export function listWires<B>(table: (blocks: B) => Wires<B>): Wire[] {
   const places = new WeakMap<object, string>();
   const standIn = (place: string): object => {

@@ -47,14 +47,14 @@ describe('channel', () => {
     expect(reader.nextPs).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('keeps the last promise however many were made in between', () => {
+  it('keeps the last of several promises', () => {
     const { writer, reader } = channel();
     for (let ps = 1; ps <= 1000; ps++) writer.publish(ps * 1e9 + 7);
     expect(reader.refresh()).toBe(1e12 + 7);
     expect(writer.promisedPs).toBe(1e12 + 7);
   });
 
-  it('never splits a record at the end of the ring, and skips what is left there', () => {
+  it('never splits a record at the end of the ring, and skips the rest of the ring', () => {
     const { writer, reader } = channel(4096);
     // Two records of 64 + 1400 = 1464 bytes leave 4096 - 2928 = 1168 bytes: too few for a third.
     for (const mark of [1, 2]) append(writer, mark, mark, 1400);
@@ -84,7 +84,7 @@ describe('channel', () => {
     expect(writer.append(3, 1, 1600)).toBe(0);
   });
 
-  it('hands on the next record only if it is of the kind asked for, also behind what is left at the end of the ring', () => {
+  it('returns the next record only if it is of the requested kind, also after the rest of the ring', () => {
     const { writer, reader } = channel(4096);
     for (const mark of [1, 2]) append(writer, mark, mark, 1400);
     writer.publish(0);
@@ -105,7 +105,7 @@ describe('channel', () => {
     expect(reader.isDrained).toBe(true);
   });
 
-  it('an image puts back records that are not released, also those behind the end of the ring', () => {
+  it('an image restores unreleased records, also those after the end of the ring', () => {
     const { writer, reader } = channel(4096);
     const pass = (mark: number): void => {
       append(writer, mark, mark, 1400);
@@ -114,7 +114,7 @@ describe('channel', () => {
       reader.release(reader.take());
     };
     pass(1);
-    // Of 1472 bytes each: from byte 1472 to 2944, then, behind 1152 bytes of padding, from 0 on.
+    // Records of 1472 bytes each: from byte 1472 to 2944; then, after 1152 bytes of padding, from 0 on.
     for (const mark of [2, 3]) append(writer, mark, mark, 1400);
     writer.publish(3);
     reader.refresh();
@@ -155,7 +155,7 @@ describe('channel', () => {
     }
   });
 
-  it('says whether there was anything to flush or to learn', () => {
+  it('reports whether there was anything to flush or to read', () => {
     const { writer, reader } = channel();
     expect([writer.isDirty, writer.flush(), reader.refreshRecords()]).toEqual([false, false, false]);
     writer.append(1, 1, 0);
@@ -167,7 +167,7 @@ describe('channel', () => {
   it.each([
     ['apart', false],
     ['joined', true],
-  ])('delivers every record once, intact and in order, whatever is released when: ends %s', (_, isJoined) => {
+  ])('delivers every record once, intact and in order, for any order of releases: ends %s', (_, isJoined) => {
     const action = fc.oneof(
       fc.record({ kind: fc.constant('append' as const), payloadBytes: fc.nat(900) }),
       fc.record({ kind: fc.constant('publish' as const) }),
@@ -206,7 +206,7 @@ describe('channel', () => {
             if (isJoined) expect(arrivals[0]).toBe(taken);
             held.push({ offset: reader.take(), mark: taken & 255 });
             expect(reader.takenKind).toBe(1 + (taken & 7));
-            // What the owner of `arrivals` does after each turn.
+            // Code that the owner of `arrivals` runs after each turn.
             arrivals[0] = reader.nextPs;
           } else if (act.kind === 'release' && held.length > 0) {
             const [{ offset, mark }] = held.splice(act.which % held.length, 1) as [

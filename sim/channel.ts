@@ -1,22 +1,21 @@
 /**
- * A channel carries timestamped records from one logical process to another through a single-producer
- * single-consumer ring in a SharedArrayBuffer. The ring is the only thing two logical processes share, in one
- * thread or in two; payload that need not travel in it (machine/node/) is no exception that the processes could notice.
+ * A channel carries timestamped records from one logical process to another through a single-producer single-consumer ring in a
+ * SharedArrayBuffer. The ring is all that two logical processes share, in one thread or in two. Payload that bypasses it
+ * (machine/node/) makes no difference that the processes could observe.
  *
- * Record: 64-byte header, then the payload, padded to a multiple of 16 bytes (so that what is left at the ring's end
- * always has room for the size and kind of a padding record) and never split at the ring's end.
+ * Record: 64-byte header, then the payload, padded to a multiple of 16 bytes and never split at the ring's end. (The padding
+ * ensures that the rest of the ring always has room for the size and kind of a padding record.)
  *
  *     +0   arrival, size and kind: {@link recordHeaderFields}
  *     +16  48 bytes of the protocol's own, which it declares: hw/pcie/tlp/tlp-record.ts, wire/packet.ts
  *     +64  payload
  *
- * Promises: records are delivered in the order written, which is the order of their times; a record stays
- * readable until the reader releases it, in any order; the ring never grows. The writer's promise says that
- * every record still to come was sent at or after that instant, so it takes effect no earlier than
- * promise + latency: the lookahead of conservative parallel simulation.
+ * Promises: records are delivered in the order written, which is the order of their times; a record stays readable until the
+ * reader releases it, in any order; the ring never grows. The writer's promise is an instant: every later record is sent at or
+ * after it, so it takes effect no earlier than promise + latency: the lookahead of conservative parallel simulation.
  *
- * Two ends in one thread may be {@link joinEnds | joined}: then a record is known to the reader as soon as it is
- * appended, and nothing need be flushed or refreshed.
+ * Two ends in one thread may be {@link joinEnds | joined}: the reader then sees a record as soon as it is appended, without a
+ * flush or a refresh.
  */
 
 import {
@@ -32,7 +31,7 @@ import {
 } from '../base/index.ts';
 
 export const RECORD_HEADER_BYTES = 64;
-/** What every record begins with: the first fields of each protocol's own record. */
+/** Fields at the beginning of every record: the first ones of each protocol's own record. */
 export const recordHeaderFields = {
   arrivalPs: f64(0x00, 'instant at which the record takes effect at the reader'),
   recordBytes: u32(0x08, 'header, payload and padding'),
@@ -45,7 +44,7 @@ const recordHeader = layout(
 );
 const SIZE_WORD = wordIndexOf(recordHeader.fields.recordBytes);
 const KIND_WORD = wordIndexOf(recordHeader.fields.kind);
-/** The first of the protocol's own words. */
+/** The first word that belongs to the protocol. */
 export const RECORD_WORDS = KIND_WORD + 1;
 const KIND_PADDING = -1;
 const KIND_RELEASED = 0;
@@ -64,19 +63,19 @@ export function channelBufferBytes(capacityBytes: number): number {
   return CONTROL_BYTES + capacityBytes;
 }
 
-/** Gives the channel its number among all channels of a machine, by which threads speak of it. */
+/** Numbers the channel among all channels of a machine; threads identify it by this number. */
 export function numberChannel(buffer: SharedArrayBuffer, number: number): void {
   new Int32Array(buffer)[NUMBER_INDEX] = number;
 }
 
-/** The ring could not take a record although its protocol's credits allowed it: the channel is undersized. */
+/** The ring had no room for a record although its protocol's credits allowed it: the channel is undersized. */
 export class ChannelOverflowError extends Error {
   override readonly name = 'ChannelOverflowError';
 }
 
 /**
- * Has a reader of this thread know of every record as it is appended, also of those appended before, and notes in
- * `arrivals[index]` the time of one that is earlier than what stands there.
+ * Makes a reader in this thread see every record as it is appended, including earlier ones, and lowers `arrivals[index]` to the
+ * time of a record that is earlier.
  */
 export function joinEnds(
   writer: ChannelWriter,
@@ -93,7 +92,7 @@ export function joinEnds(
 class ChannelEnd {
   /** The memory that the two ends of one channel share. */
   readonly buffer: SharedArrayBuffer;
-  /** Data area of the ring as bytes, 32-bit words and 64-bit floats: all indexed from the data area's start. */
+  /** Data area of the ring as bytes, 32-bit words and 64-bit floats, each indexed from the data area's start. */
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
   readonly floats: Float64Array;
@@ -102,7 +101,7 @@ class ChannelEnd {
   protected readonly capacityBytes: number;
   protected readonly mask: number;
 
-  /** @param buffer of {@link channelBufferBytes}(capacity), capacity being a power of two. */
+  /** @param buffer of {@link channelBufferBytes}(capacity) bytes; the capacity is a power of two. */
   constructor(buffer: SharedArrayBuffer) {
     const capacityBytes = buffer.byteLength - CONTROL_BYTES;
     if (capacityBytes < CAPACITY_BYTES_MIN || (capacityBytes & (capacityBytes - 1)) !== 0) {
@@ -130,17 +129,17 @@ export class ChannelWriter extends ChannelEnd {
   #tail = 0;
   #flushedTail = 0;
   #lastPs = Number.NEGATIVE_INFINITY;
-  /** Bytes after the tail that are free as far as this end has seen, and that no end of the ring divides. */
+  /** Free contiguous bytes after the tail, as far as this end has seen. */
   #runBytes = this.capacityBytes;
   #promiseCount = 0;
-  /** The other end, when it is joined to this one, else one that is never read. */
+  /** The opposite end if joined to this one, otherwise a dummy that is never read. */
   #joined: ChannelReader = NO_READER;
   /** The last promise made, in picoseconds. */
   promisedPs = 0;
 
   /**
    * Appends a record and returns its byte offset in the data area; the caller fills words and payload at once.
-   * @throws ChannelOverflowError when the ring is full; InvariantError when time runs backwards
+   * @throws ChannelOverflowError if the ring is full; InvariantError if time runs backwards
    */
   append(timePs: Picoseconds, kind: number, payloadBytes: number): number {
     if (!(timePs >= this.#lastPs)) refuseTime(timePs, this.#lastPs);
@@ -167,17 +166,17 @@ export class ChannelWriter extends ChannelEnd {
     this.#joined = reader;
   }
 
-  /** Counts the bytes appended so far, modulo 2^32: equals the reader's {@link ChannelReader.knownTail} when seen. */
+  /** Counts the bytes appended so far, modulo 2^32: equals the reader's {@link ChannelReader.knownTail} after the reader has seen them. */
   get tail(): number {
     return this.#tail;
   }
 
-  /** True when records were appended since the last {@link flush}, of which the reader does not know. */
+  /** True if records were appended since the last {@link flush}, which the reader has not seen. */
   get isDirty(): boolean {
     return this.#tail !== this.#flushedTail && this.#joined === NO_READER;
   }
 
-  /** A new epoch: see {@link TimeKeeper}. The reader moves the records. */
+  /** Handles a new epoch: see {@link TimeKeeper}. The reader moves the records. */
   rebase(ps: Picoseconds): void {
     this.#lastPs -= ps;
     this.promisedPs -= ps;
@@ -185,7 +184,7 @@ export class ChannelWriter extends ChannelEnd {
       this.promises[PROMISE_SLOT_BASE + slot] = this.promises[PROMISE_SLOT_BASE + slot]! - ps;
   }
 
-  /** Makes all records appended so far visible, without a promise. Returns false when there were none. */
+  /** Makes all records appended so far visible, without a promise. Returns false if there was no new record. */
   flush(): boolean {
     if (this.#tail === this.#flushedTail) return false;
     this.#flushedTail = this.#tail;
@@ -203,8 +202,8 @@ export class ChannelWriter extends ChannelEnd {
   }
 
   /**
-   * Ensures room for a record: skips what is left at the ring's end, learns what was released. Padding has the
-   * time of the record behind it, so that a reader need not look which of the two comes next.
+   * Ensures room for a record: skips the rest of the ring, and reads which records were released. Padding has the time of the
+   * record after it, so that a reader need not distinguish them.
    */
   #makeRoom(recordBytes: number, timePs: Picoseconds): void {
     const offset = this.#tail & this.mask;
@@ -235,11 +234,11 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
   /** Time of the next undelivered record known to this end, or Infinity. Only this end changes it. */
   nextPs: Picoseconds = NEVER;
   #isJoined = false;
-  /** Where the group that joined the ends keeps what is due next at this end's process. */
+  /** Where the group that joined the ends keeps the next due instant of this end's process. */
   #arrivals: Float64Array = new Float64Array(1);
   #arrivalIndex = 0;
 
-  /** Learns of newly published records and returns the writer's promise in picoseconds. */
+  /** Reads newly published records and returns the writer's promise in picoseconds. */
   refresh(): number {
     let count = Atomics.load(this.control, PROMISE_INDEX);
     let promisePs = this.promises[PROMISE_SLOT_BASE + (count & PROMISE_SLOT_MASK)]!;
@@ -253,7 +252,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     return promisePs;
   }
 
-  /** Learns of newly published records only. Returns false when there were none. */
+  /** Reads newly published records only. Returns false if there was no new record. */
   refreshRecords(): boolean {
     if (this.#isJoined) return false;
     const tail = Atomics.load(this.control, TAIL_INDEX);
@@ -268,7 +267,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     return this.#tail;
   }
 
-  /** A new epoch: moves the instants of all records still to be taken, which are those that the writer has appended. */
+  /** Handles a new epoch: moves the instants of all records not taken yet, which are those that the writer has appended. */
   rebase(ps: Picoseconds): void {
     this.refreshRecords();
     for (let at = this.#cursor; at !== this.#tail; ) {
@@ -284,7 +283,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     return this.#cursor === (this.#isJoined ? this.#tail : Atomics.load(this.control, TAIL_INDEX));
   }
 
-  /** Counts the bytes given back to the writer, modulo 2^32. */
+  /** Counts the bytes released to the writer, modulo 2^32. */
   get head(): number {
     return this.#head;
   }
@@ -294,7 +293,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     return (this.#cursor - this.#head) | 0;
   }
 
-  /** See ImagedMemory: records that are not released, nearly always none, and what both ends share. */
+  /** See ImagedMemory: unreleased records, nearly always none, and the state that both ends share. */
   imageOfMemory(): MemoryImage {
     this.refreshRecords();
     const control = this.control.slice();
@@ -318,7 +317,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     this.#arrivalIndex = index;
   }
 
-  /** The joined writer has appended a record: after one that is due already, no notification is needed. */
+  /** The joined writer has appended a record: if one is already due, no notification is needed. */
   noteAppended(tail: number, timePs: Picoseconds): void {
     this.#tail = tail;
     if (this.nextPs !== NEVER) return;
@@ -328,7 +327,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
 
   /** Takes the next record: returns its byte offset. It stays readable until {@link release}. */
   take(): number {
-    // Not by nextOffset: the kind is read once.
+    // Does not use nextOffset: the kind is read once.
     let offset = this.#cursor & this.mask;
     let kind = this.words[(offset >> 2) + KIND_WORD]!;
     if (kind === KIND_PADDING) {
@@ -340,7 +339,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     return offset;
   }
 
-  /** {@link take}, if the next record, of which there is one, is of the protocol's `kind`: else returns -1. */
+  /** Does {@link take} if the next record, which exists, is of the protocol's `kind`; otherwise returns -1. */
   takeOf(kind: number): number {
     const offset = this.nextOffset;
     if (this.words[(offset >> 2) + KIND_WORD] !== kind) return -1;
@@ -349,7 +348,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     return offset;
   }
 
-  /** The record at `offset`, the next one, is taken; what is left at the ring's end before it is passed too. */
+  /** Takes the next record, at `offset`, and passes the rest of the ring before it. */
   #passRecord(offset: number): void {
     const leftBytes = (offset - this.#cursor) & this.mask;
     const behind = (this.#cursor + leftBytes + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
@@ -358,13 +357,13 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     else this.#findNext();
   }
 
-  /** Place of the record that {@link take} would take; there is one. */
+  /** Offset of the record that {@link take} would take; a record is present. */
   get nextOffset(): number {
     const offset = this.#cursor & this.mask;
     return this.words[(offset >> 2) + KIND_WORD] === KIND_PADDING ? 0 : offset;
   }
 
-  /** The protocol's kind of the record that {@link take} would take; there is one. */
+  /** The protocol's kind of the record that {@link take} would take; a record is present. */
   get nextKind(): number {
     const kind = this.words[((this.#cursor & this.mask) >> 2) + KIND_WORD]!;
     return kind === KIND_PADDING ? this.words[KIND_WORD]! : kind;
@@ -375,7 +374,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     return this.words[(offset >> 2) + KIND_WORD]!;
   }
 
-  /** Gives a taken record's room back to the writer. Records may be released in any order. */
+  /** Releases a taken record's room to the writer, in any order. */
   release(offset: number): void {
     const head = this.#head;
     if (offset === (head & this.mask)) {
@@ -395,7 +394,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     if (!this.#isJoined) Atomics.store(this.control, HEAD_INDEX, head);
   }
 
-  /** Moves the head to the oldest place from `from` on that holds a record taken and not released. */
+  /** Moves the head to the oldest offset from `from` on that holds an unreleased record. */
   #skipReleased(from: number): void {
     const words = this.words;
     let head = from;
@@ -407,13 +406,13 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     if (head !== this.#head) this.#moveHead(head);
   }
 
-  /** Time of the record at the cursor, which is not at the tail; the cursor may stand at padding before it, of the same time. */
+  /** Time of the record at the cursor, which is before the tail; the cursor may be at padding of the same time before it. */
   #findNext(): void {
     this.nextPs = this.floats[(this.#cursor & this.mask) >> 3]!;
   }
 }
 
-/** Stands for the other end of a channel whose ends are not joined. */
+/** Represents the opposite end of a channel whose ends are not joined. */
 const NO_READER = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(CAPACITY_BYTES_MIN)));
 
 function refuseTime(timePs: Picoseconds, lastPs: Picoseconds): never {

@@ -5,7 +5,7 @@ import { ClockDomain } from './clock-domain.ts';
 import { Fifo } from './fifo.ts';
 
 describe('clock domain', () => {
-  it('skips the edges at which nothing is due', () => {
+  it('skips the edges at which no stage is due', () => {
     const domain = new ClockDomain(new Clock(250));
     const cycles: number[] = [];
     const stage = domain.addStage((cycle) => cycles.push(cycle));
@@ -18,21 +18,21 @@ describe('clock domain', () => {
     domain.runEdge();
     expect(cycles).toEqual([7]);
     expect(domain.activeEdgeCount).toBe(1);
-    // The earliest wish is the one that holds: the stage asks again if it has more to do.
+    // The earliest requested edge counts: the stage requests another if it has more work.
     expect(domain.nextPs).toBe(Number.POSITIVE_INFINITY);
   });
 
   it('wakes a stage at the first edge strictly after an instant', () => {
     const domain = new ClockDomain(new Clock(427));
     const stage = domain.addStage(() => undefined);
-    // Edge 1 of 427 MHz lies at floor(2341.9) = 2341 ps; what happens there is seen at edge 2, at 4683 ps.
+    // Edge 1 of 427 MHz lies at floor(2341.9) = 2341 ps; its effect is seen at edge 2, at 4683 ps.
     domain.wakeAfter(stage, 2341);
     expect(domain.nextPs).toBe(4683);
     domain.wakeAfter(stage, 2340);
     expect(domain.nextPs).toBe(2341);
   });
 
-  it('runs the output side first, so that what is handed over is seen one cycle later', () => {
+  it('runs the output side first, so that data are seen one cycle later', () => {
     const domain = new ClockDomain(new Clock(1000));
     const fifo = new Fifo({ name: 'test', capacity: 1, whenFull: 'the test fails' });
     const seen: string[] = [];
@@ -75,7 +75,7 @@ describe('clock domain', () => {
     expect(domain.nextPs).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('runs every stage at the earliest cycle that it was woken for, near ones and far ones', () => {
+  it('runs every stage at the earliest cycle for which it was woken, near or far', () => {
     const wake = fc.tuple(
       fc.nat(3),
       fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 400 })),
@@ -83,7 +83,7 @@ describe('clock domain', () => {
     fc.assert(
       fc.property(fc.array(fc.array(wake, { maxLength: 4 }), { minLength: 1, maxLength: 60 }), (plan) => {
         const domain = new ClockDomain(new Clock(1000));
-        // What is due by a plain table, and what each run wakes next.
+        // A plain table of due stages, and the stages that each run wakes.
         const dueCycles = new Map<number, number>();
         let step = 0;
         const wakeNext = (cycle: number): void => {
@@ -133,7 +133,7 @@ describe('clock domain', () => {
     for (let stage = 0; stage < 32; stage++) {
       domain.addStage((cycle) => {
         ran.push(`${stage} at ${cycle}`);
-        // The first wakes the last for the same edge, the last wakes the first, which has run.
+        // The first stage wakes the last for the same edge; the last wakes the first, which has already run.
         if (cycle === 1) domain.wake(31 - stage, cycle);
       });
     }

@@ -1,29 +1,28 @@
 /**
- * A clock domain runs the stages of a block diagram edge by edge, skipping the edges at which nothing is due.
+ * A clock domain runs the stages of a block diagram edge by edge, skipping the edges at which no stage is due.
  *
- * At one edge the due stages run in the order in which they were added: from the output of the pipeline back
- * to its input. So a stage never sees in the same cycle what a stage in front of it hands over, while a slot
- * freed downstream can be used upstream in the same cycle. That order is the design, not an accident of
- * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
- * fifo or wakes a stage at a later edge.
+ * At one edge the due stages run in the order in which they were added: from the output of the pipeline back to its input. So a
+ * stage sees data from the stage before it only in a later cycle, while a slot freed downstream can be used upstream in the
+ * same cycle. That order is the design, not an accident of scheduling: an input from outside the domain (a message, a timer)
+ * only leaves work in a fifo or wakes a stage at a later edge.
  */
 import { type Cycles, NEVER, type Picoseconds, type Wide } from '../base/index.ts';
 import type { Clock } from './clock.ts';
 import type { EdgeKeeper } from './epoch.ts';
 
-/** A stage does one cycle's work, as a method of its owner. It asks for its next cycle with {@link ClockDomain.wake}. */
+/** A stage does one cycle's work, as a method of its owner. It requests its next cycle with {@link ClockDomain.wake}. */
 export type Stage<Owner = unknown> = (this: Owner, cycle: Cycles) => void;
 
 const STAGE_COUNT_MAX = 32;
-/** Stands for the next edge when there is none: the greatest 32-bit integer, which lasts for 5 s at 400 MHz. */
+/** Represents an absent next edge: the greatest 32-bit integer, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
 
-/** Sets of stages have the first one, furthest downstream, as their highest bit; they are kept narrowed (build/README.md). */
+/** In a set of stages the highest bit is the first stage, furthest downstream. The sets are kept narrowed (build/README.md). */
 const FIRST_STAGE = 0x8000_0000;
 const UPSTREAM_OF_FIRST = 0x7fff_ffff;
 const NONE_RUNS = -1;
 
-/** A stage and whose it is: called as a method it needs no function in between. */
+/** A stage and its owner: called as a method, it needs no wrapper function. */
 class OwnedStage {
   readonly run: Stage;
   readonly owner: unknown;
@@ -40,23 +39,23 @@ export class ClockDomain {
   nextPs: Picoseconds = NEVER;
   /** The edge being run, or the last one run. */
   cycle: Cycles = 0;
-  /** Edges at which something was due. */
+  /** Edges at which a stage was due. */
   activeEdgeCount = 0;
-  /** Edges of the epochs before: with {@link cycle} it makes the cycles since power-on. */
+  /** Edges of earlier epochs: plus {@link cycle}, they give the cycles since power-on. */
   epochCycles: Wide = 0;
 
   readonly #stages: OwnedStage[] = [];
   readonly #keepers: EdgeKeeper[] = [];
   /**
-   * Stages that wait, as a bit set (there are seldom more than three), and the cycle that each waits for: integers until
-   * one waits for NO_CYCLE or a later one, floats from then on.
+   * Waiting stages as a bit set (there are seldom more than three), and the cycle that each waits for: integers until a stage
+   * waits for NO_CYCLE or a later cycle, then floats.
    */
   #waiting = 0;
   #wakeCycle: Int32Array | Float64Array = new Int32Array(STAGE_COUNT_MAX);
-  /** The next edge, or the one that is running, and the stages due at it. */
+  /** The next or running edge, and the stages due at it. */
   #nextCycle = NO_CYCLE;
   #dueStages = 0;
-  /** While an edge runs, all stages upstream of the one that runs. */
+  /** While an edge runs, all stages upstream of the running one. */
   #upstream = NONE_RUNS;
 
   constructor(clock: Clock) {
@@ -64,8 +63,8 @@ export class ClockDomain {
   }
 
   /**
-   * Adds a stage behind (upstream of) those added before, and returns its number for {@link wake}.
-   * @param owner what `run` is a method of
+   * Adds a stage upstream of those added before, and returns its number for {@link wake}.
+   * @param owner object of the method `run`
    * @throws RangeError for the 33rd
    */
   addStage<Owner = unknown>(run: Stage<Owner>, owner?: Owner): number {
@@ -75,7 +74,7 @@ export class ClockDomain {
     return this.#stages.length - 1;
   }
 
-  /** Runs `stage` at edge `cycle`, or earlier if it was already due earlier. */
+  /** Runs `stage` at edge `cycle`, or earlier if it is already due earlier. */
   wake(stage: number, cycle: Cycles): void {
     const bit = (FIRST_STAGE >>> stage) | 0;
     if ((this.#waiting & bit) !== 0 && cycle >= this.#wakeCycle[stage]!) return;
@@ -85,18 +84,18 @@ export class ClockDomain {
     if (cycle <= this.#nextCycle) this.#bringForward(stage, cycle);
   }
 
-  /** Runs `stage` at the first edge after the instant `nowPs`: what a message or a timer does. */
+  /** Runs `stage` at the first edge after the instant `nowPs`: used by messages and timers. */
   wakeAfter(stage: number, nowPs: Picoseconds): void {
     this.wake(stage, this.clock.cycleAfter(nowPs));
   }
 
-  /** While an edge runs: whether `stage` lies upstream of the one that runs, and may still have its turn at this edge. */
+  /** While an edge runs: whether `stage` is upstream of the running one, and may still run at this edge. */
   isUpstream(stage: number): boolean {
     return this.#upstream !== NONE_RUNS && (this.#upstream & (FIRST_STAGE >>> stage)) !== 0;
   }
 
   /**
-   * While `stage` runs: the first edge that another stage waits for, NO_CYCLE when it is a later one or none waits; 0 when the
+   * While `stage` runs: the first edge that another stage waits for, NO_CYCLE if that is later or no stage waits; 0 if the
    * stage itself waits for an edge, or another is due at this one.
    */
   aloneUntil(stage: number): number {
@@ -113,7 +112,7 @@ export class ClockDomain {
     return first;
   }
 
-  /** The stage that runs has run at `edgeCount` more edges by itself, the last of them `cycle`: see RunAhead. */
+  /** The running stage has run at `edgeCount` more edges by itself, the last of them `cycle`: see RunAhead. */
   standAt(cycle: Cycles, edgeCount: number): void {
     this.activeEdgeCount += edgeCount;
     // Narrowed where it fits (build/README.md).
@@ -126,12 +125,12 @@ export class ClockDomain {
     }
   }
 
-  /** Adds what keeps edges of this domain, to be moved when a new epoch begins. */
+  /** Adds an object that keeps edges of this domain, which move when a new epoch begins. */
   addEdgeKeeper(keeper: EdgeKeeper): void {
     this.#keepers.push(keeper);
   }
 
-  /** A new epoch, between two edges: all of this domain is `ps`, a whole number of microseconds, less. */
+  /** Handles a new epoch, between two edges: subtracts `ps`, a whole number of microseconds, from all instants of this domain. */
   rebase(ps: Picoseconds): void {
     const cycles = this.clock.cyclesOf(ps);
     for (let left = this.#waiting; left !== 0; ) {
@@ -156,9 +155,9 @@ export class ClockDomain {
       this.#upstream = upstream;
       this.#waiting &= ~(FIRST_STAGE >>> stage);
       const { run, owner } = this.#stages[stage]!;
-      // A stage before may have passed on to another edge.
+      // An earlier stage may have moved to another edge.
       run.call(owner, this.cycle);
-      // It may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
+      // It may have woken an upstream stage for this same edge: a freed slot is used in the same cycle.
       left = this.#dueStages & upstream;
     } while (left !== 0);
     this.#upstream = NONE_RUNS;
@@ -190,7 +189,7 @@ export class ClockDomain {
   }
 
   #setNext(cycle: Cycles, stages: number): void {
-    // Narrowed where it fits (build/README.md): the stages get it as it is stored.
+    // Narrowed where it fits (build/README.md): the stages receive it in the stored form.
     if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
     else this.#nextCycle = cycle;
     this.#dueStages = stages;
@@ -208,7 +207,7 @@ export class ClockDomain {
     const bit = (FIRST_STAGE >>> stage) | 0;
     if (this.#upstream !== NONE_RUNS) {
       if (cycle > this.cycle) return;
-      // Upstream of the running stage it runs at this edge, else at the next one.
+      // A stage upstream of the running one runs at this edge, any other at the next one.
       if ((bit & this.#upstream) !== 0) this.#dueStages |= bit;
       else this.#wakeCycle[stage] = this.cycle + 1;
     } else if (cycle < this.#nextCycle || this.nextPs === NEVER) {

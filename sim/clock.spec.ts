@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Clock } from './clock.ts';
 
 /** Edge n lies at floor(n × 10^6 / MHz) ps: exact in integers without bound. */
-/** A division of BigInts rounds towards 0: so whole seconds are added, and taken away again. */
+/** A division of BigInts rounds towards 0: so whole seconds are added before, and subtracted after it. */
 function exactEdgePs(cycle: number, frequencyMHz: number): number {
   const secondsAgo = Math.max(0, Math.ceil(-cycle / (frequencyMHz * 1_000_000)));
   const shifted = BigInt(cycle) + BigInt(secondsAgo) * BigInt(frequencyMHz) * 1_000_000n;
@@ -68,7 +68,7 @@ describe('clock', () => {
     );
   });
 
-  it('finds them of an epoch before as well, however long ago', () => {
+  it('finds them in an earlier epoch as well, at any distance', () => {
     const ago = fc.tuple(frequency, fc.oneof(fc.nat(10_000), fc.integer({ min: 0, max: 2 ** 50 })));
     fc.assert(
       fc.property(ago, ([mhz, agoPs]) => {

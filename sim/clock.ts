@@ -1,13 +1,10 @@
-/**
- * A clock whose period is an exact ratio of picoseconds, so that edges never drift: edge n lies at
- * floor(n × 10^6 / MHz) picoseconds, whatever n.
- */
+/** A clock whose period is an exact ratio of picoseconds, so that edges never drift: edge n lies at floor(n × 10^6 / MHz) picoseconds, for any n. */
 import { type Cycles, type Picoseconds, psPerUs } from '../base/index.ts';
 
 /**
- * Cycles for which one product of floats suffices. Exact instants are whole multiples of one step (and so are the exact
- * cycles of instants). Rounded three times, a product of at most 2^30 cycles and 10^6 steps is wrong by less than half a
- * step; half a step added, it lies on the right side of every whole number.
+ * Cycles for which one product of floats suffices. Exact instants are whole multiples of one step, and so are exact cycles of
+ * instants. After three roundings, a product of at most 2^30 cycles and 10^6 steps is wrong by less than half a step; with half
+ * a step added, it lies on the correct side of every whole number.
  */
 const REACH_CYCLES = 2 ** 30;
 
@@ -17,7 +14,7 @@ export class Clock {
   readonly #denominator: number;
   readonly #periodPs: Picoseconds = 0;
   readonly #cyclesPerPs: Picoseconds;
-  /** Half of the least step between exact instants in picoseconds, and one less half of that between exact cycles. */
+  /** Half of the least step between exact instants in picoseconds, and the complement of that to one between exact cycles. */
   readonly #halfStepPs: Picoseconds;
   readonly #roundUpCycles: number;
 
@@ -39,13 +36,13 @@ export class Clock {
     this.#roundUpCycles = 1 - 0.5 / this.#numeratorPs;
   }
 
-  /** Picosecond of edge `cycle`, also of an epoch before (then it is negative): floor of the exact instant. */
+  /** Picosecond of edge `cycle`, also in an earlier epoch (then it is negative): floor of the exact instant. */
   edgePs(cycle: Cycles): Picoseconds {
     if (cycle > REACH_CYCLES || cycle < -REACH_CYCLES) return this.#farEdgePs(cycle);
     return Math.floor(cycle * this.#periodPs + this.#halfStepPs);
   }
 
-  /** {@link edgePs} of an edge of any epoch, exact also where it lies 2^53 ps and more away. */
+  /** {@link edgePs} of an edge in any epoch, exact also at 2^53 ps and more. */
   exactEdgePs(cycle: Cycles): bigint {
     const product = BigInt(cycle) * BigInt(psPerUs);
     const divisor = BigInt(this.frequencyMHz);
@@ -53,7 +50,7 @@ export class Clock {
     return product % divisor < 0n ? quotient - 1n : quotient;
   }
 
-  /** The first edge at or after `ps`, also of an epoch before (then it may be negative). */
+  /** The first edge at or after `ps`, also in an earlier epoch (then it may be negative). */
   cycleAtOrAfter(ps: Picoseconds): Cycles {
     const cycles = ps * this.#cyclesPerPs;
     if (cycles > REACH_CYCLES || cycles < 0) return this.#farCycleAtOrAfter(ps);

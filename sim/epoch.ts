@@ -1,43 +1,43 @@
 /**
  * Simulated time beyond the whole numbers of a float64 (2^53 ps are two and a half hours).
  *
- *     instant = epochUs × 10^6 + nowPs          epochUs grows at each new epoch, nowPs begins again near 0
+ *     instant = epochUs × 10^6 + nowPs          epochUs grows at each new epoch, nowPs restarts near 0
  *
- * All that a process keeps is relative to its epoch, so the hot path adds and compares small numbers. Between two stretches of
- * a run, when every process stands at the same instant, a new epoch may begin: every instant and every edge kept anywhere moves
- * back by the same whole number of microseconds. A microsecond is a whole number of cycles of every clock (clock.ts: MHz are
- * whole numbers), so that the edges keep their places too: nothing is rounded, and no interval changes.
+ * All instants of a process are relative to its epoch, so the hot path adds and compares small numbers. Between two stretches
+ * of a run, when every process is at the same instant, a new epoch may begin: the same whole number of microseconds is
+ * subtracted from every kept instant and edge. A microsecond is a whole number of cycles of every clock (clock.ts: MHz are
+ * whole numbers), so edges remain whole, too: nothing is rounded, and no interval changes.
  *
- * Whatever keeps an instant or an edge from one event to the next is a {@link TimeKeeper} or {@link EdgeKeeper} of its process.
- * Sums and durations are not moved. An instant that software keeps in a local variable cannot be: software measures with
- * {@link Stopwatch} or keeps a {@link exactPs}.
+ * An object that keeps an instant or an edge from one event to the next is a {@link TimeKeeper} or {@link EdgeKeeper} of its
+ * process. Sums and durations are not moved. An instant that software keeps in a local variable cannot be: software measures
+ * with {@link Stopwatch} or keeps a {@link exactPs}.
  */
 import { ConfigurationError, type Picoseconds, psPerUs } from '../base/index.ts';
 
 /** Keeps instants of its process. */
 export interface TimeKeeper {
-  /** A new epoch: every instant kept is `ps` less, of which there may be none left: it may be negative. */
+  /** Handles a new epoch: subtracts `ps` from every kept instant, which may become negative if it is stale. */
   rebase(ps: number): void;
 }
 
 /** Keeps edges of its clock domain, or instants as well. */
 export interface EdgeKeeper {
-  /** A new epoch: every instant kept is `ps` less, every edge `cycles`. */
+  /** Handles a new epoch: subtracts `ps` from every kept instant and `cycles` from every edge. */
   rebase(ps: number, cycles: number): void;
 }
 
-/** Picoseconds since power-on, or of a long interval: a number while that is exact, a bigint beyond 2^53. */
+/** Picoseconds since power-on, or of a long interval: a number while exact, a bigint from 2^53 on. */
 export type ExactPs = number | bigint;
 
-/** A clock by its epoch: `nowPs` counts from there. */
+/** A clock relative to its epoch: `nowPs` counts from the epoch's start. */
 export interface EpochClock {
   readonly epochUs: number;
   readonly nowPs: Picoseconds;
 }
 
-/** Time counted since an instant: exact, whatever epochs have begun since. */
+/** Time elapsed since an instant: exact, even over epochs. */
 export interface Stopwatch {
-  /** Picoseconds since the watch was started. @throws ConfigurationError from 2^53 on, which a number cannot hold */
+  /** Picoseconds since the watch was started. @throws ConfigurationError from 2^53 on, because a number cannot hold it */
   readonly elapsedPs: Picoseconds;
   /** The same without a limit. */
   readonly exactElapsedPs: ExactPs;
@@ -65,18 +65,18 @@ class EpochStopwatch implements Stopwatch {
   }
 }
 
-/** Counts from now on, by this clock. */
+/** Starts counting by this clock. */
 export function startStopwatch(clock: EpochClock): Stopwatch {
   return new EpochStopwatch(clock);
 }
 
 /**
- * Beyond so many picoseconds (75 minutes) durations and sums are kept apart as bigints: whatever is shorter is exact in a
- * number, and so is the sum with one more.
+ * From this many picoseconds (75 minutes) on, durations and sums are kept separately as bigints: shorter ones are exact in a
+ * number, and so is a sum of two.
  */
 export const farPs = 2 ** 52;
 
-/** Exact as one: a number where that is exact, else a bigint. */
+/** The exact sum: a number where that is exact, else a bigint. */
 export function exactSumOf(...parts: readonly ExactPs[]): ExactPs {
   let sum = 0;
   for (const part of parts) {
@@ -95,7 +95,7 @@ export function exactPs(epochUs: number, ps: number): ExactPs {
   return Number.isSafeInteger(sum) ? sum : BigInt(epochUs) * BigInt(psPerUs) + BigInt(ps);
 }
 
-/** The same as a number. @throws ConfigurationError from 2^53 on, where a number cannot say the picosecond */
+/** The same as a number. @throws ConfigurationError from 2^53 on, where a number is not exact */
 export function numberOfPs(field: string, epochUs: number, ps: number): number {
   const sum = epochUs * psPerUs + ps;
   if (Number.isSafeInteger(sum)) return sum;
@@ -106,14 +106,11 @@ export function numberOfPs(field: string, epochUs: number, ps: number): number {
   );
 }
 
-/**
- * When a new epoch begins, and how much is taken off: all whole microseconds but one, so that no instant that is still to
- * come is 0, as a beginning is.
- */
+/** When a new epoch begins, and how much it subtracts: all whole microseconds but one, so that no later instant is 0, which marks a beginning. */
 export const epochLengthPs = 2 ** 42;
-/** The longest delay that can be added to any instant of an epoch: 2.49 hours. What lasts longer waits in parts. */
+/** The longest delay that can be added to any instant of an epoch: 2.49 hours. Longer waits are split. */
 export const delayPsMax = 2 ** 53 - 2 ** 43;
 
-/** What a new epoch takes off instants, at `nowPs`. */
+/** Picoseconds that a new epoch subtracts from instants, at `nowPs`. */
 export const epochStepPs = (nowPs: Picoseconds): number =>
   Math.max(0, (Math.floor(nowPs / psPerUs) - 1) * psPerUs);

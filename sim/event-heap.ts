@@ -1,17 +1,14 @@
-/**
- * The far events of an event queue: a binary heap, the earliest first. Each event keeps its place in the heap, so that
- * any can be taken out.
- */
+/** The far events of an event queue: a binary heap, the earliest first. Each event keeps its index in the heap, so that any event can be removed. */
 import { IN_HEAP, isBefore, type QueuedEvent } from './queued-event.ts';
 
 export class EventHeap {
   /** Events in the heap. */
   count = 0;
-  /** The earliest event, if there is one: looked at far more often than it changes. */
+  /** The earliest event, if any: it is read far more often than it changes. */
   first: QueuedEvent;
   readonly #items: QueuedEvent[] = [];
 
-  /** @param none what {@link first} is before there was an event */
+  /** @param none value of {@link first} before the first event */
   constructor(none: QueuedEvent) {
     this.first = none;
   }
@@ -23,7 +20,7 @@ export class EventHeap {
     this.#siftUp(position, event);
   }
 
-  /** Takes out an event that is in the heap. */
+  /** Removes an event that is in the heap. */
   remove(event: QueuedEvent): void {
     const position = event.heapPosition;
     const last = this.#items[--this.count]!;

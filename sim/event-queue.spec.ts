@@ -22,7 +22,7 @@ class Reference {
   }
 }
 
-/** Delays that collide, fall into one slot, straddle the horizon of the wheel, or lie far behind it. */
+/** Delays that collide, fall into one slot, straddle the horizon of the wheel, or lie far after it. */
 const delay = fc.oneof(
   fc.nat(3),
   fc.nat(2000),
@@ -38,7 +38,7 @@ const step = fc.oneof(
 );
 
 describe('event queue', () => {
-  it('runs and cancels what a sorted array would', () => {
+  it('runs and cancels like a sorted array', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
         const queue = new EventQueue(4);
@@ -54,7 +54,7 @@ describe('event queue', () => {
             const ref = queue.schedule(nowPs + action.delay, handlers[action.phase]!, index);
             refs.push({ ref, sequence: reference.schedule(nowPs + action.delay, action.phase, index) });
           } else if (action.kind === 'cancel' && refs.length > 0) {
-            // Refs of events long run or cancelled are tried again and again.
+            // Refs of events that ran or were cancelled long ago are used again.
             const { ref, sequence } = refs[action.which % refs.length]!;
             expect(queue.cancel(ref)).toBe(reference.cancel(sequence));
           } else if (action.kind === 'run' && reference.pending.length > 0) {
@@ -73,7 +73,7 @@ describe('event queue', () => {
     );
   });
 
-  it('hands both arguments to the handler', () => {
+  it('passes both arguments to the handler', () => {
     const queue = new EventQueue();
     const seen: number[][] = [];
     queue.schedule(
@@ -86,7 +86,7 @@ describe('event queue', () => {
     expect(seen).toEqual([[2 ** 40, -0.5]]);
   });
 
-  it('cancels one event only, though another has taken its place in memory', () => {
+  it('cancels one event only, even if another has taken its place in memory', () => {
     const queue = new EventQueue(4);
     const ran: number[] = [];
     const handler = queue.addHandler((a) => ran.push(a));
@@ -138,7 +138,7 @@ describe('event queue', () => {
     expect(orders.size).toBeGreaterThan(5);
   });
 
-  it('keeps the order of phases above software however it shuffles: cores take turns by number', () => {
+  it('keeps the order of phases above software under any shuffle: cores run by number', () => {
     for (let seed = 1; seed <= 20; seed++) {
       let state = seed;
       const queue = new EventQueue(16, () => {
@@ -155,7 +155,7 @@ describe('event queue', () => {
     }
   });
 
-  it('refuses times that are past, broken or no time at all', () => {
+  it('rejects times that are past or invalid', () => {
     const queue = new EventQueue();
     const handler = queue.addHandler(() => undefined);
     queue.schedule(1_000_000, handler);

@@ -1,7 +1,7 @@
 /**
- * The near events of an event queue: 4096 slots of 1024 ps, each a sorted ring of events; a two-level bitmap finds the
- * next slot that has any. The cursor stands at the slot of the last event run from here: every event is in one of the
- * 4096 slots from there on.
+ * The near events of an event queue: 4096 slots of 1024 ps, each a sorted ring of events; a two-level bitmap finds the next
+ * slot that has any. The cursor is at the slot of the last event run from the wheel: every event is in one of the 4096 slots
+ * from there on.
  */
 import type { Picoseconds } from '../base/index.ts';
 import { isBefore, type QueuedEvent } from './queued-event.ts';
@@ -25,7 +25,7 @@ export class EventWheel {
   readonly #slots: (QueuedEvent | undefined)[] = new Array<undefined>(SLOT_COUNT).fill(undefined);
   readonly #bits = new Int32Array(SUMMARY + SUMMARY_COUNT);
 
-  /** Takes in an event at `nowPs` or later. False, and nothing done, when it is too far ahead. */
+  /** Adds an event at `nowPs` or later. Returns false, and adds nothing, if it is too far ahead. */
   add(event: QueuedEvent, nowPs: Picoseconds): boolean {
     if (this.count === 0) this.#cursorPs = nowPs;
     const delayPs = event.timePs - this.#cursorPs;
@@ -49,7 +49,7 @@ export class EventWheel {
     return true;
   }
 
-  /** Takes out an event that is in the wheel. */
+  /** Removes an event that is in the wheel. */
   remove(event: QueuedEvent): void {
     this.count--;
     const slot = event.place;
@@ -64,18 +64,18 @@ export class EventWheel {
     if (this.#slots[slot] === event) this.#slots[slot] = after;
   }
 
-  /** Moves the cursor to the slot of an event that is about to be run: none is earlier. */
+  /** Moves the cursor to the slot of the event that runs next: none is earlier. */
   moveTo(slot: number): void {
     this.#cursorPs += ((slot - this.#cursor) & SLOT_MASK) << SLOT_SHIFT;
     this.#cursor = slot;
   }
 
-  /** A new epoch, in which the events' instants are `ps` less. */
+  /** Handles a new epoch, which subtracts `ps` from the events' instants. */
   rebase(ps: number): void {
     this.#cursorPs -= ps;
   }
 
-  /** The earliest event. The caller has checked that there is one. */
+  /** The earliest event. The caller has checked that one is pending. */
   get first(): QueuedEvent {
     const bits = this.#bits;
     const cursor = this.#cursor;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Fifo } from './fifo.ts';
 
 describe('fifo', () => {
-  it('gives back in order what was pushed, like an array', () => {
+  it('returns entries in the order in which they were pushed, like an array', () => {
     const operation = fc.oneof(fc.record({ push: fc.double({ noNaN: true }) }), fc.constant('pop' as const));
     fc.assert(
       fc.property(
@@ -34,12 +34,12 @@ describe('fifo', () => {
     );
   });
 
-  it('keeps the order while its ring grows, wherever the ring began, up to the capacity and beyond it when enlarged', () => {
+  it('keeps the order while its ring grows, for any start of the ring, up to the capacity and beyond it when enlarged', () => {
     const fifo = new Fifo({ name: 'test', capacity: 300, whenFull: 'the test fails' });
     let pushed = 0;
     let popped = 0;
     const push = (): void => fifo.push(pushed, 10 * pushed++);
-    // 40 pass through, so that the ring begins at its 40th place; then it grows twice.
+    // 40 entries pass through, so that the ring begins at its 40th slot; then it grows twice.
     for (; pushed < 2; ) push();
     for (let turn = 0; turn < 40; turn++) {
       push();
@@ -57,7 +57,7 @@ describe('fifo', () => {
     }
   });
 
-  it('says from which cycle its head can be seen', () => {
+  it('reports the cycle from which its head can be seen', () => {
     const fifo = new Fifo({ name: 'test', capacity: 2, whenFull: 'the test fails' });
     expect(fifo.headCycle).toBe(Number.POSITIVE_INFINITY);
     fifo.push(7, 12);
@@ -67,7 +67,7 @@ describe('fifo', () => {
     expect(fifo.headCycle).toBe(15);
   });
 
-  it('refuses a push when full, and takes one after a pop or a clear', () => {
+  it('rejects a push when full, and accepts one after a pop or a clear', () => {
     const fifo = new Fifo({ name: 'test', capacity: 1, whenFull: 'the test fails' });
     fifo.push(1, 0);
     expect(() => fifo.push(2, 0)).toThrow('push into a full fifo: test has 1 place');

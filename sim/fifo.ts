@@ -1,11 +1,11 @@
 /**
  * A bounded fifo between two stages of a clock domain: a register file with a write and a read pointer.
  *
- * Each entry is one number (usually the index of a slot elsewhere) and the cycle from which it can be seen. The oldest
- * stands in fields, and only those behind it in the ring: most fifos hold one entry at a time. So the ring begins small and
- * doubles when it is full: fifos with a place for each of 100,000 QPs stay as short as what they ever held.
- * Pushing into a full fifo is a mistake of the pushing stage, which asks {@link Fifo.isFull} first and stalls. So each fifo
- * declares how many entries it has, and what happens when they are taken.
+ * Each entry is one number (usually the index of a slot elsewhere) and the cycle from which it can be seen. The oldest entry is
+ * held in fields, and only later ones in the ring: most fifos hold one entry at a time. The ring begins small and doubles when
+ * it is full, so a fifo with a capacity of 100,000 QPs stays as short as its highest level. Pushing into a full fifo is an
+ * error of the pushing stage, which must check {@link Fifo.isFull} first and stall. So each fifo declares its capacity, and
+ * what happens when it is full.
  */
 import { type Cycles, NEVER } from '../base/index.ts';
 
@@ -15,7 +15,7 @@ export interface FifoConfig {
   readonly name: string;
   /** At least 1. */
   readonly capacity: number;
-  /** The back-pressure: what the pushing stage does instead; or why a full fifo is never pushed into. */
+  /** The back-pressure: what the pushing stage does when the fifo is full; or why it is never pushed into while full. */
   readonly whenFull: string;
 }
 
@@ -25,14 +25,17 @@ export class Fifo {
   capacity: number;
   /** Entries held. */
   count = 0;
-  /** The oldest entry. The caller has checked that there is one. */
+  /** The oldest entry. The caller has checked that the fifo is not empty. */
   head = 0;
-  /** Cycle from which the oldest entry can be seen, or Infinity when there is none. */
+  /** Cycle from which the oldest entry can be seen, or Infinity if the fifo is empty. */
   headCycle = NEVER;
-  /** The entries behind the oldest one, from {@link #ringHead} on, wherever that is when there are none. Values are 32-bit integers. */
+  /**
+   * The entries after the oldest one, from {@link #ringHead} on; the head's position has no meaning if there are none. Values
+   * are 32-bit integers.
+   */
   #values: number[];
   #cycles: Float64Array;
-  /** Places of the ring, fewer than the capacity. */
+  /** Slots of the ring, fewer than the capacity. */
   #places: number;
   #ringHead = 0;
 
@@ -45,12 +48,12 @@ export class Fifo {
     this.#cycles = new Float64Array(this.#places);
   }
 
-  /** Has room for more entries from now on: there are more objects that may stand here. */
+  /** Raises the capacity: more objects may be queued from now on. */
   enlarge(capacity: number): void {
     this.capacity = capacity;
   }
 
-  /** The entries held, the oldest first: see Block.inspect. */
+  /** The entries held, oldest first: see Block.inspect. */
   get values(): readonly number[] {
     return this.#entries().map(({ value }) => value);
   }
@@ -65,7 +68,7 @@ export class Fifo {
 
   /**
    * Appends `value`, visible from `visibleCycle` on.
-   * @throws RangeError when the fifo is full: a stage that pushes must stall first
+   * @throws RangeError if the fifo is full: the pushing stage must stall instead
    */
   push(value: number, visibleCycle: Cycles): void {
     if (this.count === 0) {
@@ -91,13 +94,13 @@ export class Fifo {
     this.headCycle = NEVER;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: Cycles): void {
     this.headCycle -= cycles;
     for (let place = 0; place < this.#places; place++) this.#cycles[place] = this.#cycles[place]! - cycles;
   }
 
-  /** All entries, the oldest first. */
+  /** All entries, oldest first. */
   #entries(): { value: number; cycle: Cycles }[] {
     return Array.from({ length: this.count }, (_, index) => {
       if (index === 0) return { value: this.head, cycle: this.headCycle };
@@ -116,7 +119,7 @@ export class Fifo {
     this.count = count + 1;
   }
 
-  /** The ring is full: twice the places, if the fifo has as many. */
+  /** The ring is full: doubles its slots, up to the capacity. */
   #makeRoom(): void {
     const { capacity } = this;
     if (this.count === capacity)
@@ -134,7 +137,7 @@ export class Fifo {
     }
   }
 
-  /** The entry behind the oldest one takes its place. */
+  /** The entry after the oldest one replaces it. */
   #advance(): void {
     const next = this.#ringHead;
     this.head = this.#values[next]!;

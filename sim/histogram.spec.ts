@@ -46,7 +46,7 @@ describe('histogram', () => {
     );
   });
 
-  it('merges parts into the whole, and survives being written down', () => {
+  it('merges parts into the whole, and survives serialisation', () => {
     fc.assert(
       fc.property(fc.array(value), fc.array(value), (left, right) => {
         const merged = histogramOf(left);
@@ -60,7 +60,7 @@ describe('histogram', () => {
     );
   });
 
-  it('has no percentile of nothing, and refuses negative values', () => {
+  it('has no percentile when empty, and rejects negative values', () => {
     expect(new Histogram().percentile(50)).toBeNaN();
     for (const wrong of [-1, Number.NaN])
       expect(() => new Histogram().record(wrong)).toThrow('value of a histogram');

@@ -21,7 +21,7 @@ const BUCKETS_PER_OCTAVE = 128;
 const HIGH_WORD_SHIFT = 13;
 const SUM_MAX = Number.MAX_SAFE_INTEGER;
 const BUCKET_OF_ONE = 1023 * BUCKETS_PER_OCTAVE;
-/** Octaves up to which a bucket is no wider than 1, so that it holds one whole number at most. */
+/** Octaves up to which a bucket is at most 1 wide, so that it holds at most one whole number. */
 const EXACT_BUCKET_COUNT = 8 * BUCKETS_PER_OCTAVE;
 
 const scratch = new Float64Array(1);
@@ -33,7 +33,7 @@ const HIGH_WORD = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 1 : 0;
 export interface HistogramData {
   readonly count: number;
   readonly sum: number;
-  /** All digits of the sum, where that is only the nearest number. */
+  /** All digits of the sum, if the number field is only the nearest value. */
   readonly exactSum?: string;
   readonly min: number;
   readonly max: number;
@@ -44,13 +44,13 @@ export interface HistogramData {
 
 export class Histogram {
   count = 0;
-  /** Sum of all values but for {@link #farSum}: exact. */
+  /** Sum of all values except {@link #farSum}: exact. */
   #sum: Wide = 0;
-  /** The part of the sum that no longer fits: of values {@link recordFar}, or carried over. */
+  /** The part of the sum that no longer fits: values of {@link recordFar}, or carries. */
   #farSum = 0n;
-  /** Least value, Infinity while there is none. */
+  /** Least value, Infinity if the histogram is empty. */
   min = Number.POSITIVE_INFINITY;
-  /** Greatest value, -Infinity while there is none. */
+  /** Greatest value, -Infinity if the histogram is empty. */
   max = Number.NEGATIVE_INFINITY;
   #zeroCount = 0;
   #buckets = new Float64Array(20 * BUCKETS_PER_OCTAVE);
@@ -65,7 +65,7 @@ export class Histogram {
     this.#place(value, times);
   }
 
-  /** Counts a value that a number need not hold exactly: minimum, maximum and quantiles take the nearest one. */
+  /** Counts a value that may exceed an exact number: minimum, maximum and quantiles use the nearest number. */
   recordFar(value: bigint): void {
     this.count++;
     this.#farSum += value;
@@ -85,7 +85,7 @@ export class Histogram {
     this.#buckets[bucket] = this.#buckets[bucket]! + times;
   }
 
-  /** Sum of all values: a bigint where a number would not be exact. */
+  /** Sum of all values: a bigint if a number would not be exact. */
   get exactSum(): ExactPs {
     return exactSumOf(this.#farSum, this.#sum);
   }
@@ -95,14 +95,14 @@ export class Histogram {
     return Number(this.exactSum);
   }
 
-  /** Mean of all values, NaN while there is none. */
+  /** Mean of all values, NaN if the histogram is empty. */
   get mean(): number {
     return this.sum / this.count;
   }
 
   /**
-   * The value below or at which `percent` per cent of the values lie (nearest rank): 0 gives the minimum, 100 the
-   * maximum. NaN while there is none.
+   * The value below or at which `percent` per cent of the values lie (nearest rank): 0 returns the minimum, 100 the maximum.
+   * NaN if the histogram is empty.
    */
   percentile(percent: number): number {
     if (this.count === 0) return Number.NaN;
@@ -129,7 +129,7 @@ export class Histogram {
     }
   }
 
-  /** All of it as plain data; {@link Histogram.from} takes it back. Minimum and maximum of none are 0. */
+  /** All of it as plain data, from which {@link Histogram.from} restores it. Minimum and maximum of an empty one are 0. */
   toData(): HistogramData {
     const buckets: [number, number][] = [];
     this.#buckets.forEach((count, bucket) => {
@@ -172,7 +172,7 @@ export class Histogram {
   }
 }
 
-/** The whole number of a narrow bucket, the middle of a wide one. */
+/** The whole number of a narrow bucket, or the middle of a wide one. */
 function representativeOf(bucket: number): number {
   const octave = 2 ** Math.floor(bucket / BUCKETS_PER_OCTAVE);
   const width = octave / BUCKETS_PER_OCTAVE;

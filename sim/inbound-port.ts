@@ -1,16 +1,16 @@
-/** The reading end of a channel at the process that it leads to, and the receiver of its records. */
+/** The reading end of a channel at its destination process, and the receiver of its records. */
 import type { Picoseconds } from '../base/index.ts';
 import type { ChannelReader } from './channel.ts';
 
 /**
- * Receives a record: `offset` is its place in the reader's data area; it must be released in the end. A method of a class
- * and no function: see build/README.md.
+ * Receives a record: `offset` is its position in the reader's data area; the receiver must release it eventually. A method of a
+ * class, not a function: see build/README.md.
  */
 export interface RecordReceiver {
   deliver(offset: number): void;
 }
 
-/** A receiver that is no more than a function. */
+/** A receiver that is only a function. */
 export type RecordHandler = RecordReceiver['deliver'];
 
 class HandlerReceiver implements RecordReceiver {
@@ -25,7 +25,7 @@ class HandlerReceiver implements RecordReceiver {
   }
 }
 
-/** The reading end of a channel, at the process that it leads to. */
+/** The reading end of a channel, at its destination process. */
 export class InboundPort {
   readonly reader: ChannelReader;
   readonly latencyPs: Picoseconds;
@@ -38,7 +38,7 @@ export class InboundPort {
     this.receiver = typeof receiver === 'function' ? new HandlerReceiver(receiver) : receiver;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.promisedPs -= ps;
     this.reader.rebase(ps);

@@ -1,4 +1,4 @@
-/** The kernel of time: instants, cycles and records, and nothing of what they mean. */
+/** The kernel of time: instants, cycles and records, without their meaning. */
 
 export {
   type Block,

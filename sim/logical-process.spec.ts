@@ -5,7 +5,7 @@ import { PHASE_SOFTWARE } from './event-queue.ts';
 import { LogicalProcess } from './logical-process.ts';
 import { Random } from './random.ts';
 
-/** A process that notes what it does, with two inbound channels of 100 and 40 ps. */
+/** A process that records its actions, with two inbound channels of 100 and 40 ps. */
 function noting(shuffle?: () => number) {
   const process = new LogicalProcess('host', shuffle);
   const notes: string[] = [];
@@ -41,7 +41,7 @@ function makeAllDue({ process, inbound, domains, software, hardware }: ReturnTyp
 }
 
 describe('logical process', () => {
-  it('does at one instant records, edges, hardware and software events, in that order', () => {
+  it('runs, at one instant, records, edges, hardware and software events, in that order', () => {
     const host = noting();
     makeAllDue(host);
     expect(host.process.nextPs()).toBe(5000);
@@ -83,7 +83,7 @@ describe('logical process', () => {
     expect(process.lookaheadPs).toBe(40);
   });
 
-  it('stops when a program was resumed, and goes on once it waits again', async () => {
+  it('stops when a program was resumed, and continues when it waits again', async () => {
     const { process, notes, hardware } = noting();
     let resume = (): void => undefined;
     const program = async (): Promise<void> => {
@@ -110,7 +110,7 @@ describe('logical process', () => {
     expect(notes).toEqual(['hardware at 10', 'program at 10', 'hardware at 11']);
   });
 
-  it('lets programs settle that wait for something slow outside', async () => {
+  it('lets programs settle that wait for slow work outside', async () => {
     const process = new LogicalProcess('host');
     process.runningProgramCount = 1;
     setTimeout(() => {
@@ -120,7 +120,7 @@ describe('logical process', () => {
     expect(process.runningProgramCount).toBe(0);
   });
 
-  it('notices a record that comes too late, as one from a sender that broke its latency does', () => {
+  it('detects a late record, as from a sender that broke its latency', () => {
     const { process, inbound, hardware } = noting();
     process.queue.schedule(300, hardware);
     process.advance(301);
@@ -130,7 +130,7 @@ describe('logical process', () => {
     expect(() => process.advance(400)).toThrow('next instant of host in ps is 299, expected at least 300');
   });
 
-  it('has ended when its last member has, and remembers when', () => {
+  it('has ended when its last member has, and keeps that instant', () => {
     const { process } = noting();
     expect([process.isEnded, process.endedPs]).toEqual([true, -NEVER]);
     process.addMember();
@@ -142,7 +142,7 @@ describe('logical process', () => {
     process.markEnded();
     expect([process.isEnded, process.endedPs]).toEqual([true, 70]);
     expect(() => process.markEnded()).toThrow('members of host is 0');
-    // As if all had ended, until they are taken back; one does end meanwhile.
+    // As if all had ended, until they are taken back; one of them ends meanwhile.
     process.addMember();
     process.addMember();
     process.setMembersAside();
@@ -155,7 +155,7 @@ describe('logical process', () => {
   });
 
   describe('with a late sender', () => {
-    /** A process whose sender has something to send at each of these instants, and notes when the clock stands where as it does. */
+    /** A process whose sender has records to send at each of these instants, and records the clock at each. */
     function sending(atPs: readonly number[], shuffle?: () => number) {
       const process = new LogicalProcess('host', shuffle);
       const notes: string[] = [];
@@ -177,7 +177,7 @@ describe('logical process', () => {
       ['under a shuffle', new Random(1).unit],
     ];
 
-    it.each(kinds)('has it send behind all else, but within the turn: %s', (_, shuffle) => {
+    it.each(kinds)('makes it send after all else, but within the turn: %s', (_, shuffle) => {
       const { process, notes, hardware } = sending([10, 30, 60], shuffle);
       process.queue.schedule(40, hardware);
       process.advance(60);
@@ -188,7 +188,7 @@ describe('logical process', () => {
       expect([process.aheadPs, process.nextPs(), process.dueCount]).toEqual([NEVER, NEVER, 0]);
     });
 
-    it('comes to instants at which only it has something to do', () => {
+    it('stops at instants at which only the sender has work', () => {
       const { process, notes } = sending([10, 30]);
       process.advance(100);
       expect(notes).toEqual(['sent 10 at 10', 'sent 30 at 30']);

@@ -1,12 +1,11 @@
 /**
- * A logical process is a part of the machine that keeps its own time: a host or an HCA. It owns an event
- * queue, clock domains and the ends of its channels, and shares nothing else with other logical processes
- * (but memory for payload, which no result depends on: SharedDevice of hw/pcie).
+ * A logical process is a part of the machine that keeps its own time: a host or an HCA. It owns an event queue, clock domains
+ * and the ends of its channels, and shares nothing else with other logical processes (except memory for payload, on which no
+ * result depends: SharedDevice of hw/pcie).
  *
- * At one instant it delivers records (in the order of its inbound ports), then runs clock edges (in the order
- * of its clock domains), then queued events (hardware before software). Records are known before their instant
- * is reached, so this order, and with it every result, is the same however logical processes are placed on
- * threads.
+ * At one instant it delivers records (in the order of its inbound ports), then runs clock edges (in the order of its clock
+ * domains), then queued events (hardware before software). Records are known before their instant is reached. So this order,
+ * and every result, is the same for every placement of logical processes on threads.
  */
 
 import {
@@ -28,15 +27,15 @@ import { RunAhead } from './run-ahead.ts';
 import { RunError } from './run-errors.ts';
 
 /**
- * Sends records at instants of its own, at which nothing else happens: it need not do so before it is next called, or the turn
- * ends. That spares an event.
+ * Sends records at its own instants, at which nothing else happens. It may send them later: before its next call, or at the end
+ * of the turn. That saves an event.
  */
 export interface LateSender {
-  /** Sends what is due by now, and asks for what is due later ({@link LogicalProcess.sendBy}). */
+  /** Sends the records due by now, and requests a call for later ones ({@link LogicalProcess.sendBy}). */
   sendDue(): void;
 }
 
-/** Stand for what a process does not have: nothing is ever due there. */
+/** Represent members that a process does not have: they are never due. */
 const NO_PORT = new InboundPort(
   new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096))),
   NEVER,
@@ -44,7 +43,7 @@ const NO_PORT = new InboundPort(
 );
 const NO_DOMAIN = new ClockDomain(new Clock(1));
 
-/** Turns of {@link LogicalProcess.settle}: promises that are settled already, callbacks that are due, then real waiting. */
+/** Turns of {@link LogicalProcess.settle}: first for settled promises, then for due callbacks, then for real waiting. */
 const microtaskTurns = 10_000;
 const immediateTurns = 1000;
 const timerTurnMs = 2;
@@ -53,36 +52,39 @@ const never = (): boolean => false;
 export class LogicalProcess {
   readonly name: string;
   readonly queue: EventQueue;
-  /** What may be done here ahead of the turn. */
+  /** Work that this process may do ahead of the turn. */
   readonly runAhead: RunAhead;
   /** The current instant in picoseconds, counted from the epoch. */
   nowPs = 0;
   /** Begin of the epoch: microseconds since power-on. */
   epochUs: Wide = 0;
-  /** How far edges and events may run: no record comes in before. Always before now where chance or several domains decide. */
+  /**
+   * Exclusive bound up to which edges and events may run: no record can arrive earlier. At most `now` if tie-breaking is random
+   * or several clock domains exist.
+   */
   untilPs = Number.NEGATIVE_INFINITY;
-  /** Limit of the turn: the instant that {@link takeTurn} runs up to. A field and no argument: see build/README.md. */
+  /** Limit of the turn: the instant up to which {@link takeTurn} runs. A field, not an argument: see build/README.md. */
   limitPs = Number.NEGATIVE_INFINITY;
-  /** Earliest instant at which something was due when {@link advance} last ran up to its limit. */
+  /** Earliest due instant when {@link advance} last ran up to its limit. */
   aheadPs = Number.POSITIVE_INFINITY;
-  /** Earliest instant at which a {@link LateSender} has something to send, or had when it asked; Infinity when none has. */
+  /** Earliest instant at which a {@link LateSender} has something to send, as of its request; Infinity if none has. */
   lateSendPs = NEVER;
   /** Records delivered so far. */
   recordCount = 0;
   /**
-   * Programs (async functions) that have been resumed and have not yet asked to wait for simulated time again.
-   * While it is above zero, time stands still and {@link settle} lets them run.
+   * Resumed programs (async functions) that do not wait for simulated time again yet. While it is above zero, time stands still
+   * and {@link settle} lets them run.
    */
   runningProgramCount = 0;
 
   /**
-   * What ended a program of this process with an error, if anything did: the run ends with it. The runner of the programs
-   * sets it, before the program stops being counted as running.
+   * Error that ended a program of this process, if any: the run ends with it. The runner of the programs sets it before it
+   * stops counting the program as running.
    */
   failure: unknown;
-  /** How long {@link settle} waits for programs by the wall clock before it has {@link stuckError} end the run; Infinity: for ever. */
+  /** Wall-clock time for which {@link settle} waits for programs before {@link stuckError} ends the run; Infinity: no limit. */
   patienceMs = NEVER;
-  /** Whether the run was called off: then {@link settle} does not wait for programs any longer. */
+  /** Whether the run was called off: {@link settle} then no longer waits for programs. */
   isCalledOff: () => boolean = never;
   /** The failure of programs that did not end within the patience. */
   stuckError: () => unknown = () => new RunError(`programs of ${this.name} wait for what is not simulated`);
@@ -98,7 +100,7 @@ export class LogicalProcess {
   #shuffle: (() => number) | undefined;
   /** The fastest clock whose cycles are counted since power-on. */
   #fastestMHz = 1;
-  /** The first two inbound ports, their readers (what is asked of a port at each step) and the first clock domain: few processes have more. */
+  /** The first two inbound ports, their readers (read at each step) and the first clock domain: few processes have more. */
   #port0 = NO_PORT;
   #port1 = NO_PORT;
   #reader0 = NO_PORT.reader;
@@ -106,12 +108,12 @@ export class LogicalProcess {
   #domain = NO_DOMAIN;
   #hasMorePorts = false;
   #hasOwnChannel = false;
-  /** Whether there are more clock domains, or chance decides what comes first at an instant. */
+  /** Whether there are more clock domains, or the order within an instant is random. */
   #isUnusual = false;
 
   /**
-   * @param shuffle reorders what one instant leaves unordered; see {@link EventQueue}
-   * @param runsAhead whether anything may be done ahead of its turn: it makes no difference to what happens
+   * @param shuffle reorders events whose order within an instant is undefined; see {@link EventQueue}
+   * @param runsAhead whether work may be done ahead of its turn, which changes no result
    */
   constructor(name: string, shuffle?: () => number, runsAhead = true) {
     this.name = name;
@@ -134,12 +136,12 @@ export class LogicalProcess {
     return domain;
   }
 
-  /** Cycles of this clock are counted since power-on: simulated time ends where a number holds no more of them. */
+  /** Cycles of this clock are counted since power-on: simulated time ends where a number cannot count them. */
   countCyclesOf({ frequencyMHz }: Clock): void {
     if (frequencyMHz > this.#fastestMHz) this.#fastestMHz = frequencyMHz;
   }
 
-  /** Connects the reading end of a channel whose records take at least `latencyPs` from sending to effect. */
+  /** Connects the reading end of a channel. Its latency from sending to effect is at least `latencyPs`. */
   addInbound(reader: ChannelReader, latencyPs: Picoseconds, receiver: RecordReceiver | RecordHandler): void {
     const port = new InboundPort(reader, latencyPs, receiver);
     const portCount = this.#inbound.push(port);
@@ -169,7 +171,7 @@ export class LogicalProcess {
     this.#lateSenders.push(sender);
   }
 
-  /** Adds what keeps instants of this process, to be moved when a new epoch begins; of its edges, see ClockDomain.addEdgeKeeper. */
+  /** Adds an object that keeps instants of this process, which move when a new epoch begins; for edges, see ClockDomain.addEdgeKeeper. */
   addTimeKeeper(keeper: TimeKeeper): void {
     this.#timeKeepers.push(keeper);
   }
@@ -179,17 +181,17 @@ export class LogicalProcess {
     if (ps < this.lateSendPs) this.lateSendPs = ps;
   }
 
-  /** Reading ends connected so far, in the order in which they were added. */
+  /** Reading ends connected so far, in the order of connection. */
   get inbound(): readonly InboundPort[] {
     return this.#inbound;
   }
 
-  /** Writing ends connected so far, in the order in which they were added. */
+  /** Writing ends connected so far, in the order of connection. */
   get outbound(): readonly ChannelWriter[] {
     return this.#outbound;
   }
 
-  /** Adds a member: something of this process, like a program, that a run until the end waits for. */
+  /** Adds a member: a part of this process, e.g. a program, for which a run until the end waits. */
   addMember(): void {
     this.#memberCount++;
   }
@@ -206,7 +208,7 @@ export class LogicalProcess {
     if (this.nowPs > this.#endedPs) this.#endedPs = this.nowPs;
   }
 
-  /** Has runs end as if all members had ended, now: until {@link takeMembersBack}, between two runs. */
+  /** Treats all members as ended now, so that runs end: until {@link takeMembersBack}, between two runs. */
   setMembersAside(): void {
     if (this.#memberCount === 0) return;
     this.#asideCount = this.#memberCount;
@@ -214,29 +216,29 @@ export class LogicalProcess {
     if (this.nowPs > this.#endedPs) this.#endedPs = this.nowPs;
   }
 
-  /** Members that were set aside and have not ended are waited for again. */
+  /** Waits again for members that were set aside and have not ended. */
   takeMembersBack(): void {
     this.#memberCount += this.#asideCount;
     this.#asideCount = 0;
   }
 
-  /** True when no member is left: also of a process that never had one. */
+  /** True if no member is left, or the process never had one. */
   get isEnded(): boolean {
     return this.#memberCount === 0;
   }
 
-  /** Instant at which the last member ended so far, -Infinity when none has. */
+  /** Instant at which the last member ended so far, -Infinity if none has. */
   get endedPs(): Picoseconds {
     return this.#endedPs;
   }
 
-  /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
+  /** Earliest known due instant of this process; Infinity if nothing is due. */
   nextPs(): Picoseconds {
     const next = this.#nextToRunPs();
     return this.lateSendPs < next ? this.lateSendPs : next;
   }
 
-  /** Likewise, but for what may be sent late. */
+  /** The same without records that may be sent late. */
   #nextToRunPs(): Picoseconds {
     let next = this.#earliestPort().reader.nextPs;
     if (this.#domain.nextPs < next) next = this.#domain.nextPs;
@@ -253,20 +255,20 @@ export class LogicalProcess {
     return this.queue.firedCount + this.recordCount + edgeCount;
   }
 
-  /** The current instant since power-on, exact. */
+  /** The present instant since power-on, exact. */
   get instantPs(): ExactPs {
     return exactPs(this.epochUs, this.nowPs);
   }
 
-  /** Counts the time from now on. */
+  /** Starts counting time. */
   stopwatch(): Stopwatch {
     return startStopwatch(this);
   }
 
   /**
-   * Begins a new epoch, between two runs: all that this process keeps is `ps` less, a whole number of microseconds up to now.
+   * Begins a new epoch, between two runs: subtracts `ps`, a whole number of microseconds up to now, from all kept instants.
    * Every process of a machine does so before any runs again.
-   * @throws InvariantError for another number; ConfigurationError when it would count more than 2^53 cycles of a clock
+   * @throws InvariantError for another number; ConfigurationError if it would count more than 2^53 cycles of a clock
    */
   rebase(ps: Picoseconds): void {
     const endUs = Math.floor(Number.MAX_SAFE_INTEGER / this.#fastestMHz);
@@ -294,7 +296,7 @@ export class LogicalProcess {
     for (const keeper of this.#timeKeepers) keeper.rebase(ps);
   }
 
-  /** How many things are due here, as far as is known: channels with a record, clock domains, late senders, and each event. */
+  /** Number of due items as far as is known: channels with a record, clock domains, late senders, and each event. */
   get dueCount(): number {
     const isDue = ({ nextPs }: { nextPs: Picoseconds }): boolean => nextPs < Number.POSITIVE_INFINITY;
     const ports = this.#inbound.filter(({ reader }) => isDue(reader));
@@ -302,7 +304,7 @@ export class LogicalProcess {
     return ports.length + this.#clockDomains.filter(isDue).length + lateCount + this.queue.pendingCount;
   }
 
-  /** Reads the neighbours' promises. Returns the instant before which nothing unknown can still arrive. */
+  /** Reads the neighbours' promises. Returns the instant before which no unknown record can arrive. */
   refreshHorizon(): number {
     let horizonPs = Number.POSITIVE_INFINITY;
     for (const port of this.#inbound) {
@@ -314,33 +316,33 @@ export class LogicalProcess {
     return horizonPs;
   }
 
-  /** Smallest latency of an inbound channel: how far past a common instant this process may always run. */
+  /** Smallest latency of an inbound channel: how far beyond a common instant this process may always run. */
   get lookaheadPs(): Picoseconds {
     let latencyPs = Number.POSITIVE_INFINITY;
     for (const port of this.#inbound) if (port.latencyPs < latencyPs) latencyPs = port.latencyPs;
     return latencyPs;
   }
 
-  /** True when no published record waits to be delivered. */
+  /** True if no published record waits to be delivered. */
   get isDrained(): boolean {
     return this.#inbound.every((port) => port.reader.isDrained);
   }
 
-  /** Publishes all records sent, and promises to send no other before `promisePs`. */
+  /** Publishes all sent records, and promises to send no other before `promisePs`. */
   publish(promisePs: Picoseconds): void {
     for (const writer of this.#outbound) writer.publish(promisePs);
   }
 
   /**
-   * Runs everything due strictly before `limitPs`: then {@link aheadPs} says what is due next. Returns true when it
-   * stopped because programs were resumed: the caller then awaits {@link settle} and calls again.
+   * Runs everything due strictly before `limitPs`; then {@link aheadPs} is the next due instant. Returns true if it stopped
+   * because programs were resumed: the caller then awaits {@link settle} and calls again.
    */
   advance(limitPs: Picoseconds): boolean {
     this.limitPs = limitPs;
     return this.takeTurn();
   }
 
-  /** {@link advance} up to {@link limitPs}. */
+  /** Does {@link advance} up to {@link limitPs}. */
   takeTurn(): boolean {
     const { limitPs } = this;
     if (this.#isUnusual) return this.#advanceUnusual(limitPs);
@@ -355,7 +357,7 @@ export class LogicalProcess {
         port = this.#earliestPort();
         recordPs = port.reader.nextPs;
       }
-      // Two stores and no choice: see build/README.md.
+      // Two stores without a branch: see build/README.md.
       if (recordPs < limitPs) this.untilPs = recordPs;
       else this.untilPs = limitPs;
       if (this.#runUntil()) return true;
@@ -377,7 +379,7 @@ export class LogicalProcess {
     }
   }
 
-  /** Has late senders send what is due before the end of the turn, when all else has been done. */
+  /** Makes late senders send the records due before the end of the turn, after all other work. */
   #sendLate(): void {
     while (this.lateSendPs < this.limitPs) {
       if (this.nowPs < this.lateSendPs) this.nowPs = this.lateSendPs;
@@ -386,7 +388,7 @@ export class LogicalProcess {
     }
   }
 
-  /** The port with the next record; of several with records for one instant the first. */
+  /** The port with the next record; if several have records for one instant, the first port. */
   #earliestPort(): InboundPort {
     let port = this.#port0;
     for (let index = 1; index < this.#inbound.length; index++) {
@@ -397,8 +399,9 @@ export class LogicalProcess {
   }
 
   /**
-   * Runs the edges and events before {@link untilPs}. No record that is due before comes in meanwhile: no other process has
-   * its turn, and what this one sends to itself comes no earlier than the end of its turn. Returns true when programs were resumed.
+   * Runs the edges and events before {@link untilPs}. No record due before that can arrive meanwhile: no other process runs,
+   * and records that this process sends to itself arrive no earlier than the end of its turn. Returns true if programs were
+   * resumed.
    */
   #runUntil(): boolean {
     for (;;) {
@@ -423,7 +426,7 @@ export class LogicalProcess {
     this.nowPs = instantPs;
   }
 
-  /** What {@link advance} does for a process with several clock domains, or with things in random order. */
+  /** The form of {@link advance} for a process with several clock domains, or in random order. */
   #advanceUnusual(limitPs: Picoseconds): boolean {
     for (;;) {
       const next = this.#nextToRunPs();
@@ -440,9 +443,9 @@ export class LogicalProcess {
   }
 
   /**
-   * Lets resumed programs run, at a standing instant, until each waits for simulated time again or has ended. One that awaits
-   * something else has {@link patienceMs}. A turn counts for a few milliseconds however long it took: what a program computes
-   * between two of them is no waiting.
+   * Lets resumed programs run at a fixed instant, until each waits for simulated time again or has ended. A program that awaits
+   * anything else has {@link patienceMs}. A turn counts for a few milliseconds regardless of its duration: computing between
+   * two turns is not waiting.
    */
   async settle(): Promise<void> {
     let waitedMs = 0;
@@ -466,7 +469,7 @@ export class LogicalProcess {
     port.receiver.deliver(port.reader.take());
   }
 
-  /** Runs the first of all that is due at `instantPs`. */
+  /** Runs the first of all items due at `instantPs`. */
   #runFirst(instantPs: Picoseconds): void {
     const port = this.#inbound.find(({ reader }) => reader.nextPs === instantPs);
     const domain = this.#clockDomains.find(({ nextPs }) => nextPs === instantPs);
@@ -475,7 +478,7 @@ export class LogicalProcess {
     else this.queue.runNext();
   }
 
-  /** Picks at random among all that is due at `instantPs`; software events stay last. */
+  /** Picks at random among all items due at `instantPs`; software events stay last. */
   #runShuffled(instantPs: Picoseconds): void {
     const ports = this.#inbound.filter((port) => port.reader.nextPs === instantPs);
     const domains = this.#clockDomains.filter((domain) => domain.nextPs === instantPs);

@@ -10,14 +10,14 @@ const instantsOf = ({ columns }: ProcessObservations): bigint[] =>
   );
 
 describe('an observation log', () => {
-  it('keeps instants since power-on, whatever epoch they were noted in', () => {
+  it('keeps instants since power-on, independent of epochs', () => {
     const clock = clockAt();
     const log = new ObservationLog('host0', clock, unlimited);
     const track = log.track('cores', 'core 0');
     log.note(3, track, 2_500_001, 7, 1, 2, 3, 4, 5, 6, 7, 8);
     clock.epochUs = 2;
     log.note(3, track, 500_001, 7);
-    // Of what began before the epoch.
+    // Intervals that began before the epoch.
     log.note(3, track, -1, 0);
     const { columns } = log.collect();
     expect(instantsOf(log.collect())).toEqual([2_500_001n, 2_500_001n, 1_999_999n]);
@@ -31,7 +31,7 @@ describe('an observation log', () => {
     expect(instantsOf(log.collect())).toEqual([86_400_000_000n * 30n * 1_000_000n + 1n]);
   });
 
-  it('keeps so many records and counts those that come later', () => {
+  it('keeps a number of records and counts later ones', () => {
     const log = new ObservationLog('host0', clockAt(), { ...unlimited, recordsMax: 5000 });
     const track = log.track('cores', 'core 0');
     for (let at = 0; at < 5003; at++) log.note(0, track, at, 0, at);
@@ -40,7 +40,7 @@ describe('an observation log', () => {
     expect(columns.values[4999 * 8]).toBe(4999);
   });
 
-  it('keeps what reaches into its time, and counts nothing else as dropped', () => {
+  it('keeps records that overlap its interval, and counts no others as dropped', () => {
     const log = new ObservationLog('host0', clockAt(), { recordsMax: 9, fromPs: 100, toPs: 200 });
     const track = log.track('cores', 'core 0');
     for (const [at, duration] of [
@@ -65,7 +65,7 @@ describe('an observation log', () => {
     ]);
   });
 
-  it('shows what is open as far as it has come, at each look anew', () => {
+  it('shows open intervals up to now, at each sample', () => {
     const log = new ObservationLog('host0', clockAt(), unlimited);
     const track = log.track('blocks', 'doorbells');
     let nowPs = 50;
@@ -77,7 +77,7 @@ describe('an observation log', () => {
     expect(log.count).toBe(1);
   });
 
-  it('hands what it has to a sink whenever it is full, and drops nothing', () => {
+  it('passes its records to a sink whenever it is full, and drops nothing', () => {
     const taken: number[] = [];
     const sink = ({ columns }: ProcessObservations): void => void taken.push(...columns.ps);
     const log = new ObservationLog('host0', clockAt(), { ...unlimited, recordsMax: 2, sink });

@@ -1,40 +1,40 @@
 /**
- * The stream of what is observed in one process: typed, numeric records in columns, bounded, in the order in which they were noted.
+ * The stream of observations in one process: typed numeric records in columns, bounded, in the order of recording.
  *
  *     record   instant (microseconds since power-on, and picoseconds of that one) · duration · kind · track · eight numbers of the kind
  *     track    where it happened: a block, a queue pair, a core, a direction of a link
  *
- * An instant is absolute whatever epoch it was noted in, and exact however late. What a kind's numbers mean is its owner's to
- * declare. An interval is one record, noted when its end is known: so a stream is in order of noting, not of instants, until it is
- * merged. The stream is full after {@link ObservationLimits.recordsMax} records: later ones are counted, not kept.
+ * Instants are absolute and exact, independent of epochs. The owner of a kind declares the meaning of its numbers. An interval
+ * is one record, written when its end is known: so a stream is in order of recording, not of instants, until it is merged. The
+ * stream is full after {@link ObservationLimits.recordsMax} records: later ones are counted, not kept.
  */
 import { ConfigurationError, type Picoseconds, psPerUs } from '../base/index.ts';
 import type { EpochClock } from './epoch.ts';
 
-/** Numbers that every record has for its kind to use. */
+/** Numbers in every record, used by its kind. */
 export const OBSERVATION_VALUES = 8;
 const ROOM_AT_FIRST = 4096;
-/** Tracks are numbered by 16 bits. */
+/** Track numbers have 16 bits. */
 const TRACKS_MAX = 65_536;
 
-/** Where things happen. */
+/** Locations of observations. */
 export interface ObservationTrack {
   readonly name: string;
-  /** What it is one of: blocks, cores, queue pairs. */
+  /** Its group: blocks, cores, queue pairs. */
   readonly group: string;
-  /** Of a link: from leaving one end whole to taking effect at the other. */
+  /** For a link: time from leaving one end completely to taking effect at the other. */
   readonly latencyPs?: number;
-  /** Names that the first number of a record stands for. */
+  /** Names to which the first number of a record refers. */
   readonly names?: readonly string[];
 }
 
 export interface ObservationLimits {
-  /** Records kept; those noted later are counted. */
+  /** Records kept; later ones are only counted. */
   readonly recordsMax: number;
-  /** Records that lie wholly outside of [fromPs, toPs) since power-on are not kept, and not counted as dropped. */
+  /** Records completely outside [fromPs, toPs) since power-on are neither kept nor counted as dropped. */
   readonly fromPs: number;
   readonly toPs: number;
-  /** Takes the records whenever there are `recordsMax`, and the rest when asked: then none is dropped. */
+  /** Receives the records whenever `recordsMax` are present, and the rest on request: then none is dropped. */
   readonly sink?: ((observations: ProcessObservations) => void) | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface ObservationColumns {
   readonly values: Float64Array;
 }
 
-/** Everything noted in one process: plain data. */
+/** All observations of one process: plain data. */
 export interface ProcessObservations {
   readonly process: string;
   readonly tracks: readonly ObservationTrack[];
@@ -79,7 +79,7 @@ export class ObservationLog {
   #room = ROOM_AT_FIRST;
   #count = 0;
 
-  /** @param clock of the process, by which instants of an epoch become absolute */
+  /** @param clock of the process, which makes instants of an epoch absolute */
   constructor(process: string, clock: EpochClock, limits: ObservationLimits) {
     this.process = process;
     this.#clock = clock;
@@ -90,7 +90,7 @@ export class ObservationLog {
     return this.#count;
   }
 
-  /** The number of a track, which is added when there is none of its group and name. */
+  /** The number of a track; adds the track if its group and name are new. */
   track(group: string, name: string, rest: Omit<ObservationTrack, 'group' | 'name'> = {}): number {
     const key = `${group} ${name}`;
     const known = this.#numbers.get(key);
@@ -103,7 +103,7 @@ export class ObservationLog {
   }
 
   /**
-   * Something happens at `atPs` of the present epoch and lasts for `durationPs`.
+   * Records an event at `atPs` of the present epoch that lasts for `durationPs`.
    * @param numbers of the kind, at most {@link OBSERVATION_VALUES}; those left out are 0
    */
   note(
@@ -132,12 +132,12 @@ export class ObservationLog {
     for (let n = 0; n < OBSERVATION_VALUES; n++) values[first + n] = numbers[n] ?? 0;
   }
 
-  /** `noteOpen` notes what has begun and not ended, as far as it has come: for a sample in mid-run, which leaves it open. */
+  /** `noteOpen` records unfinished intervals up to now: for a sample in mid-run, which leaves them open. */
   addOpenEnd(noteOpen: () => void): void {
     this.#openEnds.push(noteOpen);
   }
 
-  /** A copy of everything noted so far. */
+  /** A copy of all observations so far. */
   collect(): ProcessObservations {
     const [count, dropped] = [this.#count, this.droppedCount];
     for (const noteOpen of this.#openEnds) noteOpen();
@@ -174,7 +174,7 @@ export class ObservationLog {
     this.#count = 0;
   }
 
-  /** The stream is full. @returns whether a sink has taken what was in it */
+  /** The stream is full. @returns whether a sink has taken its records */
   #makeRoom(): boolean {
     if (this.#limits.sink === undefined) this.droppedCount++;
     this.flush();

@@ -1,17 +1,17 @@
 /**
- * The logical processes of one thread, run in turns so that none ever gets a record from its past.
+ * The logical processes of one thread, run in turns so that none ever receives a record from its past.
  *
  *        ┌─ turn ────────────────────────────────────────────────────────────────┐
  *        │ pick the process whose next event is the earliest                     │
  *        │ run it up to its limit: no record unknown to it can take effect before │
  *        └───────────────────────────────────────────────────────────────────────┘
  *
- * The limit is exact. Whatever happens next begins with the next event of some process j and reaches process k
- * after the least sum of latencies on a way from j to k, so k may run below min over j of (next j + way j→k).
- * The process with the earliest event can therefore always run it, and silence of any length costs one turn.
- * Processes of other threads enter as `arrivalPs`: the earliest effect of anything that they may still send.
+ * The limit is exact. The next change begins with the next event of some process j and reaches process k after the least sum of
+ * latencies on a route from j to k. So k may run below min over j of (next j + route j→k). The process with the earliest event
+ * can therefore always run it, and silence of any length costs one turn. Processes of other threads enter as `arrivalPs`: the
+ * earliest effect of any record that they may still send.
  *
- * A turn allocates nothing. Turns do not change what happens, only when in host time it is computed.
+ * A turn allocates nothing. Turns do not change results, only when they are computed in host time.
  */
 
 import { assertPositive, ConfigurationError, NEVER, type Picoseconds } from '../base/index.ts';
@@ -22,26 +22,26 @@ import type { LogicalProcess } from './logical-process.ts';
 const NONE = -1;
 const PAUSE = -2;
 const QUICK_SETTLE_TURNS = 64;
-/** Processes that are compared without a loop; a group has places for as many at least. */
+/** Processes that are compared without a loop; a group has at least this many slots. */
 const QUICK_PLACES = 4;
-/** Turns between two pauses: a few milliseconds. A turn in which programs run may take longer, and counts for as many. */
+/** Turns between two pauses: a few milliseconds. A turn that runs programs may take longer, and counts as several. */
 const PAUSE_TURNS = 1024;
 const PROGRAM_TURNS = 16;
-/** Awaited, it lets everything run that was about to: unlike other values it needs no promise of its own. */
+/** Awaiting it lets all pending callbacks run; unlike other values it needs no promise of its own. */
 const SETTLED = Promise.resolve();
 
-/** A channel end whose other end is in another thread. */
+/** A channel end whose opposite end is in another thread. */
 export interface OutwardPort<End> {
-  /** Index of the process of this group. */
+  /** Index of its process in this group. */
   readonly process: number;
   readonly end: End;
 }
 
 export class ProcessGroup {
   readonly processes: readonly LogicalProcess[];
-  /** Earliest instant at which something is due, by process (and Infinity for each place that has none). */
+  /** Earliest due instant, by process (Infinity for each unused slot). */
   readonly nextPs: Float64Array;
-  /** Earliest instant at which a record that is not known yet can arrive from another thread, by process. */
+  /** Earliest instant at which an unknown record can arrive from another thread, by process. */
   readonly arrivalPs: Float64Array;
   /** Channel ends that lead out of this thread and into it. */
   readonly outward: readonly OutwardPort<ChannelWriter>[];
@@ -52,18 +52,18 @@ export class ProcessGroup {
   windowPs = NEVER;
   /** Turns taken so far. */
   turnCount = 0;
-  /** Number of turns after which {@link runToStop} pauses; Infinity: it never does. */
+  /** Turns after which {@link runToStop} pauses; Infinity: it never pauses. */
   pauseTurn = NEVER;
-  /** Index of the process that ran last: whose code threw, when something was thrown. */
+  /** Index of the process that ran last: if an error was thrown, its code threw it. */
   current = 0;
 
-  /** The least sums of latencies on a way to each process from each place: of process p from p × {@link #placeCount} on. */
+  /** The least sums of latencies on a route to each process from each slot: for process p from p × {@link #placeCount} on. */
   readonly #waysTo: Float64Array;
   readonly #placeCount: number;
   /** Whether channels lead in from other threads. */
   readonly #isOpen: boolean;
 
-  /** @param processes completely wired: channels connected later are not seen */
+  /** @param processes completely wired: channels connected later are ignored */
   constructor(processes: readonly LogicalProcess[]) {
     if (processes.length === 0) throw new ConfigurationError('number of logical processes', 0, 'at least 1');
     this.processes = processes;
@@ -94,7 +94,7 @@ export class ProcessGroup {
     this.#completeWays();
   }
 
-  /** Lets programs that were started between runs get to their first wait, and learns what is due. */
+  /** Lets programs that were started between runs reach their first wait, and updates the due instants. */
   async start(): Promise<void> {
     for (let index = 0; index < this.processes.length; index++) {
       if (this.processes[index]!.runningProgramCount > 0) await this.settle(index);
@@ -103,8 +103,8 @@ export class ProcessGroup {
   }
 
   /**
-   * Takes turns until nothing more may be run, letting resumed programs run in between.
-   * @param pause is called now and then between two turns, and awaited where it gives something to await; pauses change nothing of what happens
+   * Takes turns until nothing more may run, and lets resumed programs run in between.
+   * @param pause called now and then between two turns, and awaited if it returns a promise; pauses change no result
    */
   async runToStop(pause: () => Promise<void> | undefined): Promise<void> {
     for (;;) {
@@ -117,7 +117,7 @@ export class ProcessGroup {
         continue;
       }
       this.pauseTurn -= PROGRAM_TURNS;
-      // Most programs wait again after a few microtasks: let them pass here, without a promise of an async call each.
+      // Most programs wait again after a few microtasks: lets those pass here, without an async call's promise for each.
       const process = this.processes[resumed]!;
       for (let turn = 0; process.runningProgramCount > 0 && turn < QUICK_SETTLE_TURNS; turn++) await SETTLED;
       if (process.runningProgramCount > 0 || process.failure !== undefined) await this.settle(resumed);
@@ -126,8 +126,8 @@ export class ProcessGroup {
   }
 
   /**
-   * Takes turns until nothing is due below any limit: then returns -1; or -2 at {@link pauseTurn}. Returns the index of a process whose
-   * programs were resumed: the caller awaits {@link settle}, calls {@link finishTurn} and continues.
+   * Takes turns until nothing is due below any limit: then returns -1; or -2 at {@link pauseTurn}. Otherwise returns the index
+   * of a process whose programs were resumed: the caller awaits {@link settle}, calls {@link finishTurn} and continues.
    */
   runTurns(): number {
     const { processes, nextPs } = this;
@@ -142,7 +142,7 @@ export class ProcessGroup {
     }
   }
 
-  /** Runs one process through its window. Returns true when it stopped because programs were resumed. */
+  /** Runs one process through its window. Returns true if it stopped because programs were resumed. */
   takeTurn(index: number): boolean {
     const process = this.processes[index]!;
     this.#beginTurn(process, index);
@@ -164,31 +164,31 @@ export class ProcessGroup {
     if (process.failure !== undefined) throw process.failure;
   }
 
-  /** Earliest instant at which anything is due. */
+  /** Earliest due instant of all processes. */
   get earliestPs(): Picoseconds {
     let earliestPs = NEVER;
     for (const nextPs of this.nextPs) if (nextPs < earliestPs) earliestPs = nextPs;
     return earliestPs;
   }
 
-  /** The same by what each process has now: between two runs, when things were done to them from outside too. */
+  /** The same from the present state of each process: between two runs, after changes from outside. */
   get nextDuePs(): Picoseconds {
     return this.processes.reduce((earliest, process) => Math.min(earliest, process.nextPs()), NEVER);
   }
 
-  /** True when no process has members left. */
+  /** True if no process has members left. */
   get isEnded(): boolean {
     return this.processes.every((process) => process.isEnded);
   }
 
-  /** The last end of all members, when all have ended; before that, an instant that it cannot precede. */
+  /** The last end of all members, if all have ended; before that, a lower bound of it. */
   endBoundPs(startPs: Picoseconds): number {
     let boundPs = this.isEnded ? startPs : Math.max(startPs, this.earliestPs);
     for (const process of this.processes) boundPs = Math.max(boundPs, process.endedPs);
     return boundPs;
   }
 
-  /** Instant below which process `index` may run: nothing unknown to it can take effect earlier. */
+  /** Instant below which process `index` may run: no unknown record can take effect earlier. */
   limitPs(index: number): number {
     const nextPs = this.nextPs;
     const ways = this.#waysTo;
@@ -209,7 +209,7 @@ export class ProcessGroup {
     return this.#isOpen ? Math.min(limit, this.#arrivalLimitPs(index)) : limit;
   }
 
-  /** Instant at which something unknown may come to process `index` from other threads, directly or by another process. */
+  /** Earliest instant at which an unknown record may reach process `index` from other threads, directly or through another process. */
   #arrivalLimitPs(index: number): number {
     const arrivalPs = this.arrivalPs;
     const first = index * this.#placeCount;
@@ -219,12 +219,12 @@ export class ProcessGroup {
     return limit;
   }
 
-  /** Learns what is due next at a process after its turn; its records were known to its neighbours as it sent them. */
+  /** Updates the next due instant of a process after its turn; its neighbours saw its records when it sent them. */
   finishTurn(index: number): void {
     this.nextPs[index] = this.processes[index]!.nextPs();
   }
 
-  /** The process whose next event is the earliest among those that may run it now, or -1. */
+  /** The process with the earliest next event among those that may run it now, or -1. */
   pick(): number {
     const nextPs = this.nextPs;
     let picked = 0;
@@ -247,11 +247,11 @@ export class ProcessGroup {
       earliestPs = nextPs[index]!;
     }
     if (earliestPs >= this.stopPs) return NONE;
-    // Latencies are positive: nothing but another thread holds back the process with the earliest event.
+    // Latencies are positive: only another thread can hold back the process with the earliest event.
     return this.#isOpen ? this.#pickOf(picked) : picked;
   }
 
-  /** `earliest` or, where other threads hold it back, the first process that may run its next event; or -1. */
+  /** Returns `earliest` or, if other threads hold it back, the first process that may run its next event; or -1. */
   #pickOf(earliest: number): number {
     const nextPs = this.nextPs;
     if (nextPs[earliest]! < this.limitPs(earliest)) return earliest;
@@ -261,7 +261,7 @@ export class ProcessGroup {
     return NONE;
   }
 
-  /** Floyd and Warshall: every way is the shortest of the ways by each process between. */
+  /** Floyd and Warshall: every route is the shortest of the routes through each process between. */
   #completeWays(): void {
     const count = this.processes.length;
     const waysTo = this.#waysTo;

@@ -45,7 +45,7 @@ describe('random', () => {
     expect([Math.min(...between), Math.max(...between)]).toEqual([-2, 2]);
   });
 
-  it('draws fractions from 0 up to but not 1, and chances', () => {
+  it('draws fractions from 0 up to but not including 1, and random decisions', () => {
     const random = new Random(2);
     const fractions = Array.from({ length: 1000 }, () => random.unit());
     expect(fractions.every((fraction) => fraction >= 0 && fraction < 1)).toBe(true);
@@ -53,7 +53,7 @@ describe('random', () => {
     expect(random.chance(1)).toBe(true);
   });
 
-  it('refuses seeds that are not whole numbers from 0 to 2^53 - 1', () => {
+  it('rejects seeds that are not whole numbers from 0 to 2^53 - 1', () => {
     for (const seed of [-1, 0.5, 2 ** 53, Number.NaN]) expect(() => new Random(seed)).toThrow('seed is');
   });
 });

@@ -2,8 +2,8 @@
  * Seeded random numbers: sfc32 (Chris Doty-Humphrey's Small Fast Counter, PractRand 0.93), 128 bits of state,
  * period at least 2^32, about 2 ns a number. The same seed gives the same numbers on any machine.
  *
- * A seed is a whole number; streams with different names under one seed are independent, so that a new user of
- * random numbers does not shift the numbers of those that were there before.
+ * A seed is a whole number; streams with different names under one seed are independent, so that a new user of random numbers
+ * does not shift the numbers of earlier users.
  */
 import { ConfigurationError } from '../base/index.ts';
 
@@ -17,7 +17,7 @@ export class Random {
 
   /**
    * @param seed a whole number from 0 to 2^53 - 1
-   * @param stream whose numbers these are, like `wire.loss`
+   * @param stream name of the numbers' user, like `wire.loss`
    */
   constructor(seed: number, stream = '') {
     if (!Number.isSafeInteger(seed) || seed < 0) {
@@ -39,7 +39,7 @@ export class Random {
     return sum >>> 0;
   }
 
-  /** A number from 0 up to but not including 1, of 32 bits: what `shuffle` parameters take. */
+  /** A number from 0 up to but not including 1, of 32 bits: for `shuffle` parameters. */
   readonly unit = (): number => this.uint32() / 2 ** 32;
 
   /** A whole number from 0 up to but not including `count` (1 to 2^32), each equally likely: no modulo bias. */

@@ -12,10 +12,10 @@ interface Happenings {
   readonly limitsPs: readonly number[];
 }
 
-/** How one stage comes to its next edge: in its turn, by itself, or by itself with the records that come before it. */
+/** How a stage reaches its next edge: in its turn, by itself, or by itself together with the records before it. */
 type Way = 'turns' | 'switchedOff' | 'passTo' | 'standAt' | 'takes';
 
-/** What happens in a process, with its instants. */
+/** Events of a process, with their instants. */
 function logOf(happenings: Happenings, way: Way, isDownstream: boolean, firstCycle = 0): string[] {
   const startPs = firstCycle * 1000;
   const process = new LogicalProcess('device', undefined, way !== 'switchedOff');
@@ -92,11 +92,11 @@ const happeningsOf = fc.record({
   limitsPs: instants.map((limits) => [...limits, 100_000]),
 });
 
-/** Also where cycles outgrow 31 bits: there the domain keeps them in another kind of array. */
+/** Also when cycles exceed 31 bits: the domain then keeps them in another kind of array. */
 const firstCycles = fc.constantFrom(0, 2 ** 31 - 12, 2 ** 31 + 1000);
 
-describe('a stage that passes on to its next edge itself', () => {
-  it('leaves everything in its order and at its instant', () => {
+describe('a stage that continues to its next edge by itself', () => {
+  it('keeps everything in order and at its instant', () => {
     fc.assert(
       fc.property(happeningsOf, fc.boolean(), firstCycles, (happenings, isDownstream, firstCycle) => {
         const expected = logOf(happenings, 'turns', isDownstream, firstCycle);
@@ -114,7 +114,7 @@ describe('a stage that passes on to its next edge itself', () => {
     recordsPs: [],
     limitsPs: [],
   };
-  /** Whether a stage at edge 1 (1000 ps) may pass on to edge 4. */
+  /** Whether a stage at edge 1 (1000 ps) may continue to edge 4. */
   function passes(change: Partial<Happenings>, isDownstream = false, limitPs = 100_000): boolean {
     const { otherCycles, eventsPs, recordsPs } = { ...alone, ...change };
     const process = new LogicalProcess('device');
@@ -143,14 +143,14 @@ describe('a stage that passes on to its next edge itself', () => {
     return passed;
   }
 
-  it('does so when nothing comes before, also at an event behind that edge', () => {
+  it('does so when nothing precedes, also at an event after that edge', () => {
     expect(passes({})).toBe(true);
     expect(passes({ eventsPs: [4000] })).toBe(true);
     expect(passes({ recordsPs: [4001] })).toBe(true);
     expect(passes({ otherCycles: [5] })).toBe(true);
   });
 
-  it('does not pass by an event, a record, another stage, or the end of its turn', () => {
+  it('does not pass an event, a record, another stage, or the end of its turn', () => {
     expect(passes({ eventsPs: [3999] })).toBe(false);
     expect(passes({ recordsPs: [4000] })).toBe(false);
     expect(passes({ otherCycles: [4] })).toBe(false);
@@ -160,7 +160,7 @@ describe('a stage that passes on to its next edge itself', () => {
   });
 
   it.each(['passTo', 'standAt'] as const)(
-    'stands at the edge it comes to by %s: whom it wakes there runs there',
+    'is at the edge that it reaches by %s: stages woken there run there',
     (way) => {
       const process = new LogicalProcess('device');
       const domain = process.addClockDomain(1000);
@@ -180,7 +180,7 @@ describe('a stage that passes on to its next edge itself', () => {
     },
   );
 
-  it('lets a program go first that it has resumed', () => {
+  it('lets a resumed program run first', () => {
     const process = new LogicalProcess('host');
     const domain = process.addClockDomain(1000);
     const reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096)));
@@ -229,7 +229,7 @@ describe('a stage that passes on to its next edge itself', () => {
     return quiescentUntilPs;
   }
 
-  it('learns until when its process has nothing to do but to run its domain', () => {
+  it('finds the instant until which its process only has to run its domain', () => {
     expect(quiescentUntilPsOf({})).toBe(100_000);
     expect(quiescentUntilPsOf({}, [[5000]])).toBe(100_000);
     expect(quiescentUntilPsOf({}, [[5000], [8000]])).toBe(8000);
@@ -238,11 +238,11 @@ describe('a stage that passes on to its next edge itself', () => {
     expect(quiescentUntilPsOf({}, [[]], 3000)).toBe(3000);
   });
 
-  it('does not learn it where more than two channels come in', () => {
+  it('does not find it if more than two channels lead in', () => {
     expect(quiescentUntilPsOf({}, [[], [], []])).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  it('never does where it is switched off, nor where several domains or chance decide what comes first', () => {
+  it('never does so if it is switched off, nor with several domains or a random order', () => {
     const results: boolean[] = [];
     const reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096)));
     const processes = [

@@ -1,20 +1,20 @@
 /**
- * What may be done in a process ahead of its turn: while nothing else is due in it, a stage goes on to its next edge, and who is
- * handed a record takes those behind it. Each happens at its own instant and in the order of time, so that no result depends on
- * it; it spares the way through the process's loop.
+ * Work that a process may do ahead of its turn: while nothing else is due in it, a stage continues to its next edge, and the
+ * receiver of a record also takes the next records. Each step happens at its own instant and in order of time, so no result
+ * depends on it; it saves a pass through the process's loop.
  *
- * It can be switched off (LogicalProcess): then something else is always due. So it is where chance decides what comes first at
- * an instant, or a process has several clock domains.
+ * It can be switched off (LogicalProcess): then something else is always due. It is off if the order within an instant is
+ * random, or a process has several clock domains.
  */
 import { type Cycles, NEVER, type Picoseconds } from '../base/index.ts';
 import type { ChannelReader } from './channel.ts';
 import type { ClockDomain } from './clock-domain.ts';
 
-/** What must be known of a process to tell whether anything else is due in it. */
+/** State of a process that determines whether anything else is due in it. */
 export interface AheadProcess {
   nowPs: Picoseconds;
   recordCount: number;
-  /** Edges before this instant may run now: no record comes in before. In the far past where none may run ahead. */
+  /** Edges before this instant may run now: no record can arrive earlier. In the far past if none may run ahead. */
   readonly untilPs: Picoseconds;
   /** The end of the turn. */
   readonly limitPs: Picoseconds;
@@ -38,8 +38,8 @@ export class RunAhead {
   }
 
   /**
-   * Passes on to edge `cycle` while `stage` runs, if the process has nothing to do in between or at that edge but to run it
-   * again: it need not wait for its turn. The stage has done all that it does at the edge before.
+   * Continues to edge `cycle` while `stage` runs, if the process has no other work until then or at that edge: the stage need
+   * not wait for its turn. The stage has finished its work at the previous edge.
    * @returns whether it is that edge now; if not, the stage may wake itself
    */
   passTo(domain: ClockDomain, stage: number, cycle: Cycles): boolean {
@@ -52,7 +52,7 @@ export class RunAhead {
     return true;
   }
 
-  /** The last edge to which {@link passTo} would pass on now, or an earlier one than now runs. */
+  /** The last edge to which {@link passTo} would continue now; it may be a lower bound. */
   lastPassable(domain: ClockDomain, stage: number): number {
     const process = this.#process;
     if (!this.isOn || process.runningProgramCount > 0) return NONE;
@@ -67,8 +67,8 @@ export class RunAhead {
   }
 
   /**
-   * The instant before which the process has nothing to do but to run its clock domain and to take the records of `reader`: in
-   * the far past where more than two channels come in.
+   * The instant before which the process only has to run its clock domain and take the records of `reader`: in the far past if
+   * more than two channels lead in.
    */
   quiescentUntilPs(reader: ChannelReader): number {
     const process = this.#process;
@@ -84,7 +84,7 @@ export class RunAhead {
     return quiescentUntilPs;
   }
 
-  /** Takes the next record of `reader`, which is due before {@link quiescentUntilPs}, at its time. Returns its place. */
+  /** Takes the next record of `reader`, which is due before {@link quiescentUntilPs}, at its time. Returns its offset. */
   takeRecord(reader: ChannelReader): number {
     const process = this.#process;
     process.recordCount++;
@@ -92,7 +92,7 @@ export class RunAhead {
     return reader.take();
   }
 
-  /** Likewise if it is of the protocol's `kind`: else returns -1, and nothing has happened. */
+  /** The same if it is of the protocol's `kind`; otherwise returns -1, without effect. */
   takeRecordOf(reader: ChannelReader, kind: number): number {
     const process = this.#process;
     const { nextPs } = reader;

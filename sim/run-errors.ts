@@ -1,6 +1,6 @@
 /**
- * How a run ends when it cannot end well. Each error names the logical processes concerned and their simulated
- * time, so that it can be reproduced by running to that instant.
+ * Errors that end a run. Each error names the logical processes concerned and their simulated time, so that it can be
+ * reproduced by running to that instant.
  */
 import { textOfThrown } from '../base/index.ts';
 
@@ -11,20 +11,20 @@ export class RunError extends Error {
   override readonly name: string = 'RunError';
 }
 
-/** A logical process, and the instant at which it stood. */
+/** A logical process, and its instant. */
 export interface ProcessInstant {
   readonly name: string;
   /** Picoseconds since power-on. */
   readonly instantPs: ExactPs;
 }
 
-/** Code of a logical process threw, in this thread or in another one. */
+/** Code of a logical process threw an error, in this thread or in another one. */
 export class ProcessFailedError extends RunError {
   override readonly name = 'ProcessFailedError';
   readonly processName: string;
   /** Simulated time of the failing process in picoseconds. */
   readonly instantPs: ExactPs;
-  /** What was thrown, in words; the thrown value itself is the `cause` in the thread that threw it. */
+  /** The thrown error in words; the thrown value itself is the `cause` in the thread that threw it. */
   readonly reason: string;
 
   constructor(processName: string, instantPs: ExactPs, reason: string, options?: ErrorOptions) {
@@ -35,12 +35,12 @@ export class ProcessFailedError extends RunError {
   }
 }
 
-/** A worker thread went away (terminated, out of memory) while the others still needed it. */
+/** A worker thread ended (terminated, out of memory) while the others still needed it. */
 export class WorkerLostError extends RunError {
   override readonly name = 'WorkerLostError';
   /** The first logical process of the worker. */
   readonly processName: string;
-  /** The last instant that the process is known to have reached, in picoseconds. */
+  /** The last instant, in picoseconds, that the process is known to have reached. */
   readonly instantPs: ExactPs;
 
   constructor(processName: string, instantPs: ExactPs, reason: string) {
@@ -50,15 +50,15 @@ export class WorkerLostError extends RunError {
   }
 }
 
-/** Nothing is left to do anywhere, yet some programs have not ended: they wait for what will never come. */
+/** No work is left anywhere, yet some programs have not ended: they wait for an event that cannot occur. */
 export class DeadlockError extends RunError {
   override readonly name = 'DeadlockError';
-  /** The processes whose programs have not ended, each with the instant of the last thing it did. */
+  /** The processes whose programs have not ended, each with the instant of its last action. */
   readonly waiting: readonly ProcessInstant[];
-  /** For each program that has not ended, a sentence that says which call it waits in and for what object. */
+  /** For each program that has not ended, a sentence that names its call and the object for which it waits. */
   readonly programs: readonly string[];
 
-  /** @param what is the matter, in words */
+  /** @param what the problem, in words */
   constructor(
     waiting: readonly ProcessInstant[],
     what = 'nothing is left to do',
@@ -71,14 +71,14 @@ export class DeadlockError extends RunError {
   }
 }
 
-/** The run took more steps than it may, and programs have not ended: something goes on and on, and leads nowhere. */
+/** The run took more steps than allowed, and programs have not ended: some activity repeats without progress. */
 export class StepLimitError extends RunError {
   override readonly name = 'StepLimitError';
-  /** Steps that were taken: events, records and clock edges. */
+  /** Steps taken: events, records and clock edges. */
   readonly stepCount: number;
-  /** The process that took most of the last ones. */
+  /** The process that took most of the last steps. */
   readonly busiest: string;
-  /** For each program that has not ended, a sentence that says which call it waits in and for what object. */
+  /** For each program that has not ended, a sentence that names its call and the object for which it waits. */
   readonly programs: readonly string[];
 
   constructor(stepCount: number, busiest: string, instantPs: ExactPs, programs: readonly string[]) {
@@ -95,7 +95,7 @@ export class RunAbortedError extends RunError {
   override readonly name = 'RunAbortedError';
 }
 
-/** Wraps what a process's code threw; errors that end runs pass unchanged. */
+/** Wraps an error thrown by a process's code; errors that end runs pass unchanged. */
 export function processFailure(processName: string, instantPs: ExactPs, thrown: unknown): RunError {
   if (thrown instanceof RunError) return thrown;
   return new ProcessFailedError(processName, instantPs, textOfThrown(thrown), { cause: thrown });

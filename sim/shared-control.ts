@@ -1,6 +1,6 @@
 /**
- * The memory by which worker threads run one machine together. Nothing of the model is in it: only how far each
- * logical process has promised to be silent, who sleeps, and why the run was ended.
+ * The memory by which worker threads run one machine together. It holds nothing of the model: only how long each logical
+ * process has promised to be silent, which workers sleep, and why the run was ended.
  *
  *     line     owner            words
  *     global   everyone         abort state · epoch · barrier arrivals and phase · abort record and its text
@@ -8,8 +8,8 @@
  *     process  its worker       promise (ring of 8 times) | ended, end time, next time (valid while asleep)
  *     channel  writer | reader  sent, from, to, latency | consumed (valid while asleep)
  *
- * Every line has one writer at a time and is 64 bytes, so that threads do not steal lines from one another.
- * An instant takes two 32-bit words; readers find torn pairs by the counter stored behind them.
+ * Every line has one writer at a time and is 64 bytes, so that threads do not steal lines from one another. An instant takes
+ * two 32-bit words; readers detect torn pairs by the counter stored after them.
  */
 
 import { ConfigurationError, NEVER, type Picoseconds } from '../base/index.ts';
@@ -34,7 +34,7 @@ const ABORT_TIME = ABORT_KIND + 4;
 const ABORT_TEXT = 4 * LINE;
 const TEXT_BYTES_MAX = (GLOBAL_WORDS - ABORT_TEXT) * 4;
 
-/** The phase grows by this with every meeting; its lowest bit says that the run was ended. */
+/** The phase grows by this at every barrier; its lowest bit tells that the run was ended. */
 const PHASE_STEP = 2;
 const PHASE_ABORTED = 1;
 
@@ -63,11 +63,11 @@ const TO = 2;
 const LATENCY = 4;
 const CONSUMED = LINE;
 
-/** A thread that waits checks this often even when it is not woken. */
+/** A waiting thread checks this often even if it is not woken. */
 const PARK_MS = 500;
 const WORD = 2 ** 32;
 
-/** Plain data from which every thread makes its {@link SharedControl}. */
+/** Plain data from which every thread builds its {@link SharedControl}. */
 export interface SharedControlPlan {
   readonly buffer: SharedArrayBuffer;
   /** Names of the logical processes of each worker. */
@@ -123,7 +123,7 @@ export class SharedControl {
     this.#channelBase = this.#processBase + this.processNames.length * PROCESS_WORDS;
   }
 
-  /** Begin of the epoch in microseconds: every worker says the same, between two runs. All other instants count from there. */
+  /** Start of the epoch in microseconds: every worker stores the same value, between two runs. All other instants count from there. */
   get epochUs(): number {
     return this.#timeAt(EPOCH);
   }
@@ -143,7 +143,7 @@ export class SharedControl {
 
   // Promises of processes.
 
-  /** Promises that the process does nothing before `ps` that it has not already made visible. */
+  /** Promises that the process does nothing before `ps` except what is already visible. */
   promise(process: number, ps: number): void {
     const words = this.#words;
     const base = this.#processBase + process * PROCESS_WORDS;
@@ -181,7 +181,7 @@ export class SharedControl {
     return this.#timeAt(this.#processBase + process * PROCESS_WORDS + ENDED_TIME);
   }
 
-  /** What is due next in the process; valid while its worker sleeps, and after a run. */
+  /** Next due instant of the process; valid while its worker sleeps, and after a run. */
   nextPs(process: number): number {
     return this.#timeAt(this.#processBase + process * PROCESS_WORDS + NEXT_TIME);
   }
@@ -192,12 +192,12 @@ export class SharedControl {
 
   // Channels.
 
-  /** The writing end's worker says whose it is. */
+  /** The writing end's worker registers its process. */
   registerWriter(channel: number, from: number): void {
     this.#words[this.#channelWord(channel, FROM)] = from + 1;
   }
 
-  /** The reading end's worker says whose it is. */
+  /** The reading end's worker registers its process. */
   registerReader(channel: number, to: number, latencyPs: Picoseconds): void {
     this.#words[this.#channelWord(channel, TO)] = to + 1;
     this.#setTimeAt(this.#channelWord(channel, LATENCY), latencyPs);
@@ -217,12 +217,12 @@ export class SharedControl {
     Atomics.store(this.#words, this.#channelWord(channel, SENT), tail);
   }
 
-  /** The tail known to the reader, stored before its worker sleeps. */
+  /** The tail that the reader has seen, stored before its worker sleeps. */
   setConsumed(channel: number, tail: number): void {
     Atomics.store(this.#words, this.#channelWord(channel, CONSUMED), tail);
   }
 
-  /** True when the reader, now asleep, knew of all that was sent. */
+  /** True if the reader, now asleep, had seen all sent records. */
   isConsumed(channel: number): boolean {
     const base = this.#channelWord(channel, 0);
     return Atomics.load(this.#words, base + SENT) === Atomics.load(this.#words, base + CONSUMED);
@@ -235,12 +235,12 @@ export class SharedControl {
     return Atomics.load(this.#words, this.#workerWord(worker, SLEEP));
   }
 
-  /** Goes to sleep or awakes; while asleep, {@link nextPs} and {@link isConsumed} of the worker hold. */
+  /** Goes to sleep or wakes; while asleep, {@link nextPs} and {@link isConsumed} of the worker hold. */
   toggleSleep(worker: number): void {
     Atomics.add(this.#words, this.#workerWord(worker, SLEEP), 1);
   }
 
-  /** The value that the signal must still have for {@link park} to wait. */
+  /** The value that the signal must still have when {@link park} begins to wait. */
   announceParking(worker: number): number {
     const signal = Atomics.load(this.#words, this.#workerWord(worker, SIGNAL));
     Atomics.store(this.#words, this.#workerWord(worker, PARKED), 1);
@@ -253,7 +253,7 @@ export class SharedControl {
     this.unpark(worker);
   }
 
-  /** Takes {@link announceParking} back. */
+  /** Cancels {@link announceParking}. */
   unpark(worker: number): void {
     Atomics.store(this.#words, this.#workerWord(worker, PARKED), 0);
   }
@@ -273,8 +273,8 @@ export class SharedControl {
   }
 
   /**
-   * Waits until every worker has come here. Once all have, nothing that happens later keeps any from going on.
-   * @throws RunError when the run was ended before that
+   * Waits until every worker has arrived here. Once all have, no later event keeps a worker from continuing.
+   * @throws RunError if the run was ended before that
    */
   waitAtBarrier(): void {
     const words = this.#words;
@@ -294,13 +294,13 @@ export class SharedControl {
     }
   }
 
-  /** Publishes what this worker was asked to run. */
+  /** Publishes the run that this worker was asked for. */
   setRun(worker: number, drainPs: Picoseconds, limitPs: Picoseconds): void {
     this.#setTimeAt(this.#workerWord(worker, RUN_DRAIN), drainPs);
     this.#setTimeAt(this.#workerWord(worker, RUN_LIMIT), limitPs);
   }
 
-  /** True when the worker was asked to run the same. */
+  /** True if the worker was asked for the same run. */
   isSameRun(worker: number, drainPs: Picoseconds, limitPs: Picoseconds): boolean {
     return (
       this.#timeAt(this.#workerWord(worker, RUN_DRAIN)) === drainPs &&
@@ -310,23 +310,23 @@ export class SharedControl {
 
   // Ending a run early. The first report counts; later ones are dropped.
 
-  /** Ends the run everywhere because code of this process threw. */
+  /** Ends the run everywhere because code of this process threw an error. */
   reportFailure(process: number, instantPs: Picoseconds, reason: string): void {
     this.#abort(KIND_FAILED, process, instantPs, reason);
   }
 
-  /** Ends the run everywhere because a worker is gone, whatever it was doing. */
+  /** Ends the run everywhere because a worker ended, in whatever state. */
   reportLost(worker: number, reason: string): void {
     const process = this.workerOf.indexOf(worker);
     this.#abort(KIND_LOST, process, this.promisePs(process), reason);
   }
 
-  /** Ends the run everywhere because the user wants so. */
+  /** Ends the run everywhere because the user requested it. */
   abort(reason: string): void {
     this.#abort(KIND_NONE, 0, 0, reason);
   }
 
-  /** What ended the run early, if anything did. */
+  /** Error that ended the run early, if any. */
   get failure(): RunError | undefined {
     const words = this.#words;
     if (Atomics.load(words, ABORT) !== ABORT_COMPLETE) return undefined;
@@ -339,7 +339,7 @@ export class SharedControl {
     return new RunAbortedError(reason);
   }
 
-  /** The worker whose failure or loss ended the run; undefined when none did. Its own error says most. */
+  /** The worker whose failure or loss ended the run; undefined if none did. Its own error has the most details. */
   get failedWorker(): number | undefined {
     const words = this.#words;
     if (Atomics.load(words, ABORT) !== ABORT_COMPLETE || words[ABORT_KIND] === KIND_NONE) return undefined;

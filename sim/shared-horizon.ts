@@ -1,14 +1,14 @@
 /**
- * How far the processes of one worker may run, from what all workers have published.
+ * Bounds up to which the processes of one worker may run, from the published state of all workers.
  *
- * Of a process in a worker that is awake only its promise is known: it does nothing before that. A process in a
- * worker that is asleep and has seen all records sent to it is known exactly: it does nothing before its own next
- * event or the next record that reaches it. So silence is passed through sleepers by arithmetic, at once, and never
- * by waking them to repeat a promise a little later: the bounds are those of one thread whenever all others sleep.
+ * For a process in an awake worker only its promise is known: it does nothing before that. If its worker is asleep and has seen
+ * all records sent to it, the process is known exactly: it does nothing before its own next event or the next record that
+ * reaches it. So silence propagates through sleepers by arithmetic, at once, without waking them to repeat a promise a little
+ * later. If all other workers sleep, the bounds equal those of one thread.
  *
- * What makes this sound is the order of reading:
+ * The order of reading makes this sound:
  *
- *     1. who sleeps    2. promises    3. own records, what sleepers were sent and saw    4. who slept all along
+ *     1. which workers sleep    2. promises    3. own records, records sent to sleepers and seen by them    4. which slept all along
  *
  * A record unseen in step 3 was sent after the promise of step 2, or by a sleeper that woke after step 4 and so
  * acts no earlier than its bound.
@@ -23,13 +23,13 @@ const AWAKE = 0;
 export class SharedHorizon {
   /** No process runs at or past this instant, by the present bound. */
   stopPs = 0;
-  /** True when {@link stopPs} is where the run stops. */
+  /** True if {@link stopPs} is the end of the run. */
   isFinal = false;
 
   readonly #control: SharedControl;
   readonly #worker: number;
   readonly #group: ProcessGroup;
-  /** Index among all processes of the group's first one. */
+  /** Index of the group's first process among all. */
   readonly #firstProcess: number;
   /** The channels of the machine: ends and latency, by channel number. */
   readonly #from: Int32Array;
@@ -37,10 +37,10 @@ export class SharedHorizon {
   readonly #latencyPs: Float64Array;
   readonly #workerOf: Int32Array;
   readonly #sleep: Int32Array;
-  /** Earliest instant at which each process may do anything, and at which anything unknown may reach it. */
+  /** Earliest instant at which each process may act, and at which an unknown record may reach it. */
   readonly #actPs: Float64Array;
   readonly #reachPs: Float64Array;
-  /** 1 for processes that act only by themselves at a known instant, or when reached. */
+  /** 1 for processes that act only at their known next instant, or when reached. */
   readonly #isKnown: Uint8Array;
   #drainPs = NEVER;
   #limitPs = NEVER;
@@ -83,7 +83,7 @@ export class SharedHorizon {
     this.isFinal = false;
   }
 
-  /** Reads what all others have published, and gives the group its arrival and stop instants. Returns true when records came in. */
+  /** Reads the published state of all others, and sets the group's arrival and stop instants. Returns true if records arrived. */
   poll(): boolean {
     const haveCome = this.#readOthers();
     this.#propagate();
@@ -99,12 +99,12 @@ export class SharedHorizon {
     return haveCome;
   }
 
-  /** True when the group has nothing to do before the end of the run, and never will have. */
+  /** True if the group has no work before the end of the run, and will receive none. */
   get isDone(): boolean {
     return this.isFinal && this.#hasFinished(this.#worker);
   }
 
-  /** Wakes the sleepers that have something to run, or have finished, by what the last {@link poll} found. */
+  /** Wakes the sleepers that have work, or have finished, as found by the last {@link poll}. */
   wakeOthers(): void {
     for (let worker = 0; worker < this.#sleep.length; worker++) {
       if (worker === this.#worker || this.#sleep[worker] === AWAKE) continue;
@@ -112,7 +112,7 @@ export class SharedHorizon {
     }
   }
 
-  /** Reads in the order that the head of this file demands. */
+  /** Reads in the order given at the head of this file. */
   #readOthers(): boolean {
     const control = this.#control;
     const sleep = this.#sleep;
@@ -147,7 +147,7 @@ export class SharedHorizon {
     return haveCome;
   }
 
-  /** Replaces the promises of sleepers by what is due there next, where that is all that can happen there. */
+  /** Replaces the promises of sleepers by their next due instant, if nothing else can happen there. */
   #readSleepers(): void {
     const control = this.#control;
     const isKnown = this.#isKnown;
@@ -158,7 +158,7 @@ export class SharedHorizon {
       if (isKnown[to] === 0 || worker === this.#worker || worker === workerOf[this.#from[channel]!]) continue;
       if (!control.isConsumed(channel)) isKnown[to] = 0;
     }
-    // What is read of `reachPs` here is the next instant; it becomes the reach in the next step.
+    // Here, `reachPs` holds the next instant; the next step turns it into the reach.
     for (let process = 0; process < isKnown.length; process++) {
       if (isKnown[process] === 1 && workerOf[process] !== this.#worker)
         this.#reachPs[process] = control.nextPs(process);
@@ -171,7 +171,7 @@ export class SharedHorizon {
     }
   }
 
-  /** Every known process acts when reached; being reached is an act of the sender plus the latency. */
+  /** Every known process acts when reached; it is reached the sender's latency after the sender acts. */
   #propagate(): void {
     const actPs = this.#actPs;
     const reachPs = this.#reachPs;

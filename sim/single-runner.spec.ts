@@ -50,7 +50,7 @@ describe('single runner', () => {
     expect(processes.map(({ nowPs }) => nowPs)).toEqual([10_000, 10_000]);
   });
 
-  /** Ten thousand records to and fro, each of which takes a turn. */
+  /** Ten thousand records back and forth, each of which needs a turn. */
   function volley(pause: () => Promise<void> | undefined) {
     const { processes, writers, instants, runner } = pair(150, pause);
     const serve = processes[0]!.queue.addHandler(() => {
@@ -61,7 +61,7 @@ describe('single runner', () => {
     return { instants, runner };
   }
 
-  it('pauses every thousand turns or so within one run, and what happens is the same', async () => {
+  it('pauses every thousand turns or so within one run, without an effect on results', async () => {
     let pauseCount = 0;
     const paused = volley(() => (pauseCount++ % 2 === 0 ? Promise.resolve() : undefined));
     const plain = volley(() => undefined);
@@ -71,7 +71,7 @@ describe('single runner', () => {
     expect(pauseCount).toBeGreaterThan(9);
   });
 
-  it('ends a run that is called off at its next pause, and runs no more', async () => {
+  it('ends a cancelled run at its next pause, and runs no more', async () => {
     const { instants, runner } = volley(() => {
       if (runner.turnCount > 5000) runner.abort('enough');
       return undefined;
@@ -81,7 +81,7 @@ describe('single runner', () => {
     await expect(runner.runTo(1e9)).rejects.toBeInstanceOf(RunAbortedError);
   });
 
-  it('executes what lies strictly before the limit, and stands at it', async () => {
+  it('executes what is due strictly before the limit, and stops at it', async () => {
     const { processes, runner } = pair(150);
     const ran: number[] = [];
     const note = processes[1]!.queue.addHandler((a) => ran.push(a));
@@ -106,7 +106,7 @@ describe('single runner', () => {
     expect(runner.turnCount).toBe(2);
   });
 
-  it('gives the same run however it is cut into pieces', async () => {
+  it('gives the same run when it is cut into pieces', async () => {
     const whole = start(1);
     const outcome = await whole.runner.runUntilEnded(DRAIN_PS);
     expect(outcome.reason).toBe('ended');
@@ -130,7 +130,7 @@ describe('single runner', () => {
     }
   });
 
-  it('stops at the limit when programs have not ended by then, and can go on', async () => {
+  it('stops at the limit if programs have not ended by then, and can continue', async () => {
     const whole = start(1);
     await whole.runner.runUntilEnded(DRAIN_PS);
     const { toys, runner } = start(1);
@@ -142,13 +142,13 @@ describe('single runner', () => {
     expect(digestsOf(toys)).toEqual(digestsOf(whole.toys));
   });
 
-  it('drains only, when nothing was ever to end', async () => {
+  it('only drains if it has no members', async () => {
     const { runner } = pair(150);
     await runner.runTo(500);
     expect(await runner.runUntilEnded(70)).toEqual({ reason: 'ended', stoppedPs: 570 });
   });
 
-  it('names who waits, and since when, when nothing is left to do', async () => {
+  it('names the waiting programs, and since when, when nothing is left to do', async () => {
     const { toys, runner } = start(1, { ending: 'silence' });
     const thrown = await runner.runUntilEnded(DRAIN_PS).catch((error: unknown) => error);
     expect(thrown).toBeInstanceOf(DeadlockError);
@@ -183,7 +183,7 @@ describe('single runner', () => {
     await expect(runner.runTo(1000)).rejects.toThrow('right failed at 777 ps: RangeError: no');
   });
 
-  it('refuses limits and drains that are no times, and channels that lead nowhere', async () => {
+  it('rejects invalid limits and drains, and channels that lead nowhere', async () => {
     const { processes, runner } = pair(150);
     await runner.runTo(100);
     for (const limitPs of [99, 100.5, Number.NaN, Number.POSITIVE_INFINITY]) {
@@ -195,7 +195,7 @@ describe('single runner', () => {
     expect(() => new SingleRunner([])).toThrow('number of logical processes is 0');
   });
 
-  it('delivers what a process sends to itself, at its time', async () => {
+  it('delivers records that a process sends to itself, at their time', async () => {
     const self = new LogicalProcess('self');
     const buffer = new SharedArrayBuffer(channelBufferBytes(4096));
     const writer = new ChannelWriter(buffer);

@@ -2,11 +2,11 @@
  * Runs all logical processes of a machine in one thread: the reference that every other placement must equal.
  *
  * Stop rules, the same in every runner:
- * - `runTo(limit)`: every process executes all that is due strictly before the limit, and then stands at it.
- * - `runUntilEnded(drain, limit)`: when the members of all processes have ended, the last at t, the run stops at
- *   t + drain (all that is due strictly before) and every process stands there; or at the limit, if that is earlier.
- *   No process ever passes that instant, because none runs more than the drain past what may still run elsewhere.
- *   When nothing is left to do and members have not ended, the run fails with a DeadlockError.
+ * - `runTo(limit)`: every process executes all that is due strictly before the limit, and then stops at it.
+ * - `runUntilEnded(drain, limit)`: when the members of all processes have ended, the last at t, the run stops at t + drain (all
+ *   that is due strictly before) and every process stops there; or at the limit, if that is earlier. No process ever passes
+ *   that instant, because none runs further than the drain beyond work that may still run elsewhere. If no work is left but
+ *   members have not ended, the run fails with a DeadlockError.
  */
 
 import { ConfigurationError, NEVER, type Picoseconds } from '../base/index.ts';
@@ -16,24 +16,24 @@ import { DeadlockError, processFailure, RunAbortedError, type RunError } from '.
 
 /** How a run ended. */
 export interface RunOutcome {
-  /** `ended`: all members have ended; `limit`: the time limit came first. */
+  /** `ended`: all members have ended; `limit`: the time limit was reached first. */
   readonly reason: 'ended' | 'limit';
-  /** The instant at which every process now stands, in picoseconds. */
+  /** The instant at which every process has stopped, in picoseconds. */
   readonly stoppedPs: Picoseconds;
 }
 
-/** What runs a machine, wherever its logical processes are placed. */
+/** A runner of a machine, for any placement of its logical processes. */
 export interface Runner {
-  /** Runs everything due strictly before `limitPs`; then every process stands there. */
+  /** Runs everything due strictly before `limitPs`; then every process stops there. */
   runTo(limitPs: Picoseconds): Promise<RunOutcome>;
   /** Runs until all members have ended and `drainPs` (at least 1) more, or to `limitPs`. */
   runUntilEnded(drainPs: Picoseconds, limitPs?: Picoseconds): Promise<RunOutcome>;
   /**
-   * Begins a new epoch, between two runs: all instants are `ps` less, a whole number of microseconds up to now
-   * ({@link LogicalProcess.rebase}). Every runner of a machine does so before any runs again.
+   * Begins a new epoch, between two runs: subtracts `ps`, a whole number of microseconds up to now, from all instants ({@link
+   * LogicalProcess.rebase}). Every runner of a machine does so before any runs again.
    */
   rebase(ps: number): void;
-  /** Earliest instant at which anything is due in the processes of this runner, between two runs; Infinity when nothing is. */
+  /** Earliest due instant in the processes of this runner, between two runs; Infinity if nothing is due. */
   readonly nextPs: Picoseconds;
 }
 
@@ -45,8 +45,8 @@ export class SingleRunner implements Runner {
 
   /**
    * @param processes all of the machine, completely wired
-   * @param pause gives the thread to what else waits for it, if that has waited long: called every few milliseconds of a run
-   * @throws ConfigurationError when a channel leads elsewhere
+   * @param pause yields the thread to other waiting work, if that has waited long: called every few milliseconds of a run
+   * @throws ConfigurationError if a channel leads elsewhere
    */
   constructor(
     processes: readonly LogicalProcess[],
@@ -66,12 +66,12 @@ export class SingleRunner implements Runner {
     }
   }
 
-  /** The instant of the epoch at which all processes stand between runs, in picoseconds. */
+  /** The instant of the epoch at which all processes are between runs, in picoseconds. */
   get nowPs(): Picoseconds {
     return this.#group.processes.reduce((latest, { nowPs }) => Math.max(latest, nowPs), 0);
   }
 
-  /** Turns taken so far: what the runner itself costs. */
+  /** Turns taken so far: the cost of the runner itself. */
   get turnCount(): number {
     return this.#group.turnCount;
   }
@@ -84,7 +84,7 @@ export class SingleRunner implements Runner {
     for (const process of this.#group.processes) process.rebase(ps);
   }
 
-  /** Ends the run that is under way with a RunAbortedError, between two turns; the processes do not run again. */
+  /** Ends the run in progress with a RunAbortedError, between two turns; the processes do not run again. */
   abort(reason: string): void {
     this.#abortReason ??= reason;
     this.#group.pauseTurn = 0;
@@ -104,7 +104,7 @@ export class SingleRunner implements Runner {
     return { reason, stoppedPs: this.nowPs };
   }
 
-  /** @param drainPs Infinity: members are not waited for */
+  /** @param drainPs Infinity: does not wait for members */
   async #run(drainPs: Picoseconds, limitPs: Picoseconds): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
     this.#group.pauseTurn = 0;
@@ -124,7 +124,7 @@ export class SingleRunner implements Runner {
     return this.#pause();
   }
 
-  /** Returns the instant before which all is done. */
+  /** Returns the instant before which all work is done. */
   async #runTurns(drainPs: Picoseconds, limitPs: Picoseconds): Promise<number> {
     const group = this.#group;
     const startPs = this.nowPs;

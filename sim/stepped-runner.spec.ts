@@ -6,7 +6,7 @@ import { type ProgramStep, SteppedRunner } from './stepped-runner.ts';
 
 const LATENCY_PS = 150;
 
-/** Two processes; a record of the left one's with count n is answered n times over, and the instants of all. */
+/** Two processes; a record with count n from the left one is answered n times; and all instants. */
 function pair() {
   const instants: number[] = [];
   const buffers = [0, 1].map(() => new SharedArrayBuffer(channelBufferBytes(4096)));
@@ -30,7 +30,7 @@ function pair() {
 }
 
 describe('stepped runner', () => {
-  it('carries on what is done from outside from the instant at which all stand', () => {
+  it('carries out outside actions from the common instant on', () => {
     const { processes, instants, send, runner } = pair();
     runner.runTo(1000);
     expect(processes.map(({ nowPs }) => nowPs)).toEqual([1000, 1000]);
@@ -42,20 +42,20 @@ describe('stepped runner', () => {
     send(1, 0);
     runner.touched();
     runner.runTo(5000);
-    // 1300: the answer; 1450: the answer to that, and what was sent from outside at 1300.
+    // 1300: the answer; 1450: the answer to that, and the record sent from outside at 1300.
     expect(instants).toEqual([1150, 1300, 1450, 1450]);
     expect(runner.nextPs).toBe(Number.POSITIVE_INFINITY);
     expect(runner.nowPs).toBe(5000);
   });
 
-  it('does nothing for a limit that is past', () => {
+  it('does nothing for a past limit', () => {
     const { runner } = pair();
     runner.runTo(1000);
     runner.runTo(400);
     expect(runner.nowPs).toBe(1000);
   });
 
-  it('runs the same, in whatever steps', () => {
+  it('gives the same run in any steps', () => {
     const run = (stepPs: number): number[] => {
       const { processes, instants, send, runner } = pair();
       const start = processes[0]!.queue.addHandler((count) => send(0, count));
@@ -88,13 +88,13 @@ describe('stepped runner', () => {
     }
   });
 
-  it('wants every channel to end in it', () => {
+  it('requires every channel to end in it', () => {
     const process = new LogicalProcess('alone');
     process.addOutbound(new ChannelWriter(new SharedArrayBuffer(channelBufferBytes(4096))));
     expect(() => new SteppedRunner([process])).toThrow(/channel of alone/);
   });
 
-  it('has the caller bring programs to their next wait, at a standing instant', () => {
+  it('makes the caller bring programs to their next wait, at a fixed instant', () => {
     const { processes, instants, send } = pair();
     const steps: string[] = [];
     const runner = new SteppedRunner(processes, (process) => {
@@ -111,7 +111,7 @@ describe('stepped runner', () => {
     expect([steps, instants]).toEqual([['right at 700'], [850]]);
   });
 
-  it('ends with what a program has failed with, and refuses programs where nobody brings them on', () => {
+  it('ends with a program’s error, and rejects programs that the caller cannot continue', () => {
     for (const isStepped of [true, false]) {
       const { processes } = pair();
       const failure = new RangeError('of the program');

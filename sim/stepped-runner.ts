@@ -1,14 +1,14 @@
 /**
- * Runs logical processes synchronously, to one instant after another, while a caller outside of simulated time does things
- * to them in between: a real guest's accesses, a debugger's.
+ * Runs logical processes synchronously, to one instant after another, while a caller outside simulated time acts on them in
+ * between: a real guest's accesses, or a debugger's.
  *
  *     runTo(t1) ── outside does something, at t1 ── touched() ── runTo(t2) ── …
  *
- * Between runs all processes stand at {@link SteppedRunner.nowPs} and everything before it is done, so whatever is done
- * to any of them then begins at that instant and can reach no process in its past.
+ * Between runs all processes are at {@link SteppedRunner.nowPs} and everything before it is done. So an action on any of them
+ * begins at that instant and can reach no process in its past.
  *
- * Programs are async, and nothing here can await them: where processes have some, the caller says how those that were resumed
- * come to their next wait within a call.
+ * Programs are async, and this runner cannot await them: if processes have programs, the caller provides a function that brings
+ * resumed ones to their next wait within a call.
  */
 
 import { ConfigurationError, InvariantError, type Picoseconds } from '../base/index.ts';
@@ -27,7 +27,7 @@ const refusePrograms: ProgramStep = ({ name }) => {
 };
 
 export class SteppedRunner {
-  /** The instant of the epoch at which all processes stand between runs, in picoseconds. */
+  /** The instant of the epoch at which all processes are between runs, in picoseconds. */
   nowPs = 0;
   readonly #group: ProcessGroup;
   readonly #step: ProgramStep;
@@ -35,8 +35,8 @@ export class SteppedRunner {
 
   /**
    * @param processes all of the machine, completely wired
-   * @param step left out where no process runs programs
-   * @throws ConfigurationError when a channel leads elsewhere
+   * @param step left out if no process runs programs
+   * @throws ConfigurationError if a channel leads elsewhere
    */
   constructor(processes: readonly LogicalProcess[], step: ProgramStep = refusePrograms) {
     this.#group = new ProcessGroup(processes);
@@ -58,7 +58,7 @@ export class SteppedRunner {
     return this.#group.turnCount;
   }
 
-  /** Begin of the epoch: microseconds since the first. */
+  /** Start of the epoch: microseconds since the first. */
   get epochUs(): number {
     return this.#group.processes[0]!.epochUs;
   }
@@ -68,30 +68,27 @@ export class SteppedRunner {
     return exactPs(this.epochUs, this.nowPs);
   }
 
-  /** Earliest instant at which anything is due, Infinity when nothing is; after {@link touched} or a run. */
+  /** Earliest due instant, Infinity if nothing is due; valid after {@link touched} or a run. */
   get nextPs(): Picoseconds {
     return this.#group.earliestPs;
   }
 
-  /**
-   * Begins a new epoch: all instants are `ps` less, a whole number of microseconds up to now
-   * ({@link LogicalProcess.rebase}).
-   */
+  /** Begins a new epoch: subtracts `ps`, a whole number of microseconds up to now, from all instants ({@link LogicalProcess.rebase}). */
   rebase(ps: number): void {
     for (const process of this.#group.processes) process.rebase(ps);
     this.nowPs -= ps;
     this.touched();
   }
 
-  /** Something was done to the processes from outside: learns what is due because of it. */
+  /** The processes were changed from outside: updates their due instants. */
   touched(): void {
     const group = this.#group;
     for (let index = 0; index < group.processes.length; index++) group.finishTurn(index);
   }
 
   /**
-   * Runs everything due strictly before `limitPs`; then every process stands there. A limit that is past does nothing.
-   * @throws RunError when code of a process throws; after that every run throws it again
+   * Runs everything due strictly before `limitPs`; then every process stops there. A past limit does nothing.
+   * @throws RunError if code of a process throws; after that every run throws it again
    */
   runTo(limitPs: Picoseconds): void {
     if (this.#failure !== undefined) throw this.#failure;

@@ -1,6 +1,6 @@
 /**
- * A toy logical process for the specs of the kernel: it plays ping-pong with its neighbours, between timers,
- * cancelled timers, a clocked stage and programs, all of random length, and keeps a digest of everything it saw.
+ * A toy logical process for the specs of the kernel: it plays ping-pong with its neighbours, between timers, cancelled timers,
+ * a clocked stage and programs, all of random length, and keeps a digest of all its observations.
  *
  *     program ── ping ──▶ neighbour: fifo ▶ stage ▶ timer ── pong ──▶ program
  */
@@ -19,16 +19,16 @@ export interface ToyNeighbour {
   readonly latencyPs: Picoseconds;
 }
 
-/** All that a toy is made from: plain data, so that it can be sent to a worker. */
+/** Everything from which a toy is built: plain data, so that it can be sent to a worker. */
 export interface ToyConfig {
   readonly name: string;
   readonly seed: number;
   readonly neighbours: readonly ToyNeighbour[];
-  /** Round trips of the toy's program; 0: it has none. */
+  /** Round trips of the toy's program; 0: the toy has none. */
   readonly roundTrips: number;
   /** The program's longest pause in picoseconds. */
   readonly pauseMaxPs: Picoseconds;
-  /** What happens instead of the last pong: nothing, an exception, an error that ends runs, or silence for ever. */
+  /** Ending instead of the last pong: nothing, an exception, an error that ends runs, or endless silence. */
   readonly ending?: 'throw' | 'giveUp' | 'silence';
 }
 
@@ -52,7 +52,7 @@ export function toyConfigs(seed: number, changes: Partial<ToyConfig> = {}, laten
     name,
     seed: seed + index,
     neighbours: neighbours[index]!,
-    // The west has no program: it is ended from the start.
+    // The west toy has no program: it has ended from the start.
     roundTrips: index === 3 ? 0 : 100 + 20 * index,
     pauseMaxPs: 400_000,
     ...changes,
@@ -90,13 +90,13 @@ export class Toy {
     });
   }
 
-  /** Everything seen, in order: two equal digests mean equal runs. */
+  /** Digest of all observations in order: equal digests mean equal runs. */
   get digest(): string {
     const { process } = this;
     return `${process.name} ${this.#count} ${this.#digest >>> 0} ${process.recordCount} ${process.queue.firedCount} ${process.nowPs}`;
   }
 
-  /** Starts the program, if there is one. */
+  /** Starts the program, if the toy has one. */
   start(): void {
     if (this.#config.roundTrips === 0) return;
     this.process.addMember();
@@ -160,7 +160,7 @@ export class Toy {
     });
   }
 
-  /** The clocked stage: takes one ping a cycle and starts its work; now and then it restarts the watchdog. */
+  /** The clocked stage: takes one ping each cycle and starts its work; now and then it restarts the watchdog. */
   #work(cycle: Cycles): void {
     if (this.#fifo.headCycle > cycle) {
       this.#sleepUntil(this.#fifo.headCycle);

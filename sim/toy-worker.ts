@@ -1,4 +1,4 @@
-/** A worker thread that runs toys, for the specs: it gets what to run, answers with their digests, and waits for the next order. */
+/** A worker thread that runs toys, for the specs: it receives toys, answers with their digests, and waits for the next order. */
 
 import { parentPort } from 'node:worker_threads';
 import type { Picoseconds } from '../base/index.ts';
@@ -13,7 +13,7 @@ export interface ToyOrder {
   readonly worker: number;
   readonly configs: readonly ToyConfig[];
   readonly drainPs: Picoseconds;
-  /** Instants at which to stop on the way; the last may be Infinity. */
+  /** Instants at which to stop in between; the last may be Infinity. */
   readonly limitsPs: readonly number[];
   readonly spinCount?: number;
 }
@@ -26,7 +26,7 @@ export interface ToyAnswer {
   readonly error?: { readonly name: string; readonly message: string; readonly instantPs: Picoseconds };
 }
 
-/** The toys of an order, and the runner that has them run. @throws what their making throws, which ends the thread */
+/** The toys of an order, and the runner that runs them. @throws errors of their construction, which end the thread */
 function made(order: ToyOrder): { readonly toys: readonly Toy[]; readonly runner: WorkerRunner } {
   const toys = order.configs.map((config) => new Toy(config));
   const runner = new WorkerRunner(

@@ -1,12 +1,12 @@
-/** What specs hold every table of wires to. */
+/** Rules for every table of wires. */
 import { expect, vi } from 'vitest';
 import { type Block, listWires, type Wires } from './block.ts';
 
 /**
- * Holds an assembly to its table: each block that has ports is in the table and is connected once, and no wire leads to
- * something that there is not.
- * @param make makes the assembly and returns all its blocks by name
- * @param outside what the blocks reach beside one another
+ * Compares an assembly with its table: each block that has ports is in the table and is connected once, and every wire leads to
+ * an existing block.
+ * @param make builds the assembly and returns all its blocks by name
+ * @param outside what the blocks reach besides one another
  */
 export function checkWires<B>(
   table: (blocks: B) => Wires<B>,

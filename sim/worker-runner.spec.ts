@@ -31,7 +31,7 @@ interface Started {
   readonly answers: readonly Promise<ToyAnswer>[];
 }
 
-/** Threads that have answered: they take the next order, since to start one takes longer than most runs. */
+/** Threads that have answered: they are reused for the next order, since starting one takes longer than most runs. */
 const waiting: Worker[] = [];
 afterAll(() => Promise.all(waiting.map((thread) => thread.terminate())));
 
@@ -97,7 +97,7 @@ async function runSingle(configs: readonly ToyConfig[], limitPs = NEVER): Promis
   return { outcome, digests: toys.map(({ digest }) => digest).toSorted(), turnCount: runner.turnCount };
 }
 
-/** The errors of all workers, each of which must have answered one. */
+/** The errors of all workers, each of which must have reported one. */
 async function errorsOf(started: Started): Promise<readonly NonNullable<ToyAnswer['error']>[]> {
   const answers = await Promise.all(started.answers);
   return answers.map(({ error }) => error!);
@@ -114,7 +114,7 @@ describe('worker runner', () => {
     });
   }
 
-  it('gives the same run when threads wait at once, or spin for long', async () => {
+  it('gives the same run if threads wait at once, or spin for long', async () => {
     const { outcome, digests } = await runSingle(toyConfigs(5));
     for (const spinCount of [0, 2000]) {
       const threaded = await runThreaded(toyConfigs(5), [[0], [1], [2], [3]], { spinCount });
@@ -132,7 +132,7 @@ describe('worker runner', () => {
     await Promise.all(busy.map((worker) => worker.terminate()));
   });
 
-  it('gives the same run when latencies are short and unlike one another', async () => {
+  it('gives the same run if latencies are short and unequal', async () => {
     const { outcome, digests } = await runSingle(toyConfigs(7, {}, 900));
     const threaded = await runThreaded(toyConfigs(7, {}, 900), PLACEMENTS['four workers']);
     expect([threaded.outcome, threaded.digests]).toEqual([outcome, digests]);
@@ -163,7 +163,7 @@ describe('worker runner', () => {
     expect(threaded.turnCount).toBeLessThan(2 * turnCount);
   });
 
-  it('names who waits, and since when, when nothing is left to do', async () => {
+  it('names the waiting programs, and since when, when nothing is left to do', async () => {
     const configs = () => toyConfigs(11, { ending: 'silence' });
     const single = await runSingle(configs()).catch((error: unknown) => error as DeadlockError);
     expect(single).toBeInstanceOf(DeadlockError);
@@ -226,7 +226,7 @@ describe('worker runner', () => {
       expect((await answer).error!.name).toBe('WorkerLostError');
   });
 
-  it('ends the run everywhere when it is called off', async () => {
+  it('ends the run everywhere when it is cancelled', async () => {
     const started = start(toyConfigs(15, { roundTrips: 1e9 }), PLACEMENTS['two workers']);
     while (started.control.progressPs < 1e8) await new Promise((resolve) => setTimeout(resolve, 5));
     started.control.abort('interrupted by the user');
@@ -236,7 +236,7 @@ describe('worker runner', () => {
     expect(started.control.failedWorker).toBeUndefined();
   });
 
-  it('refuses processes that the plan does not name for this worker', () => {
+  it('rejects processes that the plan does not assign to this worker', () => {
     const configs = toyConfigs(16);
     const control = new SharedControl(planSharedControl([['north'], ['east', 'south', 'west']], []));
     const east = new Toy(configs[1]!);

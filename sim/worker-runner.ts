@@ -1,6 +1,6 @@
 /**
- * Runs the logical processes of one worker thread in step with those of the others; every worker has a runner of
- * its own and is asked to run the same. Stop rules and results are those of {@link SingleRunner}.
+ * Runs the logical processes of one worker thread in step with those of the others; every worker has its own runner and is
+ * asked for the same run. Stop rules and results are those of {@link SingleRunner}.
  *
  *     ┌─▶ poll the others ────▶ take turns, publishing after each ─┐
  *     │        │ nothing may be run                                │
@@ -9,11 +9,11 @@
  *     │    poll for a while, then wait for a signal                │
  *     └────────┴───────────────────────────────────────────────────┘
  *
- * Who goes to sleep, or raises a promise, wakes the sleepers that may now run; the last one awake sees everyone
- * exactly and so wakes the owner of the earliest event, however far ahead it lies. An error anywhere ends the run
+ * A worker that goes to sleep, or raises a promise, wakes the sleepers that may now run. The last worker awake sees the exact
+ * state of all others, and so wakes the owner of the earliest event, at any distance. An error anywhere ends the run
  * everywhere; a lost worker is reported by its watcher ({@link watchWorker}).
  *
- * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
+ * Waiting uses the wall clock only for waking; no result depends on it.
  */
 
 import { ConfigurationError, NEVER, type Picoseconds, runtime } from '../base/index.ts';
@@ -29,16 +29,16 @@ import { checkDrain, checkLimit, type Runner, type RunOutcome } from './single-r
 const NONE = -1;
 /** Turns between two polls of the other workers. */
 const TURNS_PER_POLL = 4;
-/** A window is the least latency into the worker, divided by this: how often promises are made within it. */
+/** A window is the least latency into the worker, divided by this: it sets how often promises are made. */
 const WINDOW_DIVISOR = 3;
 
-/** About 200 us of polling: several times what waking a thread takes. */
+/** About 200 µs of polling: several times the duration of waking a thread. */
 const SPIN_COUNT = 1000;
 
 export interface WorkerRunnerOptions {
   /**
-   * Polls of the others before the thread waits for a signal. Otherwise: many where every worker has a core, none
-   * where they share cores, since a spinning thread then keeps the one from running that it waits for.
+   * Polls of the others before the thread waits for a signal: many if every worker has a core, none if they share cores, since
+   * a spinning thread would then occupy the core that the awaited one needs.
    */
   readonly spinCount?: number;
 }
@@ -61,7 +61,7 @@ export class WorkerRunner implements Runner {
 
   /**
    * @param processes those that the control's plan names for this worker, in that order, completely wired
-   * @throws ConfigurationError when they are others
+   * @throws ConfigurationError if they differ
    */
   constructor(
     control: SharedControl,
@@ -127,7 +127,7 @@ export class WorkerRunner implements Runner {
       const { current, processes } = this.#group;
       const { name, nowPs, instantPs } = processes[current]!;
       const failure = processFailure(name, instantPs, thrown);
-      // Every worker finds a deadlock by itself. A report is dropped when another worker's came first, as when it is its error.
+      // Every worker detects a deadlock by itself. A report is dropped if another worker's was first, as is an error.
       if (!(failure instanceof DeadlockError)) {
         const reason = failure instanceof ProcessFailedError ? failure.reason : failure.message;
         this.#control.reportFailure(this.#firstProcess + current, nowPs, reason);
@@ -140,7 +140,7 @@ export class WorkerRunner implements Runner {
   async #begin(startPs: Picoseconds, drainPs: Picoseconds, limitPs: Picoseconds): Promise<void> {
     const { processes } = this.#group;
     await this.#group.start();
-    // From here on the results of the run before are not read any more.
+    // From here on, no worker reads the results of the previous run.
     this.#control.waitAtBarrier();
     this.#control.setRun(this.#worker, drainPs, limitPs);
     for (let index = 0; index < processes.length; index++) {
@@ -183,7 +183,7 @@ export class WorkerRunner implements Runner {
     }
   }
 
-  /** Waits for the others at the end of the run, and finds with them how it ended. */
+  /** Waits for the others at the end of the run, and determines its result with them. */
   #end(drainPs: Picoseconds): RunOutcome {
     const control = this.#control;
     const { processes, inward } = this.#group;
@@ -207,7 +207,7 @@ export class WorkerRunner implements Runner {
     return { reason: drainPs !== NEVER && waiting.length === 0 ? 'ended' : 'limit', stoppedPs: stopPs };
   }
 
-  /** Makes visible what a turn of the process did, then what all of the group now promise. */
+  /** Publishes the effects of the process's turn, then the promises of all processes of the group. */
   #publish(index: number): void {
     const { isEnded, endedPs } = this.#group.processes[index]!;
     if (isEnded !== this.#wasEnded[index]) {
@@ -261,7 +261,7 @@ export class WorkerRunner implements Runner {
     else this.#control.park(this.#worker, signal);
   }
 
-  /** True when there is a reason to be awake. */
+  /** True if there is a reason to stay awake. */
   #hasReason(): boolean {
     this.#control.throwIfAborted();
     const haveCome = this.#horizon.poll();
@@ -270,7 +270,7 @@ export class WorkerRunner implements Runner {
     return false;
   }
 
-  /** Registers the channel ends in this worker, those of channels within it included. */
+  /** Registers the channel ends in this worker, including those of channels within it. */
   #register(): void {
     let leastLatencyPs = NEVER;
     this.#group.processes.forEach((process, index) => {

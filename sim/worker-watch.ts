@@ -1,20 +1,20 @@
 /**
- * Watches worker threads from the thread that started them, so that a worker which fails to start, is terminated
- * or runs out of memory ends the run of all others instead of leaving them to wait for it.
+ * Watches worker threads from the thread that started them, so that a worker that fails to start, is terminated or runs out of
+ * memory ends the run of all others. Otherwise they would wait for it.
  */
 import type { RunError } from './run-errors.ts';
 import { RunAbortedError } from './run-errors.ts';
 import type { SharedControl } from './shared-control.ts';
 
-/** What is used of a worker thread. */
+/** The part of a worker thread that is used. */
 export interface WatchedWorker {
   once(event: 'error', listener: (error: Error) => void): unknown;
   once(event: 'exit', listener: (exitCode: number) => void): unknown;
 }
 
 /**
- * Reports the loss of worker number `worker` to the others when it ends, for whatever reason. Start watching before
- * the first run; once all runs are over, the end of a worker does no harm.
+ * Reports the loss of worker number `worker` to the others when it ends, for any reason. The caller starts watching before the
+ * first run; after all runs, the end of a worker has no effect.
  * @returns a promise that never resolves, and rejects with the run's error when this worker ends: race it against
  *   the answer expected from the worker
  */
@@ -27,7 +27,7 @@ export function watchWorker(control: SharedControl, worker: number, thread: Watc
     thread.once('error', (error) => report(`${error.name}: ${error.message}`));
     thread.once('exit', (exitCode) => report(`it ended with exit code ${exitCode}`));
   });
-  // A worker that ends without a race under way is no unhandled rejection.
+  // A worker that ends while no call races must not cause an unhandled rejection.
   lost.catch(() => undefined);
   return lost;
 }

@@ -1,7 +1,7 @@
 /**
- * Requests that memory protection refuses: wrong keys, lengths, rights and PDs on either side, unaligned atomics, buffers
- * that are too short. Each ends in the completions and the asynchronous event that the InfiniBand specification (volume 1,
- * tables 59 and 60, 9.9.3) and the interface sheet (6.6, 6.7) name; nothing else is touched.
+ * Requests that memory protection refuses: wrong keys, lengths, rights and PDs on either side, unaligned atomics, buffers that
+ * are too short. Each ends in the completions and the asynchronous event defined by the InfiniBand specification (volume 1,
+ * tables 59 and 60, 9.9.3) and the interface sheet (6.6, 6.7); nothing else changes.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { expectUntouched } from './expectations.ts';
@@ -21,7 +21,7 @@ interface Requester {
   readonly bystanderWentOn: boolean;
 }
 
-/** What each side sees. The requester's second request is always flushed, and its QP always in error. */
+/** Observations of each side. The requester's second request is always flushed, and its QP always in error. */
 interface Ending {
   readonly send: string;
   readonly receives: readonly string[];
@@ -31,7 +31,7 @@ interface Ending {
 
 const flushed = ['WR_FLUSH_ERR', 'WR_FLUSH_ERR'];
 
-/** The requester found out by itself: the responder has noticed nothing. */
+/** The requester itself found the error: the responder has noticed nothing. */
 const local: Ending = { send: 'LOC_PROT_ERR', receives: [], events: [], responderState: 'RTS' };
 /** NAK remote access error; "local access violation" at the responder. */
 const refusedAccess: Ending = {
@@ -47,7 +47,7 @@ const refusedRequest: Ending = {
   events: ['QP_REQ_ERR'],
   responderState: 'ERR',
 };
-/** The responder's own receive was bad: its completion says so, there is no event. */
+/** The responder's own receive was invalid: its completion reports this, without an event. */
 const badReceive = (send: string, receive: string): Ending => ({
   send,
   receives: [receive, 'WR_FLUSH_ERR'],
@@ -87,7 +87,7 @@ const endings: readonly [string, Ending][] = [
   ['receive, shorter than a message of many packets', badReceive('REM_INV_REQ_ERR', 'LOC_LEN_ERR')],
 ];
 
-it('every case has its ending', () => {
+it('every case has the expected result', () => {
   expect(endings.map(([name]) => name)).toEqual(Object.keys(cases));
 });
 
@@ -113,7 +113,7 @@ describe.each(eachPartition)('in partition %s', (partition) => {
     expect(responder![name]).toEqual({ receives, events, state: responderState, isUntouched: true });
   });
 
-  it('no other process notices, and the ledgers balance', () => {
+  it('no other process is affected, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });

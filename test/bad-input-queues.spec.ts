@@ -1,7 +1,7 @@
 /**
- * Queues used as they must not be: QPs in the wrong state, full queues, too many buffers, CQs that overrun, receives that
- * are not there. The verbs refuse with libibverbs' error codes and half-post nothing; the device ends work with the
- * statuses and events of InfiniBand volume 1 (10.3.1, 11.6.2) and of the interface sheet (3.17, 6.6, 6.7).
+ * Misused queues: QPs in the wrong state, full queues, too many buffers, CQs that overrun, missing receives. The verbs refuse
+ * with libibverbs' error codes and never post partially; the device ends work with the statuses and events of InfiniBand volume
+ * 1 (10.3.1, 11.6.2) and of the interface sheet (3.17, 6.6, 6.7).
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EINVAL, ENOMEM } from '../userlib/index.ts';
@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
 const flushed = 'WR_FLUSH_ERR';
 
-/** What the provoker and its partner tell of each scenario. */
+/** Results of the provoker and its partner for each scenario. */
 const expected: Readonly<Record<string, readonly [unknown, unknown]>> = {
   wrongStates: [
     {
@@ -42,7 +42,7 @@ const expected: Readonly<Record<string, readonly [unknown, unknown]>> = {
     },
     null,
   ],
-  // 15 are granted of the 4 asked for: 2048 bytes of headroom, then a power of two (libmlx4).
+  // 15 are granted for 4 requested: 2048 bytes of headroom, then a power of two (libmlx4).
   sendQueueFull: [
     {
       maxSendWr: 15,
@@ -55,7 +55,7 @@ const expected: Readonly<Record<string, readonly [unknown, unknown]>> = {
       retried: 0,
       statuses: ['SUCCESS'],
     },
-    // The fifteen and the one that was posted again; never the seventeenth.
+    // The fifteen and the one posted again; never the seventeenth.
     { written: 16 },
   ],
   receiveQueueFull: [
@@ -103,7 +103,7 @@ const expected: Readonly<Record<string, readonly [unknown, unknown]>> = {
     { statuses: ['RNR_RETRY_EXC_ERR', flushed], waited: true, state: 'ERR', events: [] },
     { state: 'RTS', events: [] },
   ],
-  // Both QPs of the CQ go to error, also the one that had nothing to do with it; the third has another CQ.
+  // Both QPs of the CQ enter the error state, including the uninvolved one; the third QP has another CQ.
   completionQueueOverrun: [
     {
       statuses: Array.from({ length: 6 }, () => 'SUCCESS'),
@@ -130,7 +130,7 @@ describe('queues', () => {
     expect(partner[name]).toEqual(other);
   });
 
-  it('covers every scenario; no other process notices, and the ledgers balance', () => {
+  it('covers every scenario; no other process is affected, and the ledgers balance', () => {
     expect(Object.keys(outcome.results[0] as object)).toEqual(Object.keys(expected));
     expectUntouched(outcome);
   });

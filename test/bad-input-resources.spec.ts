@@ -1,6 +1,6 @@
 /**
- * Resources that go while they are used, or that are not there: regions deregistered and processes ended with work in
- * flight, the pin limit, physical memory, the tables of the device. Nothing leaks, and no other program is disturbed.
+ * Resources that are removed while in use, or are missing: regions deregistered and processes ended with work in flight, the
+ * pin limit, physical memory, the tables of the device. Nothing leaks, and no other program is affected.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { expectUntouched } from './expectations.ts';
@@ -38,8 +38,8 @@ describe('resources', () => {
     outcome = await run(names, { 'host.memory.memlockLimitKib': 1024 });
   });
 
-  // Each of the twelve requests completes once, in order: some well, one with the error, the rest flushed.
-  it('a region deregistered under the requester fails the request that needs it', () => {
+  // Each of the twelve requests completes once, in order: some successfully, one with the error, the rest flushed.
+  it('deregistering a region under the requester fails the request that needs it', () => {
     expect(toldOf(outcome, 'deregisteredLocally')).toEqual({
       told: {
         runs: ['SUCCESS', 'LOC_PROT_ERR', 'WR_FLUSH_ERR'],
@@ -53,7 +53,7 @@ describe('resources', () => {
     expect(partnerOf(outcome, 'deregisteredLocally')).toEqual({ state: 'RTS', events: [] });
   });
 
-  it('a region deregistered under the responder refuses, and is written no more', () => {
+  it('a region deregistered under the responder refuses accesses, and is not written any more', () => {
     expect(toldOf(outcome, 'deregisteredRemotely')).toEqual({
       told: {
         runs: ['SUCCESS', 'REM_ACCESS_ERR', 'WR_FLUSH_ERR'],
@@ -72,7 +72,7 @@ describe('resources', () => {
     });
   });
 
-  it('a process that ends with work in flight leaves nothing; its peer runs out of retries', () => {
+  it('a process that ends with work in flight leaves nothing; its peer exhausts its retries', () => {
     expect(toldOf(outcome, 'processEnded')).toEqual({ told: { isGivenBack: true }, ...undisturbed });
     const [leaver, peer] = outcome.results.slice(2, 4) as [{ pinnedBytes: number }, unknown];
     expect(leaver.pinnedBytes).toBeGreaterThan(262_144);
@@ -85,7 +85,7 @@ describe('resources', () => {
     expect(outcome.report.nodes[0]!.hca.violations['packetUnknownQp']).toBeGreaterThan(0);
   });
 
-  it('the pin limit refuses with ENOMEM and leaves nothing behind', () => {
+  it('the pin limit refuses with ENOMEM and leaves nothing pinned', () => {
     expect(toldOf(outcome, 'pinLimit')).toEqual({
       told: {
         tooMuch: 'ENOMEM',
@@ -99,7 +99,7 @@ describe('resources', () => {
     });
   });
 
-  it('no other process notices, and the ledgers balance', () => {
+  it('no other process is affected, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });
@@ -118,7 +118,7 @@ describe('with small tables in the device', () => {
     });
   });
 
-  it('queues need physical memory: ENOMEM to the last frame, then all is given back', () => {
+  it('queues need physical memory: ENOMEM at the last frame, then everything is released', () => {
     expect(toldOf(outcome, 'outOfMemory')).toEqual({
       told: {
         cq: 'ENOMEM',
@@ -133,10 +133,10 @@ describe('with small tables in the device', () => {
     });
   });
 
-  it('a full table is ENOMEM for what it holds, and has room again when something goes', () => {
+  it('a full table is ENOMEM for its objects, and has room again when one is destroyed', () => {
     const { told, ...others } = toldOf(outcome, 'outOfIcm');
     expect(others).toEqual(undisturbed);
-    // Tables hold what the bystander and the companion have as well, and reserved entries: a little less than their size.
+    // Tables also hold entries of the bystander and the companion, and reserved ones: a little less than their size is left.
     const sizes = { cqs: 256, srqs: 128, regions: 512, translations: 128, qps: 1024 };
     const { isGivenBack, ...tables } = told as unknown as Record<string, unknown>;
     expect(isGivenBack).toBe(true);
@@ -149,7 +149,7 @@ describe('with small tables in the device', () => {
     expect(tables['contexts']).toMatchObject({ code: 'ENOMEM', again: 'ok' });
   });
 
-  it('no other process notices, and the ledgers balance', () => {
+  it('no other process is affected, and the ledgers balance', () => {
     expectUntouched(outcome);
   });
 });

@@ -1,7 +1,7 @@
 /**
- * The six balances, after everything that a machine can do well: cycles of cores and blocks, TLPs, interrupts, packets and
- * operations. (The other scenarios of this folder, faults and bad input among them, hold them too, with
- * `expectBalanced`; machine/report/checks.spec.ts corrupts each balance to see it fail.)
+ * The six balances, after every successful activity of a machine: cycles of cores and blocks, TLPs, interrupts, packets and
+ * operations. (The other scenarios of this folder, faults and bad input among them, check them too, with `expectBalanced`;
+ * machine/report/checks.spec.ts corrupts each balance to make it fail.)
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -46,7 +46,7 @@ describe.each(Object.entries(scenarios))('after %s', (_name, [programs, options]
 });
 
 describe('in the middle of a run', () => {
-  it('the balances hold at every instant at which it is stopped', async () => {
+  it('the balances hold at every instant at which a run is stopped', async () => {
     await using machine = await smallMachine();
     for (const program of programsOf('mixture', 'polling', args)) await machine.load(program);
     const stopsPs = Array.from({ length: 40 }, (_, stop) => 3.85e9 + stop * 20e6 + stop * 12_345);
@@ -56,8 +56,8 @@ describe('in the middle of a run', () => {
     }
   });
 
-  it('an interrupt message that waits for its turn at the DMA engine is none that was lost', async () => {
-    // 900 cycles from one write to the next: each event's message stands behind its entry for 2 µs, on a link that is quiet.
+  it('an interrupt message that waits for its turn at the DMA engine does not count as lost', async () => {
+    // 900 cycles between writes: each event's message waits 2 µs after its entry, on an otherwise quiet link.
     await using machine = await smallMachine({ set: { 'dma.writeIssueCycles': 900 } });
     for (const program of programsOf('mixture', 'sleeping', args)) await machine.load(program);
     for (let stop = 0; stop < 50; stop++) {
@@ -75,7 +75,7 @@ describe('system calls of the data path', () => {
     const { report, results } = await runPrograms(programsOf('mixture', 'polling', { qps: 4, rounds: 5 }));
     expect(results.map((result) => (result as { mistakes: unknown }).mistakes)).toEqual([[], []]);
     expect(dataPathCalls(report)).toEqual([0, 0]);
-    // As many of the control path with five rounds as with one: nothing of a round enters the kernel.
+    // Five rounds need as many control-path calls as one: a round never enters the kernel.
     const short = (await runPrograms(programsOf('mixture', 'polling', { qps: 4, rounds: 1 }))).report;
     const control = ({ nodes }: Report): number[] => nodes.map(({ cpu }) => cpu.systemCalls.control);
     expect(control(report)).toEqual(control(short));

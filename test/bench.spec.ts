@@ -1,11 +1,11 @@
-/** The benchmark as a script reads it. What it measures is not asserted: that is the computer's. */
+/** The benchmark's output as a script reads it. Its measurements are not asserted, since they depend on the computer. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it, vi } from 'vitest';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-it('npm run bench gives each figure with name, value, unit and calibration, and on standard output nothing else', () => {
+it('npm run bench prints each figure with name, value, unit and calibration, and nothing else on standard output', () => {
   const run = fileURLToPath(new URL('../build/run.ts', import.meta.url));
   const out = execFileSync(process.execPath, [run, 'bench/main', '--only', 'no benchmark', '--json', '-'], {
     encoding: 'utf8',

@@ -1,4 +1,4 @@
-/** The project of examples/budget-project, in a folder of its own with the packed package: budgets from JavaScript and TypeScript. */
+/** The project of examples/budget-project, in a separate folder with the packed package: budgets from JavaScript and TypeScript. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,7 +13,7 @@ const require = createRequire(import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'hca-budgets-'));
 const baseline = join(folder, '__budgets__', 'store.json');
 
-/** The compilers that there are: that of the repository, and the one written in JavaScript that its generator of schemas has. */
+/** The available compilers: the repository's, and the JavaScript one used by its schema generator. */
 const compilers = [repository, require.resolve('ts-json-schema-generator')].map((from) => {
   const manifest = createRequire(join(from, 'from.js')).resolve('typescript/package.json');
   const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
@@ -41,7 +41,7 @@ const tests = (args: readonly string[] = [], environment = {}): Ended =>
   run(vitest, ['run', ...args], environment);
 
 let ended: Ended | undefined;
-/** All that has to fail, in one run: operations that have become dearer, and budgets of nothing. */
+/** All cases that must fail, in one run: operations that exceed their budgets, and empty budgets. */
 function dearer(): Ended {
   if (ended !== undefined) return ended;
   const empty = join(folder, 'empty.test.js');
@@ -64,7 +64,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('a project with budgets', () => {
-  it('has its operations held to them, from JavaScript and from TypeScript', () => {
+  it('has its operations checked against them, from JavaScript and from TypeScript', () => {
     const { status, text } = tests();
     expect(text).toContain('3 passed');
     expect(status).toBe(0);
@@ -76,11 +76,11 @@ describe('a project with budgets', () => {
     expect(status).toBe(0);
   });
 
-  it('fails when an operation gets dearer, and says which figure of which operation, and of what it is made', () => {
+  it('fails when an operation exceeds its budget, and names the figure, the operation and its parts', () => {
     const before = readFileSync(baseline, 'utf8');
     const { status, text } = dearer();
     expect(status).not.toBe(0);
-    // The baseline is written by -u alone.
+    // Only -u writes the baseline.
     expect(readFileSync(baseline, 'utf8')).toBe(before);
     expect(text).toContain('operation put (number 1 of 4) costs otherwise:');
     expect(text).toMatch(/mmioWrites +expected 1, counted 2/);
@@ -101,7 +101,7 @@ describe('a project with budgets', () => {
     writeFileSync(baseline, before);
   });
 
-  it('does not hold nothing to a budget in silence', () => {
+  it('reports budgets without an operation or cost', () => {
     const { text } = dearer();
     expect(text).toContain('no operation of this kind was marked');
     expect(text).toContain('expected an operation, or a list of them');

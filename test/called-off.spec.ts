@@ -1,6 +1,6 @@
 /**
- * Runs that are called off by a signal, and the turns that the event loop of the calling thread has while a machine runs. Real times here
- * only bound a test from above, by its time-out.
+ * Runs cancelled by a signal, and the turns of the calling thread's event loop while a machine runs. Real time only limits the
+ * tests, by their time-outs.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { Machine } from '../machine/machine.ts';
@@ -36,7 +36,7 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     expect(ticks).toBeGreaterThanOrEqual(3);
   });
 
-  it('is called off by a signal, whose reason is the cause, and is the last one', async () => {
+  it('is cancelled by a signal, whose reason is the cause, and is the last one', async () => {
     await using machine = await endless(partition);
     await machine.runTo(10e9);
     const signal = inMs(100);
@@ -46,7 +46,7 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     expect((error as RunAbortedError).message).toContain('the run was called off: TimeoutError');
     await expect(machine.run()).rejects.toBeInstanceOf(RunAbortedError);
     await expect(machine.runTo(1e12)).rejects.toBeInstanceOf(RunAbortedError);
-    // What was until then is there.
+    // Everything up to then is present.
     expect((await machine.log()).map(({ text }) => text)).toEqual(['begun']);
     expect(await machine.programs()).toMatchObject([
       { name: 'worksOn0', endedPs: undefined, result: undefined },
@@ -55,13 +55,13 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     expect((await machine.physicalMemory(0)).length).toBe(64 * 2 ** 20);
     const { nodes, elapsedPs } = await machine.report();
     expect(nodes).toHaveLength(2);
-    // A single thread keeps its instant; ended threads have reached the last instant at which all had stopped.
+    // A single thread keeps its instant; ended threads have reached the last common stop.
     if (partition === 'single') expect(elapsedPs).toBeGreaterThan(10e9);
     else expect(elapsedPs).toBe(10e9);
     expect((await machine.ledgers()).hosts).toHaveLength(2);
   });
 
-  it('does not begin with a signal that is aborted already, and may begin later', async () => {
+  it('does not begin with an already aborted signal, and may begin later', async () => {
     await using machine = await endless(partition);
     const signal = AbortSignal.abort('no');
     await expect(machine.run({ signal })).rejects.toMatchObject({ name: 'RunAbortedError', cause: 'no' });
@@ -69,7 +69,7 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     expect(await machine.runTo(1e9)).toMatchObject({ stoppedPs: 1e9 });
   });
 
-  it('that is not called off is the same with a signal, and leaves no listener at it', async () => {
+  it('that is not cancelled is the same with a signal, and leaves no listener on it', async () => {
     const listeners: string[] = [];
     const signal = {
       aborted: false,
@@ -87,7 +87,7 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     expect(listeners).toEqual(['add', 'remove']);
   });
 
-  it('is called off while a program waits for what is not simulated', async () => {
+  it('is cancelled while a program waits for something not simulated', async () => {
     await using machine = await endless(partition, 'waitsForTheWorld');
     await expect(machine.run({ signal: inMs(200) })).rejects.toBeInstanceOf(RunAbortedError);
   });
@@ -106,14 +106,14 @@ describe.each(partitions)('a run in partition %s', (partition) => {
     await run;
   });
 
-  it('by steps until something holds is called off, too', async () => {
+  it('by steps until a condition holds is cancelled, too', async () => {
     await using machine = await endless(partition);
     const run = machine.runUntil(() => false, 1e8, { signal: inMs(100) });
     await expect(run).rejects.toBeInstanceOf(RunAbortedError);
   });
 });
 
-it.each([5, {}, 'now', { aborted: false }])('a signal that is none is refused: %j', async (signal) => {
+it.each([5, {}, 'now', { aborted: false }])('an invalid signal is rejected: %j', async (signal) => {
   await using machine = await endless('single');
   await expect(machine.run({ signal: signal as unknown as AbortSignal })).rejects.toMatchObject({
     field: 'signal',

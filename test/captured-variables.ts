@@ -1,9 +1,9 @@
-/** Variables that functions inside of a function use and that are assigned to after they were declared: state that no object has. */
+/** Variables used by inner functions and assigned after their declaration: state that no object holds. */
 import { childrenOf, isNode, type Node, nameOf } from '../build/edit.ts';
 
 const isFunction = (node: Node): boolean => /Function/.test(node.type) && isNode(node['body']);
 
-/** Names that a pattern binds. */
+/** Names assigned by a pattern. */
 function namesIn(pattern: unknown): string[] {
   if (Array.isArray(pattern)) return pattern.flatMap(namesIn);
   if (!isNode(pattern)) return [];
@@ -12,7 +12,7 @@ function namesIn(pattern: unknown): string[] {
   return [properties, elements, left, argument, value].flatMap(namesIn);
 }
 
-/** @returns their names, by the syntax tree of a module; names are not resolved, so it may be more than there are */
+/** @returns their names, from the syntax tree of a module; names are not resolved, so the list may be too long */
 export function capturedVariables(program: Node): string[] {
   const own = isFunction(program) ? capturedIn(program) : [];
   return [...own, ...childrenOf(program).flatMap(capturedVariables)];
@@ -22,7 +22,7 @@ function capturedIn(outer: Node): string[] {
   const declared = new Set(namesIn(outer['params']));
   const assigned = new Set<string>();
   const captured = new Set<string>();
-  /** Names that functions inside, down to this node, have for variables of their own. */
+  /** Variables of the inner functions themselves, down to this node. */
   const visit = (node: Node, isInside: boolean, shadowed: ReadonlySet<string> = new Set()): void => {
     const inside = isInside || isFunction(node);
     const own = isFunction(node) ? new Set([...shadowed, ...ownNamesOf(node)]) : shadowed;
@@ -43,7 +43,7 @@ function capturedIn(outer: Node): string[] {
   return [...declared].filter((name) => assigned.has(name) && captured.has(name));
 }
 
-/** Parameters and variables of a function, of whatever block of it. */
+/** Parameters and variables of a function, in all of its blocks. */
 function ownNamesOf(outer: Node): string[] {
   const visit = (node: Node): string[] => [
     ...(node.type === 'VariableDeclarator' ? namesIn(node['id']) : []),
@@ -52,7 +52,7 @@ function ownNamesOf(outer: Node): string[] {
   return [...namesIn(outer['params']), ...childrenOf(outer).flatMap(visit)];
 }
 
-/** Without names of members and properties, which are no variables. */
+/** Without names of members and properties, which are not variables. */
 const usedChildrenOf = (node: Node): Node[] =>
   childrenOf(node).filter(
     (child) =>

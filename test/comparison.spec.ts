@@ -1,6 +1,6 @@
 /**
- * The paths side by side: the same bytes arrive by each, and what each costs is what its mechanism says. That a one-sided
- * operation costs the passive host nothing is shown by the ledger of its cores at the instants of start and end.
+ * The paths side by side: each delivers the same bytes, with the costs of its mechanism. The ledger of the passive host's cores
+ * at start and end shows that a one-sided operation costs it nothing.
  */
 import { describe, expect, it, vi } from 'vitest';
 import runCompare, { type CompareRow } from '../experiments/runs/compare-run.ts';
@@ -39,7 +39,7 @@ describe('the same bytes', () => {
     expect(row.durationPs).toBeGreaterThan(0);
   });
 
-  it.each(['pio', 'dma'] as const)('arrive by %s though the cable loses frames', async (path) => {
+  it.each(['pio', 'dma'] as const)('arrive by %s even if the cable loses frames', async (path) => {
     const row = await rowOf(path, 8, { set: { 'ethernet.lossPerMillion': 150_000 }, seed: 3 });
     expect(row).toMatchObject({ isEqual: true, isBalanced: true });
   });
@@ -67,7 +67,7 @@ describe('a shipped profile', () => {
   });
 });
 
-describe('what a path costs', () => {
+describe('the cost of a path', () => {
   it('by programmed I/O is a TLP for each word, and the cores of both hosts all the time', async () => {
     const { hosts, totalBytes, durationPs } = await rowOf('pio');
     const words = totalBytes / 4;
@@ -84,13 +84,13 @@ describe('what a path costs', () => {
     for (const { copiedBytes, interrupts, contextSwitches, memory } of hosts) {
       expect(copiedBytes).toBe(0);
       expect(memory.systemDma).toBe(totalBytes);
-      // Two frames a message, of which each moves by the controller and is answered by a frame.
+      // Two frames a message, each moved by the controller and answered by a frame.
       expect(interrupts).toBeGreaterThanOrEqual(8);
       expect(contextSwitches).toBeGreaterThanOrEqual(8);
     }
   });
 
-  it('by sockets is a copy on either side, and three bytes over the memory bus for one', async () => {
+  it('by sockets is a copy on each side, and three bytes over the memory bus for one', async () => {
     const { hosts, totalBytes } = await rowOf('sockets', 16);
     for (const { copiedBytes, memory, systemCalls } of hosts) {
       expect(copiedBytes).toBe(totalBytes);
@@ -119,7 +119,7 @@ describe('what a path costs', () => {
   );
 });
 
-/** A comparison's two programs on a machine of their own, not yet run. */
+/** A comparison's two programs on a separate machine, before they run. */
 async function loaded(path: ComparePath, options: MachineOptions): Promise<Machine> {
   const machine = await smallMachine({ ...options, set: { ...options.set, ...machineOf(path) } });
   for (const [node, exportName] of ['compareSender', 'compareReceiver'].entries()) {
@@ -129,7 +129,7 @@ async function loaded(path: ComparePath, options: MachineOptions): Promise<Machi
   return machine;
 }
 
-/** Cycles of a host's cores that were not idle, up to now. */
+/** Cycles of a host's cores that were not idle, so far. */
 async function workedCycles(machine: Machine, node: number): Promise<number> {
   const { hosts } = await machine.ledgers();
   return hosts
@@ -161,7 +161,7 @@ describe('the passive side of a machine', () => {
         expect(active.spent.cyclesTotal).toBeGreaterThan(1000);
         times = [active.startPs, active.endPs];
       }
-      // The same run again, stopped at the start and at the end to look at the cores.
+      // The same run again, stopped at start and end to inspect the cores.
       await using machine = await loaded(path, { partition });
       await machine.runTo(times[0]);
       const before = await workedCycles(machine, passive);

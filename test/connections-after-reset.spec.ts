@@ -1,6 +1,7 @@
 /**
- * Connections of rdma_cm when a device is reset under them, on InfiniBand and RoCE: the other side finds out by the next REQ or REP, and
- * a listener at any address outlives its device. Messages are read from captures of both networks, by the offsets of IBTA volume 1, 12.6.
+ * Connections of rdma_cm when a device is reset under them, on InfiniBand and RoCE: the peer notices by the next REQ or REP,
+ * and a listener at any address outlives its device. Messages are read from captures of both networks, by the offsets of IBTA
+ * volume 1, 12.6.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { packetsIn, readCapture } from '../analyser/capture/index.ts';
@@ -59,8 +60,8 @@ async function connections(network: Network, args: ResetArgs, options: MachineOp
 }
 
 /**
- * REQs that each round needs: a device that was reset counts its QPs from the first again, and the server knows of each that it had a
- * connection until a REQ for it has shown that the connection is stale.
+ * REQs that each round needs: after a reset a device numbers its QPs from the first again, and the server has old connections
+ * with these numbers until a REQ has shown each to be stale.
  */
 function attemptsOf(rounds: number): number[] {
   const connected = new Set<number>();
@@ -73,7 +74,7 @@ function attemptsOf(rounds: number): number[] {
 }
 
 describe.each(Object.keys(networks) as Network[])('on %s', (network) => {
-  it('IBTA 12.9.8.3.1: a client whose device was reset is refused with reason 10 for each of its QPs that has a connection', async () => {
+  it('IBTA 12.9.8.3.1: a client whose device was reset is rejected with reason 10 for each of its QPs that has a connection', async () => {
     const rounds = 4;
     const { client, server, messages, seconds } = await connections(network, { rounds, resets: 0 });
     const expected = attemptsOf(rounds);
@@ -92,7 +93,7 @@ describe.each(Object.keys(networks) as Network[])('on %s', (network) => {
       ...connect,
     ]);
     expect(conversation.slice(0, whole.length)).toEqual(whole);
-    // The REJ: of a REQ (byte 8, upper two bits 0), reason 10 (bytes 10 and 11), from nobody to the ID that asked.
+    // The REJ: of a REQ (byte 8, upper two bits 0), reason 10 (bytes 10 and 11), from no ID to the requester's ID.
     const rejects = messages.filter(({ name }) => name === 'REJ');
     const requests = messages.filter(({ name }) => name === 'REQ');
     const refused = messages.filter((_, at) => messages[at + 1]?.name === 'REJ');
@@ -101,24 +102,24 @@ describe.each(Object.keys(networks) as Network[])('on %s', (network) => {
       expect([mad.getUint8(24 + 8) >> 6, mad.getUint16(24 + 10)]).toEqual([0, 10]);
       expect([localId, remoteId]).toEqual([0, refused[at]!.localId]);
     });
-    // IDs of a host do not return with its device.
+    // IDs of a host are not reused after its device's reset.
     expect(new Set(requests.map(({ localId }) => localId)).size).toBe(requests.length);
-    // A second or so is the reset itself; a REQ that was dropped would cost 4.3 s, and 68.7 s after an MRA.
+    // The reset itself takes about a second; a dropped REQ would cost 4.3 s, and 68.7 s after an MRA.
     expect(seconds).toBeLessThan(4 * rounds);
   });
 
-  it('cma.c, cma_add_one: a listener at any address takes requests again after its device was reset', async () => {
+  it('cma.c, cma_add_one: a listener at any address accepts requests again after its device was reset', async () => {
     const rounds = 3;
     const { client, server } = await connections(network, { rounds, resets: 1 });
     for (const told of client) expect(told.slice(-2)).toEqual(['ESTABLISHED 0', 'SUCCESS']);
     expect(server.filter((told) => typeof told === 'number')).toEqual([0, 1, 2]);
-    // Each connection of a device that was reset has its event, the listener has none.
+    // Each connection of a reset device gets its event; the listener gets none.
     const established = server.indexOf('DEVICE_REMOVAL 0');
     expect(server.slice(established, established + 2)).toEqual(['DEVICE_REMOVAL 0', 'CONNECT_REQUEST 0']);
   });
 });
 
-it('cma.c, cma_process_remove: a listener at an address of the device has its event, and listens no more', async () => {
+it('cma.c, cma_process_remove: a listener at an address of the device gets its event, and listens no more', async () => {
   const { results } = await runPrograms([
     programOf('connecting', 'asksTwice', 0),
     programOf('connecting', 'listensAtAnAddress', 1),
@@ -127,12 +128,12 @@ it('cma.c, cma_process_remove: a listener at an address of the device has its ev
   expect(results[1]).toEqual(['RDMA_CM_EVENT_DEVICE_REMOVAL', true, 'RDMA_CM_EVENT_CONNECT_REQUEST', true]);
 });
 
-it('ucma.c, ucma_removal_event_handler: a request that no program has fetched is dropped, and comes again by its repetition', async () => {
+it('ucma.c, ucma_removal_event_handler: an unfetched request is dropped, and arrives again by its repetition', async () => {
   const { results } = await runPrograms([
     programOf('connecting', 'asksOnce', 0),
     programOf('connecting', 'fetchesLate', 1),
   ]);
-  // One request, after 4.096 µs × (2 × 2^18 + 2^20), 6.4 s, in which a REQ is not answered; no event of the one that was dropped.
+  // One request, after 4.096 µs × (2 × 2^18 + 2^20), 6.4 s, in which a REQ is unanswered; no event of the dropped one.
   expect(results[1]).toEqual(['RDMA_CM_EVENT_CONNECT_REQUEST', 64, true]);
   expect(results[0]).toEqual(['RDMA_CM_EVENT_REJECTED', 28]);
 });

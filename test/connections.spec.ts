@@ -1,6 +1,6 @@
 /**
  * Connections by rdma_cm between programs of two hosts: real MADs on QP1, in every partition, with messages lost on the cable,
- * many at once, with nobody at the port, with a program that is killed, and with the driver removed.
+ * many at once, without a listener, with a killed program, and with the driver removed.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -9,7 +9,7 @@ import { bytesOf, programOf, runPrograms, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** `npm run test:connections` asks for 10,000. */
+/** `npm run test:connections` requests 10,000. */
 const connectionCount = Number(process.env['HCA_CONNECTIONS'] ?? 100);
 
 /** The example: a client on host 0, a server on host 1. */
@@ -55,7 +55,7 @@ describe('rdma_cm', () => {
     expectBalanced(report);
   }, 3_600_000);
 
-  it('names what became of a request: nobody listens, no such host, the program refused', async () => {
+  it('reports the result of a request: no listener, no such host, rejected by the program', async () => {
     const { results } = await runPrograms([
       programOf('connecting', 'refused', 0),
       programOf('connecting', 'refusing', 1),
@@ -67,7 +67,7 @@ describe('rdma_cm', () => {
     });
   });
 
-  it('a program that takes its events late has a CONNECT_ERROR from a peer that is gone, its QP in ERR, and no more', async () => {
+  it('a program that fetches its events late gets a CONNECT_ERROR from a peer that has ended, its QP in ERR, and no more', async () => {
     const { results } = await runPrograms([
       programOf('connecting', 'isLate', 0),
       programOf('connecting', 'goes', 1),
@@ -75,7 +75,7 @@ describe('rdma_cm', () => {
     expect(results[0]).toEqual(['RDMA_CM_EVENT_CONNECT_ERROR', -22, 'WR_FLUSH_ERR', true]);
   });
 
-  it('a program cannot accept a request whose program is gone, is told so, and has its QP in ERR', async () => {
+  it('a program cannot accept a request whose program has ended, is notified, and has its QP in ERR', async () => {
     const { results } = await runPrograms([
       programOf('connecting', 'asksAndGoes', 0),
       programOf('connecting', 'acceptsLate', 1),
@@ -83,20 +83,20 @@ describe('rdma_cm', () => {
     expect(results[1]).toEqual(['EINVAL', 'RDMA_CM_EVENT_REJECTED', true]);
   });
 
-  it('an address may be asked for as long as 2^31 - 1 ms', async () => {
+  it('an address may be resolved for as long as 2^31 - 1 ms', async () => {
     const { results, machine } = await runPrograms([programOf('connecting', 'isPatient', 0)]);
     expect(results).toEqual([['RDMA_CM_EVENT_ADDR_ERROR', -110]]);
     const days = Number(machine.instantPs) / 86_400e12;
     expect(days).toBeCloseTo(24.855, 3);
   });
 
-  it('gives QPs the attributes that both sides agreed on', async () => {
+  it('gives QPs the attributes agreed on by both sides', async () => {
     const { results } = await runPrograms([
       programOf('connecting', 'attributesOfActive', 0),
       programOf('connecting', 'attributesOfPassive', 1),
     ]);
     const [active, passive] = results as Record<string, number>[];
-    // rdma_connect asked for retries 5 and 4, resources 4, depth 2; rdma_accept for resources 2, depth 4. Time-out: 18 + 1.
+    // rdma_connect requested retries 5 and 4, resources 4, depth 2; rdma_accept resources 2, depth 4. Time-out: 18 + 1.
     expect(active).toMatchObject({
       retryCnt: 5,
       rnrRetry: 4,
@@ -115,7 +115,7 @@ describe('rdma_cm', () => {
     expect(passive!['rqPsn']).toBe(active!['sqPsn']);
   });
 
-  it('a program that ends without a word has its peer disconnected; removal gives everything back', async () => {
+  it('a program that ends without disconnecting has its peer disconnected; removal releases everything', async () => {
     await using machine = await smallMachine();
     await machine.load(programOf('connecting', 'leaves', 0));
     await machine.load(programOf('connecting', 'isLeft', 1));

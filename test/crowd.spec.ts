@@ -1,6 +1,6 @@
 /**
- * Crowds: many programs with QPs of their own at both hosts, and a device whose queues hold as little as a configuration may
- * ask for. Nothing overflows, whatever is full stalls what fills it, and every request completes once.
+ * Crowds: many programs with their own QPs on both hosts, and a device with the smallest queues that a configuration allows.
+ * Nothing overflows, a full queue stalls its producer, and every request completes once.
  */
 import { expect, it, vi } from 'vitest';
 import { expectBalanced } from './expectations.ts';
@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const cores = 4;
 
-/** As many programs as there are cores, at each host. */
+/** As many programs as cores, on each host. */
 const crowdOf = (args: Omit<CrowdArgs, 'label'>) =>
   Array.from({ length: cores }, (_, index) => [0, 1].map((node) => memberOf(index, node, args))).flat();
 
@@ -21,7 +21,7 @@ const memberOf = (index: number, node: number, args: Omit<CrowdArgs, 'label'>) =
     args: { ...args, label: `crowd ${index}` } as never,
   });
 
-it('takes doorbells for QPs that are being served, for as long as they come', async () => {
+it('accepts doorbells for QPs that are being served, for as long as they arrive', async () => {
   const args: Omit<CrowdArgs, 'label'> = {
     qps: 2,
     requests: 600,
@@ -35,7 +35,7 @@ it('takes doorbells for QPs that are being served, for as long as they come', as
   expectBalanced(report);
 });
 
-/** Everything that a configuration sizes, as small as it may be. */
+/** Every configurable size at its minimum. */
 const tiniest: Readonly<Record<string, number | string>> = {
   'hca.transmitBufferPackets': 2,
   'hca.responseBufferPackets': 2,
@@ -82,7 +82,7 @@ it.each([
     'with everything as small as it may be, over the slowest slot',
     { ...tiniest, 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
   ],
-])('stalls and loses nothing both ways, of all verbs, %s', async (_, set) => {
+])('stalls and loses nothing in either direction, with all verbs, %s', async (_, set) => {
   const args: Omit<CrowdArgs, 'label'> = {
     qps: 3,
     requests: 12,

@@ -1,4 +1,4 @@
-/** Machines that run for days of simulated time: nothing is less exact than at the start, and nothing has been forgotten. */
+/** Machines that run for days of simulated time: exactness is the same as at the start, and no state is lost. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { expectBalanced } from './expectations.ts';
 import { bytesOf, eachPartition, programOf, runPrograms, smallMachine } from './machines.ts';
@@ -20,9 +20,9 @@ describe.each(eachPartition)('after 30 days of sleep, in partition %s', (partiti
       readonly sleptPs: string;
       readonly refusal: string;
     };
-    // The first WRITEs of a QP fill caches that the other QP's have changed.
+    // The first WRITEs of a QP refill caches that the other QP has changed.
     expect(after.slice(1)).toEqual(before.slice(1));
-    // 30 days, and a switch of context before and after.
+    // 30 days, with a context switch before and after.
     expect(BigInt(sleptPs) - 30n * dayPs).toBeLessThan(10_000_000n);
     expect(BigInt(sleptPs)).toBeGreaterThanOrEqual(30n * dayPs);
     expect(refusal).toMatch(/^localPs is "\d{19}", expected at most 9007199254740991 ps/);
@@ -65,11 +65,11 @@ describe('the longest ACK time-out', () => {
     expectBalanced(report);
   });
 
-  it('is counted to the picosecond where the WRITE succeeds at the fourth attempt', async () => {
+  it('is counted to the picosecond if the WRITE succeeds at the fourth attempt', async () => {
     const { results, report } = await runPrograms(patients(7), { faults: losing(3) });
     expect(results[0]).toMatchObject({ status: 0, state: 'RTS' });
     const digits = report.exactPs!['operations.WRITE.milestonesPs.ackTimeout']!;
-    // Three time-outs, each from the packet's leaving the pipeline to the edge behind the timer.
+    // Three time-outs, each from the packet's leaving the pipeline to the edge after the timer.
     expect(BigInt(digits) - 3n * timeoutPs).toBeLessThan(1_000_000n);
     expect(BigInt(digits)).toBeGreaterThanOrEqual(3n * timeoutPs - 1_000_000n);
     expectBalanced(report);
@@ -87,7 +87,7 @@ describe('the longest ACK time-out', () => {
 });
 
 describe('a clock too fast for a month', () => {
-  it('ends the run where its cycles can no longer be counted, and says so', async () => {
+  it('ends the run when its cycles can no longer be counted, and reports it', async () => {
     await using machine = await smallMachine({ set: { 'host.core.clockMHz': 10_000 } });
     await machine.run();
     // 2^53 cycles of 10 GHz: 10.4 days.

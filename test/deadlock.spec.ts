@@ -1,11 +1,11 @@
-/** Runs that cannot go on: the error says of each program which call it waits in, and for what, the same in all partitions. */
+/** Runs that cannot continue: the error names, for each program, its call and the awaited object, the same in all partitions. */
 import { expect, it, vi } from 'vitest';
 import type { DeadlockError } from '../sim/index.ts';
 import { bothPartitions, programOf, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** What the programs of a machine wait in when nothing more happens. */
+/** Calls in which the programs of a machine wait when no event is left. */
 async function waitsOf(
   programs: readonly (readonly [exportName: string, node: number])[],
   partitions = bothPartitions,
@@ -26,7 +26,7 @@ async function waitsOf(
   return programTexts.map((text) => text.replace(/0x[0-9a-f]+/, '0x…'));
 }
 
-it('names program, call and object where nothing is left to do', async () => {
+it('names program, call and object when nothing is left to do', async () => {
   expect(
     await waitsOf([
       ['inCqEvent', 0],
@@ -42,7 +42,7 @@ it('names program, call and object where nothing is left to do', async () => {
   ]);
 });
 
-it('names them where programs poll for what never comes', async () => {
+it('names them if programs poll for events that never occur', async () => {
   expect(
     await waitsOf(
       [

@@ -1,9 +1,9 @@
-/** The declarations of a package, as the compiler writes them: which names its index exports, and which those mention. */
+/** The declarations of a package, as the compiler writes them: the names exported by its index, and the names that those mention. */
 import { readFileSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 
 interface Module {
-  /** Where imported names come from: file and name there. */
+  /** Origin of imported names: file and name there. */
   readonly imports: ReadonlyMap<string, readonly [file: string, name: string]>;
   readonly exports: ReadonlyMap<string, readonly [file: string, name: string]>;
   readonly stars: readonly string[];
@@ -23,7 +23,7 @@ export class Declarations {
     this.#folder = folder;
   }
 
-  /** The names that a module exports, with where they are declared. */
+  /** The names that a module exports, with their declarations. */
   exportsOf(file: string): Map<string, Place> {
     const { exports, stars, declarations } = this.#read(file)!;
     const found = new Map<string, Place>();
@@ -40,7 +40,7 @@ export class Declarations {
     return this.#read(file)!.declarations.get(name)!;
   }
 
-  /** Types of the package that a declaration mentions: names that begin with a capital. */
+  /** Types of the package mentioned by a declaration: names that begin with a capital. */
   typesIn(place: Place): Place[] {
     const [file, own] = place;
     const words = new Set(
@@ -77,7 +77,7 @@ export class Declarations {
 
   #parsed(file: string): Module {
     const text = readFileSync(join(this.#folder, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
-    // A package's own name is no file: it stays as it is and begins with a point.
+    // A package's own name is not a file: it is kept, with a leading dot.
     const fileOf = (name: string): string =>
       name.startsWith('.') ? normalize(join(file, '..', name)).replace(/\.[jt]s$/, '.d.ts') : `.${name}`;
     const imports = new Map<string, Place>();

@@ -1,4 +1,4 @@
-/** README and pages name only commands, options, files and pages that there are. */
+/** README and pages name only existing commands, options, files and pages. */
 import { execFileSync } from 'node:child_process';
 import {
   existsSync,
@@ -20,7 +20,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const root = fileURLToPath(new URL('..', import.meta.url));
 const skipped = new Set(['node_modules', 'dist', '.git']);
 
-/** Every file below the root, by its path from there. What is skipped may change meanwhile: another spec builds the package. */
+/** Every file below the root, by its path from there. Skipped folders may change meanwhile: another spec builds the package. */
 const tree = readdirSync(root, { withFileTypes: true })
   .filter(({ name }) => !skipped.has(name))
   .flatMap((top) => {
@@ -33,7 +33,7 @@ const tree = readdirSync(root, { withFileTypes: true })
 const pages = tree.filter((path) => path.endsWith('.md'));
 const textOf = (page: string): string => readFileSync(join(root, page), 'utf8');
 
-/** What a page says to type, word by word: `hca …`, however it is started. */
+/** Commands that a page tells the reader to type, word by word: `hca …`, in every form of starting it. */
 function commandsOf(text: string): string[][] {
   const lines = [...text.matchAll(/(?:npx (hca)|npm (start)(?: --)?) +([^`\n·|]*)/g)];
   return lines.map(([, hca, , rest]) => {
@@ -46,7 +46,7 @@ const helps = new Map<string, string>();
 for (const name of (await hca('--help')).out.matchAll(/^ {2}(\w+) \[options\]/gm))
   helps.set(name[1]!, await helpOf(name[1]!));
 
-/** With that of the commands below it. */
+/** Including the output of its subcommands. */
 async function helpOf(...words: string[]): Promise<string> {
   const { out } = await hca(...words, '--help');
   const below = [...out.matchAll(/^ {2}(\w+) \[options\]/gm)].map(([, name]) => helpOf(...words, name!));
@@ -80,7 +80,7 @@ function missingFilesIn(text: string, folder: string): string[] {
   ];
 }
 
-/** Anchors of a page's headings, blocks of code left out. */
+/** Anchors of a page's headings, without blocks of code. */
 const anchorsIn = (text: string): ReadonlySet<string> =>
   new Set(
     [...text.replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
@@ -104,7 +104,7 @@ function missingTestsIn(text: string): string[] {
 }
 
 describe('every page', () => {
-  it('says commands and options that there are', () => {
+  it('mentions only existing commands and options', () => {
     expect(helps.size).toBeGreaterThan(7);
     expect(pages.flatMap((page) => commandsOf(textOf(page))).length).toBeGreaterThan(40);
     expect(pages.flatMap((page) => unknownOptionsIn(textOf(page)).map((what) => `${page}: ${what}`))).toEqual(
@@ -115,7 +115,7 @@ describe('every page', () => {
     ).toEqual(['hca perf --al', 'hca prof', 'hca move --nope']);
   });
 
-  it('links to pages and names files that there are', () => {
+  it('links only to existing pages and names only existing files', () => {
     const missing = pages.flatMap((page) =>
       missingFilesIn(textOf(page), dirname(page)).map((what) => `${page}: ${what}`),
     );
@@ -143,7 +143,7 @@ describe('every page', () => {
     expect(listed.filter((page) => !list.includes(`](${page.slice('docs/'.length)})`))).toEqual([]);
   });
 
-  it('names tests that there are', () => {
+  it('names only existing tests', () => {
     expect(pages.flatMap((page) => missingTestsIn(textOf(page)).map((what) => `${page}: ${what}`))).toEqual(
       [],
     );
@@ -151,11 +151,11 @@ describe('every page', () => {
   });
 });
 
-/** A command with the lines that a page shows below it. */
+/** A command with the output lines shown below it. */
 interface Shown {
   readonly page: string;
   readonly words: readonly string[];
-  /** TypeScript of the page's last block above the command: the program that the command runs. */
+  /** TypeScript of the page's last block before the command: the program that the command runs. */
   readonly program: string | undefined;
   readonly lines: readonly string[];
 }
@@ -273,7 +273,7 @@ describe('every page shows the output of its commands', () => {
 });
 
 describe('the README shows', () => {
-  it('what it is on a first screen: a picture, both commands and what they print within 40 lines', () => {
+  it('its subject on a first screen: a picture, both commands and their output within 40 lines', () => {
     const screen = textOf('README.md').split('\n').slice(0, 40).join('\n');
     expect(screen.match(/^!\[/gm)).toHaveLength(1);
     for (const command of [
@@ -291,7 +291,7 @@ describe('the README shows', () => {
 });
 
 describe('the page of commands shows', () => {
-  it('what hca perf measures at three of all sizes', async () => {
+  it('results of hca perf at three of all sizes', async () => {
     const command = '$ npx hca perf write-lat --all -m 2048 --iters 60\n';
     const [, block = ''] = textOf('docs/how-to/commands.md').split(command);
     const rows = block.split('\n```')[0]!.split('\n').slice(1);
@@ -315,7 +315,7 @@ describe('lines of pages', () => {
       .split('\n')
       .filter((line) => !/^\s*(?:\||(?:[-*] )?\S*(?:`[^`]*`|\[[^\]]*\]\([^)]*\))\S*$)/.test(line));
 
-  it('have at most 120 characters, but for tables and code', () => {
+  it('have at most 120 characters, except tables and code', () => {
     const long = pages.flatMap((page) =>
       proseOf(textOf(page))
         .filter((line) => line.length > 120)

@@ -1,6 +1,6 @@
 /**
- * Time counts from epochs (sim/epoch.ts): where one begins, every instant and every edge that any block keeps moves. Made short,
- * thousands begin in the middle of all that is under way, at every phase of the clocks, and nothing may be seen of them.
+ * Time counts from epochs (sim/epoch.ts): a new one moves every instant and every edge that any block keeps. Here epochs are
+ * short: thousands begin during all kinds of work, at every phase of the clocks, without any visible effect.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -15,10 +15,10 @@ const mixture = (): ProgramOptions[] => [
   ...programsOf('mixture', 'sleeping', args),
 ];
 
-/** The whole of a run: the report and what the programs returned. */
+/** The complete result of a run: the report and the programs' return values. */
 const factsOf = ({ report, results }: Outcome): [string, unknown] => [bytesOf(report), results];
 
-/** Lengths of an epoch that are not whole microseconds, nor whole cycles of any clock. */
+/** Lengths of an epoch that are neither whole microseconds nor whole cycles of any clock. */
 const lengthsPs = [3_000_001, 7_654_321, 100_000_123];
 
 /** Under loss: TCP's timers, the NIC's interrupt moderation and rings. */

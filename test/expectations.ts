@@ -1,10 +1,10 @@
-/** What every scenario must leave behind. */
+/** Conditions that must hold after every scenario. */
 import { expect } from 'vitest';
 import type { Report } from '../machine/report/schema.ts';
 import type { Outcome } from './machines.ts';
 import type { BystanderResult } from './programs/bystander.ts';
 
-/** The bystanders made rounds and found no mistake; and the ledgers balance. */
+/** The bystanders completed rounds without an error; and the ledgers balance. */
 export function expectUntouched({ results, report }: Outcome): void {
   const [client, server] = results.slice(-2) as BystanderResult[];
   expect(client!.rounds).toBeGreaterThan(3);
@@ -13,14 +13,14 @@ export function expectUntouched({ results, report }: Outcome): void {
   expectBalanced(report);
 }
 
-/** All six balances hold; if not, the words of those that do not are shown. */
+/** All six balances hold; otherwise shows the texts of the failed ones. */
 export function expectBalanced({ checks }: Report): void {
   const { balanced, ...each } = checks;
   expect(Object.values(each).flatMap(({ failures }) => failures)).toEqual([]);
   expect(balanced).toBe(true);
 }
 
-/** What a driver counts of objects and numbers when none is taken. */
+/** Driver counts when no object or number is in use. */
 export const noResources = {
   contexts: 0,
   pds: 0,

@@ -1,4 +1,4 @@
-/** XRC by verbs (IBTA vol 1, annex A14): processes that share a target, and what the verbs refuse as libmlx4 does. */
+/** XRC by verbs (IBTA vol 1, annex A14): processes that share a target, and the refusals of the verbs, as in libmlx4. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
@@ -45,26 +45,26 @@ describe.each(cases)('extended reliable connections over %s', (_name, options) =
   it('annex A14: one initiator reaches the queues of two processes through one target', () => {
     const [sender, owner, guest] = outcome.results;
     const success = Array.from({ length: 16 }, () => 'SUCCESS');
-    // What stood there, what the addition left, what the swap did: each of the second queue.
+    // Old value, result of the addition, result of the swap: each from the second queue.
     expect(sender).toMatchObject({ statuses: success, isRead: true, atomics: [0, 5, 9] });
     expect(owner).toMatchObject(received);
     expect(guest).toMatchObject(received);
   });
 
-  it('annex A14: no process’s memory is reached by the queue of another', () => {
+  it('annex A14: no process’s memory is reached through the queue of another', () => {
     expect(outcome.results[0]).toMatchObject({ wrong: ['REM_ACCESS_ERR'] });
   });
 
-  it('Linux, ib_open_qp: a target is opened by another process, has its events there, and stays when its maker has let go', () => {
+  it('Linux, ib_open_qp: a target is opened by another process, gets its events there, and remains after its creator has closed it', () => {
     const [, owner, guest] = outcome.results;
-    // RTR when it is opened, ERR behind what was refused.
+    // RTR when it is opened, ERR after the refused request.
     expect(guest).toMatchObject({ opened: 2, left: 6, unopened: ['EINVAL', 'EINVAL'] });
     const events = ['COMM_EST', 'QP_ACCESS_ERR'];
     expect(owner).toMatchObject({ events });
     expect(guest).toMatchObject({ events });
   });
 
-  it('refuse what libibverbs and the kernel refuse, and nothing is left', () => {
+  it('reject the same requests as libibverbs and the kernel, and nothing is left', () => {
     const [sender, owner] = outcome.results;
     // Without a number, with one of 25 bits; and an initiator has no receive queue.
     expect(sender).toMatchObject({ refused: 'EINVAL', errors: [EINVAL, EINVAL, EINVAL] });

@@ -1,6 +1,6 @@
 /**
- * Faults of the whole device, with our own driver: what kills it, what programs hear of it, what is given back, and that
- * it comes back where hardware would.
+ * Faults of the whole device, with our own driver: their causes, the events that programs receive, the released resources, and
+ * the recovery where hardware would recover.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { checkedFaults, type FaultPlan } from '../machine/faults/index.ts';
@@ -22,7 +22,7 @@ async function survive(faults: FaultPlan, args: SurvivorArgs = {}, options: Mach
 }
 
 const well = { done: 5, ended: 'ok' };
-/** What a program sees that uses a device which dies under it and comes back. */
+/** Events of a program whose device dies and returns. */
 const bereaved = {
   event: 'DEVICE_FATAL',
   isWoken: true,
@@ -33,7 +33,7 @@ const bereaved = {
 };
 
 describe('a device that dies under its programs', () => {
-  it('does not, without a fault', async () => {
+  it('does not die without a fault', async () => {
     const { lives } = await survive([], { patienceMs: 10 });
     expect(lives).toMatchObject([{ worked: well, event: null, after: 'ok', away: 'ok', workedAgain: well }]);
   });
@@ -44,7 +44,7 @@ describe('a device that dies under its programs', () => {
     expect(lives).toMatchObject([{ ...bereaved, worked: { done: 2, ended: 'EIO' } }]);
     expect(report.elapsedPs).toBeGreaterThan(1e12);
     expect(report.elapsedPs).toBeLessThan(1.1e12);
-    // An EQ that waited for what never comes would interrupt for the whole second.
+    // An EQ waiting for an event that never occurs would interrupt for the whole second.
     const { interrupts } = report.nodes[0]!;
     expect(interrupts.reduce((sum, { delivered }) => sum + delivered, 0)).toBeLessThan(500);
   });
@@ -63,7 +63,7 @@ describe('a device that dies under its programs', () => {
     expect(report.elapsedPs).toBeLessThan(0.1e12);
   });
 
-  it('by leaving its slot: all ones are no register, and nothing is left of it until it is back', async () => {
+  it('by leaving its slot: all ones are not a register value, and it has no state left until it returns', async () => {
     const gone = { device: 'gone', after: 'SW2HW_MPT', nth: 3 };
     const worked = { done: 1, ended: 'EIO' };
     const forEver = await survive([gone], { patienceMs: 3000 });
@@ -81,7 +81,7 @@ describe('a device that dies under its programs', () => {
     expect(dead.lives).toMatchObject([{ listed: 0, workedAgain: well }]);
   });
 
-  it('is looked for again when a program wants it, however long it was away', async () => {
+  it('is checked again when a program wants it, however long it was away', async () => {
     const gone = { device: 'gone', after: 'SW2HW_MPT', nth: 3, for: '1s' };
     const { lives } = await survive([gone], {}, { set: { ...smallMemory, 'driver.healthIntervalUs': 1000 } });
     expect(lives).toMatchObject([{ away: 'ENODEV', workedAgain: well }]);
@@ -111,8 +111,8 @@ describe('a device that dies under its programs', () => {
   });
 });
 
-describe('an interrupt that does not come', () => {
-  it('delays a command by the look into the event queue, and kills nothing', async () => {
+describe('a missing interrupt', () => {
+  it('delays a command until the check of the event queue, and kills nothing', async () => {
     const plain = await survive([], { patienceMs: 10 });
     for (const fault of [
       { interrupt: 'lost', nth: 8 },
@@ -126,7 +126,7 @@ describe('an interrupt that does not come', () => {
     }
   });
 
-  it('in time, delays by as much', async () => {
+  it('in time, delays by the same amount', async () => {
     const plain = await survive([], { patienceMs: 10 });
     const late = await survive([{ interrupt: 'late', nth: 8, delay: '3ms' }], { patienceMs: 10 });
     expect(late.lives).toMatchObject([{ worked: well, event: null }]);
@@ -134,7 +134,7 @@ describe('an interrupt that does not come', () => {
     expect(late.report.elapsedPs - plain.report.elapsedPs).toBeLessThan(3.1e9);
   });
 
-  it('in time, brings no event of a CQ to the next one of its number', async () => {
+  it('in time, delivers no event of a CQ to the next one with its number', async () => {
     const { results, report } = await runPrograms(
       [programOf('faulty', 'successor', 0), programOf('faulty', 'predecessor', 1)],
       { faults: [{ interrupt: 'late', vector: 1, nth: 1, delay: '400us' }] },
@@ -143,12 +143,12 @@ describe('an interrupt that does not come', () => {
     expectBalanced(report);
   });
 
-  it('for a completion, is made up for by the health timer within two looks', async () => {
+  it('for a completion, is repaired by the health timer within two checks', async () => {
     const programs = [
       programOf('faulty', 'waiter', 0, { args: { patienceUs: 5e6 } }),
       programOf('faulty', 'idler', 1),
     ];
-    // Completion events are on vectors from 1 on: the first one is the one that is waited for.
+    // Completion events are on vectors from 1 on: the first one is awaited.
     const { results, report } = await runPrograms(programs, { faults: [{ interrupt: 'lost', vector: 1 }] });
     expectBalanced(report);
     expect(results[0]).toEqual({ isWoken: true, statuses: ['SUCCESS'] });
@@ -158,7 +158,7 @@ describe('an interrupt that does not come', () => {
 });
 
 describe('a probe', () => {
-  /** Runs the start of a machine with faults; the error that ended it, and what is still taken at host 0. */
+  /** Starts a machine with faults; returns the error that ended it, and the resources still held on host 0. */
   async function started(faults: FaultPlan) {
     const plan = planMachine({
       config: configurationOf({ set: smallMemory }),
@@ -179,7 +179,7 @@ describe('a probe', () => {
     };
   }
 
-  it('waits for a reset that takes long, and for a semaphore that comes free', async () => {
+  it('waits for a long reset, and for a semaphore that becomes free', async () => {
     for (const fault of [
       { reset: 'stuck', for: '500ms' },
       { semaphore: 'held', for: '20ms' },

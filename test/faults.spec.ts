@@ -1,7 +1,6 @@
 /**
- * Faults of the fault plan: whatever is lost, broken or invented, requests end in order and at most once, with the status
- * or the event that the specifications name; what has succeeded has its bytes in place; the peer is unharmed; and the
- * ledgers balance.
+ * Faults of the fault plan: for everything that is lost, damaged or injected, requests end in order and at most once, with the
+ * specified status or event; successful requests have their bytes in place; the peer is unaffected; and the ledgers balance.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CommandStatus } from '../abi/command-status.ts';
@@ -18,7 +17,7 @@ interface SenderResult {
   readonly statuses: readonly string[];
   readonly isInOrder: boolean;
   readonly surplus: readonly string[];
-  /** When it began to post. */
+  /** Instant at which it began to post. */
   readonly fromPs: number;
   readonly tookUs: number;
   readonly isRead: boolean;
@@ -40,7 +39,7 @@ const traffic = (args: Record<string, number> = {}): ProgramOptions[] => [
 ];
 const waiting = (): ProgramOptions[] => [programOf('faulty', 'waiter', 0), programOf('faulty', 'idler', 1)];
 
-/** What has been counted of node 0 when its program says that all is quiet: faults are counted from there. */
+/** Counts of node 0 at its program's quiet time: faults are numbered from there. */
 interface Quiet {
   readonly atPs: number;
   /** Reads of the device. */
@@ -82,7 +81,7 @@ async function runTraffic(faults: FaultPlan, args: Record<string, number> = {}) 
   return { outcome, sender, receiver };
 }
 
-/** Nothing was lost: all requests well, all bytes in place. */
+/** Nothing was lost: all requests succeed, all bytes are in place. */
 function expectDone(sender: SenderResult, receiver: ReceiverResult): void {
   expect(sender).toMatchObject({
     statuses: allWell,
@@ -102,8 +101,8 @@ function expectDone(sender: SenderResult, receiver: ReceiverResult): void {
 const allWell = ['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'];
 
 /**
- * A fault of the sender's own PCIe link. Each request ends in order: some well, then one with a local error, the rest
- * flushed; or, when the queue itself cannot be read, "work queue catastrophic error" and no promise of completions.
+ * A fault of the sender's own PCIe link. The requests end in order: some successfully, then one with a local error, the rest
+ * flushed; or, if the queue itself cannot be read, "work queue catastrophic error" without a promise of completions.
  */
 function expectLocalEnding(sender: SenderResult, receiver: ReceiverResult): void {
   const { statuses, events, state } = sender;
@@ -121,7 +120,7 @@ function expectLocalEnding(sender: SenderResult, receiver: ReceiverResult): void
     expect(good).toBe(4);
   }
   expect(state).toBe(good === 4 ? 'RTS' : 'ERR');
-  // What has succeeded is in place; a SEND that did not come is not received.
+  // Successful requests have their bytes in place; a SEND that did not arrive is not received.
   if (good >= 1) expect(receiver.written[0]).toBe(true);
   if (good >= 2) expect(receiver.written[1]).toBe(true);
   if (good >= 3) expect(sender.isRead).toBe(true);
@@ -129,17 +128,17 @@ function expectLocalEnding(sender: SenderResult, receiver: ReceiverResult): void
 }
 
 describe('faults of PCIe', () => {
-  it('the traffic is well without any', async () => {
+  it('the traffic succeeds without any', async () => {
     const { sender, receiver } = await runTraffic([]);
     expectDone(sender, receiver);
     expect(sender.tookUs).toBeLessThan(20);
   });
 
-  it('a completion that never comes ends in the timeout of PCIe, and in an error of what needed it', async () => {
+  it('a missing completion ends in PCIe’s timeout, and in an error of the request that needed it', async () => {
     const endings = new Set<string>();
     // Contexts, translations, WQEs and payload, in the order in which they are fetched.
     for (const place of [1, 2, 3, 5, 7, 8, 10, 13, 15]) {
-      // With an ACK timeout of 33 ms (code 13) the completion timeout of 10 ms comes first.
+      // With an ACK timeout of 33 ms (code 13) the completion timeout of 10 ms expires first.
       const faults = [{ read: 'any', nth: quiet.reads + place, answer: 'lost' }];
       const { sender, receiver } = await runTraffic(faults, { timeoutCode: 13 });
       expectLocalEnding(sender, receiver);
@@ -164,7 +163,7 @@ describe('faults of PCIe', () => {
     expect([...endings].toSorted()).toEqual(['LOC_PROT_ERR', 'QP_FATAL']);
   });
 
-  it('a read that the host refuses (UR) fails what needed it: a command with EIO, or a work request', async () => {
+  it('a read that the host refuses (UR) fails its user: a command with EIO, or a work request', async () => {
     const endings = new Set<string>();
     // From before the quiet time, when commands still run.
     for (let nth = quiet.reads - 8; nth <= quiet.reads + 14; nth += 2) {
@@ -188,8 +187,8 @@ describe('faults of PCIe', () => {
 });
 
 describe('faults of the cable', () => {
-  // Nine packets of requests or so one way, ACKs and READ responses the other way.
-  it.each([0, 1])('a packet of node %i that is corrupted is sent again', async (node) => {
+  // About nine request packets in one direction, ACKs and READ responses in the other.
+  it.each([0, 1])('a corrupted packet of node %i is retransmitted', async (node) => {
     for (let place = 1; place <= 4; place++) {
       const faults = [{ packet: 'corrupted', node, nth: quiet.packets[node]! + place }];
       const { outcome, sender, receiver } = await runTraffic(faults);
@@ -198,7 +197,7 @@ describe('faults of the cable', () => {
     }
   });
 
-  it('packets corrupted again and again are sent again and again', async () => {
+  it('packets corrupted repeatedly are retransmitted repeatedly', async () => {
     const places = [1, 2, 4, 6, 7, 9];
     const { outcome, sender, receiver } = await runTraffic(
       places.map((place) => ({ packet: 'corrupted', nth: quiet.packets[0]! + place })),
@@ -226,7 +225,7 @@ describe('faults of the cable', () => {
   });
 
   it.each([0, 1])(
-    'each packet of node %i lost, coming twice or behind others: sent again or not carried out again',
+    'each packet of node %i lost, duplicated or reordered: retransmitted or not carried out again',
     async (node) => {
       for (const what of [
         { packet: 'lost' },
@@ -243,7 +242,7 @@ describe('faults of the cable', () => {
     },
   );
 
-  it.each([0, 1])('a packet of node %i that is late delays, and nothing else', async (node) => {
+  it.each([0, 1])('a late packet of node %i delays, and nothing else', async (node) => {
     const delayPs = 150e6;
     const { outcome, sender, receiver } = await runTraffic([
       { packet: 'late', node, nth: quiet.packets[node]! + 2, delay: delayPs },
@@ -282,17 +281,17 @@ describe('faults of interrupts', () => {
     return outcome;
   };
 
-  it('a completion wakes who waits for it', async () => {
+  it('a completion wakes its waiting thread', async () => {
     expect((await runWaiting([])).results[0]).toEqual(woken);
   });
 
-  it('a lost interrupt wakes no program, but the completion is there', async () => {
+  it('a lost interrupt wakes no program, but the completion is present', async () => {
     const { interrupts } = await quietOf(waiting());
     const { results } = await runWaiting([{ interrupt: 'lost', nth: interrupts + 1 }]);
     expect(results[0]).toEqual({ isWoken: false, statuses: ['SUCCESS'] });
   });
 
-  it('a spurious interrupt is served, hands out nothing, and spoils nothing', async () => {
+  it('a spurious interrupt is served, delivers nothing, and harms nothing', async () => {
     const { atPs } = await quietOf(waiting());
     const spurious = [0, 1, 2, 31].map((vector, index) => ({
       interrupt: 'spurious',
@@ -311,7 +310,7 @@ describe('faults of interrupts', () => {
 describe('a command that the device fails', () => {
   const { EXCEED_LIM, INTERNAL_ERR, BAD_PARAM, BAD_QP_STATE } = CommandStatus;
   const failures = [
-    // The program makes a CQ of its own first.
+    // The program first creates its own CQ.
     ['regMr', 'SW2HW_MPT', 1, EXCEED_LIM, 'ENOMEM'],
     ['createCq', 'SW2HW_CQ', 2, INTERNAL_ERR, 'EIO'],
     ['createSrq', 'SW2HW_SRQ', 1, BAD_PARAM, 'EINVAL'],
@@ -326,14 +325,14 @@ describe('a command that the device fails', () => {
   });
 
   it.each(failures)(
-    '%s (%s) is refused, leaves nothing, and can be repeated',
+    '%s (%s) is refused, changes nothing, and can be repeated',
     (name, _command, _nth, _status, code) => {
       expect(results[name]).toEqual({ first: code, isGivenBack: true, second: 'ok' });
     },
   );
 });
 
-it('faults mean the same events in every partition', async () => {
+it('faults select the same events in every partition', async () => {
   const faults = [
     { read: 'any', nth: quiet.reads + 6, answer: 'poisoned' },
     { packet: 'corrupted', node: 1, nth: quiet.packets[1]! + 1 },
@@ -351,7 +350,7 @@ it('faults mean the same events in every partition', async () => {
 });
 
 describe('a report', () => {
-  it('says of every fault how often it has happened, and of which it never did', async () => {
+  it('counts every fault, and lists those that never occurred', async () => {
     const { packets, reads } = quiet;
     const faults: FaultPlan = [
       { packet: 'corrupted', nth: `${packets[0]! + 1}-${packets[0]! + 2}` },
@@ -375,7 +374,7 @@ describe('a report', () => {
     expect(lines.filter((line) => line.includes('NEVER'))).toHaveLength(4);
   });
 
-  it('holds back no interrupt that is late beyond the end of the run', async () => {
+  it('does not hold back a late interrupt beyond the end of the run', async () => {
     const faults: FaultPlan = [{ interrupt: 'late', nth: 'every', delay: '100s' }];
     const { report } = await runPrograms(waiting(), { faults, set: { 'driver.healthIntervalUs': 1000 } });
     expect(report.elapsedPs).toBeLessThan(100e12);
@@ -384,7 +383,7 @@ describe('a report', () => {
   });
 });
 
-it('of PAUSE frames is refused on a cable of InfiniBand, which has none', async () => {
+it('of PAUSE frames is rejected on an InfiniBand cable, which has none', async () => {
   const faults: FaultPlan = [{ packet: 'lost', only: 'pauses', node: 0 }];
   await expect(runPrograms(traffic(), { faults })).rejects.toThrow(
     /only is "pauses", expected packets of another kind on a cable of InfiniBand/,

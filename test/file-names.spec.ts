@@ -13,7 +13,7 @@ const rooms = readdirSync(root, { withFileTypes: true })
   )
   .map(({ name }) => name);
 
-/** Files that are still to be renamed; one that was renamed leaves this list. */
+/** Files that still must be renamed; a renamed one is removed from this list. */
 const stillNamedOtherwise: readonly string[] = [
   'hw/hca/connectx3/send-format.ts: connect-x3-send-format.ts',
   'hw/hca/frames/receive-checksums.ts: frame-checksums.ts',
@@ -59,7 +59,7 @@ const misnamed = (files: readonly { readonly path: string; readonly text: string
   });
 
 describe('the name of a file', () => {
-  it('is that of the class which it exports', () => {
+  it('is that of the class that it exports', () => {
     const found = misnamed(sourcesOf());
     const known = new Set(stillNamedOtherwise);
     expect(found.filter((row) => !known.has(row))).toEqual([]);
@@ -77,7 +77,7 @@ describe('the name of a file', () => {
     ['host/pins.ts', 'export class PinTable {}\nexport const limit = 1;', []],
     ['host/pins.ts', 'export class PinTable {}\nexport class PinError {}', ['host/pins.ts: pin-table.ts']],
     ['host/testing.ts', 'export class TestMachine {}', []],
-  ])('of %s with %j is judged', (path, text, expected) => {
+  ])('of %s with %j is checked', (path, text, expected) => {
     expect(misnamed([{ path, text }])).toEqual(expected);
   });
 });

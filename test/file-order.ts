@@ -1,6 +1,6 @@
 /**
- * The order in which vitest takes files: those that take longest first, so that the end of a run is not one long file on one
- * core while the others have nothing to do. Vitest has durations only from an earlier run, which a fresh clone has not had.
+ * The order in which vitest takes files: those that take longest first, so that a run does not end with one long file on one
+ * core while the others are idle. Vitest knows durations only from an earlier run, which a fresh clone lacks.
  */
 import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -45,7 +45,7 @@ const longest = [
   'test/bad-input-protection.spec.ts',
 ] as const;
 
-/** The Linux guests and browsers: first what waits a minute for nothing, then what takes longest; last what is short. */
+/** The Linux guests and browsers: first tests that wait idle for a minute, then long ones; short ones last. */
 const guests = [
   'test/guest/faults-silence.spec.ts',
   'test/page/lab.spec.ts',
@@ -89,9 +89,9 @@ for (const path of places.keys())
   if (!existsSync(`${root}${path}`)) throw new Error(`test/file-order.ts names ${path}, which is not there`);
 
 /**
- * Projects stay together, as vitest sorts them: a process that runs one file of a project after the other ends where the next
- * file in line is another project's, and what it has loaded and compiled with it. Within a project, behind those that are named,
- * come the others as vitest sorts them: by an earlier run or by size.
+ * Projects stay together, as vitest sorts them: a process that runs one file of a project after another ends when the next file
+ * belongs to another project, and its loaded and compiled code is lost. Within a project, the named files are followed by the
+ * others in vitest's order: by an earlier run or by size.
  */
 export class FileOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

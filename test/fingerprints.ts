@@ -1,12 +1,12 @@
 /**
- * `npm run fingerprints`: prints a hash of all results of a run, one line for each run. A change that preserves behaviour prints the same
- * lines before and after:
+ * `npm run fingerprints`: prints a hash of all results of a run, one line for each run. If a change preserves behaviour, the
+ * lines are equal before and after:
  *
  *     npm run -s fingerprints > before;   … the change …   npm run -s fingerprints | diff before -
  *
  * The default machine runs the mixture of all operations. Two hundred stories, on hardware of all kinds, are data in
- * `fingerprint-stories.json.gz`, so that they stay the same if seeds later draw other stories. `--draw 1..200` replaces them by the stories
- * of these seeds.
+ * `fingerprint-stories.json.gz`, so that they stay the same if seeds later generate other stories. `--draw 1..200` replaces
+ * them with the stories of these seeds.
  */
 import '../runtime/node.ts';
 import { createHash } from 'node:crypto';

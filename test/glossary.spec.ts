@@ -109,11 +109,11 @@ type Phrase = keyof typeof phrases;
  * absent; a sentence that begins with its subject; after.
  */
 const allowed: Readonly<Record<Phrase, number>> = {
-  'for ever': 36,
-  whoever: 17,
-  'there is none': 84,
-  'What at the beginning': 1_260,
-  behind: 358,
+  'for ever': 8,
+  whoever: 1,
+  'there is none': 22,
+  'What at the beginning': 277,
+  behind: 86,
 };
 
 describe('identifiers', () => {

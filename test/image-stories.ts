@@ -1,6 +1,6 @@
 /**
- * Runs on machines that begin from an image beside runs on fresh ones: everything that comes to light of each, as text, and where two
- * texts differ. Also random hardware and workloads to do so with.
+ * Runs on machines that start from an image, compared with runs on fresh ones: all observations of each, as text, and the first
+ * difference. Also random hardware and workloads for this.
  */
 import { crc32 } from 'node:zlib';
 import { parsedWorkload, perfArgsOf } from '../experiments/workloads/workload.ts';
@@ -18,7 +18,7 @@ import { acceptable, drawPool } from '../torture/index.ts';
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** The hosts' memories, found by way of the machine's fields: to ask the machine for one would mark all of it as written. */
+/** The hosts' memories, found through the machine's fields: requesting one from the machine would mark all of it as written. */
 function memoriesOf(machine: Machine): PhysicalMemory[] {
   const seen = new Set<object>();
   const found: PhysicalMemory[] = [];
@@ -37,12 +37,12 @@ function memoriesOf(machine: Machine): PhysicalMemory[] {
 const blockBytes = 2 ** 20;
 const zeros = Buffer.alloc(blockBytes);
 
-/** Sums over a memory, by mebibyte: what is not there is zero, and of what is zero nothing is said. */
+/** Sums over a memory, by mebibyte: unallocated memory is zero, and zero blocks are omitted. */
 function sumsOf({ buffer }: PhysicalMemory): string {
   const sums: string[] = [];
   for (let at = 0; at < buffer.byteLength; at += blockBytes) {
     const block = Buffer.from(buffer, at, Math.min(blockBytes, buffer.byteLength - at));
-    // How far a memory has grown is no part of what is in it: the last block is as long as the others.
+    // The allocated size of a memory is not part of its contents: the last block is as long as the others.
     if (block.compare(zeros, 0, block.length) !== 0)
       sums.push(`${at / blockBytes}:${crc32(Buffer.concat([block], blockBytes))}`);
   }
@@ -52,7 +52,7 @@ function sumsOf({ buffer }: PhysicalMemory): string {
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}` : part));
 
-/** The error that a run ends with, or its report, what blocks hold, what programs returned and logged, and what is in the hosts' memories. */
+/** The error that ended a run, or its report, the blocks' state, the programs' results and logs, and the hosts' memories. */
 export async function outcomeOn(
   machines: MachineSource,
   options: MachineOptions,
@@ -65,7 +65,7 @@ export async function outcomeOn(
     () => undefined,
     (error: unknown) => String(error),
   );
-  // What a failed run leaves is nobody's: its machine is not used again.
+  // The remains of a failed run are not defined: its machine is not reused.
   if (failure !== undefined) return failure;
   return textOf({
     report: await machine.report(),
@@ -78,14 +78,14 @@ export async function outcomeOn(
 }
 
 export interface Comparison {
-  /** Where a run first differs from the fresh machine's; empty where none does. */
+  /** First difference between a run and the fresh machine's; empty without one. */
   readonly difference: string;
   /** Runs that began from an image, and machines that booted. */
   readonly fromImage: number;
   readonly booted: number;
 }
 
-/** Runs all of the rounds on one kind of machine, one after the other, and each round's programs on a fresh machine. */
+/** Runs all rounds on one kind of machine, one after another, and each round's programs on a fresh machine. */
 export async function comparison(
   options: MachineOptions,
   rounds: readonly (readonly ProgramOptions[])[],
@@ -142,7 +142,7 @@ export const workloads = [
   'send-lat,size=64,iters=50',
 ] as const;
 
-/** Beyond what any of them takes. */
+/** More than any of them needs. */
 const limitPs = 10n ** 12n;
 
 /** Random hardware, and three random workloads on it, the first and second once more at the end. */

@@ -1,4 +1,4 @@
-/** Inline receive by verbs: the same bytes in the same buffers, by fewer writes and without a look at a key, for a copy of the processor. */
+/** Inline receive by verbs: the same bytes in the same buffers, with fewer writes and without a key check, at the cost of a processor copy. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
@@ -24,14 +24,14 @@ describe.each(eachPartition)('in partition %s', (partition) => {
     [plain, inlined] = [await played(0), await played(messageBytes)];
   });
 
-  it('MLNX_OFED, libmlx4: brings each message to the buffers of its list, either way', () => {
+  it('MLNX_OFED, libmlx4: delivers each message to the buffers of the list, in either way', () => {
     for (const { results, report } of [plain, inlined]) {
       expect(results[1]).toEqual({ right: messages });
       expectBalanced(report);
     }
   });
 
-  it('is told by the report: one write and no key for each message, where lists of three have three of each', () => {
+  it('is shown by the report: one write and no key for each message, where lists of three have three of each', () => {
     expect(plain.report.nodes[1]!.hca.inlineReceives).toBeUndefined();
     expect(inlined.report.nodes[1]!.hca.inlineReceives).toEqual({
       messages,

@@ -1,4 +1,4 @@
-/** What `machine.inspect()` returns is the machine's: the same at every instant, however it is cut and whatever one instant leaves unordered. */
+/** `machine.inspect()` depends only on the machine: it is the same at every instant, for every partition and for every order within an instant. */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { ProgramOptions } from '../machine/program.ts';
@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000 });
 interface Scenario {
   readonly set: NonNullable<MachineOptions['set']>;
   readonly programs: () => ProgramOptions[];
-  /** The first instant looked at, and the step to the next: while programs drive the devices. */
+  /** The first inspected instant, and the step to the next: while programs drive the devices. */
   readonly fromPs: bigint;
   readonly stepPs: bigint;
   /** Blocks that only this machine has. */
@@ -60,7 +60,7 @@ describe.each(Object.entries(scenarios))('the states of the blocks of %s', (_, s
   let reference: Promise<BlockState[][]> | undefined;
   const expected = (): Promise<BlockState[][]> => (reference ??= statesOf(scenario, { partition: 'single' }));
 
-  it('are shown of all of them, and change', async () => {
+  it('include all of them, and change', async () => {
     const states = await expected();
     for (const block of ['host', 'processor', ...scenario.blocks])
       for (const state of states[0]!) expect(Object.keys(state)).toContain(block);

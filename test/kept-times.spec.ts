@@ -1,6 +1,6 @@
 /**
  * Every field of a class in the model that keeps an instant or an edge from one event to the next is moved when a new epoch
- * begins (sim/epoch.ts). Here fields are found by their names: Ps is an instant or a duration, Cycle an edge, Cycles a duration.
+ * begins (sim/epoch.ts). Fields are found by their names: Ps is an instant or a duration, Cycle an edge, Cycles a duration.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -8,14 +8,14 @@ import { describe, expect, it } from 'vitest';
 const root = new URL('..', import.meta.url);
 const folders = ['sim', 'hw', 'wire', 'host', 'net', 'machine/node', 'guests/serve', 'machine/partition'];
 
-/** Names of durations, and of what does not outlast an event. */
+/** Names of durations, and of values that do not outlast an event. */
 const durations = new Set([
   // Of configuration and constants.
   ...['latencyPs', 'returnLatencyPs', 'timeoutPs', 'ackLatencyPs', 'aheadPs', 'deliveryPs', 'walkPs'],
   ...['overheadPs', 'limitPs', 'initialPs', 'minPs', 'maxPs', 'numeratorPs', 'periodPs', 'halfStepPs'],
   ...['cyclesPerPs', 'ackTimeoutPs', 'moderationPeriodPs', 'completionTimeoutPs', 'stretchPs', 'epochPs'],
   ...['windowPs', 'drainPs', 'storePs', 'flowControlPs', 'durationPs'],
-  // Sums and what is left.
+  // Sums and remainders.
   ...['busyPs', 'heldPs', 'busHeldPs', 'stallPs', 'creditWaitPs', 'serializerWaitPs', 'lifePs', 'takenPs'],
   ...['pausedPs', 'stoppingPs', 'pauseWaitPs'],
   ...[
@@ -29,9 +29,9 @@ const durations = new Set([
     'followedPs',
     'stagesPs',
   ],
-  // Kept with the epoch that they are of.
+  // Kept together with their epoch.
   ...['raisedPs'],
-  // Of an observer, who is given instants; of memory management without a host.
+  // In observers, which receive instants; in memory management without a host.
   ...['instantPs', 'nowPs'],
   // Used up within one call, or set at the beginning of a run.
   ...[
@@ -47,7 +47,7 @@ const durations = new Set([
   ],
 ]);
 
-/** Files that are tests, benches, or describe a machine without being one. */
+/** Files of tests and benches, or that describe a machine without being part of one. */
 const isModel = (path: string): boolean =>
   path.endsWith('.ts') &&
   !/\.spec\.ts$|\/testing|testing\.ts$|-bench\.ts$|parameters\.ts$|toy-|\.d\.ts$/.test(path);

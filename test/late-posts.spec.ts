@@ -1,6 +1,6 @@
 /**
- * Work posted to a QP that has been in error for long completes as flushed (IBTA vol. 1, 10.3.1), which Linux's ib_drain_rq and ib_drain_sq
- * rely on without limit; and a QP that is left in error neither keeps a run from ending nor hides a deadlock.
+ * Work posted to a QP that has long been in the error state completes as flushed (IBTA vol. 1, 10.3.1), for which Linux's
+ * ib_drain_rq and ib_drain_sq wait without limit. A QP left in error neither keeps a run from ending nor hides a deadlock.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { WordMonitor } from '../hw/pcie/root-complex/word-monitor.ts';
@@ -15,7 +15,7 @@ const flushed = ['receive', 'send', 'receive'].map((kind) => `${kind} ${IBV_WC_W
 
 describe('a QP that has been in error for a second', () => {
   it.each([
-    // In threads each second takes several.
+    // In threads, each simulated second takes several real ones.
     ['single', { rounds: 4, waitPs: 1e12 }],
     ['per-node', { rounds: 1, waitPs: 2e11 }],
     ['per-device', { rounds: 1, waitPs: 2e11 }],
@@ -26,7 +26,7 @@ describe('a QP that has been in error for a second', () => {
     expectBalanced(report);
   });
 
-  it('IBTA 10.3.1: does so behind an IOMMU', async () => {
+  it('IBTA 10.3.1: does so with an IOMMU', async () => {
     const set = { 'pcie.iommu.isEnabled': true };
     const { results } = await runPrograms(programsOf('late-posts', 'drains', { rounds: 1, waitPs: 1e12 }), {
       set,
@@ -66,7 +66,7 @@ describe('a QP left in error', () => {
     receive.mockRestore();
   });
 
-  it.each(bothPartitions)('lets a run end, or be found to be deadlocked: %s', async (partition) => {
+  it.each(bothPartitions)('lets a run end, or be detected as deadlocked: %s', async (partition) => {
     await runPrograms(programsOf('late-posts', 'leaves', false), { partition });
     await using machine = await smallMachine({ partition });
     for (const program of programsOf('late-posts', 'leaves', true)) await machine.load(program);

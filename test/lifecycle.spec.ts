@@ -1,6 +1,6 @@
 /**
- * The life of a driver and of its device: removal gives everything back, a device can be probed again, a reset in the
- * middle of traffic harms no other, and no process reaches another one's queues.
+ * The life cycle of a driver and of its device: removal releases everything, a device can be probed again, a reset in the
+ * middle of traffic harms no other device, and no process reaches another one's queues.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { expectBalanced, noResources } from './expectations.ts';
@@ -8,11 +8,11 @@ import { eachPartition, programOf, programsOf, runPrograms, smallMachine } from 
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Nothing is taken: no object, no page of ICM, no frame. */
+/** Nothing is held: no object, no page of ICM, no frame. */
 const nothing = { ...noResources, icmChunks: 0, frames: 0 };
 
 describe.each(eachPartition)('in partition %s', (partition) => {
-  it('removal gives everything back; the device can be probed, used and removed again', async () => {
+  it('removal releases everything; the device can be probed, used and removed again', async () => {
     await using machine = await smallMachine({ partition });
     const args = { qps: 2, rounds: 2 };
     for (const program of [
@@ -51,7 +51,7 @@ describe.each(eachPartition)('in partition %s', (partition) => {
   });
 });
 
-it('a process that is killed while it opens the device leaves nothing open', async () => {
+it('a process killed while it opens the device leaves nothing open', async () => {
   const killNs = Array.from({ length: 60 }, (_, index) => 100 * index);
   await using machine = await smallMachine();
   await machine.load(programOf('lifecycle', 'killer', 0, { args: { killNs } }));
@@ -63,7 +63,7 @@ it('a process that is killed while it opens the device leaves nothing open', asy
   expectBalanced(await machine.report());
 });
 
-it('no process rings for the queues of another: refused, counted, and without effect', async () => {
+it('no process rings for the queues of another: rejected, counted, and without effect', async () => {
   const { results, report } = await runPrograms([
     programOf('lifecycle', 'owner', 0),
     programOf('lifecycle', 'ownerPeer', 1),
@@ -72,14 +72,14 @@ it('no process rings for the queues of another: refused, counted, and without ef
   const [owner, peer, rings] = results;
   expect(owner).toEqual({
     undone: [],
-    // The own doorbell has all done that was posted.
+    // The own doorbell has completed all posted work.
     ids: ['1 SUCCESS', '2 SUCCESS', '3 SUCCESS'],
     isWoken: false,
     areRight: true,
   });
   expect(peer).toBe('RTS');
   const { violations } = report.nodes[0]!.hca;
-  // Every other ring of the intruder, and two of the owner on its second page; one arm.
+  // Every second ring of the intruder, and two of the owner on its second page; one arm.
   expect(rings).toBeGreaterThan(10);
   expect(violations['doorbellForeignUar']).toBe(Math.ceil(Number(rings) / 2) + 2);
   expect(violations['doorbellUnknownQp']).toBe(Math.floor(Number(rings) / 2));
@@ -90,10 +90,10 @@ it('no process rings for the queues of another: refused, counted, and without ef
 describe.each(['none', 'software', 'functionLevel'])(
   'removal in the middle of traffic, after a reset: %s',
   (how) => {
-    it('the peer runs out of retries, everything is given back, and a second life begins', async () => {
+    it('the peer exhausts its retries, everything is released, and a second life cycle begins', async () => {
       const { results, report } = await runPrograms(
         [programOf('lifecycle', 'resetter', 0, { args: how }), programOf('lifecycle', 'survivor', 1)],
-        // A device that was reset answers no command: each one is waited for so long.
+        // A device that was reset answers no command: each command waits this long.
         { set: { 'driver.commandLimitUs': 5000, 'driver.commandGoLimitUs': 5000 } },
       );
       const [resetter, survivor] = results as Record<string, unknown>[];

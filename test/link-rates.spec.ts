@@ -1,6 +1,6 @@
 /**
- * Rates of bulk over links of every speed: the cable is the limit or the slot is, whatever the path MTU. Bounds are computed
- * from the standards' figures alone; the simulation comes near and never beats them.
+ * Bulk rates over links of every speed: either the cable or the slot is the limit, for every path MTU. Bounds are computed from
+ * the standards' figures alone; the simulation approaches and never exceeds them.
  */
 import { expect, it, vi } from 'vitest';
 import runPerf from '../experiments/runs/perf-run.ts';
@@ -55,7 +55,7 @@ it.each(links)('a 4X %s link is filled by packets of any MTU', async (speed, bit
     }
 });
 
-it('a faster link than the slot, and one of a faster slot, lose nothing by the largest packets', async () => {
+it('a link faster than the slot, and one of a faster slot, lose nothing with the largest packets', async () => {
   for (const profile of [undefined, 'gen5-x16-what-if']) {
     const [usual, largest] = await Promise.all(
       [2048, 4096].map((mtuBytes) => bytesPerSecond('write', mtuBytes, { 'wire.speed': 'EDR' }, profile)),

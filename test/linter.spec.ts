@@ -1,6 +1,6 @@
 /**
- * The linter on whole machines: programs that do what no verb would let them, and drivers that are pulled from under
- * their device. Each finding is true, and of the process that did it.
+ * The linter on whole machines: programs that bypass the verbs, and drivers that are removed from under their device. Each
+ * finding is true, and names the responsible process.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { Machine } from '../machine/machine.ts';
@@ -34,7 +34,7 @@ describe('the linter on a whole machine', () => {
     expect(unknown.access).toMatch(/^a send doorbell for QP 0x\w+ by UAR page 0x\w+$/);
   });
 
-  it('has nothing to say of a life with traffic, from probe to removal', async () => {
+  it('reports nothing for a life cycle with traffic, from probe to removal', async () => {
     const programs = [programOf('faulty', 'sender', 0, { args: {} }), programOf('faulty', 'receiver', 1)];
     expect(await findingsOf(programs, true)).toEqual([]);
   });

@@ -1,6 +1,6 @@
 /**
- * A run from an image of the booted machine gives the report of a fresh machine, byte for byte, whatever ran from the image
- * before; and the image has all that the state of a machine is in.
+ * A run from an image of the booted machine gives the report of a fresh machine, byte for byte, regardless of earlier runs from
+ * the image; and the image contains the complete state of a machine.
  */
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
@@ -21,13 +21,13 @@ vi.setConfig({ testTimeout: 240_000 });
 
 const root = join(import.meta.dirname, '..');
 
-/** Without what only observes: of a machine with an analysis or a timeline there is no image. */
+/** Without observers: a machine with an analysis or a timeline has no image. */
 const modelFiles = (): string[] =>
   ['base', 'sim', 'abi', 'wire', 'hw', 'host', 'driver', 'userlib', 'machine']
     .flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))
     .filter((file) => !/spec|testing|-bench|toy-|machine\/timeline/.test(file));
 
-/** Variables of a call that only functions use which end with it, or before. */
+/** Variables of a call used only by functions that end with it, or before. */
 const ofOneCall = [
   'host/mm/area-changes.ts cleared',
   'host/mm/fork.ts isComplete',
@@ -44,7 +44,7 @@ const ofOneCall = [
 ];
 
 describe('a run from the image of a booted machine has the report of a fresh machine', () => {
-  it('for workloads one after the other, the first once more at the end', async () => {
+  it('for workloads one after another, the first once more at the end', async () => {
     const programs = workloads.slice(0, isAll ? 6 : 3).map(perfPrograms);
     const { difference, fromImage } = await comparison({}, [...programs, programs[0]!]);
     expect(difference).toBe('');
@@ -80,7 +80,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
   it.each([
     ['machines', {}, 3, 1],
     ['four hosts', { nodes: 4 }, 3, 1],
-    // A fault that hits one host's boot alone leaves no image, and one that ends a boot does so each time.
+    // A fault that hits only one host's boot leaves no image, and one that ends a boot does so each time.
     ['a read of one host lost', { faults: [{ read: 'any', nth: 40, node: 0, answer: 'lost' }] }, 0, 4],
     ['a command refused', { faults: [{ command: 'INIT_HCA', nth: 1, status: 'BAD_SYS_STATE' }] }, 0, 4],
   ] as const)(
@@ -96,7 +96,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     },
   );
 
-  itOfAll('of two kinds in turns, where two are kept', async () => {
+  itOfAll('of two kinds alternately, where two are kept', async () => {
     await using machines = new BootedMachines({ imageOf: 1, kindsMax: 2 });
     const programs = perfPrograms('write-bw,size=64,iters=100');
     const kinds: MachineOptions[] = [{}, { seed: 7 }];
@@ -110,7 +110,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     expect(machines.counts).toEqual({ fromImage: 8, booted: 4 });
   });
 
-  itOfAll('of random hardware, random workloads after each other', async () => {
+  itOfAll('of random hardware, random workloads one after another', async () => {
     let fromImages = 0;
     for (const seed of [1, 2]) {
       const { difference, fromImage } = await randomComparison(seed);
@@ -149,7 +149,7 @@ describe('a run from the image of a booted machine has the report of a fresh mac
     });
   });
 
-  it('after a run that failed: that machine is not used again', async () => {
+  it('after a failed run: that machine is not reused', async () => {
     await using machines = new BootedMachines();
     const good = perfPrograms('write-bw,size=64,iters=100');
     const bad = good.map((program, node) =>
@@ -161,8 +161,8 @@ describe('a run from the image of a booted machine has the report of a fresh mac
   });
 });
 
-describe('an image has all that the state of a machine is in', () => {
-  itOfAll('of what the engine finds alive: the rest never changes', () => {
+describe('an image has the complete state of a machine', () => {
+  itOfAll('of all objects that the engine finds alive: the rest never changes', () => {
     const machines: MachineOptions[] = [
       {},
       {
@@ -185,12 +185,13 @@ describe('an image has all that the state of a machine is in', () => {
     for (const { missing, changed, grown } of audits) {
       expect(changed).toEqual([]);
       expect(grown).toEqual([]);
-      // Streams of typed-binary are placed anew for each use; a core's port never changes; what an attempt at interrupts took back is over.
+      // Streams of typed-binary are repositioned for each use; a core's port never changes; resources released by an attempt at
+      // interrupts are no longer used.
       expect(missing).toEqual(['BufferReader', 'BufferWriter', 'CorePort', 'Teardown']);
     }
   });
 
-  it('and no function that outlives its call keeps a variable that changes', () => {
+  it('and no function that outlives its call keeps a changing variable', () => {
     const files = modelFiles();
     const found = files.flatMap((file) =>
       capturedVariables(
@@ -198,17 +199,17 @@ describe('an image has all that the state of a machine is in', () => {
       ).map((name) => `${file} ${name}`),
     );
     expect(found.filter((name) => !ofOneCall.includes(name)).toSorted()).toEqual([
-      // Counts a NIC's accesses for its faults: of a machine with a NIC there is no image.
+      // Counts a NIC's accesses for its faults: a machine with a NIC has no image.
       'machine/faults/nic-faults.ts accesses',
       // Assigned once while the host is built, and constant from then on.
       'machine/node/host-node.ts accesses',
-      // Of a thread's part, and of loading a module: no part of a machine.
+      // State of a thread's part, and of loading a module: not part of a machine.
       'machine/partition/part-api.ts port',
       'machine/partition/program-module.ts module',
     ]);
   });
 
-  it('nor does a module keep one, but the runtime it is in', () => {
+  it('nor does a module keep one, except its runtime', () => {
     const files = modelFiles().filter((file) =>
       /^(export )?let /m.test(readFileSync(join(root, file), 'utf8')),
     );

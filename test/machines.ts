@@ -1,4 +1,4 @@
-/** Machines of the system tests: small, so that a test takes a moment, and closed whatever happens. */
+/** Machines of the system tests: small, so that a test takes a moment, and always closed. */
 import { Machine, type MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
 import type { JsonLike, ProgramOptions } from '../machine/program.ts';
@@ -6,11 +6,12 @@ import type { Report } from '../machine/report/schema.ts';
 import { rowsOf } from './extent.ts';
 
 /**
- * One thread, and cut wherever it can be cut, which takes several times the processor time: for what crosses the cuts in a way of its own. That
- * all else is the same in both is held by `partitions.spec.ts`, and by stories, which are played again in partitions that are drawn.
+ * One thread, and the finest partition, which takes several times the processor time: for features that cross the cuts in a
+ * special way. `partitions.spec.ts`, and stories, which are repeated in random partitions, check that everything else is equal
+ * in both.
  */
 export const bothPartitions: readonly Partition[] = ['single', 'per-device'];
-/** For what crosses the cuts as all else does: in both where everything is run. */
+/** For features that cross the cuts in the usual way: both if everything is run. */
 export const eachPartition: readonly Partition[] = rowsOf(['single'], ['per-device']);
 
 /** A program of `test/programs/`, by the name of its file. */
@@ -24,7 +25,7 @@ export function programOf(
   return { node, run, name: `${exportName}${node}`, ...more };
 }
 
-/** The same program at both hosts. */
+/** The same program on both hosts. */
 export const programsOf = (file: string, exportName: string, args: JsonLike = null): ProgramOptions[] =>
   [0, 1].map((node) => programOf(file, exportName, node, { args }));
 
@@ -40,7 +41,7 @@ export async function smallMachine(options: MachineOptions = {}): Promise<Machin
   return Machine.create({ ...options, set: { ...smallMemory, ...options.set } });
 }
 
-/** Runs programs to their end on a machine of their own, then closes it. */
+/** Runs programs to their end on a separate machine, then closes it. */
 export async function runPrograms(
   programs: readonly ProgramOptions[],
   options: MachineOptions = {},

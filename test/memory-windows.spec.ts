@@ -6,7 +6,7 @@ import { programOf, runPrograms } from './machines.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 describe('memory windows', () => {
-  it('give access to a part of a region until it is taken back, by either side', async () => {
+  it('give access to a part of a region until either side revokes it', async () => {
     const programs = [programOf('windows', 'user', 0), programOf('windows', 'owner', 1)];
     const { results, report } = await runPrograms(programs);
     expect(results[0]).toEqual([

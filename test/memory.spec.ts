@@ -1,6 +1,6 @@
 /**
- * The host's memory under RDMA: pinned buffers stay where they are and keep every byte while the rest of memory is swapped
- * in and out around them, and through a fork.
+ * The host's memory under RDMA: pinned buffers keep their place and every byte while the rest of memory is swapped in and out,
+ * and through a fork.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../explain/text/render.ts';
@@ -10,7 +10,7 @@ import { bystanders, eachPartition, programOf, programsOf, runPrograms } from '.
 vi.setConfig({ testTimeout: 240_000 });
 
 describe('a workload of four times physical memory', () => {
-  it('keeps every byte, of swapped pages as of registered buffers, whose frames never move', async () => {
+  it('keeps every byte, of swapped pages and of registered buffers, whose frames never move', async () => {
     // A quarter of the 64 MiB is for programs, and each takes 64.
     const { results, report } = await runPrograms(programsOf('pressure', 'squeeze', 1), {
       set: { 'host.memory.reservedKib': 48 * 1024, 'host.swap.sizeMib': 128 },
@@ -27,8 +27,8 @@ describe('a workload of four times physical memory', () => {
   });
 });
 
-describe.each(eachPartition)('memory and swap that run out (%s)', (partition) => {
-  it('cost the process that took them its life, and no other a byte', async () => {
+describe.each(eachPartition)('exhausted memory and swap (%s)', (partition) => {
+  it('kill the process that used them, and cost no other a byte', async () => {
     const outcome = await runPrograms(
       [programOf('pressure', 'overseer', 0), programOf('pressure', 'glutton', 0), ...bystanders()],
       { partition, set: { 'host.swap.sizeMib': 8 } },
@@ -59,7 +59,7 @@ describe('a fork with registered memory', () => {
 describe('an IOMMU', () => {
   const set = { 'pcie.iommu.isEnabled': true };
 
-  it('changes no byte, costs time, and lets go of everything that the driver took back', async () => {
+  it('changes no byte, costs time, and releases everything that the driver released', async () => {
     const [without, within] = [
       await runPrograms(programsOf('pressure', 'devicePages')),
       await runPrograms(programsOf('pressure', 'devicePages'), { set }),
@@ -77,7 +77,7 @@ describe('an IOMMU', () => {
     }
   });
 
-  it('keeps the device out of what it was not given, and says so', async () => {
+  it('keeps the device out of unmapped memory, and reports it', async () => {
     const { results, report } = await runPrograms(programsOf('pressure', 'trespass'), { set });
     expect(results).toEqual([
       { statuses: ['SUCCESS'], faults: [] },

@@ -1,6 +1,6 @@
 /**
- * Registrations that outlive their use: memory replaced under them, the limit of pins, forks, exits. In every case the
- * bytes that move are those that the program sees, and nothing stays pinned.
+ * Registrations that outlive their use: replaced memory, the pin limit, forks, exits. In every case the transferred bytes are
+ * those that the program sees, and nothing stays pinned.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -33,14 +33,14 @@ describe('cached registrations', () => {
     'reach the old frames without a cache that follows the replaced pages %s, and the new ones through the cache',
     async (_how, replaceBy) => {
       const { results } = await run(['replacer', 'reader'], { replaceBy });
-      // The second read was to find pattern 2: the classic bug. The cache's second one finds pattern 4.
+      // The second read should find pattern 2: the classic bug. The cache's second read finds pattern 4.
       expect(results[1]).toEqual([1, 1, 3, 4]);
       expect(results[0]).toEqual({ hits: 0, misses: 2, invalidations: 1 });
     },
   );
 
   it.each(eachPartition)(
-    'are made anew after madvise, mmap over them, mremap and munmap, of the range or a page of it: %s',
+    'are registered again after madvise, mmap over them, mremap and munmap, of the range or a page of it: %s',
     async (partition) => {
       const { results } = await run(['changer', 'follower'], { config }, { partition });
       expect(results[1]).toEqual([true, true, true, true, true, true, true]);
@@ -54,7 +54,7 @@ describe('cached registrations', () => {
   );
 
   it.each(eachPartition)(
-    'that are invalidated under a transfer serve it to its end, and are gone then: %s',
+    'that are invalidated during a transfer serve it to its end, and are then removed: %s',
     async (partition) => {
       const { results } = await run(['hasty', 'longReceiver'], { config }, { partition });
       expect(results[0]).toEqual({ isPinned: true, afterwards: 0, sizes: [0, 1] });
@@ -62,7 +62,7 @@ describe('cached registrations', () => {
     },
   );
 
-  it('are given back when the limit of pins is reached, and only a buffer beyond it fails', async () => {
+  it('are deregistered when the pin limit is reached, and only a buffer beyond it fails', async () => {
     const limit = { 'host.memory.memlockLimitKib': 560 };
     const { results } = await run(
       ['limited', 'limitedReceiver'],
@@ -75,13 +75,13 @@ describe('cached registrations', () => {
     expect(results[1]).toEqual([true, true, true, true, true, true, true]);
   });
 
-  it('stay good for the parent of a fork, and never reach the child', async () => {
+  it('remain valid for the parent of a fork, and never reach the child', async () => {
     const { results } = await run(['forking', 'threeReceiver']);
     expect(results[0]).toEqual({ hits: 2, misses: 1, seen: [true] });
     expect(results[1]).toEqual([true, true, true]);
   });
 
-  it('are taken back by the kernel from a program that ends with them', async () => {
+  it('are released by the kernel when a program ends with them', async () => {
     const { results } = await run(['deserter', 'deserter', 'watcher']);
     expect(results).toEqual([1, 1, true]);
   });

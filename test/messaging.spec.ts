@@ -1,6 +1,6 @@
 /**
- * Messages over RDMA: every byte at every size around the borders, in order, whoever is late, in either rendezvous and
- * either way of waiting; what fails, fails alone.
+ * Messages over RDMA: every byte at every size around the boundaries, in order, with either side late, in either rendezvous and
+ * either way of waiting; a failure affects only its own message.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { messagingConfigOf } from '../experiments/model/index.ts';
@@ -28,13 +28,13 @@ describe.each([
   ['write', 'poll'],
   ['write', 'event'],
 ] as const)('a channel with rendezvous by %s, waiting by %s', (rendezvousBy, waiting) => {
-  it('carries every byte of messages of any length, by the way that their length asks for', async () => {
+  it('carries every byte of messages of any length, by the protocol for their length', async () => {
     const args = { config: { cutoffBytes, rendezvousBy }, waiting, lengths: borders };
     const { results } = await run(['sender', 'receiver'], args);
     expect(results).toEqual([{ eager: 6, rendezvous: 5 }, borders.map(() => true)]);
   });
 
-  it('holds the sender back, and loses nothing, while no receive is posted', async () => {
+  it('throttles the sender, and loses nothing, while no receive is posted', async () => {
     // 40 messages for 4 buffers, of both kinds.
     const lengths = Array.from({ length: 40 }, (_, at) => (at % 5 === 4 ? 9000 + at : 100 + at));
     const args = {
@@ -46,7 +46,7 @@ describe.each([
     expect(results[1]).toEqual(lengths.map(() => true));
   });
 
-  it('comes through when both sides send before they receive', async () => {
+  it('succeeds if both sides send before they receive', async () => {
     const lengths = [100, 20_000, 5000, 64, 20_001, 5001];
     const args = { config: { cutoffBytes, rendezvousBy, rendezvousCount: 4 }, waiting, lengths };
     const { results } = await run(['exchanger', 'exchanger'], args);
@@ -56,7 +56,7 @@ describe.each([
 
 describe('a channel', () => {
   it.each(['poll', 'event'] as const)(
-    'waiting by %s goes by the cut-off that the cost profile asks for, unless the profile names one',
+    'waiting by %s uses the cut-off of the cost profile, unless the profile names one',
     async (waiting) => {
       const slow = { 'host.cost.copyBytesPerCycle': 2 };
       for (const set of [{}, slow, { 'messaging.cutoffBytes': 777 }]) {
@@ -72,46 +72,46 @@ describe('a channel', () => {
     },
   );
 
-  it('copies once at either side what goes eager, twice over the memory bus, and never what goes by rendezvous', async () => {
+  it('copies eager messages once on each side, twice over the memory bus, and never copies in a rendezvous', async () => {
     const lengths = [1000, 4096, 50_000];
     const { report } = await run(['sender', 'receiver'], { config: { cutoffBytes }, lengths });
     for (const { memoryBus, cpu } of report.nodes) {
       expect(memoryBus.copies).toBe(2 * (1000 + 4096));
       expect(memoryBus.total).toBeGreaterThan(memoryBus.copies + 55_000);
-      // host.cost: 50 cycles a copy, and a cycle for 4 bytes.
+      // host.cost: 50 cycles a copy, and one cycle for 4 bytes.
       const cycles = cpu.cores.reduce((sum, core) => sum + core.cycles.copy, 0);
       expect(cycles).toBe(2 * 50 + (1000 + 4096) / 4);
     }
   });
 
-  it('is not made without a chosen cut-off, or with one that no buffer could hold', async () => {
+  it('is not created without a chosen cut-off, or with one above the buffer size', async () => {
     const { results } = await run(['unchosen', 'unchosen'], {});
     const refused = ['ConfigurationError', 'ConfigurationError'];
     expect(results).toEqual([refused, refused]);
   });
 
-  it('goes by its own cut-off, whatever the eager buffers could hold', async () => {
+  it('uses its own cut-off, for any size of the eager buffers', async () => {
     const lengths = [1000, 1001];
     const config = { cutoffBytes: 1000, eagerBytes: 16_384 };
     const { results } = await run(['sender', 'receiver'], { config, lengths });
     expect(results[0]).toEqual({ eager: 1, rendezvous: 1 });
   });
 
-  it('comes to rest with the fewest buffers: words of credit are not answered by words of credit', async () => {
+  it('comes to rest with the fewest buffers: credit messages are not answered by credit messages', async () => {
     const lengths = Array.from({ length: 12 }, () => 100);
     const config = { cutoffBytes, bufferCount: 2, rendezvousCount: 1 };
     const { results } = await run(['sender', 'lateReceiver'], { config, lengths });
     expect(results[1]).toEqual(lengths.map(() => true));
   });
 
-  it('notifies a receiver with too little room, writes nothing there, and carries what follows', async () => {
+  it('notifies a receiver with too little room, writes nothing there, and carries the next messages', async () => {
     const lengths = [100, 100, 20_000, 20_000];
     const { results } = await run(['sender', 'narrowReceiver'], { config: { cutoffBytes }, lengths });
     const refused = 'MessageError EMSGSIZE, true';
     expect(results[1]).toEqual([refused, true, refused, true]);
   });
 
-  it('loses neither buffers nor credits to memory that is not mapped, at either side, and carries what follows', async () => {
+  it('loses neither buffers nor credits to unmapped memory, on either side, and carries the next messages', async () => {
     const lengths = Array.from({ length: 40 }, (_, index) => 100 + index);
     const { results } = await run(['carelessSender', 'carelessReceiver'], {
       config: { cutoffBytes, bufferCount: 3 },
@@ -121,7 +121,7 @@ describe('a channel', () => {
     expect(results[1]).toEqual(lengths.map((_, index) => index % 2 === 1 || 'MessageError EINVAL'));
   });
 
-  it('notifies those whose payload goes by rendezvous from or to memory that is not mapped, and carries what follows', async () => {
+  it('notifies both sides of a rendezvous from or to unmapped memory, and carries the next messages', async () => {
     const lengths = [20_000, 20_001, 20_002, 20_003];
     const { results } = await run(['carelessSender', 'carelessReceiver'], {
       config: { cutoffBytes },
@@ -131,7 +131,7 @@ describe('a channel', () => {
     expect(results[1]).toEqual(['MessageError EINVAL', true, 'MessageError EINVAL', true]);
   });
 
-  it('says that the connection is gone, to a sender and to a receiver', async () => {
+  it('reports the end of the connection, to a sender and to a receiver', async () => {
     const { results } = await run(['abandoned', 'abandoned'], {});
     expect(results[0]).toEqual({
       send: 'MessageError ECONNRESET',
@@ -158,7 +158,7 @@ interface CachedTold {
 }
 
 describe('the registration cache', () => {
-  it('registers each buffer once, keeps what its limit allows and gives all of it back', async () => {
+  it('registers each buffer once, keeps as many as its limit allows and deregisters all of them', async () => {
     const lengths = [20_000, 30_000, 40_000];
     const { results } = await run(['cachedSender', 'cachedReceiver'], { lengths });
     const [sent, wrong] = results as [CachedTold, number];
@@ -168,11 +168,11 @@ describe('the registration cache', () => {
     expect(sent.pinnedAfterwards).toBeLessThan(sent.pinnedBytes - 90_000);
   });
 
-  it('evicts the least recently used when it may keep fewer than are in use', async () => {
+  it('evicts the least recently used if it may keep fewer than are in use', async () => {
     const lengths = [20_000, 30_000, 40_000];
     const config = { cachedRegions: 2 };
     const { results } = await run(['cachedSender', 'cachedReceiver'], { config, lengths });
-    // Always the one that is needed next: three rounds of misses, and all but two evicted.
+    // Always evicts the one needed next: three rounds of misses, and all but two evicted.
     expect(results[0]).toMatchObject({ misses: 9, hits: 0, evictions: 7 });
     expect(results[1]).toBe(0);
   });

@@ -29,19 +29,19 @@ describe('a multicast group', () => {
   it('sheet 5.6: is received once by each member of each host, but by the sender only if it does not block its own', async () => {
     const [near, far] = await run('InfiniBand', 'members', { gid: ipv6Group, lid });
     const ends = { busy: 'EBUSY', free: 'ok' };
-    // Two members, one QP that is none, and the sender of host 0; of host 1 the fourth member has not sent.
+    // Two members, one QP that is not a member, and the sender of host 0; on host 1 the fourth member has not sent.
     expect(near).toEqual({ status: 'SUCCESS', first: [1, 1, 0, 0], second: [0, 1, 0, 0], ...ends });
     expect(far).toEqual({ status: 'none', first: [1, 1, 0, 1], second: [0, 1, 0, 1], ...ends });
   });
 
-  it('annex A16.4.3: on RoCE is received by the members of the other host', async () => {
+  it('annex A16.4.3: on RoCE is received by the members on the second host', async () => {
     const [, far] = await run('RoCE v1', 'members', { gid: ipv6Group, lid });
     expect(far).toMatchObject({ first: [1, 1, 0, 1], second: [0, 1, 0, 1] });
   });
 });
 
 describe('attaching', () => {
-  it('verbs.c, ib_attach_mcast: refuses another QP, GID or LID, and detaching what was not attached', async () => {
+  it('verbs.c, ib_attach_mcast: rejects another QP, GID or LID, and detaching without an attachment', async () => {
     const [on] = await run('InfiniBand', 'refusals', { gid: ipv6Group, lid });
     expect(on).toEqual({
       otherType: 'EINVAL',
@@ -57,12 +57,12 @@ describe('attaching', () => {
     });
   });
 
-  it('verbs.c, is_valid_mcast_lid: takes any LID on a port of Ethernet', async () => {
+  it('verbs.c, is_valid_mcast_lid: accepts any LID on an Ethernet port', async () => {
     const [on] = await run('RoCE v1', 'refusals', { gid: ipv6Group, lid });
     expect(on).toMatchObject({ unicastLid: 'ok', permissiveLid: 'ok' });
   });
 
-  it('mcg.c: keeps every group of a chain reachable when others are left, and takes their entries back', async () => {
+  it('mcg.c: keeps every group of a chain reachable when others are left, and frees their entries', async () => {
     const groups = 60;
     const [, far] = await runPrograms(programsOf('groups', 'many', { gid: ipv6Group, lid, groups }), {
       set: { 'driver.logMcgs': 7 },
@@ -82,7 +82,7 @@ describe('an address from a completion', () => {
     });
   });
 
-  it('ibv_init_ah_from_wc: with a GRH has the sender’s GID, the place of the own one and the rest of the route', async () => {
+  it('ibv_init_ah_from_wc: with a GRH has the sender’s GID, the own GID’s index and the rest of the route', async () => {
     const [near, far] = await run('InfiniBand', 'answers', true);
     expect(near).toEqual({ srcQp: true, flags: 1 });
     expect(far).toMatchObject({
@@ -93,7 +93,7 @@ describe('an address from a completion', () => {
   });
 
   it.each(['RoCE v1', 'RoCE v2'] as const)(
-    'on %s is the GID that the header names, by the type of its version',
+    'on %s is the GID in the header, by the type of its version',
     async (network) => {
       const [near, far] = await run(network, 'answers', false);
       expect(near).toEqual({ srcQp: true, flags: 1 });

@@ -1,9 +1,9 @@
-/** Nothing that a machine hands out is -0: it equals 0 but not in a test, and a program's division by it is the other infinity. */
+/** No value from a machine is -0: it equals 0, but not in a test, and a program's division by it gives the opposite infinity. */
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine/machine.ts';
 import { eachPartition, programsOf, smallMachine } from './machines.ts';
 
-/** Where in a value there is a -0: `nodes.0.hca.busyPs`. */
+/** Paths of values that are -0: `nodes.0.hca.busyPs`. */
 function negativeZerosIn(value: unknown, path = '', seen = new Set<object>()): string[] {
   if (Object.is(value, -0)) return [path];
   if (typeof value !== 'object' || value === null || seen.has(value)) return [];
@@ -12,7 +12,7 @@ function negativeZerosIn(value: unknown, path = '', seen = new Set<object>()): s
   return entries.flatMap(([key, each]) => negativeZerosIn(each, `${path}.${String(key)}`, seen));
 }
 
-/** All that a machine says of itself in plain values. */
+/** All plain values that a machine reports. */
 const handedOutBy = async (machine: Machine): Promise<unknown> => ({
   nowPs: machine.nowPs,
   instantPs: machine.instantPs,
@@ -25,13 +25,13 @@ const handedOutBy = async (machine: Machine): Promise<unknown> => ({
   report: await machine.report(),
 });
 
-describe('what a machine hands out', () => {
-  it('is looked through for -0', () => {
+describe('the values of a machine', () => {
+  it('are searched for -0', () => {
     expect(negativeZerosIn({ a: [0, { b: -0 }], c: 0 })).toEqual(['.a.1.b']);
   });
 
   it.each(eachPartition)(
-    'holds no -0 at its beginning and after a mixture of all operations, %s',
+    'contain no -0 at its beginning and after a mixture of all operations, %s',
     async (partition) => {
       await using machine = await smallMachine({ partition });
       expect(negativeZerosIn(await handedOutBy(machine))).toEqual([]);
@@ -42,7 +42,7 @@ describe('what a machine hands out', () => {
     },
   );
 
-  it('holds none with the other adapter either', async () => {
+  it('contain none with the other adapter either', async () => {
     await using machine = await Machine.create({
       set: { 'machine.adapter': 'nic', 'host.memory.sizeMib': 64 },
     });

@@ -1,6 +1,6 @@
 /**
- * How hosts on a cable of Ethernet find each other: frames of ARP and Neighbor Discovery over the device, lost, doubled and damaged ones,
- * and neighbours that do not answer. Their bytes and rules: `driver/network`.
+ * How hosts on a cable of Ethernet find each other: frames of ARP and Neighbor Discovery over the device, including lost,
+ * duplicated and damaged ones, and neighbours that do not answer. Their bytes and rules: `driver/network`.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../analyser/capture/index.ts';
@@ -23,7 +23,7 @@ const reply = `${macs[0]}${macs[1]}0806000108000604${'0002'}${macs[1]}0a000002${
 /** ETIMEDOUT. */
 const timedOut = -110;
 
-/** What host 0 finds, and what crosses the cable while host 1 is there for so many seconds: who sent it, when in µs, bytes in base 16. */
+/** Neighbours that host 0 finds, and frames on the cable while host 1 is present for this many seconds: sender, time in µs, bytes in base 16. */
 async function find(
   program: string,
   args: JsonValue,
@@ -75,10 +75,11 @@ describe('a host on Ethernet', () => {
       [string, number, number],
     ];
     expect([event, status]).toEqual(['RDMA_CM_EVENT_ADDR_RESOLVED', 0]);
-    // Two ways of at least 309.6 ns of cable and 57.6 ns of frame (64 bytes and 8 of preamble at 10 Gb/s) lie in the first alone.
+    // The first one alone includes two passages of at least 309.6 ns of cable and 57.6 ns of frame (64 bytes and 8 of preamble
+    // at 10 Gb/s).
     expect(firstNs - againNs).toBeGreaterThan(2 * (309.6 + 57.6));
     expect(firstNs).toBeLessThan(20_000);
-    // Frames of Ethernet they are, in the port's counts, the wire's and the timeline's, and no packets of RoCE.
+    // The counts of the port, the wire and the timeline include them as Ethernet frames, not as RoCE packets.
     for (const { hca } of report.nodes) {
       expect(hca!.ethernet!.transmitted).toMatchObject({ frames: 1, bytes: 64, padBytes: 18 });
       expect(hca!.ethernet!).toMatchObject({ completed: 1, packets: 0 });
@@ -99,11 +100,11 @@ describe('a host on Ethernet', () => {
     ]);
   });
 
-  it('gets ADDR_ERROR when nobody answers, having asked three times, a second apart', async () => {
+  it('gets ADDR_ERROR without an answer, after three requests, a second apart', async () => {
     const { found, sent, report } = await find('resolveByCm', [['10.0.0.99', 5000]], 5.1);
     expect(found).toEqual([['RDMA_CM_EVENT_ADDR_ERROR', timedOut, expect.any(Number)]]);
     expect(found[0]![2] / 1e9).toBeCloseTo(5, 4);
-    // It looks once more at the end, which asks again.
+    // It checks once more at the end, which sends another request.
     expect(bytesOf(sent)).toEqual(Array(4).fill(request('0a000063')));
     expect(secondsOf(sent)).toEqual([0, 1, 2, 5]);
     // Each of the first three has had its second, the fourth not yet.
@@ -111,7 +112,7 @@ describe('a host on Ethernet', () => {
     expect(report.nodes[1]!.neighbours).toEqual({ received: 4, ignored: 4 });
   });
 
-  it('asks again when a request or an answer is lost, and is content with the second answer', async () => {
+  it('repeats a request if it or its answer is lost, and accepts the second answer', async () => {
     for (const node of [0, 1]) {
       const faults = [{ packet: 'lost', node, nth: 1 } as const];
       const { found, sent } = await find('resolveByCm', [['10.0.0.2', 2000]], 1.5, faults);
@@ -131,11 +132,11 @@ describe('a host on Ethernet', () => {
     );
     expect(found.map(([code]) => code)).toEqual(['ETIMEDOUT', 'ENETUNREACH', 'ok']);
     expect(found[0]![1] / 1e9).toBeCloseTo(1, 4);
-    // The neighbour is looked for on, whoever has given up.
+    // Neighbour requests continue even after a caller has given up.
     expect(secondsOf(sent)).toEqual([0, 1, 2]);
   });
 
-  it('takes a doubled answer once, and none that is damaged on the cable', async () => {
+  it('accepts a duplicated answer once, and none that is damaged on the cable', async () => {
     const doubled = await find('resolveByCm', [['10.0.0.2', 2000]], 0.01, [
       { packet: 'duplicated', node: 1, nth: 1 },
     ]);
@@ -151,7 +152,7 @@ describe('a host on Ethernet', () => {
     expect(damaged.found[0]![2] / 1e9).toBeCloseTo(1, 4);
   });
 
-  it('RFC 4861: finds a link-local GID by Neighbor Discovery where packets are routed, and by the GID itself where they are not', async () => {
+  it('RFC 4861: resolves a link-local GID by Neighbor Discovery if packets are routed, and from the GID itself if not', async () => {
     const gids = [
       ['fe800000000000000202c9fffe000011', 1],
       ['fe800000000000000202c9fffe000011', 0],
@@ -161,7 +162,7 @@ describe('a host on Ethernet', () => {
     expect(found.map(([code]) => code)).toEqual(['ok', 'ok', 'ok']);
     const [own, peer] = ['fe800000000000000202c9fffe000001', 'fe800000000000000202c9fffe000011'];
     const ipv6 = '86dd6000000000203aff';
-    // Checksums by RFC 4443, 2.3, computed apart.
+    // Checksums by RFC 4443, 2.3, computed independently.
     expect(bytesOf(sent)).toEqual([
       `3333ff000011${macs[0]}${ipv6}${own}ff0200000000000000000001ff00001187001f7100000000${peer}0101${macs[0]}`,
       `${macs[0]}${macs[1]}${ipv6}${peer}${own}8800f2e160000000${peer}0201${macs[1]}`,
@@ -172,11 +173,11 @@ describe('a host on Ethernet', () => {
     ]);
   });
 
-  it('drops an advertisement that a switch has damaged, by its checksum, and asks again', async () => {
+  it('drops an advertisement damaged by a switch, by its checksum, and repeats its request', async () => {
     const gids = [['fe800000000000000202c9fffe000011', 1]];
     const faults = [{ packet: 'corrupted', crc: 'icrc', node: 1, nth: 1 } as const];
     const { found, sent, report } = await find('resolveByVerbs', gids, 2.5, faults);
-    // The second answer comes when the verb has given up: 1 s, and then some.
+    // The second answer arrives after the verb has given up: 1 s, and a little more.
     expect(found[0]![0]).toBe('ETIMEDOUT');
     expect([report.nodes[0]!.hca!.ethernet!.completed, sent.length]).toEqual([2, 4]);
     expect(report.nodes[0]!.neighbours).toEqual({ requests: 2, resolved: 1, received: 2, malformed: 1 });
@@ -185,7 +186,7 @@ describe('a host on Ethernet', () => {
 
 const [near, far] = ['fe80::202:c9ff:fe00:1', 'fe80::202:c9ff:fe00:11'] as const;
 
-/** A program of host 0 connects to an address of host 1 and sends; there one listens at an address. */
+/** A program of host 0 connects to an address of host 1 and sends; a program there listens at an address. */
 async function connect(version: 'v1' | 'v2', to: string, at: string, isRefused = false) {
   const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': version };
   const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 20 } };
@@ -204,15 +205,15 @@ describe('rdma_cm by IPv6', () => {
   it.each([
     [far, far],
     ['FE80:0:0:0:202:C9FF:FE00:11%eth0', '::'],
-  ])('annex A11: connects to %s, at which one listens as %s', async (to, at) => {
+  ])('annex A11: connects to %s, where a program listens as %s', async (to, at) => {
     const { active, passive, packets, frames } = await connect('v2', to, at);
     const told = ['ADDR_RESOLVED', 'ROUTE_RESOLVED', 'ESTABLISHED', 'DISCONNECTED'];
     expect(active).toEqual([told, 'SUCCESS', [near, far]]);
     expect(passive).toEqual([['CONNECT_REQUEST', 'ESTABLISHED'], 100, [far, near]]);
-    // A solicitation and an advertisement, and nobody asks by ARP.
+    // A solicitation and an advertisement, and no ARP request.
     expect(frames.slice(0, 2).map(({ bytes }) => bytes[54])).toEqual([135, 136]);
     expect(frames.slice(2).every(({ bytes }) => decodeEthernet(bytes).kind === 'packet')).toBe(true);
-    // Messages and data alike are of version 2, from one link-local address to the other.
+    // Messages and data both use version 2, from one link-local address to the other.
     const ends = [near, far].map((text) => text.slice(-2).replace(':', '0'));
     for (const { ipv6 } of packets)
       expect([ipv6!.source, ipv6!.destination].map((bytes) => toHex(bytes).slice(-2)).sort()).toEqual(
@@ -221,7 +222,7 @@ describe('rdma_cm by IPv6', () => {
     const request = packets[0]!.payload;
     expect(packets[0]!.bth.destinationQp).toBe(1);
     const [nearBytes, farBytes] = ['fe800000000000000202c9fffe000001', 'fe800000000000000202c9fffe000011'];
-    // The header ahead of the private data, at byte 140 of the message behind 24 of the MAD: version 6, port, addresses.
+    // The header before the private data, at byte 140 of the message, after 24 of the MAD: version 6, port, addresses.
     expect(toHex(request.subarray(164, 166))).toBe('0060');
     expect(toHex(request.subarray(168, 200))).toBe(nearBytes + farBytes);
   });
@@ -232,7 +233,7 @@ describe('rdma_cm by IPv6', () => {
     for (const { grh } of packets) expect(toHex(grh!.sourceGid).slice(0, 4)).toBe('fe80');
   });
 
-  it('bindv6only 0: a listener at any address of IPv6 hears of IPv4, one at any of IPv4 not of IPv6', async () => {
+  it('bindv6only 0: a listener at any address of IPv6 receives IPv4 requests, one at any of IPv4 does not receive IPv6', async () => {
     const both = await connect('v2', '10.0.0.2', '::');
     expect(both.active).toMatchObject([{ 2: 'ESTABLISHED' }, 'SUCCESS', ['10.0.0.1', '10.0.0.2']]);
     for (const at of ['0.0.0.0', '10.0.0.2']) {
@@ -241,7 +242,7 @@ describe('rdma_cm by IPv6', () => {
     }
   });
 
-  it('gets ADDR_ERROR of a neighbour that does not answer, and no way beyond the link', async () => {
+  it('gets ADDR_ERROR for a neighbour that does not answer, and has no route beyond the link', async () => {
     const addresses = [
       ['fe80::99', 2500],
       ['2001:db8::1', 2500],

@@ -1,6 +1,6 @@
 /**
- * Random two-way traffic over on-demand regions (programs/on-demand-storm.ts): everything is legal, so everything must end in
- * SUCCESS with the right bytes, whatever the sizes of caches and buffers, the pages that come and go, and the timers.
+ * Random two-way traffic over on-demand regions (programs/on-demand-storm.ts): every request is legal, so all must end in
+ * SUCCESS with the right bytes, for any size of caches and buffers, any changes of pages, and any timers.
  */
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 300_000 });
 
 type Hardware = Readonly<Record<string, number>>;
 
-/** Runs a storm and holds it to its end: nothing wrong, and ledgers that balance. */
+/** Runs a storm and checks its end: no errors, and balanced ledgers. */
 async function expectCalm(args: StormArgs, set: Hardware): Promise<void> {
   const programs = programsOf('on-demand-storm', 'storm', args);
   const { results, report } = await runPrograms(programs, { set });
@@ -23,7 +23,7 @@ async function expectCalm(args: StormArgs, set: Hardware): Promise<void> {
       expect(onDemand.device.refused).toEqual({ requester: 0, responder: 0, response: 0 });
 }
 
-/** Time-outs from 4 ms on: shorter ones than a page takes to come use up the retries of lawful requests. */
+/** Time-outs from 4 ms on: with time-outs shorter than the arrival of a page, legal requests would use up their retries. */
 const storms: fc.Arbitrary<StormArgs> = fc.record({
   seed: fc.nat(1e6),
   pairs: fc.constantFrom(1, 2, 3),
@@ -67,15 +67,15 @@ describe('random two-way traffic over on-demand regions', () => {
     ['a sender without pins', { onDemand: 0, mtu: 3, seed: 4 }],
     ['a receiver without pins', { onDemand: 1, mtu: 3, seed: 5 }],
     ['long waits for receivers that are not ready', { rnrTimerCode: 10, timeoutCode: 10, mtu: 2, seed: 19 }],
-  ] as const)('ends well on default hardware: %s', async (_name, more) => {
+  ] as const)('ends successfully on default hardware: %s', async (_name, more) => {
     await expectCalm({ ...usual, ...more }, {});
   });
 
-  it('ends well on hardware of the smallest sizes, with pages evicted all the time', async () => {
+  it('ends successfully on hardware of the smallest sizes, with pages evicted all the time', async () => {
     await fc.assert(fc.asyncProperty(storms, hardware, expectCalm), { numRuns: 12, seed: 20_261_123 });
   });
 
-  it('ends well for stories that were never played', async () => {
+  it('ends successfully for stories that were never played', async () => {
     await fc.assert(fc.asyncProperty(storms, hardware, expectCalm), { numRuns: 3 });
   });
 });

@@ -1,7 +1,7 @@
 /**
- * On-demand regions: what is registered is not pinned; the device asks for pages, and lets them go when memory management
- * wants them. First touch is dear, then it is as with pins; every byte is right under pressure, fork and replacement; what
- * cannot be paged in ends in the error that a pinned region would give.
+ * On-demand regions: registered memory is not pinned; the device requests pages, and releases them when memory management wants
+ * them. The first access is expensive, later ones cost as much as with pins; every byte is right under memory pressure, fork
+ * and replacement; a page that cannot be paged in causes the same error as in a pinned region.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../explain/text/render.ts';
@@ -15,7 +15,7 @@ interface Operated {
   readonly times: Readonly<Record<string, readonly [number, number]>>;
 }
 
-/** Leaves this share of the 64 MiB of memory to programs, and has room in swap for what is larger. */
+/** Leaves this share of the 64 MiB of memory to programs, with room in swap for the rest. */
 const pressed = (share: number) => ({
   'host.memory.reservedKib': (1 - share) * 64 * 1024,
   'host.swap.sizeMib': 128,
@@ -30,7 +30,7 @@ describe('on-demand regions', () => {
     ['both sides', true, true, 'per-device'],
     ['the sender alone', true, false, 'single'],
     ['the receiver alone', false, true, 'single'],
-  ] as const)('serve every operation on %s, dear at first touch (%s, %s, %s)', async (...how) => {
+  ] as const)('serve every operation on %s, slowly at the first access (%s, %s, %s)', async (...how) => {
     const [, sender, receiver, partition] = how;
     const programs = programsOf('on-demand', 'everyOperation', { sender, receiver });
     const { results, report } = await runPrograms(programs, { partition });
@@ -65,7 +65,7 @@ describe('on-demand regions', () => {
 
   it('keep every byte when they are larger than memory, through swap', async () => {
     const share = 1 / 4;
-    // The driver has given the device three quarters of what there is: the rest holds a quarter of the region.
+    // The driver has given the device three quarters of memory: the rest holds a quarter of the region.
     const programs = programsOf('on-demand', 'largerThanMemory', share);
     const { results, report } = await runPrograms(programs, { set: pressed(1 / 4) });
     expect(results).toEqual([{ wrong: [] }, { wrong: [] }]);
@@ -77,7 +77,7 @@ describe('on-demand regions', () => {
     expect(onDemand!.driver.pagesEvicted + onDemand!.driver.pagesWanted).toBeGreaterThan(share * 8 * 1024);
   });
 
-  it('leave a forked child what it saw, and give the parent what comes', async () => {
+  it('keep a forked child’s old data, and give the parent new ones', async () => {
     const { results, report } = await runPrograms(programsOf('on-demand', 'forked'));
     expect(results).toEqual([{ statuses: ['SUCCESS', 'SUCCESS'] }, { isRight: true, seen: [true, true] }]);
     expectBalanced(report);
@@ -89,7 +89,7 @@ describe('on-demand regions', () => {
     ['source', ['LOC_PROT_ERR', 'WR_FLUSH_ERR'], [], []],
     ['receive', ['REM_OP_ERR'], ['LOC_PROT_ERR'], []],
   ] as const)(
-    'end in the error of the one who unmaps the %s in flight, and of no other',
+    'end in an error of the program that unmaps the %s in flight, and of no other',
     async (what, ...expected) => {
       const [statuses, received, events] = expected;
       const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', what));
@@ -100,7 +100,7 @@ describe('on-demand regions', () => {
     },
   );
 
-  it('go on over pages that the program gives back with MADV_DONTNEED', async () => {
+  it('continue over pages that the program releases with MADV_DONTNEED', async () => {
     const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', 'dontNeed'));
     expect(results[0]).toMatchObject({ statuses: ['SUCCESS', 'SUCCESS'], again: ['SUCCESS'], state: 'RTS' });
     expect(results[1]).toMatchObject({ isRight: true, events: [], state: 'RTS' });
@@ -117,7 +117,7 @@ describe('on-demand regions', () => {
   });
 
   it.each(eachPartition)(
-    'refuse what cannot be paged in, with the status of pinned memory: %s',
+    'reject pages that cannot be paged in, with the status of pinned memory: %s',
     async (partition) => {
       const { results, report } = await runPrograms(programsOf('on-demand', 'refused'), { partition });
       const [client, server] = results as { statuses: string[]; events: string[] }[];
@@ -134,7 +134,7 @@ describe('on-demand regions', () => {
 });
 
 describe('on-demand regions without a limit of their own', () => {
-  it('give back the pages that reclaim asks for', async () => {
+  it('release the pages that reclaim wants', async () => {
     const { results, report } = await runPrograms(programsOf('on-demand', 'largerThanMemory', 1.125 / 4), {
       set: { ...pressed(1 / 4), 'driver.onDemandPagesMax': 1_000_000 },
     });
@@ -146,7 +146,7 @@ describe('on-demand regions without a limit of their own', () => {
 });
 
 describe('an IOMMU under on-demand regions', () => {
-  it('lets the device reach the pages it was given, and no others', async () => {
+  it('lets the device reach its pages, and no others', async () => {
     const programs = programsOf('on-demand', 'everyOperation', { sender: true, receiver: true });
     const { results, report } = await runPrograms(programs, { set: { 'pcie.iommu.isEnabled': true } });
     expect(results[0]).toMatchObject({ wrong: [], isGivenBack: true });

@@ -1,4 +1,4 @@
-/** What a marked operation costs: each TLP, interrupt, system call and cycle has one owner, and none is without. */
+/** Costs of a marked operation: each TLP, interrupt, system call and cycle has exactly one owner. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { trafficClassNames } from '../hw/dma/index.ts';
 import type { DeviceCost, OperationCost, OtherCost } from '../machine/costs/index.ts';
@@ -102,14 +102,14 @@ describe('the cost of a marked operation', () => {
     });
   });
 
-  it('that only posts has the TLPs of what it has posted, also when another one takes the completion', () => {
+  it('that only posts has the TLPs of its posted requests, also if another operation takes the completion', () => {
     expect(costOf('posts')).toMatchObject({ mmioWrites: 1, dmaReads: 2, dmaWrites: 1 });
     expect(costOf('reaps')).toMatchObject({ mmioWrites: 0, dmaReads: 0, dmaWrites: 0, workRequests: 0 });
     expect(costOf('posts').cycles.post).toBeGreaterThan(0);
     expect(costOf('reaps').cycles.poll).toBeGreaterThan(0);
   });
 
-  it('is cycles of its thread: no more than passed while it was open', () => {
+  it('is cycles of its thread: at most those that passed while it was open', () => {
     const { clockMHz } = played.report.config.host.core;
     for (const { name, cpuCycles, beganPs, endedPs } of played.operations)
       expect((cpuCycles * 1e6) / clockMHz, name).toBeLessThanOrEqual(Number(endedPs) - Number(beganPs));
@@ -160,7 +160,7 @@ describe('attribution', () => {
     expect(owned).toBe(delivered);
   });
 
-  it('and marking change nothing: the report is byte for byte that of a machine without', async () => {
+  it('and marking change nothing: the report equals that of a machine without them byte for byte', async () => {
     const plain = await runPrograms([
       programOf('marked', 'unmarkedClient', 0),
       programOf('marked', 'server', 1),
@@ -192,7 +192,7 @@ describe('attribution', () => {
     900_000,
   );
 
-  it('is refused where it is not on, within another operation, with a NIC, and beside a watch for races', async () => {
+  it('is rejected if it is disabled, within another operation, with a NIC, and together with a race checker', async () => {
     await using machine = await smallMachine();
     await machine.load({ node: 0, run: ({ operation }) => operation('early', () => {}) });
     await expect(machine.run()).rejects.toThrow('attributesCosts');

@@ -1,7 +1,7 @@
 /**
- * Every operation in every form, at the sizes and places at which packets, pages and lists begin and end: payload is right
- * byte by byte, completions say what happened, and interrupts come as often as asked for. The same with the smallest
- * caches and fifos that the device can be built with.
+ * Every operation in every form, at the sizes and offsets at which packets, pages and lists begin and end: payload is right
+ * byte by byte, completions are correct, and interrupts occur as often as requested. The same with the smallest possible caches
+ * and fifos of the device.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ParameterValues } from '../machine/profile/index.ts';
@@ -17,7 +17,7 @@ import { type Outcome, programOf, programsOf, runPrograms } from './machines.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
-/** One entry, one way, one place wherever that is allowed. */
+/** One entry, one way, one slot wherever that is allowed. */
 const smallest: ParameterValues = {
   'hca.wqePrefetchCount': 1,
   'hca.wqeLineCount': 2,
@@ -62,7 +62,7 @@ describe.each<[string, ParameterValues]>([
     expect([own['sweep'], peer['sweep']]).toEqual([[], []]);
   });
 
-  it('messages over the boundary of two 2 MiB pages, and over small ones at the other side', () => {
+  it('messages over the boundary of two 2 MiB pages, and over small ones on the peer', () => {
     expect([own['hugePages'], peer['hugePages']]).toEqual([[], []]);
   });
 
@@ -71,7 +71,7 @@ describe.each<[string, ParameterValues]>([
       errors: [],
       sent: Array.from({ length: 6 }, () => 'SUCCESS'),
       opcodes: [IBV_WC_SEND, IBV_WC_SEND, IBV_WC_SEND, ...Array.from({ length: 3 }, () => IBV_WC_RDMA_WRITE)],
-      // The five unsignalled ones before it have completed with it, without completions.
+      // The five earlier unsignalled ones have completed with it, without completions.
       signalled: [[9, 'SUCCESS', 1 + 1500 + 12 + 777]],
       surplus: [],
       isScattered: true,
@@ -90,7 +90,7 @@ describe.each<[string, ParameterValues]>([
     });
   });
 
-  it('atomics return what was there, swap only what compares, and add modulo 2^64', () => {
+  it('atomics return the old value, swap only on a match, and add modulo 2^64', () => {
     const { atomics } = own['forms'] as { atomics: unknown };
     expect(atomics).toEqual([
       `SUCCESS 8 ${2n ** 63n - 1n}`, // + 1
@@ -101,12 +101,12 @@ describe.each<[string, ParameterValues]>([
     ]);
   });
 
-  it('a fenced WRITE sends what the READ before it brought', () => {
+  it('a fenced WRITE sends the result of the READ before it', () => {
     // The word counts the rounds.
     expect(own['fence']).toEqual([0, 1, 2, 3]);
   });
 
-  it('an SRQ serves two QPs in order, reports its limit once, and of the last WQE of a QP in error', () => {
+  it('an SRQ serves two QPs in order, reports its limit once, and the last WQE of a QP in error', () => {
     expect(own['sharedQueue']).toEqual({
       armed: 5,
       after: 0,
@@ -120,7 +120,7 @@ describe.each<[string, ParameterValues]>([
     expect(peer['sharedQueue']).toEqual(['SUCCESS']);
   });
 
-  it('a CQ wakes who armed it, once; only for solicited or failed completions when asked so', () => {
+  it('a CQ wakes the thread that armed it, once; on request only for solicited or failed completions', () => {
     expect(own['wakeUps']).toEqual({
       notArmed: false,
       armed: true,
@@ -135,7 +135,7 @@ describe.each<[string, ParameterValues]>([
     expect(own['moderation']).toEqual({ wakes: [false, true, false], late: true });
   });
 
-  it('interrupts are as many as there were reasons, by vector', () => {
+  it('interrupts are as many as there were causes, by vector', () => {
     const [requester, responder] = outcome.report.nodes.map(({ interrupts }) => interrupts);
     const row = (vector: number, count: number, moderated = 0) => ({
       vector,
@@ -149,8 +149,8 @@ describe.each<[string, ParameterValues]>([
       merged: 0,
       spurious: 0,
     });
-    // Vector 0 is that of commands and asynchronous events. wakeUps uses completion vector 2: armed, solicited, error;
-    // moderation vector 3: for three completions one event, at the next arm; for the last one after the period.
+    // Vector 0 serves commands and asynchronous events. wakeUps uses completion vector 2: armed, solicited, error; moderation
+    // uses vector 3: for three completions one event, at the next arm; for the last one after the period.
     expect(requester!.filter(({ vector }) => vector !== 0)).toEqual([row(3, 3), row(4, 2, 2)]);
     expect(responder!.filter(({ vector }) => vector !== 0)).toEqual([]);
   });
@@ -165,7 +165,7 @@ describe.each<[string, ParameterValues]>([
     });
   });
 
-  it('a drained QP finishes what it had begun, says so, and holds what comes until it sends again', () => {
+  it('a drained QP finishes requests that had begun, reports it, and holds later ones until it sends again', () => {
     expect(own['draining']).toEqual({
       events: ['SQ_DRAINED'],
       state: 'SQD',
@@ -189,7 +189,7 @@ it('all operations at once move the same bytes through the smallest device', asy
   expectBalanced(small.report);
   const mistakes = small.results.map((result) => (result as { mistakes: unknown }).mistakes);
   expect(mistakes).toEqual([[], [], [], []]);
-  // The digests of what was written, read and counted.
+  // The digests of written, read and counted values.
   expect(small.results.slice(0, 2)).toEqual(usual.results.slice(0, 2));
   expect(small.report.elapsedPs).toBeGreaterThan(usual.report.elapsedPs);
 });

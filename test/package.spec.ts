@@ -1,4 +1,4 @@
-/** The packed package as its users have it: outside of the repository, from JavaScript, from TypeScript, from a shell. */
+/** The packed package as its users have it: outside the repository, from JavaScript, TypeScript and a shell. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ const run = (command: string, args: readonly string[], environment = {}): string
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 
-/** Writes a file beside the installed package and returns its path. */
+/** Writes a file next to the installed package and returns its path. */
 function written(name: string, content: string): string {
   const path = join(folder, name);
   writeFileSync(path, content);
@@ -43,7 +43,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the package', () => {
-  it('holds what its users need: compiled code with types, pages, licence; no sources and no tests', () => {
+  it('contains what its users need: compiled code with types, pages, licence; no sources and no tests', () => {
     for (const path of [
       'dist/package/index.js',
       'dist/package/index.d.ts',
@@ -113,7 +113,7 @@ describe('the package', () => {
     ]);
   });
 
-  it('has types that the strictest compiler takes, and that refuse what is wrong', () => {
+  it('has types that the strictest compiler accepts, and that reject errors', () => {
     const main = written(
       'main.ts',
       `import { type FaultPlan, getDeviceList, type JsonValue, Machine, type MachineOptions } from 'hca-emulator';
@@ -152,7 +152,7 @@ describe('the package', () => {
     expect(run(process.execPath, [join(folder, 'main.js')])).toBe('ended 1 2 both\n');
   });
 
-  it('has types that compile with the strictest compiler where neither the DOM nor Node has any', () => {
+  it('has types that compile with the strictest compiler without those of the DOM and of Node', () => {
     const main = written(
       'plain.ts',
       `import { Machine, type RunSignal } from 'hca-emulator';
@@ -187,7 +187,7 @@ describe('the package', () => {
     const exported = new Set([...names.values()].map((place) => place.join(' ')));
     const list = "console.log(JSON.stringify(Object.keys(await import('hca-emulator'))))";
     const values = new Set(JSON.parse(run(process.execPath, [written('names.js', list)])) as string[]);
-    // Handles of the machine's inner parts have names, so that they can be handed on; what they are made of is not the API.
+    // Handles of the machine's inner parts have names, so that they can be passed on; their structure is not part of the API.
     const isHandle = (name: string, text: string): boolean =>
       handles.has(name) ||
       (/^export (declare )?(abstract )?(class|function)/.test(text) && !values.has(name));
@@ -244,22 +244,19 @@ describe('the package', () => {
     expect(compared.match(/equal/g)).toHaveLength(2);
   });
 
-  itOfAll(
-    'keeps what Node compiles of it in the folder for caches, and runs where nothing can be kept',
-    () => {
-      const { NODE_COMPILE_CACHE: _, ...environment } = process.env;
-      const devinfo = (XDG_CACHE_HOME: string): string =>
-        execFileSync(process.execPath, [bin, 'devinfo'], {
-          env: { ...environment, XDG_CACHE_HOME },
-          encoding: 'utf8',
-        });
-      const printed = devinfo(join(folder, 'caches'));
-      expect(printed).toContain('mlx4_0');
-      const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
-      expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(3);
-      // What was kept is used, and gives the same.
-      expect(devinfo(join(folder, 'caches'))).toBe(printed);
-      expect(devinfo('/dev/null')).toBe(printed);
-    },
-  );
+  itOfAll('keeps Node’s compile cache in the folder for caches, and runs where nothing can be kept', () => {
+    const { NODE_COMPILE_CACHE: _, ...environment } = process.env;
+    const devinfo = (XDG_CACHE_HOME: string): string =>
+      execFileSync(process.execPath, [bin, 'devinfo'], {
+        env: { ...environment, XDG_CACHE_HOME },
+        encoding: 'utf8',
+      });
+    const printed = devinfo(join(folder, 'caches'));
+    expect(printed).toContain('mlx4_0');
+    const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
+    expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(3);
+    // The stored result is used, and is the same.
+    expect(devinfo(join(folder, 'caches'))).toBe(printed);
+    expect(devinfo('/dev/null')).toBe(printed);
+  });
 });

@@ -1,6 +1,6 @@
 /**
- * The package as `npm pack` makes it, installed in a folder without a registry: its dependencies are those of the repository. It is
- * packed once for the files as they are now, whichever spec asks first:
+ * The package as `npm pack` makes it, installed in a folder without a registry: its dependencies are those of the repository.
+ * It is packed once for the present files, by the first spec that needs it:
  *
  *     dist/packed/9b1e…/hca-emulator-0.1.0.tgz      the folder's name: path, size and time of change of every file
  */
@@ -22,11 +22,11 @@ import { fileURLToPath } from 'node:url';
 
 export const repository = fileURLToPath(new URL('..', import.meta.url));
 const packages = join(repository, 'dist', 'packed');
-/** Of no consequence to what is packed: what is made, or comes from elsewhere as the lock file says. */
+/** Files without influence on the package: generated ones, and dependencies given by the lock file. */
 const skipped = new Set(['node_modules', 'dist', '.git']);
 
 export interface PackedPackage {
-  /** Where it is installed. */
+  /** Folder of the installation. */
   readonly installed: string;
   /** Paths of the files in it. */
   readonly files: readonly string[];
@@ -35,7 +35,7 @@ export interface PackedPackage {
 const run = (command: string, args: readonly string[], cwd: string): string =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
-/** A name for the files of the repository as they are now. */
+/** A name for the repository's present files. */
 function keyOfFiles(): string {
   const lines = readdirSync(repository)
     .filter((name) => !skipped.has(name))
@@ -50,21 +50,21 @@ function linesOf(path: string): string[] {
   return readdirSync(join(repository, path)).flatMap((name) => linesOf(join(path, name)));
 }
 
-/** The folder with the packed file, packed if it is not there. */
+/** The folder with the packed file, which is packed if it is missing. */
 function packedFolder(): string {
   const folder = join(packages, keyOfFiles());
   if (existsSync(folder)) return folder;
   const unfinished = `${folder}.${process.pid}`;
   mkdirSync(unfinished, { recursive: true });
   run('npm', ['pack', '--pack-destination', unfinished], repository);
-  // Those of files as they were; another process may be about to finish its own.
+  // Folders of older files; another process may be about to finish its own.
   for (const name of readdirSync(packages))
     if (!name.includes('.')) rmSync(join(packages, name), { recursive: true, force: true });
   renameSync(unfinished, folder);
   return folder;
 }
 
-/** Installs the packed repository in `folder`, with those packages of the repository beside it. */
+/** Installs the packed repository in `folder`, together with those packages of the repository. */
 export function installPacked(folder: string, others: readonly string[] = []): PackedPackage {
   const packed = packedFolder();
   run('tar', ['xzf', join(packed, readdirSync(packed)[0]!)], folder);

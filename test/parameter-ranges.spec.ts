@@ -1,7 +1,7 @@
 /**
- * Every declared parameter at both ends of its range, and at each of its choices: a machine is made, and carries a short exchange whose
- * statistics balance; or the configuration refuses the value and names the parameter; or software of the machine gives up, with the
- * error that it would have on a computer like that. All of them with HCA_TEST_ALL=1, and every fourth otherwise.
+ * Every declared parameter at both ends of its range, and at each of its choices: a machine is built, and carries a short
+ * exchange whose statistics balance; or the configuration rejects the value and names the parameter; or software of the machine
+ * fails with the error that it would have on such a computer. All of them with HCA_TEST_ALL=1, and every fourth otherwise.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { ConfigurationError, type Parameter } from '../base/index.ts';
@@ -17,7 +17,7 @@ const valuesOf = (parameter: Parameter): readonly ParameterValue[] => {
   return parameter.kind === 'flag' ? [false, true] : parameter.choices;
 };
 
-/** What a value needs beside it to be of use, by path or by path and value. */
+/** Other values that a value needs to be usable, by path or by path and value. */
 const beside: Readonly<Record<string, ParameterValues>> = {
   'machine.nicDriver': { 'machine.adapter': 'nic' },
   'host.memory.reservedKib': { 'host.memory.sizeMib': 512 },
@@ -45,7 +45,7 @@ const beside: Readonly<Record<string, ParameterValues>> = {
   'net.driver.mtu=9000': { 'ethernet.mtuBytes': 9000 },
 };
 
-/** Software of the machine that gives up, as it would on a computer like that, and what it says. */
+/** Software of the machine that fails as it would on such a computer, and its message. */
 const given: Readonly<Record<string, RegExp>> = {
   'pcie.function.vendorId': /ENODEV: vendor id is/,
   'nic.function.vendorId': /ENODEV: device and vendor id are/,
@@ -65,7 +65,7 @@ const settings = [...parametersByPath].flatMap(([path, parameter]) =>
 );
 const played = isAll ? settings : settings.filter((_, at) => at % 4 === 0);
 
-/** @returns what went wrong */
+/** @returns the error */
 async function play(path: string, value: ParameterValue): Promise<readonly string[]> {
   const adapter =
     path === 'machine.adapter' ? value : ofNic.test(path) || path === 'machine.nicDriver' ? 'nic' : 'hca';
@@ -96,7 +96,7 @@ async function play(path: string, value: ParameterValue): Promise<readonly strin
 }
 
 describe('the declared ranges of parameters', () => {
-  it('are accepted by the model at both ends, or refused by name', async () => {
+  it('are accepted by the model at both ends, or rejected by name', async () => {
     const wrong: string[] = [];
     for (const { path, value } of played)
       for (const text of await play(path, value)) wrong.push(`${path}=${value}: ${text}`);
@@ -105,7 +105,7 @@ describe('the declared ranges of parameters', () => {
   });
 
   it.each([
-    // Each was accepted, or failed without a word, before this test.
+    // Each was accepted, or failed without a message, before this test.
     [{ 'pcie.rootComplex.messageWindowAddress': 0 }, 'messageWindowAddress'],
     [{ 'hca.capability.logReservedEqs': 9 }, 'logReservedEqs'],
     [{ 'host.cost.pollEmpty': 0 }, 'pollEmpty'],
@@ -122,7 +122,7 @@ describe('the declared ranges of parameters', () => {
     [{ 'pcie.function.vpdOffset': 64 }, 'vpdOffset'],
     [{ 'machine.adapter': 'nic', 'net.driver.buffersMax': 512 }, 'buffersMax'],
     [{ 'host.memory.sizeMib': 64, 'host.memory.reservedKib': 65_536 }, 'reservedKib'],
-  ])('refuse %j by the name of %s', async (set, name) => {
+  ])('reject %j by the name of %s', async (set, name) => {
     await expect(Machine.create({ set })).rejects.toThrow(ConfigurationError);
     await expect(Machine.create({ set })).rejects.toThrow(name);
   });
@@ -130,7 +130,7 @@ describe('the declared ranges of parameters', () => {
 
 describe('BlueFlame', () => {
   it.each([
-    // BAR2 in bytes, log2 of the UAR area in MiB, log2 of a register, registers of a page: whether there is BlueFlame.
+    // BAR2 in bytes, log2 of the UAR area in MiB, log2 of a register, registers per page: whether BlueFlame exists.
     [2 ** 23, 2, 9, 3, true],
     [2 ** 22, 2, 9, 3, false],
     [2 ** 23, 3, 9, 3, false],
@@ -157,7 +157,7 @@ describe('BlueFlame', () => {
     const { checks, nodes } = await machine.report();
     expect(checks.balanced).toBe(true);
     const { send, blueFlame } = nodes[0]!.hca!.doorbells as unknown as Record<string, number>;
-    // The WRITE is inline, and fits any register but the smallest; the READ is short.
+    // The WRITE is inline, and fits any register except the smallest; the READ is short.
     expect(blueFlame! > 0).toBe(hasBlueFlame);
     expect(send! + blueFlame!).toBeGreaterThanOrEqual(3);
   });

@@ -1,6 +1,6 @@
 /**
- * What a machine does, and what its report says, depends on its configuration, programs and seed alone: not on how it is
- * cut, on what else the computer does, on the run, or on the order of what one instant leaves unordered.
+ * A machine's behaviour and report depend only on its configuration, programs and seed: not on the partition, the computer's
+ * load, the run, or the order within one instant.
  */
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, vi } from 'vitest';
@@ -30,7 +30,7 @@ function runMixture(options: MachineOptions): Promise<Outcome> {
   );
 }
 
-/** WRITEs of 1 MiB, for which most shortcuts are made. */
+/** WRITEs of 1 MiB, which use most shortcuts. */
 function runLongWrites(shortcuts: boolean): Promise<Outcome> {
   const url = new URL('../bench/write-load.ts', import.meta.url);
   const load = { verb: 'write', sizeBytes: 1 << 20, qpCount: 1, messagesPerQp: 8, outstanding: 4 } as const;
@@ -42,11 +42,11 @@ function runLongWrites(shortcuts: boolean): Promise<Outcome> {
 let reference: Promise<Outcome> | undefined;
 const referenceRun = (): Promise<Outcome> => (reference ??= runMixture({ partition: 'single' }));
 
-/** Burns a core until ended. */
+/** Occupies a core until it is ended. */
 const burner = (): Worker => new Worker('for (;;) Math.sqrt(2);', { eval: true });
 
 describe('the report', () => {
-  it('is of a run in which every byte and every balance was right', async () => {
+  it('belongs to a run in which every byte and every balance was right', async () => {
     const { results, report } = await referenceRun();
     expect(results.map((result) => (result as { mistakes: unknown }).mistakes)).toEqual([[], [], [], []]);
     expect(report.checks).toMatchObject({ balanced: true });
@@ -70,7 +70,7 @@ describe('the report', () => {
     expect(bytesOf(plain!.report)).toBe(bytesOf(fast!.report));
   });
 
-  it('is the same in threads while others burn every core', async () => {
+  it('is the same in threads while others occupy every core', async () => {
     const expected = await referenceRun();
     const burners = [burner(), burner()];
     try {
@@ -94,7 +94,7 @@ describe('the report', () => {
     expect(bytesOf(report)).toBe(bytesOf((await referenceRun()).report));
   });
 
-  it('says which configuration it is of, and differs with the seed of the programs', async () => {
+  it('names its configuration, and differs with the seed of the programs', async () => {
     const { report } = await runMixture({ seed: 2 });
     const expected = (await referenceRun()).report;
     expect(report.configHash).not.toBe(expected.configHash);
@@ -103,7 +103,7 @@ describe('the report', () => {
 });
 
 describe.each(bothPartitions)('a run in partition %s', (partition) => {
-  it('that stops half-way and goes on reports what an unbroken one does', async () => {
+  it('that stops half-way and continues reports the same as an unbroken one', async () => {
     await using machine = await smallMachine({ partition });
     const args = { qps: 3, rounds: 4 };
     const programs = [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)];
@@ -123,7 +123,7 @@ describe.each(bothPartitions)('a run in partition %s', (partition) => {
     expect((error as Error).message).toContain('RangeError: throws1 has 1 device and gives up');
   });
 
-  it('ends when programs wait for what never comes, and names their hosts', async () => {
+  it('ends when programs wait for events that never occur, and names their hosts', async () => {
     await using machine = await smallMachine({ partition });
     await machine.load(programOf('endings', 'waitsForNothing', 0));
     const error: unknown = await machine.run().catch((caught: unknown) => caught);
@@ -131,7 +131,7 @@ describe.each(bothPartitions)('a run in partition %s', (partition) => {
     expect((error as DeadlockError).message).toContain('host0');
   });
 
-  it('ends when programs poll in a loop for what never comes, and says since when', async () => {
+  it('ends when programs poll in a loop for events that never occur, and reports since when', async () => {
     await using machine = await smallMachine({ partition, set: { 'machine.pollPatienceMs': 2 } });
     await machine.load(programOf('endings', 'pollsInALoop', 0));
     await machine.load(programOf('endings', 'sendsLate', 1, { args: 0 }));
@@ -147,7 +147,7 @@ describe.each(bothPartitions)('a run in partition %s', (partition) => {
     expect((error as DeadlockError).waiting).toEqual([{ name: 'host0', instantPs: 6e9 }]);
   });
 
-  it('goes on polling while anything is due anywhere, however long that takes', async () => {
+  it('continues polling while anything is due anywhere, for any time', async () => {
     await using machine = await smallMachine({ partition, set: { 'machine.pollPatienceMs': 1 } });
     await machine.load(programOf('endings', 'pollsInALoop', 0));
     await machine.load(programOf('endings', 'sendsLate', 1, { args: 20 }));
@@ -156,7 +156,7 @@ describe.each(bothPartitions)('a run in partition %s', (partition) => {
     expect([(receivedPs as number) > 20e9, sent]).toEqual([true, 1]);
   });
 
-  it('refuses a limit that has passed, and goes on afterwards', async () => {
+  it('rejects a past limit, and continues afterwards', async () => {
     await using machine = await smallMachine({ partition });
     await machine.runTo(1e6);
     for (const limitPs of [1, 1e6 + 0.5, Number.NaN]) {
@@ -167,13 +167,13 @@ describe.each(bothPartitions)('a run in partition %s', (partition) => {
   });
 });
 
-it('is cut into stretches that change nothing of it, in each partition', async () => {
+it('is cut into stretches without any effect, in each partition', async () => {
   const nodesOf = async (pollPatienceMs: number, partition: Partition) => {
     const set = { 'machine.pollPatienceMs': pollPatienceMs, 'machine.drainNs': 5e6 };
     const { machine, report } = await runMixture({ partition, set });
     return { nodes: report.nodes, nowPs: machine.nowPs };
   };
-  // The programs end after some 4 ms, and 5 ms are awaited after that: several stretches end in either.
+  // The programs end after about 4 ms, followed by 5 ms of waiting: several stretches end in each part.
   const whole = await nodesOf(100, 'single');
   for (const partition of bothPartitions) expect(await nodesOf(1, partition)).toEqual(whole);
 });

@@ -7,7 +7,7 @@ import type { PkeyPairs } from './programs/partitions.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** P_Keys at both ends, and whether they match: equal in 15 bits that are not 0, one of the two a full member's (10.9.3). */
+/** P_Keys at both ends, and whether they match: equal in 15 bits that are not 0, and at least one of them a full member's (10.9.3). */
 const rows: readonly (readonly [number, number, boolean])[] = [
   [0x8001, 0x8001, true],
   [0x8001, 0x0001, true],
@@ -19,7 +19,7 @@ const rows: readonly (readonly [number, number, boolean])[] = [
 ];
 
 describe('P_Key tables', () => {
-  it('IBTA 10.9.3: let pass what is of one partition, one of its members a full one, and count the rest at the receiver', async () => {
+  it('IBTA 10.9.3: let packets of one partition with a full member pass, and count the rest at the receiver', async () => {
     const pairs: PkeyPairs = rows.map(([near, far]) => [near, far]);
     const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 20 } };
     await using machine = await smallMachine({ analysis });
@@ -36,7 +36,7 @@ describe('P_Key tables', () => {
       const isChanged = at === 0 || rows[at - 1]![1] !== other;
       expect(far![at]![3]).toEqual(isChanged ? ['PKEY_CHANGE'] : []);
     });
-    // IBTA 9.2: the P_Key is in bytes 2 and 3 of the BTH, of requests that of host 0's QP.
+    // IBTA 9.2: the P_Key is in bytes 2 and 3 of the BTH; in requests it is that of host 0's QP.
     const { packets } = packetsIn(readCapture(await machine.capture()));
     const sent = packets.filter(({ from, packet }) => from === 'LID 1' && packet.bth.opcode === 0x0a);
     const expected = rows.flatMap(([own, , isOne]) => (isOne ? [own] : [own, own]));
@@ -57,7 +57,7 @@ describe('P_Key tables', () => {
     });
   });
 
-  it('sheet 3.13, 5.2: ibv_query_device_ex has the attributes of ibv_query_device, and its own of what there is', async () => {
+  it('sheet 3.13, 5.2: ibv_query_device_ex has the attributes of ibv_query_device, and its own', async () => {
     const { results } = await runPrograms(programsOf('partitions', 'attributes').slice(0, 1));
     // Counts and times of moderation have 16 bits; the golden answers' core clock is 427 MHz.
     expect(results[0]).toMatchObject({
@@ -70,7 +70,7 @@ describe('P_Key tables', () => {
     });
   });
 
-  it('are fixed on ports of Ethernet', async () => {
+  it('are fixed on Ethernet ports', async () => {
     const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v1' };
     const { results } = await runPrograms(programsOf('partitions', 'setting').slice(0, 1), { set });
     expect(results[0]).toBe('EOPNOTSUPP');

@@ -1,6 +1,6 @@
 /**
- * For `npm run test:quick`: a property draws what it can in so much time, the rest is for `npm test`. Where a spec has a time limit of its
- * own, that one counts; what is drawn fails as ever.
+ * For `npm run test:quick`: a property draws samples for this long, the rest is for `npm test`. A spec's own time limit takes
+ * precedence; drawn samples fail as usual.
  */
 import fc from 'fast-check';
 

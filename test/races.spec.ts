@@ -1,4 +1,4 @@
-/** The watch of the contract of use: each breach is reported with both accesses; who keeps the contract is not. */
+/** The checker of the contract of use: each violation is reported with both accesses; a program that keeps the contract is not reported. */
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
@@ -35,7 +35,7 @@ describe('a program that', () => {
     );
   });
 
-  it('breaks it more often than the report lists is said to, with how often', async () => {
+  it('breaks it more often than the report lists is reported so, with the number', async () => {
     const { report } = await runPrograms(programs('reads more often than is listed'), { watch: 'races' });
     const { races, lostRaces } = report.nodes[0]!;
     expect([races!.length, lostRaces]).toEqual([1000, 7]);
@@ -43,7 +43,7 @@ describe('a program that', () => {
     expect(renderReport(report)).toMatch(/Race on host 0: .*\nRaces on host 0: 7 more\n/);
   });
 
-  it('keeps the contract is not reported, and the watch changes nothing of the run', async () => {
+  it('keeps the contract is not reported, and the checker does not change the run', async () => {
     const watched = await runPrograms(programs('keeps'), { watch: 'races' });
     const alone = await runPrograms(programs('keeps'));
     expect(watched.report.nodes.map(({ races }) => races)).toEqual([[], []]);

@@ -1,6 +1,6 @@
 /**
- * What a program measures when it registers memory is what was measured on a ConnectX-3: 30 µs and 1.2 µs a page, and 39 µs to
- * take it back; the command that is simulated is a part of it, not an addition.
+ * A program's measurements of registering memory equal those on a ConnectX-3: 30 µs and 1.2 µs a page, and 39 µs for
+ * deregistering. The simulated command is included in these times, not added.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { deregistrationTerms, Path, registrationTerms, totalPs } from '../experiments/model/index.ts';
@@ -39,7 +39,7 @@ describe.each(['contiguous', 'scattered'])('in %s frames', (framePlacement) => {
     }
   });
 
-  it('registration and deregistration take what the card took, within the 4 % to which the figures were read', async () => {
+  it('registration and deregistration take as long as on the card, within the 4 % reading error of the figures', async () => {
     const byPages = new Map((await rows).map((row) => [row.pages, row]));
     for (const [count, registerUs, deregisterUs] of measured) {
       const { registerPs, deregisterPs } = byPages.get(count)!;
@@ -48,7 +48,7 @@ describe.each(['contiguous', 'scattered'])('in %s frames', (framePlacement) => {
     }
   });
 
-  it('the closed form says the same within 1 %', async () => {
+  it('the closed form agrees within 1 %', async () => {
     const path = new Path(configurationOf({}));
     for (const { pages: count, registerPs, deregisterPs } of await rows) {
       const lengthBytes = count * 4096;

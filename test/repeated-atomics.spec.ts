@@ -1,6 +1,6 @@
 /**
- * FETCH_ADDs that are lost, repeated or answered twice: each is executed once and completes once, and both ends count the same,
- * exactly. Six are posted together; the fault is on the third.
+ * FETCH_ADDs that are lost, repeated or answered twice: each is executed once and completes once, and both ends have exactly
+ * the same counts. Six are posted together; the fault is on the third.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { FaultPlan } from '../machine/faults/index.ts';
@@ -10,20 +10,20 @@ import { type CountedResult, type CounterResult, countings } from './programs/co
 
 vi.setConfig({ testTimeout: 60_000 });
 
-/** Packets of an opcode: sent for the first time, sent again, received. */
+/** Packets of an opcode: first transmissions, retransmissions, received. */
 type Packets = readonly [first: number, again: number, received: number];
 
 interface Expected {
   readonly requests: Packets;
   readonly answers: Packets;
-  /** What the transport of either end says of its recovery. */
+  /** Recovery counters of either end's transport. */
   readonly requester: Readonly<Record<string, number>>;
   readonly responder: Readonly<Record<string, number>>;
 }
 
 const cases: Readonly<Record<string, readonly [FaultPlan, Expected]>> = {
   'nothing is lost': [[], { requests: [6, 0, 6], answers: [6, 0, 6], requester: {}, responder: {} }],
-  // The fourth to the sixth are ahead of the expected PSN; one NAK for all, and four requests come again.
+  // The fourth to the sixth are ahead of the expected PSN; one NAK for all, and four requests are retransmitted.
   'the request is lost': [
     [{ packet: 'lost', opcode: 'RC_FETCH_ADD', nth: 3 }],
     {
@@ -33,12 +33,12 @@ const cases: Readonly<Record<string, readonly [FaultPlan, Expected]>> = {
       responder: { sequenceNakSent: 1, requestOutOfSequence: 3 },
     },
   ],
-  // While the first is still to be executed: one answer is enough.
+  // While the first still has to be executed: one answer is enough.
   'the request comes twice at once': [
     [{ packet: 'duplicated', opcode: 'RC_FETCH_ADD', nth: 3, delay: '1ns' }],
     { requests: [6, 0, 7], answers: [6, 0, 6], requester: {}, responder: { duplicateRequest: 1 } },
   ],
-  // When it has been answered: answered again, from the result kept.
+  // After it was answered: it is answered again, from the kept result.
   'the request comes again later': [
     [{ packet: 'duplicated', opcode: 'RC_FETCH_ADD', nth: 3, delay: '20us' }],
     {
@@ -48,7 +48,7 @@ const cases: Readonly<Record<string, readonly [FaultPlan, Expected]>> = {
       responder: { duplicateRequest: 1 },
     },
   ],
-  // The fourth answer tells of the loss: four requests come again, and are answered from the results kept.
+  // The fourth answer reveals the loss: four requests are retransmitted, and answered from the kept results.
   'the answer is lost': [
     [{ packet: 'lost', opcode: 'RC_ATOMIC_ACKNOWLEDGE', node: 1, nth: 3 }],
     {
@@ -104,7 +104,7 @@ describe.each(Object.entries(cases))(
       expect([requests, far.operations]).toEqual([[['FETCH_ADD', countings, 0, 0]], []]);
       const [posted] = hosts[0]!.operations;
       expect([posted!.posted, posted!.completed]).toEqual([countings, countings]);
-      // An atomic that is executed reads and writes its word, and nothing else here does.
+      // An executed atomic reads and writes its word, and nothing else here does.
       const { payloadRead, payloadWrite } = hosts[1]!.pcie.received;
       expect([payloadRead!.tlps, payloadWrite!.tlps, payloadWrite!.payloadBytes]).toEqual([6, 6, 48]);
     });

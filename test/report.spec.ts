@@ -1,4 +1,4 @@
-/** The report as programs read it: the fields of `hca-report/1`, by name, and what holds between them. */
+/** The report as programs read it: the fields of `hca-report/1`, by name, and the relations between them. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Report } from '../machine/report/schema.ts';
 import { programsOf, runPrograms } from './machines.ts';
@@ -50,7 +50,7 @@ describe('a report', () => {
         latencyPs: { min: count, p50: count, p99: count, max: count },
         milestonesPs: { doorbell: count, transmit: count, remote: count, completion: count },
       });
-    // None of these WRITEs is signalled: what has no end for software has no latency, rather than one of 0.
+    // None of these WRITEs is signalled: an operation without a visible end has no latency, instead of one of 0.
     expect(report.operations['WRITE']).toMatchObject({ count, silent: count, latencyPs: null });
   });
 
@@ -79,7 +79,7 @@ describe('a report', () => {
     }
   });
 
-  it('says nothing of threads, partition and wall clock', async () => {
+  it('contains nothing of threads, partition and wall clock', async () => {
     const { config: _, ...rest } = await reportOf();
     expect(JSON.stringify(rest)).not.toMatch(/thread|partition|wall|node":"v|cpus/i);
   });

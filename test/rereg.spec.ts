@@ -1,4 +1,7 @@
-/** Re-registration: what the peer may do, where its data go, and what a failure leaves (interface sheet 3.15; Linux 6.1, mlx4_ib_rereg_user_mr). */
+/**
+ * Re-registration: the peer's rights, the target of its data, and the state after a failure (interface sheet 3.15; Linux 6.1,
+ * mlx4_ib_rereg_user_mr).
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { mpt } from '../abi/index.ts';
@@ -27,7 +30,7 @@ describe.each(eachPartition)('a region that is re-registered, in partition %s', 
   });
 });
 
-it('sheet 3.15: edits no entry that is the device’s, by the linter of drivers', async () => {
+it('sheet 3.15: edits no entry owned by the device, by the linter of drivers', async () => {
   await using machine = await smallMachine({ analysis: { lint: true } });
   await machine.load(programOf('rereg', 'writer', 0));
   await machine.load(programOf('rereg', 'changer', 1));
@@ -35,7 +38,7 @@ it('sheet 3.15: edits no entry that is the device’s, by the linter of drivers'
   expect((await machine.analyses()).flatMap(({ findings }) => findings)).toEqual([]);
 });
 
-it('libibverbs, mlx4_ib: refuses what makes no sense, and a failure leaves a region that can only be deregistered', async () => {
+it('libibverbs, mlx4_ib: rejects invalid changes, and a failure leaves a region that can only be deregistered', async () => {
   const { results } = await runPrograms([programOf('rereg', 'failures', 0)]);
   expect(results[0]).toEqual({
     noFlag: 'EINVAL',
@@ -82,7 +85,7 @@ describe('golden capture j-rereg-mr', () => {
     .map((line) => JSON.parse(line) as Line);
   const bytesOf = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex.padEnd(128, '0'), 'hex'));
 
-  it('edits the entry in its page between HW2SW_MPT and SYNC_TPT, and changes what was asked for alone', () => {
+  it('edits the entry in its page between HW2SW_MPT and SYNC_TPT, and changes only the requested fields', () => {
     const registered = new Map<number, Uint8Array>();
     const changed: string[][] = [];
     lines.forEach((line, at) => {
@@ -96,7 +99,7 @@ describe('golden capture j-rereg-mr', () => {
       changed.push(names.filter((name) => before![name] !== after![name]).sort());
       expect(lines.slice(at + 1, at + 4).some(({ op }) => op === 'SYNC_TPT')).toBe(true);
     });
-    // Rights twice, rights taken away, other memory, another PD.
+    // Rights twice, rights withdrawn, other memory, another PD.
     expect(changed).toEqual([
       ['remoteWriteEnabled', 'status'],
       ['remoteWriteEnabled', 'status'],

@@ -1,6 +1,7 @@
 /**
- * Simulated hosts on a cable of Ethernet: the driver brings up a port with RoCE, the library and connection management address by GIDs,
- * and what programs do goes over the device, whose frames other specs hold to the standard (`hw/hca/roce`, `wire/roce-bytes`).
+ * Simulated hosts on a cable of Ethernet: the driver brings up a port with RoCE, the library and connection management address
+ * by GIDs, and programs' requests pass through the device, whose frames other specs compare with the standard (`hw/hca/roce`,
+ * `wire/roce-bytes`).
  */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../analyser/capture/index.ts';
@@ -28,7 +29,7 @@ interface Said {
   readonly isRight: boolean;
 }
 
-/** Three WRITEs, one after the other, and the frames at both ends of the cable with the instants of their last bits. */
+/** Three WRITEs, one after another, and the frames at both ends of the cable with the instants of their last bits. */
 async function writes(version: Version, set: MachineOptions['set'] = {}, lengthBytes = 64) {
   const ends = [{ node: 0 }, { node: 1 }];
   const analysis = { capture: { ends, sizeBytes: 2 ** 20 }, timeline: { categories: ['packets'] as const } };
@@ -86,7 +87,7 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
       ]);
     else {
       expect(ipv4).toMatchObject({ source: 0x0a00_0001, destination: 0x0a00_0002, timeToLive: 64 });
-      // Of two equal QPNs, 520 or 0x208: their own folded bytes, 8 with 2 in place, in the dynamic ports.
+      // For two equal QPNs, 520 or 0x208: their own folded bytes, 8 with 2 in place, in the dynamic ports.
       expect(udp).toMatchObject({ destinationPort: 4791, sourcePort: 0xc208 });
     }
   });
@@ -115,7 +116,8 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
       // Two ports of 150 ns, 2 m of 4.8 ns.
       const cablePs = 309_600;
       expect([arrived! - left!, acknowledged! - answered!]).toEqual([cablePs, cablePs]);
-      // At the next cycle: 75 of the receiver's latency, 2 for 64 bytes, 8 until it is acknowledged, 6 to form that, 60 to transmit it.
+      // At the next cycle: 75 of the receiver's latency, 2 for 64 bytes, 8 until it is acknowledged, 6 to form that, 60 to
+      // transmit it.
       const edgePs = (Math.floor(arrived! / 1000) + 1) * 1000;
       // Preamble and start of the frame: 8 bytes.
       expect(answered).toBe(edgePs + 151_000 + (8 + acknowledgement) * bytePs);
@@ -130,18 +132,18 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
     },
   );
 
-  it('carries all operations of RC both ways, every byte right', async () => {
+  it('carries all operations of RC in both directions, every byte right', async () => {
     const args = { qps: 2, rounds: 3 };
     const { report } = await runPrograms(programsOf('mixture', 'polling', args), roce(version));
     expectBalanced(report);
     const { transmitted, roce: packets, busyPs } = report.nodes[0]!.hca.ethernet!;
     const sum = Object.values({ ...packets!.transmitted }).reduce((total, row) => total + row.packets, 0);
-    // Beside them a request of ARP and an answer: each host has asked before the other's request has come.
+    // Also an ARP request and an answer: each host has sent its request before the peer's has arrived.
     const arp = 2;
     expect(transmitted['frames']).toBe(sum + arp);
-    // 10 Gb/s: 0.8 ns for each byte, of preamble and gap too.
+    // 10 Gb/s: 0.8 ns for each byte, including preamble and gap.
     expect(busyPs).toBe((transmitted['bytes']! + 20 * (sum + arp)) * 800);
-    // 42 bytes of ARP, 18 of padding and FCS; their payload is what the header of 14 and the FCS leave.
+    // 42 bytes of ARP, 18 of padding and FCS; their payload is the rest after the header of 14 and the FCS.
     const frames = { packets: arp, bytes: arp * 64, payloadBytes: arp * 46 };
     const opcodes = { ...packets!.transmitted, FRAME: frames };
     expect(report.wire[0]).toMatchObject({ packets: sum + arp, busyPs, opcodes });
@@ -153,7 +155,7 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
     });
   });
 
-  it('IBTA 11.4.2.1: puts the network header in front of a datagram, also of one to the port itself', async () => {
+  it('IBTA 11.4.2.1: puts the network header before a datagram, also of one to the port itself', async () => {
     const { results, report } = await runPrograms(programsOf('roce', 'datagram'), roce(version));
     const taken = (from: number) => ({
       byteLen: 540,
@@ -173,10 +175,10 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
     expectBalanced(report);
   });
 
-  it('connects by rdma_cm, also when the request is lost', async () => {
+  it('connects by rdma_cm, also if the request is lost', async () => {
     const url = new URL('../examples/rdma-cm-echo.ts', import.meta.url);
     const programs = ['client', 'server'].map((exportName, node) => ({ node, run: { url, exportName } }));
-    // The first frame is that of ARP.
+    // The first frame is ARP.
     const faults = [{ packet: 'lost', node: 0, nth: 2 } as const];
     const { results, report } = await runPrograms(programs, roce(version, { faults }));
     expect(results).toEqual(['echo over a connection', 'hello']);
@@ -198,7 +200,7 @@ describe('RoCE v2 between simulated hosts', () => {
     expect(report.faults!.reduce((sum, { fired }) => sum + fired, 0)).toBeGreaterThan(3);
   });
 
-  it('says in its report of the cable what faults did to packets', async () => {
+  it('shows in its report of the cable the effects of faults on packets', async () => {
     const some = { node: 0, only: 'requests', shots: 2 } as const;
     const faults = [
       { ...some, packet: 'lost', nth: '2-' } as const,
@@ -239,7 +241,7 @@ describe('RoCE v2 between simulated hosts', () => {
     for (const program of programsOf('roce', 'oneByOne', 64)) await machine.load(program);
     await machine.run();
     const held = await machine.report();
-    // The first frame is that of ARP, which asks again after a second.
+    // The first frame is ARP, which is repeated after a second.
     expect(held.nodes[0]!.hca.ethernet!.transmitted).toMatchObject({ heldBackFrames: 1 });
     expect(held.nodes[0]!.hca.ethernet!.transmitted).not.toHaveProperty('lostFrames');
     expectBalanced(held);
@@ -269,7 +271,7 @@ describe('RoCE v2 between simulated hosts', () => {
     expectBalanced(report);
   });
 
-  it('refuses what has no address on Ethernet', async () => {
+  it('rejects addresses that do not exist on Ethernet', async () => {
     const { results } = await runPrograms([programOf('roce', 'refused', 0)], roce('v2'));
     expect(results).toEqual([
       { withoutGid: 'EINVAL', emptyPlace: 'EINVAL', stranger: 'ETIMEDOUT', connection: 'EINVAL' },
@@ -280,7 +282,7 @@ describe('RoCE v2 between simulated hosts', () => {
     [{ 'hca.capability.roce': 'none' }, /hca.capability.roce is "none", expected v1 or v2/],
     [{ 'ethernet.mtuBytes': 351 }, /ethernet.mtuBytes is 351, expected at least 352/],
     [{ 'hca.capability.linkLayer': 'infiniband' }, /hca.capability.roce is "v2", expected none/],
-  ])('is refused with %o', async (set, words) => {
+  ])('is rejected with %o', async (set, words) => {
     await expect(smallMachine(roce('v2', { set }))).rejects.toThrow(words);
   });
 });

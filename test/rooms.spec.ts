@@ -1,4 +1,4 @@
-/** The layers that `npm run lint` holds say which room may import which; here, by which door. */
+/** `npm run lint` checks which room may import which; this spec checks the entry points of imports. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,16 +7,16 @@ import { describe, expect, it } from 'vitest';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const roots =
   '{abi,analyser,base,bench,build,cli,driver,examples,experiments,explain,guests,host,hw,lab,machine,net,protocol,runtime,sim,torture,userlib,wire}';
-/** Specs, and what is made for them, look at whatever they test. */
+/** Specs and their helpers may import any file of what they test. */
 const isTest = (file: string): boolean => /\.spec\.ts$|(^|\/)testing|-bench\.ts$/.test(file);
 
-/** Folders around a file, from the outermost on; a file of the root is in none. */
+/** Folders around a file, outermost first; a file of the root is in none. */
 function foldersOf(file: string): string[] {
   const parts = dirname(file).split('/');
   return parts[0] === '.' ? [] : parts.map((_, index) => parts.slice(0, index + 1).join('/'));
 }
 
-/** True when `file` reaches `target` past the `index.ts` of a folder that it does not stand in. */
+/** True if `file` imports `target` and bypasses the `index.ts` of a folder outside its own. */
 function passesTheDoor(file: string, target: string): boolean {
   const own = foldersOf(file);
   const doors = foldersOf(target)
@@ -40,7 +40,7 @@ const imports = files
 
 type Import = (typeof imports)[number];
 
-/** Folders that `file` imports from and that import `file`. */
+/** Folders from which `file` imports and that import `file`. */
 function foldersBothWays(file: string, all: readonly Import[]): string[] {
   const importers = new Set(all.filter(({ target }) => target === file).map((each) => dirname(each.file)));
   const imported = new Set(all.filter((each) => each.file === file).map(({ target }) => dirname(target)));
@@ -48,7 +48,7 @@ function foldersBothWays(file: string, all: readonly Import[]): string[] {
 }
 
 describe('a folder that has an index.ts', () => {
-  it('is entered by it from everywhere else', () => {
+  it('is entered through it from everywhere else', () => {
     expect(imports.length).toBeGreaterThan(3000);
     expect(imports.filter(({ file, target }) => passesTheDoor(file, target))).toEqual([]);
   });
@@ -59,7 +59,7 @@ describe('a folder that has an index.ts', () => {
     ['hw/hca/hca.ts', 'hw/hca/events/event-writer.ts', true],
     ['hw/hca/events/event-writer.ts', 'hw/hca/data-path.ts', false],
     ['index.ts', 'machine/node/hca-node.ts', true],
-  ])('is one that %s passes when it imports %s: %s', (file, target, passes) => {
+  ])('is bypassed by %s when it imports %s: %s', (file, target, passes) => {
     expect(passesTheDoor(file, target)).toBe(passes);
   });
 });
@@ -71,7 +71,7 @@ describe('a file that folders share', () => {
     expect(bags).toEqual([]);
   });
 
-  it('is found by its imports both ways', () => {
+  it('is found by its imports in both directions', () => {
     const bag = 'hw/hca/core.ts';
     const rooms = ['packets', 'keys', 'costs'].map((room) => `hw/hca/${room}/index.ts`);
     const both = rooms.flatMap((file) => [

@@ -1,7 +1,4 @@
-/**
- * What a report says beside what programs measured themselves, with their own clock and their own counts: two records of
- * the same run that share no code.
- */
+/** Values of a report compared with programs' own measurements, by their own clock and counts: two records of the same run that share no code. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { renderReport } from '../explain/text/render.ts';
 import type { Report } from '../machine/report/schema.ts';
@@ -30,7 +27,7 @@ describe('a receiver that is seldom ready', () => {
     outcome = await runPrograms(programsOf('own-clock', 'slowReceiver'));
   }, 120_000);
 
-  it('makes packets leave again, and each still once for the first time', () => {
+  it('causes retransmissions, with each packet still sent once for the first time', () => {
     expect(outcome.results).toEqual([
       { statuses: ['SUCCESS'], count: 40 },
       { statuses: ['SUCCESS'], count: 40 },
@@ -44,7 +41,7 @@ describe('a receiver that is seldom ready', () => {
     expect(toReceiver.corrupted + toReceiver.dropped).toBe(0);
   });
 
-  it('is reported as RNR NAKs, as many at either end, and not as a breach of rules', () => {
+  it('is reported as RNR NAKs, equal at both ends, and not as a violation of rules', () => {
     const [sender, receiver] = outcome.report.nodes.map(({ hca }) => hca);
     expect(receiver!.transport['rnrNakSent']).toBeGreaterThanOrEqual(39);
     expect(sender!.transport['rnrNakReceived']).toBe(receiver!.transport['rnrNakSent']);
@@ -55,7 +52,7 @@ describe('a receiver that is seldom ready', () => {
   });
 });
 
-/** A bandwidth test of perf over 16 MiB of random places, with so many lines of the MTT cache. */
+/** A bandwidth test of perf over 16 MiB of random offsets, with this number of MTT cache lines. */
 async function randomWrites(iterations: number, mttCacheLines: number): Promise<Report> {
   const args = {
     verb: 'write',
@@ -85,8 +82,8 @@ async function randomWrites(iterations: number, mttCacheLines: number): Promise<
   return (await runPrograms(programs, { set })).report;
 }
 
-it('counts one translation for each WRITE of a test, at either end, and as many misses as random places bring', async () => {
-  // 16 MiB are 4,096 pages of 4 KiB: 512 lines of eight entries. One line serves one place in 512.
+it('counts one translation for each WRITE of a test, at either end, and as many misses as random accesses cause', async () => {
+  // 16 MiB are 4,096 pages of 4 KiB: 512 lines of eight entries. One line serves one page in 512.
   const [client, server] = (await randomWrites(1500, 1)).nodes.map(({ hca }) => hca.caches);
   for (const { hits, misses } of [client!['mtt']!.users['requester']!, server!['mtt']!.users['receiver']!]) {
     expect(hits + misses).toBe(1500);
@@ -94,7 +91,7 @@ it('counts one translation for each WRITE of a test, at either end, and as many 
   }
   expect(client!['qpc']!.users['requester']).toEqual({ hits: 1499, misses: 1 });
   expect(server!['qpc']!.users['receiver']).toEqual({ hits: 1499, misses: 1 });
-  // As large as the region: each line is missed once at most, and none abandoned.
+  // As large as the region: each line is missed at most once, and none is abandoned.
   const [large] = (await randomWrites(1500, 1024)).nodes.map(({ hca }) => hca.caches['mtt']!);
   expect(large!.users['requester']!.misses).toBeLessThanOrEqual(513);
   expect(large!.evictions).toBe(0);

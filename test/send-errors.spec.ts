@@ -1,10 +1,10 @@
-/** IBTA vol 1, 10.3.1: a send queue of an unreliable service that has failed can be brought back, and receives meanwhile. */
+/** IBTA vol 1, 10.3.1: a failed send queue of an unreliable service can be restored, and receiving continues meanwhile. */
 import { describe, expect, it } from 'vitest';
 import { expectBalanced } from './expectations.ts';
 import { programOf, runPrograms } from './machines.ts';
 
 describe('a send error of an unreliable connection', () => {
-  it('leaves the QP in SQE, receiving, until software takes it back to RTS', async () => {
+  it('leaves the QP in SQE, receiving, until software moves it back to RTS', async () => {
     const { results, report } = await runPrograms([programOf('send-errors', 'sendErrors', 0)]);
     expect(results).toEqual([
       {

@@ -1,5 +1,5 @@
 /**
- * What code and pages cite can be looked up: sections of the interface sheet, rows of the measurements and observations of
+ * Citations in code and pages can be looked up: sections of the interface sheet, rows of the measurements and observations of
  * the captures lie in reference/, other documents are named in full in reference/sources.md.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const skipped = new Set(['node_modules', 'dist', '.git', 'reference']);
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** Every source and page outside reference/, by its path; this file's own examples left out. */
+/** Every source and page outside reference/, by its path; without this file's own examples. */
 const files = readdirSync(root, { withFileTypes: true })
   .filter(({ name }) => !skipped.has(name))
   .flatMap((entry) => {
@@ -27,10 +27,10 @@ const flatTexts = new Map(
   files.map((path) => [path, textOf(path).replace(/\n[ \t]*(?:\*(?!\/)|\/\/)[ \t]?/g, ' ')]),
 );
 
-/** `file: what` of everything that `find` reports in all files. */
+/** `file: what` for everything that `find` reports in all files. */
 const inAllFiles = (find: (text: string) => string[]): string[] =>
   [...flatTexts].flatMap(([path, text]) => find(text).map((what) => `${path}: ${what}`));
-/** The same in all but the specs, whose layouts are examples. */
+/** The same in all files except specs, whose layouts are examples. */
 const inAllSources = (find: (text: string) => string[]): string[] =>
   inAllFiles(find).filter((found) => !found.includes('.spec.ts: '));
 
@@ -95,7 +95,7 @@ function citationsIn(text: string): string[] {
   ].map((citation) => citation.trim());
 }
 
-/** What titles of tests begin with, as in `sheet 6.10: …`, if it is a name that the page has or looks like one: a number in it. */
+/** Beginning of a test title, as in `sheet 6.10: …`, if it is a name on the page or looks like one: it contains a number. */
 function citationsInTitles(text: string): string[] {
   const titles = text.matchAll(/(?:\b(?:it|test)|\))\(\s*(['"`])((?:(?!\1)[^:\n])+): /g);
   return [...titles]
@@ -106,7 +106,7 @@ function citationsInTitles(text: string): string[] {
 }
 
 describe('every citation of', () => {
-  it('the interface sheet names a section that it has', () => {
+  it('the interface sheet names an existing section', () => {
     expect(sections.size).toBeGreaterThan(60);
     expect([...flatTexts.values()].flatMap(citedSections).length).toBeGreaterThan(150);
     expect(inAllFiles(missingSections)).toEqual([]);
@@ -121,19 +121,19 @@ describe('every citation of', () => {
     expect(ofRules.filter((n) => !sections.has(n))).toEqual([]);
   });
 
-  it('the measurements names a row or a signature that they have', () => {
+  it('the measurements names an existing row or signature', () => {
     expect(inAllFiles(missingRows)).toEqual([]);
     expect(missingRows('measurements.csv C-161, F-001…F-999, SHA-256, I-002a')).toEqual(['F-999']);
     expect(inAllFiles(missingNumbers('signature', signatures))).toEqual([]);
     expect(missingNumbers('signature', signatures)('signature 1, signatures 2 and 9')).toEqual(['9']);
   });
 
-  it('the captures names an observation that their page has', () => {
+  it('the captures names an existing observation of their page', () => {
     expect(inAllFiles(missingNumbers('observation', observations))).toEqual([]);
     expect(missingNumbers('observation', observations)('observations 1, 12 and 13')).toEqual(['13']);
   });
 
-  it('another document names one that reference/sources.md has in full', () => {
+  it('another document names one that reference/sources.md lists in full', () => {
     expect(names.length).toBeGreaterThan(50);
     expect([...flatTexts.values()].flatMap(citationsIn).length).toBeGreaterThan(200);
     const unknown = (text: string): string[] => citationsIn(text).filter((citation) => !isKnown(citation));
@@ -147,7 +147,7 @@ describe('every citation of', () => {
     ).toEqual([]);
   });
 
-  it('a document in a test’s title names one that reference/sources.md has, in most specs of hardware and wire', () => {
+  it('a document in a test’s title names one that reference/sources.md lists, in most specs of hardware and wire', () => {
     const unknown = (text: string): string[] => citationsInTitles(text).filter((start) => !isKnown(start));
     expect(inAllFiles(unknown)).toEqual([]);
     expect(unknown("it('C9-105: a; b', () => {}); test.each(all)(`C9-999: %s`); it('PCJ 2.1: c')")).toEqual([
@@ -159,7 +159,7 @@ describe('every citation of', () => {
     expect(citing.length / specs.length).toBeGreaterThan(0.75);
   });
 
-  it('a parameter says where its default comes from', () => {
+  it('a parameter names the source of its default', () => {
     const { parameters } = profileListing();
     expect(
       parameters.filter(({ source }) => !isKnown(source)).map(({ path, source }) => `${path}: ${source}`),

@@ -1,9 +1,9 @@
-/** How tests of guests try steps that fail once more, with guests that are none. */
+/** Retries of failed steps in tests of guests, with stand-ins for guests. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GuestError } from '../guests/linux/index.ts';
 import { Staged } from './guest/staged.ts';
 
-/** Boots so far, and what happened in which. */
+/** Boots so far, and the events in each. */
 const happened: string[] = [];
 let boots = 0;
 class Guests {
@@ -46,7 +46,7 @@ const step = (
 const toGuestError = (text: string): Error => new GuestError(text);
 
 describe('the steps of guests', () => {
-  it('are carried out in one boot, in their order, as long as none fails', async () => {
+  it('run in one boot, in order, as long as none fails', async () => {
     expect([await staged.take(step('first')), await staged.take(step('second'))]).toEqual([
       'first seen',
       'second seen',
@@ -57,7 +57,7 @@ describe('the steps of guests', () => {
     expect(printed).toEqual([]);
   });
 
-  it('are tried once more in guests that boot anew, behind all steps before, and both tries are said', async () => {
+  it('are tried once more in freshly booted guests, after all earlier steps, and both tries are printed', async () => {
     await staged.take(step('first'));
     await staged.take(step('second'));
     expect(await staged.take(step('third', [1]))).toBe('third seen');
@@ -70,7 +70,7 @@ describe('the steps of guests', () => {
     expect(staged.finished().boot).toBe(2);
   });
 
-  it('that fail in the second boot as well fail, and those behind them at once', async () => {
+  it('that also fail in the second boot fail, and all later ones at once', async () => {
     await staged.take(step('first'));
     await expect(staged.take(step('second', [1, 2]))).rejects.toThrow('second does not answer');
     const happenedBefore = [...happened];
@@ -80,7 +80,7 @@ describe('the steps of guests', () => {
     expect(boots).toBe(2);
   });
 
-  it('have one boot more in all: who fails after it is not tried again', async () => {
+  it('have one additional boot in all: a step that fails after it is not tried again', async () => {
     await staged.take(step('first', [1]));
     await expect(staged.take(step('second', [2]))).rejects.toThrow('second does not answer');
     expect(boots).toBe(2);
@@ -91,13 +91,13 @@ describe('the steps of guests', () => {
     await expect(staged.take(step('third'))).rejects.toThrow('not tried, since "second" failed');
   });
 
-  it('that an earlier step fails before, in the second boot, fail with it', async () => {
+  it('after a step that fails earlier in the second boot fail with it', async () => {
     await staged.take(step('first', [2]));
     await expect(staged.take(step('second', [1]))).rejects.toThrow('first does not answer');
     await expect(staged.take(step('third'))).rejects.toThrow('not tried, since "second" failed');
   });
 
-  it('that find something wrong, and not a guest that does not answer, are not tried again', async () => {
+  it('that find an error, instead of a guest that does not answer, are not tried again', async () => {
     const wrong = (text: string): Error => new RangeError(text);
     await expect(staged.take(step('first', [1], wrong))).rejects.toThrow(RangeError);
     expect(boots).toBe(1);

@@ -8,7 +8,7 @@ import * as ibv from '../userlib/index.ts';
 const writes = 5;
 
 interface Times {
-  /** Of the core clock before a WRITE was posted, at its completion, and after that was polled. */
+  /** Core clock before a WRITE was posted, at its completion, and after that was polled. */
   readonly clocks: readonly (readonly [before: number, at: number, after: number])[];
   readonly clockKhz: number;
   /** Simulated time of the last reading. */
@@ -82,7 +82,7 @@ describe.each([
       expect(at).toBeGreaterThan(before);
       expect(at).toBeLessThan(after);
     }
-    // The clock began with the machine: its last reading is the time of now, less the way of a load over PCIe.
+    // The clock began with the machine: its last reading is the present time, minus the latency of a load over PCIe.
     const last = clocks.at(-1)![2];
     const nowCycles = (instantPs / 1e12) * clockKhz * 1000;
     expect(last).toBeLessThanOrEqual(nowCycles);

@@ -1,6 +1,6 @@
 /**
- * A topology that is no adjacent pairs: host 0 is cabled to host 2, host 1 to host 3. Traffic, balances, timelines, captures and causes
- * follow the cables in every partition, and declared pairs are the default machine byte for byte.
+ * A topology other than adjacent pairs: host 0 is cabled to host 2, host 1 to host 3. Traffic, balances, timelines, captures
+ * and causes follow the cables in every partition, and declared pairs equal the default machine byte for byte.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { packetsIn, readCapture } from '../analyser/capture/index.ts';
@@ -24,7 +24,7 @@ const directions = [
   { from: 3, to: 1 },
 ];
 
-/** Both cables carry packets of the same QP numbers and PSNs: programs draw these under their names. */
+/** Both cables carry packets of the same QP numbers and PSNs: programs use these under separate names. */
 const mixtures = (hosts: readonly number[]): ProgramOptions[] =>
   hosts.map((node, at) =>
     programOf('mixture', 'polling', node, {
@@ -33,7 +33,7 @@ const mixtures = (hosts: readonly number[]): ProgramOptions[] =>
     }),
   );
 
-/** On each cable one host whose requests are refused by the other one, and a pair of processes whose requests are not. */
+/** On each cable one host whose requests are refused by its peer, and a pair of processes whose requests are not. */
 const refusals = (cables: readonly (readonly [requester: number, responder: number])[]): ProgramOptions[] =>
   cables.flatMap(([requester, responder]) => [
     programOf('protection', 'requester', requester, { name: 'requester' }),
@@ -42,7 +42,7 @@ const refusals = (cables: readonly (readonly [requester: number, responder: numb
     programOf('bystander', 'server', responder, { name: 'server' }),
   ]);
 
-/** All results of a run, in a form that can be compared. */
+/** All results of a run, in comparable form. */
 interface Seen {
   readonly report: string;
   readonly results: readonly (JsonValue | undefined)[];
@@ -84,7 +84,7 @@ async function seenIn(machine: Machine): Promise<Seen> {
   };
 }
 
-describe('two cables that join no neighbours', () => {
+describe('two cables between hosts that are not adjacent', () => {
   let reference: Promise<Seen> | undefined;
   const programs = (): ProgramOptions[] => mixtures([0, 1, 2, 3]);
   const single = (): Promise<Seen> => (reference ??= seenOf(programs(), { topology: crossed }));
@@ -146,7 +146,7 @@ describe('a refused request over such a cable', () => {
   let reference: Promise<Seen> | undefined;
   const single = (): Promise<Seen> => (reference ??= seenOf(programs(), { topology: crossed }));
 
-  it('has the reasons that it has over the cable of a pair, at the hosts of its own cable', async () => {
+  it('has the same reasons as over the cable of a pair, at the hosts of its own cable', async () => {
     const pair = await seenOf(refusals([[0, 1]]), { nodes: 4 });
     const both = await single();
     expect(pair.failures.length).toBeGreaterThan(20);
@@ -227,7 +227,7 @@ describe('the exchange', () => {
     ]);
   });
 
-  it('rejects receivers that are no list, or that are named twice', async () => {
+  it('rejects receivers that are not a list, or that are named twice', async () => {
     for (const to of [[1, 1], JSON.parse('2') as number[]]) {
       await using machine = await smallMachine({ topology: crossed });
       await machine.load({ node: 0, run: ({ exchange }) => exchange.put('x', 1, to) });

@@ -1,7 +1,7 @@
 /**
  * Single faults and single pressures on the traditional path, each through the whole machine and each with its figure: a frame
- * lost or late, the port down or the cable out when software has done so much, no memory for the driver, a storm with and
- * without a budget, a bus that is taken.
+ * lost or late, the port down or the cable out at a certain point of the software, no memory for the driver, a storm with and
+ * without a budget, an occupied bus.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { type CompareArgs, machineOf } from '../experiments/workloads/compare-plan.ts';
@@ -33,7 +33,7 @@ interface Streamed {
   readonly endedPs: number;
 }
 
-/** A stream under these faults: whole, and with ledgers in balance. */
+/** A stream under these faults: complete, with balanced ledgers. */
 async function streamUnder(faults: FaultPlan): Promise<Outcome & { readonly endedPs: number }> {
   const outcome = await runPrograms(streamOf(small), { set: quick, faults });
   const [sent, received] = outcome.results as readonly [Streamed, Streamed];
@@ -46,17 +46,17 @@ const retransmissionsOf = ({ report }: Outcome): number =>
   report.nodes[0]!.nic!.kernel['retransmissions'] ?? 0;
 
 describe('a fault of the plan, on a NIC', () => {
-  it('that loses one frame on the cable costs one frame sent again, and no byte', async () => {
+  it('that loses one frame on the cable costs one retransmission, and no byte', async () => {
     const plain = await streamUnder([]);
     expect(retransmissionsOf(plain)).toBe(0);
     const outcome = await streamUnder([{ packet: 'corrupted', node: 0, nth: 5 }]);
-    // Its frame check sequence is wrong: the other NIC drops it.
+    // Its frame check sequence is wrong: the receiving NIC drops it.
     expect(outcome.report.wire[0]!.corrupted).toBe(1);
     expect(retransmissionsOf(outcome)).toBe(1);
     expect(outcome.endedPs).toBeGreaterThan(plain.endedPs);
   });
 
-  it('that holds a frame back delays, and nothing is sent again', async () => {
+  it('that holds a frame back delays, without a retransmission', async () => {
     const plain = await streamUnder([]);
     const outcome = await streamUnder([{ packet: 'late', node: 0, nth: 5, delay: '500us' }]);
     expect(retransmissionsOf(outcome)).toBe(0);
@@ -69,18 +69,21 @@ describe('a fault of the plan, on a NIC', () => {
     ['come twice', { packet: 'duplicated', delay: '20us' }],
     ['are passed by two others', { packet: 'reordered', by: 2, delay: '50us' }],
     ['are lost', { packet: 'lost' }],
-  ])('by which frames %s, a tenth of them both ways, leaves every byte right', async (_name, what) => {
-    const faults = [0, 1].map((node) => ({ ...what, chance: '10%', node }));
-    const { report } = await streamUnder(faults);
-    for (const { fired } of report.faults!) expect(fired).toBeGreaterThan(0);
-  });
+  ])(
+    'by which frames %s, a tenth of them in both directions, leaves every byte right',
+    async (_name, what) => {
+      const faults = [0, 1].map((node) => ({ ...what, chance: '10%', node }));
+      const { report } = await streamUnder(faults);
+      for (const { fired } of report.faults!) expect(fired).toBeGreaterThan(0);
+    },
+  );
 
-  it('by which a frame is still held back when programs have ended leaves books that balance', async () => {
+  it('by which a frame is still held back when programs have ended leaves balanced ledgers', async () => {
     const { report } = await streamUnder([{ packet: 'reordered', node: 0, nth: 5, by: 250, delay: '30s' }]);
     expect(report.faults![0]!.fired).toBe(1);
   });
 
-  it('that names headers of InfiniBand is refused, and so is a mark of congestion', async () => {
+  it('that names InfiniBand headers is rejected, and so is a congestion mark', async () => {
     const refused = (fault: FaultPlan[number]) =>
       expect(runPrograms([], { set: nic, faults: [fault] })).rejects;
     await refused({ packet: 'lost', qpn: 3 }).toThrow(
@@ -96,25 +99,25 @@ describe('a fault of the plan, on a NIC', () => {
     ['the port goes down', { port: 'down' }],
     ['the cable is pulled', { cable: 'pulled' }],
   ])(
-    'by which %s once software has touched the NIC so often stops the stream until the link is back',
+    'by which %s after a number of accesses by software stops the stream until the link is back',
     async (_name, what) => {
       const fault = { ...what, node: 0, after: 'access', nth: 80, delay: '1us', for: '300us' };
       const outcome = await streamUnder([fault]);
       expect(retransmissionsOf(outcome)).toBeGreaterThan(0);
       const plain = await streamUnder([]);
       expect(outcome.endedPs - plain.endedPs).toBeGreaterThan(300e6);
-      // The drivers of both ends were notified of the link, and looked.
+      // The drivers of both ends were notified of the link, and checked it.
       const readsOf = ({ report }: Outcome): number[] =>
         report.nodes.map(({ nic: books }) => books!.device['registerReads']!);
       for (const [node, reads] of readsOf(outcome).entries())
         expect(reads).toBeGreaterThan(readsOf(plain)[node]!);
-      // Later than the last access there is, it changes nothing.
+      // Later than the last access, it changes nothing.
       const never = await streamUnder([{ ...fault, nth: 100_000 }]);
       expect(never.endedPs).toBe(plain.endedPs);
     },
   );
 
-  it('that waits for a command is refused: a NIC has none', async () => {
+  it('that waits for a command is rejected: a NIC has none', async () => {
     const plan = [{ port: 'down', after: 'INIT_HCA' }];
     await expect(runPrograms([], { set: nic, faults: plan })).rejects.toThrow(
       /after is "INIT_HCA", expected access, or at, with machine.adapter=nic/,
@@ -158,13 +161,13 @@ describe('a storm of frames at the core of a program that works for 3 ms', () =>
     return { tookPs, longestPs, kernel: outcome.report.nodes[1]!.nic!.kernel };
   }
 
-  it('takes half of the core with the budget of polling, and all of it, to its end, without', async () => {
+  it('uses half of the core with the polling budget, and all of it, to its end, without', async () => {
     const budgeted = await stormed({});
     const unbounded = await stormed({
       'net.driver.softirqBudget': 10_000,
       'net.driver.softirqTimeUs': 100_000,
     });
-    // net.driver.softirqSharePercent: 3 ms of work take 6 ms, in pieces; without, nothing is done while the storm lasts.
+    // net.driver.softirqSharePercent: 3 ms of work take 6 ms, in pieces; without it, no work is done while the storm lasts.
     expect(budgeted.tookPs).toBeGreaterThan(1.8 * alonePs);
     expect(budgeted.tookPs).toBeLessThan(2.2 * alonePs);
     expect(budgeted.longestPs).toBeLessThan(1e9);
@@ -172,13 +175,13 @@ describe('a storm of frames at the core of a program that works for 3 ms', () =>
     expect(unbounded.longestPs).toBeGreaterThan(4e9);
     expect(unbounded.tookPs).toBeGreaterThan(budgeted.tookPs + 1e9);
     expect(unbounded.kernel['pollRests']).toBeUndefined();
-    // Not by doing less: both have taken all frames.
+    // Not by doing less: both have received all frames.
     expect(budgeted.kernel['framesReceived']).toBe(unbounded.kernel['framesReceived']);
   });
 });
 
 describe('a system DMA controller at work', () => {
-  it('has the cores wait for the bus: a program is later by just the cycles that its core reports as busWait', async () => {
+  it('makes the cores wait for the bus: a program is delayed by exactly the cycles that its core reports as busWait', async () => {
     const args: CompareArgs = {
       path: 'dma',
       sizeBytes: 4096,
@@ -203,7 +206,7 @@ describe('a system DMA controller at work', () => {
     // 400 ps a cycle.
     expect(tookPs).toBe((application + busWait) * 400);
     expect(report.nodes[0]!.memoryBus.systemDma).toBe(args.totalBytes);
-    // With an HCA nothing takes the bus from a core.
+    // With an HCA no master takes the bus from a core.
     const rdma = await runPrograms([programOf('traditional', 'works', 0, { args: { rounds: 100 } })]);
     expect(rdma.report.nodes[0]!.cpu.cores[0]!.cycles.busWait).toBe(0);
   });

@@ -1,6 +1,6 @@
 /**
- * The traditional path under everything that can go wrong: what programs see is what POSIX says, no byte is lost or changed,
- * others go on, and the ledgers balance. In one thread, and cut wherever it can be cut.
+ * The traditional path under all failures: programs see POSIX behaviour, no byte is lost or changed, other programs continue,
+ * and the ledgers balance. In one thread, and in the finest partition.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../machine/machine.ts';
@@ -26,7 +26,7 @@ function streamOf(args: StreamArgs, core?: number): ProgramOptions[] {
 }
 
 const small: StreamArgs = { bytes: 60_000, port: 80, callBytes: 8_192, from: 0 };
-/** Another connection, the other way. */
+/** Another connection, in the opposite direction. */
 const other: StreamArgs = { bytes: 20_000, port: 81, callBytes: 3_000, from: 1 };
 
 const run = (programs: readonly ProgramOptions[], options: MachineOptions): Promise<Outcome> =>
@@ -35,7 +35,7 @@ const run = (programs: readonly ProgramOptions[], options: MachineOptions): Prom
 const kernelOf = ({ report }: Outcome, node: number): NicReport['kernel'] => report.nodes[node]!.nic!.kernel;
 const deviceOf = ({ report }: Outcome, node: number): NicReport['device'] => report.nodes[node]!.nic!.device;
 
-/** Results of both sides of a stream, the first two from `at` on, are the same bytes. */
+/** Results of both sides of a stream, the first two from `at` on, have the same bytes. */
 function expectWhole({ results }: Outcome, at: number): void {
   const [first, second] = results.slice(at, at + 2) as { readonly hash: string }[];
   expect(first!.hash).toMatch(/^[0-9a-f]{64}$/);
@@ -44,7 +44,7 @@ function expectWhole({ results }: Outcome, at: number): void {
 
 describe('kernel sockets over a conventional NIC', () => {
   it.each(eachPartition)(
-    'carry streams both ways under loss and corruption, every byte in its place: %s',
+    'carry streams in both directions under loss and corruption, every byte in its place: %s',
     async (partition) => {
       const outcome = await run([...streamOf(small), ...streamOf(other)], {
         partition,
@@ -62,7 +62,7 @@ describe('kernel sockets over a conventional NIC', () => {
     },
   );
 
-  it('survive an overrun of ring and packet buffer: what is missed is sent again', async () => {
+  it('survive an overrun of ring and packet buffer: missed frames are retransmitted', async () => {
     const outcome = await run(streamOf({ ...small, pausePs: 100_000_000 }), {
       set: {
         'net.driver.receiveRing': 8,
@@ -91,7 +91,7 @@ describe('kernel sockets over a conventional NIC', () => {
     expectBalanced(outcome.report);
   });
 
-  it('refuse, reset and report as POSIX says, while another connection goes on', async () => {
+  it('refuse, reset and report as POSIX specifies, while another connection continues', async () => {
     const outcome = await run(
       [
         programOf('traditional', 'refused', 0),
@@ -109,7 +109,7 @@ describe('kernel sockets over a conventional NIC', () => {
     expectBalanced(outcome.report);
   });
 
-  it('have copied what was sent: buffers that are freed meanwhile change nothing, unmapped ones are EFAULT', async () => {
+  it('have copied sent data: buffers freed meanwhile change nothing, unmapped ones are EFAULT', async () => {
     const outcome = await run(
       [programOf('traditional', 'freesAfterSend', 0), programOf('traditional', 'readsNowhere', 1)],
       {},
@@ -119,7 +119,7 @@ describe('kernel sockets over a conventional NIC', () => {
     expectBalanced(outcome.report);
   });
 
-  it('go on slowly when the kernel has hardly any packet buffers', async () => {
+  it('continue slowly when the kernel has hardly any packet buffers', async () => {
     const outcome = await run(streamOf(small), {
       set: {
         'net.driver.receiveRing': 8,
@@ -144,7 +144,8 @@ describe('kernel sockets over a conventional NIC', () => {
     const { tookPs } = outcome.results[0] as { readonly tookPs: number };
     const alonePs = work.rounds * 1_000_000;
     const { cycles } = outcome.report.nodes[1]!.cpu.cores[0]!;
-    // What it shares its core with is there, and gets no more than half of it (net.driver.softirqSharePercent).
+    // The program on the same core also progresses, and the stream gets at most half of the core
+    // (net.driver.softirqSharePercent).
     expect(cycles.interrupt + cycles.softirq + cycles.protocol).toBeGreaterThan(100_000);
     expect(tookPs).toBeLessThan(2.5 * alonePs);
     expectWhole(outcome, 1);
@@ -153,7 +154,7 @@ describe('kernel sockets over a conventional NIC', () => {
 });
 
 describe('a machine with NICs', () => {
-  it('does the same in every partition, and whatever the order of what is simultaneous', async () => {
+  it('behaves the same in every partition, and for any order of simultaneous events', async () => {
     const of = async (options: MachineOptions): Promise<string> => {
       const { report } = await run([...streamOf({ ...small, bytes: 30_000 }), ...streamOf(other)], {
         ...options,
@@ -167,7 +168,7 @@ describe('a machine with NICs', () => {
     expect(await of({ partition: 'per-device' })).toBe(single);
   });
 
-  it('has no use for faults that only an HCA can have', async () => {
+  it('rejects faults that only an HCA can have', async () => {
     await expect(run([], { faults: [{ command: 'QUERY_FW', status: 'INTERNAL_ERR' }] })).rejects.toThrow(
       /machine.adapter=nic/,
     );

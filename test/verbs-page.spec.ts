@@ -17,7 +17,7 @@ const exported = new Set(
 const others = /^(rdma[A-Z].*|IbvWc|VerbsError|verb|spinCq|pollSettled|smSetPkeys)$/;
 
 describe('the page of verbs', () => {
-  it('names each supported verb as the library does', () => {
+  it('names each supported verb like the library', () => {
     const rows = rowsOf(supported);
     expect(rows.length).toBeGreaterThan(25);
     for (const [verbs, here] of rows) {
@@ -31,7 +31,7 @@ describe('the page of verbs', () => {
     expect([...exported].filter((name) => !named.has(name) && !others.test(name))).toEqual([]);
   });
 
-  it('refuses each other one with an errno and a reason, and the library has none of them', () => {
+  it('rejects each other one with an errno and a reason, and the library has none of them', () => {
     const rows = rowsOf(refused);
     expect(rows.length).toBeGreaterThan(15);
     for (const [verbs, errno, why] of rows) {

@@ -1,4 +1,4 @@
-/** From a completion with an error, and from a run that hangs, back to the check that refused and the line that posted. */
+/** From a completion with an error, or a hanging run, back to the check that refused and the line that posted. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   createBuffer,
@@ -38,7 +38,7 @@ beforeAll(async () => {
   });
 });
 
-/** Texts of the first reasons of a case, by words of its name; and what was found against what. */
+/** Texts of the first reasons of a case, by words of its name; and the found reasons for comparison. */
 const reported: readonly (readonly [RegExp, RegExp])[] = [
   [/shorter than/, /ended with LOC_LEN_ERR/],
   [/QP without the right/, /does not accept this operation.*asked for: .*given: /],
@@ -53,8 +53,8 @@ const reported: readonly (readonly [RegExp, RegExp])[] = [
 const textOf = ({ reasons }: WhyResult['failures'][number]): string =>
   reasons.map(({ text, found = '', heldTo = '' }) => `${text} ${found} ${heldTo}`).join(' ');
 
-describe('why a request failed', () => {
-  it('is found for every case of protection, with what was found and what it was held to', () => {
+describe('the reason of a failed request', () => {
+  it('is found for every case of protection, with the found and the required value', () => {
     const sends = protection.failures.filter(
       ({ node, queue, status }) => node === 0 && queue === 'send' && status !== 'WR_FLUSH_ERR',
     );
@@ -73,7 +73,7 @@ describe('why a request failed', () => {
       if (queue === 'send') expect(postedAt).toMatch(/test\/programs\/\w+\.ts:\d+$/);
   });
 
-  it('names what a flushed request was flushed after', () => {
+  it('names the cause of a flushed request’s flush', () => {
     const flushed = protection.failures.filter(({ status }) => status === 'WR_FLUSH_ERR');
     expect(flushed.length).toBeGreaterThan(cases.length);
     for (const { reasons } of flushed) expect(reasons[0]!.text).toContain('went to the error state when');
@@ -109,7 +109,7 @@ describe('why a request failed', () => {
           wr: { rdma: { remoteAddr: far.address, rkey: far.rkey } },
         });
       };
-      // The second of a QP is refused at once, and ends behind the first, which takes a round trip.
+      // The second request of a QP is refused at once, and ends after the first, which needs a round trip.
       write(0, key);
       write(0, key ^ 1);
       await program.cpu.sleep(300_000);
@@ -142,7 +142,7 @@ describe('why a request failed', () => {
       /refused XRC_RDMA_READ_REQUEST, .*names no shared receive/,
       'no such queue',
     ],
-  ])('annex A14: is found for requests of XRC, as such%s', async (args, expected, text, found) => {
+  ])('annex A14: is found for XRC requests, as such%s', async (args, expected, text, found) => {
     const { failures } = await whyOf({}, async (machine) => {
       await machine.load(programOf('extended', 'sender', 0, { args }));
       await machine.load(programOf('extended', 'owner', 1));
@@ -155,7 +155,7 @@ describe('why a request failed', () => {
     expect(failure!.reasons.length).toBe(args === '' ? 2 : 1);
   });
 
-  it('is found for receives: too short, and into memory that is not theirs', () => {
+  it('is found for receives: too short, and into memory without a right', () => {
     const receives = protection.failures.filter(
       ({ queue, status }) => queue === 'receive' && status !== 'WR_FLUSH_ERR',
     );
@@ -168,7 +168,7 @@ describe('why a request failed', () => {
     ...{ inlineBytes: 0, usesEvents: false, cqModeration: 1, mtuBytes: 0 },
   };
 
-  it('counts, for exhausted retries, what left and what never arrived', async () => {
+  it('counts, for exhausted retries, packets that left and packets that never arrived', async () => {
     const faults = [parsedFault('packet=lost,node=0,nth=3-100')];
     const { failures, error } = await whyOf({ faults }, (machine) => loadPrograms(machine, args));
     expect(error).toBeDefined();
@@ -192,13 +192,14 @@ describe('why a request failed', () => {
     const { failures } = await whyOf({ faults }, (machine) => loadPrograms(machine, four));
     const [first] = failures;
     expect([first!.status, first!.qpn, first!.wqeCounter]).toEqual(['RETRY_EXC_ERR', 0x209, 2]);
-    // Two that arrive, posted before it and on their way after, and 18 as often as retryCnt of rcDefaults, 7, behind the first.
+    // Two that arrive, posted before it and still in flight afterwards, and 18 as often as retryCnt of rcDefaults, 7, after the
+    // first.
     expect(first!.reasons[1]!.text).toBe(
       '146 packets of this QP left host 0 since the post, 126 of them again, 144 never arrived, 0 arrived corrupted',
     );
   });
 
-  it('of a hang is the packet that never arrived, and the fault that took it', async () => {
+  it('of a hang is the packet that never arrived, and the fault that lost it', async () => {
     const faults = [parsedFault('packet=lost,node=0,nth=4')];
     const unreliable: PerfArgs = { ...args, verb: 'send', connection: 'UC' };
     const { losses, error, ...found } = await whyOf({ faults }, (machine) =>
@@ -210,11 +211,11 @@ describe('why a request failed', () => {
     expect(found.faults[0]!.fired).toBe(1);
   });
 
-  describe('on a cable of Ethernet', () => {
+  describe('on an Ethernet cable', () => {
     const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
 
-    it('counts what was sent again, and what never arrived', async () => {
-      // Behind ARP and what connects nothing: requests alone, the third of which is lost as often as it is sent.
+    it('counts retransmissions, and packets that never arrived', async () => {
+      // After ARP and the connection set-up: only requests, of which the third is lost every time it is sent.
       const faults = [parsedFault('packet=lost,node=0,only=requests,nth=3-100')];
       const { failures, losses, error } = await whyOf({ faults, set }, (machine) =>
         loadPrograms(machine, args),
@@ -222,14 +223,14 @@ describe('why a request failed', () => {
       expect(error).toBeDefined();
       const [first] = failures;
       expect([first!.status, first!.operation, first!.ordinal]).toEqual(['RETRY_EXC_ERR', 'READ', 2]);
-      // As often as retryCnt of rcDefaults, 7, behind the first.
+      // As often as retryCnt of rcDefaults, 7, after the first.
       const counts =
         '8 packets of this QP left host 0 since the post, 7 of them again, 8 never arrived, 0 arrived corrupted';
       expect(first!.reasons[1]!.text).toBe(counts);
       expect(losses.count).toBe(8);
     });
 
-    it('names the frame of ARP that was lost, and posts by where programs posted them', async () => {
+    it('names the lost ARP frame, and posts by the lines of the programs', async () => {
       const faults = [parsedFault('packet=lost,node=0,nth=1')];
       const { failures, losses, unfinished, error } = await whyOf({ faults, set }, (machine) =>
         loadPrograms(machine, args),

@@ -1,6 +1,6 @@
 /**
- * Memory that a call has taken from the device is the program's again when the call returns: ibv_dereg_mr, ibv_destroy_qp,
- * ibv_modify_qp to RESET (InfiniBand vol 1, 10.6.7.2, 10.2.4.4 and 10.3.1: no access of the channel interface afterwards).
+ * The program owns memory again when a call that takes it from the device returns: ibv_dereg_mr, ibv_destroy_qp, ibv_modify_qp
+ * to RESET (InfiniBand vol 1, 10.6.7.2, 10.2.4.4 and 10.3.1: no access of the channel interface afterwards).
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { JsonValue } from '../machine/program.ts';
@@ -9,7 +9,7 @@ import { eachPartition, programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Each has accesses under way for long: by the link, by its tags, by the host's memory, by late and mixed answers. */
+/** Each has long accesses in progress: because of the link, its tags, the host's memory, or late and mixed answers. */
 const hosts: Readonly<Record<string, Readonly<Record<string, string | number>>>> = {
   'a link of one lane, Gen1': { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
   'one tag': { 'dma.tagCount': 1 },
@@ -37,18 +37,18 @@ async function expectLeftAlone(
 }
 
 describe.each(Object.entries(hosts))('on a host with %s', (_host, set) => {
-  it.each(traffics)('a device that %s leaves the memory alone behind ibv_dereg_mr', async (traffic) => {
+  it.each(traffics)('a device that %s does not access the memory after ibv_dereg_mr', async (traffic) => {
     for (const delayUs of [0, 40]) await expectLeftAlone(set, { traffic, by: 'deregMr', delayUs });
   });
 });
 
-describe.each(['destroyQp', 'modifyQp to RESET'])('behind %s', (by) => {
-  it.each(traffics)('a device that %s leaves the memory alone', (traffic) =>
+describe.each(['destroyQp', 'modifyQp to RESET'])('after %s', (by) => {
+  it.each(traffics)('a device that %s does not access the memory', (traffic) =>
     expectLeftAlone(hosts['a link of one lane, Gen1']!, { traffic, by, delayUs: 3 }),
   );
 });
 
-it.each(eachPartition)('deregistration outlasts what is under way in partition %s', async (partition) => {
+it.each(eachPartition)('deregistration waits for accesses in progress in partition %s', async (partition) => {
   const set = hosts['a link of one lane, Gen1']!;
   const args = { traffic: 'gathers a WRITE', by: 'deregMr', delayUs: 3 };
   const { results } = await runPrograms(programsOf('withdrawals', 'withdraw', args), { set, partition });

@@ -8,7 +8,7 @@ const serviceLevelMax = 15;
 const pathBitsMax = 127;
 const gidIndexMax = 127;
 const flowLabelMax = 0xf_ffff;
-/** IBV_RATE_120_GBPS: the codes beyond do not fit the field, which holds the rate plus 5. */
+/** IBV_RATE_120_GBPS: higher codes do not fit the field, which holds the rate plus 5. */
 const rateMax = 10;
 const gidBytes = 16;
 

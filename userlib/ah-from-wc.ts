@@ -1,7 +1,7 @@
 /**
- * Addresses of those who sent a datagram: the answer to a completion. The 40 bytes ahead of a datagram's data are a GRH or, of RoCE v2 over
- * IPv4, 20 bytes that are undefined and an IPv4 header; the header's own checksum says which (libibverbs: get_grh_header_version).
- * Source: rdma-core, libibverbs/verbs.c (ibv_init_ah_from_wc); IBTA vol 1, 8.3, annex A17.4.5.
+ * The address of a datagram's sender, for an answer to a completion. The 40 bytes before a datagram's data are a GRH or, with
+ * RoCE v2 over IPv4, 20 undefined bytes and an IPv4 header; the header's own checksum says which (libibverbs:
+ * get_grh_header_version). Source: rdma-core, libibverbs/verbs.c (ibv_init_ah_from_wc); IBTA vol 1, 8.3, annex A17.4.5.
  */
 import { viewOf } from '../base/index.ts';
 import { type AhAttr, GidTypeVerb, type GlobalRoute } from '../driver/index.ts';
@@ -17,7 +17,7 @@ const ipv4HeaderBytes = 20;
 const protocolUdp = 0x11;
 const protocolIb = 0x1b;
 
-/** Addresses and the rest of a route, from the receiver's side of the header. */
+/** Addresses and the rest of a route, as the receiver sees the header. */
 interface Header {
   readonly source: Uint8Array;
   readonly destination: Uint8Array;
@@ -28,8 +28,8 @@ interface Header {
 
 /**
  * The address of the sender of a datagram (ibv_init_ah_from_wc).
- * @param grh the first 40 bytes of its receive buffer; they count when the completion has IBV_WC_GRH
- * @throws VerbsError EINVAL when the datagram was not sent to a GID of this port, e.g. to a multicast group
+ * @param grh the first 40 bytes of its receive buffer; they are used if the completion has IBV_WC_GRH
+ * @throws VerbsError EINVAL if the datagram was not sent to a GID of this port, e.g. to a multicast group
  */
 export async function initAhFromWc(
   context: IbvContext,
@@ -83,7 +83,7 @@ function headerIn(grh: Uint8Array): Header {
 
 function typesOf(nextHeader: number): readonly GidTypeVerb[] {
   if (nextHeader === protocolUdp) return [GidTypeVerb.IBV_GID_TYPE_ROCE_V2];
-  // Of InfiniBand and RoCE v1 alike: the port has one kind.
+  // Both of InfiniBand and of RoCE v1: the port has one kind.
   if (nextHeader === protocolIb) return [GidTypeVerb.IBV_GID_TYPE_IB, GidTypeVerb.IBV_GID_TYPE_ROCE_V1];
   throw new VerbsError(
     'ibv_init_ah_from_wc',
@@ -92,7 +92,7 @@ function typesOf(nextHeader: number): readonly GidTypeVerb[] {
   );
 }
 
-/** An IPv4 header of five words with the right checksum; a GRH may begin like one by chance. */
+/** An IPv4 header of five words with a correct checksum; a GRH may look like one by chance. */
 function isIpv4(grh: Uint8Array): boolean {
   if (grh[0]! >> 4 === 6 && grh[ipv4At] !== 0x45) return false;
   const header = viewOf(grh.subarray(ipv4At, ipv4At + ipv4HeaderBytes));

@@ -6,7 +6,7 @@ import { postSend } from './post-send.ts';
 import { EINVAL } from './verbs-error.ts';
 
 /**
- * Posts the bind of a window of type 1 to its next key, which `mw.rkey` is from then on. Length 0 takes the binding back.
+ * Posts the bind of a window of type 1 to its next key, which becomes `mw.rkey`. Length 0 unbinds it.
  * @returns 0, or a positive errno, as postSend
  */
 export function bindMw(qp: IbvQp, mw: IbvMw, { wrId, sendFlags, bindInfo }: IbvMwBind): number {

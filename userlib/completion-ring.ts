@@ -1,6 +1,6 @@
 /**
- * A completion queue's ring: where its entries are, how far the program has read, and the arm sequence number.
- * Sources: interface sheet 6.6, 6.8, 6.10.
+ * The ring of a completion queue: addresses of its entries, the program's read position, and the arm sequence number. Sources:
+ * interface sheet 6.6, 6.8, 6.10.
  */
 import { cqe, cqeBytes, cqeOwnerOffset } from '../abi/index.ts';
 import { asInteger, log2Exact } from '../base/index.ts';
@@ -14,15 +14,15 @@ export class CompletionRing {
   readonly record: DoorbellRecord;
   buffer: QueueMemory;
   entries: number;
-  /** Free-running counter of 32 bits; the device has its low 24. */
+  /** Free-running counter of 32 bits; the device uses its low 24. */
   consumerCounter = 0;
   /** Counts completion events; its low 2 bits are the arm sequence number. */
   armSequence = 1;
   /** Physical address of each entry. */
   slots: Float64Array;
-  /** Holds when the next entry is software's; made once, for spinning. */
+  /** Holds when software owns the next entry; created once, for spinning. */
   readonly isReady: () => boolean;
-  /** What a program that polls waits in. */
+  /** Name of the verb in which a polling program waits. */
   readonly pollText = (): string => `ibv_poll_cq for ${this.name}`;
   private readonly memory: UserMemory;
 
@@ -36,7 +36,7 @@ export class CompletionRing {
     this.isReady = () => this.nextEntry() >= 0;
   }
 
-  /** As errors name it. */
+  /** Name of the CQ in errors. */
   get name(): string {
     return `CQ 0x${this.cqn.toString(16)}`;
   }
@@ -46,14 +46,14 @@ export class CompletionRing {
     return log2Exact(this.entries);
   }
 
-  /** Goes on in another ring. */
+  /** Continues in another ring. */
   moveTo(buffer: QueueMemory, entries: number): void {
     this.buffer = buffer;
     this.entries = asInteger(entries);
     this.slots = slotsOf(buffer, entries);
   }
 
-  /** Physical address of the next entry if it is software's, else -1. */
+  /** Physical address of the next entry if software owns it, else -1. */
   nextEntry(): number {
     return this.entryAt(this.consumerCounter);
   }

@@ -89,7 +89,7 @@ export const {
 } = AsyncEventType;
 export const { IBV_PORT_NOP, IBV_PORT_DOWN, IBV_PORT_INIT, IBV_PORT_ARMED, IBV_PORT_ACTIVE } = PortStateVerb;
 
-/** Work request opcodes (ibv_wr_opcode); masked atomics as the kernel's verbs number them, since libibverbs has none. */
+/** Work request opcodes (ibv_wr_opcode); masked atomics use the numbers of the kernel's verbs, since libibverbs has none. */
 export const WrOpcode = {
   IBV_WR_RDMA_WRITE: 0,
   IBV_WR_RDMA_WRITE_WITH_IMM: 1,
@@ -129,7 +129,7 @@ export const SendFlag = {
 } as const;
 export const { IBV_SEND_FENCE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_SEND_INLINE } = SendFlag;
 
-/** How a work request ended (ibv_wc_status). */
+/** Results of a work request (ibv_wc_status). */
 export const WcStatus = {
   IBV_WC_SUCCESS: 0,
   IBV_WC_LOC_LEN_ERR: 1,
@@ -168,7 +168,7 @@ export const {
   IBV_WC_GENERAL_ERR,
 } = WcStatus;
 
-/** What has completed (ibv_wc_opcode; of masked atomics ib_wc_opcode). */
+/** Kinds of completed requests (ibv_wc_opcode; for masked atomics ib_wc_opcode). */
 export const WcOpcode = {
   IBV_WC_SEND: 0,
   IBV_WC_RDMA_WRITE: 1,
@@ -198,7 +198,7 @@ export const {
 } = WcOpcode;
 
 /** Flags of a work completion (ibv_wc_flags). */
-/** What the completions of an extended CQ can be asked for (ibv_create_cq_wc_flags). */
+/** Fields that the completions of an extended CQ can have (ibv_create_cq_wc_flags). */
 export const WcExFlag = {
   IBV_WC_EX_WITH_BYTE_LEN: 1 << 0,
   IBV_WC_EX_WITH_IMM: 1 << 1,
@@ -224,7 +224,7 @@ export const IBV_WC_STANDARD_FLAGS = 0x7f;
 export const IBV_CQ_INIT_ATTR_MASK_FLAGS = 1;
 export const IBV_CREATE_CQ_ATTR_SINGLE_THREADED = 1;
 
-/** Flags of ibv_qp_create_flags that there are. */
+/** Supported flags of ibv_qp_create_flags. */
 export const IBV_QP_CREATE_BLOCK_SELF_MCAST_LB = 2;
 
 /** Changes of ibv_rereg_mr (ibv_rereg_mr_flags). */

@@ -9,17 +9,18 @@ import { ValuesMask } from './constants.ts';
 import type { IbvContext, IbvValuesEx } from './objects.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
-/** The timestamp of the entry at a physical address, of a CQ that has them. */
+/** The timestamp of the entry at a physical address, in a CQ with timestamps. */
 export const timestampOf = (view: DataView, address: number): number =>
   timestampCqe.fields.timestamp.get(view, address);
 
-/** Reads: high, low, high, and once more if the high part has changed. */
+/** Reads high, low, high; repeats if the high part has changed. */
 const clockReadsMax = 2;
 const dwordBytes = 4;
 
 /**
- * Reads the values that `values.compMask` asks for, and sets it to those that were read (ibv_query_rt_values_ex): the core clock
- * by uncached loads, without a system call. Rejects with EINVAL for another value, with EOPNOTSUPP where the device hides its clock.
+ * Reads the values that `values.compMask` asks for, and sets it to those that were read (ibv_query_rt_values_ex): the core
+ * clock is read by uncached loads, without a system call. Rejects with EINVAL for any other value, with EOPNOTSUPP if the
+ * device hides its clock.
  */
 export const queryRtValuesEx = (context: IbvContext, values: IbvValuesEx): Promise<void> =>
   verb('ibv_query_rt_values_ex', async () => {

@@ -1,4 +1,4 @@
-/** Extended CQs: entry by entry, at the price and with the stores of ibv_poll_cq. */
+/** Extended CQs: entry by entry, with the cost and the stores of ibv_poll_cq. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CqeOpcode, CqeSyndrome, errorCqe, ReceiveOpcode } from '../abi/cqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
@@ -47,7 +47,7 @@ const post = (qp: IbvQp, wrId: number): number =>
     wr: { rdma: { remoteAddr: 0, rkey: 0 } },
   });
 
-/** Three WRITEs that have completed. */
+/** Three completed WRITEs. */
 async function completed(on: IbvCq): Promise<void> {
   const qp = await qpOn(on);
   for (const [counter, wrId] of [21, 22, 23].entries()) {
@@ -84,7 +84,7 @@ describe('startPoll, nextPoll and endPoll', () => {
     expect(record!.address).toBe(cq.ring.record.physicalAddress);
   });
 
-  it('cost what ibv_poll_cq costs for as many', async () => {
+  it('cost the same as ibv_poll_cq for the same number of entries', async () => {
     await completed(plain);
     await pollCq(plain, 3, [new IbvWc(), new IbvWc(), new IbvWc()]);
     const cycles = process.charged.poll;
@@ -95,7 +95,7 @@ describe('startPoll, nextPoll and endPoll', () => {
     expect(process.taps.filter(({ what }) => what === 'completed')).toHaveLength(6);
   });
 
-  it('an empty queue is ENOENT at once, costs an empty poll and needs no end', async () => {
+  it('an empty queue returns ENOENT at once, costs an empty poll and needs no end', async () => {
     process.charged.poll = 0;
     expect(await ex.startPoll(cq)).toBe(ENOENT);
     expect(process.charged.poll).toBe(20);
@@ -103,12 +103,12 @@ describe('startPoll, nextPoll and endPoll', () => {
     expect([process.stores, ex.nextPoll(cq)]).toEqual([[], EINVAL]);
   });
 
-  it('one poll at a time; what is left is there for the next, also by ibv_poll_cq', async () => {
+  it('one poll at a time; remaining entries are found by the next, also by ibv_poll_cq', async () => {
     await completed(cq);
     expect([await ex.startPoll(cq), await ex.startPoll(cq)]).toEqual([0, EINVAL]);
     ex.endPoll(cq);
     expect(ex.nextPoll(cq)).toBe(EINVAL);
-    // Two that begin at once, too.
+    // Two that begin at the same time.
     const both = await Promise.all([ex.startPoll(cq), ex.startPoll(cq)]);
     expect([both, cq.wrId]).toEqual([[0, EINVAL], 22]);
     ex.endPoll(cq);
@@ -116,7 +116,7 @@ describe('startPoll, nextPoll and endPoll', () => {
     expect([await pollCq(cq, 2, wc), wc[0]!.wrId]).toEqual([1, 23]);
   });
 
-  it('sheet 6.6: read the fields of a receive as they are in the entry', async () => {
+  it('sheet 6.6: read the fields of a receive from its entry', async () => {
     const qp = await qpOn(cq);
     postRecv(qp, { wrId: 9, sgList: [], numSge: 0 });
     process.complete(cq, 0, {
@@ -157,14 +157,14 @@ describe('startPoll, nextPoll and endPoll', () => {
   });
 });
 
-it('libmlx4, MLX4_CREATE_QP_SUP_COMP_MASK: makes no QP with operations of ibv_wr_…', async () => {
+it('libmlx4, MLX4_CREATE_QP_SUP_COMP_MASK: creates no QP with operations of ibv_wr_…', async () => {
   const pd = await allocPd(context);
   const init = { sendCq: plain, recvCq: plain, qpType: QpTypeVerb.IBV_QPT_RC, cap: {}, sendOpsFlags: 1 };
   await expect(createQp(pd, init)).rejects.toMatchObject({ code: 'EOPNOTSUPP' });
 });
 
 describe('createCqEx', () => {
-  it('makes a CQ that has its context, and that events name', () => {
+  it('creates a CQ with its context, which events identify', () => {
     expect([cq.cqContext, cq.cqe, context.cqs.get(cq.handle) === cq]).toEqual(['mine', 7, true]);
   });
 
@@ -172,14 +172,14 @@ describe('createCqEx', () => {
     ['a field that completions do not have', { cqe: 4, wcFlags: 1 << 8 }],
     ['an unknown mask', { cqe: 4, compMask: 2 }],
     ['a flag that is not for mlx4', { cqe: 4, compMask: c.IBV_CQ_INIT_ATTR_MASK_FLAGS, flags: 2 }],
-  ])('refuses %s with EOPNOTSUPP', async (_what, attr) => {
+  ])('rejects %s with EOPNOTSUPP', async (_what, attr) => {
     await expect(ex.createCqEx(context, attr)).rejects.toMatchObject({
       code: 'EOPNOTSUPP',
       verb: 'ibv_create_cq_ex',
     });
   });
 
-  it('ignores flags without their mask, and takes the one that mlx4 has', async () => {
+  it('ignores flags without their mask, and accepts the one that mlx4 has', async () => {
     await ex.createCqEx(context, { cqe: 4, flags: 2 });
     const attr = { cqe: 4, compMask: 1, flags: c.IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
     expect((await ex.createCqEx(context, attr)).cqe).toBe(7);

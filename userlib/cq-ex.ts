@@ -1,11 +1,13 @@
 /**
- * Extended CQs: completions are taken one by one, and their fields read one by one (ibv_create_cq_ex, ibv_start_poll and the ibv_wc_read_…).
+ * Extended CQs: completions are dequeued one by one, and their fields read one by one (ibv_create_cq_ex, ibv_start_poll and the
+ * ibv_wc_read_…).
  *
  *     startPoll ── 0 ──► read … ─► nextPoll ── 0 ──► read … ─► nextPoll ── ENOENT ──► endPoll
  *         └─ ENOENT: no entry, nothing to end
  *
- * The consumer record is stored once, by endPoll; the cycles are those of ibv_poll_cq for as many entries. Entries are those that are there
- * when startPoll returns. Source: rdma-core, libibverbs/verbs.h; providers/mlx4 verbs.c (create_cq), cq.c (mlx4_start_poll).
+ * The consumer record is stored once, by endPoll; the cycles are those of ibv_poll_cq for the same number of entries. A poll
+ * sees the entries present when startPoll returns. Source: rdma-core, libibverbs/verbs.h; providers/mlx4 verbs.c (create_cq),
+ * cq.c (mlx4_start_poll).
  */
 import {
   IBV_CQ_INIT_ATTR_MASK_FLAGS,
@@ -21,7 +23,7 @@ import { type IbvCompChannel, type IbvContext, type IbvCqEx, IbvWc } from './obj
 import { storeConsumer, takeNext } from './poll-cq.ts';
 import { EINVAL, ENOENT, VerbsError } from './verbs-error.ts';
 
-/** Attributes of an extended CQ (ibv_cq_init_attr_ex); 0, null or none where left out. */
+/** Attributes of an extended CQ (ibv_cq_init_attr_ex); fields left out are 0, null or none. */
 export interface IbvCqInitAttrEx {
   readonly cqe: number;
   readonly cqContext?: unknown;
@@ -29,15 +31,15 @@ export interface IbvCqInitAttrEx {
   readonly compVector?: number;
   /** IBV_WC_EX_WITH_…: the fields that are read. */
   readonly wcFlags?: number;
-  /** IBV_CQ_INIT_ATTR_MASK_FLAGS, when `flags` counts. */
+  /** IBV_CQ_INIT_ATTR_MASK_FLAGS, if `flags` is valid. */
   readonly compMask?: number;
-  /** IBV_CREATE_CQ_ATTR_SINGLE_THREADED: changes nothing here, where an object is one thread's anyway. */
+  /** IBV_CREATE_CQ_ATTR_SINGLE_THREADED: changes nothing here, because an object always belongs to one thread. */
   readonly flags?: number;
 }
 
 /**
- * Makes an extended CQ (ibv_create_cq_ex), which all verbs of CQs take, too.
- * @throws VerbsError EOPNOTSUPP for fields or flags that the device's completions do not have, as libmlx4 refuses them; EINVAL, ENOMEM
+ * Creates an extended CQ (ibv_create_cq_ex), which all CQ verbs accept, too.
+ * @throws VerbsError EOPNOTSUPP for fields or flags that the device's completions lack, as in libmlx4; EINVAL, ENOMEM
  */
 export async function createCqEx(context: IbvContext, attr: IbvCqInitAttrEx): Promise<IbvCqEx> {
   const { cqContext = null, channel = null, compVector = 0, wcFlags = 0, compMask = 0, flags = 0 } = attr;
@@ -77,13 +79,13 @@ export async function createCqEx(context: IbvContext, attr: IbvCqInitAttrEx): Pr
     isPolling: false,
     polledCycles: 0,
   };
-  // The same object, which the context knows by its handle.
+  // The same object, which the context finds by its handle.
   return Object.assign(cq, more);
 }
 
 /**
- * Takes the first completion (ibv_start_poll): the object's wrId and status are its own. @returns 0; ENOENT without one, when nothing is to be
- * ended; EINVAL while another poll has not ended
+ * Dequeues the first completion (ibv_start_poll) and sets the object's wrId and status. @returns 0; ENOENT without one, and
+ * then the poll must not be ended; EINVAL while another poll has not ended
  */
 export async function startPoll(cq: IbvCqEx): Promise<number> {
   if (cq.isPolling) return EINVAL;
@@ -101,10 +103,10 @@ export async function startPoll(cq: IbvCqEx): Promise<number> {
   return result;
 }
 
-/** Takes the next completion (ibv_next_poll). @returns 0; ENOENT without one; EINVAL outside of a poll */
+/** Dequeues the next completion (ibv_next_poll). @returns 0; ENOENT without one; EINVAL outside a poll */
 export const nextPoll = (cq: IbvCqEx): number => (cq.isPolling ? take(cq) : EINVAL);
 
-/** Ends a poll that has begun (ibv_end_poll): the entries are the device's again. */
+/** Ends a poll that has begun (ibv_end_poll): returns the entries to the device. */
 export function endPoll(cq: IbvCqEx): void {
   if (!cq.isPolling) return;
   cq.isPolling = false;
@@ -126,7 +128,7 @@ function take(cq: IbvCqEx): number {
   return 0;
 }
 
-/** Fields of the completion taken last (ibv_wc_read_opcode and so on); those of a failed one are only wrId, status and vendor error. */
+/** Fields of the completion dequeued last (ibv_wc_read_opcode and so on); a failed one has only wrId, status and vendor error. */
 export const wcReadOpcode = (cq: IbvCqEx): number => cq.current.opcode;
 export const wcReadVendorErr = (cq: IbvCqEx): number => cq.current.vendorErr;
 export const wcReadByteLen = (cq: IbvCqEx): number => cq.current.byteLen;
@@ -138,5 +140,5 @@ export const wcReadWcFlags = (cq: IbvCqEx): number => cq.current.wcFlags;
 export const wcReadSlid = (cq: IbvCqEx): number => cq.current.slid;
 export const wcReadSl = (cq: IbvCqEx): number => cq.current.sl;
 export const wcReadDlidPathBits = (cq: IbvCqEx): number => cq.current.dlidPathBits;
-/** Low 48 bits of the core clock at the completion; its CQE has no service level and no source LID then. */
+/** Low 48 bits of the core clock at the completion; such a CQE has no service level and no source LID. */
 export const wcReadCompletionTs = (cq: IbvCqEx): number => cq.timestamp;

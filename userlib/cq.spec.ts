@@ -101,7 +101,7 @@ describe('pollCq', () => {
       postRecv(qp, { wrId: 5, sgList: list, numSge: list.length });
       return list;
     };
-    /** The device writes over the list, and says so in bit 5 of the CQE's last byte. */
+    /** The device overwrites the list, and reports this in bit 5 of the CQE's last byte. */
     const receive = (lengthBytes: number): void => {
       const message = Uint8Array.from({ length: lengthBytes }, (_, at) => at + 1);
       process.bytes.set(message, qp.receiveRing!.slots[0]!);
@@ -129,14 +129,14 @@ describe('pollCq', () => {
       expect(process.charged.copy).toBeGreaterThan(0);
     });
 
-    it('MLNX_OFED, libmlx4: has a length error where the list is shorter', async () => {
+    it('MLNX_OFED, libmlx4: has a length error if the list is shorter', async () => {
       await init([10, 20]);
       receive(50);
       await pollCq(cq, 1, wc);
       expect(wc[0]).toMatchObject({ wrId: 5, status: WcStatus.IBV_WC_LOC_LEN_ERR });
     });
 
-    it('ends every list, since a message may have been where its data pointers end', async () => {
+    it('ends every list, since a message may have overwritten the end of its data pointers', async () => {
       await init([10]);
       const { slots } = qp.receiveRing!;
       process.bytes.fill(0xaa, slots[1]!, slots[1]! + 64);
@@ -145,7 +145,7 @@ describe('pollCq', () => {
       expect(toHex(process.bytes.subarray(slots[0]! + 16, slots[0]! + 24))).toBe('0000000000000100');
     });
 
-    it('sizes the WQEs for it, and refuses what is longer than the longest list, or has no receive queue', async () => {
+    it('sizes the WQEs for it, and rejects a size longer than the longest list, or without a receive queue', async () => {
       const { maxRecvSge } = context.info;
       const cap = { maxSendWr: 1, maxSendSge: 1, maxRecvWr: 1, maxRecvSge: 1 };
       const make = (inlRecvSz: number, srq: IbvSrq | null = null) =>
@@ -165,7 +165,7 @@ describe('pollCq', () => {
     });
   });
 
-  it('takes no more than asked', async () => {
+  it('takes no more than requested', async () => {
     for (const counter of [0, 1, 2]) {
       post(counter);
       process.complete(cq, counter, sent(counter));
@@ -174,7 +174,7 @@ describe('pollCq', () => {
     expect(await pollCq(cq, 2, wc)).toBe(1);
   });
 
-  it('sheet 6.6: goes round the ring with the owner bit of each pass', async () => {
+  it('sheet 6.6: wraps the ring with the owner bit of each pass', async () => {
     for (let counter = 0; counter < 3 * cq.ring.entries + 1; counter++) {
       expect(post(counter)).toBe(0);
       expect(await pollCq(cq, 1, wc)).toBe(0);
@@ -184,7 +184,7 @@ describe('pollCq', () => {
     }
   });
 
-  it('completes unsignalled requests with the signalled one behind them', async () => {
+  it('completes unsignalled requests with the signalled one after them', async () => {
     for (const wrId of [1, 2, 3]) post(wrId);
     process.complete(cq, 0, sent(2));
     expect(await pollCq(cq, 16, wc)).toBe(1);
@@ -225,7 +225,7 @@ describe('pollCq', () => {
     expect(qp.receiveRing!.tail).toBe(1);
   });
 
-  it('sheet 6.5: gives the WQE of a shared queue back to its list', async () => {
+  it('sheet 6.5: returns the WQE of a shared queue to its list', async () => {
     const srq = await createSrq(pd, { attr: { maxWr: 3, maxSge: 1 } });
     qp = await newQp(srq);
     for (const wrId of [1, 2, 3]) postSrqRecv(srq, { wrId, sgList: [], numSge: 0 });
@@ -254,7 +254,7 @@ describe('pollCq', () => {
     },
   );
 
-  it('reports a syndrome it does not know as a general error', async () => {
+  it('reports an unknown syndrome as a general error', async () => {
     post(9);
     const values = { qpn: qp.qpNum, syndrome: 0x77, isSend: 1, opcode: CqeOpcode.ERROR };
     errorCqe.encodeInto(values, process.bytes, cq.ring.slots[0]!);
@@ -262,7 +262,7 @@ describe('pollCq', () => {
     expect(wc[0]!.status).toBe(WcStatus.IBV_WC_GENERAL_ERR);
   });
 
-  it('notifies the tap which posted request has completed', async () => {
+  it('tells the tap which posted request has completed', async () => {
     post(1);
     process.complete(cq, 0, sent(0));
     process.taps.length = 0;
@@ -272,7 +272,7 @@ describe('pollCq', () => {
 });
 
 describe('spinCq', () => {
-  it('costs what polling in a loop costs, and returns with the first completion', async () => {
+  it('costs the same as polling in a loop, and returns with the first completion', async () => {
     post(4);
     let rounds = 0;
     process.whileSpinning = () => {
@@ -284,7 +284,7 @@ describe('spinCq', () => {
     expect(process.charged.poll).toBe(210);
   });
 
-  it('returns at once when there is one already', async () => {
+  it('returns at once if a completion is present', async () => {
     post(4);
     process.complete(cq, 0, sent(0));
     expect(await spinCq(cq, 16, wc)).toBe(1);
@@ -292,7 +292,7 @@ describe('spinCq', () => {
 });
 
 describe('resizing', () => {
-  it('sheet 3.16: moves what was not taken to the new ring and goes on there', async () => {
+  it('sheet 3.16: moves remaining entries to the new ring and continues there', async () => {
     for (let counter = 0; counter < 4; counter++) {
       post(counter);
       process.complete(cq, counter, sent(counter));
@@ -305,13 +305,13 @@ describe('resizing', () => {
     expect(cq.ring.entries).toBe(32);
     expect(await pollCq(cq, 16, wc)).toBe(3);
     expect(wc.slice(0, 3).map(({ wrId }) => wrId)).toEqual([1, 2, 3]);
-    // The mark took number 4: the device's next entry is 5.
+    // The mark used number 4: the device's next entry is 5.
     post(4);
     process.complete(cq, 5, sent(4));
     expect(await pollCq(cq, 1, wc)).toBe(1);
   });
 
-  it('takes nothing from the place that the number of the mark would have had', async () => {
+  it('takes nothing from the slot that the number of the mark would have had', async () => {
     process.complete(cq, 0, { opcode: CqeOpcode.RESIZE });
     await resizeCq(cq, 3);
     for (const counter of [1, 2, 3]) {
@@ -322,7 +322,7 @@ describe('resizing', () => {
     expect(cq.ring.consumerCounter).toBe(4);
   });
 
-  it('refuses a ring that does not hold the completions', async () => {
+  it('rejects a ring that cannot hold the completions', async () => {
     for (let counter = 0; counter < 5; counter++) {
       post(counter);
       process.complete(cq, counter, sent(counter));
@@ -354,19 +354,19 @@ describe('arming', () => {
       const theirs = line.cqn.toString(16).padStart(6, '0');
       expect(doorbell!.address).toBe(uarBusAddress + Number(line.offset));
       expect(toHex(doorbell!.bytes), placeOf(line)).toBe(line.bytes.replace(theirs, own));
-      // Captured record: the consumer counter in place of the CQN.
+      // Captured record: the consumer counter instead of the CQN.
       const counter = line.ci.toString(16).padStart(6, '0');
       expect(toHex(record!.bytes)).toBe(line.bytes.slice(0, 2) + counter);
     }
   });
 
-  it('sheet 6.8: asks for solicited events with command 1', () => {
+  it('sheet 6.8: requests solicited events with command 1', () => {
     process.stores.length = 0;
     reqNotifyCq(cq, 1);
     expect(toHex(process.stores[0]!.bytes)).toBe('11000000');
   });
 
-  it('sheet 6.10: advances the sequence number with every event handed out', async () => {
+  it('sheet 6.10: advances the sequence number with every delivered event', async () => {
     const channel = await createCompChannel(context);
     const own = await createCq(context, 7, 'mine', channel);
     process.answers.set('getCqEvent', own.handle);
@@ -381,7 +381,7 @@ describe('arming', () => {
 });
 
 describe('a QP that is reset or destroyed', () => {
-  it('takes its completions along and leaves those of others in order', async () => {
+  it('removes its completions and leaves those of others in order', async () => {
     const other = await newQp();
     for (const wrId of [1, 2]) post(wrId);
     const mine = { qpn: qp.qpNum, isSend: 1, opcode: WqeOpcode.RDMA_WRITE };
@@ -442,7 +442,7 @@ describe('control verbs', () => {
     await expect(make()).rejects.toMatchObject({ code: 'EINVAL' });
   });
 
-  it('give all memory back in the end', async () => {
+  it('free all memory at the end', async () => {
     const fresh = new TestProcess();
     const opened = await openDevice(getDeviceList(fresh.platform)[0]!);
     const domain = await allocPd(opened);
@@ -460,7 +460,7 @@ describe('control verbs', () => {
     expect(fresh.calls.map(({ name }) => name).at(-1)).toBe('close');
   });
 
-  it('hand out asynchronous events with their object', async () => {
+  it('deliver asynchronous events with their object', async () => {
     process.answers.set('getAsyncEvent', { eventType: 3, element: 'qp', handle: qp.handle });
     expect(await getAsyncEvent(context)).toEqual({ eventType: 3, qp });
     process.answers.set('getAsyncEvent', { eventType: 9, element: 'port', handle: 1 });

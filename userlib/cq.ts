@@ -1,8 +1,8 @@
 /**
  * Completion queues and their events: creation, resizing, moderation, destruction, channels. Polling is in `poll-cq.ts`.
  *
- * Resizing: the device marks the end of the old ring with an entry of its own; what the program has not yet taken is
- * moved to the new ring, one place on, because the mark has used a number (interface sheet 3.16; rdma-core).
+ * Resizing: the device marks the end of the old ring with an entry of its own; CQEs that the program has not dequeued yet move
+ * to the new ring, one slot later, because the mark has used a number (interface sheet 3.16; rdma-core).
  */
 import { CqeOpcode, cqe, cqeBytes, cqRecord } from '../abi/index.ts';
 import { log2Ceil } from '../base/index.ts';
@@ -12,7 +12,7 @@ import type { IbvCompChannel, IbvContext, IbvCq, IbvSrq } from './objects.ts';
 import { QueueMemory } from './queue-memory.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
-/** Makes a channel on which CQs raise their events (ibv_create_comp_channel). */
+/** Creates a channel on which CQs raise their events (ibv_create_comp_channel). */
 export async function createCompChannel(context: IbvContext): Promise<IbvCompChannel> {
   const handle = await verb('ibv_create_comp_channel', () =>
     context.kernel.createCompletionChannel(context.cpu),
@@ -20,13 +20,13 @@ export async function createCompChannel(context: IbvContext): Promise<IbvCompCha
   return { context, handle, cpu: context.cpu };
 }
 
-/** Rejects with EBUSY while a CQ uses it (ibv_destroy_comp_channel). */
+/** Destroys a channel (ibv_destroy_comp_channel). Rejects with EBUSY while a CQ uses it. */
 export const destroyCompChannel = (channel: IbvCompChannel): Promise<void> =>
   verb('ibv_destroy_comp_channel', () =>
     channel.context.kernel.destroyCompletionChannel(channel.context.cpu, channel.handle),
   );
 
-/** Attributes of a CQ, whichever verb makes it. */
+/** Attributes of a CQ, for every verb that creates one. */
 interface CqAttributes {
   readonly cqe: number;
   readonly cqContext: unknown;
@@ -36,7 +36,7 @@ interface CqAttributes {
   readonly hasTimestamps: boolean;
 }
 
-/** Makes a CQ of at least `cqe` entries (ibv_create_cq). */
+/** Creates a CQ of at least `cqe` entries (ibv_create_cq). */
 export const createCq = (
   context: IbvContext,
   cqe: number,
@@ -46,7 +46,7 @@ export const createCq = (
 ): Promise<IbvCq> =>
   makeCq('ibv_create_cq', context, { cqe, cqContext, channel, compVector, hasTimestamps: false });
 
-/** Makes a CQ. @param verbName the verb that errors name */
+/** Creates a CQ. @param verbName name of the verb in errors */
 export async function makeCq(
   verbName: string,
   context: IbvContext,
@@ -93,7 +93,7 @@ export async function makeCq(
   });
 }
 
-/** Gives a CQ at least `cqe` entries (ibv_resize_cq). Rejects with EINVAL when it holds more completions than that. */
+/** Resizes a CQ to at least `cqe` entries (ibv_resize_cq). Rejects with EINVAL if it holds more completions than that. */
 export async function resizeCq(cq: IbvCq, cqeMin: number): Promise<void> {
   const { context, ring } = cq;
   await verb('ibv_resize_cq', async () => {
@@ -131,10 +131,7 @@ export const modifyCq = (cq: IbvCq, cqCount: number, cqPeriod: number): Promise<
     await cq.context.kernel.modifyCq(cq.context.cpu, cq.handle, cqCount, cqPeriod);
   });
 
-/**
- * Destroys a CQ (ibv_destroy_cq). Rejects with EBUSY while a QP uses it, or while events were taken and not acknowledged
- * (libibverbs would wait for them).
- */
+/** Destroys a CQ (ibv_destroy_cq). Rejects with EBUSY while a QP uses it, or while it has unacknowledged events (libibverbs would wait for them). */
 export async function destroyCq(cq: IbvCq): Promise<void> {
   const { context, ring } = cq;
   await verb('ibv_destroy_cq', async () => {
@@ -150,8 +147,8 @@ export async function destroyCq(cq: IbvCq): Promise<void> {
 }
 
 /**
- * Removes the completions of a QP or an SRQ that is being reset or destroyed, as mlx4_cq_clean does: the others move up, and the
- * consumer counter skips what went. Receives of a shared queue give their WQEs back.
+ * Removes the completions of a QP or an SRQ that is being reset or destroyed, as mlx4_cq_clean does: the others move up, and
+ * the consumer counter skips the removed ones. Receives of a shared queue free their WQEs.
  */
 export function cleanCq(
   cq: IbvCq,
@@ -188,7 +185,7 @@ export function cleanCq(
   cqRecord.fields.consumerCounter.set(view, ring.record.physicalAddress, ring.consumerCounter);
 }
 
-/** Gives back the WQE of a shared receive queue at once: the caller's stores have settled. */
+/** Frees the WQE of a shared receive queue at once: the caller's stores have settled. */
 export function freeSharedNow(
   srq: IbvSrq,
   index: number,
@@ -200,14 +197,14 @@ export function freeSharedNow(
   ring.tail = index;
 }
 
-/** Whose completion an entry is; `sourceQpn` is the SRQN in a receive of an XRC target. */
+/** QPN of an entry's completion; `sourceQpn` is the SRQN in a receive of an XRC target. */
 interface CqOwner {
   readonly qpn: number;
   readonly isSend: number;
   readonly sourceQpn: number;
 }
 
-/** Completions that wait in the ring. */
+/** Completions waiting in the ring. */
 function outstanding(ring: CompletionRing): number {
   let count = 0;
   while (count < ring.entries && ring.entryAt(ring.consumerCounter + count) >= 0) count++;
@@ -215,9 +212,9 @@ function outstanding(ring: CompletionRing): number {
 }
 
 /**
- * Makes every entry of a new ring the device's, whatever pass its producer counter is in: the device initialises rings
- * at creation only. What is produced from now on lies within one ring's length of the consumer counter, whose own number
- * stays out of the new ring: the mark takes it up.
+ * Gives every entry of a new ring to the device, for any pass of its producer counter: the device initialises rings only at
+ * creation. Later entries lie within one ring's length of the consumer counter. The consumer counter's own number stays unused
+ * in the new ring: it belongs to the mark.
  */
 function disownEntries(cq: IbvCq, buffer: QueueMemory, entries: number): void {
   const { view } = cq.context.platform.memory;
@@ -228,14 +225,14 @@ function disownEntries(cq: IbvCq, buffer: QueueMemory, entries: number): void {
   }
 }
 
-/** Takes over what the old ring still holds, up to the device's mark, which has used one number. */
+/** Moves the remaining CQEs of the old ring, up to the device's mark, which has used one number. */
 async function moveEntries(cq: IbvCq, buffer: QueueMemory, entries: number): Promise<void> {
   const { ring, context, cpu } = cq;
   const { bytes, view } = context.platform.memory;
   const old = ring.buffer;
   for (let counter = ring.consumerCounter; ; counter++) {
     const from = ring.slots[counter & (ring.entries - 1)]!;
-    // The mark may be on its way still when the command has ended.
+    // The mark may still be in flight when the command has ended.
     await cpu.spin(from, context.platform.costs.pollEmpty, () => ring.entryAt(counter) >= 0);
     if (cqe.fields.opcode.get(view, from) === CqeOpcode.RESIZE) break;
     const to = buffer.physicalOf(((counter + 1) & (entries - 1)) * cqeBytes);
@@ -248,7 +245,7 @@ async function moveEntries(cq: IbvCq, buffer: QueueMemory, entries: number): Pro
   old.unmap();
 }
 
-/** A power of two above what is asked, so that a full CQ is distinct from an empty one. */
+/** A power of two above the requested size, so that a full CQ differs from an empty one. */
 function entriesFor(verbName: string, context: IbvContext, cqeMin: number): number {
   if (!Number.isInteger(cqeMin) || cqeMin < 1 || cqeMin > context.info.maxCqe) {
     throw new VerbsError(verbName, 'EINVAL', `${cqeMin} entries, expected 1 to ${context.info.maxCqe}`);

@@ -12,7 +12,7 @@ import type { VerbsPlatform } from './platform.ts';
 import { RecordPool } from './queue-memory.ts';
 import { verb } from './verbs-error.ts';
 
-/** The devices of this host, without those that are being restarted or have left their slots (ibv_get_device_list). */
+/** The devices of this host, except those that are being restarted or were removed (ibv_get_device_list). */
 export function getDeviceList(platform: VerbsPlatform): IbvDevice[] {
   const there = platform.devices.filter(({ isProbed }) => isProbed);
   return there.map((kernel) => ({ name: kernel.name, guid: kernel.nodeGuid, kernel, platform }));
@@ -21,7 +21,7 @@ export function getDeviceList(platform: VerbsPlatform): IbvDevice[] {
 /** The name of a device (ibv_get_device_name). */
 export const getDeviceName = (device: IbvDevice): string => device.name;
 
-/** Opens a device: this process gets a doorbell page of its own (ibv_open_device). */
+/** Opens a device: this process gets its own doorbell page (ibv_open_device). */
 export async function openDevice(device: IbvDevice): Promise<IbvContext> {
   const { platform } = device;
   return verb('ibv_open_device', async () => {
@@ -48,7 +48,7 @@ export async function openDevice(device: IbvDevice): Promise<IbvContext> {
   });
 }
 
-/** Closes a device; what the program left open is destroyed by the kernel (ibv_close_device). */
+/** Closes a device; the kernel destroys the objects that the program left open (ibv_close_device). */
 export async function closeDevice(context: IbvContext): Promise<void> {
   await verb('ibv_close_device', async () => {
     await context.cpu.settle();
@@ -75,7 +75,7 @@ export const queryGid = (context: IbvContext, portNum: number, index: number): P
     return context.kernel.queryGid(context.cpu, portNum, index);
   });
 
-/** The GIDs of a port that are not empty, with their places and types (ibv_query_gid_table, of one port). */
+/** The non-empty GIDs of a port, with their indices and types (ibv_query_gid_table, for one port). */
 export const queryGidTable = (context: IbvContext, portNum: number): Promise<GidEntry[]> =>
   verb('ibv_query_gid_table', async () => {
     checkArguments('ibv_query_gid_table', ['portNum', portNum, uint8Max]);
@@ -83,9 +83,9 @@ export const queryGidTable = (context: IbvContext, portNum: number): Promise<Gid
   });
 
 /**
- * Writes entries of a port's P_Key table from a place on, as the subnet manager does (SubnSet(P_KeyTable); libibverbs has no such verb:
- * OpenSM reads it from partitions.conf). A P_Key with the highest bit is a full member's, a P_Key without it is a limited member's; 0 is an
- * empty entry. IBV_EVENT_PKEY_CHANGE follows.
+ * Writes entries of a port's P_Key table from an index on, as the subnet manager does (SubnSet(P_KeyTable); libibverbs has no
+ * such verb: OpenSM reads it from partitions.conf). A P_Key with the highest bit is a full member's, a P_Key without it is a
+ * limited member's; 0 is an empty entry. IBV_EVENT_PKEY_CHANGE follows.
  * @throws VerbsError EINVAL beyond the table, EOPNOTSUPP on Ethernet
  */
 export const smSetPkeys = (
@@ -106,7 +106,7 @@ export const queryPkey = (context: IbvContext, portNum: number, index: number): 
     return context.kernel.queryPkey(context.cpu, portNum, index);
   });
 
-/** What a device offers beyond {@link DeviceAttr} (ibv_device_attr_ex); 0 for what this one does not offer. */
+/** Attributes of a device beyond {@link DeviceAttr} (ibv_device_attr_ex); 0 if this device lacks the feature. */
 export interface DeviceAttrEx {
   readonly origAttr: DeviceAttr;
   /** Mask of a completion's timestamp, and the clock that counts it, in kHz. */
@@ -123,11 +123,11 @@ export interface DeviceAttrEx {
   readonly physPortCntEx: number;
 }
 
-/** IBV_ODP_SUPPORT, and of RC all of send, receive, WRITE, READ and atomics (ibv_odp_transport_cap_bits). */
+/** IBV_ODP_SUPPORT, and for RC all of send, receive, WRITE, READ and atomics (ibv_odp_transport_cap_bits). */
 const odpSupport = 1;
 const odpOfRc = 0x1f;
 
-/** Limits of the device and its extensions (ibv_query_device_ex). One system call, as of {@link queryDevice}. */
+/** Limits of the device and its extensions (ibv_query_device_ex). Makes one system call, like {@link queryDevice}. */
 export async function queryDeviceEx(context: IbvContext): Promise<DeviceAttrEx> {
   const origAttr = await queryDevice(context);
   return {
@@ -146,7 +146,7 @@ export async function queryDeviceEx(context: IbvContext): Promise<DeviceAttrEx> 
   };
 }
 
-/** The place of a P_Key in a port's table (ibv_get_pkey_index). @returns -1 when it is not there */
+/** The index of a P_Key in a port's table (ibv_get_pkey_index). @returns -1 if the table does not contain it */
 export async function getPkeyIndex(context: IbvContext, portNum: number, pkey: number): Promise<number> {
   const { pkeyTblLen } = await queryPort(context, portNum);
   for (let index = 0; index < pkeyTblLen; index++)

@@ -5,7 +5,7 @@ import type { IbvCompChannel, IbvContext, IbvCq, IbvQp, IbvSrq, IbvTargetQp } fr
 import type { VerbsCpu } from './platform.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
-/** An asynchronous event (ibv_async_event): the field of its element is set, the others are not. */
+/** An asynchronous event (ibv_async_event): only the field of its element is set. */
 export interface IbvAsyncEvent {
   readonly eventType: AsyncEventType;
   readonly cq?: IbvCq;
@@ -15,7 +15,7 @@ export interface IbvAsyncEvent {
 }
 
 /**
- * Waits for a completion event of the channel's CQs (ibv_get_cq_event). The CQ has to be armed again, and the event be
+ * Waits for a completion event of the channel's CQs (ibv_get_cq_event). The CQ must then be armed again, and the event must be
  * acknowledged before the CQ is destroyed. @returns undefined only when `timeoutPs` is given and has passed
  */
 export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): Promise<IbvCq | undefined> {
@@ -39,7 +39,7 @@ export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): P
   });
 }
 
-/** Has errors that end the run say meanwhile what the thread waits in. */
+/** While it runs, errors that end the run name what the thread waits for. */
 async function waitingIn<T>(cpu: VerbsCpu, describe: () => string, wait: () => Promise<T>): Promise<T> {
   cpu.waitsIn(describe);
   try {
@@ -49,7 +49,7 @@ async function waitingIn<T>(cpu: VerbsCpu, describe: () => string, wait: () => P
   }
 }
 
-/** The CQs whose events come by a channel, as errors name them. */
+/** The CQs with events on a channel, as errors name them. */
 function cqsOf(channel: IbvCompChannel): string {
   const names = [...channel.context.cqs.values()]
     .filter((cq) => cq.channel === channel)
@@ -61,7 +61,7 @@ function checkTimeout(verbName: string, timeoutPs: number | undefined): void {
   checkArguments(verbName, ['timeoutPs', timeoutPs ?? 0, Number.MAX_SAFE_INTEGER]);
 }
 
-/** Acknowledges events that getCqEvent returned (ibv_ack_cq_events). @throws VerbsError EINVAL for what is no count */
+/** Acknowledges events that getCqEvent returned (ibv_ack_cq_events). @throws VerbsError EINVAL for an invalid count */
 export function ackCqEvents(cq: IbvCq, count: number): void {
   checkArguments('ibv_ack_cq_events', ['count', count, uint32Max]);
   cq.eventsUnacked = Math.max(0, cq.eventsUnacked - count);
@@ -92,7 +92,7 @@ export async function getAsyncEvent(
   });
 }
 
-/** Events need no acknowledgement here: the kernel drops those of objects that go (ibv_ack_async_event). */
+/** Does nothing: events need no acknowledgement here, because the kernel drops those of destroyed objects (ibv_ack_async_event). */
 export function ackAsyncEvent(_event: IbvAsyncEvent): void {}
 
 /** The name of an event, as ibv_event_type_str gives it. */

@@ -1,4 +1,4 @@
-/** The bytes of libmlx4: work requests decoded from the golden captures must be built into the same WQEs again. */
+/** The bytes of libmlx4: work requests decoded from the golden captures must produce the same WQEs. */
 import { describe, expect, it } from 'vitest';
 import { linesOf, placeOf, readGolden, type WqeLine } from '../abi/testing/golden.ts';
 import {
@@ -49,7 +49,7 @@ const wrOpcodes = new Map<number, number>([
   [WqeOpcode.SEND_INVAL, WrOpcode.IBV_WR_SEND_WITH_INV],
 ]);
 
-/** WQEs of libmlx4 with opcodes of this library; kernel QPs (MLX, IPoIB) are another's. */
+/** WQEs of libmlx4 with opcodes that this library implements; kernel QPs (MLX, IPoIB) are excluded. */
 const wqes = linesOf(golden, 'wqe').filter(
   (line) =>
     types[line.qp_type] !== undefined &&
@@ -87,7 +87,7 @@ async function setupFor(line: WqeLine, logCount: number): Promise<Setup> {
   return { process, pd, qp: { ...made, sendRing, state: QpStateVerb.IBV_QPS_RTS } };
 }
 
-/** The work request that a WQE was made from; inline data are put into the process's memory. */
+/** The work request from which a WQE was built; inline data are written to the process's memory. */
 function requestOf(bytes: Uint8Array, { process, pd }: Setup, type: QpTypeVerb): IbvSendWr {
   const control = controlSegment.decode(bytes);
   let at = controlSegment.sizeBytes;
@@ -193,7 +193,7 @@ describe('a posted work request', () => {
       const request = requestOf(expected, setup, setup.qp.qpType);
       expect(postSend(setup.qp, request), placeOf(line)).toBe(0);
       const slot = setup.qp.sendRing.slotAt(line.index).address;
-      // A WQE that went out in a list rang the doorbell, alone it may go through BlueFlame and carry its counter.
+      // A WQE posted in a list rang the doorbell; a WQE posted alone may use BlueFlame and carry its counter.
       const wentByDoorbell = controlSegment.fields.qpn.get(viewOf(expected), 0) === 0;
       const actual = setup.process.bytes.slice(slot, slot + expected.length);
       if (wentByDoorbell || line.file === 'f-read-bw-4096') {
@@ -203,7 +203,7 @@ describe('a posted work request', () => {
         }
       }
       if (setup.qp.qpType === QpTypeVerb.IBV_QPT_UD) {
-        // VLAN and MAC mean nothing on InfiniBand; libmlx4 sends what its address handle's memory held.
+        // VLAN and MAC have no meaning on InfiniBand; libmlx4 sends the previous contents of its address handle's memory.
         const from = controlSegment.sizeBytes + datagramSegment.fields.vlan.wordOffset;
         expected.fill(0, from, controlSegment.sizeBytes + datagramSegment.sizeBytes);
       }
@@ -223,7 +223,7 @@ describe('a posted work request', () => {
       const setup = await setupFor(line, geometryOf(line));
       setup.qp.context.blueFlameHalf = post.offset === '0x100' ? 1 : 0;
       const wqeBytes = controlSegment.fields.ds.get(viewOf(expected), 0) * 16;
-      // What lies behind the WQE in its slot is copied along: put there what lay there.
+      // BlueFlame also copies the bytes after the WQE in its slot: restores the captured ones there.
       const slot = setup.qp.sendRing.slotAt(line.index).address;
       setup.process.bytes.set(expected.slice(wqeBytes), slot + wqeBytes);
       postSend(setup.qp, requestOf(expected.slice(0, wqeBytes), setup, setup.qp.qpType));

@@ -1,7 +1,7 @@
 /**
- * Every numeric argument of every verb, with values that its C type cannot hold. Which values those are is said here with
- * BigInt, and follows the structures of libibverbs' verbs.h; the lengths from 2^31 on are the interface's (sheet 6.3: the
- * byte count of a data pointer has 31 bits).
+ * Every numeric argument of every verb, with values that its C type cannot hold. BigInt computes these values here from the
+ * structures of libibverbs' verbs.h; the lengths from 2^31 on are the interface's (sheet 6.3: the byte count of a data pointer
+ * has 31 bits).
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
@@ -53,7 +53,7 @@ const hostile = [
   ...[7, 16, 100, 2 ** 7, 2 ** 8, 2 ** 16, 2 ** 20, 2 ** 24, 2 ** 31, 2 ** 31 + 64, 2 ** 32 - 1, 2 ** 32],
   ...[2 ** 32 + 1, 2 ** 32 + 64, 2 ** 53, 2 ** 64],
 ];
-/** Values of the list that are no whole number from 0 to `max`. */
+/** Values of the list that are not whole numbers from 0 to `max`. */
 const outside = (max: number | bigint): number[] =>
   hostile.filter((value) => {
     if (!Number.isFinite(value) || value % 1 !== 0) return true;
@@ -162,7 +162,7 @@ const sendFields: readonly (readonly [string, readonly number[], (value: number)
   ],
 ];
 
-/** What a refused post must leave as it was. */
+/** State that a refused post must not change. */
 const trace = (): unknown => [
   process.stores.length,
   process.taps.length,
@@ -170,7 +170,7 @@ const trace = (): unknown => [
   [srq.ring.head, srq.ring.counter],
 ];
 
-describe('postSend refuses with EINVAL, and has posted nothing,', () => {
+describe('postSend rejects with EINVAL, and has posted nothing,', () => {
   it.each(sendFields)('%s that does not fit', (_name, values, change) => {
     expect(postSend(qp, { ...base })).toBe(0);
     expect(values.length).toBeGreaterThan(10);
@@ -235,7 +235,7 @@ describe('postSend refuses with EINVAL, and has posted nothing,', () => {
   });
 });
 
-describe('postSend takes', () => {
+describe('postSend accepts', () => {
   it.each([
     ['length', [0, 1, length], (bytes: number) => ({ sgList: [{ ...sge, length: bytes }] })],
     ['lkey', [0, 2 ** 31, uint32], (lkey: number) => ({ sgList: [{ ...sge, lkey }] })],
@@ -246,13 +246,13 @@ describe('postSend takes', () => {
     for (const value of values) expect(postSend(qp, { ...base, ...change(value) })).toBe(0);
   });
 
-  it('sheet 6.3: a buffer of length 0 as libmlx4 does, as an inline segment of no bytes', () => {
+  it('sheet 6.3: a buffer of length 0 as libmlx4 does, as an empty inline segment', () => {
     postSend(qp, { ...base, sgList: [{ ...sge, length: 0 }] });
     const { address: at } = qp.sendRing.slotAt(0);
     expect(process.view.getUint32(at + 32)).toBe(0x8000_0000);
   });
 
-  it('any number as wrId, and gives it back as it was', async () => {
+  it('any number as wrId, and returns it unchanged', async () => {
     for (const wrId of hostile) {
       expect(postRecv(qp, { ...receive, wrId })).toBe(0);
       const { head, tail, wqeCount } = qp.receiveRing!;
@@ -261,7 +261,7 @@ describe('postSend takes', () => {
     }
   });
 
-  it('inline data only from memory that is mapped: else EFAULT, and nothing is posted', () => {
+  it('inline data only from mapped memory: otherwise EFAULT, and nothing is posted', () => {
     const { memory } = process.platform;
     const translate = memory.physicalAddress;
     const mapped = process.map(4096);
@@ -279,7 +279,7 @@ describe('postSend takes', () => {
   });
 });
 
-describe('receives refuse with EINVAL, and have posted nothing,', () => {
+describe('receives reject with EINVAL, and have posted nothing,', () => {
   const fields: readonly (readonly [string, readonly number[], (value: number) => Partial<IbvRecvWr>])[] = [
     ['numSge', outside(2), (numSge) => ({ numSge })],
     ['addr', outside(address), (addr) => ({ sgList: [{ ...sge, addr }] })],
@@ -300,7 +300,7 @@ describe('receives refuse with EINVAL, and have posted nothing,', () => {
   });
 });
 
-describe('control verbs reject with EINVAL, and the kernel is not asked,', () => {
+describe('control verbs reject with EINVAL, without a kernel call,', () => {
   const ah = { dlid: 1, portNum: 1 };
   const grh = { dgid: new Uint8Array(16), flowLabel: 0, sgidIndex: 0, hopLimit: 1, trafficClass: 0 };
   const route = (changed: Partial<typeof grh>) =>
@@ -382,19 +382,19 @@ describe('control verbs reject with EINVAL, and the kernel is not asked,', () =>
     expect(process.mappedPages).toBe(pages);
   });
 
-  it('reqNotifyCq returns EINVAL for a flag that is no int, and arms nothing', () => {
+  it('reqNotifyCq returns EINVAL for a flag that is not an int, and arms nothing', () => {
     process.stores.length = 0;
     for (const value of [Number.NaN, 0.5, 2 ** 32, 1e300]) expect(reqNotifyCq(cq, value)).toBe(EINVAL);
     expect(process.stores).toEqual([]);
   });
 });
 
-describe('a message channel refuses with EINVAL, and has begun nothing,', () => {
+describe('a message channel rejects with EINVAL, and has begun nothing,', () => {
   const config = Object.fromEntries(
     Object.entries(messagingParameters).map(([name, parameter]) => [name, parameter.default]),
   ) as unknown as MessagingConfig;
 
-  it('an address or a length that is no whole number', async () => {
+  it('an address or a length that is not a whole number', async () => {
     const channel = await MessageChannel.create(pd, { ...config, cutoffBytes: 1024 });
     const { head } = channel.qp.sendRing;
     process.calls.length = 0;

@@ -7,17 +7,17 @@ import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvAh, IbvContext, IbvMr, IbvMw, IbvPd } from './objects.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
-/** Makes a protection domain (ibv_alloc_pd). */
+/** Creates a protection domain (ibv_alloc_pd). */
 export async function allocPd(context: IbvContext): Promise<IbvPd> {
   const { handle, pdn } = await verb('ibv_alloc_pd', () => context.kernel.allocPd(context.cpu));
   return { context, handle, pdn };
 }
 
-/** Rejects with EBUSY while something uses it (ibv_dealloc_pd). */
+/** Frees a protection domain (ibv_dealloc_pd). Rejects with EBUSY while it has users. */
 export const deallocPd = (pd: IbvPd): Promise<void> =>
   verb('ibv_dealloc_pd', () => pd.context.kernel.deallocPd(pd.context.cpu, pd.handle));
 
-/** Registers memory of the process: pins it and makes it the device's (ibv_reg_mr). `access` is a mask of IBV_ACCESS_…. */
+/** Registers memory of the process: pins it and gives the device access (ibv_reg_mr). `access` is a mask of IBV_ACCESS_…. */
 export async function regMr(pd: IbvPd, addr: number, length: number, access: number): Promise<IbvMr> {
   const { context } = pd;
   checkArguments(
@@ -37,9 +37,9 @@ export async function regMr(pd: IbvPd, addr: number, length: number, access: num
 const { IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_CHANGE_PD, IBV_REREG_MR_CHANGE_ACCESS } = ReregMrFlag;
 
 /**
- * Changes address, protection domain or rights of a region, whose keys stay (ibv_rereg_mr). `flags` of IBV_REREG_MR_CHANGE_…; arguments of what
- * does not change are ignored, but rights without their flag are refused.
- * @throws VerbsError EINVAL before anything has happened; EPERM, EFAULT, ENOMEM and others leave a region that can only be deregistered
+ * Changes address, protection domain or rights of a region, whose keys stay (ibv_rereg_mr). `flags` of IBV_REREG_MR_CHANGE_…;
+ * arguments of unchanged attributes are ignored, but rights without their flag are refused.
+ * @throws VerbsError EINVAL before any change; EPERM, EFAULT, ENOMEM and others leave a region that can only be deregistered
  */
 export async function reregMr(
   mr: IbvMr,
@@ -84,7 +84,7 @@ export async function reregMr(
   mr.length = length;
 }
 
-/** Takes the memory from the device and unpins it (ibv_dereg_mr). */
+/** Removes the device's access to the memory and unpins it (ibv_dereg_mr). */
 export async function deregMr(mr: IbvMr): Promise<void> {
   const { context } = mr;
   const calls = context.platform.tap?.calls;
@@ -100,7 +100,7 @@ export async function allocMw(pd: IbvPd, type: MwType): Promise<IbvMw> {
   return { context, pd, type, ...answer };
 }
 
-/** Gives the window back; what was bound to it is unbound (ibv_dealloc_mw). */
+/** Frees the window and unbinds it (ibv_dealloc_mw). */
 export const deallocMw = (mw: IbvMw): Promise<void> =>
   verb('ibv_dealloc_mw', () => mw.context.kernel.deallocMw(mw.context.cpu, mw.handle));
 
@@ -123,7 +123,7 @@ export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
   const vector = addressVector.encode({
     port: attr.portNum,
     pd: pd.pdn,
-    // Of Ethernet a priority of three bits, and no LIDs.
+    // On Ethernet, a priority of three bits, and no LIDs.
     ...(isEthernet
       ? { serviceLevel: (serviceLevel & 7) << 1 }
       : { sourcePathBits: attr.srcPathBits ?? 0, destinationLid: attr.dlid, serviceLevel }),
@@ -142,5 +142,5 @@ export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
   return { context, pd, attr, addressVector: vector, destinationMac };
 }
 
-/** Nothing to give back (ibv_destroy_ah). */
+/** Frees nothing (ibv_destroy_ah). */
 export async function destroyAh(_ah: IbvAh): Promise<void> {}

@@ -1,12 +1,12 @@
 /**
- * What a number may be where libibverbs has an integer type. C takes what does not fit and cuts it; here it is EINVAL before
- * anything has happened.
+ * Ranges of numbers where libibverbs has an integer type. C truncates a number that does not fit; here it causes EINVAL before
+ * any effect.
  *
  *   int, enum   whole, within 32 bits        uint32_t  0 … 2^32 − 1      uint8_t, uint16_t  likewise
  *   uint64_t    an address, as a number: 0 … 2^53 − 1; an operand of an atomic, as a bigint: 0n … 2^64 − 1
  *   length      0 … 2^31 − 1: a longer one has the bit of the WQE that makes a data pointer an inline segment
  *
- * A `wrId` is the program's own number and comes back as it was, whatever it is.
+ * A `wrId` is the program's own number, and its completion returns it unchanged.
  */
 import type { IbvSge } from './objects.ts';
 import { VerbsError } from './verbs-error.ts';
@@ -15,13 +15,13 @@ const addressMax = Number.MAX_SAFE_INTEGER;
 
 export const isInt32 = (value: number): boolean => (value | 0) === value;
 export const isUint32 = (value: number): boolean => value >>> 0 === value;
-/** NaN fails both comparisons; what is infinite, one. */
+/** NaN fails both comparisons; an infinite value fails one. */
 export const isAddress = (value: number): boolean =>
   value >= 0 && value <= addressMax && Math.floor(value) === value;
 export const isUint64 = (value: bigint): boolean =>
   typeof value === 'bigint' && BigInt.asUintN(64, value) === value;
 
-/** Whether the first `numSge` buffers of a list are there and fit a data pointer; `numSge` is within the queue's. */
+/** Whether the first `numSge` buffers of a list exist and fit a data pointer; `numSge` is within the queue's limit. */
 export function isListValid(sgList: readonly IbvSge[], numSge: number): boolean {
   if (numSge > sgList.length) return false;
   for (let at = 0; at < numSge; at++) {
@@ -31,7 +31,7 @@ export function isListValid(sgList: readonly IbvSge[], numSge: number): boolean 
   return true;
 }
 
-/** One numeric argument: its name, its value, and the largest there is. */
+/** One numeric argument: its name, its value, and its upper limit. */
 export type Argument = readonly [name: string, value: number, max: number];
 
 export const uint8Max = 0xff;
@@ -40,7 +40,7 @@ export const uint32Max = 0xffff_ffff;
 
 /**
  * For control verbs.
- * @throws VerbsError EINVAL naming the first argument that is not a whole number from 0 to its largest
+ * @throws VerbsError EINVAL naming the first argument that is not a whole number from 0 to its limit
  */
 export function checkArguments(verbName: string, ...args: readonly Argument[]): void {
   for (const [name, value, max] of args) {

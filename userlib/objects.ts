@@ -1,9 +1,9 @@
 /**
- * The objects of the library, as a program holds them (struct ibv_context, ibv_pd, ibv_mr, ibv_cq, ibv_qp, ibv_srq …).
- * Fields that libibverbs has keep its names in camelCase; the rest is the library's own business.
+ * The objects of the library, as a program holds them (struct ibv_context, ibv_pd, ibv_mr, ibv_cq, ibv_qp, ibv_srq …). Fields
+ * that libibverbs has keep its names in camelCase; the other fields are internal.
  *
- * An object belongs to the thread that made it. Another thread takes it over by setting its `cpu`; two threads must not
- * use one at the same time, as with libibverbs without locks.
+ * An object belongs to the thread that made it. Another thread takes it over by setting its `cpu`; two threads must not use the
+ * same object at the same time, as with libibverbs without locks.
  */
 import type {
   AhAttr,
@@ -59,7 +59,7 @@ export interface IbvContext {
   readonly xrcSrqs: Map<number, IbvSrq>;
   /** @internal Half of the BlueFlame register that the next post uses: 0 or 1. */
   blueFlameHalf: number;
-  /** @internal Takes back the exit hook. */
+  /** @internal Removes the exit hook. */
   forgetExit: () => void;
 }
 
@@ -86,11 +86,11 @@ export interface IbvMw {
   readonly pd: IbvPd;
   readonly handle: Handle;
   readonly type: MwType;
-  /** Of type 1 as the last bind left it; the low byte of type 2 is the program's. */
+  /** For type 1 as the last bind left it; for type 2 the program owns the low byte. */
   rkey: number;
 }
 
-/** What a window is bound to (ibv_mw_bind_info). `length` 0 unbinds a window of type 1. */
+/** Region and range to which a window is bound (ibv_mw_bind_info). `length` 0 unbinds a window of type 1. */
 export interface IbvMwBindInfo {
   mr: IbvMr;
   addr: number;
@@ -128,13 +128,13 @@ export interface IbvCq {
   cpu: VerbsCpu;
   /** @internal */
   readonly ring: CompletionRing;
-  /** @internal Events handed out and not yet acknowledged. */
+  /** @internal Delivered events that were not acknowledged yet. */
   eventsUnacked: number;
 }
 
-/** What queryRtValuesEx reads (ibv_values_ex). */
+/** Values that queryRtValuesEx reads (ibv_values_ex). */
 export interface IbvValuesEx {
-  /** Mask of IBV_VALUES_MASK_…: asked for, and returned as read. */
+  /** Mask of IBV_VALUES_MASK_…: as requested, and returned as read. */
   compMask: number;
   /** Cycles of the HCA's core clock since power-on; libmlx4 returns them as tv_nsec of raw_clock. */
   rawClock: number;
@@ -142,18 +142,18 @@ export interface IbvValuesEx {
 
 /** A CQ that is polled entry by entry (ibv_cq_ex). */
 export interface IbvCqEx extends IbvCq {
-  /** Of the entry that was taken last. */
+  /** For the entry dequeued last. */
   wrId: number;
   status: number;
-  /** @internal Of the entry that was taken last, in a CQ with timestamps. */
+  /** @internal For the entry dequeued last, in a CQ with timestamps. */
   timestamp: number;
   /** @internal */
   readonly current: IbvWc;
-  /** @internal IBV_WC_EX_WITH_… of its creation. */
+  /** @internal Its IBV_WC_EX_WITH_… flags at creation. */
   readonly wcFlags: number;
   /** @internal Between start_poll and end_poll. */
   isPolling: boolean;
-  /** @internal Cycles of the entries taken since start_poll. */
+  /** @internal Cycles of the entries dequeued since start_poll. */
   polledCycles: number;
 }
 
@@ -163,13 +163,13 @@ export interface IbvSrq {
   readonly pd: IbvPd;
   readonly handle: Handle;
   cpu: VerbsCpu;
-  /** Of an SRQ for XRC: the number that initiators name, and where its receives complete. */
+  /** For an XRC SRQ: the number that initiators use, and the CQ of its receives. */
   readonly xrc: { readonly srqNum: number; readonly cq: IbvCq; readonly xrcd: IbvXrcd } | null;
   /** @internal */
   readonly ring: SharedRing;
 }
 
-/** An XRC target (a QP of type IBV_QPT_XRC_RECV): what it receives is the SRQs'. */
+/** An XRC target (a QP of type IBV_QPT_XRC_RECV): its messages consume WQEs of SRQs. */
 export interface IbvTargetQp {
   readonly context: IbvContext;
   readonly qpContext: unknown;
@@ -192,12 +192,12 @@ export interface IbvQp {
   readonly qpNum: number;
   readonly qpType: QpTypeVerb;
   readonly sqSigAll: number;
-  /** The library's own view; queryQp asks the device. */
+  /** The library's own view; queryQp reads the device's. */
   state: QpStateVerb;
   cpu: VerbsCpu;
   /** @internal */
   readonly sendRing: SendRing;
-  /** @internal Null with an SRQ, and of an XRC initiator. */
+  /** @internal Null with an SRQ, and for an XRC initiator. */
   readonly receiveRing: ReceiveRing | null;
 }
 
@@ -207,7 +207,7 @@ export interface IbvAh {
   readonly attr: AhAttr;
   /** @internal The 32 bytes of the address vector. */
   readonly addressVector: Uint8Array;
-  /** @internal 6 bytes, where the port is of Ethernet. */
+  /** @internal 6 bytes, if the port is Ethernet. */
   readonly destinationMac?: Uint8Array | undefined;
 }
 
@@ -216,7 +216,7 @@ export class QpTable {
   private readonly pages: (IbvQp | undefined)[][] = [];
   private readonly mask: number;
 
-  /** `size` is that of the device's table, a power of two. */
+  /** `size` is the size of the device's table, a power of two. */
   constructor(size: number) {
     this.mask = size - 1;
     for (let page = 0; page < size >>> 8; page++) this.pages.push([]);
@@ -248,9 +248,9 @@ export interface IbvSendWr {
   sendFlags: number;
   /** As a number; sent in network order. */
   immData?: number;
-  /** Of LOCAL_INV and SEND_WITH_INV. */
+  /** For LOCAL_INV and SEND_WITH_INV. */
   invalidateRkey?: number;
-  /** Of BIND_MW: the window and its new key. */
+  /** For BIND_MW: the window and its new key. */
   bindMw?: { mw: IbvMw; rkey: number; bindInfo: IbvMwBindInfo };
   wr?: {
     rdma?: { remoteAddr: number; rkey: number };
@@ -259,13 +259,13 @@ export interface IbvSendWr {
       compareAdd: bigint;
       swap: bigint;
       rkey: number;
-      /** Of masked atomics: the bits that are compared, or the highest bits of the fields; and the bits that are replaced. */
+      /** For masked atomics: the mask of compared bits, or the highest bit of each field; and the mask of replaced bits. */
       compareAddMask?: bigint;
       swapMask?: bigint;
     };
     ud?: { ah: IbvAh; remoteQpn: number; remoteQkey: number };
   };
-  /** Of an XRC initiator: the peer's SRQ. */
+  /** For an XRC initiator: the peer's SRQ. */
   qpType?: { xrc: { remoteSrqn: number } };
 }
 
@@ -277,10 +277,10 @@ export interface IbvRecvWr {
   numSge: number;
 }
 
-/** Where a post failed: the caller's own object, filled on error. Work requests before it are posted. */
+/** Position of a failed post: the caller's own object, filled on error. Earlier work requests are posted. */
 export interface BadWr<T> {
   wr: T | null;
-  /** Its place in the list, from 0. */
+  /** Its index in the list. */
   index: number;
 }
 
@@ -291,7 +291,7 @@ export class IbvWc {
   opcode = 0;
   vendorErr = 0;
   byteLen = 0;
-  /** Immediate data, as a number; counts with IBV_WC_WITH_IMM. */
+  /** Immediate data, as a number; valid with IBV_WC_WITH_IMM. */
   immData = 0;
   qpNum = 0;
   srcQp = 0;

@@ -1,6 +1,6 @@
 /**
- * What the user-space verbs library needs of the process it runs in. The host fits these interfaces by
- * structure; the library imports nothing of it.
+ * Services that the user-space verbs library needs of its process. The host fits these interfaces by structure; the library
+ * imports nothing of it.
  */
 
 import type {
@@ -21,7 +21,7 @@ export type UserCause = 'post' | 'poll' | 'copy' | 'application';
  * before the instant at which the processor would have stored it.
  */
 export interface UserCpu {
-  /** The core's own time in picoseconds; see `ownPs` of the driver's Cpu for the second. */
+  /** The core's own time in picoseconds; see `ownPs` of the driver's Cpu. */
   readonly localPs: number;
   readonly ownPs: number;
   /** Store buffer contents as bytes and as the processor's words (little-endian); filled at the offsets that the push calls return. */
@@ -31,11 +31,11 @@ export interface UserCpu {
   /** Reserves a store of `lengthBytes` (at most 4096) to physical memory. Returns its byte offset in {@link storeBytes}. */
   pushMemoryStore(physicalAddress: number, lengthBytes: number): number;
   /**
-   * Reserves a store to device space. Uncached: `lengthBytes` is 4 or 8, one TLP. Write-combining: up to 256
-   * bytes, combined in 64-byte buffers and flushed as the host's rules say.
+   * Reserves a store to device space. Uncached: `lengthBytes` is 4 or 8, one TLP. Write-combining: up to 256 bytes, combined in
+   * 64-byte buffers and flushed by the host's rules.
    */
   pushDeviceStore(busAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number;
-  /** Charges `cycles` and makes the pushed stores visible at the core's own time that results. */
+  /** Charges `cycles` and makes the pushed stores visible at the resulting own time of the core. */
   commit(cause: UserCause, cycles: number): void;
   charge(cause: UserCause, cycles: number): void;
   settle(): Promise<void>;
@@ -45,9 +45,9 @@ export interface UserCpu {
    */
   spin(physicalAddress: number, roundCycles: number, isReady: () => boolean): Promise<void>;
   /**
-   * `settle`, then `spin`, then `take` at the instant at which the condition is found to hold.
+   * `settle`, then `spin`, then `take` at the instant when the condition is found to hold.
    * @param timeoutPs ends the spin after that time even if the condition does not hold
-   * @returns what `take` returns
+   * @returns the result of `take`
    */
   spinThen<T>(
     physicalAddress: number,
@@ -56,31 +56,31 @@ export interface UserCpu {
     take: () => T | Promise<T>,
     timeoutPs?: number,
   ): Promise<T>;
-  /** Which call the thread waits in from now on, and for what object: for the error of a run that cannot go on; undefined: none. */
+  /** Records the call in which the thread waits, and its object, for the error of a run that cannot continue; undefined: none. */
   waitsIn(describe: (() => string) | undefined): void;
 }
 
 /** Virtual memory of the process, as its own loads and stores see it. */
 export interface UserMemory {
-  /** Physical memory, indexed by what {@link physicalAddress} returns: the effect of the processor's MMU. */
+  /** Physical memory, indexed by the result of {@link physicalAddress}: the effect of the processor's MMU. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
-  /** The same of now: faster, and not to be kept, since memory grows. */
+  /** The same memory at this instant: faster, but must not be kept, since memory grows. */
   readonly bytesNow: Uint8Array;
   readonly viewNow: DataView;
   /** Anonymous pages. @returns the user address, or -1 (ENOMEM). */
   map(lengthBytes: number): number;
-  /** Memory for queues: there at once, and in the same place until it is unmapped. @returns as {@link map} */
+  /** Memory for queues: present at once, and never moved until it is unmapped. @returns as {@link map} */
   mapQueue(lengthBytes: number): number;
   unmap(address: number, lengthBytes: number): void;
   /**
-   * @returns the physical address of a user address, or -1 when it is not mapped. The page is faulted in; it stays there
+   * @returns the physical address of a user address, or -1 if it is not mapped. The page is faulted in; it stays there
    *   as long as it is pinned, or queue memory
    */
   physicalAddress(address: number): number;
   /**
-   * Notifies `listener` before translations of [start, end) go away or are replaced (mmu_notifier), in the middle of
-   * the system call that does it: it must not wait. Absent where memory is never taken away. @returns how to take it back
+   * Notifies `listener` before translations of [start, end) are removed or replaced (mmu_notifier), in the middle of the system
+   * call that does so: it must not wait. Absent if memory is never removed. @returns a function that cancels it
    */
   onInvalidate?(listener: InvalidationListener): () => void;
 }
@@ -104,12 +104,12 @@ export interface VerbsCosts {
   readonly copyBytesPerCycle: number;
 }
 
-/** Notified of which buffers are the device's, for a watch of the contract of use. Times are the core's own, `ownPs`. */
+/** Notified of buffers that the device owns, to check the contract of use. Times are the core's own, `ownPs`. */
 export interface BufferWatch {
   sendPosted(qpNumber: number, wqeCounter: number, wr: IbvSendWr, ownPs: number): void;
-  /** This request and those before it in its queue. */
+  /** This request and earlier ones of its queue. */
   sendCompleted(qpNumber: number, wqeCounter: number): void;
-  /** @param slot place in a shared receive queue; -1 in the queue of a QP, which is first in, first out */
+  /** @param slot index in a shared receive queue; -1 in the FIFO queue of a QP */
   receivePosted(queue: string, slot: number, wr: IbvRecvWr, ownPs: number): void;
   receiveCompleted(queue: string, slot: number): void;
   /** The QP was destroyed or reset. */
@@ -117,13 +117,13 @@ export interface BufferWatch {
 }
 
 /**
- * Notified of calls and of what they returned, for an explanation of requests that fail or never end. `place` is the line of the program
- * that calls, as {@link CallWatch.place} gave it when the call began.
+ * Notified of calls and their results, to explain requests that fail or never end. `place` is the calling line of the program,
+ * from {@link CallWatch.place} when the call began.
  */
 export interface CallWatch {
-  /** The line of the program that is calling now; undefined where it is unknown. */
+  /** The calling line of the program; undefined if it is unknown. */
   place(): string | undefined;
-  /** A QP (by number), a region (by key) or a CQ (by number) was made, or destroyed. */
+  /** A QP (by number), a region (by key) or a CQ (by number) was created or destroyed. */
   made(kind: 'QP' | 'MR' | 'CQ', number: number, place: string | undefined): void;
   unmade(kind: 'QP' | 'MR' | 'CQ', number: number, place: string | undefined): void;
   /** The QP entered a state. */
@@ -132,10 +132,10 @@ export interface CallWatch {
   receivesPosted(queue: IbvQp | IbvSrq, count: number): void;
   /** A post returned an error number. */
   refused(call: string, queue: IbvQp | IbvSrq, errno: number, wr: IbvSendWr | IbvRecvWr): void;
-  /** A poll found so many completions. */
+  /** A poll found this number of completions. */
   polled(cq: IbvCq, count: number): void;
   armed(cq: IbvCq, isSolicitedOnly: boolean): void;
-  /** The thread waits for an event of the channel; it got that of a CQ. */
+  /** The thread waits for an event of the channel; it received that of a CQ. */
   awaitsEvent(channel: IbvCompChannel): void;
   gotEvent(cq: IbvCq): void;
   /** The limit of a shared receive queue was armed. */
@@ -143,7 +143,7 @@ export interface CallWatch {
   /** The thread waits for an asynchronous event; it has received the event. */
   awaitsAsyncEvent(): void;
   gotAsyncEvent(isOfLimit: boolean): void;
-  /** A request call of rdma_cm, by its name in C, with the address or port that it names. */
+  /** A request call of rdma_cm, by its name in C, with its address or port. */
   connectionCalled(call: string, detail: string): void;
   /** The thread waits for an event of rdma_cm; it has received the event, by its name in C. */
   awaitsConnectionEvent(): void;
@@ -151,14 +151,14 @@ export interface CallWatch {
 }
 
 /**
- * Notified of every work request of the data path, for a report that follows operations: at the core's own time in
- * picoseconds, `ownPs`. A completion names the work request by the counter it was posted under; unsignalled ones complete
- * silently with the next signalled one.
+ * Notified of every work request of the data path, for a report that follows operations: at the core's own time in picoseconds,
+ * `ownPs`. A completion identifies the work request by its WQE counter at posting; unsignalled ones complete silently with the
+ * next signalled one.
  */
 export interface OperationTap {
   readonly watch?: BufferWatch | undefined;
   readonly calls?: CallWatch | undefined;
-  /** A QP was made, of whose requests so many at most are posted and not completed, rounded up to a power of two; it was destroyed. */
+  /** A QP was created that can have this number of outstanding requests, rounded up to a power of two; or it was destroyed. */
   opened(qpNumber: number, requestCount: number): void;
   closed(qpNumber: number): void;
   /** `wqeCounter` runs freely in 16 bits; `opcode` is the WQE's. */
@@ -169,20 +169,20 @@ export interface OperationTap {
 /** The thread that uses an object of the library; the kernel is entered on the same thread. */
 export type VerbsCpu = UserCpu & KernelCpu;
 
-/** The process a program runs in, as one of its threads sees it: what the library is given to list and open devices. */
+/** The process in which a program runs, as seen by one of its threads: the library uses it to list and open devices. */
 export interface VerbsPlatform {
   readonly cpu: VerbsCpu;
   readonly memory: UserMemory & KernelProcessMemory;
   readonly costs: VerbsCosts;
   /** The devices that the kernel drives. */
   readonly devices: readonly KernelDevice[];
-  /** Called when defined; costs nothing when not. */
+  /** Called if defined; costs nothing otherwise. */
   readonly tap?: OperationTap;
   /** Notified of each copy that the processor makes for the program. Absent: copies are not counted. */
   copied?(lengthBytes: number): void;
   /**
-   * Calls `hook` when the process ends, before its memory goes: the kernel closes the device files that are still
-   * open. @returns how to take it back
+   * Calls `hook` when the process ends, before its memory is freed: the kernel closes the device files that are still open.
+   * @returns a function that cancels it
    */
   onExit?(hook: (cpu: KernelCpu) => Promise<void>): () => void;
 }

@@ -3,8 +3,8 @@
  *
  *   entry is ours? -> decode into the caller's completion -> advance the work queue's tail -> … -> consumer record
  *
- * Promises: entries are taken in order; an entry is read only after its owner bit; a CQ's consumer record is stored once
- * per poll; the completion objects are the caller's and nothing is allocated. Source: interface sheet 6.6, 6.8, 6.10.
+ * Promises: entries are dequeued in order; an entry is read only after its owner bit; a CQ's consumer record is stored once per
+ * poll; the completion objects are the caller's and nothing is allocated. Source: interface sheet 6.6, 6.8, 6.10.
  */
 
 import {
@@ -65,8 +65,8 @@ statusBySyndrome[CqeSyndrome.RNR_RETRY_EXC_ERR] = WcStatus.IBV_WC_RNR_RETRY_EXC_
 statusBySyndrome[CqeSyndrome.REMOTE_ABORTED_ERR] = WcStatus.IBV_WC_REM_ABORT_ERR;
 
 /**
- * Takes up to `max` completions that are there now, into `wc[0…]`. @returns how many
- * @throws VerbsError EINVAL when `max` is no whole number or there are fewer objects, before anything is taken
+ * Dequeues up to `max` present completions into `wc[0…]`. @returns how many
+ * @throws VerbsError EINVAL if `max` is not a whole number or `wc` has fewer objects, before any is dequeued
  */
 export async function pollCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
   await cq.cpu.settle();
@@ -74,9 +74,9 @@ export async function pollCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Prom
 }
 
 /**
- * Repeats ibv_poll_cq until it finds at least one; costs what the loop would.
+ * Repeats ibv_poll_cq until it finds at least one; costs the same as the loop.
  * @param timeoutPs ends the loop after that time
- * @returns how many, 0 only when the time has passed. @throws VerbsError EINVAL
+ * @returns how many, 0 only if the time has passed. @throws VerbsError EINVAL
  */
 export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[], timeoutPs?: number): Promise<number> {
   if (!(max > 0))
@@ -88,7 +88,7 @@ export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[], timeoutPs?:
   if (timeoutPs !== undefined) return spinCqFor(cq, max, wc, timeoutPs);
   return cpu.spinThen(address, context.platform.costs.pollEmpty, ring.isReady, () => {
     const count = pollSettled(cq, max, wc);
-    // An entry that is no completion: on to the next.
+    // The entry is not a completion: continues with the next.
     return count > 0 ? count : spinCq(cq, max, wc);
   });
 }
@@ -98,7 +98,7 @@ function spinCqFor(cq: IbvCq, max: number, wc: readonly IbvWc[], timeoutPs: numb
   const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
   const endPs = cpu.localPs + timeoutPs;
   const take = (): number | Promise<number> => {
-    // The last round has polled: what it did not find is not there.
+    // The last round has polled: entries that it did not find are not present.
     if (!ring.isReady()) return 0;
     const count = pollSettled(cq, max, wc);
     return count > 0 ? count : spinCq(cq, max, wc, Math.max(0, endPs - cpu.localPs));
@@ -106,10 +106,7 @@ function spinCqFor(cq: IbvCq, max: number, wc: readonly IbvWc[], timeoutPs: numb
   return cpu.spinThen(address, context.platform.costs.pollEmpty, ring.isReady, take, timeoutPs);
 }
 
-/**
- * The body of {@link pollCq}, for a thread whose own time simulated time has reached (right after `settle`, `spin` or
- * another wait of its cpu).
- */
+/** The body of {@link pollCq}, for a thread whose own time equals simulated time (right after `settle`, `spin` or another wait of its cpu). */
 export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): number {
   const { cpu, ring, context } = cq;
   if (!isInt32(max) || max > wc.length)
@@ -141,7 +138,7 @@ export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): numbe
   return count;
 }
 
-/** Takes the next completion that is there now into `wc`. @returns false without one */
+/** Dequeues the next present completion into `wc`. @returns false without one */
 export function takeNext(cq: IbvCq, wc: IbvWc): boolean {
   const { ring } = cq;
   for (;;) {
@@ -152,7 +149,7 @@ export function takeNext(cq: IbvCq, wc: IbvWc): boolean {
   }
 }
 
-/** Stores the consumer record, and charges what was polled. */
+/** Stores the consumer record, and charges the poll. */
 export function storeConsumer(cq: IbvCq, cycles: number): void {
   const { cpu, ring } = cq;
   const offset = cpu.pushMemoryStore(ring.record.physicalAddress, 4);
@@ -162,7 +159,7 @@ export function storeConsumer(cq: IbvCq, cycles: number): void {
 
 const fields24 = cqRecord.fields.consumerCounter.mask;
 
-/** Decodes one entry. @returns false for one that is no completion (the mark of a resize, a QP that is gone) */
+/** Decodes one entry. @returns false if it is not a completion (the mark of a resize, a destroyed QP) */
 function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   const view = cq.context.platform.memory.viewNow;
   const opcode = fields.opcode.get(view, address);
@@ -186,7 +183,7 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   if (opcode === CqeOpcode.ERROR) {
     wc.status = statusBySyndrome[errorCqe.fields.syndrome.get(view, address)]!;
     wc.vendorErr = errorCqe.fields.vendorSyndrome.get(view, address);
-    // An error CQE does not carry the opcode of the request, only which queue it was on.
+    // An error CQE identifies only the queue of the request, not its opcode.
     wc.opcode = isSend ? WcOpcode.IBV_WC_SEND : WcOpcode.IBV_WC_RECV;
     wc.byteLen = 0;
     return true;
@@ -217,8 +214,8 @@ function takeInline(cq: IbvCq, wc: IbvWc): void {
 }
 
 /**
- * Copies from physical memory to the program's. The bytes are there at once, as of all copies.
- * @returns false where memory is not mapped: a C program would end there
+ * Copies from physical memory to the program's. The bytes are copied at once, like all copies.
+ * @returns false if memory is not mapped: a C program would fault
  */
 function copyTo(memory: UserMemory, address: number, from: number, lengthBytes: number): boolean {
   for (let done = 0; done < lengthBytes; ) {
@@ -231,7 +228,7 @@ function copyTo(memory: UserMemory, address: number, from: number, lengthBytes: 
   return true;
 }
 
-/** A receive of an XRC target: the entry names the SRQ. @returns false when that is gone */
+/** A receive of an XRC target: the entry names the SRQ. @returns false if that was destroyed */
 function takeOfTarget(cq: IbvCq, address: number, wc: IbvWc): boolean {
   const { memory, tap } = cq.context.platform;
   const view = memory.viewNow;
@@ -245,7 +242,7 @@ function takeOfTarget(cq: IbvCq, address: number, wc: IbvWc): boolean {
   return true;
 }
 
-/** The buffers of a request are the program's again. */
+/** Returns the buffers of a request to the program. */
 function notifyWatch(watch: BufferWatch, qp: IbvQp, isSend: boolean, counter: number): void {
   if (isSend) watch.sendCompleted(qp.qpNum, counter);
   else if (qp.srq !== null) watch.receiveCompleted(`SRQ ${qp.srq.handle}`, counter);
@@ -299,8 +296,8 @@ const armSequenceBits = cqArm.fields.sequenceNumber.mask >>> armSequenceShift;
 const armCommandShift = cqArm.fields.command.shift;
 
 /**
- * Asks for one completion event: for the next entry, or with `solicitedOnly` for the next solicited or failed one. The
- * record is stored first, then the doorbell. @returns 0, or EINVAL for a flag that is no int
+ * Requests one completion event: for the next entry, or with `solicitedOnly` for the next solicited or failed one. The record
+ * is stored first, then the doorbell. @returns 0, or EINVAL if the flag is not an int
  */
 export function reqNotifyCq(cq: IbvCq, solicitedOnly: number): number {
   if (!isInt32(solicitedOnly)) return EINVAL;

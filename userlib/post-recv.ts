@@ -84,7 +84,7 @@ export function postSrqRecv(srq: IbvSrq, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>
   return error;
 }
 
-/** A completed WQE goes back to the end of the list; the store is part of the caller's commit. */
+/** Returns a completed WQE to the end of the list; the store is part of the caller's commit. */
 export function freeSharedWqe(cpu: VerbsCpu, ring: SharedRing, index: number): void {
   ring.next[ring.tail] = index;
   const { wordOffset } = srqNextSegment.fields.nextWqeIndex;
@@ -96,7 +96,7 @@ export function freeSharedWqe(cpu: VerbsCpu, ring: SharedRing, index: number): v
 const isValid = ({ numSge, sgList }: IbvRecvWr, maxSge: number): boolean =>
   isInt32(numSge) && numSge >= 0 && numSge <= maxSge && isListValid(sgList, numSge);
 
-/** The pointers, and an end mark if there is room for more. */
+/** The pointers, and an end mark if room is left. */
 function writeList(cpu: VerbsCpu, address: number, wr: IbvRecvWr, pointersMax: number): void {
   const isShorter = wr.numSge < pointersMax;
   const entries = wr.numSge + (isShorter ? 1 : 0);

@@ -1,6 +1,6 @@
 /**
- * ibv_post_send. Each request is checked, written into its slot and handed over; the list ends with one doorbell, or a
- * lone short request goes whole through BlueFlame.
+ * ibv_post_send. Each request is checked, written into its slot and handed over. One doorbell ends the list; a single short
+ * request is written whole through BlueFlame.
  *
  *   check -> WQE into the slot -> stamp the headroom -> … -> BlueFlame copy, or doorbell with the QPN -> stamp the last
  *
@@ -27,7 +27,7 @@ import { EFAULT, EINVAL, ENOMEM } from './verbs-error.ts';
 import { addBlueFlameFields, inlineLengthOf, wqeBytesOf, writeWqe } from './wqe-writer.ts';
 
 const sendDoorbellOffset = uarOffset.sendDoorbell;
-/** The WQE that is written now, used again and again: a post is not interrupted. */
+/** The WQE being written, reused: a post is not interrupted. */
 const nextWqe = new NextWqe();
 
 const { ATOMIC_CS, LOCAL_INVAL, MASKED_ATOMIC_CS } = WqeOpcode;
@@ -75,7 +75,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     if (inlineLength > 0) {
       cycles += costs.postSendPerInlineByte64 * Math.ceil(inlineLength / inlineBoundaryBytes);
     }
-    // Before the next one is written: in a list longer than the headroom that may be the very slot.
+    // Before the next WQE is written: in a list longer than the headroom it may use that very slot.
     if (isStamped && hasNext(current)) stamp(qp, ring, counter + ring.spareWqes);
     count++;
   }
@@ -170,7 +170,7 @@ function checkDatagram(wr: IbvSendWr): number {
 const isNumber24 = (value: number | undefined): boolean =>
   value !== undefined && isInt32(value) && value >= 0 && value <= mask24;
 
-/** Inline data are copied by the processor: a page that is not there ends a C program; here it is EFAULT. */
+/** The processor copies inline data: a missing page ends a C program; here it causes EFAULT. */
 function checkInline(
   ring: SendRing,
   row: SendRow,
@@ -179,7 +179,7 @@ function checkInline(
   memory: UserMemory,
 ): number {
   if (inlineLength > ring.maxInline || (row.isShort && !row.isAtomic)) return EINVAL;
-  // A QP may grant what a SEND carries, for a WRITE of which the longest WQE has no room.
+  // A QP may allow more inline data for a SEND than fit the longest WQE of a WRITE.
   if (wqeBytesOf(row, wr, inlineLength) > wqeBytesMax) return EINVAL;
   for (let sge = 0; sge < wr.numSge; sge++) {
     const { addr, length } = wr.sgList[sge]!;
@@ -191,19 +191,19 @@ function checkInline(
   return 0;
 }
 
-/** A half of the register takes the WQE. */
+/** One half of the register holds the WQE. */
 const fitsBlueFlame = (qp: IbvQp, wqeBytes: number): boolean =>
   wqeBytes <= qp.context.info.blueFlameRegisterBytes >>> 1;
 
-/** Rings in the page of the QP's context, whichever that is. */
+/** Rings in the doorbell page named by the QP's context. */
 function ringDoorbell(cpu: VerbsCpu, qp: IbvQp, ring: SendRing): void {
   const at = cpu.pushDeviceStore(qp.context.info.uarBusAddress + sendDoorbellOffset, 4, 'uncached');
   cpu.storeWords[at >> 2] = ring.doorbellWord;
 }
 
 /**
- * Copies the WQE, rounded up to 64 bytes with what follows it in the slot, into one half of the register. The bytes of the WQE in
- * memory are patched too: both carry counter and QPN. @returns write-combining buffers filled
+ * Copies the WQE, rounded up to 64 bytes with the next bytes of its slot, into one half of the register. The bytes of the WQE
+ * in memory are patched too: both carry counter and QPN. @returns write-combining buffers filled
  */
 function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): number {
   const { cpu, context, sendRing: ring } = qp;
@@ -222,7 +222,7 @@ function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): numb
 
 const hasNext = ({ next }: IbvSendWr): boolean => next !== null && next !== undefined;
 
-/** Marks the WQE that the device would prefetch after the headroom as unwritten after its first 64 bytes. */
+/** Marks the WQE that the device would prefetch after the headroom: its bytes after the first 64 become unwritten. */
 function stamp(qp: IbvQp, ring: SendRing, counter: number): void {
   const { address, wqeBytes } = ring.slotAt(counter);
   for (let at = inlineBoundaryBytes; at < wqeBytes; at += inlineBoundaryBytes) {

@@ -58,7 +58,7 @@ const write = (overrides: Partial<IbvSendWr> = {}): IbvSendWr => ({
   ...overrides,
 });
 
-/** A list of requests, each a copy with its own id. */
+/** A list of requests, each a copy with its own ID. */
 function list(
   count: number,
   make: (index: number) => IbvSendWr = (index) => write({ wrId: index }),
@@ -73,7 +73,7 @@ const wqeAt = (qp: IbvQp, counter: number): ReturnType<typeof controlSegment.dec
 
 describe('sizes', () => {
   it.each([
-    // Captured: stride and count of the send queue for what the tools ask.
+    // Captured: stride and count of the send queue for the sizes that the tools request.
     ['ibv_rc_pingpong', IBV_QPT_RC, 1, 1, 0, 6, 6],
     ['ibv_ud_pingpong', IBV_QPT_UD, 1, 1, 0, 7, 5],
     ['ib_send_lat with 236 bytes inline', IBV_QPT_RC, 1, 1, 236, 9, 3],
@@ -82,7 +82,7 @@ describe('sizes', () => {
     expect(sendSizesOf(type, wr, sge, inline)).toMatchObject({ logStride, logCount });
   });
 
-  it('grants no more buffers than a WQE has units for: 63 of 16 bytes, control and address segment among them', () => {
+  it('grants no more buffers than a WQE has units for: 63 of 16 bytes, including control and address segment', () => {
     expect(sendSizesOf(IBV_QPT_RC, 1, 32, 0)).toMatchObject({ logStride: 10, maxSge: 63 - 2 });
     expect(sendSizesOf(IBV_QPT_RC, 1, 30, 0)).toMatchObject({ logStride: 9, maxSge: 32 - 2 });
   });
@@ -94,7 +94,7 @@ describe('sizes', () => {
     ['XRC', IBV_QPT_XRC_SEND, 1008 - 16 - 16 * 4],
     ['UD', IBV_QPT_UD, 1008 - 64 - 15 * 4],
   ])(
-    'grants no more inline data than a WQE of %s has units for, and refuses a byte more',
+    'grants no more inline data than a WQE of %s has units for, and rejects one byte more',
     async (_name, type, bytes) => {
       expect(sendSizesOf(type, 1, 1, bytes)).toMatchObject({ logStride: 10, maxInline: bytes });
       await expect(newQp({ maxInlineData: bytes + 1 }, type)).rejects.toMatchObject({ code: 'EINVAL' });
@@ -104,14 +104,14 @@ describe('sizes', () => {
   it.each([
     ['RC', IBV_QPT_RC, 63 - 2],
     ['UD', IBV_QPT_UD, 63 - 4],
-  ])('grants all buffers of the longest WQE of %s, and refuses one more', async (_name, type, buffers) => {
+  ])('grants all buffers of the longest WQE of %s, and rejects one more', async (_name, type, buffers) => {
     const { sendRing } = await newQp({ maxSendSge: buffers }, type);
     expect(sendRing.maxSge).toBe(buffers);
     await expect(newQp({ maxSendSge: buffers + 1 }, type)).rejects.toMatchObject({ code: 'EINVAL' });
   });
 
-  it('sheet 6.1: leave 2 KiB and one WQE unused, and say so', () => {
-    // 64-byte WQEs: 32 + 1 spare; 128 asked + 33 spare need 256, of which 223 are usable.
+  it('sheet 6.1: leave 2 KiB and one WQE unused, and report it', () => {
+    // 64-byte WQEs: 32 + 1 spare; 128 requested + 33 spare need 256, of which 223 are usable.
     expect(sendSizesOf(IBV_QPT_RC, 128, 1, 0)).toMatchObject({
       spareWqes: 33,
       maxPost: 223,
@@ -120,7 +120,7 @@ describe('sizes', () => {
     });
   });
 
-  it('grant at least what was asked, and WQEs that hold it', () => {
+  it('grant at least the requested sizes, and WQEs that hold them', () => {
     const wr = fc.integer({ min: 1, max: 16_000 });
     const sge = fc.integer({ min: 1, max: 30 });
     const inline = fc.integer({ min: 0, max: 884 });
@@ -146,7 +146,7 @@ describe('sizes', () => {
 });
 
 describe('postSend', () => {
-  it('rings one doorbell for a list and remembers every id', async () => {
+  it('rings one doorbell for a list and keeps every ID', async () => {
     const qp = await newQp();
     process.stores.length = 0;
     expect(postSend(qp, list(4))).toBe(0);
@@ -156,11 +156,11 @@ describe('postSend', () => {
     expect([0, 1, 2, 3].map((counter) => qp.sendRing.slotAt(counter).wrId)).toEqual([0, 1, 2, 3]);
   });
 
-  it('makes the doorbell visible behind the WQEs', async () => {
+  it('makes the doorbell visible after the WQEs', async () => {
     const qp = await newQp();
     process.stores.length = 0;
     postSend(qp, list(2));
-    // WQE, stamp, WQE, doorbell, stamp: the last stamp keeps the doorbell waiting no longer.
+    // WQE, stamp, WQE, doorbell, stamp: the last stamp does not delay the doorbell.
     const kinds = process.stores.map(({ kind }) => kind);
     expect(kinds).toEqual(['memory', 'memory', 'memory', 'uncached', 'memory']);
   });
@@ -174,7 +174,7 @@ describe('postSend', () => {
     process.charged.post = 0;
     const sgList = [{ addr: process.map(200), length: 200, lkey: 0 }];
     postSend(qp, write({ sgList, sendFlags: IBV_SEND_INLINE }));
-    // 100 + 10 + ceil(200 / 64) × 8 + BlueFlame: 32 + 16 × 14 = 256 bytes are four buffers of 64: 4 × 30.
+    // 100 + 10 + ceil(200 / 64) × 8 + BlueFlame: 32 + 16 × 14 = 256 bytes, in four buffers of 64: 4 × 30.
     expect(process.charged.post).toBe(100 + 10 + 4 * 8 + 120);
   });
 
@@ -193,7 +193,7 @@ describe('postSend', () => {
     for (let slot = 0; slot < qp.sendRing.wqeCount; slot++) expect(wqeAt(qp, slot).owner).toBe(1);
   });
 
-  it('sheet 6.2: stamps the WQE behind the headroom beyond its first 64 bytes', async () => {
+  it('sheet 6.2: stamps the WQE after the headroom beyond its first 64 bytes', async () => {
     const qp = await newQp({ maxInlineData: 220 });
     const { sendRing: ring } = qp;
     process.view.setUint32(ring.slotAt(ring.spareWqes).address + 64, 0);
@@ -202,7 +202,7 @@ describe('postSend', () => {
     expect(process.view.getUint32(ring.slotAt(ring.spareWqes).address)).not.toBe(wqeStamp);
   });
 
-  it('leaves the requests of a list longer than the headroom whole', async () => {
+  it('leaves the requests of a list longer than the headroom intact', async () => {
     const qp = await newQp({ maxSendWr: 16, maxInlineData: 400 });
     const { sendRing: ring } = qp;
     const length = 200;
@@ -314,7 +314,7 @@ describe('postSend', () => {
     );
   });
 
-  it('tells the tap how many requests of a new queue can be under way: fewer than it has WQEs', async () => {
+  it('tells the tap how many requests of a new queue can be outstanding: fewer than it has WQEs', async () => {
     process.taps.length = 0;
     const { qpNum, sendRing } = await newQp({ maxSendWr: 1, maxSendSge: 1, maxInlineData: 0 });
     expect([sendRing.wqeCount, sendRing.maxPost]).toEqual([64, 31]);
@@ -350,7 +350,7 @@ describe('masked atomics', () => {
   const remote = '0000000100005000' + '0000123400000000';
   const result = '0000000800001100' + '0000000000001000';
 
-  it('sheet 6.3: have swap, compare and the masks of both behind the remote address, or addend and boundaries', async () => {
+  it('sheet 6.3: have swap, compare and the masks of both after the remote address, or addend and boundaries', async () => {
     const swapping = await newQp({ maxSendSge: 4 });
     expect(postSend(swapping, request(IBV_WR_MASKED_ATOMIC_CMP_AND_SWP))).toBe(0);
     expect(wqeAt(swapping, 0)).toMatchObject({ opcode: 0x14, ds: 5 });
@@ -363,7 +363,7 @@ describe('masked atomics', () => {
     expect(bytesOf(adding, 4)).toBe(`${remote}01020304050607082122232425262728${result}`);
   });
 
-  it('need room for the masks, which a queue has that was asked for it, and a service that carries them', async () => {
+  it('need room for the masks, which a queue has only on request, and a service that carries them', async () => {
     const cap = { maxSendWr: 4, maxSendSge: 1 } as const;
     const make = async (hasMaskedAtomics: boolean, qpType: QpTypeVerb = IBV_QPT_RC): Promise<IbvQp> => {
       const qp = await createQp(pd, { sendCq: cq, recvCq: cq, qpType, cap: { ...cap }, hasMaskedAtomics });
@@ -380,8 +380,8 @@ describe('masked atomics', () => {
   });
 });
 
-describe('postSend refuses', () => {
-  it('a full queue with ENOMEM, and posts what came before in the list', async () => {
+describe('postSend rejects', () => {
+  it('a full queue with ENOMEM, and posts the earlier requests of the list', async () => {
     const qp = await newQp({ maxSendWr: 16 });
     const { maxPost } = qp.sendRing;
     const bad: BadWr<IbvSendWr> = { wr: null, index: -1 };
@@ -416,7 +416,7 @@ describe('postSend refuses', () => {
     expect(postSend(qp, { ...first, next: second }, bad)).toBe(EINVAL);
     expect(bad).toEqual({ wr: second, index: 1 });
     expect(qp.sendRing.head).toBe(1);
-    // The one WQE, the stamp before the one that failed, the doorbell, the last stamp.
+    // The single WQE, the stamp before the failed one, the doorbell, the last stamp.
     expect(process.stores.map(({ kind }) => kind)).toEqual(['memory', 'memory', 'uncached', 'memory']);
     expect(postSend(qp, second, bad)).toBe(EINVAL);
     expect(qp.sendRing.head).toBe(1);
@@ -466,7 +466,7 @@ describe('receives', () => {
     expect(process.view.getUint32(qp.receiveRing!.record.physicalAddress)).toBe(2);
   });
 
-  it('are refused when the queue is full, the list too long or the QP in RESET', async () => {
+  it('are rejected when the queue is full, the list too long or the QP in RESET', async () => {
     const qp = await newQp();
     const bad: BadWr<IbvRecvWr> = { wr: null, index: -1 };
     for (let posted = 0; posted < 4; posted++) expect(postRecv(qp, receive(posted))).toBe(0);
@@ -478,7 +478,7 @@ describe('receives', () => {
     expect(postRecv(qp, receive(5))).toBe(EINVAL);
   });
 
-  it('sheet 6.5: of a shared queue take the free list in order and leave its last WQE', async () => {
+  it('sheet 6.5: of a shared queue use the free list in order and leave its last WQE', async () => {
     const srq = await createSrq(pd, { attr: { maxWr: 7, maxSge: 1 } });
     const posted = Array.from({ length: 7 }, (_, index) => postSrqRecv(srq, receive(index)));
     expect(posted).toEqual([0, 0, 0, 0, 0, 0, 0]);

@@ -22,28 +22,28 @@ export interface IbvQpInitAttr {
   readonly sendCq: IbvCq;
   readonly recvCq: IbvCq;
   readonly srq?: IbvSrq | null;
-  /** As asked; after creation, as granted. */
+  /** As requested; after creation, as granted. */
   cap: Partial<QpCap>;
   readonly qpType: QpTypeVerb;
-  /** 1: every send completes with a completion. */
+  /** 1: every send generates a completion. */
   readonly sqSigAll?: number;
   /** IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, or none (of ibv_qp_init_attr_ex). */
   readonly createFlags?: number;
-  /** Of the calls ibv_wr_…, which libmlx4 does not have: anything but 0 is EOPNOTSUPP (of ibv_qp_init_attr_ex). */
+  /** For the calls ibv_wr_…, which libmlx4 lacks: any value except 0 is EOPNOTSUPP (of ibv_qp_init_attr_ex). */
   readonly sendOpsFlags?: number;
-  /** WQEs have room for a masked compare and swap, as those of the kernel's QPs have. */
+  /** WQEs have room for a masked compare and swap, like those of the kernel's QPs. */
   readonly hasMaskedAtomics?: boolean;
-  /** Messages of up to so many bytes come in their receive WQE, and are copied when they are polled (mlx4dv_qp_init_attr). */
+  /** Longest message in bytes that is stored in its receive WQE and copied when it is polled (mlx4dv_qp_init_attr). */
   readonly inlRecvSz?: number;
 }
 
-/** Longest inline data a program may ask for, as libmlx4 has it. */
+/** Longest inline data that a program may request, as in libmlx4. */
 const maxInlineDataMax = 1024;
 
 const qpTypes: readonly number[] = Object.values(QpTypeVerb);
 const qpStateMax = QpStateVerb.IBV_QPS_ERR;
 
-/** Makes a QP in RESET (ibv_create_qp); `init.cap` then says what was granted. */
+/** Creates a QP in RESET (ibv_create_qp); `init.cap` then holds the granted sizes. */
 export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
   const { context } = pd;
   const place = context.platform.tap?.calls?.place();
@@ -78,7 +78,7 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
       cap.maxInlineData,
       qpType === QpTypeVerb.IBV_QPT_RC && hasMaskedAtomics,
     );
-    // The longest WQE may hold less than the limits, which are of all types.
+    // The longest WQE may hold less than the limits, which apply to all types.
     checkArguments(
       'ibv_create_qp',
       ['maxSendSge', cap.maxSendSge, send.maxSge],
@@ -114,7 +114,7 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
   });
 }
 
-/** Changes state and attributes; `attrMask` of IBV_QP_… says which fields of `attr` count (ibv_modify_qp). */
+/** Changes state and attributes; `attrMask` of IBV_QP_… selects the fields of `attr` (ibv_modify_qp). */
 export async function modifyQp(qp: IbvQp | IbvTargetQp, attr: QpAttr, attrMask: number): Promise<void> {
   const { context } = qp;
   const calls = context.platform.tap?.calls;
@@ -136,7 +136,7 @@ export async function modifyQp(qp: IbvQp | IbvTargetQp, attr: QpAttr, attrMask: 
 
 const hasQueues = (qp: IbvQp | IbvTargetQp): qp is IbvQp => qp.qpType !== QpTypeVerb.IBV_QPT_XRC_RECV;
 
-/** What the types of C say of the attributes that count; the kernel holds them to the device's limits. */
+/** Ranges of the selected attributes by their types in C; the kernel checks them against the device's limits. */
 function checkAttributes(attr: QpAttr, attrMask: number): void {
   checkArguments('ibv_modify_qp', ['attrMask', attrMask, uint32Max]);
   const check = (attribute: number, name: keyof QpAttr, max: number): void => {
@@ -158,7 +158,7 @@ function checkAttributes(attr: QpAttr, attrMask: number): void {
 export const queryQp = (qp: IbvQp | IbvTargetQp): Promise<QpAttr> =>
   verb('ibv_query_qp', () => qp.context.kernel.queryQp(qp.context.cpu, qp.handle));
 
-/** Destroys a QP; its completions that were not taken are gone (ibv_destroy_qp). */
+/** Destroys a QP; its undelivered completions are dropped (ibv_destroy_qp). */
 export async function destroyQp(qp: IbvQp | IbvTargetQp): Promise<void> {
   const { context } = qp;
   const calls = context.platform.tap?.calls;
@@ -170,7 +170,7 @@ export async function destroyQp(qp: IbvQp | IbvTargetQp): Promise<void> {
       context.qps.delete(qp.handle);
       return;
     }
-    // At once: the number may be given out again.
+    // At once: the number may be reused.
     context.platform.tap?.closed(qp.qpNum);
     calls?.unmade('QP', qp.qpNum, place);
     await qp.cpu.settle();
@@ -284,7 +284,7 @@ const grantedCap = (send: SendSizes, receive: ReceiveSizes | undefined): QpCap =
   maxRecvSge: receive?.maxSge ?? 0,
 });
 
-/** The QP is in RESET: its completions and what it had posted are gone. */
+/** The QP is in RESET: its completions and posted requests are dropped. */
 function forgetWork(qp: IbvQp): void {
   const { memory } = qp.context.platform;
   const { srq } = qp;

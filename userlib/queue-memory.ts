@@ -1,18 +1,18 @@
 /**
- * Memory of queues: pages of the process, reached by physical address once the kernel has pinned them, so that the data
- * path needs no translation. Doorbell records are packed into pages of their own, as libmlx4 does.
+ * Memory of queues: pages of the process, reached by physical address once the kernel has pinned them, so that the data path
+ * needs no translation. Doorbell records are packed into pages of their own, as in libmlx4.
  */
 import { InvariantError, pageBytes, roundUp } from '../base/index.ts';
 import type { UserMemory } from './platform.ts';
 
 const logPageBytes = 12;
 
-/** A page-aligned buffer. It must not be unmapped while the device uses it. */
+/** A page-aligned buffer. The caller must not unmap it while the device uses it. */
 export class QueueMemory {
   readonly address: number;
   readonly lengthBytes: number;
   private readonly memory: UserMemory;
-  /** Physical address of each page. A plain array: most queues are of one page, for which a typed one takes four times the memory. */
+  /** Physical address of each page. A plain array: most queues have one page, for which a typed array needs four times the memory. */
   private readonly pages: readonly number[];
 
   private constructor(memory: UserMemory, address: number, lengthBytes: number) {
@@ -25,7 +25,7 @@ export class QueueMemory {
     this.pages = pages;
   }
 
-  /** Zeroed memory of at least `lengthBytes`; undefined when the process can have no more. */
+  /** Zeroed memory of at least `lengthBytes`; undefined if the process has no more. */
   static map(memory: UserMemory, lengthBytes: number): QueueMemory | undefined {
     const mappedBytes = roundUp(lengthBytes, pageBytes);
     const address = memory.mapQueue(mappedBytes);
@@ -48,7 +48,7 @@ export interface DoorbellRecord {
   readonly physicalAddress: number;
 }
 
-/** A page of records, and which of them are free, the next one last. */
+/** A page of records, and its free ones, the next one last. */
 class RecordPage {
   readonly memory: QueueMemory;
   readonly count: number;
@@ -62,14 +62,14 @@ class RecordPage {
 }
 
 /**
- * Records of one size, zeroed when taken, the lowest of a page first; a page is unmapped when its last record is given back.
- * Neither taking nor giving examines other pages.
+ * Records of one size, zeroed when allocated, the lowest of a page first; a page is unmapped when its last record is freed.
+ * Neither operation examines other pages.
  */
 export class RecordPool {
   private readonly memory: UserMemory;
   private readonly recordBytes: number;
   private readonly pages = new Map<number, RecordPage>();
-  /** Of these, the pages with a free record, the oldest first. */
+  /** The pages that have a free record, oldest first. */
   private readonly withRoom = new Set<RecordPage>();
 
   constructor(memory: UserMemory, recordBytes: number) {
@@ -77,7 +77,7 @@ export class RecordPool {
     this.recordBytes = recordBytes;
   }
 
-  /** @returns undefined when the process can have no more memory */
+  /** @returns undefined if the process has no more memory */
   take(): DoorbellRecord | undefined {
     const [home = this.newPage()] = this.withRoom;
     if (home === undefined) return undefined;

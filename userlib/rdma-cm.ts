@@ -1,7 +1,7 @@
 /**
- * Connections as librdmacm makes them: an event channel, IDs, and the calls of rdma_cma.h in camelCase, with its structures'
- * field names. All calls enter the kernel. The library does what librdmacm does in the process: it takes the ID's QP to INIT
- * when it is made, to RTR and RTS when the program accepts or the peer has, and to ERR when the program disconnects.
+ * Connections as in librdmacm: an event channel, IDs, and the calls of rdma_cma.h in camelCase, with its structures' field
+ * names. All calls enter the kernel. As librdmacm does, the library moves the ID's QP to INIT when it is created, to RTR and
+ * RTS when the program or the peer accepts, and to ERR when the program disconnects.
  *
  *     passive: rdmaBindAddr ─ rdmaListen ─ CONNECT_REQUEST ─ rdmaCreateQp ─ rdmaAccept ─ ESTABLISHED
  *     active:  rdmaResolveAddr ─ rdmaResolveRoute ─ rdmaCreateQp ─ rdmaConnect ─ ESTABLISHED
@@ -26,17 +26,17 @@ import type { CallWatch, VerbsCpu, VerbsPlatform } from './platform.ts';
 import { createQp, destroyQp, type IbvQpInitAttr, modifyQp } from './qp.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
-/** Where events of IDs arrive (rdma_event_channel). */
+/** Receives the events of IDs (rdma_event_channel). */
 export interface RdmaEventChannel {
   /** The thread that uses it and its IDs. */
   cpu: VerbsCpu;
   /** @internal */
   readonly kernel: KernelEventChannel;
-  /** @internal Opened for its IDs: the last one is of the device as it is now, others of what it was before a reset. */
+  /** @internal Device contexts opened for its IDs: the last one is of the present device, earlier ones are from before a reset. */
   readonly contexts: IbvContext[];
   /** @internal */
   readonly ids: Map<Handle, RdmaCmId>;
-  /** @internal Takes back the exit hook. */
+  /** @internal Removes the exit hook. */
   readonly forgetExit: () => void;
 }
 
@@ -45,20 +45,20 @@ export interface RdmaCmId {
   readonly channel: RdmaEventChannel;
   readonly context: unknown;
   readonly ps: RdmaPortSpace;
-  /** The device, once the ID is bound to an address of it; null before. */
+  /** The device, once the ID is bound to one of its addresses; null before. */
   verbs: IbvContext | null;
   portNum: number;
   qp: IbvQp | null;
   /** @internal */
   readonly handle: Handle;
-  /** @internal Events handed out and not yet acknowledged. */
+  /** @internal Delivered events that were not acknowledged yet. */
   eventsUnacked: number;
 }
 
 /** An event (rdma_cm_event). */
 export interface RdmaCmEvent {
   readonly id: RdmaCmId;
-  /** Of a CONNECT_REQUEST: the listener; else null. */
+  /** For a CONNECT_REQUEST: the listener; else null. */
   readonly listenId: RdmaCmId | null;
   readonly event: RdmaCmEventType;
   /** 0, a negative errno, or the reason of a REJECTED. */
@@ -66,7 +66,7 @@ export interface RdmaCmEvent {
   readonly param: { readonly conn: RdmaConnParam };
 }
 
-/** Opens an event channel (rdma_create_event_channel). @throws VerbsError ENODEV when the host has no device */
+/** Opens an event channel (rdma_create_event_channel). @throws VerbsError ENODEV if the host has no device */
 export async function rdmaCreateEventChannel(platform: VerbsPlatform): Promise<RdmaEventChannel> {
   return verb('rdma_create_event_channel', async () => {
     const [device] = getDeviceList(platform);
@@ -84,7 +84,7 @@ export async function rdmaCreateEventChannel(platform: VerbsPlatform): Promise<R
 }
 
 /**
- * Closes a channel whose IDs are destroyed, and the device that it opened for them, with what the program left there
+ * Closes a channel whose IDs are destroyed, and the device that it opened for them, with all remaining objects
  * (rdma_destroy_event_channel). @throws VerbsError EBUSY while it has IDs
  */
 export async function rdmaDestroyEventChannel(channel: RdmaEventChannel): Promise<void> {
@@ -95,7 +95,7 @@ export async function rdmaDestroyEventChannel(channel: RdmaEventChannel): Promis
   for (const context of channel.contexts) await closeDevice(context);
 }
 
-/** Makes an ID (rdma_create_id). @throws VerbsError EOPNOTSUPP for a port space that is not RDMA_PS_TCP */
+/** Creates an ID (rdma_create_id). @throws VerbsError EOPNOTSUPP for a port space other than RDMA_PS_TCP */
 export async function rdmaCreateId(
   channel: RdmaEventChannel,
   context: unknown,
@@ -106,7 +106,7 @@ export async function rdmaCreateId(
   );
 }
 
-/** Destroys an ID; a connection that it still has ends (rdma_destroy_id). @throws VerbsError EBUSY with a QP or unacknowledged events */
+/** Destroys an ID and ends its connection (rdma_destroy_id). @throws VerbsError EBUSY with a QP or unacknowledged events */
 export async function rdmaDestroyId(id: RdmaCmId): Promise<void> {
   await verb('rdma_destroy_id', async () => {
     if (id.eventsUnacked > 0)
@@ -117,7 +117,7 @@ export async function rdmaDestroyId(id: RdmaCmId): Promise<void> {
   });
 }
 
-/** Takes an address of this host, or any with '0.0.0.0' (rdma_bind_addr). @throws VerbsError EADDRINUSE, ENODEV */
+/** Binds an ID to an address of this host, or to any with '0.0.0.0' (rdma_bind_addr). @throws VerbsError EADDRINUSE, ENODEV */
 export async function rdmaBindAddr(id: RdmaCmId, address: SocketAddress): Promise<void> {
   await verb('rdma_bind_addr', async () => {
     await id.channel.kernel.bindAddr(id.channel.cpu, id.handle, address);
@@ -147,13 +147,13 @@ export function rdmaResolveRoute(id: RdmaCmId, timeoutMs: number): Promise<void>
   );
 }
 
-/** Takes requests; at most `backlog` of them wait to be fetched (rdma_listen). */
+/** Listens for requests; at most `backlog` of them wait to be fetched (rdma_listen). */
 export function rdmaListen(id: RdmaCmId, backlog: number): Promise<void> {
   noteCall(id, 'rdma_listen');
   return verb('rdma_listen', () => id.channel.kernel.listen(id.channel.cpu, id.handle, backlog));
 }
 
-/** Makes the ID's QP, in INIT (rdma_create_qp). @throws VerbsError EINVAL for an ID without a device, or with a QP */
+/** Creates the ID's QP, in INIT (rdma_create_qp). @throws VerbsError EINVAL for an ID without a device, or with a QP */
 export async function rdmaCreateQp(id: RdmaCmId, pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
   return verb('rdma_create_qp', async () => {
     if (id.verbs === null || id.qp !== null)
@@ -182,7 +182,7 @@ export async function rdmaDestroyQp(id: RdmaCmId): Promise<void> {
   id.qp = null;
 }
 
-/** Asks the peer, with 0 for what is left out: ESTABLISHED, REJECTED or UNREACHABLE follows (rdma_connect). */
+/** Sends a request to the peer, with 0 for fields left out: ESTABLISHED, REJECTED or UNREACHABLE follows (rdma_connect). */
 export function rdmaConnect(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> {
   noteCall(id, 'rdma_connect');
   return verb('rdma_connect', () =>
@@ -192,7 +192,7 @@ export function rdmaConnect(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): P
 
 /**
  * Accepts a request, with the QP ready for the peer's first packet: ESTABLISHED follows (rdma_accept).
- * @throws VerbsError EINVAL when the peer has given up meanwhile; the QP is in ERR then
+ * @throws VerbsError EINVAL if the peer has given up meanwhile; the QP is then in ERR
  */
 export async function rdmaAccept(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> {
   noteCall(id, 'rdma_accept');
@@ -206,13 +206,13 @@ export async function rdmaAccept(id: RdmaCmId, param: Partial<RdmaConnParam> = {
   });
 }
 
-/** Refuses a request, or a response (rdma_reject). */
+/** Rejects a request, or a response (rdma_reject). */
 export function rdmaReject(id: RdmaCmId, privateData: Uint8Array = new Uint8Array()): Promise<void> {
   noteCall(id, 'rdma_reject');
   return verb('rdma_reject', () => id.channel.kernel.reject(id.channel.cpu, id.handle, privateData));
 }
 
-/** Ends the connection; what is posted completes with an error. DISCONNECTED follows on both sides (rdma_disconnect). */
+/** Ends the connection; posted requests complete with an error. DISCONNECTED follows on both sides (rdma_disconnect). */
 export async function rdmaDisconnect(id: RdmaCmId): Promise<void> {
   noteCall(id, 'rdma_disconnect');
   await verb('rdma_disconnect', async () => {
@@ -222,9 +222,9 @@ export async function rdmaDisconnect(id: RdmaCmId): Promise<void> {
 }
 
 /**
- * Waits for the next event of the channel's IDs (rdma_get_cm_event). For an ID with a QP a response of the peer is an
- * ESTABLISHED: the QP is made ready first; or a CONNECT_ERROR, where the peer has given up before it was. The QP of an ID that is
- * REJECTED or has a CONNECT_ERROR is taken to ERR, and what ends the connection after the latter is not told (librdmacm does so).
+ * Waits for the next event of the channel's IDs (rdma_get_cm_event). For an ID with a QP, the peer's response becomes
+ * ESTABLISHED after the QP is made ready, or CONNECT_ERROR if the peer gave up before that. The QP of an ID that is REJECTED or
+ * has a CONNECT_ERROR moves to ERR; after a CONNECT_ERROR the end of the connection is not reported (as in librdmacm).
  * @returns undefined only when `timeoutPs` is given and has passed
  */
 export async function rdmaGetCmEvent(
@@ -249,7 +249,7 @@ export async function rdmaGetCmEvent(
 const { RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_CONNECT_RESPONSE } = RdmaCmEventType;
 const { RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_REJECTED } = RdmaCmEventType;
 
-/** What the library does with an event before the program has it; undefined: the program has none. */
+/** The library's processing of an event before the program receives it; undefined: the program does not receive it. */
 async function takenEvent(
   channel: RdmaEventChannel,
   record: CmEventRecord,
@@ -270,7 +270,7 @@ async function takenEvent(
   return eventOf(channel, id, record);
 }
 
-/** The peer has answered: the kernel says so by an ESTABLISHED, unless the peer has given up while the QP was made ready. */
+/** The peer has answered: the kernel reports ESTABLISHED, unless the peer gave up while the QP was made ready. */
 async function answered(
   channel: RdmaEventChannel,
   id: RdmaCmId,
@@ -292,13 +292,13 @@ async function answered(
   return undefined;
 }
 
-/** Takes the ID's QP to ERR, if it has one that is not there. */
+/** Moves the ID's QP, if any, to ERR. */
 async function failQp({ qp }: RdmaCmId): Promise<void> {
   if (qp === null || qp.state === QpStateVerb.IBV_QPS_ERR) return;
   await modifyQp(qp, { qpState: QpStateVerb.IBV_QPS_ERR }, QpAttrMask.IBV_QP_STATE);
 }
 
-/** Does something, and where that fails something else before the error goes on. */
+/** Runs a step; if it fails, runs another one before the error propagates. */
 async function orUndone<T>(attempt: () => Promise<T>, undo: () => Promise<void>): Promise<T> {
   try {
     return await attempt();
@@ -308,7 +308,7 @@ async function orUndone<T>(attempt: () => Promise<T>, undo: () => Promise<void>)
   }
 }
 
-/** Acknowledges an event: its ID may be destroyed again (rdma_ack_cm_event). */
+/** Acknowledges an event: its ID may then be destroyed (rdma_ack_cm_event). */
 export function rdmaAckCmEvent(event: RdmaCmEvent): void {
   event.id.eventsUnacked = Math.max(0, event.id.eventsUnacked - 1);
 }
@@ -340,7 +340,7 @@ const noteCall = ({ channel }: RdmaCmId, call: string, detail = ''): void =>
 
 const addressText = ({ sinAddr, sinPort }: SocketAddress): string => `${sinAddr} port ${sinPort}`;
 
-/** What the peer said in its response, which comes to the program with ESTABLISHED. */
+/** Parameters of the peer's response, which the program receives with ESTABLISHED. */
 const responses = new WeakMap<RdmaCmId, CmEventRecord>();
 /** IDs that had a CONNECT_ERROR. */
 const refused = new WeakSet<RdmaCmId>();
@@ -360,7 +360,7 @@ function idOf(channel: RdmaEventChannel, handle: Handle, context: unknown, ps: R
   return id;
 }
 
-/** The ID that a request makes: it has its listener's context, and a device. */
+/** The ID that a request creates: it has its listener's context, and a device. */
 async function requestedId(channel: RdmaEventChannel, record: CmEventRecord): Promise<RdmaCmId> {
   const listener = channel.ids.get(record.listenId);
   const id = idOf(channel, record.id, listener?.context ?? null, RdmaPortSpace.RDMA_PS_TCP);
@@ -385,7 +385,7 @@ async function learnDevice(id: RdmaCmId): Promise<void> {
   id.portNum = portNum;
 }
 
-/** The channel's open device. It is opened again when it died and returned (librdmacm: ucma_get_device). */
+/** The channel's open device. It is reopened after it died and returned (librdmacm: ucma_get_device). */
 async function contextOf({ contexts }: RdmaEventChannel): Promise<IbvContext> {
   const last = contexts.at(-1)!;
   if (last.kernel.isUsable) return last;
@@ -394,7 +394,7 @@ async function contextOf({ contexts }: RdmaEventChannel): Promise<IbvContext> {
   return context;
 }
 
-/** INIT with the rights that the kernel has found out, then RTR and RTS, as librdmacm's ucma_modify_qp_rtr and _rts. */
+/** INIT with the rights that the kernel reports, then RTR and RTS, as in librdmacm's ucma_modify_qp_rtr and _rts. */
 async function readyQp(id: RdmaCmId, qp: IbvQp, own: RdmaConnParam): Promise<void> {
   const { channel, handle } = id;
   const to = async (
@@ -410,7 +410,7 @@ async function readyQp(id: RdmaCmId, qp: IbvQp, own: RdmaConnParam): Promise<voi
   await to(QpStateVerb.IBV_QPS_RTS, isAccepting ? { maxRdAtomic: own.initiatorDepth } : undefined);
 }
 
-/** Numbers as their types in C; the QP's are the QP's. */
+/** Converts numbers to their types in C; those of the QP come from the QP. */
 function parametersOf(id: RdmaCmId, param: Partial<RdmaConnParam>, maxBytes: number): RdmaConnParam {
   const all = { ...noParameters, ...param };
   const { responderResources, initiatorDepth, flowControl, retryCount, rnrRetryCount } = all;

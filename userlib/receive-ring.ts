@@ -1,6 +1,6 @@
 /**
- * The receive queue of a QP: WQEs are lists of data pointers; the doorbell record counts what was posted.
- * Sources: interface sheet 6.4, 6.8; rdma-core providers/mlx4 (sizes).
+ * The receive queue of a QP: WQEs are lists of data pointers; the doorbell record counts posted WQEs. Sources: interface sheet
+ * 6.4, 6.8; rdma-core providers/mlx4 (sizes).
  */
 import { dataPointer } from '../abi/index.ts';
 import { log2Ceil } from '../base/index.ts';
@@ -13,14 +13,11 @@ export interface ReceiveSizes {
   readonly logStride: number;
   readonly wqeCount: number;
   readonly maxSge: number;
-  /** Bytes of the messages that may be put in a WQE; 0: none. */
+  /** Longest message in bytes that may be stored in a WQE; 0: none. */
   readonly inlineBytes: number;
 }
 
-/**
- * What the library keeps of the buffers of each WQE, for the messages that the device puts in the WQE itself: it writes over the
- * list.
- */
+/** Copy of each WQE's buffer list, which the library keeps because an inline message overwrites the list. */
 export class InlineLists {
   readonly #maxSge: number;
   readonly #counts: Int32Array;
@@ -44,8 +41,8 @@ export class InlineLists {
   }
 
   /**
-   * Calls `take` for each piece of a buffer that so many bytes fill, with how many bytes are before it.
-   * @returns bytes for which there is no room
+   * Calls `take` for each piece of a buffer that a message of this length fills, with the number of bytes before it.
+   * @returns the number of bytes without room
    */
   fill(
     slot: number,
@@ -63,7 +60,7 @@ export class InlineLists {
   }
 }
 
-/** The sizes for what a program asks: at least one WQE of one data pointer. */
+/** The sizes for a program's request: at least one WQE of one data pointer. */
 export function receiveSizesOf(maxRecvWr: number, maxRecvSge: number, inlineBytes = 0): ReceiveSizes {
   const maxSge = Math.max(1, maxRecvSge);
   return {
@@ -79,7 +76,7 @@ export class ReceiveRing {
   readonly maxSge: number;
   /** Data pointers after which a list needs no end mark. */
   readonly pointersMax: number;
-  /** Undefined where no message is put in a WQE. */
+  /** Undefined if no message is stored in a WQE. */
   readonly inlineLists: InlineLists | undefined;
   readonly record: DoorbellRecord;
   /** Free-running counters of 32 bits. */
@@ -93,7 +90,7 @@ export class ReceiveRing {
     this.wqeCount = sizes.wqeCount;
     this.maxSge = sizes.maxSge;
     const isInline = sizes.inlineBytes > 0;
-    // What a message has left in a WQE is no data pointer.
+    // The rest of a message in a WQE is not a data pointer.
     this.pointersMax = isInline ? 2 ** sizes.logStride / dataPointer.sizeBytes : sizes.maxSge;
     this.inlineLists = isInline ? new InlineLists(sizes.wqeCount, sizes.maxSge) : undefined;
     this.record = record;
@@ -104,7 +101,7 @@ export class ReceiveRing {
     }
   }
 
-  /** Forgets what was posted: the QP is in RESET. */
+  /** Forgets posted WQEs: the QP is in RESET. */
   reset(): void {
     this.head = 0;
     this.tail = 0;

@@ -1,5 +1,5 @@
 /**
- * The send queue of a QP: sizes as libmlx4 chooses them, counters, and what the library remembers of each WQE.
+ * The send queue of a QP: sizes as libmlx4 chooses them, counters, and the library's record of each WQE.
  *
  *   counter (runs freely)  head ─ posted          tail ─ completed
  *   slot = counter & (wqeCount − 1)               owner bit = the counter's bit above the slot
@@ -36,7 +36,7 @@ export interface SendSizes {
   readonly logStride: number;
   readonly logCount: number;
   readonly spareWqes: number;
-  /** What the program may rely on. */
+  /** Sizes that the program may rely on. */
   readonly maxPost: number;
   readonly maxSge: number;
   readonly maxInline: number;
@@ -45,18 +45,18 @@ export interface SendSizes {
 /** The longest WQE. */
 export const wqeBytesMax = wqeUnitsMax * wqeUnitBytes;
 
-/** Bytes before the data of a WQE, the control segment apart. */
+/** Bytes before the data of a WQE, without the control segment. */
 function addressBytesOf(type: QpTypeVerb): number {
   return type === QpTypeVerb.IBV_QPT_UD ? datagramSegment.sizeBytes : remoteAddressSegment.sizeBytes;
 }
 
-/** Inline segments that so many bytes take, when the first begins where data of this type begin. */
+/** Inline segments for this number of bytes, if the first begins at the data offset of this type. */
 function inlineHeadersOf(type: QpTypeVerb, dataBytes: number): number {
   const start = (controlSegment.sizeBytes + addressBytesOf(type)) % inlineBoundaryBytes;
   return Math.ceil((dataBytes + start) / (inlineBoundaryBytes - inlineHeader.sizeBytes));
 }
 
-/** Most inline data of the longest WQE: of a SEND, which has an address segment on UD only. A WRITE carries fewer. */
+/** Most inline data of the longest WQE: for a SEND, which has an address segment only on UD. A WRITE carries less. */
 function inlineMaxOf(type: QpTypeVerb): number {
   const start = controlSegment.sizeBytes + (type === QpTypeVerb.IBV_QPT_UD ? addressBytesOf(type) : 0);
   const headers = Math.ceil(wqeBytesMax / inlineBoundaryBytes) - Math.floor(start / inlineBoundaryBytes);
@@ -64,8 +64,8 @@ function inlineMaxOf(type: QpTypeVerb): number {
 }
 
 /**
- * The sizes for what a program asks. Every WQE fits one stride, and its size field: `maxSge` and `maxInline` are less than asked where
- * no WQE holds as many.
+ * The sizes for a program's request. Every WQE fits one stride, and its size field: `maxSge` and `maxInline` are reduced if no
+ * WQE can hold that many.
  */
 export function sendSizesOf(
   type: QpTypeVerb,
@@ -99,7 +99,7 @@ export function sendSizesOf(
   };
 }
 
-/** What the library keeps for a slot: its address, and the request posted there last. */
+/** The library's record of a slot: its address, and the request posted there last. */
 export class SendSlot {
   /** Physical address. */
   readonly address: number;
@@ -116,13 +116,13 @@ export class SendSlot {
 
 /** A WQE to be written: filled in by name, then stored by `writeWqe`. */
 export class NextWqe {
-  /** Place in the store buffer. */
+  /** Offset in the store buffer. */
   base = 0;
   ownerIsSet = false;
-  /** Its completion is reported whatever the request says. */
+  /** Its completion is reported even if the request is unsignalled. */
   isSignalled = false;
   wqeBytes = 0;
-  /** -1 when the data are not inline. */
+  /** -1 if the data are not inline. */
   inlineLength = -1;
 }
 
@@ -137,17 +137,17 @@ export class SendRing {
   /** Free-running counters of 32 bits. */
   head = 0;
   tail = 0;
-  /** By slot; a queue that was never posted to has none. */
+  /** By slot; absent for a queue without any post yet. */
   #slots: SendSlot[] = [];
   readonly buffer: QueueMemory;
   readonly #offset: number;
-  /** What the service carries. */
+  /** Send rows of the QP's service. */
   readonly rows: SendRows;
   /** The doorbell's dword, as the processor's word. */
   readonly doorbellWord: number;
 
   constructor(sizes: SendSizes, type: QpTypeVerb, buffer: QueueMemory, offset: number, qpn: number) {
-    // Powers are floats, and so would be all counters and places computed from them.
+    // Powers are floats, and would make all derived counters and indices floats.
     this.wqeCount = asInteger(2 ** sizes.logCount);
     this.slotMask = this.wqeCount - 1;
     this.strideBytes = asInteger(2 ** sizes.logStride);
@@ -167,9 +167,9 @@ export class SendRing {
   }
 
   #newSlot(slot: number): SendSlot {
-    // An array that grows from nothing makes room for 17, and most of many queues use one.
+    // A growing array reserves room for 17 entries, but most queues use one.
     if (this.#slots.length === 0) this.#slots = [new SendSlot(this.#addressOf(0), this.strideBytes)];
-    // Those in front first: the array stays without holes.
+    // The entries before it first: the array stays without holes.
     for (let next = this.#slots.length; next <= slot; next++)
       this.#slots.push(new SendSlot(this.#addressOf(next), this.strideBytes));
     return this.#slots[slot]!;
@@ -179,13 +179,13 @@ export class SendRing {
     return this.buffer.physicalOf(this.#offset + slot * this.strideBytes);
   }
 
-  /** Forgets what was posted: the QP is in RESET. */
+  /** Forgets posted WQEs: the QP is in RESET. */
   reset(): void {
     this.head = 0;
     this.tail = 0;
   }
 
-  /** Marks every WQE as invalid in the first pass and unwritten after its first 64 bytes. */
+  /** Marks every WQE as invalid in the first pass, and its bytes after the first 64 as unwritten. */
   initialiseOwnership(memory: UserMemory): void {
     const ds = (this.strideBytes / wqeUnitBytes) & controlSegment.fields.ds.mask;
     const first = this.#addressOf(0);

@@ -17,7 +17,7 @@ import { QpTypeVerb } from '../driver/index.ts';
 import { WrOpcode } from './constants.ts';
 
 export interface SendRow {
-  /** That of the WQE. */
+  /** Opcode of the WQE. */
   readonly opcode: number;
   readonly isDatagram: boolean;
   readonly hasRemoteAddress: boolean;
@@ -26,13 +26,13 @@ export interface SendRow {
   readonly hasImmediate: boolean;
   /** It names an SRQ of the peer (XRC). */
   readonly hasRemoteSrqn: boolean;
-  /** A SEND that names a key to be invalidated at the peer. */
+  /** A SEND that names a key to invalidate at the peer. */
   readonly hasInvalidateKey: boolean;
   /** Local invalidate or bind: no data. */
   readonly isKeyOperation: boolean;
-  /** A lone one goes through BlueFlame even when its data are not inline, as libmlx4 does with reads. */
+  /** A single request uses BlueFlame even if its data are not inline, as libmlx4 does with reads. */
   readonly isShort: boolean;
-  /** Bytes of the WQE in front of its data. */
+  /** Bytes of the WQE before its data. */
   readonly dataOffset: number;
 }
 
@@ -65,7 +65,7 @@ const kindsOf = (type: QpTypeVerb): readonly Kind[] => {
 
 const rowsByType = new Map<QpTypeVerb, SendRows>();
 
-/** The rows of QPs of a type, which all of them share. */
+/** The rows of a QP type, shared by all QPs of that type. */
 export function sendRowsOf(type: QpTypeVerb): SendRows {
   let rows = rowsByType.get(type);
   if (rows === undefined) {

@@ -1,6 +1,6 @@
 /**
- * A shared receive queue: a free list of linked WQEs. The device follows the links in memory; the library keeps a copy,
- * because its own stores reach memory later than it goes on.
+ * A shared receive queue: a free list of linked WQEs. The device follows the links in memory; the library keeps a copy, because
+ * its own stores reach memory after it has continued.
  *
  *   head -> next -> … -> tail        post takes at the head, a completion appends at the tail
  *
@@ -19,7 +19,7 @@ export interface SharedSizes {
   readonly maxSge: number;
 }
 
-/** The sizes for what a program asks; one WQE stays unused as the list's tail. */
+/** The sizes for a program's request; one WQE stays unused as the list's tail. */
 export function sharedSizesOf(maxWr: number, maxSge: number): SharedSizes {
   const bytes = srqNextSegment.sizeBytes + Math.max(1, maxSge) * dataPointer.sizeBytes;
   return {

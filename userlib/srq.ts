@@ -13,11 +13,11 @@ export interface IbvSrqInitAttr {
   readonly attr: { readonly maxWr: number; readonly maxSge: number };
 }
 
-/** Makes a shared receive queue of at least the given size (ibv_create_srq). */
+/** Creates a shared receive queue of at least the given size (ibv_create_srq). */
 export const createSrq = (pd: IbvPd, init: IbvSrqInitAttr): Promise<IbvSrq> =>
   makeSrq(pd.context, pd, init, undefined);
 
-/** @param xrc of an SRQ for XRC */
+/** @param xrc for an XRC SRQ */
 export async function makeSrq(
   context: IbvContext,
   pd: IbvPd,
@@ -98,7 +98,7 @@ export async function destroySrq(srq: IbvSrq): Promise<void> {
   });
 }
 
-/** Its completions that were not taken are gone. */
+/** Drops its undelivered completions. */
 function forgetReceives({ context }: IbvSrq, { cq, srqNum }: NonNullable<IbvSrq['xrc']>): void {
   context.xrcSrqs.delete(srqNum);
   cleanCq(cq, ({ qpn, isSend, sourceQpn }) => qpn >= xrcTargetBit && isSend === 0 && sourceQpn === srqNum);

@@ -1,6 +1,6 @@
 /**
  * A process for the library's specs: memory, a core whose stores are visible at each commit, and a kernel that grants
- * everything and remembers what it was asked. Completions are written by the spec, as the device would write them.
+ * everything and records its requests. The spec writes completions as the device would.
  */
 import { cqe, cqeBytes } from '../abi/cqe.ts';
 import { viewOf } from '../base/bytes.ts';
@@ -22,7 +22,7 @@ export const blueFlameBusAddress = 0x2_0080_0000;
 export const userOffset = 0x5500_0000_0000;
 
 export class TestProcess {
-  /** Shared, as a machine's own memory is: what is not has the collector at work with each process. */
+  /** Shared, like a machine's own memory: unshared memory would trigger the garbage collector for each process. */
   readonly bytes = new Uint8Array(new SharedArrayBuffer(8 * 2 ** 20));
   readonly view = viewOf(this.bytes);
   /** Stores in the order in which they became visible. */
@@ -31,12 +31,12 @@ export class TestProcess {
   /** Kernel calls by name with their arguments. */
   readonly calls: { readonly name: string; readonly args: readonly unknown[] }[] = [];
   readonly taps: { readonly what: string; readonly args: readonly number[] }[] = [];
-  /** What kernel calls answer, by name, if not the usual. */
+  /** Answers of kernel calls, by name, if they differ from the usual ones. */
   readonly answers = new Map<string, unknown>();
   mappedPages = 0;
   /** Pages that can still be mapped. */
   pagesMax = Number.POSITIVE_INFINITY;
-  /** Errno code that the kernel call of this name rejects with. */
+  /** Errno code with which the kernel call of this name rejects. */
   failing: { name: string; code: string } | undefined;
   readonly platform: VerbsPlatform;
   nextQpn = 0x209;
@@ -116,7 +116,7 @@ export class TestProcess {
     for (const address of cq.ring.slots) this.bytes[address + cqeBytes - 1] = 0x80;
   }
 
-  /** Stores to device space since the last call, and forgets all stores. */
+  /** Stores to device space since the last call; forgets all stores. */
   takeDeviceStores(): SeenStore[] {
     const found = this.stores.filter(({ kind }) => kind !== 'memory');
     this.stores.length = 0;

@@ -26,7 +26,7 @@ export class VerbsError extends Error {
   }
 }
 
-/** Runs the body of a control verb; what the kernel refuses becomes the verb's own error. */
+/** Runs the body of a control verb; a kernel error becomes the verb's own error. */
 export async function verb<T>(name: string, body: () => Promise<T>): Promise<T> {
   try {
     return await body();

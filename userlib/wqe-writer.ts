@@ -35,7 +35,7 @@ const completionBits = completionRequested << control.completion.shift;
 const solicitedBit = control.solicited.mask;
 const strongOrderBit = control.strongOrder.mask;
 const opcodePlace = control.opcode.wordOffset;
-/** Fence and size are the lowest byte of the dword that the QPN begins. */
+/** Fence and size are in the lowest byte of the dword that begins with the QPN. */
 const qpnPlace = control.qpn.wordOffset;
 const flagsPlace = control.completion.wordOffset;
 const remoteSrqnShift = control.remoteSrqn.shift;
@@ -57,7 +57,7 @@ const addressPlace = dataPointer.fields.address.wordOffset;
 const pointerBytes = dataPointer.sizeBytes;
 const inlineBit = inlineHeader.fields.isInline.mask;
 const inlineHeaderBytes = inlineHeader.sizeBytes;
-/** libmlx4 writes an empty inline segment where a buffer has length 0. */
+/** libmlx4 writes an empty inline segment for a buffer of length 0. */
 const emptyPointer = inlineBit;
 const twoTo32 = 0x1_0000_0000;
 
@@ -71,14 +71,14 @@ function putAddress(view: DataView, at: number, address: number): void {
   view.setInt32(at + 4, address);
 }
 
-/** Bytes of the WQE: what has to be known before it is stored. The request has been checked. */
+/** Size of the WQE in bytes, which must be known before it is stored. The request has been checked. */
 export function wqeBytesOf(row: SendRow, wr: IbvSendWr, inlineLength: number): number {
   return inlineLength < 0
     ? row.dataOffset + wr.numSge * pointerBytes
     : inlineEnd(row.dataOffset, inlineLength);
 }
 
-/** Bytes of inline data a request carries, -1 when its data are not inline. */
+/** Bytes of inline data in a request, -1 if its data are not inline. */
 export function inlineLengthOf(wr: IbvSendWr): number {
   if ((wr.sendFlags & IBV_SEND_INLINE) === 0 || wr.numSge === 0) return -1;
   let length = 0;
@@ -86,10 +86,7 @@ export function inlineLengthOf(wr: IbvSendWr): number {
   return length;
 }
 
-/**
- * Writes the WQE of a request. The control segment's dword 0 hands it over; the whole WQE becomes visible at once, with the
- * commit of the store.
- */
+/** Writes the WQE of a request. Dword 0 of the control segment hands it over; the whole WQE becomes visible at once, with the commit of the store. */
 export function writeWqe(cpu: UserCpu, wqe: NextWqe, row: SendRow, wr: IbvSendWr, memory: UserMemory): void {
   const { base, ownerIsSet, isSignalled, wqeBytes, inlineLength } = wqe;
   const view = cpu.storeView;
@@ -114,7 +111,7 @@ export function writeWqe(cpu: UserCpu, wqe: NextWqe, row: SendRow, wr: IbvSendWr
   else for (let sge = 0; sge < wr.numSge; sge++) at = writePointer(view, at, wr.sgList[sge]!);
 }
 
-/** Adds what a BlueFlame post carries: the WQE counter and the QPN. */
+/** Adds the fields of a BlueFlame post: the WQE counter and the QPN. */
 export function addBlueFlameFields(view: DataView, base: number, counter: number, qpn: number): void {
   view.setInt32(base + opcodePlace, view.getInt32(base + opcodePlace) | (counter << counterShift));
   view.setInt32(base + qpnPlace, view.getInt32(base + qpnPlace) | (qpn << qpnShift));
@@ -160,7 +157,7 @@ function writeAtomic(view: DataView, at: number, opcode: number, wr: IbvSendWr):
   return behind + atomicSegment.sizeBytes;
 }
 
-/** The segment of a local invalidate or a bind, as libmlx4 fills it. */
+/** The segment of a local invalidate or a bind, as in libmlx4. */
 function writeKeyOperation(view: DataView, at: number, opcode: number, wr: IbvSendWr): void {
   if (opcode === WqeOpcode.LOCAL_INVAL) {
     zero(view, at, localInvalidateSegment.sizeBytes);
@@ -199,7 +196,7 @@ function writeDatagram(view: DataView, at: number, wr: IbvSendWr): number {
   return end;
 }
 
-/** Where inline data of this length end, padded to whole units; counted from the WQE's start. */
+/** End of inline data of this length, padded to whole units; counted from the WQE's start. */
 function inlineEnd(start: number, length: number): number {
   let at = start;
   let rest = length;

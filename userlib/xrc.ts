@@ -1,8 +1,8 @@
 /**
- * XRC: domains, SRQs for it, target QPs and initiators (ibv_open_xrcd, ibv_create_srq_ex, ibv_create_qp_ex). An initiator is a QP that
- * only sends, each request to an SRQ of the peer that it names; a target belongs to a domain, whose SRQs it receives for.
+ * XRC: domains, SRQs for it, target QPs and initiators (ibv_open_xrcd, ibv_create_srq_ex, ibv_create_qp_ex). An initiator is a
+ * QP that only sends; each request names an SRQ of the peer. A target belongs to a domain and receives for its SRQs.
  *
- * There are no file descriptors here: `fd` is the number of a file of the host, the same for all processes, and -1 for none.
+ * There are no file descriptors here: `fd` is the number of a file on the host, the same for all processes, and -1 for none.
  */
 import { type Handle, QpStateVerb, QpTypeVerb, SrqTypeVerb } from '../driver/index.ts';
 import { checkArguments, isInt32, uint32Max } from './numbers.ts';
@@ -20,21 +20,21 @@ export interface IbvXrcdInitAttr {
 
 export interface IbvSrqInitAttrEx extends IbvSrqInitAttr {
   readonly pd: IbvPd;
-  /** IBV_SRQT_BASIC when left out. */
+  /** IBV_SRQT_BASIC if left out. */
   readonly srqType?: SrqTypeVerb;
-  /** Of IBV_SRQT_XRC. */
+  /** For IBV_SRQT_XRC. */
   readonly xrcd?: IbvXrcd;
   readonly cq?: IbvCq;
 }
 
-/** Of an XRC target. */
+/** For an XRC target. */
 export interface IbvTargetQpInitAttr {
   readonly qpContext?: unknown;
   readonly qpType: typeof QpTypeVerb.IBV_QPT_XRC_RECV;
   readonly xrcd: IbvXrcd;
 }
 
-/** Which XRC target is to be opened. */
+/** The XRC target to open. */
 export interface IbvQpOpenAttr {
   readonly qpNum: number;
   readonly xrcd: IbvXrcd;
@@ -42,13 +42,13 @@ export interface IbvQpOpenAttr {
   readonly qpType: typeof QpTypeVerb.IBV_QPT_XRC_RECV;
 }
 
-/** Of another QP; an XRC initiator needs no `recvCq`. */
+/** For any other QP; an XRC initiator needs no `recvCq`. */
 export interface IbvQpInitAttrEx extends Omit<IbvQpInitAttr, 'recvCq'> {
   readonly pd: IbvPd;
   readonly recvCq?: IbvCq;
 }
 
-/** Opens an XRC domain (ibv_open_xrcd). Rejects with EAGAIN for a file without one unless it is to be made. */
+/** Opens an XRC domain (ibv_open_xrcd). Rejects with EAGAIN for a file without a domain, unless O_CREAT is given. */
 export const openXrcd = (context: IbvContext, init: IbvXrcdInitAttr): Promise<IbvXrcd> =>
   verb('ibv_open_xrcd', async () => {
     const { fd, oflags } = init;
@@ -59,11 +59,11 @@ export const openXrcd = (context: IbvContext, init: IbvXrcdInitAttr): Promise<Ib
     return { context, handle };
   });
 
-/** Rejects with EBUSY while an SRQ or a target made by it is there (ibv_close_xrcd). */
+/** Closes a domain (ibv_close_xrcd). Rejects with EBUSY while one of its SRQs or targets exists. */
 export const closeXrcd = ({ context, handle }: IbvXrcd): Promise<void> =>
   verb('ibv_close_xrcd', () => context.kernel.closeXrcd(context.cpu, handle));
 
-/** Makes a shared receive queue, for XRC if its type says so (ibv_create_srq_ex). */
+/** Creates a shared receive queue, for XRC if its type is XRC (ibv_create_srq_ex). */
 export function createSrqEx(context: IbvContext, init: IbvSrqInitAttrEx): Promise<IbvSrq> {
   const type = init.srqType ?? SrqTypeVerb.IBV_SRQT_BASIC;
   if (type === SrqTypeVerb.IBV_SRQT_BASIC) return createSrq(init.pd, init);
@@ -81,13 +81,13 @@ export function createSrqEx(context: IbvContext, init: IbvSrqInitAttrEx): Promis
   });
 }
 
-/** The number by which initiators name an SRQ for XRC (ibv_get_srq_num). @throws VerbsError EINVAL for another */
+/** The number by which initiators name an XRC SRQ (ibv_get_srq_num). @throws VerbsError EINVAL for another SRQ */
 export function getSrqNum({ xrc }: IbvSrq): number {
   if (xrc === null) throw new VerbsError('ibv_get_srq_num', 'EINVAL', 'the SRQ is not for XRC');
   return xrc.srqNum;
 }
 
-/** Makes a QP in RESET: an XRC target of a domain, or another of a protection domain (ibv_create_qp_ex). */
+/** Creates a QP in RESET: an XRC target of a domain, or another type in a protection domain (ibv_create_qp_ex). */
 export function createQpEx(context: IbvContext, init: IbvTargetQpInitAttr): Promise<IbvTargetQp>;
 export function createQpEx(context: IbvContext, init: IbvQpInitAttrEx): Promise<IbvQp>;
 export async function createQpEx(
@@ -106,8 +106,8 @@ export async function createQpEx(
 }
 
 /**
- * Opens an XRC target that somebody else has made, maybe another process, by its number and its domain (ibv_open_qp). It is there until all
- * have destroyed theirs; its state is what {@link queryQp} says. Rejects with EINVAL for one that is not there.
+ * Opens an existing XRC target, possibly of another process, by its number and its domain (ibv_open_qp). It exists until all
+ * openers have destroyed their handles; {@link queryQp} returns its state. Rejects with EINVAL if it does not exist.
  */
 export const openQp = (context: IbvContext, attr: IbvQpOpenAttr): Promise<IbvTargetQp> =>
   verb('ibv_open_qp', async () => {

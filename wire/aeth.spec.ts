@@ -34,7 +34,7 @@ describe('the AETH syndrome', () => {
     expect(creditCountByCode[30]).toBe(32768);
   });
 
-  it('never promises more messages than there is room for', () => {
+  it('never promises more messages than have room', () => {
     for (const count of [0, 1, 4, 5, 6, 7, 8, 100, 32767, 32768, 1_000_000]) {
       const code = creditCodeFor(count);
       expect(creditCountByCode[code]).toBeLessThanOrEqual(count);
@@ -53,12 +53,12 @@ describe('the AETH syndrome', () => {
 });
 
 describe('packet sequence numbers', () => {
-  it('IBTA 9.2: count around at 2^24', () => {
+  it('IBTA 9.2: wrap at 2^24', () => {
     expect(psnAdd(0xff_ffff, 1)).toBe(0);
     expect(psnAdd(0, -1)).toBe(0xff_ffff);
   });
 
-  it('IBTA 9.7: are ahead for less than half of the circle, and behind for the rest', () => {
+  it('IBTA 9.7: are ahead for less than half of the circle, and older for the rest', () => {
     expect(psnDistance(5, 3)).toBe(2);
     expect(psnDistance(1, 0xff_ffff)).toBe(2);
     expect(psnDistance(0xff_ffff, 1)).toBe(-2);

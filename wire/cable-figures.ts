@@ -1,7 +1,4 @@
-/**
- * What packets cost a cable, InfiniBand's or Ethernet's: the bytes that one takes on the link, the time of a byte, the way. For those who
- * calculate without a machine.
- */
+/** Costs of packets on an InfiniBand or Ethernet cable: bytes on the link, time of a byte, latency. For calculations without a machine. */
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import {
   ETHERNET_FCS_BYTES,
@@ -16,13 +13,13 @@ import type { WireConfig } from './parameters.ts';
 
 export interface CableFigures {
   readonly byteTime: ByteTime;
-  /** From a packet's last byte leaving one port to its being whole at the other. */
+  /** Time from a packet's last byte leaving one port until the packet is complete at the other. */
   readonly latencyPs: number;
   /** Longest payload of a packet. */
   readonly mtuBytes: number;
-  /** The port takes another packet when no more than this waits for the link. */
+  /** The port accepts another packet if at most this many bytes wait for the link. */
   readonly transmitAheadBytes: number;
-  /** Bytes on the link until the last of a packet has left, with what goes before it. */
+  /** Bytes on the link until the last byte of a packet has left, including those before it. */
   sentBytesOf(opcode: number, payloadBytes: number): number;
   /** The same until another packet can follow. */
   linkBytesOf(opcode: number, payloadBytes: number): number;
@@ -30,7 +27,7 @@ export interface CableFigures {
 
 const mtuBytesMax = 4096;
 
-/** Of a cable of InfiniBand. */
+/** Figures of an InfiniBand cable. */
 export function infinibandFigures(wire: WireConfig): CableFigures {
   const bytesOf = (opcode: number, payloadBytes: number): number =>
     packetBytesOf(opcode, payloadBytes, false) + wire.framingBytes;
@@ -44,15 +41,15 @@ export function infinibandFigures(wire: WireConfig): CableFigures {
   };
 }
 
-/** LRH and VCRC, which packets of RoCE do not have. */
+/** LRH and VCRC, which RoCE packets lack. */
 const linkHeaderBytes = 8 + 2;
 /** GRH; IPv4 and UDP. */
 const networkBytes = { v1: 40, v2: 20 + 8 } as const;
-/** As Linux takes them off the MTU of frames: the most headers that a packet of RoCE has. */
+/** Header bytes that Linux subtracts from the frame MTU: the most that a RoCE packet has. */
 const roceHeaderBytesMax = 40 + 8 + 12 + 4 + 28 + 4;
 const mtuBytesMin = 256;
 
-/** Of a cable of Ethernet with packets of RoCE: version 1, or 2 over IPv4. Sources: IEEE 802.3-2018, 3.1; IBTA annexes A16, A17. */
+/** Figures of an Ethernet cable with RoCE packets: version 1, or version 2 over IPv4. Sources: IEEE 802.3-2018, 3.1; IBTA annexes A16, A17. */
 export function roceFigures(ethernet: EthernetConfig, version: 'v1' | 'v2'): CableFigures {
   const sentBytesOf = (opcode: number, payloadBytes: number): number => {
     const transportBytes = packetBytesOf(opcode, payloadBytes, false) - linkHeaderBytes;

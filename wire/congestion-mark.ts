@@ -1,10 +1,10 @@
 /**
- * Marks of congestion in frames: a switch says so in the IP header of a packet whose sender says that it understands, and of no other.
+ * Congestion marks in frames: a switch marks the IP header of a packet whose sender has declared support, and of no other.
  *
- *     ECN of the header     00 not-ECT: is dropped rather than marked     01, 10 ECT     11 CE: congestion experienced
+ *     ECN of the header     00 not-ECT: is dropped instead of marked     01, 10 ECT     11 CE: congestion experienced
  *
- * The ICRC of RoCE leaves the field out, so that it stays right; the checksum of an IPv4 header is made right for the new value without
- * being computed anew, so that one that was wrong stays wrong. Sources: RFC 3168, 5; RFC 1624, 3; IBTA vol 1, annex A17.
+ * The ICRC of RoCE excludes the field and stays right. The checksum of an IPv4 header is updated
+ * incrementally for the new value, so that a wrong one stays wrong. Sources: RFC 3168, 5; RFC 1624, 3; IBTA vol 1, annex A17.
  */
 import { EtherType, ipv4Header, ipv6Header, vlanTag } from '../abi/index.ts';
 import { ethernetHeader } from '../abi/nic/index.ts';
@@ -17,7 +17,7 @@ const CONGESTION_EXPERIENCED = 3;
 const ipv4 = ipv4Header.fields;
 const ipv6 = ipv6Header.fields;
 
-/** Place of the IP header of a frame of `frameBytes` at `at`; -1 where there is none. */
+/** Offset of the IP header in a frame of `frameBytes` at `at`; -1 if the frame has none. */
 function ipHeaderIn(view: DataView, at: number, frameBytes: number): number {
   const hasTag = view.getUint16(at + TYPE_PLACE) === EtherType.VLAN;
   const typePlace = at + TYPE_PLACE + (hasTag ? vlanTag.sizeBytes : 0);
@@ -32,7 +32,7 @@ function ipHeaderIn(view: DataView, at: number, frameBytes: number): number {
 
 const isIpv4At = (view: DataView, header: number): boolean => ipv6.version.get(view, header) === 4;
 
-/** Whether a switch may mark the frame: its IP header says ECT, or has a mark already. */
+/** Whether a switch may mark the frame: its IP header has ECT, or is already marked. */
 export function takesCongestionMark(bytes: Uint8Array, at: number, frameBytes: number): boolean {
   const view = viewOf(bytes);
   const header = ipHeaderIn(view, at, frameBytes);
@@ -40,7 +40,7 @@ export function takesCongestionMark(bytes: Uint8Array, at: number, frameBytes: n
   return (isIpv4At(view, header) ? ipv4 : ipv6).ecn.get(view, header) !== NOT_ECT;
 }
 
-/** Marks a frame that {@link takesCongestionMark}. */
+/** Marks a frame accepted by {@link takesCongestionMark}. */
 export function markCongestion(bytes: Uint8Array, at: number, frameBytes: number): void {
   const view = viewOf(bytes);
   const header = ipHeaderIn(view, at, frameBytes);
@@ -51,7 +51,7 @@ export function markCongestion(bytes: Uint8Array, at: number, frameBytes: number
   ipv4.checksum.set(view, header, checksum);
 }
 
-/** The checksum of a header of which one word has changed (RFC 1624, equation 3). */
+/** The checksum of a header after one of its words has changed (RFC 1624, equation 3). */
 export function checksumAfter(checksum: number, before: number, after: number): number {
   const sum = (~checksum & 0xffff) + (~before & 0xffff) + after;
   const folded = (sum & 0xffff) + (sum >>> 16);

@@ -1,5 +1,5 @@
 /**
- * MAC control frames as bytes, without FCS: PAUSE, and what a station makes of one that has come.
+ * MAC control frames as bytes, without FCS: building PAUSE frames, and parsing received ones.
  *
  *     01-80-c2-00-00-01 │ source │ 88 08 │ opcode │ quanta │ 42 bytes of zeros
  *
@@ -11,7 +11,7 @@ import { ETHERNET_FRAME_MIN_BYTES } from './ethernet-sizing.ts';
 /** EtherType of all MAC control frames. */
 const CONTROL_TYPE = 0x8808;
 const PAUSE_OPCODE = 0x0001;
-/** The group of this very link: no bridge passes it on. */
+/** The group of this link only: no bridge forwards it. */
 const PAUSE_GROUP = 0x0180_c200_0001;
 const TYPE_PLACE = 12;
 
@@ -30,11 +30,11 @@ const controlFrame = layout(
   },
 );
 
-/** In place of quanta: an opcode that is not PAUSE's; a PAUSE of another length, or for another station. */
+/** Used instead of quanta: an opcode other than PAUSE; a PAUSE of another length, or for another station. */
 export const UNKNOWN_OPCODE = -1;
 export const MALFORMED = -2;
 
-/** A PAUSE frame of the station with this MAC: nothing is to be sent for so many quanta, with 0 anything again. */
+/** A PAUSE frame of the station with this MAC: the receiver must send nothing for this many quanta; 0 ends the pause. */
 export const pauseFrame = (mac: number, quanta: number): Uint8Array =>
   controlFrame.encode({
     destination: PAUSE_GROUP,
@@ -47,7 +47,7 @@ export const pauseFrame = (mac: number, quanta: number): Uint8Array =>
 export const isControlFrame = (bytes: Uint8Array, at: number): boolean =>
   ((bytes[at + TYPE_PLACE]! << 8) | bytes[at + TYPE_PLACE + 1]!) === CONTROL_TYPE;
 
-/** Quanta of a PAUSE for the station with this MAC, or why a MAC control frame is none. */
+/** Quanta of a PAUSE for the station with this MAC, or the reason why a MAC control frame is not one. */
 export function quantaOf(bytes: Uint8Array, at: number, frameBytes: number, mac: number): number {
   const view = viewOf(bytes);
   const { destination, opcode, quanta } = controlFrame.fields;

@@ -1,4 +1,4 @@
-/** The CRCs against bytes of others, and against code that does bit by bit what the clauses say. */
+/** The CRCs against bytes from other sources, and against code that follows the clauses bit by bit. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { crc16, crc32, invariantCrc, variantCrc } from './crc.ts';
@@ -24,14 +24,14 @@ const icrcOf = (packet: Uint8Array): string =>
   invariantCrc(packet, 0, packet.length - 6, 'localWithGrh').toString(16);
 const bitsOf = (byte: number): [byte: number, bit: number][] =>
   Array.from({ length: 8 }, (_, bit) => [byte, bit]);
-/** Bits that routers change: the LRH, of the GRH traffic class, flow label and hop limit, of the BTH FECN, BECN and what follows them. */
+/** Bits that routers change: the LRH; traffic class, flow label and hop limit of the GRH; FECN, BECN and the bits after them in the BTH. */
 const unfixedBits = [
   ...[0, 1, 2, 3, 4, 5, 6, 7].flatMap(bitsOf),
   ...bitsOf(8).slice(0, 4),
   ...[9, 10, 11, 15, 48 + 4].flatMap(bitsOf),
 ];
 
-/** A shift register of so many bits: one bit a step, the low bit of a byte first, the register's high bit first. */
+/** A shift register of this many bits: one bit a step, the low bit of a byte first, the register's high bit first. */
 function bitwise(bytes: Iterable<number>, polynomial: bigint, bits: bigint): bigint {
   const ones = (1n << bits) - 1n;
   let register = ones;
@@ -55,7 +55,7 @@ describe('the CRCs of a packet', () => {
     expect(variantCrc(sample, 0, sample.length - 2).toString(16)).toBe('fa45');
   });
 
-  it('IBTA 7.8: cover a packet with a GRH as hardware does: of the ICRC the whole LRH counts as ones', () => {
+  it('IBTA 7.8: cover a packet with a GRH as hardware does: the whole LRH counts as ones in the ICRC', () => {
     expect(icrcOf(withGrh)).toBe('a8d66bbd');
     expect(variantCrc(withGrh, 0, withGrh.length - 2).toString(16)).toBe('8388');
   });
@@ -68,13 +68,13 @@ describe('the CRCs of a packet', () => {
     expect(variantCrc(changed, 0, changed.length - 2).toString(16)).not.toBe('fa45');
   });
 
-  it('IBTA 7.8.1: leave the ICRC of a packet with a GRH as it is whatever its LRH becomes, and what else a router may change', () => {
+  it('IBTA 7.8.1: keep the ICRC of a packet with a GRH for any LRH and any change by a router', () => {
     for (const [at, bit] of unfixedBits) {
       const changed = withGrh.slice();
       changed[at]! ^= 1 << bit;
       expect([at, bit, icrcOf(changed)]).toEqual([at, bit, 'a8d66bbd']);
     }
-    // The bytes from the GRH on that a router leaves alone.
+    // The bytes from the GRH on that a router does not change.
     for (let at = 8; at < withGrh.length - 6; at++)
       for (let bit = 0; bit < 8; bit++) {
         if (unfixedBits.some(([byte, one]) => byte === at && one === bit)) continue;
@@ -84,12 +84,12 @@ describe('the CRCs of a packet', () => {
       }
   });
 
-  it('make of "123456789" what the catalogues of CRCs print for CRC-32: CBF43926', () => {
+  it('compute for "123456789" the CRC-32 of the catalogues: CBF43926', () => {
     const digits = Uint8Array.from(Buffer.from('123456789'));
     expect(crc32.of(digits, 0, 9).toString(16)).toBe('cbf43926');
   });
 
-  it('are those of a shift register, whatever the length and the place', () => {
+  it('equal those of a shift register, for any length and offset', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), fc.nat(8), (bytes, skipped) => {
         const from = Math.min(skipped, bytes.length);

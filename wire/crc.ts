@@ -1,8 +1,8 @@
 /**
  * The two CRCs of an InfiniBand packet and that of an Ethernet frame's invariant part, eight bytes a step.
  *
- *   ICRC  CRC-32, polynomial 0x04C11DB7 as of Ethernet, over what no switch changes; fields that one may change count as ones
- *         (IBTA vol 1, 7.8.1; of RoCE annexes A16 and A17, which put ones in place of the LRH that it has not)
+ *   ICRC  CRC-32, polynomial 0x04C11DB7 as in Ethernet, over the bits that no switch changes; the others count as ones
+ *         (IBTA vol 1, 7.8.1; for RoCE annexes A16 and A17, which put ones instead of the missing LRH)
  *   VCRC  CRC-16, polynomial 0x100B, over all from LRH to ICRC (7.8.2); flow control packets end with the same one (7.9.4)
  *
  * Both start from ones, take the low bit of a byte first, and are sent complemented, the byte with the low bits first.
@@ -10,20 +10,20 @@
 import { ReflectedCrc } from '../base/index.ts';
 import { bth, GRH_BYTES, grh, lrh } from './headers.ts';
 
-/** CRC-32 of Ethernet (IEEE 802.3, 3.2.9), which is that of the ICRC. */
+/** CRC-32 of Ethernet (IEEE 802.3, 3.2.9), also used for the ICRC. */
 export const crc32 = new ReflectedCrc(0x04c1_1db7, 32);
 /** CRC-16 of the VCRC and of flow control packets. */
 export const crc16 = new ReflectedCrc(0x100b, 16);
 
 /**
- * An LRH of ones: a router exchanges the whole LRH of a packet with a GRH, so that none of it is covered (7.8.1); RoCE has none, and its
- * ICRC begins as if it had (A16, A17).
+ * An LRH of ones: a router exchanges the whole LRH of a packet with a GRH, so the ICRC covers none of it (7.8.1); RoCE has no
+ * LRH, and its ICRC begins as if it had one (A16, A17).
  */
 const ROUTE_OF_ONES = new Uint8Array(lrh.sizeBytes).fill(0xff);
-/** Place in the BTH of the byte with FECN and BECN, which switches set. */
+/** Offset in the BTH of the byte with FECN and BECN, which switches set. */
 const CONGESTION_PLACE = bth.fields.fecn.wordOffset;
 const VIRTUAL_LANE_MASK = lrh.fields.virtualLane.mask;
-/** Of IPv6 and of a GRH, which is one: class and flow label fill the first four bytes but for the version. */
+/** Masks for IPv6 and the GRH, which share a format: class and flow label fill the first four bytes except the version. */
 const CLASS_AND_FLOW_BYTES = 4;
 const VERSION_MASK = 0xf0;
 const HOP_LIMIT_PLACE = grh.fields.hopLimit.wordOffset;
@@ -32,13 +32,13 @@ const HOP_LIMIT_PLACE = grh.fields.hopLimit.wordOffset;
 const MASKED_BYTES_MAX = 60;
 const masked = new Uint8Array(MASKED_BYTES_MAX);
 
-/** What precedes the BTH, as far as the ICRC covers it. */
+/** The bytes before the BTH that the ICRC covers. */
 export type InvariantCover = 'local' | 'localWithGrh' | 'roce1' | 'roce2Ipv4' | 'roce2Ipv6';
 
 const IPV4_BYTES = 20;
 const IPV6_BYTES = 40;
 const UDP_BYTES = 8;
-/** Of IPv4: places of TOS, TTL and header checksum. Of UDP: place of the checksum. */
+/** Offsets of TOS, TTL and header checksum in IPv4, and of the checksum in UDP. */
 const TYPE_OF_SERVICE_PLACE = 1;
 const TIME_TO_LIVE_PLACE = 8;
 const HEADER_CHECKSUM_PLACE = 10;
@@ -46,8 +46,8 @@ const UDP_CHECKSUM_PLACE = 6;
 
 /**
  * The ICRC of a packet.
- * @param first place of the first byte that it covers: of the LRH, of RoCE's GRH or IP header
- * @param end place after the padded payload
+ * @param first offset of the first covered byte: of the LRH, or of RoCE's GRH or IP header
+ * @param end offset after the padded payload
  */
 export function invariantCrc(bytes: Uint8Array, first: number, end: number, cover: InvariantCover): number {
   const headerBytes = maskedHeaderBytes[cover];
@@ -61,7 +61,7 @@ export function invariantCrc(bytes: Uint8Array, first: number, end: number, cove
   return crc32.finish(crc32.update(register, bytes, from + length, end));
 }
 
-/** Bytes of the headers that have masked bits: up to the BTH, and after an LRH of ones. */
+/** Header bytes with masked bits: up to the BTH, and after an LRH of ones. */
 const maskedHeaderBytes: Readonly<Record<InvariantCover, number>> = {
   local: lrh.sizeBytes + bth.sizeBytes,
   localWithGrh: GRH_BYTES + bth.sizeBytes,
@@ -87,13 +87,13 @@ function mask(cover: InvariantCover, headerBytes: number): void {
   masked[udp + UDP_CHECKSUM_PLACE + 1] = 0xff;
 }
 
-/** Traffic class, flow label and hop limit of the header that the masked bytes begin with. */
+/** Traffic class, flow label and hop limit of the header with which the masked bytes begin. */
 function maskGlobalRoute(): void {
   masked[0] = masked[0]! | (VERSION_MASK ^ 0xff);
   for (let byte = 1; byte < CLASS_AND_FLOW_BYTES; byte++) masked[byte] = 0xff;
   masked[HOP_LIMIT_PLACE] = 0xff;
 }
 
-/** The VCRC of what lies from the LRH up to the end of the ICRC. */
+/** The VCRC from the LRH up to the end of the ICRC. */
 export const variantCrc = (bytes: Uint8Array, first: number, end: number): number =>
   crc16.of(bytes, first, end);

@@ -1,6 +1,6 @@
 /**
- * Bit errors that faults cause on the cable: which bit of a packet they flip. It follows from the packet alone, so that the same bit
- * is flipped in every run, in every form of packets, and at whichever end one looks.
+ * Bit errors that faults cause on the cable: which bit of a packet they flip. It depends on the packet alone, so that the same
+ * bit is flipped in every run, in every form of packets, and at both ends.
  */
 import { variantCrc } from './crc.ts';
 import { ETHERNET_HEADER_BYTES } from './ethernet-sizing.ts';
@@ -8,16 +8,16 @@ import { bth, GRH_BYTES, ICRC_BYTES, lrh, VCRC_BYTES } from './headers.ts';
 import { transportHeaderBytes } from './opcodes.ts';
 import { roceTransportIn } from './roce-bytes.ts';
 
-/** Where a bit error strikes. */
+/** Position of a bit error. */
 export const DamagePlace = { ANYWHERE: 0, HEADER: 1, PAYLOAD: 2 } as const;
 
-/** Of the BTH: the byte that no ICRC covers. */
+/** The byte of the BTH that no ICRC covers. */
 const UNCOVERED_PLACE = bth.fields.fecn.wordOffset;
 const BITS_PER_BYTE = 8;
 
 /**
  * Flips one bit of the packet of `packetBytes` at `at`.
- * @param isInside it happened within a switch, which sends a right VCRC over what it has damaged: only the ICRC is wrong
+ * @param isInside the error occurred within a switch, which sends a right VCRC over the damaged packet: only the ICRC is wrong
  */
 export function damagePacket(
   bytes: Uint8Array,
@@ -29,7 +29,7 @@ export function damagePacket(
   const hasGrh = (bytes[at + 1]! & 3) === 3;
   const base = at + lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
   const icrcAt = at + packetBytes - VCRC_BYTES - ICRC_BYTES;
-  // The lots fall by the CRC: as good as random, and the packet's own.
+  // The CRC selects the bit: as good as random, and a function of the packet alone.
   damageTransport(bytes, { base, icrc: icrcAt }, place, variantCrc(bytes, at, icrcAt + ICRC_BYTES));
   if (!isInside) return;
   const vcrcAt = icrcAt + ICRC_BYTES;
@@ -39,8 +39,8 @@ export function damagePacket(
 }
 
 /**
- * Flips one bit of the frame of `frameBytes`, without FCS, at `at`: of the transport's headers and payload where it is one of RoCE, else
- * anywhere behind its type.
+ * Flips one bit of the frame of `frameBytes`, without FCS, at `at`: in the transport's headers and payload if it is RoCE,
+ * otherwise anywhere after its type.
  */
 export function damageFrame(bytes: Uint8Array, at: number, frameBytes: number, place: number): void {
   const end = at + frameBytes;
@@ -50,7 +50,7 @@ export function damageFrame(bytes: Uint8Array, at: number, frameBytes: number, p
   else if (frameBytes > ETHERNET_HEADER_BYTES) flipBit(bytes, at + ETHERNET_HEADER_BYTES, end, lot);
 }
 
-/** @param transport where BTH and ICRC begin */
+/** @param transport offsets of BTH and ICRC */
 function damageTransport(
   bytes: Uint8Array,
   { base, icrc }: { readonly base: number; readonly icrc: number },

@@ -1,8 +1,8 @@
-/** A value whose change counts from the next picosecond on: whoever reads and changes it within one instant may do so in any order. */
+/** A value whose change counts from the next picosecond on: reads and changes within one instant may occur in any order. */
 import type { Picoseconds } from '../base/index.ts';
 
 export class Deferred<Value> {
-  /** As of the last change. */
+  /** Instant of the last change. */
   latest: Value;
   #before: Value;
   #changedPs = -1;
@@ -20,12 +20,12 @@ export class Deferred<Value> {
     this.latest = value;
   }
 
-  /** What it was before this instant. */
+  /** Value before this instant. */
   at(nowPs: Picoseconds): Value {
     return nowPs > this.#changedPs ? this.latest : this.#before;
   }
 
-  /** A new epoch: see TimeKeeper. @param shift of values that are instants themselves */
+  /** Handles a new epoch: see TimeKeeper. @param shift of values that are instants themselves */
   rebase(ps: Picoseconds, shift: (value: Value) => Value = (value) => value): void {
     this.#changedPs -= ps;
     this.#before = shift(this.#before);

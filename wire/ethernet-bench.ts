@@ -1,4 +1,4 @@
-/** A test bench: two Ethernet ports joined by a cable, each in a logical process of its own. For specs only. */
+/** A test bench: two Ethernet ports joined by a cable, each in its own logical process. For specs only. */
 
 import { defaultsOf, type Picoseconds } from '../base/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../sim/index.ts';
@@ -25,7 +25,7 @@ export class EthernetEnd {
   /** Offsets of frames not yet consumed. */
   readonly held: number[] = [];
   consumesAtOnce = true;
-  /** What is done when the port may take a frame again. */
+  /** Called when the port may accept a frame again. */
   onSpace: () => void = () => {};
   readonly #actions: (() => void)[] = [];
   readonly #at: number;
@@ -56,18 +56,18 @@ export class EthernetEnd {
     this.#at = this.lp.queue.addHandler((index) => this.#actions[index]!());
   }
 
-  /** Does something at an instant. */
+  /** Runs an action at an instant. */
   at(timePs: Picoseconds, action: () => void): void {
     this.#actions.push(action);
     this.lp.queue.schedule(timePs, this.#at, this.#actions.length - 1);
   }
 
-  /** Sends a frame of so many bytes now, which count up from `first`. */
+  /** Sends a frame of this many bytes now, which count up from `first`. */
   send(lengthBytes: number, first = 0): void {
     this.port.send(frameOf(lengthBytes, first), 0, lengthBytes);
   }
 
-  /** Sends `count` frames one after the other, as fast as the port takes them, each of which takes `formingPs` to form. */
+  /** Sends `count` frames one after another, as fast as the port accepts them; forming each takes `formingPs`. */
   sendAll(count: number, lengthBytes: number, formingPs = 0): void {
     let sent = 0;
     const sendSome = (): void => {
@@ -100,8 +100,8 @@ export class EthernetBench {
   readonly #runner: SingleRunner;
 
   /**
-   * @param shuffle reorders what happens at one instant
-   * @param controlMacs of the two ends, if they have a MAC control sublayer; then both send PAUSE frames and heed them
+   * @param shuffle reorders the events of one instant
+   * @param controlMacs MACs of the two ends, if they have a MAC control sublayer; then both send and obey PAUSE frames
    */
   constructor(
     changes: Partial<EthernetConfig> = {},
@@ -138,7 +138,7 @@ export class EthernetBench {
 }
 
 /**
- * Difference between the statistics of two ends, in frames and bytes: zero once nothing is on its way.
+ * Difference between the statistics of two ends, in frames and bytes: zero when nothing is in flight.
  * @param controlled flow control of the sender, and of the receiver
  */
 export function ethernetImbalance(

@@ -1,6 +1,6 @@
 /**
- * Faults of an Ethernet cable: by rules, which count frames from 1 as they leave the port, so that a fault means the same frame in every
- * run, and see what is in the headers of RoCE's packets; PAUSE frames are counted apart; and by chance under a seed.
+ * Faults of an Ethernet cable: by rules, and at random by a seed. Rules count frames from 1 as they leave the port, so that a
+ * fault hits the same frame in every run; they also match header fields of RoCE packets. PAUSE frames are counted separately.
  */
 
 import { assertRange, viewOf } from '../base/index.ts';
@@ -30,10 +30,10 @@ export class EthernetFaults {
   readonly #random: Random;
   readonly #lossPerMillion: number;
   readonly #corruptionPerMillion: number;
-  /** Whether chance has a say; without it no lots are drawn. */
+  /** Whether random faults are configured; otherwise no random numbers are drawn. */
   readonly #isChancy: boolean;
 
-  /** @param stream names the port, so that the two directions draw their own lots */
+  /** @param stream names the port, so that the two directions draw independent random numbers */
   constructor(config: EthernetConfig, seed: number, stream: string) {
     this.#random = new Random(seed, `ethernet.${stream}`);
     this.#lossPerMillion = config.lossPerMillion;
@@ -42,16 +42,16 @@ export class EthernetFaults {
   }
 
   /**
-   * Has an effect on the frames of a selection; the observer is notified each time that it happens. What a selection says of headers
-   * concerns packets of RoCE, to UDP port 4791 in version 2, and no other frame. A late frame holds the link, and so everything behind it. A
-   * mark of congestion concerns frames that take one.
+   * Adds an effect on the frames of a selection; the observer is notified of each occurrence. Header fields of a selection
+   * match only RoCE packets (version 2: to UDP port 4791). A late frame holds the link, and so all frames after it. A
+   * congestion mark applies to frames that accept one.
    */
   addRule(effect: PacketEffect, selection: PacketSelection, observer: FaultObserver): void {
     if ('delayPs' in effect) assertRange('delayPs', effect.delayPs, 0, FAULT_DELAY_PS_MAX);
     this.#rules.push(new PacketRule(effect, selection, observer));
   }
 
-  /** The rules that concern a frame; to be asked once for every frame, in their order. */
+  /** The rules for a frame; called once for every frame, in order. */
   rulesOn(bytes: Uint8Array, at: number, frameBytes: number): ConcernedRules {
     if (this.#rules.length === 0) return noRules;
     const headers = headersIn(bytes, at, frameBytes);
@@ -61,13 +61,13 @@ export class EthernetFaults {
     );
   }
 
-  /** The rules that concern a PAUSE frame of the port itself: no others count it. */
+  /** The rules for a PAUSE frame of the port itself: no others count it. */
   rulesOnPause(): ConcernedRules {
     if (this.#rules.length === 0) return noRules;
     return new ConcernedRules(this.#rules.filter((rule) => !isMark(rule) && rule.concerns(PAUSE_FRAME)));
   }
 
-  /** What chance does to a frame; asked once for each, in their order. */
+  /** Random fault of a frame; called once for each, in order. */
   outcomeByChance(): number {
     if (!this.#isChancy) return OUTCOME_ARRIVES;
     if (this.#random.below(MILLION) < this.#lossPerMillion) return OUTCOME_LOST;

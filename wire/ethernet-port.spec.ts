@@ -14,14 +14,14 @@ const unobserved = { fired: () => {} };
 const corruption = (isInside: boolean, place: number = DamagePlace.ANYWHERE) =>
   ({ kind: 'corrupted', place, isInside }) as const;
 
-/** Everything that was sent is somewhere, in frames and bytes. */
+/** Accounts for every sent frame and byte. */
 function expectBalance({ a, b }: EthernetBench): void {
   expect(ethernetImbalance(a.port.transmitted, b.port.received)).toEqual({ frames: 0, bytes: 0 });
   expect(ethernetImbalance(b.port.transmitted, a.port.received)).toEqual({ frames: 0, bytes: 0 });
 }
 
 describe('a tap of an Ethernet port', () => {
-  it('sees each frame that passes, when its last byte does, and what becomes of those that do not arrive well', async () => {
+  it('sees each frame that passes, at its last byte, and the fate of those that do not arrive intact', async () => {
     const bench = new EthernetBench({
       receiveFifoFrames: 1,
       lossPerMillion: 300_000,
@@ -111,7 +111,7 @@ describe('an Ethernet cable', () => {
     expect(bench.a.port.transmitted).toMatchObject({ frames: 1, bytes: 64, padBytes: 40 });
   });
 
-  it('discards and counts frames while it is down, and carries jumbo frames when it may', async () => {
+  it('discards and counts frames while it is down, and carries jumbo frames if allowed', async () => {
     const bench = new EthernetBench({ mtuBytes: 9000 });
     bench.a.at(0, () => bench.a.send(100));
     const upPs = await bench.bringUp();
@@ -136,7 +136,7 @@ describe('an Ethernet cable', () => {
     expect(bench.a.linkStates[1]!.nowPs).toBe(upPs + US + LATENCY_PS);
   });
 
-  it('drops what arrives while the MAC holds all the frames it may', async () => {
+  it('drops arriving frames while the MAC holds its maximum', async () => {
     const bench = new EthernetBench({ receiveFifoFrames: 4 });
     const upPs = await bench.bringUp();
     bench.b.consumesAtOnce = false;
@@ -147,7 +147,7 @@ describe('an Ethernet cable', () => {
     expectBalance(bench);
   });
 
-  it('drops any number of frames behind those that the MAC holds for long, which stay as they are', async () => {
+  it('drops any number of frames after those that the MAC holds for long, which are unchanged', async () => {
     const bench = new EthernetBench({ receiveFifoFrames: 4, mtuBytes: 9000 });
     const upPs = await bench.bringUp();
     bench.b.consumesAtOnce = false;
@@ -164,7 +164,7 @@ describe('an Ethernet cable', () => {
 });
 
 describe('a bad Ethernet cable', () => {
-  it('loses, corrupts and holds up the frames of the plan', async () => {
+  it('loses, corrupts and delays the frames of the plan', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     const { faults } = bench.a.port;
@@ -187,7 +187,7 @@ describe('a bad Ethernet cable', () => {
     expectBalance(bench);
   });
 
-  /** Sends twenty frames, one in 100 ns, the first bytes of which count up, and says which came, and how often the rule's fault happened. */
+  /** Sends twenty frames, one in 100 ns, whose first bytes count up. @returns the frames that arrived, and how often the rule's fault occurred */
   async function sentUnder(
     effect: PacketEffect,
     selection: PacketSelection,
@@ -210,15 +210,15 @@ describe('a bad Ethernet cable', () => {
   const inOrder = Array.from({ length: 20 }, (_, first) => first);
   const first = (frame: number, last = frame) => ({ first: frame, last });
 
-  it('sends a copy some time behind its frame, which takes its time on the link', async () => {
+  it('sends a copy some time after its frame, which takes its time on the link', async () => {
     const copied = await sentUnder({ kind: 'duplicated', passes: 1, delayPs: US }, first(3, 4));
-    // They are due when the 13th and the 14th are sent, and go first.
+    // They are due when the 13th and the 14th are sent, and leave first.
     expect(copied.came).toEqual([...inOrder.slice(0, 12), 2, 12, 3, ...inOrder.slice(13)]);
     expect([copied.fired, copied.busyPs]).toEqual([2, 22 * 67_200]);
     expect(copied.bench.a.port.rearranged).toEqual({ copiedFrames: 2, copiedBytes: 128, heldBackFrames: 0 });
   });
 
-  it('lets so many frames pass one, or waits for so long', async () => {
+  it('lets a number of frames overtake one, or waits for a time', async () => {
     const passed = await sentUnder({ kind: 'reordered', passes: 3, delayPs: 10 * US }, first(5));
     expect(passed.came).toEqual([0, 1, 2, 3, 5, 6, 7, 4, ...inOrder.slice(8)]);
     const late = await sentUnder({ kind: 'reordered', passes: 3, delayPs: 10 * US }, first(19));
@@ -227,7 +227,7 @@ describe('a bad Ethernet cable', () => {
     expect(arrivals[19]!.timePs - arrivals[17]!.timePs).toBe(10 * US + 100_000);
   });
 
-  it('holds one frame at a time, and counts by shots and by chance', async () => {
+  it('holds one frame at a time, and counts by shots and at random', async () => {
     const every = await sentUnder({ kind: 'reordered', passes: 2, delayPs: 10 * US }, { shots: 2 });
     expect(every).toMatchObject({ fired: 2, came: [1, 2, 0, 4, 5, 3, ...inOrder.slice(6)] });
     const random = new Random(7, 'chance');
@@ -237,7 +237,7 @@ describe('a bad Ethernet cable', () => {
     expect(lost.fired).toBeGreaterThan(4);
   });
 
-  it('keeps the order of one instant, whatever runs first there', async () => {
+  it('keeps the order of one instant, for any order of execution', async () => {
     const effects: PacketEffect[] = [
       { kind: 'duplicated', passes: 1, delayPs: 200_000 },
       { kind: 'reordered', passes: 9, delayPs: 200_000 },
@@ -249,7 +249,7 @@ describe('a bad Ethernet cable', () => {
     }
   });
 
-  it('damages a frame within a switch, with a right FCS, in one bit behind its type', async () => {
+  it('damages a frame within a switch, with a right FCS, in one bit after its type', async () => {
     const { bench, fired } = await sentUnder(corruption(true), first(2), undefined, 100);
     const bytes = bench.b.arrivals[1]!.bytes;
     const sent = frameOf(100, 1);
@@ -259,7 +259,7 @@ describe('a bad Ethernet cable', () => {
     expect([1, 2, 4, 8, 16, 32, 64, 128]).toContain(struck[0]![1]);
   });
 
-  /** 60 bytes of a frame of IP, with this first word of its header; IPv4 has a checksum, as if the rest were zeros. */
+  /** 60 bytes of an IP frame, with this first word of its header; IPv4 has a checksum, as if the rest were zeros. */
   const ipFrame = (type: number, word: number): Uint8Array => {
     const bytes = new Uint8Array(60);
     const view = new DataView(bytes.buffer);
@@ -269,7 +269,7 @@ describe('a bad Ethernet cable', () => {
     return bytes;
   };
 
-  it('RFC 3168, 5: marks congestion where the IP header says ECT, and counts no other frame', async () => {
+  it('RFC 3168, 5: marks congestion if the IP header has ECT, and counts no other frame', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     let fired = 0;
@@ -282,7 +282,7 @@ describe('a bad Ethernet cable', () => {
     bench.a.port.faults.addRule({ kind: 'congested' }, first(2, 4), { fired: () => fired++ });
     bench.a.port.faults.addRule({ kind: 'duplicated', passes: 1, delayPs: US }, first(5), unobserved);
     bench.a.port.faults.addRule({ kind: 'lost' }, first(6), unobserved);
-    // ECN in the two lowest bits of the second byte of IPv4, and of IPv6 in bits 5 and 4; 88b5 is for experiments.
+    // ECN is in the two lowest bits of the second byte of IPv4, and in bits 5 and 4 of IPv6; 88b5 is for experiments.
     const sent = [
       ...[ipFrame(0x0800, 0x4500), ipFrame(0x0800, 0x4502), ipFrame(0x86dd, 0x6000), ipFrame(0x88b5, 0x4502)],
       ...[ipFrame(0x0800, 0x45a9), ipFrame(0x86dd, 0x6a6f), ipFrame(0x86dd, 0x6010), ipFrame(0x0800, 0x4501)],
@@ -296,7 +296,7 @@ describe('a bad Ethernet cable', () => {
     const marked = 'marked for congestion by a fault';
     const copied = `a copy, made by a fault; ${marked}`;
     expect(notes).toEqual(['', '', '', '', marked, 'lost on the cable', marked, '', copied]);
-    // The fifth is marked and copied with its mark, the sixth is lost and not marked.
+    // The fifth is marked and copied with its mark; the sixth is lost and not marked.
     expect(words).toEqual([
       ...[
         ['4500', 'baff'],
@@ -314,12 +314,12 @@ describe('a bad Ethernet cable', () => {
     expect(fired).toBe(2);
   });
 
-  it('takes frames for packets of RoCE by their headers alone', async () => {
+  it('identifies frames as RoCE packets by their headers alone', async () => {
     for (const only of ['requests', 'responses', 'datagrams'] as const)
       expect(await sentUnder({ kind: 'lost' }, { only })).toMatchObject({ fired: 0, came: inOrder });
   });
 
-  it('loses what is held back when the link goes down', async () => {
+  it('loses held-back frames when the link goes down', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     const { faults } = bench.a.port;
@@ -332,7 +332,7 @@ describe('a bad Ethernet cable', () => {
     await bench.runTo(upPs + 100 * US);
     expect(bench.b.arrivals.map(({ bytes }) => bytes[0])).toEqual([1]);
     expect(bench.a.port.transmitted).toMatchObject({ frames: 2, lostFrames: 1, lostBytes: 64 });
-    // One frame has been on the link, 84 bytes at 10 Gb/s; its copy has not, and the other neither.
+    // One frame was on the link, 84 bytes at 10 Gb/s; neither its copy nor the other frame was.
     expect([bench.a.port.busyPs, bench.a.port.unsent]).toEqual([67_200, { frames: 1, bytes: 64 }]);
     expect(bench.a.port.inspect()).toMatchObject({ heldBackFrames: 0 });
     expectBalance(bench);
@@ -360,7 +360,7 @@ describe('a bad Ethernet cable', () => {
     expect((await outcome(2)).lostFrames).not.toBe(first.lostFrames);
   });
 
-  it('draws other lots in the other direction', async () => {
+  it('draws independent random numbers in the opposite direction', async () => {
     const bench = new EthernetBench({ lossPerMillion: 500_000 });
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.sendAll(64, 60));

@@ -1,24 +1,25 @@
 /**
- * One end of an Ethernet cable: takes frames from a MAC, serialises them, and delivers those of the other end.
+ * One end of an Ethernet cable: accepts frames from a MAC, serialises them, and delivers those of the other end.
  *
  *     canTransmit, send ──▶ preamble, frame, FCS, gap ──▶ channel (latency) ═══▶ receive fifo: frameArrived … consume
  *          ▲ spaceFreed  ▲     (exact byte times)         lost? corrupted?  │    full: dropped     │
  *                        └───────── PAUSE frames, flow-control.ts ◀─────────┴──────────────────────┘
  *
  * Promises:
- * - Full duplex. Without a MAC control sublayer, and until software asks for it, there is no flow control: no sender is throttled, and a
- *   receiver that cannot keep up drops and counts. A frame that it holds has a slot of the receive fifo; its record goes back to the channel as
- *   it arrives, so that dropped ones never pile up there.
- * - With flow control at both ends no frame is dropped for want of a slot, on cables up to `pauseCableMetres`, as long as no PAUSE frame is lost.
+ * - Full duplex. Without a MAC control sublayer, and until software enables it, flow control is off: no sender is throttled,
+ *   and a receiver that cannot keep up drops and counts frames. A held frame occupies a slot of the receive fifo; its record is
+ *   released to the channel on arrival, so that dropped frames never accumulate there.
+ * - With flow control at both ends no frame is dropped for lack of a slot, on cables up to `pauseCableMetres`, if no PAUSE
+ *   frame is lost.
  * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed.
- * - A frame with a wrong frame check sequence is counted and never handed on.
- * - With the link down frames are discarded and counted; the caller need not ask.
+ * - A frame with a wrong frame check sequence is counted and never delivered.
+ * - With the link down frames are discarded and counted; the caller need not check.
  * - Calls made at one instant commute with records arriving at that instant. A change of the link counts from the next
  *   picosecond on.
  *
- * The FCS has its time and its bytes on the wire; its value is not computed: a flag of the record is set when it is
- * right. How two ports find each other is that of link-training.ts; auto-negotiation and link fault signalling are not
- * modelled. What is connected only leaves work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
+ * The FCS has its time and its bytes on the wire; its value is not computed: a flag of the record tells whether it is right.
+ * link-training.ts brings the link up; auto-negotiation and link fault signalling are not modelled. What is connected only
+ * leaves work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
  */
 
 import {
@@ -69,7 +70,7 @@ import { type EthernetBlocks, ethernetPortWires } from './wire-port-blocks.ts';
 /** Kinds of record. */
 export const FRAME = 1;
 const LINK_TRAINING = 2;
-/** A frame that was lost on the cable: it takes no effect, and is for those who observe it. */
+/** A frame lost on the cable: it has no effect, and is recorded for observers. */
 export const LOST_FRAME = 3;
 
 const recordShape = {
@@ -77,7 +78,7 @@ const recordShape = {
   byteOrder: 'little',
   source: 'wire/ethernet-port.ts',
 } as const;
-/** A frame; its bytes follow. */
+/** A frame, followed by its bytes. */
 const { fields: frameFields } = layout('Ethernet frame record', recordShape, {
   ...recordHeaderFields,
   frameBytes: u32(0x10, 'without FCS'),
@@ -88,57 +89,57 @@ const { fields: trainingFields } = layout('Ethernet link training record', recor
   ...recordHeaderFields,
   step: u32(0x10),
 });
-/** Places in a record, as indices into `words` from `offset >> 2`. */
+/** Positions in a record, as indices into `words` from `offset >> 2`. */
 export const WORD_FRAME_BYTES = wordIndexOf(frameFields.frameBytes);
 export const WORD_IS_CORRUPTED = wordIndexOf(frameFields.isCorrupted);
 export const WORD_IS_SENT_AGAIN = wordIndexOf(frameFields.isSentAgain);
 const WORD_TRAINING_STEP = wordIndexOf(trainingFields.step);
-/** What a capture says of frames that a fault struck. */
+/** Capture comments on frames hit by a fault. */
 const sentNotes: Readonly<Record<number, string>> = {
   [OUTCOME_LOST]: 'lost on the cable',
   [OUTCOME_CORRUPTED]: 'corrupted on the cable',
 };
 const copyNote = 'a copy, made by a fault';
 const insideNote = 'damaged within a switch by a fault';
-/** The same of frames that came and go no further. */
+/** The same for frames that arrived and were dropped. */
 const linkDownNote = 'dropped: the link is down';
 const corruptedNote = 'dropped: its frame check sequence is wrong';
 const fullNote = 'dropped: the receive fifo is full';
 const strangeControlNote = 'dropped: a MAC control frame, and no PAUSE for this station';
-/** Copies are quickest between places that are multiples of it. */
+/** Copies are fastest between offsets that are multiples of it. */
 const COPY_ALIGNMENT = 8;
 
-/** A frame that is held back, as it was handed over. */
+/** A held-back frame, as it was handed over. */
 interface HeldFrame extends Held {
   readonly bytes: Uint8Array;
   readonly isSentAgain: boolean;
   readonly outcome: number;
-  /** Frames that pass it in all, and yet. */
+  /** Number of frames that overtake it in all, and still to come. */
   readonly passes: number;
   passesLeft: number;
-  /** What else faults do to it, for a capture. */
+  /** Other effects of faults on it, for a capture. */
   readonly remark: string;
 }
 
 export interface EthernetPortOptions {
   readonly lp: LogicalProcess;
   readonly config: EthernetConfig;
-  /** Channels of `ethernetChannelBytes` to and from the other end. */
+  /** Channels of `ethernetChannelBytes` bytes to and from the other end. */
   readonly writer: ChannelWriter;
   readonly reader: ChannelReader;
-  /** Seed of loss and corruption; each port draws from a stream of its own, named after the logical process. */
+  /** Seed of loss and corruption; each port draws from its own stream, named after the logical process. */
   readonly seed: number;
-  /** MAC of the station, 48 bits, if the port has a MAC control sublayer: then MAC control frames go no further, and software may switch flow control on. */
+  /** MAC of the station, 48 bits, if the port has a MAC control sublayer: then MAC control frames stop here, and software may enable flow control. */
   readonly controlMac?: number | undefined;
 }
 
 export interface EthernetPortPorts {
   readonly receiver: {
-    /** A frame has arrived whole in a slot of the receive fifo, which must be given back by {@link EthernetPort.consume}. */
+    /** A frame has arrived completely in a slot of the receive fifo, to be released by {@link EthernetPort.consume}. */
     frameArrived(slot: number): void;
   };
   readonly sender: {
-    /** A frame that was refused may be worth another try. */
+    /** A refused frame may now be accepted. */
     spaceFreed(): void;
   };
   readonly link: {
@@ -159,9 +160,9 @@ export class EthernetPort {
   readonly rxBytes: Uint8Array;
   readonly blocks: EthernetBlocks;
   readonly flowControl: FlowControl;
-  /** Frames that the receive fifo holds at most; those beyond `receiveFifoFrames` are headroom, while PAUSE frames are sent. */
+  /** Limit of frames in the receive fifo; those beyond `receiveFifoFrames` are headroom, used while PAUSE frames are sent. */
   readonly slotCount: number;
-  /** Sees the frames that pass this end, without FCS; left out: nobody does. */
+  /** Observes the frames that pass this end, without FCS; left out: no observer. */
   tap: WireTap | undefined = undefined;
 
   readonly #lp: LogicalProcess;
@@ -175,12 +176,12 @@ export class EthernetPort {
   #spaceDuePs = NEVER;
   readonly #held = new HeldBack<HeldFrame>();
   #unsent = { frames: 0, bytes: 0 };
-  /** A PAUSE frame may be due, and the link was taken. */
+  /** A PAUSE frame may be due, and the link was busy. */
   #controlWaits = false;
   readonly #heldEvent: number;
-  /** When one of {@link #held} is due at the earliest. */
+  /** Earliest instant at which a frame in {@link #held} is due. */
   #heldDuePs = NEVER;
-  /** Whether frames may leave: the station has opened its port. Others are discarded. */
+  /** Whether frames may leave: the station has opened its port. Otherwise they are discarded. */
   isOpen = true;
   #isLinkUp = false;
   #changedPs = -1;
@@ -224,7 +225,7 @@ export class EthernetPort {
     connectBlocks(this.blocks, ethernetPortWires({ ...this.blocks, port: this }));
   }
 
-  /** What it holds, but for what lies in the channels and the numbers of its statistics. */
+  /** Its state, without the channels' contents and statistics. */
   inspect(): BlockState {
     return {
       physicalState: this.#training.physicalState,
@@ -236,7 +237,7 @@ export class EthernetPort {
     };
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#serializer.rebase(ps);
     this.flowControl.rebase(ps);
@@ -257,27 +258,27 @@ export class EthernetPort {
     return this.#training.isEnabled;
   }
 
-  /** True when frames sent now go on the wire. */
+  /** True if frames sent now are put on the wire. */
   get isUp(): boolean {
     return this.#isLinkUp === this.#lp.nowPs > this.#changedPs;
   }
 
   // ---- transmit ----
 
-  /** Whether a frame can be sent now that will be formed by `formedPs`. After a refusal the sender is called when it is worth asking again. */
+  /** Whether a frame that will be formed by `formedPs` can be sent now. After a refusal, the sender is called when it may ask again. */
   canTransmit(formedPs: Picoseconds = this.#lp.nowPs): boolean {
     const nowPs = this.#lp.nowPs;
     let readyPs = this.readyPs(formedPs - nowPs);
     const { pausedUntilPs } = this.flowControl;
     if (nowPs < pausedUntilPs) {
       this.flowControl.waits();
-      // Asked again then, it waits for the link, if it still has to.
+      // At the repeated request, it waits for the link if that is still busy.
       this.#wakeSenderBy(pausedUntilPs);
       return false;
     }
     this.flowControl.goesOn();
     if (readyPs <= nowPs && this.#waitsForLink) {
-      // Frames that are formed while the link is busy would pass it for ever.
+      // Frames that form while the link is busy would otherwise overtake it indefinitely.
       this.#goFirst();
       readyPs = this.readyPs(formedPs - nowPs);
     }
@@ -286,28 +287,28 @@ export class EthernetPort {
     return false;
   }
 
-  /** Whether the other end has this one send nothing. */
+  /** Whether the other end has paused this one. */
   get isPaused(): boolean {
     return this.flowControl.isPaused;
   }
 
-  /** When no more waits for the link than the configuration allows, or than leaves while a frame is formed; pauses apart. */
+  /** When at most the configured number of bytes waits for the link, or the number that leaves while a frame is formed; without pauses. */
   readyPs(formingPs: Picoseconds): Picoseconds {
     const aheadPs = this.#aheadPs;
     return this.freePs - (formingPs > aheadPs ? formingPs : aheadPs);
   }
 
-  /** Instant by which all that has been handed to the port has left. */
+  /** Instant by which all accepted frames have left. */
   get freePs(): Picoseconds {
     this.#catchUp();
     return this.#serializer.freePs;
   }
 
   /**
-   * Sends the frame of `lengthBytes` (header and payload, without FCS) at `source[sourceOffset]`, padded with zeros to
-   * 60 bytes, when the link is free, and not before `fromPs`.
-   * @param isSentAgain for those who observe the cable
-   * @throws InvariantError for a frame without a whole header or beyond the MTU: the MAC checks first
+   * Sends the frame of `lengthBytes` (header and payload, without FCS) at `source[sourceOffset]`, padded with zeros to 60
+   * bytes, when the link is free, and not before `fromPs`.
+   * @param isSentAgain for observers of the cable
+   * @throws InvariantError for a frame without a whole header or beyond the MTU: the MAC checks this first
    */
   send(
     source: Uint8Array,
@@ -345,17 +346,17 @@ export class EthernetPort {
 
   // ---- receive ----
 
-  /** Where in {@link rxBytes} the header of the frame in a slot begins. */
+  /** Offset in {@link rxBytes} of the header of the frame in a slot. */
   frameStart(slot: number): number {
     return slot * this.#slotBytes;
   }
 
-  /** Bytes of a received frame, padding included, without FCS. */
+  /** Bytes of a received frame, including padding, without FCS. */
   frameBytes(slot: number): number {
     return this.#frameBytes[slot]!;
   }
 
-  /** The frame has been dealt with: its slot is free. */
+  /** The frame was processed: its slot is free. */
   consume(slot: number): void {
     this.#freeSlots.push(slot);
     this.flowControl.fifoHolds(this.heldFrames);
@@ -363,17 +364,17 @@ export class EthernetPort {
 
   // ---- reports ----
 
-  /** Frames that have been handed on and not yet been given back. */
+  /** Delivered frames that were not released yet. */
   get heldFrames(): number {
     return this.#frameBytes.length - this.#freeSlots.length;
   }
 
-  /** Picoseconds the link has been occupied by what this end sent, gaps included. */
+  /** Picoseconds for which this end has occupied the link, including gaps. */
   get busyPs(): Picoseconds {
     return this.#serializer.busyPs;
   }
 
-  /** What counts as transmitted and is held back by a fault; copies do not yet count. */
+  /** Frames that count as transmitted but a fault holds back; copies do not count yet. */
   get heldBack(): { readonly frames: number; readonly bytes: number } {
     const held = this.#held.all().filter(({ isCopy }) => !isCopy);
     return {
@@ -382,7 +383,7 @@ export class EthernetPort {
     };
   }
 
-  /** Of what counts as transmitted, what has not been on the link: held back by a fault, still or until the link went down. */
+  /** Frames that count as transmitted but were never on the link: held back by a fault, still or until the link went down. */
   get unsent(): { readonly frames: number; readonly bytes: number } {
     const held = this.heldBack;
     return { frames: this.#unsent.frames + held.frames, bytes: this.#unsent.bytes + held.bytes };
@@ -390,7 +391,7 @@ export class EthernetPort {
 
   // ---- inside ----
 
-  /** What becomes of a frame, which is counted; the link is held before one that is late. */
+  /** Determines and counts the fate of a frame; a late frame holds the link before it. */
   #outcomeOf(wireBytes: number, rules: ConcernedRules, fromPs: Picoseconds): number {
     const { transmitted } = this;
     const late = rules.of('late');
@@ -419,7 +420,10 @@ export class EthernetPort {
     return outcome;
   }
 
-  /** A frame that rules concern, or while others are held back. Its bytes are its own. PAUSE frames pass none: what they would let go may be stopped. */
+  /**
+   * Handles a frame to which rules apply, or while others are held back. The frame owns its bytes. It passes no PAUSE frame:
+   * the frames that the PAUSE would release may be stopped.
+   */
   #putInDisorder(
     bytes: Uint8Array,
     outcome: number,
@@ -482,7 +486,7 @@ export class EthernetPort {
     flowControl.postpone(readyPs);
   }
 
-  /** The PAUSE frame that is due, if one is, behind all that is reserved. */
+  /** Sends the due PAUSE frame, if any, after all reserved frames. */
   #sendControl(): void {
     const { nowPs } = this.#lp;
     const frame = this.flowControl.nextFrame();
@@ -493,12 +497,12 @@ export class EthernetPort {
     else this.#putInDisorder(frame, outcome, rules, nowPs, false, false);
   }
 
-  /** Whether a PAUSE frame, or one that was held back, is due and has only found the link taken. */
+  /** Whether a PAUSE frame, or a held-back one, is due and waits only for the link. */
   get #waitsForLink(): boolean {
     return this.#controlWaits || this.#held.firstDue(this.#lp.nowPs) !== undefined;
   }
 
-  /** Has these go before a frame that may be sent now; the link is up, and this end is not stopped. */
+  /** Sends these before a frame that may be sent now; the link is up, and this end is not paused. */
   #goFirst(): void {
     const { nowPs } = this.#lp;
     if (this.#controlWaits) {
@@ -509,7 +513,7 @@ export class EthernetPort {
       this.#letGo(frame, nowPs);
   }
 
-  /** The other end has this one go on from `fromPs` on. */
+  /** The other end lets this one resume from `fromPs` on. */
   pauseEnds(fromPs: Picoseconds): void {
     if (this.#spaceDuePs !== NEVER) this.#wakeSenderBy(fromPs);
     if (this.#held.count > 0) this.#wakeHeldBy(fromPs);
@@ -533,8 +537,8 @@ export class EthernetPort {
   }
 
   /**
-   * A PAUSE frame that is due takes the link before anything else of this instant, then what is held back and due, which a pause holds
-   * up; either as soon as the link has little reserved.
+   * A due PAUSE frame uses the link before anything else of this instant, followed by due held-back frames, which a pause
+   * delays; both as soon as the link has little reserved.
    */
   #catchUp(): void {
     const { nowPs } = this.#lp;
@@ -565,7 +569,7 @@ export class EthernetPort {
     this.#put(bytes, 0, bytes.length, outcome, fromPs, isSentAgain, note);
   }
 
-  /** The link is down: what was to pass it again, or at last, does not. */
+  /** The link is down: held-back frames and copies are not sent any more. */
   #loseHeld(): void {
     const { transmitted } = this;
     const { frames, bytes } = this.heldBack;
@@ -602,7 +606,7 @@ export class EthernetPort {
     if (frameBytes > lengthBytes) bytes.fill(0, start + lengthBytes, start + frameBytes);
   }
 
-  /** A record's call, at its time. */
+  /** Called by a record, at its time. */
   deliver(offset: number): void {
     const kind = this.#reader.kindAt(offset);
     if (kind === LOST_FRAME) return this.#reader.release(offset);
@@ -644,19 +648,19 @@ export class EthernetPort {
     tap.packetPassed('inbound', this.#lp.nowPs, bytes, first, frameBytes, this.isUp ? fate : linkDownNote);
   }
 
-  /** What becomes of an undamaged frame that has arrived, if it is neither handed on nor heeded. */
+  /** Fate of an undamaged received frame that is neither delivered nor obeyed. */
   #fateOf(bytes: Uint8Array, first: number, frameBytes: number): string {
     const { flowControl } = this;
     if (!flowControl.takes(bytes, first)) return this.#isFull ? fullNote : '';
     return flowControl.isPause(bytes, first, frameBytes) ? '' : strangeControlNote;
   }
 
-  /** Whether the receive fifo has no slot for a further frame. */
+  /** Whether the receive fifo has no free slot. */
   get #isFull(): boolean {
     return this.heldFrames >= (this.flowControl.isSending ? this.slotCount : this.config.receiveFifoFrames);
   }
 
-  /** Takes the frame of the record at `offset` into the receive fifo. */
+  /** Moves the frame of the record at `offset` into the receive fifo. */
   #receive(offset: number, frameBytes: number): void {
     const slot = this.#freeSlots.pop()!;
     this.flowControl.fifoHolds(this.heldFrames);
@@ -672,14 +676,14 @@ export class EthernetPort {
     this.#ports.sender.spaceFreed();
   }
 
-  /** A step of the link's training, after all that is reserved. */
+  /** A step of the link's training, after all reserved frames. */
   sendStep(step: number): void {
     const atPs = Math.max(this.#lp.nowPs, this.#serializer.freePs) + this.#latencyPs;
     const offset = this.#writer.append(atPs, LINK_TRAINING, 0);
     this.#writer.words[(offset >> 2) + WORD_TRAINING_STEP] = step;
   }
 
-  /** The training has brought the link up, or has lost it. */
+  /** The training has brought the link up, or down. */
   linkChanged(isUp: boolean): void {
     this.#isLinkUp = isUp;
     this.#changedPs = this.#lp.nowPs;
@@ -689,6 +693,6 @@ export class EthernetPort {
   }
 }
 
-/** Of a frame on the wire, FCS included. */
+/** Bytes of a frame on the wire, FCS included. */
 const wireBytesOf = (lengthBytes: number): number =>
   Math.max(lengthBytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;

@@ -1,4 +1,4 @@
-/** What an Ethernet configuration implies: byte time, latency, frame limits, and how large its channels are. */
+/** Values derived from an Ethernet configuration: byte time, latency, frame limits, and channel sizes. */
 import { channelBufferBytes, RECORD_HEADER_BYTES } from '../sim/index.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import type { ByteTime } from './link-rate.ts';
@@ -16,13 +16,13 @@ export const ethernetByteTime = (config: Pick<EthernetConfig, 'gigabitsPerSecond
   denominator: config.gigabitsPerSecond,
 });
 
-/** From a frame's last bit leaving the sending MAC to its being whole at the receiver: a channel's latency. */
+/** Time from a frame's last bit leaving the sending MAC until the frame is complete at the receiver: a channel's latency. */
 export const ethernetLatencyPs = (config: EthernetConfig): number =>
   2 * config.portLatencyNs * 1000 + config.cableMetres * config.cablePsPerMetre;
 
 const TAG_BYTES = 4;
 
-/** The same with room for a tag (IEEE 802.1Q) beside the longest payload. */
+/** The same with room for a tag (IEEE 802.1Q) in addition to the longest payload. */
 export const withTag = (config: EthernetConfig): EthernetConfig => ({
   ...config,
   mtuBytes: config.mtuBytes + TAG_BYTES,
@@ -32,20 +32,21 @@ export const withTag = (config: EthernetConfig): EthernetConfig => ({
 export const ethernetFrameBytesMax = (config: Pick<EthernetConfig, 'mtuBytes'>): number =>
   Math.max(config.mtuBytes + ETHERNET_HEADER_BYTES, ETHERNET_FRAME_MIN_BYTES);
 
-/** Frames in the receive fifo at which a port asks the other end to stop, and at which it lets it go on. */
+/** Levels of the receive fifo at which a port pauses the other end, and lets it resume. */
 export const xoffFramesOf = ({ receiveFifoFrames, pauseXoffPercent }: EthernetConfig): number =>
   Math.max(1, Math.floor((receiveFifoFrames * pauseXoffPercent) / 100));
 export const xonFramesOf = (config: EthernetConfig): number =>
   Math.floor((xoffFramesOf(config) * config.pauseXonPercent) / 100);
 
 /**
- * Frames that may arrive after the one at which a port asks the other end to stop, all of them as short as can be:
+ * Shortest frames that may arrive after the frame at which a port pauses the other end:
  *
- *     PAUSE waits for what the port has taken ─▶ PAUSE leaves ─▶ latency ─▶ the other end has taken some yet ─▶ latency
+ *     PAUSE waits for accepted frames ─▶ PAUSE leaves ─▶ latency ─▶ the other end sends accepted frames ─▶ latency
  *
- * What the port has taken ends no later than a longest frame that begins when `transmitAheadBytes` are through, or when it has been formed: a
- * packet of RoCE is taken before that, and forming it takes no longer than the link does, up to 54 Gb/s by the defaults of the HCA. Of
- * short frames the other end has taken what begins within `transmitAheadBytes`, and one. Another one is for those that have begun.
+ * The accepted frames end no later than a longest frame that begins when `transmitAheadBytes` have left, or when it has been
+ * formed: a RoCE packet is accepted before that, and forming it takes no longer than sending it, up to 54 Gb/s with the HCA's
+ * defaults. The other end has accepted the short frames that begin within `transmitAheadBytes`, and one more. Another one
+ * allows for frames that have begun.
  */
 function pauseHeadroomFrames(config: EthernetConfig): number {
   const { numeratorPs, denominator } = ethernetByteTime(config);
@@ -58,17 +59,18 @@ function pauseHeadroomFrames(config: EthernetConfig): number {
   return Math.ceil((waitingBytes + shortBytes + flyingBytes + transmitAheadBytes) / shortBytes) + 2;
 }
 
-/** Frames that the receive fifo of a port with flow control holds at most. */
+/** Limit of frames in the receive fifo of a port with flow control. */
 export const pausingFifoFrames = (config: EthernetConfig): number =>
   Math.max(config.receiveFifoFrames, xoffFramesOf(config) + pauseHeadroomFrames(config));
 
-/** What a frame takes of the link, with preamble, FCS and gap. */
+/** Bytes of a frame on the link, with preamble, FCS and gap. */
 const linkBytesOf = ({ preambleBytes, interFrameGapBytes }: EthernetConfig, frameBytes: number): number =>
   preambleBytes + frameBytes + ETHERNET_FCS_BYTES + interFrameGapBytes;
 
 /**
- * Bytes of a channel between two ports of this configuration: what is queued and in flight, as short frames or as long ones, one of
- * them while the next is formed; twice, since the reader may be as far behind as the writer may run ahead. The receiver holds none of it.
+ * Bytes of a channel between two ports of this configuration: frames queued and in flight, short or long ones, one of them
+ * while the next is formed; twice, since the reader may lag by as much as the writer may run ahead. The receiver holds none of
+ * it.
  */
 export function ethernetChannelBytes(config: EthernetConfig): number {
   const { numeratorPs, denominator } = ethernetByteTime(config);

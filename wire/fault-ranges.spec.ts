@@ -4,7 +4,7 @@ import { NEVER } from '../base/units.ts';
 import { FaultRanges } from './fault-ranges.ts';
 
 describe('ranges of faulty packets', () => {
-  it('concern the packets that a map of all of them names, whenever they are added', () => {
+  it('contain the same packets as a map of all of them, whenever they are added', () => {
     const range = fc.record({
       at: fc.integer({ min: 0, max: 40 }),
       first: fc.integer({ min: 1, max: 40 }),
@@ -21,7 +21,7 @@ describe('ranges of faulty packets', () => {
             faults.add(first, first + count - 1, value);
             for (let each = first; each < first + count; each++) byPacket.set(each, value);
           }
-          // As a port does: nothing but a comparison for packets without a fault.
+          // Like a port: a single comparison for packets without a fault.
           let met = 0;
           if (packet >= faults.next) {
             met = faults.valueOf(packet);
@@ -50,7 +50,7 @@ describe('ranges of faulty packets', () => {
     expect(faults.valueOf(3e9 + 1)).toBe(2);
   });
 
-  it('are refused when no packet has such a number', () => {
+  it('are rejected if no packet has such a number', () => {
     const faults = new FaultRanges();
     expect(() => faults.add(0, 4, 1)).toThrow('first packet of a fault');
     expect(() => faults.add(5, 4, 1)).toThrow('last packet of a fault');

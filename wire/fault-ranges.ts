@@ -1,6 +1,6 @@
 /**
- * Ranges of packet numbers that a fault concerns. What a packet pays is one comparison with {@link FaultRanges.next}, however
- * many packets a range holds; a packet with a fault pays for the ranges there are.
+ * Ranges of packet numbers with a fault. A packet costs one comparison with {@link FaultRanges.next}, for any number of packets
+ * in a range; a packet with a fault costs a pass over the ranges.
  */
 import { assertRange, NEVER } from '../base/index.ts';
 
@@ -16,7 +16,7 @@ export class FaultRanges {
   readonly #ranges: FaultRange[] = [];
 
   /**
-   * The packets from `first` to `last`, both included, have a fault with a value that is not 0. `last` may be Infinity.
+   * The packets from `first` to `last`, both included, have a fault with a nonzero value. `last` may be Infinity.
    * @throws InvariantError for numbers below 1 or out of order
    */
   add(first: number, last: number, value: number): void {
@@ -26,12 +26,12 @@ export class FaultRanges {
     if (first < this.next) this.next = first;
   }
 
-  /** Value of the fault of this packet, 0 when it has none. Of several ranges the one added last counts. */
+  /** Value of this packet's fault, 0 without a fault. If several ranges contain it, the one added last counts. */
   valueOf(packet: number): number {
     return this.#ranges.findLast(({ first, last }) => packet >= first && packet <= last)?.value ?? 0;
   }
 
-  /** This packet and all before it have been sent. */
+  /** This packet and all before it were sent. */
   passed(packet: number): void {
     this.next = NEVER;
     for (const { first, last } of this.#ranges) {

@@ -12,13 +12,13 @@ const QUANTUM_PS = 51_200;
 /** Two ports of 150 ns and 2 m of 4.8 ns. */
 const LATENCY_PS = 309_600;
 const [MAC_A, MAC_B] = [0x0200_0000_000a, 0x0200_0000_000b];
-/** The other end is asked to stop with three frames held, and to go on with one. */
+/** The other end must stop at three held frames, and may resume at one. */
 const small = { receiveFifoFrames: 4, pauseXoffPercent: 75, pauseXonPercent: 50, pauseQuanta: 1000 };
 
 const benchOf = (changes: Partial<EthernetConfig> = {}, shuffle?: () => number): EthernetBench =>
   new EthernetBench({ ...small, ...changes }, 1, shuffle, [MAC_A, MAC_B]);
 
-/** A frame as a standard's reader writes it: IEEE 802.3-2018, 31B.3.1. */
+/** A frame written from the standard: IEEE 802.3-2018, 31B.3.1. */
 const controlBytes = (
   quanta: number,
   { opcode = 1, to = '0180c2000001', bytes = 60, type = '8808' } = {},
@@ -30,7 +30,7 @@ const controlBytes = (
   return frame;
 };
 
-/** Frames that an end sees, by direction, with the instant of their last bit: PAUSE frames alone. */
+/** PAUSE frames that an end sees, by direction, with the instant of their last bit. */
 function pausesAt({ port }: EthernetEnd): { readonly line: string; readonly atPs: number }[] {
   const seen: { line: string; atPs: number }[] = [];
   port.tap = {
@@ -63,7 +63,7 @@ function expectBalance({ a, b }: EthernetBench): void {
   }
 }
 
-/** A sends short frames as fast as it may to b, which takes none until `takesPs` after the link is up. */
+/** A sends short frames as fast as possible to b, which releases none until `takesPs` after the link is up. */
 async function stalled(takesPs: number, changes: Partial<EthernetConfig> = {}, count = 30) {
   const bench = benchOf(changes);
   const { a, b } = bench;
@@ -72,14 +72,14 @@ async function stalled(takesPs: number, changes: Partial<EthernetConfig> = {}, c
   b.consumesAtOnce = false;
   a.at(upPs, () => a.sendAll(count, 60));
   b.at(upPs + takesPs, () => letGo(b));
-  /** When b is full enough, and when its PAUSE has come to a. */
+  /** When b has reached its level, and when its PAUSE has arrived at a. */
   const fullPs = upPs + SHORT_PS + 2 * STEP_PS + LATENCY_PS;
   const pausedPs = fullPs + 1 + SHORT_PS + LATENCY_PS;
   return { bench, a, b, pauses, upPs, fullPs, pausedPs };
 }
 
-describe('a receiver that takes nothing', () => {
-  it('IEEE 802.3-2018, 31B.3: stops the sender by a PAUSE frame of its own MAC, and lets it go on by one without quanta', async () => {
+describe('a receiver that accepts nothing', () => {
+  it('IEEE 802.3-2018, 31B.3: stops the sender by a PAUSE frame of its own MAC, and lets it resume by one without quanta', async () => {
     const { bench, a, b, pauses, upPs, fullPs, pausedPs } = await stalled(10 * US);
     await bench.runTo(upPs + 100 * US);
     const [zeros, source] = ['00'.repeat(42), '02000000000b'];
@@ -88,7 +88,7 @@ describe('a receiver that takes nothing', () => {
       { line: `outbound 0180c2000001${source}8808000103e8${zeros}`, atPs: fullPs + 1 + SHORT_PS },
       { line: `outbound 0180c2000001${source}880800010000${zeros}`, atPs: xonPs + SHORT_PS },
     ]);
-    // A takes a frame when 128 bytes wait, 102.4 ns: all that it had taken by then have come, and no other.
+    // A accepts a frame if at most 128 bytes wait, 102.4 ns: exactly the frames accepted by then have arrived.
     const takenCount = Math.floor((pausedPs - upPs + 102_400) / STEP_PS) + 1;
     const before = b.arrivals.filter(({ timePs }) => timePs < xonPs);
     expect(before).toHaveLength(takenCount);
@@ -100,7 +100,7 @@ describe('a receiver that takes nothing', () => {
     expectBalance(bench);
   });
 
-  it('IEEE 802.3-2018, 31B.3: lets the sender go on after its quanta when the frame that says so is lost or damaged', async () => {
+  it('IEEE 802.3-2018, 31B.3: lets the sender resume after its quanta if the frame that ends the pause is lost or damaged', async () => {
     for (const kind of ['lost', 'corrupted'] as const) {
       const { bench, a, b, upPs, pausedPs } = await stalled(10 * US);
       const effect = kind === 'lost' ? { kind } : { kind, place: 0, isInside: false };
@@ -115,21 +115,21 @@ describe('a receiver that takes nothing', () => {
     }
   });
 
-  it('IEEE 802.3-2018, 31B.3: is not passed by frames that are formed while the link is busy', async () => {
+  it('IEEE 802.3-2018, 31B.3: is not overtaken by frames that form while the link is busy', async () => {
     const { bench, b, pauses, upPs } = await stalled(50 * US);
-    // Of 1,504 bytes with FCS, 1.2192 us each. By when b is full, at 501.6 ns, the link has taken three, since it takes one when less than
-    // the 2 us are reserved in which it is formed: at 0, 0 and 438.4 ns. It would take the next at 1657.6.
+    // 1,504 bytes with FCS, 1.2192 µs each. When b is full, at 501.6 ns, the link has accepted three, since it accepts one if
+    // less than its forming time of 2 µs is reserved: at 0, 0 and 438.4 ns. It would accept the next at 1657.6.
     b.at(upPs, () => b.sendAll(100, 1500, 2 * US));
     await bench.runTo(upPs + 200 * US);
     expect(pauses[0]!.atPs - upPs).toBe(3 * 1_219_200 + SHORT_PS);
-    // Half of 1,000 quanta later it asks again, and waits for what the link has taken then.
+    // Half of 1,000 quanta later it asks again, and waits for the frames that the link has accepted then.
     const again = pauses[1]!.atPs - pauses[0]!.atPs - 500 * QUANTUM_PS;
     expect(again).toBeGreaterThanOrEqual(0);
     expect(again).toBeLessThan(2 * US + 1_219_200 + STEP_PS);
     expectBalance(bench);
   });
 
-  it('asks again at half the time for as long as it is full', async () => {
+  it('repeats its PAUSE at half the time while it is full', async () => {
     const { bench, b, pauses, upPs, fullPs } = await stalled(200 * US);
     await bench.runTo(upPs + 300 * US);
     const asked = pauses.slice(0, -1).map(({ atPs }) => atPs - (fullPs + 1 + SHORT_PS));
@@ -140,7 +140,7 @@ describe('a receiver that takes nothing', () => {
     expect(stoppingPs).toBe(upPs + 200 * US - fullPs);
   });
 
-  it('counts its frames apart, and their time on the link', async () => {
+  it('counts its frames separately, and their time on the link', async () => {
     const { bench, a, b, upPs, pausedPs } = await stalled(10 * US);
     await bench.runTo(upPs + 100 * US);
     expect(b.port.transmitted).toMatchObject({ frames: 0, bytes: 0 });
@@ -154,16 +154,16 @@ describe('a receiver that takes nothing', () => {
       receivedPauses: 2,
       receivedTransitions: 1,
       pausedPs: endPs - pausedPs,
-      // From the instant at which it would have taken the next one.
+      // From the instant at which it would have accepted the next one.
       pauseWaitPs: endPs + 1 - (upPs + waitedPs),
     });
   });
 
-  it('IEEE 802.3-2018, 31B.3: gets no frame that a fault holds back while the sender is stopped, however many PAUSE frames that one sends', async () => {
+  it('IEEE 802.3-2018, 31B.3: receives no frame that a fault holds back while the sender is stopped, for any number of the sender’s own PAUSE frames', async () => {
     const { bench, a, b, upPs } = await stalled(200 * US, {}, 4);
     const [passes, delayPs] = [5, 500 * US];
     a.port.faults.addRule({ kind: 'reordered', passes, delayPs }, { first: 1, last: 1 }, { fired: () => {} });
-    // Its own receiver takes nothing either: it stops the far end, again and again.
+    // Its own receiver accepts nothing either: it pauses the far end, again and again.
     a.consumesAtOnce = false;
     b.at(upPs, () => b.sendAll(3, 60));
     await bench.runTo(upPs + 1000 * US);
@@ -173,13 +173,13 @@ describe('a receiver that takes nothing', () => {
     expectBalance(bench);
   });
 
-  it('drops what it has no slot for when a PAUSE frame is lost, counts it, and asks again', async () => {
+  it('drops frames without a slot when a PAUSE frame is lost, counts them, and sends another PAUSE', async () => {
     const { bench, b, upPs } = await stalled(60 * US, {}, 900);
     b.port.faults.addRule({ kind: 'lost' }, { only: 'pauses', first: 1, last: 1 }, { fired: () => {} });
     await bench.runTo(upPs + 50 * US);
     const { slotCount, received } = b.port;
     const dropped = received.fifoDrops;
-    // In half of its quanta, 25.6 us, 381 frames come.
+    // In half of its quanta, 25.6 µs, 381 frames arrive.
     expect(dropped).toBeGreaterThan(381 - slotCount);
     expect([b.held.length, dropped]).toEqual([slotCount, received.fifoDrops]);
     await bench.runTo(upPs + 500 * US);
@@ -187,7 +187,7 @@ describe('a receiver that takes nothing', () => {
     expectBalance(bench);
   });
 
-  it('sees the fifo as it was at the end of an instant, whatever runs first in the next, and misses nothing', async () => {
+  it('sees the fifo as it was at the end of an instant, for any order in the next one, and misses nothing', async () => {
     for (let seed = 0; seed < 8; seed++) {
       const shuffle = seed === 0 ? undefined : new Random(seed, 'shuffle').unit;
       const bench = benchOf({}, shuffle);
@@ -198,7 +198,7 @@ describe('a receiver that takes nothing', () => {
       const fullPs = upPs + SHORT_PS + 2 * STEP_PS + LATENCY_PS;
       a.at(upPs, () => a.sendAll(3, 60));
       a.at(upPs + 10 * STEP_PS, () => a.sendAll(3, 60));
-      // Full for a picosecond, and not by frames that come and go within one.
+      // Full for a picosecond, and not because of frames that arrive and leave within it.
       b.at(fullPs + 1, () => {
         for (const slot of b.held.splice(0, 2)) b.port.consume(slot);
       });
@@ -216,7 +216,7 @@ describe('a receiver that takes nothing', () => {
     }
   });
 
-  it('asks anew when the link has been down', async () => {
+  it('sends a new PAUSE after the link was down', async () => {
     const { bench, a, b, pauses, upPs } = await stalled(100 * US, { pauseQuanta: 65_535 });
     a.at(upPs + 20 * US, () => a.port.setEnabled(false));
     a.at(upPs + 21 * US, () => a.port.setEnabled(true));
@@ -249,13 +249,13 @@ describe('a receiver that takes nothing', () => {
     b.consumesAtOnce = false;
     b.at(upPs, () => b.sendAll(3, 1514));
     a.at(upPs, () => a.sendAll(3, 60));
-    // The three are there after 501.6 ns, b's frames have left after 3690 ns.
+    // The three have arrived after 501.6 ns; b's frames have left after 3690 ns.
     b.at(upPs + US, () => letGo(b));
     await bench.runTo(upPs + 100 * US);
     expect(pauses).toEqual([]);
   });
 
-  it('asks in front of its own frames, and behind the one that is under way and what the port has taken', async () => {
+  it('sends its PAUSE before its own frames, and after the frame in progress and accepted ones', async () => {
     const bench = benchOf();
     const { a, b } = bench;
     const pauses = pausesAt(b);
@@ -264,12 +264,12 @@ describe('a receiver that takes nothing', () => {
     b.at(upPs, () => b.sendAll(4, 1514));
     a.at(upPs, () => a.sendAll(3, 60));
     await bench.runTo(upPs + 20 * US);
-    // Each of its frames takes 1230.4 ns with its gap; at 501.6 ns the second had not been taken.
+    // Each of its frames needs 1230.4 ns with its gap; at 501.6 ns the second had not been accepted.
     expect(pauses[0]!.atPs).toBe(upPs + 1_230_400 + SHORT_PS);
     expect(a.arrivals[1]!.timePs).toBe(upPs + 1_230_400 + STEP_PS + 1_220_800 + LATENCY_PS);
   });
 
-  it('asks nothing, and drops, until software has it send PAUSE frames; lets go when software has it send none', async () => {
+  it('sends no PAUSE, and drops frames, until software enables PAUSE frames; ends the pause when software disables them', async () => {
     const { bench, a, b, pauses, upPs } = await stalled(500 * US, {}, 40);
     b.port.flowControl.set(false, true);
     await bench.runTo(upPs + 20 * US);
@@ -283,7 +283,7 @@ describe('a receiver that takes nothing', () => {
   });
 });
 
-describe('a station that is asked to stop', () => {
+describe('a paused station', () => {
   /** An endpoint at a's end sends arbitrary MAC control frames; b sends short frames. */
   async function asked(frames: readonly (readonly [atPs: number, bytes: Uint8Array])[], heeds = true) {
     const bench = new EthernetBench(small, 1, undefined, [undefined, MAC_B]);
@@ -296,7 +296,7 @@ describe('a station that is asked to stop', () => {
     expect(orderOf(a)).toEqual(upTo(1000));
     expect(b.arrivals).toEqual([]);
     expectBalance(bench);
-    /** Begin and end of each time in which nothing was sent. */
+    /** Beginning and end of each interval without a sent frame. */
     const gaps = a.arrivals.flatMap(({ timePs }, index) => {
       const before = a.arrivals[index - 1]?.timePs ?? timePs;
       return timePs - before > STEP_PS ? [[before, timePs].map((ps) => ps - upPs)] : [];
@@ -306,7 +306,7 @@ describe('a station that is asked to stop', () => {
   const arrivalPs = (atPs: number): number => atPs + SHORT_PS + LATENCY_PS;
   const toOwn = '02000000000b';
 
-  it('IEEE 802.3-2018, 31B.3: heeds the newest PAUSE, be it shorter or longer', async () => {
+  it('IEEE 802.3-2018, 31B.3: obeys the newest PAUSE, shorter or longer', async () => {
     const [from, mid] = [10 * US, 15 * US];
     const shorter = await asked([
       [from, controlBytes(500)],
@@ -326,15 +326,15 @@ describe('a station that is asked to stop', () => {
     expect(longer.pausedPs).toBe(mid - from + 700 * QUANTUM_PS);
   });
 
-  it('IEEE 802.3-2018, 31B.3: heeds a PAUSE to its own MAC, and finishes what it has begun', async () => {
+  it('IEEE 802.3-2018, 31B.3: obeys a PAUSE to its own MAC, and finishes the frame in progress', async () => {
     const { gaps } = await asked([[10 * US, controlBytes(100, { to: toOwn })]]);
     const comesPs = arrivalPs(10 * US);
-    // A frame was taken up to 102.4 ns before the one before had left.
+    // A frame was accepted up to 102.4 ns before the previous one had left.
     const lastPs = Math.floor((comesPs + 102_400) / STEP_PS) * STEP_PS + SHORT_PS + LATENCY_PS;
     expect(gaps).toEqual([[lastPs, comesPs + 100 * QUANTUM_PS + SHORT_PS + LATENCY_PS]]);
   });
 
-  it('IEEE 802.3-2018, 31.5: drops other MAC control frames, and counts them by what is wrong', async () => {
+  it('IEEE 802.3-2018, 31.5: drops other MAC control frames, and counts them by error', async () => {
     const strange = [
       controlBytes(500, { opcode: 0 }),
       controlBytes(500, { opcode: 2 }),
@@ -356,7 +356,7 @@ describe('a station that is asked to stop', () => {
     });
   });
 
-  it('counts a PAUSE that it does not heed', async () => {
+  it('counts a PAUSE that it does not obey', async () => {
     const { gaps, ...counters } = await asked([[5 * US, controlBytes(500)]], false);
     expect(gaps).toEqual([]);
     expect(counters).toMatchObject({
@@ -367,7 +367,7 @@ describe('a station that is asked to stop', () => {
     });
   });
 
-  it('goes on when software has it heed them no longer', async () => {
+  it('resumes when software disables obeying', async () => {
     const bench = new EthernetBench(small, 1, undefined, [undefined, MAC_B]);
     const { a, b } = bench;
     const upPs = await bench.bringUp();
@@ -376,12 +376,12 @@ describe('a station that is asked to stop', () => {
     b.at(upPs + 5 * US, () => b.sendAll(1, 60));
     b.at(upPs + 9 * US, () => b.port.flowControl.set(false, false));
     await bench.runTo(upPs + 20 * US);
-    // What is set counts a picosecond later, and ends the pause, which counts another one later.
+    // A setting counts a picosecond later and ends the pause, which counts another picosecond later.
     expect(a.arrivals[0]!.timePs).toBe(upPs + 9 * US + 2 + SHORT_PS + LATENCY_PS);
     expect(b.port.flowControl.totals().pauseWaitPs).toBe(4 * US + 2);
   });
 
-  it('holds up what a fault has held back, until it may go on', async () => {
+  it('delays frames that a fault has held back, until it may resume', async () => {
     for (const xonUs of [20, 40]) {
       const bench = new EthernetBench(small, 1, undefined, [undefined, MAC_B]);
       const { a, b } = bench;
@@ -401,7 +401,7 @@ describe('a station that is asked to stop', () => {
     }
   });
 
-  it('has MAC control frames as any others without a MAC control sublayer', async () => {
+  it('treats MAC control frames like any others without a MAC control sublayer', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.port.send(controlBytes(500), 0, 60));
@@ -411,7 +411,7 @@ describe('a station that is asked to stop', () => {
     expect(bench.a.arrivals[0]!.timePs).toBe(upPs + US + SHORT_PS + LATENCY_PS);
   });
 
-  it('forgets a pause with the link', async () => {
+  it('forgets a pause when the link goes down', async () => {
     const { bench, a, b, upPs } = await stalled(200 * US, { pauseQuanta: 65_535 });
     await bench.runTo(upPs + 20 * US);
     expect([a.port.isPaused, b.arrivals.length]).toEqual([true, 15]);
@@ -426,7 +426,7 @@ describe('a station that is asked to stop', () => {
 });
 
 describe('two ends with flow control', () => {
-  it('that have stopped each other both go on', async () => {
+  it('that have paused each other both resume', async () => {
     const bench = benchOf();
     const upPs = await bench.bringUp();
     const ends = [bench.a, bench.b];
@@ -442,7 +442,7 @@ describe('two ends with flow control', () => {
     expectBalance(bench);
   });
 
-  /** What a random pair of ends carries while both take frames now and then; and what it was. */
+  /** Frames that a random pair of ends carries while both release frames now and then; and the pair's configuration. */
   async function disturbed(
     seed: number,
     { heeds = true, shuffle = undefined as (() => number) | undefined } = {},
@@ -492,7 +492,7 @@ describe('two ends with flow control', () => {
     return { ends, sent: [bench.a, bench.b].map(({ port }) => port.transmitted.frames), peaks };
   }
 
-  it('lose nothing, and keep the order, whatever stalls and frames there are', async () => {
+  it('lose nothing, and keep the order, for any stalls and frames', async () => {
     let asked = 0;
     for (let seed = 1; seed <= 25; seed++) {
       const { ends, sent } = await disturbed(seed);
@@ -505,7 +505,7 @@ describe('two ends with flow control', () => {
     expect(asked).toBeGreaterThan(50);
   });
 
-  it('lose what the one that does not heed sends too much, exactly counted, and nothing of the other', async () => {
+  it('lose only the excess frames of the station that does not obey, exactly counted', async () => {
     let dropped = 0;
     for (let seed = 30; seed <= 45; seed++) {
       const { ends, sent } = await disturbed(seed, { heeds: false });
@@ -517,7 +517,7 @@ describe('two ends with flow control', () => {
     expect(dropped).toBeGreaterThan(100);
   });
 
-  it('do the same whatever runs first in an instant', async () => {
+  it('do the same for any order within an instant', async () => {
     for (const seed of [50, 51, 52]) {
       const { ends } = await disturbed(seed);
       for (let order = 0; order < 2; order++)
@@ -525,7 +525,7 @@ describe('two ends with flow control', () => {
     }
   });
 
-  /** What b holds of a's short frames, when its PAUSE waits for its own longest ones, each of which is taken so long before it has been formed. */
+  /** Frames of a that b holds when its PAUSE waits for its own longest frames, each accepted this long before it has been formed. */
   async function overshoot(cableMetres: number, formingPs: number, phasePs: number) {
     const bench = benchOf({ cableMetres, receiveFifoFrames: 86 });
     const { a, b } = bench;
@@ -540,9 +540,10 @@ describe('two ends with flow control', () => {
     return { held: b.port.heldFrames, dropped: b.port.received.fifoDrops, slotCount: b.port.slotCount };
   }
 
-  it('have room for what is under way on a cable of seven metres, and not on one of a kilometre', async () => {
-    // XOFF at 64 of 86. Then b has taken a frame that has not been formed yet: 2 × 1538 bytes until the PAUSE leaves, which takes 84;
-    // 2 × (300 ns + 7 × 4.8 ns), 833 bytes, are under way, and a has taken 128 bytes ahead: 4122 bytes, 49.1 shortest frames of 84; and two.
+  it('have room for the frames in flight on a cable of seven metres, and not on one of a kilometre', async () => {
+    // XOFF at 64 of 86. Then b has accepted a frame that has not been formed yet: 2 × 1538 bytes until the PAUSE leaves, which
+    // needs 84; 2 × (300 ns + 7 × 4.8 ns), 833 bytes, are in flight, and a has accepted 128 bytes ahead: 4122 bytes, 49.1
+    // shortest frames of 84; and two.
     const bound = 52;
     let most = 0;
     for (let phasePs = 0; phasePs < 2_600_000; phasePs += 100_000) {
@@ -551,7 +552,7 @@ describe('two ends with flow control', () => {
       most = Math.max(most, held - 64);
     }
     expect(most).toBeGreaterThan(bound - 5);
-    // A kilometre and back are 9.6 us, in which 142 frames come.
+    // A kilometre and back takes 9.6 µs, in which 142 frames arrive.
     expect((await overshoot(1000, 0, 0)).dropped).toBeGreaterThan(142 - bound);
   });
 });

@@ -3,18 +3,18 @@
  *
  *     receive fifo ─ frames held ─▶ XOFF reached? ─▶ PAUSE, 65535 quanta, again at half the time ═▶ the other end
  *                                   down to XON?  ─▶ PAUSE, 0 quanta                             ═▶
- *     the other end ═▶ PAUSE, n quanta ─▶ nothing of the sender's begins for n × 512 bit times, or until PAUSE, 0 quanta
+ *     the other end ═▶ PAUSE, n quanta ─▶ the sender begins nothing for n × 512 bit times, or until PAUSE, 0 quanta
  *
  * Promises:
- * - A PAUSE frame goes before anything that the port has not taken yet, and is never held up by a pause itself: two ends that have stopped
- *   each other go on as soon as either has room.
+ * - A PAUSE frame precedes all frames that the port has not accepted yet, and is never delayed by a pause itself: two ends that
+ *   have paused each other resume as soon as either has room.
  * - The newest PAUSE frame counts, whether it is longer or shorter than what was left of the one before.
- * - What a pause, the fifo's fill and software's settings are is decided by what they were at the end of an instant, from the next picosecond
- *   on: calls and records of one instant commute. While the link is busy the fifo may pass both thresholds: then nothing is sent.
- * - With the link down nothing is known of the other end, and nothing is asked of it.
+ * - A pause, the fifo's level and software's settings count as of the end of an instant, from the next picosecond on: calls and
+ *   records of one instant commute. While the link is busy the fifo may pass both thresholds: then nothing is sent.
+ * - With the link down the other end's state is unknown, and no request is sent to it.
  *
- * What the port has taken before a pause came still leaves; `pauseHeadroomFrames` of ethernet-sizing.ts has room for it at the far end.
- * Source: IEEE 802.3-2018, annex 31B.
+ * Frames accepted before a pause arrived still leave; `pauseHeadroomFrames` of ethernet-sizing.ts has room for it at the far
+ * end. Source: IEEE 802.3-2018, annex 31B.
  */
 import { NEVER, type Picoseconds } from '../base/index.ts';
 import type { BlockState, LogicalProcess } from '../sim/index.ts';
@@ -37,24 +37,24 @@ import {
 } from './ethernet-sizing.ts';
 
 const PS_GIGABITS_PER_BIT = 1000;
-/** In place of quanta: no frame is due. */
+/** Used instead of quanta: no frame is due. */
 const NONE = -1;
 const NOT_WAITING = -1;
 
 export interface FlowControlPorts {
   readonly port: {
-    /** A PAUSE frame may be due: {@link FlowControl.nextFrame} says so. */
+    /** A PAUSE frame may be due: {@link FlowControl.nextFrame} returns it. */
     controlDue(): void;
-    /** The pause ends earlier than it was to: what waited for that may go on from `fromPs` on. */
+    /** The pause ends earlier than announced: waiting frames may continue from `fromPs` on. */
     pauseEnds(fromPs: Picoseconds): void;
   };
 }
 
 export class FlowControl {
   readonly counters = new FlowControlCounters();
-  /** Instant from which {@link nextFrame} is to be asked. */
+  /** Instant from which {@link nextFrame} must be called. */
   duePs = NEVER;
-  /** Undefined: the port has no MAC control sublayer, to which MAC control frames are frames as any. */
+  /** Undefined: the port has no MAC control sublayer, and treats MAC control frames as any other. */
   readonly #mac: number | undefined;
   readonly #lp: Pick<LogicalProcess, 'nowPs' | 'queue'>;
   readonly #gigabitsPerSecond: number;
@@ -63,22 +63,22 @@ export class FlowControl {
   readonly #xonFrames: number;
   readonly #dueEvent: number;
   #ports!: FlowControlPorts;
-  /** What software has set: PAUSE frames are sent; received ones are heeded. */
+  /** Settings by software: whether PAUSE frames are sent; whether received ones are obeyed. */
   readonly #sends = new Deferred(false);
   readonly #heeds = new Deferred(false);
-  /** Frames in the receive fifo; whether they are too many; whether the other end has been stopped, since when, and when it is again. */
+  /** Frames in the receive fifo; whether they are too many; whether the other end is paused, since when, and when the PAUSE is repeated. */
   readonly #fill = new Deferred(0);
   #isFull = false;
   #isStopping = false;
   #stoppingSincePs = 0;
   #refreshPs = NEVER;
-  /** End of the pause that the other end has asked for; whether there is one, and its begin. */
+  /** End of the pause requested by the other end; whether a pause exists, and its beginning. */
   readonly #until = new Deferred(0);
   #isPaused = false;
   #pausedSincePs = 0;
-  /** Where there is none: from when on the last one stopped nothing. */
+  /** Without a pause: instant from which the last one stopped nothing. */
   #overPs = 0;
-  /** Since when the sender has waited for the end of a pause. */
+  /** Instant since which the sender waits for the end of a pause. */
   #waitingSincePs = NOT_WAITING;
 
   /** @param mac of the station; left out: it has no flow control */
@@ -102,7 +102,10 @@ export class FlowControl {
     return this.#mac !== undefined;
   }
 
-  /** As software sets it. Who sends them no longer lets the other end go on, and who heeds them no longer goes on itself. */
+  /**
+   * Sets it by software. A station that stops sending PAUSE frames no longer lets the other end resume; one that stops obeying
+   * them no longer resumes itself.
+   */
   set(sends: boolean, heeds: boolean): void {
     const { nowPs } = this.#lp;
     this.#sends.set(sends, nowPs);
@@ -110,17 +113,17 @@ export class FlowControl {
     this.#wakeBy(nowPs + 1);
   }
 
-  /** What software has set last. */
+  /** The last settings by software. */
   get setting(): { readonly sends: boolean; readonly heeds: boolean } {
     return { sends: this.#sends.latest, heeds: this.#heeds.latest };
   }
 
-  /** Whether the port sends PAUSE frames, so that the fifo has its headroom. */
+  /** Whether the port sends PAUSE frames, so that the fifo uses its headroom. */
   get isSending(): boolean {
     return this.#sends.at(this.#lp.nowPs);
   }
 
-  /** The link has come up or gone down: nothing is left of what either end asked of the other. */
+  /** The link has come up or gone down: forgets what either end requested of the other. */
   linkChanged(): void {
     const { nowPs } = this.#lp;
     this.#endPause();
@@ -132,7 +135,7 @@ export class FlowControl {
 
   // ---- the other end is to stop ----
 
-  /** The receive fifo holds so many frames. */
+  /** The receive fifo holds this many frames. */
   fifoHolds(frames: number): void {
     if (!this.isThere) return;
     const { nowPs } = this.#lp;
@@ -140,13 +143,13 @@ export class FlowControl {
     if (this.#isBeyond(frames)) this.#wakeBy(nowPs + 1);
   }
 
-  /** The frame that is to leave now, which is counted as sent; or nothing. To be asked while the link is up and free. */
+  /** The frame that must leave now, counted as sent; or nothing. Called while the link is up and free. */
   nextFrame(): Uint8Array | undefined {
     const quanta = this.#quantaDue();
     return quanta === NONE ? undefined : this.#frameOf(quanta);
   }
 
-  /** The link is taken: {@link nextFrame} is asked again at `atPs`. */
+  /** The link is busy: {@link nextFrame} is called again at `atPs`. */
   postpone(atPs: Picoseconds): void {
     this.duePs = NEVER;
     this.#wakeBy(atPs);
@@ -154,12 +157,12 @@ export class FlowControl {
 
   // ---- this end is to stop ----
 
-  /** Whether a frame that has come is the MAC control sublayer's. */
+  /** Whether a received frame belongs to the MAC control sublayer. */
   takes(bytes: Uint8Array, at: number): boolean {
     return this.isThere && isControlFrame(bytes, at);
   }
 
-  /** Takes a MAC control frame of `frameBytes` without FCS. */
+  /** Handles a MAC control frame of `frameBytes` without FCS. */
   receive(bytes: Uint8Array, at: number, frameBytes: number): void {
     const { counters } = this;
     counters.receivedFrames++;
@@ -180,22 +183,22 @@ export class FlowControl {
     return this.#quantaIn(bytes, at, frameBytes) >= 0;
   }
 
-  /** End of the pause of this instant; what lies behind is none. */
+  /** End of the pause as of this instant; a past end means no pause. */
   get pausedUntilPs(): Picoseconds {
     return this.#until.at(this.#lp.nowPs);
   }
 
-  /** Whether nothing of the sender's may begin now. */
+  /** Whether the sender must not begin a frame now. */
   get isPaused(): boolean {
     return this.#lp.nowPs < this.pausedUntilPs;
   }
 
-  /** The sender has been refused for the pause. */
+  /** The sender was refused because of the pause. */
   waits(): void {
     if (this.#waitingSincePs === NOT_WAITING) this.#waitingSincePs = this.#lp.nowPs;
   }
 
-  /** The pause is over: what the sender waits for, if it does, is something else. */
+  /** The pause has ended: the sender now waits, if at all, for another reason. */
   goesOn(): void {
     if (this.#waitingSincePs === NOT_WAITING) return;
     this.#endIfOver();
@@ -205,7 +208,7 @@ export class FlowControl {
 
   // ---- reports ----
 
-  /** The counters, with what lasts as it is now. */
+  /** The counters, with running intervals up to now. */
   totals(): FlowControlCounters {
     this.#endIfOver();
     const { nowPs } = this.#lp;
@@ -219,7 +222,7 @@ export class FlowControl {
     return { isStopping: this.#isStopping, isPaused: this.isPaused };
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: Picoseconds): void {
     this.duePs -= ps;
     this.#refreshPs -= ps;
@@ -241,12 +244,12 @@ export class FlowControl {
     this.#lp.queue.schedule(ps, this.#dueEvent);
   }
 
-  /** Whether so many frames are a reason to change one's mind. */
+  /** Whether this number of frames changes the state. */
   #isBeyond(frames: number): boolean {
     return this.#isFull ? frames <= this.#xonFrames : frames >= this.#xoffFrames;
   }
 
-  /** Quanta of the PAUSE that is due; else it is noted when to ask again. */
+  /** Quanta of the due PAUSE; otherwise records when to ask again. */
   #quantaDue(): number {
     const { nowPs } = this.#lp;
     this.duePs = NEVER;
@@ -299,7 +302,7 @@ export class FlowControl {
     if (isShorter) this.#ports.port.pauseEnds(untilPs);
   }
 
-  /** The pause, if there is one, ends now. */
+  /** Ends the present pause, if any. */
   #endPause(): void {
     this.#endIfOver();
     if (!this.#isPaused) return;
@@ -309,7 +312,7 @@ export class FlowControl {
     this.#ports.port.pauseEnds(this.#overPs);
   }
 
-  /** A pause whose time has run out is one no more. */
+  /** A pause whose time has elapsed has ended. */
   #endIfOver(): void {
     const untilPs = this.#until.latest;
     if (this.#isPaused && this.#lp.nowPs >= untilPs) this.#pauseEnded(untilPs, untilPs);

@@ -1,4 +1,4 @@
-/** What frames of Ethernet carry that are no packets of RoCE, as far as software of the model speaks it. Sources: RFC 826, 4861; IEEE 802.3-2018, 31. */
+/** Protocols of Ethernet frames other than RoCE, as far as the model's software uses them. Sources: RFC 826, 4861; IEEE 802.3-2018, 31. */
 import { EtherType, IpProtocol } from '../abi/index.ts';
 
 const MAC_CONTROL = 0x8808;
@@ -31,7 +31,7 @@ const numbers = {
   pause: numberOf('PAUSE'),
 } as const;
 
-/** The number of what the frame at `bytes[at]` carries; 0 for what has no name. */
+/** The number of the protocol in the frame at `bytes[at]`; 0 for an unnamed one. */
 export function frameProtocolIn(bytes: Uint8Array, at: number, frameBytes: number): number {
   const type = (bytes[at + TYPE_PLACE]! << 8) | bytes[at + TYPE_PLACE + 1]!;
   if (type === MAC_CONTROL) return numbers.pause;

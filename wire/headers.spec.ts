@@ -1,6 +1,6 @@
 /**
- * The headers in packets that others made: the specification's sample packet, and captures of Linux' rdma_rxe, whose
- * operands and keys are those of the program that ran (reference/wire/README.md, reference/wire/wt.c).
+ * The headers in packets from other sources: the specification's sample packet, and captures of Linux' rdma_rxe, whose operands
+ * and keys are those of the program that ran (reference/wire/README.md, reference/wire/wt.c).
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { Opcode, packetBytesOf, transportHeaderBytes } from './opcodes.ts';
 
 const FILE_HEADER_BYTES = 24;
 const RECORD_HEADER_BYTES = 16;
-/** Ethernet, IPv4 and UDP in front of the BTH of RoCEv2. */
+/** Ethernet, IPv4 and UDP before the BTH of RoCEv2. */
 const ROCE_HEADER_BYTES = 14 + 20 + 8;
 const BTH_BYTES = 12;
 
@@ -27,7 +27,7 @@ function framesOf(name: string, skipped: number): Uint8Array[] {
 }
 
 describe('the headers', () => {
-  it('IBTA 7.7, 9.2, 9.3.3: lie in a WRITE as in the sample packet of the specification', () => {
+  it('IBTA 7.7, 9.2, 9.3.3: are arranged in a WRITE as in the sample packet of the specification', () => {
     const [packet] = framesOf('ib-ibta-sample-packet.pcap', 0);
     expect(lrh.decode(packet!)).toMatchObject({
       virtualLane: 7,
@@ -61,7 +61,7 @@ describe('the headers', () => {
     const frames = framesOf('rc-atomic-ipv4.pcap', ROCE_HEADER_BYTES);
     const requests = frames.filter((_, index) => index % 2 === 0);
     const operands = requests.map((frame) => extendedHeaders.AtomicETH.decode(frame, BTH_BYTES));
-    // fadd:5, cswp and fadd:1 on one place.
+    // fadd:5, cswp and fadd:1 at one address.
     expect(operands.map(({ swapOrAdd, compare }) => [swapOrAdd, compare])).toEqual([
       [5n, 0n],
       [0xa0a1_a2a3_a4a5_a6a7n, 0x1122_3344_5566_7788n],
@@ -69,7 +69,7 @@ describe('the headers', () => {
     ]);
     expect(new Set(operands.map(({ virtualAddress, rKey }) => `${virtualAddress} ${rKey}`)).size).toBe(1);
     const answers = frames.filter((_, index) => index % 2 === 1);
-    // An AETH of four bytes follows the BTH, and AtomicAckETH that.
+    // An AETH of four bytes follows the BTH, followed by an AtomicAckETH.
     const at = BTH_BYTES;
     expect(answers.map((frame) => extendedHeaders.AETH.decode(frame, at))).toEqual(
       [1, 2, 3].map((messageSequenceNumber) => ({ syndrome: 0x1f, messageSequenceNumber })),
@@ -90,11 +90,11 @@ describe('the headers', () => {
     }
   });
 
-  it('IBTA 9.3.2: carry the Q_Key of a datagram and the QP that sent it', () => {
+  it('IBTA 9.3.2: carry the Q_Key of a datagram and its source QP', () => {
     const frames = framesOf('ud-wrong-qkey-ipv4.pcap', ROCE_HEADER_BYTES);
     const { destinationQp } = bth.decode(frames[0]!);
     expect(frames.map((frame) => deth.decode(frame, BTH_BYTES).queueKey)).toEqual([0x9999, 0x1234]);
-    // Both ends took the same number.
+    // Both ends chose the same number.
     expect(frames.map((frame) => deth.decode(frame, BTH_BYTES).sourceQp)).toEqual(
       frames.map(() => destinationQp),
     );

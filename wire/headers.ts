@@ -77,14 +77,14 @@ const rdeth = layout(
   { reserved0: reserved(bits32(0, 31, 24)), endToEndContext: bits32(0, 23, 0) },
 );
 
-/** XRC extended transport header, annex A14: the shared receive queue that a request is for. */
+/** XRC extended transport header, annex A14: the shared receive queue of a request. */
 const xrceth = layout(
   'XRCETH',
   { sizeBytes: 4, byteOrder: 'big', source: 'IBTA vol 1, annex A14' },
   { reserved0: reserved(bits32(0, 31, 24)), sharedReceiveQueue: bits32(0, 23, 0) },
 );
 
-/** What follows the BTH of a congestion notification packet, annex A17: reserved. */
+/** Payload of a congestion notification packet after the BTH, annex A17: reserved. */
 const congestionNotification = layout(
   'CNP',
   { sizeBytes: 16, byteOrder: 'big', source: 'IBTA vol 1, annex A17' },
@@ -98,7 +98,7 @@ const reth = layout(
   { virtualAddress: u64(0), rKey: u32(8), dmaLength: u32(12) },
 );
 
-/** Atomic extended transport header, 9.3.4. FETCH_ADD carries its addend in the swap field; a masked one its boundaries behind it. */
+/** Atomic extended transport header, 9.3.4. FETCH_ADD carries its addend in the swap field; a masked FETCH_ADD carries its boundaries after it. */
 const atomicEth = layout(
   'AtomicETH',
   { sizeBytes: 28, byteOrder: 'big', source: 'IBTA vol 1, 9.3.4' },
@@ -106,8 +106,8 @@ const atomicEth = layout(
 );
 
 /**
- * The same of a masked compare and swap. That the further operands stand in an extended transport header is published, their places
- * are not: here they follow each other as in the WQE.
+ * The same for a masked compare and swap. It is published that the further operands are in an extended transport header, but
+ * not their offsets: here they are in the order of the WQE.
  */
 const maskedAtomicEth = layout(
   'MaskedAtomicETH',
@@ -169,11 +169,11 @@ export type ExtendedHeaderName = keyof typeof extendedHeaders;
 
 /** Bytes of a GRH, for hot paths. */
 export const GRH_BYTES = 40;
-/** Next header of a GRH in front of a BTH, 8.3. */
+/** Next header of a GRH before a BTH, 8.3. */
 export const NEXT_HEADER_BTH = 0x1b;
 /** UDP port of RoCE v2, annex A17. */
 export const ROCE_UDP_PORT = 4791;
-/** Invariant CRC behind the padded payload, 7.8.1. */
+/** Invariant CRC after the padded payload, 7.8.1. */
 export const ICRC_BYTES = 4;
 /** Variant CRC at the end of every data packet, 7.8.2. */
 export const VCRC_BYTES = 2;

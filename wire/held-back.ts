@@ -1,24 +1,22 @@
-/**
- * What faults of a cable hold back: a copy that follows later, and one that others pass. Who sends them asks which are due.
- */
+/** Packets that a cable's faults hold back: a copy that follows later, or a packet that others overtake. The sender asks which are due. */
 import { NEVER, type Picoseconds } from '../base/index.ts';
 
-/** Copies that wait at once, at most. */
+/** Limit of waiting copies. */
 const COPIES_MAX = 256;
 
 export interface Held {
-  /** A copy of one that has left; else that itself. */
+  /** A copy of a packet that has left; or the packet itself. */
   readonly isCopy: boolean;
-  /** When it leaves at the latest, if there is room for it. */
+  /** Latest instant at which it leaves, if room is available. */
   duePs: Picoseconds;
 }
 
 export class HeldBack<Item extends Held> {
-  /** By the time at which they were held. */
+  /** In the order in which they were held. */
   protected readonly items: Item[] = [];
   #copyCount = 0;
 
-  /** The one that others pass: there is one at a time. */
+  /** The overtaken packet: at most one at a time. */
   get passed(): Item | undefined {
     return this.items.length === this.#copyCount ? undefined : this.items.find(({ isCopy }) => !isCopy);
   }
@@ -45,7 +43,7 @@ export class HeldBack<Item extends Held> {
     if (item.isCopy) this.#copyCount++;
   }
 
-  /** The first that is due, in the order in which they became so. */
+  /** The first due packet, in the order in which they became due. */
   firstDue(nowPs: Picoseconds): Item | undefined {
     let first: Item | undefined;
     for (const item of this.items)
@@ -53,7 +51,7 @@ export class HeldBack<Item extends Held> {
     return first;
   }
 
-  /** It has been put on the link. */
+  /** It was put on the link. */
   release(item: Item): void {
     this.items.splice(this.items.indexOf(item), 1);
     if (item.isCopy) this.#copyCount--;
@@ -65,7 +63,7 @@ export class HeldBack<Item extends Held> {
     this.#copyCount = 0;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     for (const item of this.items) item.duePs -= ps;
   }

@@ -1,4 +1,4 @@
-/** Packets lost, copied and reordered on the cable: exact arrivals, and statistics and credits that balance. */
+/** Packets lost, copied and reordered on the cable: exact arrivals, and balanced statistics and credits. */
 import { describe, expect, it } from 'vitest';
 import { Random } from '../sim/random.ts';
 import { Opcode } from './opcodes.ts';
@@ -15,7 +15,7 @@ const ackPs = 32 * 250;
 const psnsOf = ({ arrivals }: WireEnd): number[] => arrivals.map(({ psn }) => psn);
 const unobserved = { fired: (): void => {} };
 
-/** Sends so many ACKs at one instant, each with its number from 0 as PSN, and runs for a while. */
+/** Sends this many ACKs at one instant, each with its number from 0 as PSN, and runs for a while. */
 async function sendAcks(bench: WireBench, count: number, runPs = 20_000_000): Promise<number> {
   const upPs = await bench.bringUp();
   bench.a.at(upPs, () => {
@@ -29,7 +29,7 @@ const arrivedAfter = ({ arrivals }: WireEnd, fromPs: number): number[] =>
   arrivals.map(({ timePs }: Arrival) => timePs - fromPs - latencyPs);
 
 describe('a packet that is reordered', () => {
-  it('changes places with the next one, and takes the time of both', async () => {
+  it('is swapped with the next one, and takes the time of both', async () => {
     const bench = new WireBench();
     let fired = 0;
     bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 10_000_000 }, { fired: () => fired++ }, 2);
@@ -39,14 +39,14 @@ describe('a packet that is reordered', () => {
     expect(fired).toBe(1);
   });
 
-  it('is passed by as many as the fault names', async () => {
+  it('is overtaken by as many as the fault gives', async () => {
     const bench = new WireBench();
     bench.a.port.faults.reorderPackets({ passes: 3, delayPs: 10_000_000 }, unobserved, 1);
     await sendAcks(bench, 5);
     expect(psnsOf(bench.b)).toEqual([1, 2, 3, 0, 4]);
   });
 
-  it('leaves after its time when no packet passes it', async () => {
+  it('leaves after its time if no packet overtakes it', async () => {
     const bench = new WireBench();
     bench.a.port.faults.reorderPackets({ passes: 2, delayPs: 700_000 }, unobserved, 2);
     const upPs = await sendAcks(bench, 3);
@@ -54,7 +54,7 @@ describe('a packet that is reordered', () => {
     expect(arrivedAfter(bench.b, upPs)).toEqual([ackPs, 2 * ackPs, 700_000 + ackPs]);
   });
 
-  it('changes places in pairs when every packet is to be', async () => {
+  it('is swapped in pairs if every packet is to be', async () => {
     const bench = new WireBench();
     bench.a.port.faults.reorderPackets(
       { passes: 1, delayPs: 700_000 },
@@ -66,7 +66,7 @@ describe('a packet that is reordered', () => {
     expect(psnsOf(bench.b)).toEqual([1, 0, 3, 2, 5, 4]);
   });
 
-  it('is passed by packets of its own lane only', async () => {
+  it('is overtaken only by packets of its own lane', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
     bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 10_000_000 }, unobserved, 1);
@@ -79,7 +79,7 @@ describe('a packet that is reordered', () => {
     expect(psnsOf(bench.b)).toEqual([2, 3, 1]);
   });
 
-  it('carries the bytes with which it was sent, and goes down with the link', async () => {
+  it('carries the bytes with which it was sent, and is lost with the link', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
     bench.a.port.faults.reorderPackets({ passes: 1, delayPs: 5_000_000 }, unobserved, 1, 3);
@@ -106,7 +106,7 @@ describe('a packet that is duplicated', () => {
     expect(fired).toBe(1);
   });
 
-  it('is a copy of what was sent, whatever has passed through the ring since', async () => {
+  it('is a copy of the sent packet, even if others have passed through the ring since', async () => {
     const bench = new WireBench();
     bench.a.port.faults.copyPackets({ passes: 1, delayPs: 900_000_000 }, unobserved, 1);
     const upPs = await bench.bringUp();
@@ -139,8 +139,8 @@ describe('a packet that is lost', () => {
     expect(arrivedAfter(bench.b, upPs)).toEqual([ackPs, 3 * ackPs]);
   });
 
-  it('IBTA 7.9.4: takes its credits with it until the next flow control packet, 65,536 symbol times later at most', async () => {
-    // 8448 bytes are 132 blocks: two packets of 4096 bytes take 2 × 65, and their sender has nothing left for a third.
+  it('IBTA 7.9.4: keeps its credits until the next flow control packet, at most 65,536 symbol times later', async () => {
+    // 8448 bytes are 132 blocks: two packets of 4096 bytes use 2 × 65, which leaves no credit for a third.
     const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 64 });
     bench.a.port.faults.losePackets(1, 2);
     const upPs = await bench.bringUp();
@@ -158,7 +158,7 @@ describe('a packet that is lost', () => {
 });
 
 describe('statistics and credits', () => {
-  /** Sends as the port lets it, both ways, under every fault at once. @returns what the far end saw */
+  /** Sends as fast as the port allows, in both directions, under every fault at once. @returns the packets that the far end received */
   async function storm(seed: number, shuffle?: () => number): Promise<WireBench> {
     const random = new Random(seed, 'storm');
     const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 640 }, shuffle);
@@ -193,7 +193,7 @@ describe('statistics and credits', () => {
     statistics.reduce((sum, { byteTotal }) => sum + byteTotal, 0),
   ];
 
-  it.each([1, 2, 3, 4, 5, 6])('balance when all happens at once, seed %i', async (seed) => {
+  it.each([1, 2, 3, 4, 5, 6])('balance when everything happens at once, seed %i', async (seed) => {
     const bench = await storm(seed);
     for (const [from, to] of [
       [bench.a, bench.b],
@@ -208,14 +208,14 @@ describe('statistics and credits', () => {
       expect(arrived).toEqual([0, 1].map((index) => counted[index]! - taken[index]! + added[index]!));
       expect(sent.copied.packetTotal).toBe(71);
       expect(received.overruns).toBe(0);
-      // All is back: as much may be sent as at first.
+      // All credits have returned: as much may be sent as at first.
       expect(to.port.receiveBufferedBytes).toBe(0);
       expect(from.port.canTransmit(RC_SEND_ONLY, 4096)).toBe(true);
       expect(from.port.linkBytes * 250).toBe(from.port.busyPs);
     }
   });
 
-  it('are the same whatever the order of one instant', async () => {
+  it('are the same for any order of one instant', async () => {
     const seen = ({ a, b }: WireBench): unknown => [a.arrivals, b.arrivals];
     const plain = seen(await storm(9));
     for (const seed of [1, 2, 3]) {

@@ -1,14 +1,14 @@
 /**
- * Packets that faults of the cable hold back: a copy that follows its packet later, and a packet that others pass. Each is put
- * on the link by its sender when it is due, with credits of its own.
+ * Packets that faults of the cable hold back: a copy that follows its packet later, and a packet that others overtake. Its
+ * sender puts it on the link when it is due, with its own credits.
  *
- * A packet is held before its record is filled in, so its words and bytes are taken from the ring later: at the next instant
- * at the latest, when all of them are there and nothing can have been written over them.
+ * A packet is held before its record is filled in, so its words and bytes are copied from the ring later: at the next instant
+ * at the latest, when all of them are present and cannot have been overwritten yet.
  */
 import { RECORD_HEADER_BYTES } from '../sim/index.ts';
 import { type Held, HeldBack } from './held-back.ts';
 
-/** Time and size of a record stand before the words that are the protocol's own. */
+/** Time and size of a record precede the protocol's own words. */
 const OWN_WORDS_OFFSET = 16;
 
 export interface HeldPacket extends Held {
@@ -17,26 +17,26 @@ export interface HeldPacket extends Held {
   readonly flags: number;
   readonly virtualLane: number;
   readonly packetBytes: number;
-  /** Bytes of the record behind its header. */
+  /** Bytes of the record after its header. */
   readonly bodyBytes: number;
-  /** Place of the record in the ring. */
+  /** Offset of the record in the ring. */
   readonly offset: number;
-  /** Packets of its lane that pass it in all, and yet. */
+  /** Number of packets of its lane that overtake it in all, and still to come. */
   readonly passes: number;
   passesLeft: number;
-  /** What else faults do to it, for a capture. */
+  /** Other effects of faults on it, for a capture. */
   readonly remark: string;
   /** The record from its own words on; undefined while it is only in the ring. */
   content: Uint8Array | undefined;
 }
 
 export class HeldPackets extends HeldBack<HeldPacket> {
-  /** Takes what is only in the ring out of it. */
+  /** Copies a record that is only in the ring out of it. */
   capture(ring: Uint8Array): void {
     for (const packet of this.items) packet.content ??= contentIn(ring, packet);
   }
 
-  /** Fills the record at `offset` in as the one that was held. */
+  /** Fills in the record at `offset` from the held one. */
   fill(packet: HeldPacket, ring: Uint8Array, offset: number): void {
     ring.set(packet.content ?? contentIn(ring, packet), offset + OWN_WORDS_OFFSET);
   }

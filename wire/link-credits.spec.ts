@@ -6,32 +6,32 @@ describe('link-level credits', () => {
     expect([1, 64, 65, 2074].map(blocksOf)).toEqual([1, 1, 2, 33]);
   });
 
-  it('count from the instant after the one they came at', () => {
+  it('count from the instant after their arrival', () => {
     const sender = new CreditSender();
     sender.limitReceived(4, 100);
     expect(sender.canSend(4, 100)).toBe(false);
     expect(sender.canSend(4, 101)).toBe(true);
     expect(sender.canSend(5, 101)).toBe(false);
-    // A second limit at a later instant leaves the first one valid at that instant.
+    // After a second limit at a later instant, the first one remains valid at that instant.
     sender.limitReceived(8, 200);
     expect(sender.canSend(4, 200)).toBe(true);
     expect(sender.canSend(5, 200)).toBe(false);
     expect(sender.canSend(8, 201)).toBe(true);
   });
 
-  it('IBTA 7.9.4: promise what is free, not what the buffer holds', () => {
+  it('IBTA 7.9.4: promise free blocks, not the size of the buffer', () => {
     const receiver = new CreditReceiver(10, 2);
     expect(receiver.takeCreditLimit()).toBe(10);
     expect(receiver.received(6)).toBe(true);
     expect(receiver.freed(1)).toBe(false);
     expect(receiver.freed(1)).toBe(true);
-    // 6 blocks received, 4 of them held: 6 more are free behind the 6 received.
+    // 6 blocks received, 4 of them held: 6 more are free after the 6 received.
     expect(receiver.takeCreditLimit()).toBe(12);
     expect(receiver.freed(1)).toBe(false);
     expect(receiver.received(8)).toBe(false);
   });
 
-  it('IBTA 7.9.4: count around at 4096', () => {
+  it('IBTA 7.9.4: wrap at 4096', () => {
     const sender = new CreditSender();
     const receiver = new CreditReceiver(2048, 1);
     let nowPs = 0;
@@ -46,7 +46,7 @@ describe('link-level credits', () => {
     }
   });
 
-  it('IBTA 7.9.4: are set right by the sender count when packets were lost', () => {
+  it('IBTA 7.9.4: are corrected by the sender’s count after packets were lost', () => {
     const sender = new CreditSender();
     const receiver = new CreditReceiver(10, 1);
     sender.limitReceived(receiver.takeCreditLimit(), 0);

@@ -1,12 +1,12 @@
 /**
- * Link-level flow control of one virtual lane: the receiver's buffer is promised to the sender in blocks of 64 bytes,
- * as an absolute limit that counts around, so that a lost flow control packet costs nothing.
+ * Link-level flow control of one virtual lane: the receiver's buffer is promised to the sender in blocks of 64 bytes, as an
+ * absolute limit that wraps, so that a lost flow control packet does no harm.
  *
  *     sender: total blocks sent (FCTBS)          ──packets──▶   receiver: adjusted blocks received (ABR), free blocks
  *             may send while FCCL - FCTBS allows  ◀──FCCL───    FCCL = ABR + free blocks
  *
- * Source: InfiniBand Architecture Specification, volume 1, 7.9.4. All counts are modulo 4096; a difference above 2048
- * counts as negative, which bounds a buffer to 2048 blocks. A packet takes its bytes from LRH to VCRC, rounded up.
+ * Source: InfiniBand Architecture Specification, volume 1, 7.9.4. All counts are modulo 4096; a difference above 2048 counts as
+ * negative, which bounds a buffer to 2048 blocks. A packet uses its bytes from LRH to VCRC, rounded up.
  */
 import type { Picoseconds } from '../base/index.ts';
 import type { BlockState } from '../sim/index.ts';
@@ -19,7 +19,7 @@ const COUNT_MASK = 0xfff;
 export const blocksOf = (packetBytes: number): number =>
   (packetBytes + CREDIT_BLOCK_BYTES - 1) >> BLOCK_SHIFT;
 
-/** In place of an instant: before all of them. */
+/** Used instead of an instant: before all instants. */
 const LONG_AGO = Number.NEGATIVE_INFINITY;
 
 export class CreditSender {
@@ -27,10 +27,10 @@ export class CreditSender {
   totalBlocksSent = 0;
   #limit = 0;
   #newLimit = 0;
-  /** Instant at which the last limit came. */
+  /** Instant at which the last limit arrived. */
   newLimitPs = LONG_AGO;
 
-  /** Whether `blocks` may be sent. A limit counts from the instant after the one it came at. */
+  /** Whether `blocks` may be sent. A limit counts from the instant after its arrival. */
   canSend(blocks: number, nowPs: Picoseconds): boolean {
     if (nowPs > this.newLimitPs) this.#limit = this.#newLimit;
     return ((this.#limit - this.totalBlocksSent - blocks) & COUNT_MASK) <= BUFFER_BLOCKS_MAX;
@@ -50,12 +50,12 @@ export class CreditSender {
     return { totalBlocksSent: this.totalBlocksSent, limit: this.#newLimit };
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.newLimitPs -= ps;
   }
 
-  /** The link has come up: nothing sent, nothing promised. */
+  /** The link has come up: no block is sent or promised. */
   reset(): void {
     this.totalBlocksSent = 0;
     this.#limit = 0;
@@ -73,7 +73,7 @@ export class CreditReceiver {
   #adjustedBlocksReceived = 0;
   #unreturnedBlocks = 0;
 
-  /** @param returnBlocks freed blocks worth a flow control packet */
+  /** @param returnBlocks number of freed blocks that causes a flow control packet */
   constructor(bufferBlocks: number, returnBlocks: number) {
     this.bufferBlocks = bufferBlocks;
     this.#returnBlocks = returnBlocks;
@@ -81,7 +81,7 @@ export class CreditReceiver {
     this.lowWater = bufferBlocks;
   }
 
-  /** A packet takes its blocks. False when they are not there: the sender broke the promise. */
+  /** A packet uses its blocks. Returns false if they are not free: the sender broke the promise. */
   received(blocks: number): boolean {
     this.#adjustedBlocksReceived = (this.#adjustedBlocksReceived + blocks) & COUNT_MASK;
     if (blocks > this.freeBlocks) return false;
@@ -90,14 +90,14 @@ export class CreditReceiver {
     return true;
   }
 
-  /** Gives blocks back. True when enough have gathered for a flow control packet. */
+  /** Releases blocks. Returns true if enough are free for a flow control packet. */
   freed(blocks: number): boolean {
     this.freeBlocks += blocks;
     this.#unreturnedBlocks += blocks;
     return this.#unreturnedBlocks >= this.#returnBlocks;
   }
 
-  /** The sender's count, from its flow control packet. False when ours differed: packets were lost between. */
+  /** Handles the sender's count from its flow control packet. Returns false if it differs from this end's: packets were lost in between. */
   synchronize(totalBlocksSent: number): boolean {
     const isEqual = this.#adjustedBlocksReceived === totalBlocksSent;
     this.#adjustedBlocksReceived = totalBlocksSent;
@@ -110,12 +110,12 @@ export class CreditReceiver {
     return (this.#adjustedBlocksReceived + this.freeBlocks) & COUNT_MASK;
   }
 
-  /** Not which blocks have been advertised to the sender: that follows at the port's next turn. */
+  /** Does not record which blocks were advertised to the sender: that follows in the port's next turn. */
   inspect(): BlockState {
     return { freeBlocks: this.freeBlocks, adjustedBlocksReceived: this.#adjustedBlocksReceived };
   }
 
-  /** The link has come up: what is still held stays held. */
+  /** The link has come up: held blocks stay held. */
   reset(): void {
     this.#adjustedBlocksReceived = 0;
     this.#unreturnedBlocks = 0;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { byteTimeOf } from './link-rate.ts';
 
-/** Gigabits of data per second of a lane, as the InfiniBand Trade Association's roadmap and IBTA vol 2, 5.3 and 5.6 give them. */
+/** Gigabits of data per second of a lane, from the InfiniBand Trade Association's roadmap and IBTA vol 2, 5.3 and 5.6. */
 const lanes = [
   ['SDR', 2],
   ['DDR', 4],

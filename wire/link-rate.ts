@@ -1,5 +1,5 @@
 /**
- * The data rate of a link, and the serializer that occupies it packet by packet without rounding any of them.
+ * The data rate of a link, and the serializer that occupies it packet by packet without rounding.
  *
  * Source: InfiniBand Architecture Specification, volume 2, chapters 5 and 6: SDR, DDR and QDR carry 8 bits in 10,
  * FDR10, FDR and EDR 64 in 66. HDR and NDR lanes signal PAM4 and carry 256b/257b blocks within RS(544,514) words:
@@ -38,15 +38,15 @@ export function byteTimeOf(config: Pick<WireConfig, 'speed' | 'lanes'>): ByteTim
   return { numeratorPs: asInteger(numerator / divisor), denominator: asInteger(denominator / divisor) };
 }
 
-/** From a packet's last symbol leaving the sending port's logic to its being whole at the receiver: a channel's latency. */
+/** Time from a packet's last symbol leaving the sending port's logic until the packet is complete at the receiver: a channel's latency. */
 export function wireLatencyPs(config: WireConfig): number {
   const { portLatencyNs, switchLatencyNs, cableMetres, cablePsPerMetre } = config;
   return (2 * portLatencyNs + switchLatencyNs) * 1000 + cableMetres * cablePsPerMetre;
 }
 
-/** Occupies a link. The instants it gives are the floor of the exact ones, and never drift. */
+/** Occupies a link. The returned instants are the floor of the exact ones, and never drift. */
 export class Serializer {
-  /** Instant at which the link is free, with the fraction of a picosecond kept apart. */
+  /** Instant at which the link is free, with the fraction of a picosecond kept separately. */
   freePs = 0;
   /** Picoseconds the link has been occupied, floor. */
   busyPs = 0;
@@ -66,7 +66,7 @@ export class Serializer {
       this.#remainder = 0;
     }
     const total = this.#remainder + bytes * this.#numeratorPs;
-    // Of packets, all of these are 31-bit integers.
+    // For packets, all of these are 31-bit integers.
     const wholePs = (total / this.#denominator) | 0;
     this.#remainder = total - wholePs * this.#denominator;
     this.busyPs += wholePs;
@@ -74,7 +74,7 @@ export class Serializer {
     return this.freePs;
   }
 
-  /** Holds the link, unused, for `durationPs` after all that is reserved. */
+  /** Holds the link, unused, for `durationPs` after all reservations. */
   hold(nowPs: Picoseconds, durationPs: Picoseconds): void {
     if (nowPs > this.freePs) {
       this.freePs = nowPs;
@@ -83,7 +83,7 @@ export class Serializer {
     this.freePs += durationPs;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.freePs -= ps;
   }

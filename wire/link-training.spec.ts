@@ -22,7 +22,7 @@ describe('link training, seen by one end', () => {
     expect(link.physicalState).toBe(PhysicalState.DISABLED);
   });
 
-  it('IBTA vol 2, 5.6: answers TS1 by TS2 and waits for the other TS2', () => {
+  it('IBTA vol 2, 5.6: answers TS1 by TS2 and waits for the peer’s TS2', () => {
     const { link, log, finish } = training();
     link.setEnabled(true);
     link.stepReceived(TrainingStep.TS1);
@@ -33,7 +33,7 @@ describe('link training, seen by one end', () => {
     expect(log).toEqual(['send 1', 'send 2', 'up at 5000000']);
   });
 
-  it('IBTA vol 2, 5.6: starts over with an end that starts over', () => {
+  it('IBTA vol 2, 5.6: starts over with a peer that starts over', () => {
     const { link, log, finish } = training();
     link.setEnabled(true);
     link.stepReceived(TrainingStep.TS2);
@@ -44,7 +44,7 @@ describe('link training, seen by one end', () => {
     expect(link.physicalState).toBe(PhysicalState.TRAINING);
   });
 
-  it('IBTA vol 2, 5.6: does not come up when the other end goes away meanwhile', () => {
+  it('IBTA vol 2, 5.6: does not come up if the peer goes down meanwhile', () => {
     const { link, log, finish } = training();
     link.setEnabled(true);
     link.stepReceived(TrainingStep.TS2);

@@ -6,9 +6,8 @@
  *         ▲                        ▲                                                                          │
  *         └── disable, send DOWN ──┴───────────── DOWN, or TS1 of an end that starts over ────────────────────┘
  *
- * TS1 says "I am polling", TS2 "I have seen you". A real port repeats them until answered; here each is sent once, which
- * is enough on a channel that loses nothing: the training of the end that is enabled last reaches the other. The physical
- * states are
+ * TS1 means "I am polling", TS2 "I have seen you". A real port repeats them until answered; here each is sent once, which
+ * suffices on a lossless channel: the training of the end that is enabled last reaches the other end. The physical states are
  * those of PortInfo (InfiniBand Architecture Specification, volume 1, 14.2.5.6; training: volume 2, 5.6).
  */
 
@@ -88,7 +87,7 @@ export class LinkTraining {
     }
   }
 
-  /** Both ends have seen each other: the link is up when the training time is over. */
+  /** Both ends have seen each other: the link is up after the training time. */
   #confirm(): void {
     this.#isConfirmed = true;
     this.#completeRef = this.#queue.schedule(this.#lp.nowPs + this.#trainingPs, this.#completeEvent);

@@ -9,7 +9,7 @@ import { WORD_PSN } from './packet.ts';
 import { wireParameters } from './parameters.ts';
 import { WirePort } from './wire-port.ts';
 
-// Two passages of 40 ns through the port and 2 m of 4.8 ns.
+// Two passages of 40 ns through the port, and 2 m of 4.8 ns.
 const LATENCY_PS = 2 * 40_000 + 2 * 4_800;
 
 function pluggedPort() {
@@ -38,7 +38,7 @@ function pluggedPort() {
 }
 
 describe('a port with a loopback plug', () => {
-  it('comes up when it is enabled, without anybody at the other end, and goes down when it is disabled', async () => {
+  it('comes up when it is enabled, without a peer, and goes down when it is disabled', async () => {
     const { port, states, at, runner } = pluggedPort();
     at(1000, () => port.setEnabled(true));
     await runner.runTo(20_000_000);

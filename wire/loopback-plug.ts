@@ -1,6 +1,6 @@
 /**
- * What a port without a cable is made with: a plug that leads its transmitter to its own receiver. The link comes up as soon
- * as the port is enabled, and what is sent comes back, with the latency, credits and counters of a cable.
+ * A plug for a port without a cable: it connects the port's transmitter to its own receiver. The link comes up as soon as the
+ * port is enabled, and sent packets return, with the latency, credits and counters of a cable.
  */
 import { ChannelReader, ChannelWriter } from '../sim/index.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';

@@ -45,7 +45,7 @@ describe('the header layouts', () => {
 });
 
 describe('the opcode table', () => {
-  // IBTA volume 1, table of OpCode values in 9.2: bits 4:0, meaning, headers behind the BTH.
+  // IBTA volume 1, table of OpCode values in 9.2: bits 4:0, meaning, headers after the BTH.
   const specification: [number, string, string][] = [
     [0x00, 'SEND_FIRST', ''],
     [0x01, 'SEND_MIDDLE', ''],
@@ -83,7 +83,7 @@ describe('the opcode table', () => {
     expect(ours).toEqual([...specification, ...masked]);
   });
 
-  it('has masked atomics where RC has no opcode of the standard', () => {
+  it('has masked atomics where the standard has no RC opcode', () => {
     const taken = specification.map(([opcode]) => opcode);
     expect(masked.filter(([opcode]) => taken.includes(opcode) || opcode > 0x1f)).toEqual([]);
     // LRH 8 + BTH 12 + ICRC 4 + VCRC 2; address 8, R_Key 4, and two or four operands of 8.
@@ -103,7 +103,7 @@ describe('the opcode table', () => {
     ]);
   });
 
-  it('IBTA annex A14: repeats the RC opcodes for XRC at 0xa0, with the SRQ in front of what a request says', () => {
+  it('IBTA annex A14: repeats the RC opcodes for XRC at 0xa0, with the SRQ before a request’s own headers', () => {
     const isResponse = (name: string): boolean => /RESPONSE|ACKNOWLEDGE/.test(name);
     const xrc = opcodeTable.filter(({ service }) => service === 'XRC');
     expect(xrc.map(({ opcode, name, headers }) => [opcode, name.slice(4), headers.join(' ')])).toEqual(
@@ -115,7 +115,7 @@ describe('the opcode table', () => {
     );
   });
 
-  it('IBTA 9.2: has for RD what RC has without invalidation, RESYNC, and the context and datagram headers in front', () => {
+  it('IBTA 9.2: has for RD the operations of RC without invalidation, plus RESYNC, with the context and datagram headers first', () => {
     const rd = opcodeTable.filter(({ service }) => service === 'RD');
     const ofOperations = specification
       .slice(0, 21)
@@ -156,7 +156,7 @@ describe('the opcode table', () => {
     expect(packetBytesOf(Opcode.RC_RDMA_WRITE_ONLY, 64, false)).toBe(106);
     // LRH 8 + BTH 12 + AETH 4 + ICRC 4 + VCRC 2.
     expect(packetBytesOf(Opcode.RC_ACKNOWLEDGE, 0, false)).toBe(30);
-    // LRH 8 + BTH 12 + AtomicETH 28 + 6; its answer: AETH 4 + AtomicAckETH 8.
+    // LRH 8 + BTH 12 + AtomicETH 28 + 6; its response: AETH 4 + AtomicAckETH 8.
     expect(packetBytesOf(Opcode.RC_FETCH_ADD, 0, false)).toBe(54);
     expect(packetBytesOf(Opcode.RC_ATOMIC_ACKNOWLEDGE, 0, false)).toBe(38);
     // One payload byte is padded to four; a GRH adds 40.
@@ -171,7 +171,7 @@ describe('the opcode table', () => {
     expect(transportHeaderBytes(Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE)).toBe(32);
   });
 
-  it('keeps atomic operands apart from payload', () => {
+  it('keeps atomic operands separate from payload', () => {
     expect(operandBytes(Opcode.RC_COMPARE_SWAP)).toBe(16);
     expect(operandBytes(Opcode.RC_MASKED_COMPARE_SWAP)).toBe(32);
     expect(operandBytes(Opcode.RC_ATOMIC_ACKNOWLEDGE)).toBe(8);

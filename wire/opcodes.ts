@@ -1,9 +1,9 @@
 /**
- * The BTH opcodes of all services, one row each: which headers follow, whether the packet begins or ends a message, and what it
- * carries. Everything else (sizes, offsets, tests on an opcode) is derived from the rows. An operation is declared once, with the
- * services that have it; a service has what its requests and responses carry in front of the operation's own headers.
+ * The BTH opcodes of all services, one row each: the headers that follow, whether the packet begins or ends a message, and its
+ * contents. Everything else (sizes, offsets, tests on an opcode) is derived from the rows. An operation is declared once, with
+ * the services that have it; a service declares the headers of its requests and responses before the operation's own.
  *
- * Masked atomics have numbers of our own, which the table leaves free: those of the card are published nowhere that we know.
+ * Masked atomics have emulator-specific numbers that are free in the table: we know of no publication of the card's numbers.
  *
  * Source: InfiniBand Architecture Specification, volume 1, 9.2 (table of OpCode values), 9.4 and 9.5; XRC annex A14, CNP annex A17.
  */
@@ -116,7 +116,7 @@ export interface OpcodeRow {
   readonly opcode: number;
   readonly name: OpcodeName;
   readonly service: Service;
-  /** Headers behind the BTH, in order. */
+  /** Headers after the BTH, in order. */
   readonly headers: readonly ExtendedHeaderName[];
   readonly startsMessage: boolean;
   readonly endsMessage: boolean;
@@ -130,7 +130,7 @@ type Place = 'first' | 'middle' | 'last' | 'only';
 type Content = 'payload' | 'headersOnly';
 type Direction = 'request' | 'response';
 
-/** What the packets of a service have in front of an operation's own headers, by direction; and its code, in bits 7:5. */
+/** Headers of a service's packets before an operation's own headers, by direction; and its code, in bits 7:5. */
 interface ServiceRow {
   readonly code: number;
   readonly request: readonly ExtendedHeaderName[];
@@ -218,7 +218,7 @@ function row(service: Service, { name, place, content, direction, headers }: Ope
 const rowsOf = (service: Service, ...operations: readonly Operation[]): OpcodeRow[] =>
   operations.map((entry) => row(service, entry));
 
-/** All opcodes in the order of their numbers. */
+/** All opcodes in numerical order. */
 export const opcodeTable: readonly OpcodeRow[] = [
   ...rowsOf('RC', ...sendsAndWrites, ...readsAndAtomics, ...invalidations, ...maskedAtomics),
   ...rowsOf('UC', ...sendsAndWrites),
@@ -233,24 +233,24 @@ const OPCODE_COUNT = 256;
 const SERVICE_MASK = 0xe0;
 const ROUTE_AND_CRC_BYTES = lrh.sizeBytes + ICRC_BYTES + VCRC_BYTES;
 
-/** Bytes of operands in the headers that have some. */
+/** Bytes of operands in headers with operands. */
 const operandBytesOf: Readonly<Partial<Record<ExtendedHeaderName, number>>> = {
   AtomicETH: 16,
   MaskedAtomicETH: 32,
   AtomicAckETH: 8,
 };
 
-/** What a packet of one opcode has beside its payload. */
+/** Parts of a packet of one opcode besides its payload. */
 export class PacketShape {
   /** Bytes of BTH and extended headers. */
   readonly transportBytes: number;
-  /** Bytes of all headers but the GRH, and of the CRCs. */
+  /** Bytes of all headers except the GRH, and of the CRCs. */
   readonly headerBytes: number;
-  /** Of the headers, bytes that a record holds in its payload area: see {@link operandBytes}. */
+  /** Header bytes that a record holds in its payload area: see {@link operandBytes}. */
   readonly operandBytes: number = 0;
-  /** An XRC request: it has an XRCETH, which a record holds behind the payload. */
+  /** An XRC request: it has an XRCETH, which a record holds after the payload. */
   readonly hasXrceth: boolean;
-  /** Most bytes of a record behind its header, but for payload and GRH. */
+  /** Limit of a record's bytes after its header, without payload and GRH. */
   readonly bodyBytes: number;
 
   constructor(names: readonly ExtendedHeaderName[]) {
@@ -299,13 +299,13 @@ for (const entry of opcodeTable) {
     (entry.service === 'UD' ? IS_DATAGRAM : 0);
 }
 
-/** By opcode: of every number, so that any can be looked up. */
+/** By opcode: for every number, so that any can be looked up. */
 export const packetShapes: readonly PacketShape[] = Array.from(
   { length: OPCODE_COUNT },
   (_, opcode) => new PacketShape(rowByOpcode[opcode]?.headers ?? []),
 );
 
-/** The row of an opcode, or undefined for a number that no service uses. */
+/** The row of an opcode, or undefined for an unused number. */
 export const opcodeRow = (opcode: number): OpcodeRow | undefined => rowByOpcode[opcode];
 
 export const isKnownOpcode = (opcode: number): boolean => (factsByOpcode[opcode]! & IS_KNOWN) !== 0;
@@ -319,7 +319,7 @@ export const isRequest = (opcode: number): boolean => (factsByOpcode[opcode]! & 
 /** Bytes of BTH and extended headers. */
 export const transportHeaderBytes = (opcode: number): number => packetShapes[opcode]!.transportBytes;
 
-/** 64-bit operands of an atomic (16 bytes, or 32 with masks) or its answer (8): header bytes that a record holds in its payload area. */
+/** Bytes of 64-bit operands of an atomic (16 bytes, or 32 with masks) or its response (8): header bytes that a record holds in its payload area. */
 export const operandBytes = (opcode: number): number => packetShapes[opcode]!.operandBytes;
 
 /** Bytes of a record from its payload area to its GRH: operands, payload, and the XRCETH at the next multiple of 4. */

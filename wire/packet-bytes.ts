@@ -1,12 +1,12 @@
 /**
- * Packets as bytes, read into headers and made of them: on an InfiniBand link, and in the Ethernet frames of RoCE.
+ * Packets as bytes: parsed into headers, and built from them, on an InfiniBand link, and in the Ethernet frames of RoCE.
  *
  *     InfiniBand  LRH · [GRH] ─┐
  *     RoCE v1     Ethernet · [VLAN] · GRH ─┤─ BTH · [extended headers] · payload · pad · ICRC ─ [VCRC on InfiniBand]
  *     RoCE v2     Ethernet · [VLAN] · IPv4 or IPv6 · UDP 4791 ─┘
  *
- * What follows from the rest is made, not asked for: lengths, pad count, the IPv4 checksum and both CRCs. For tools and tests; the
- * ports have record-bytes.ts. Source: IBTA vol 1, chapters 7 to 9 and annexes A14 (XRC), A16 (RoCE), A17 (RoCE v2).
+ * Derived fields are computed: lengths, pad count, the IPv4 checksum and both CRCs. For tools and tests; the ports have
+ * record-bytes.ts. Source: IBTA vol 1, chapters 7 to 9 and annexes A14 (XRC), A16 (RoCE), A17 (RoCE v2).
  */
 import {
   EtherType,
@@ -33,7 +33,7 @@ import {
 } from './headers.ts';
 import { isKnownOpcode, opcodeRow, padBytes, transportHeaderBytes } from './opcodes.ts';
 
-/** Values of LRH.LNH: what follows (7.7.5). */
+/** Values of LRH.LNH: the next header (7.7.5). */
 const NextHeader = { RAW: 0, RAW_IPV6: 1, BTH: 2, GRH: 3 } as const;
 
 /** Extended headers of a packet, by name. */
@@ -41,7 +41,7 @@ type ExtendedHeaders = {
   readonly [Name in ExtendedHeaderName]?: Decoded<(typeof extendedHeaders)[Name]>;
 };
 
-/** In front of the BTH: LRH and perhaps GRH; or Ethernet, perhaps VLAN, and GRH or IP and UDP. */
+/** Headers before the BTH: LRH and perhaps GRH; or Ethernet, perhaps VLAN, and GRH or IP and UDP. */
 interface RouteHeaders {
   readonly lrh?: Decoded<typeof lrh>;
   readonly ethernet?: Decoded<typeof ethernetHeader>;
@@ -56,20 +56,20 @@ export interface WirePacket extends RouteHeaders {
   readonly kind: 'packet';
   readonly bth: Decoded<typeof bth>;
   readonly headers: ExtendedHeaders;
-  /** As far as it was captured. */
+  /** As far as they were captured. */
   readonly payload: Uint8Array;
   /** Bytes of the payload on the wire. */
   readonly payloadBytes: number;
-  /** As they lie in the packet, the byte sent first lowest; and whether they are right. A frame of RoCE has no VCRC. */
+  /** The CRCs in the packet's byte order, the first sent byte lowest; and whether they are right. A RoCE frame has no VCRC. */
   readonly icrc: number | undefined;
   readonly isIcrcRight: boolean;
   readonly vcrc: number | undefined;
   readonly isVcrcRight: boolean;
-  /** Why the ICRC was not checked, and so counts as right; absent of a packet whose ICRC was. */
+  /** Why the ICRC was not checked, and so counts as right; absent if it was checked. */
   readonly unchecked?: 'cut' | 'IP options';
 }
 
-/** What a packet is made of: fields left out are zero, what follows from the rest is made. */
+/** Parts of a packet: fields left out are zero; derived fields are computed. */
 export interface PacketParts {
   readonly lrh?: Initial<typeof lrh> | undefined;
   readonly ethernet?: Initial<typeof ethernetHeader> | undefined;
@@ -86,9 +86,9 @@ export interface PacketParts {
 /** A frame of another protocol: ARP, TCP, neighbour discovery. */
 export interface OtherFrame extends RouteHeaders {
   readonly kind: 'other';
-  /** Name of the protocol that follows the headers that were read. */
+  /** Name of the protocol after the parsed headers. */
   readonly protocol: string;
-  /** Bytes after the headers that were read, as far as they were captured, without the padding of Ethernet. */
+  /** Captured bytes after the parsed headers, without Ethernet padding. */
   readonly payload: Uint8Array;
   /** Bytes of the payload on the wire. */
   readonly payloadBytes: number;
@@ -99,7 +99,7 @@ export interface MalformedPacket {
   readonly reason: string;
 }
 
-/** A frame that the capture cut before it says what it carries. */
+/** A frame that the capture cut before its protocol is known. */
 export interface CutFrame {
   readonly kind: 'cut';
   readonly reason: string;
@@ -107,7 +107,7 @@ export interface CutFrame {
 
 const malformed = (reason: string): MalformedPacket => ({ kind: 'malformed', reason });
 
-/** Bytes of a frame as they were captured: from the first, and perhaps not to the last. */
+/** Captured bytes of a frame: from the first, perhaps not to the last. */
 class Frame {
   readonly bytes: Uint8Array;
   /** Length on the wire. */
@@ -118,7 +118,7 @@ class Frame {
     this.wireBytes = Math.max(wireBytes, bytes.length);
   }
 
-  /** Says that a header which ends at `end` is not there: because of the capture, or because the frame has none. */
+  /** Reports that a header that ends at `end` is missing: because of the capture, or because the frame has none. */
   lacks(what: string, end: number): MalformedPacket | CutFrame | undefined {
     if (end <= this.bytes.length) return undefined;
     const reason = `cut within the ${what}`;
@@ -134,7 +134,7 @@ class Frame {
 export type DecodedFrame = WirePacket | OtherFrame | MalformedPacket | CutFrame;
 
 /**
- * Reads a packet as an InfiniBand link carries it, from LRH to VCRC.
+ * Parses a packet as on an InfiniBand link, from LRH to VCRC.
  * @param wireBytes its length on the wire, if the capture cut it
  */
 export function decodeInfiniband(
@@ -168,16 +168,17 @@ export function decodeInfiniband(
 const noVcrc = { vcrc: undefined, isVcrcRight: true } as const;
 
 /**
- * Reads an Ethernet frame: a packet of RoCE v1 or v2, also one within a tunnel (VXLAN, GENEVE, GRE), or any other frame. A frame check
- * sequence may follow.
+ * Parses an Ethernet frame: a packet of RoCE v1 or v2, also within a tunnel (VXLAN, GENEVE, GRE), or any other frame. A frame
+ * check sequence may follow.
  * @param wireBytes its length on the wire, if the capture cut it
  */
 export const decodeEthernet = (bytes: Uint8Array, wireBytes = bytes.length): DecodedFrame =>
   ethernetIn(new Frame(bytes, wireBytes), 0);
 
 /**
- * Reads what follows a header that names its content by an EtherType, such as the one that Linux puts ahead of packets of any device.
- * @param at where it begins
+ * Parses the data after a header that names its content by an EtherType, such as the one that Linux writes before packets of
+ * any device.
+ * @param at where the data begin
  */
 export const decodeEtherType = (
   bytes: Uint8Array,
@@ -186,7 +187,7 @@ export const decodeEtherType = (
   wireBytes = bytes.length,
 ): DecodedFrame => etherTypeIn(new Frame(bytes, wireBytes), at, type, {}, 0);
 
-/** Reads an IPv4 or IPv6 packet that begins at `at`. */
+/** Parses an IPv4 or IPv6 packet that begins at `at`. */
 export function decodeInternet(bytes: Uint8Array, at: number, wireBytes = bytes.length): DecodedFrame {
   const frame = new Frame(bytes, wireBytes);
   const version = (bytes[at] ?? 0) >> 4;
@@ -199,9 +200,9 @@ export function decodeInternet(bytes: Uint8Array, at: number, wireBytes = bytes.
 
 const IPV4_VERSION = 4;
 const IPV6_VERSION = 6;
-/** Tunnels within tunnels that are followed. */
+/** Depth to which nested tunnels are followed. */
 const TUNNELS_MAX = 4;
-/** Tags of a frame: IEEE 802.1Q, 802.1ad, and what switches used before. */
+/** Tags of a frame: IEEE 802.1Q, 802.1ad, and older ones. */
 const tagTypes: readonly number[] = [EtherType.VLAN, EtherType.PROVIDER_VLAN, EtherType.OLD_PROVIDER_VLAN];
 
 function ethernetIn(frame: Frame, tunnels: number): DecodedFrame {
@@ -212,7 +213,7 @@ function ethernetIn(frame: Frame, tunnels: number): DecodedFrame {
   return etherTypeIn(frame, at, ethernet.type, { ethernet }, tunnels);
 }
 
-/** @param route what precedes `at`; of several VLAN tags it comes to have the last */
+/** @param route headers before `at`; it records the last of several VLAN tags */
 function etherTypeIn(
   frame: Frame,
   from: number,
@@ -250,10 +251,10 @@ function etherTypeName(type: number): string {
   return type < ETHER_TYPE_MIN ? 'IEEE 802.2' : `EtherType 0x${type.toString(16).padStart(4, '0')}`;
 }
 
-/** Smaller numbers in the place of a type are lengths (IEEE 802.3, 3.2.6). */
+/** Smaller numbers instead of a type are lengths (IEEE 802.3, 3.2.6). */
 const ETHER_TYPE_MIN = 0x600;
 
-/** Bits of an IPv4 header's fragment word: more follow; the offset. */
+/** Bits of an IPv4 header's fragment word: more fragments; the offset. */
 const FRAGMENT_MASK = 0x3fff;
 
 function decodeIpv4(frame: Frame, at: number, route: RouteHeaders, tunnels: number): DecodedFrame {
@@ -264,7 +265,7 @@ function decodeIpv4(frame: Frame, at: number, route: RouteHeaders, tunnels: numb
   if (ipv4.versionAndLength >> 4 !== IPV4_VERSION || headerBytes < ipv4Header.sizeBytes)
     return malformed(`IPv4 header that begins with 0x${ipv4.versionAndLength.toString(16)}`);
   const room = frame.wireBytes - at;
-  // A sender that leaves segmentation to its card writes 0 where the length does not fit.
+  // A sender that leaves segmentation to its card writes 0 if the length does not fit.
   const totalLength = ipv4.totalLength === 0 ? room : ipv4.totalLength;
   if (totalLength > room || totalLength < headerBytes)
     return malformed(`IPv4 total length ${totalLength} in ${room} bytes`);
@@ -327,7 +328,7 @@ function decodeIpv6(frame: Frame, at: number, route: RouteHeaders, tunnels: numb
     : frame.other(routed, ipName(protocol), upper, end);
 }
 
-/** @param cover undefined where IP has options, for which no ICRC is defined */
+/** @param cover undefined if IP has options, for which no ICRC is defined */
 function decodeUdp(
   frame: Frame,
   ipAt: number,
@@ -352,7 +353,7 @@ function decodeUdp(
   return decodeTransport(frame, at, end, { ...route, udp }, noVcrc, ipAt, cover);
 }
 
-/** The frame in a tunnel's, which has a header of its own after UDP's (RFC 7348, 5). */
+/** The frame in a tunnel, after the tunnel's own header, which follows UDP's (RFC 7348, 5). */
 function vxlanIn(frame: Frame, at: number, end: number, route: RouteHeaders, tunnels: number): DecodedFrame {
   const cut = frame.lacks('VXLAN header', at + VXLAN_HEADER_BYTES);
   if (cut !== undefined) return cut;
@@ -395,7 +396,7 @@ function greIn(frame: Frame, at: number, end: number, route: RouteHeaders, tunne
 }
 
 const GRE_HEADER_BYTES = 4;
-/** Flags of GRE that announce four bytes: checksum and a reserved word, key, sequence number. */
+/** Flags of GRE that announce four bytes each: checksum and a reserved word, key, sequence number. */
 const greOptions: readonly number[] = [0x8000, 0x2000, 0x1000];
 /** Bits 1, 4 and 5, and the version. */
 const GRE_REFUSED = 0x4c07;
@@ -431,7 +432,7 @@ function readGrh(frame: Frame, at: number, end: number): Decoded<typeof grh> | M
   return global;
 }
 
-/** @param at place of the BTH; @param end of the ICRC; @param coverAt where the ICRC begins to cover */
+/** @param at offset of the BTH; @param end of the ICRC; @param coverAt where the ICRC's coverage begins */
 function decodeTransport(
   frame: Frame,
   at: number,
@@ -477,7 +478,8 @@ function decodeTransport(
 }
 
 /**
- * The bytes of a packet: on an InfiniBand link if it has an LRH, else the frame of RoCE v1 (with a GRH) or v2 (with IP and UDP).
+ * Builds the bytes of a packet: for an InfiniBand link if it has an LRH, otherwise the frame of RoCE v1 (with a GRH) or v2
+ * (with IP and UDP).
  * @throws FieldValueError for a value that does not fit its field, InvariantError for a packet without a route
  */
 export function encodePacket(parts: PacketParts): Uint8Array<ArrayBuffer> {
@@ -507,7 +509,7 @@ export function encodePacket(parts: PacketParts): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** What precedes the BTH, with the lengths that follow from what comes after it. */
+/** Headers before the BTH, with lengths computed from the bytes after them. */
 function encodeRoute(parts: PacketParts, transportBytes: number): Uint8Array {
   const { lrh: local, ethernet, vlan, grh: global, ipv4, ipv6, udp } = parts;
   const pieces: Uint8Array[] = [];

@@ -1,8 +1,8 @@
 /**
  * Packets and bytes of one direction by opcode. Bytes are those of the packet, LRH to VCRC, without link framing.
  *
- * The sender also keeps totals of its own and the link bytes it sent; the receiver counts what arrives by opcode.
- * The two are counted apart, so that their agreement is a check.
+ * The sender also keeps its own totals and its link bytes; the receiver counts arrivals by opcode. The two are counted
+ * independently, so that their agreement is a check.
  */
 const OPCODE_COUNT = 256;
 
@@ -13,10 +13,10 @@ export class OpcodeCount {
   payloadBytes = 0;
 }
 
-/** Stands where no packet was: most opcodes are never used. */
+/** Represents an opcode without packets: most opcodes are never used. */
 const noPackets = new OpcodeCount();
 const rowsOfNone = (): OpcodeCount[] => new Array<OpcodeCount>(OPCODE_COUNT).fill(noPackets);
-/** The rows of all that have counted nothing, as most of a machine's never do: never written to. */
+/** The rows of counters that have counted nothing, like most in a machine: never written. */
 const noRows = rowsOfNone();
 
 export class PacketCounters {
@@ -50,10 +50,10 @@ export class PacketCounters {
 
 /** Statistics of the transmitting side. */
 export class TransmitCounters {
-  /** First transmissions and retransmissions, apart. */
+  /** First transmissions and retransmissions, separately. */
   readonly first = new PacketCounters();
   readonly retransmitted = new PacketCounters();
-  /** All packets that went on the wire. */
+  /** All packets put on the wire. */
   packetCount = 0;
   packetBytes = 0;
   flowControlCount = 0;
@@ -64,9 +64,8 @@ export class TransmitCounters {
   corruptedCount = 0;
   delayedCount = 0;
   /**
-   * What other faults did, by opcode: packets that left and never arrive; copies that were put on the link; packets that were
-   * held back from it, and those of them that were put on it later. What is neither of these two is still held, or was held
-   * when the link went down.
+   * Other effects of faults, by opcode: packets that left and never arrive; copies put on the link; packets held back, and
+   * those of them put on the link later. The difference of the last two is still held, or was held when the link went down.
    */
   readonly lost = new PacketCounters();
   readonly copied = new PacketCounters();
@@ -83,13 +82,13 @@ export class ReceiveCounters {
   /** Wrong VCRC or ICRC, or malformed; and of those, damaged within a switch, so that only the ICRC was wrong. */
   readonly corrupted = new PacketCounters();
   invariantCrcErrors = 0;
-  /** Packets with right CRCs that are none: length, version or next header make no sense (7.7, 8.3, 9.6.1.1). */
+  /** Packets with right CRCs but an invalid length, version or next header (7.7, 8.3, 9.6.1.1). */
   malformedPackets = 0;
   flowControlCount = 0;
   /** Packets dropped because this end was down, lane 15 was full, or the sender overran the buffer. */
   linkDownDrops = 0;
   managementDrops = 0;
   overruns = 0;
-  /** Flow control packets whose count differed from ours: packets were lost between. */
+  /** Flow control packets whose count differed from this end's: packets were lost in between. */
   creditResynchronizations = 0;
 }

@@ -1,4 +1,4 @@
-/** Rules of faults by header: which packets they concern, held to a filter over the whole sequence. */
+/** Rules of faults by header: the matching packets are compared with a filter over the whole sequence. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../sim/random.ts';
@@ -20,7 +20,7 @@ const packets = fc.array(
   { maxLength: 60 },
 );
 
-/** Places, from 0, of the packets that a rule concerns when its fault happens to each of them. */
+/** Indices, from 0, of the packets to which a rule applies if its fault occurs for each of them. */
 function placesOf(selection: PacketSelection, sequence: readonly OutboundHeaders[]): number[] {
   const rule = new PacketRule('lost', selection, never);
   return sequence.flatMap((packet, place) => {
@@ -39,7 +39,7 @@ const kindOf = (opcode: number): string =>
   opcode === RC_ACKNOWLEDGE ? 'responses' : opcode === UD_SEND_ONLY ? 'datagrams' : 'requests';
 
 describe('a rule of faults', () => {
-  it('concerns the packets whose headers it names, the nth of them, as often as it has shots', () => {
+  it('selects packets by their headers, then the nth of them, as often as it has shots', () => {
     fc.assert(
       fc.property(
         packets,
@@ -68,7 +68,7 @@ describe('a rule of faults', () => {
     );
   });
 
-  it('counts PSNs from the first of each connection and direction, past 2^24 too, where they are relative', () => {
+  it('counts PSNs from the first of each connection and direction, past 2^24 too, if they are relative', () => {
     fc.assert(
       fc.property(packets, fc.integer({ min: 0, max: 6 }), (sequence, from) => {
         const psns = { first: from, last: from + 2, isRelative: true };
@@ -86,7 +86,7 @@ describe('a rule of faults', () => {
     );
   });
 
-  it('concerns a share of the packets, the same ones for the same seed', () => {
+  it('selects a share of the packets, the same ones for the same seed', () => {
     const sequence = Array.from({ length: 10_000 }, (_, psn) => ({
       opcode: RC_SEND_ONLY,
       destinationQpn: 3,
@@ -100,7 +100,7 @@ describe('a rule of faults', () => {
     expect(Math.abs(drawn(1).length - 1000)).toBeLessThan(150);
   });
 
-  it('keeps its shots where its fault did not happen', () => {
+  it('keeps its shots if its fault did not occur', () => {
     const rule = new PacketRule('reordered', { shots: 1 }, never);
     const packet = { opcode: RC_SEND_ONLY, destinationQpn: 3, psn: 0 };
     expect(rule.concerns(packet)).toBe(true);
@@ -111,7 +111,7 @@ describe('a rule of faults', () => {
 });
 
 describe('a rule on the cable', () => {
-  /** Sends WRITEs with PSNs 0 to 9 to QP 7, each with its number, and answers what arrived and how often the rule fired. */
+  /** Sends WRITEs with PSNs 0 to 9 to QP 7, each with its number. @returns the arrived packets, and how often the rule fired */
   async function sent(effect: PacketEffect, selection: PacketSelection) {
     const bench = new WireBench({ packetForm: 'bytes' });
     const upPs = await bench.bringUp();
@@ -128,7 +128,7 @@ describe('a rule on the cable', () => {
     return { fired, psns: bench.b.arrivals.map(({ psn }) => psn), port: bench.b.port };
   }
 
-  it('loses, copies and puts back the packets that it names', async () => {
+  it('loses, copies and reorders the packets that it selects', async () => {
     const psns = { first: 2, last: 3, isRelative: false };
     expect(await sent({ kind: 'lost' }, { psns })).toMatchObject({
       fired: 2,
@@ -144,7 +144,7 @@ describe('a rule on the cable', () => {
     });
   });
 
-  it('IBTA 7.8: damage on the link is seen by the VCRC, damage within a switch by the ICRC alone', async () => {
+  it('IBTA 7.8: damage on the link is detected by the VCRC, damage within a switch by the ICRC alone', async () => {
     const psns = { first: 4, last: 4, isRelative: true };
     for (const place of Object.values(DamagePlace))
       for (const isInside of [false, true]) {
@@ -155,7 +155,7 @@ describe('a rule on the cable', () => {
       }
   });
 
-  it('does nothing where no packet has what it names, and says so', async () => {
+  it('does nothing if no packet matches, and reports it', async () => {
     const { fired, psns } = await sent({ kind: 'lost' }, { destinationQpn: 8 });
     expect([fired, psns.length]).toEqual([0, 10]);
   });

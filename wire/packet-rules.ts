@@ -1,9 +1,9 @@
 /**
- * Rules of faults: which of the packets that leave a port a fault concerns, by what is in their headers, by count and by chance.
+ * Rules of faults: they select packets that leave a port, by header fields, by count and at random.
  *
  *     headers (QPN, PSN, opcode, direction) ──▶ nth of those ──▶ chance ──▶ shots left ──▶ the fault
  *
- * Every rule sees every packet, so that its count and its random numbers are its own: a further rule changes no other's choice.
+ * Every rule sees every packet, with its own count and random numbers: another rule does not change its choice.
  */
 import { assertRange } from '../base/index.ts';
 import type { Random } from '../sim/index.ts';
@@ -11,18 +11,18 @@ import { isDatagram, isRequest } from './opcodes.ts';
 import { PSN_MASK } from './psn.ts';
 
 const ALWAYS = Number.POSITIVE_INFINITY;
-/** Connections whose first PSN a rule keeps, at most; of further ones no packet counts as one of its PSNs. */
+/** Limit of connections whose first PSN a rule keeps; packets of further ones match none of its PSNs. */
 const CONNECTIONS_MAX = 65_536;
 
-/** Headers of a packet that is about to leave. */
+/** Headers of a packet about to leave. */
 export interface OutboundHeaders {
   readonly opcode: number;
-  /** Of the BTH. */
+  /** From the BTH. */
   readonly destinationQpn: number;
   readonly psn: number;
 }
 
-/** In place of headers: a PAUSE frame, which no rule concerns but those that name such frames. */
+/** Used instead of headers: a PAUSE frame, matched only by rules that name such frames. */
 export const PAUSE_FRAME = 'pause frame';
 
 /** PSNs, both included; counted from the first PSN that the rule has seen of the connection's direction, or absolute. */
@@ -32,24 +32,24 @@ export interface PsnRange {
   readonly isRelative: boolean;
 }
 
-/** Which packets are concerned. What is left out holds for all of them. */
+/** Matching packets. A criterion left out matches all of them. */
 export interface PacketSelection {
   readonly destinationQpn?: number | undefined;
   readonly psns?: PsnRange | undefined;
   readonly opcode?: number | undefined;
   readonly only?: 'requests' | 'responses' | 'datagrams' | 'pauses' | undefined;
-  /** Which of the packets with such headers, from 1, both included. */
+  /** Numbers of the matching packets, from 1, both included. */
   readonly first?: number | undefined;
   readonly last?: number | undefined;
-  /** Of those, how probable it is that one is concerned. */
+  /** Of those, the probability that one is selected. */
   readonly chance?: { readonly probability: number; readonly random: Random } | undefined;
-  /** How often the fault happens at most. */
+  /** Limit of the fault's occurrences. */
   readonly shots?: number | undefined;
 }
 
 /** Notified of a fault. */
 export interface FaultObserver {
-  /** It has happened. */
+  /** It has occurred. */
   fired(): void;
 }
 
@@ -59,7 +59,7 @@ export class PacketRule<Effect> {
   readonly #observer: FaultObserver;
   #shotsLeft: number;
   #matchCount = 0;
-  /** First PSN of each connection and direction, where PSNs are relative. */
+  /** First PSN of each connection and direction, if PSNs are relative. */
   readonly #firstPsns = new Map<number, number>();
 
   constructor(effect: Effect, selection: PacketSelection, observer: FaultObserver) {
@@ -75,8 +75,8 @@ export class PacketRule<Effect> {
   }
 
   /**
-   * Whether the packet is concerned; to be asked once for every packet, in their order.
-   * @param packet undefined where it has no such headers, as frames of other protocols
+   * Whether the rule selects the packet; called once for every packet, in order.
+   * @param packet undefined if it has no such headers, like frames of other protocols
    */
   concerns(packet: OutboundHeaders | typeof PAUSE_FRAME | undefined): boolean {
     const { first = 1, last = ALWAYS, chance } = this.#selection;
@@ -87,7 +87,7 @@ export class PacketRule<Effect> {
     return this.#shotsLeft > 0;
   }
 
-  /** The fault has happened to a packet that is concerned. */
+  /** The fault has occurred for a selected packet. */
   fired(): void {
     this.#shotsLeft--;
     this.#observer.fired();
@@ -108,7 +108,7 @@ export class PacketRule<Effect> {
 
   #isAmong({ first, last, isRelative }: PsnRange, qpn: number, psn: number, opcode: number): boolean {
     if (!isRelative) return psn >= first && psn <= last;
-    // Requests and responses to one QP have PSNs of their own.
+    // Requests and responses to one QP have separate PSNs.
     const connection = qpn * 2 + (isRequest(opcode) ? 0 : 1);
     let from = this.#firstPsns.get(connection);
     if (from === undefined) {

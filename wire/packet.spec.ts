@@ -11,7 +11,7 @@ const record = (words: readonly (readonly [word: number, value: number])[]) => {
 };
 
 describe('the record of a packet', () => {
-  it('is read as declared from what is written by index', () => {
+  it('is read as declared, after a write by index', () => {
     const { writer, bytes, offset } = record([
       [packet.WORD_OPCODE, 0x0a],
       [packet.WORD_DESTINATION_QPN, 0x12_3456],
@@ -69,7 +69,7 @@ describe('the record of a packet', () => {
     expect([packet.virtualLaneOf(flags), packet.packetBytesIn(flags)]).toEqual([15, 4130]);
   });
 
-  it('IBTA 9.3.5: of a response has the AETH where a request has its P_Key, and the P_Key where that has an immediate', () => {
+  it('IBTA 9.3.5: of a response has the AETH in the word of a request’s P_Key, and the P_Key in the word of the immediate', () => {
     const { bytes, offset } = record([
       [packet.WORD_AETH, (0x60 << 24) | 0x1234],
       [packet.WORD_RESPONSE_PKEY, 0x8001],

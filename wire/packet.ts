@@ -1,14 +1,15 @@
 /**
- * A packet as a record of a wire channel (see sim/channel.ts), declared field by field: the transport headers that a receiver asks for,
- * unpacked. Behind the record lies the payload; the operands of an atomic (swap or add, compare, masks of both) or the original value of
- * its answer come first, as little-endian 64-bit numbers, and count as header bytes. Then, each at the next multiple of 4 if it
- * is there, the XRCETH of an XRC request as a word, and the GRH, byte for byte (headers.ts).
+ * A packet as a record of a wire channel (see sim/channel.ts), declared field by field: the transport headers that a receiver
+ * needs, unpacked. The payload follows the record. Before the payload are the operands of an atomic (swap or add, compare,
+ * masks of both) or the original value of its response, as little-endian 64-bit numbers, counted as header bytes. After it
+ * follow, each at the next multiple of 4 if present, the XRCETH of an XRC request as a word, and the GRH, byte for byte
+ * (headers.ts).
  *
- * A packet of an Ethernet port (RoCE) always has the 40 bytes of the GRH: as they are, or as IPv6 header, or 20 zeros and an IPv4
- * header. Behind them lies the rest of its addresses, {@link roceRoute}.
+ * A packet of an Ethernet port (RoCE) always has the 40 bytes of the GRH: a GRH, an IPv6 header, or 20 zeros and an IPv4
+ * header. The rest of its addresses follows, {@link roceRoute}.
  *
- * A datagram (UD) uses the words of RETH and AETH for its own headers. P_Key and service level of a connection's packet
- * stand in a word of which its direction has no use: a request has no AETH, a response no immediate.
+ * A datagram (UD) uses the words of RETH and AETH for its own headers. P_Key and service level of a connection's packet use a
+ * word that its direction does not need: a request has no AETH, a response no immediate.
  */
 import { bits8, bits32, bytes, f64, floatIndexOf, layout, u16, u32, wordIndexOf } from '../base/index.ts';
 import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/index.ts';
@@ -17,7 +18,7 @@ import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/index.ts';
 export const PACKET = 1;
 export const FLOW_CONTROL = 2;
 export const LINK_TRAINING = 3;
-/** Never was on the wire: written by a port whose link is down, and skipped by the reader. */
+/** Never on the wire: written by a port whose link is down, and skipped by the reader. */
 export const DISCARDED = 4;
 
 const header = {
@@ -26,7 +27,7 @@ const header = {
   source: 'IBTA vol 1, chapters 7 to 9',
 } as const;
 
-/** What the records of all packets have. */
+/** Fields of all packets' records. */
 const packetFields = {
   ...recordHeaderFields,
   opcode: u32(0x10, 'BTH'),
@@ -49,7 +50,7 @@ const packetFields = {
   destinationLid: bits32(0x3c, 15, 0),
 } as const;
 
-/** Of a connection: a request. */
+/** For a connection's request. */
 export const requestRecord = layout('request packet record', header, {
   ...packetFields,
   virtualAddress: f64(0x20, 'RETH, AtomicETH, without its top'),
@@ -61,7 +62,7 @@ export const requestRecord = layout('request packet record', header, {
   immediate: u32(0x34, 'or the R_Key of IETH'),
 });
 
-/** Of a connection: a response. */
+/** For a connection's response. */
 export const responseRecord = layout('response packet record', header, {
   ...packetFields,
   syndrome: bits32(0x30, 31, 24, 'AETH'),
@@ -70,7 +71,7 @@ export const responseRecord = layout('response packet record', header, {
   serviceLevel: bits32(0x34, 19, 16),
 });
 
-/** Of a datagram. */
+/** For a datagram. */
 export const datagramRecord = layout('datagram record', header, {
   ...packetFields,
   partitionKey: bits32(0x20, 15, 0),
@@ -80,7 +81,7 @@ export const datagramRecord = layout('datagram record', header, {
   immediate: u32(0x34),
 });
 
-/** Behind the GRH of a packet of an Ethernet port: what else its frame has in front of the BTH, but for lengths and types. */
+/** After the GRH of an Ethernet port's packet: the other fields of its frame before the BTH, without lengths and types. */
 export const roceRoute = layout(
   'RoCE route',
   { sizeBytes: 20, byteOrder: 'big', source: 'IBTA vol 1, annexes A16 and A17' },
@@ -94,7 +95,7 @@ export const roceRoute = layout(
   },
 );
 
-/** Of a flow control packet, 7.9.4.1. */
+/** For a flow control packet, 7.9.4.1. */
 export const flowControlRecord = layout('flow control record', header, {
   ...recordHeaderFields,
   virtualLane: u32(0x10),
@@ -102,7 +103,7 @@ export const flowControlRecord = layout('flow control record', header, {
   creditLimit: u32(0x18),
 });
 
-/** Of a step of link training. */
+/** For a step of link training. */
 export const trainingRecord = layout('link training record', header, {
   ...recordHeaderFields,
   step: u32(0x10),
@@ -113,7 +114,7 @@ const { fields: response } = responseRecord;
 const { fields: datagram } = datagramRecord;
 const { fields: flowControl } = flowControlRecord;
 
-/** Places in a record, as indices into `words` from `offset >> 2`. */
+/** Positions in a record, as indices into `words` from `offset >> 2`. */
 export const WORD_OPCODE = wordIndexOf(request.opcode);
 export const WORD_DESTINATION_QPN = wordIndexOf(request.destinationQpn);
 export const WORD_PSN = wordIndexOf(request.psn);
@@ -126,45 +127,45 @@ export const WORD_PAYLOAD_BYTES = wordIndexOf(request.payloadBytes);
 export const WORD_LIDS = wordIndexOf(request.sourceLid);
 export const WORD_REQUEST_PKEY = wordIndexOf(request.partitionKey);
 export const WORD_RESPONSE_PKEY = wordIndexOf(response.partitionKey);
-/** Of a datagram: P_Key and service level; Q_Key and source QPN of the DETH. */
+/** For a datagram: P_Key and service level; Q_Key and source QPN of the DETH. */
 export const WORD_DATAGRAM_PKEY = wordIndexOf(datagram.partitionKey);
 export const WORD_DATAGRAM_QKEY = wordIndexOf(datagram.queueKey);
 export const WORD_DATAGRAM_SOURCE_QPN = wordIndexOf(datagram.sourceQpn);
 export const SERVICE_LEVEL_SHIFT = datagram.serviceLevel.shift;
-/** In the word of a request's P_Key: the top of the address of a RETH or AtomicETH, of which the rest is a float. */
+/** In the word of a request's P_Key: the top of the address of a RETH or AtomicETH, whose lower part is a float. */
 export const ADDRESS_TOP_SHIFT = request.virtualAddressTop.shift;
-/** Place in a record, as an index into `floats` from `offset >> 3`. */
+/** Position in a record, as an index into `floats` from `offset >> 3`. */
 export const FLOAT_VIRTUAL_ADDRESS = floatIndexOf(request.virtualAddress);
-/** Place of the payload (or operands), in bytes from `offset`. */
+/** Offset of the payload (or operands) from `offset`, in bytes. */
 export const PACKET_PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
 
 export const FLAG_ACK_REQUEST = request.hasAckRequest.mask;
 export const FLAG_SOLICITED = request.isSolicited.mask;
 /** The packet has a GRH. */
 export const FLAG_GRH = request.hasGrh.mask;
-/** Sent before: counted apart. Not a bit of the packet. */
+/** A retransmission: counted separately. Not a bit of the packet. */
 export const FLAG_RETRANSMISSION = request.isRetransmission.mask;
 /** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
 export const FLAG_CORRUPTED = request.isCorrupted.mask;
-/** With FLAG_CORRUPTED: a switch has damaged it and sent a right VCRC over it; the receiver finds a wrong ICRC. */
+/** With FLAG_CORRUPTED: a switch has damaged the packet and sent a right VCRC over it; the receiver finds a wrong ICRC. */
 export const FLAG_DAMAGED_INSIDE = request.isDamagedInside.mask;
-/** BTH MigReq: the sender's path has been migrated, as that of a QP is which was never given another. */
+/** BTH MigReq: the sender's path is migrated, as is that of a QP that never had another. */
 export const FLAG_MIGRATED = request.isMigrated.mask;
-/** BTH FECN: marked on its way, where there was congestion. */
+/** BTH FECN: marked on the way because of congestion. */
 export const FLAG_CONGESTION = request.isCongested.mask;
 export const DAMAGE_PLACE_SHIFT = request.damagePlace.shift;
 
-/** A GRH behind the payload, and the most that aligning it costs. */
+/** Bytes of a GRH after the payload, and the most for its alignment. */
 export const GRH_ROOM_BYTES = 40 + 3;
-/** An XRCETH behind the payload, and the most that aligning it costs. */
+/** Bytes of an XRCETH after the payload, and the most for its alignment. */
 export const XRCETH_ROOM_BYTES = 4 + 3;
-/** Place of the GRH, in bytes from the record's start, behind so many bytes of operands, payload and XRCETH. */
+/** Offset of the GRH from the record's start in bytes, after this many bytes of operands, payload and XRCETH. */
 export const grhPlace = (offset: number, bytesBefore: number): number =>
   offset + PACKET_PAYLOAD_OFFSET + ((bytesBefore + 3) & ~3);
-/** Place of the XRCETH, likewise, behind so many bytes of operands and payload; an index into `words`. */
+/** Position of the XRCETH, after this many bytes of operands and payload, as an index into `words`. */
 export const xrcethWord = (offset: number, bytesBefore: number): number => grhPlace(offset, bytesBefore) >> 2;
 
-/** Place of the route of RoCE, behind the GRH at `grh`. */
+/** Position of RoCE's route, after the GRH at `grh`. */
 export const roceRoutePlace = (grh: number): number => grh + 40;
 
 export const PAD_SHIFT = request.padCount.shift;

@@ -1,4 +1,4 @@
-/** Packet sequence numbers: 24 bits, counting around. Source: InfiniBand Architecture Specification, volume 1, 9.7.2. */
+/** Packet sequence numbers: 24 bits, wrapping. Source: InfiniBand Architecture Specification, volume 1, 9.7.2. */
 import { mask24 } from '../base/index.ts';
 
 export const PSN_MASK = mask24;
@@ -12,7 +12,7 @@ export const PSNS_OUTSTANDING_MAX = 2 ** 23 - 1;
 export const psnAdd = (psn: number, count: number): number => (psn + count) & PSN_MASK;
 
 /**
- * Distance from `other` to `psn`: -2^23 to 2^23 - 1. At half of the circle or more, a PSN counts as an older one,
- * by which a responder distinguishes a duplicate from a gap.
+ * Distance from `other` to `psn`: -2^23 to 2^23 - 1. At half of the circle or more, a PSN counts as older; so a responder
+ * distinguishes a duplicate from a gap.
  */
 export const psnDistance = (psn: number, other: number): number => ((psn - other) << 8) >> 8;

@@ -1,6 +1,6 @@
 /**
- * The receive buffers of a port: lane 0's in blocks of credit, which a sender that keeps to its credits never overruns, and
- * lane 15's in packets, which has no credits and drops what finds it full (IBTA volume 1, 7.6 and 7.9).
+ * The receive buffers of a port: lane 0's in blocks of credit, which a sender that obeys its credits never overruns, and lane
+ * 15's in packets, which has no credits and drops packets when it is full (IBTA volume 1, 7.6 and 7.9).
  */
 import type { BlockState } from '../sim/index.ts';
 import { blocksOf, CREDIT_BLOCK_BYTES, CreditReceiver } from './link-credits.ts';
@@ -26,7 +26,7 @@ export class ReceiveBuffers {
     this.#counters = counters;
   }
 
-  /** Room for the packet of these record flags in its lane's buffer; false when there is none, which is counted. */
+  /** Reserves room for the packet of these record flags in its lane's buffer; returns false, and counts it, if the buffer is full. */
   take(flags: number): boolean {
     if (virtualLaneOf(flags) !== MANAGEMENT_LANE) {
       if (this.credits.received(blocksOf(packetBytesIn(flags)))) return true;
@@ -41,7 +41,7 @@ export class ReceiveBuffers {
     return true;
   }
 
-  /** Gives a packet's room back. True when credits are now due to be returned to the sender. */
+  /** Releases a packet's room. Returns true if credits are now due to be returned to the sender. */
   free(flags: number): boolean {
     if (virtualLaneOf(flags) !== MANAGEMENT_LANE) return this.credits.freed(blocksOf(packetBytesIn(flags)));
     this.#managementPackets--;
@@ -52,12 +52,12 @@ export class ReceiveBuffers {
     return { ...this.credits.inspect(), managementPackets: this.#managementPackets };
   }
 
-  /** Most packets that can be held. */
+  /** Limit of held packets. */
   get packetsMax(): number {
     return this.credits.bufferBlocks + this.#managementMax;
   }
 
-  /** Bytes of lane 0 held now, and at most so far; whole blocks. */
+  /** Bytes of lane 0 held now, and the maximum so far; whole blocks. */
   get bufferedBytes(): number {
     return (this.credits.bufferBlocks - this.credits.freeBlocks) * CREDIT_BLOCK_BYTES;
   }

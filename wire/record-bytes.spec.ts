@@ -1,4 +1,4 @@
-/** Records and bytes: each from the other, for every opcode; and read by packet-bytes.ts, which has no code in common but the tables. */
+/** Records and bytes: each built from the other, for every opcode; and parsed by packet-bytes.ts, which shares only the tables. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { invariantCrc, variantCrc } from './crc.ts';
@@ -41,7 +41,7 @@ const packets = fc.record({
   row: fc.constantFrom(...carried),
   payload: fc.uint8Array({ maxLength: 300 }),
   words: fc.array(fc.integer(), { minLength: 12, maxLength: 12 }),
-  // The lower part with what an offset within a message may carry into it.
+  // The lower part, including a carry from an offset within a message.
   address: fc.integer({ min: 0, max: 2 ** 52 + 2 ** 32 }),
   addressTop: fc.nat(0xfff),
   operands: fc.uint8Array({ minLength: 32, maxLength: 32 }),
@@ -52,7 +52,7 @@ const packets = fc.record({
 });
 type Made = typeof packets extends fc.Arbitrary<infer T> ? T : never;
 
-/** A SEND of nothing, with a GRH. */
+/** A SEND without data, with a GRH. */
 const empty: Made = {
   row: carried.find(({ name }) => name === 'RC_SEND_ONLY')!,
   payload: new Uint8Array(0),
@@ -66,7 +66,7 @@ const empty: Made = {
   sharedQueue: 0,
 };
 
-/** The record of a packet, at `offset`; fields that its opcode has not hold leftovers. */
+/** The record of a packet, at `offset`; fields that its opcode lacks hold leftovers. */
 function fill({ bytes, words, floats }: ReturnType<typeof area>, offset: number, made: Made): number {
   const { opcode, hasPayload } = made.row;
   const payload = hasPayload ? made.payload : new Uint8Array(0);
@@ -108,7 +108,7 @@ function fill({ bytes, words, floats }: ReturnType<typeof area>, offset: number,
 }
 
 describe('the bytes of a record', () => {
-  it('IBTA 7 to 9: are a packet that others read, with right CRCs and the fields of the record', () => {
+  it('IBTA 7 to 9: are a packet that other readers parse, with right CRCs and the fields of the record', () => {
     fc.assert(
       fc.property(packets, (made) => {
         const from = area();
@@ -151,12 +151,12 @@ describe('the bytes of a record', () => {
     );
   });
 
-  it('give the same record back, of which the same bytes are made', () => {
+  it('restore the same record, which gives the same bytes', () => {
     fc.assert(
       fc.property(packets, (made) => {
         const [from, to] = [area(), area()];
         to.bytes.fill(0xee);
-        // The lane is that of the buffer in which the packet lies.
+        // The lane is that of the packet's buffer.
         to.words[(256 >> 2) + WORD_PACKET_FLAGS] = made.lane << VIRTUAL_LANE_SHIFT;
         const length = fill(from, 128, made);
         const first = new Uint8Array(length);
@@ -178,7 +178,7 @@ describe('the bytes of a record', () => {
     ['next header of the GRH', 14, 0x01],
     ['transport version', 49, 0x01],
     ['pad, longer than what there is', 49, 0x30],
-  ])('IBTA 7.7, 8.3, 9.6.1.1: are no packet with another %s under right CRCs', (_, place, bits) => {
+  ])('IBTA 7.7, 8.3, 9.6.1.1: are not a packet with another %s under right CRCs', (_, place, bits) => {
     const from = area();
     const packet = fill(from, 128, empty);
     const bytes = new Uint8Array(packet);
@@ -194,7 +194,7 @@ describe('the bytes of a record', () => {
     expect(from.bytes).toEqual(before);
   });
 
-  it('IBTA 7.8: are refused when a bit was struck: by the VCRC on a link, by the ICRC within a switch', () => {
+  it('IBTA 7.8: are rejected after a bit error: by the VCRC on a link, by the ICRC within a switch', () => {
     fc.assert(
       fc.property(
         packets,

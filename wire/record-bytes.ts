@@ -1,6 +1,6 @@
 /**
- * A packet's record (packet.ts) and its bytes on an InfiniBand link: each is made from the other. The record is the bytes' source:
- * what a port writes into one is all that a packet carries, and {@link RecordBytes.pack} gives its bytes at any time.
+ * A packet's record (packet.ts) and its bytes on an InfiniBand link: each is built from the other. The record is the source of
+ * the bytes: it holds everything that a packet carries, and {@link RecordBytes.pack} builds its bytes at any time.
  *
  *     LRH · [GRH] · BTH · [extended headers] · payload · pad · ICRC · VCRC
  *
@@ -75,9 +75,9 @@ const {
   XRCETH: xrceth,
 } = extendedHeaders;
 
-/** MTUCap of a port: a packet with more payload is none. */
+/** MTUCap of a port: a packet with more payload is invalid. */
 const PAYLOAD_BYTES_MAX = 4096;
-/** The longest packet of all: payload and every header there is. */
+/** The longest packet: payload and every possible header. */
 export const PACKET_BYTES_MAX = PAYLOAD_BYTES_MAX + 128;
 const IP_VERSION = 6;
 
@@ -86,11 +86,11 @@ const LNH_GRH = 3;
 const PKEY_MASK = 0xffff;
 const SERVICE_LEVEL_MASK = 0xf;
 
-/** What a receiving port finds of a packet's bytes. */
+/** Results of a receiving port's check of a packet's bytes. */
 export const PACKET_RIGHT = 0;
 export const VCRC_WRONG = 1;
 export const ICRC_WRONG = 2;
-/** Right CRCs, and no packet: versions, next headers, lane or length make no sense. */
+/** Right CRCs, but invalid versions, next headers, lane or length. */
 export const PACKET_MALFORMED = 3;
 
 /** A channel's ring as its ends see it. */
@@ -107,7 +107,7 @@ export class RecordBytes {
     this.#area = area;
   }
 
-  /** Writes the bytes of the packet whose record is at `offset`; returns how many they are. */
+  /** Writes the bytes of the packet whose record is at `offset`; returns their number. */
   pack(offset: number, into: Uint8Array, at: number): number {
     const { words } = this.#area;
     const word = offset >> 2;
@@ -130,7 +130,7 @@ export class RecordBytes {
     return packetBytes;
   }
 
-  /** Writes what no link layer changes: BTH, extended headers, payload and pad, at `base`. Returns where the ICRC belongs. */
+  /** Writes the bytes that no link layer changes: BTH, extended headers, payload and pad, at `base`. Returns the offset of the ICRC. */
   packTransport(offset: number, into: Uint8Array, base: number): number {
     const { words, bytes } = this.#area;
     const word = offset >> 2;
@@ -238,12 +238,12 @@ export class RecordBytes {
         xrceth.fields.sharedReceiveQueue.set(view, at, words[this.#xrcethWord(offset)]!);
         return;
       default:
-        // Of services that no record carries.
+        // For services without records.
         for (let byte = 0; byte < extendedHeaders[name].sizeBytes; byte += 4) view.setUint32(at + byte, 0);
     }
   }
 
-  /** Virtual address and R_Key, with which RETH and AtomicETH begin. */
+  /** Virtual address and R_Key, the first fields of RETH and AtomicETH. */
   #packAddress(offset: number, view: DataView, at: number): void {
     const address = this.#area.floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
     const top = this.#area.words[(offset >> 2) + WORD_REQUEST_PKEY]! >>> ADDRESS_TOP_SHIFT;
@@ -265,9 +265,9 @@ export class RecordBytes {
   }
 
   /**
-   * Fills the record at `offset` in from a packet's bytes, if they are right: nothing of it is left as it was but the time and size
-   * that a channel gives each record, and whether the packet was sent before, which it does not say.
-   * @returns PACKET_RIGHT, or what is wrong: then the record is as it was
+   * Fills in the record at `offset` from a packet's bytes, if they are right. Everything is overwritten except the time and
+   * size that a channel gives each record, and the retransmission flag, which the bytes do not contain.
+   * @returns PACKET_RIGHT, or the error: the record is then unchanged
    */
   unpack(from: Uint8Array, at: number, packetBytes: number, offset: number): number {
     const end = at + packetBytes - VCRC_BYTES;
@@ -289,8 +289,8 @@ export class RecordBytes {
   }
 
   /**
-   * Fills the record in from BTH, extended headers and payload, which end before the ICRC. What belongs to the link is zero then.
-   * @returns false for what is no packet: then the record is as it was
+   * Fills in the record from BTH, extended headers and payload, which end before the ICRC. The link's fields become zero.
+   * @returns false for an invalid packet: the record is then unchanged
    */
   unpackTransport(from: Uint8Array, base: number, icrcAt: number, offset: number): boolean {
     const view = viewOf(from);
@@ -298,7 +298,7 @@ export class RecordBytes {
     const payload = base + transportHeaderBytes(opcode);
     const payloadBytes = icrcAt - payload - bth.fields.padCount.get(view, base);
     const payloadMax = isKnownOpcode(opcode) && !hasPayload(opcode) ? 0 : PAYLOAD_BYTES_MAX;
-    // Of a link of InfiniBand its length says that; of RoCE nothing else does (9.2).
+    // On an InfiniBand link its length determines this; for RoCE nothing else does (9.2).
     const isInDwords = ((icrcAt - payload) & 3) === 0;
     const isTransport = bth.fields.transportVersion.get(view, base) === 0 && isInDwords;
     if (!isTransport || payloadBytes < 0 || payloadBytes > payloadMax) return false;
@@ -309,7 +309,7 @@ export class RecordBytes {
     return true;
   }
 
-  /** Place of the GRH in a record whose opcode and payload are there. */
+  /** Position of the GRH in a record whose opcode and payload are present. */
   grhPlaceIn(offset: number): number {
     const { words } = this.#area;
     const word = offset >> 2;
@@ -317,8 +317,8 @@ export class RecordBytes {
   }
 
   /**
-   * Checks of the link and of global routes: version, lane (that of the buffer which the packet is in), next header, length; version and
-   * next header of a GRH (7.7, 8.3, 9.6.1.1).
+   * Checks of the link and of global routes: version, lane (that of the packet's buffer), next header, length; version and next
+   * header of a GRH (7.7, 8.3, 9.6.1.1).
    */
   #isRouted(view: DataView, at: number, packetBytes: number, offset: number): boolean {
     const { linkVersion, virtualLane, linkNextHeader, packetLength } = lrh.fields;
@@ -427,7 +427,7 @@ export class RecordBytes {
     }
   }
 
-  /** Of a record in which opcode and payload bytes stand. */
+  /** For a record with its opcode and payload bytes filled in. */
   #xrcethWord(offset: number): number {
     const { words } = this.#area;
     const word = offset >> 2;
@@ -450,7 +450,7 @@ export class RecordBytes {
 
 const padCountIn = (flags: number): number => (flags >> PAD_SHIFT) & 3;
 
-/** Word of P_Key and service level: where a packet's own direction or service has room (packet.ts). */
+/** Word of P_Key and service level: a word that the packet's direction or service does not use (packet.ts). */
 function placeOfPkey(opcode: number): number {
   if ((opcode & SERVICE_MASK) === DATAGRAM_SERVICE) return WORD_DATAGRAM_PKEY;
   return isRequest(opcode) ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;

@@ -22,7 +22,7 @@ class HandMadeReferences {
   }
 }
 
-/** A ring of 4 KiB whose reader may have taken 2 KiB; each record has 128 bytes. */
+/** A ring of 4 KiB whose reader may hold 2 KiB; each record has 128 bytes. */
 function ring() {
   const buffer = new SharedArrayBuffer(channelBufferBytes(4096));
   const [writer, reader] = [new ChannelWriter(buffer), new ChannelReader(buffer)];
@@ -36,14 +36,14 @@ function ring() {
   return { reader, references, referenced, take };
 }
 
-describe('records given back', () => {
-  it('are released at once when there is no reference', () => {
+describe('released records', () => {
+  it('are released at once if there is no reference', () => {
     const { reader, referenced, take } = ring();
     referenced.release(take());
     expect([referenced.heldCount, reader.takenBytes]).toEqual([0, 0]);
   });
 
-  it('keep their room until all references issued before are released, in the order issued', () => {
+  it('keep their room until all earlier references are released, in the order of issue', () => {
     const { reader, references, referenced, take } = ring();
     const offsets = [take(), take(), take(), take()];
     references.referenceCount = 2;
@@ -60,7 +60,7 @@ describe('records given back', () => {
     expect(references.callCount).toBe(0);
   });
 
-  it('give their room back when the other end is to have its share, taking a snapshot only if they must', () => {
+  it('release their room when the other end needs its share, taking a snapshot only if necessary', () => {
     const { reader, references, referenced, take } = ring();
     references.referenceCount = 1;
     for (let count = 0; count < 16; count++) referenced.release(take());
@@ -77,7 +77,7 @@ describe('records given back', () => {
     expect([referenced.heldCount, reader.takenBytes, references.callCount]).toEqual([0, 0, 1]);
   });
 
-  it('reclaim nothing because of packets that have not been given back', () => {
+  it('reclaim nothing because of packets that were not released', () => {
     const { references, referenced, take } = ring();
     references.referenceCount = 1;
     for (let count = 0; count < 20; count++) take();
@@ -110,9 +110,9 @@ describe('a wire port with zero-copy payload', () => {
     expect(references.callCount).toBe(0);
   });
 
-  it('never lacks room for what the credits admit, though references are released by snapshots alone', async () => {
+  it('never lacks room for packets admitted by credits, even if references are released only by snapshots', async () => {
     for (const changes of [{}, { receiveBufferBytes: 8448 }, { speed: 'EDR', lanes: '12' }] as const) {
-      // Twice what the ring holds, and more: 2 KiB each in the mean.
+      // Twice the ring's capacity, and more: 2 KiB each on average.
       const ringBytes = wireChannelBytes({ ...defaultsOf(wireParameters), ...changes });
       const packetCount = 300 + Math.ceil((2 * ringBytes) / 2048);
       const seen: string[] = [];
@@ -142,7 +142,7 @@ describe('a wire port with zero-copy payload', () => {
 });
 
 describe('the ring of a wire', () => {
-  it('has room for what credits hold twice, and beside it for what is referenced', () => {
+  it('has room for twice the credits, and for referenced records', () => {
     const config = fc.record({
       speed: fc.constantFrom('SDR' as const, 'QDR' as const, 'EDR' as const),
       lanes: fc.constantFrom('1' as const, '4' as const, '12' as const),

@@ -2,14 +2,14 @@
  * Received packets that were consumed while references to their payload are outstanding: their records stay in the ring of
  * the channel until those references are released. Credits and statistics are not affected.
  *
- * Referenced records lie before everything taken since, in a ring of which the other end counts on its share. Before that
- * share is touched, a snapshot releases them.
+ * Referenced records precede all records taken later, in a ring of which the other end needs its share. Before that share is
+ * used, a snapshot releases them.
  */
 import { type ChannelReader, Fifo } from '../sim/index.ts';
 
-/** The slice of hw/pcie/link/payload-references.ts that the owner of the memory uses. */
+/** The part of hw/pcie/link/payload-references.ts that the owner of the memory uses. */
 export interface RecordReferences {
-  /** Numbers of the last reference issued, and of the last one released: they are released in the order issued. */
+  /** Numbers of the last issued and of the last released reference: references are released in the order of issue. */
   readonly referenceCount: number;
   readonly releasedCount: number;
   /** From now on the memory is not read: all references issued so far are released. */
@@ -22,10 +22,10 @@ export class ReferencedRecords {
   readonly #reader: ChannelReader;
   readonly #references: RecordReferences;
   readonly #takenBytesMax: number;
-  /** Consumed records, each visible at the count of released references that frees it; as many as the ring has room for. */
+  /** Consumed records, each visible at the count of released references that frees it; as many as fit the ring. */
   readonly #held: Fifo;
 
-  /** @param takenBytesMax room in the ring that records taken may have, and still leave the other end its share */
+  /** @param takenBytesMax room in the ring that taken records may occupy while leaving the other end its share */
   constructor(reader: ChannelReader, references: RecordReferences, takenBytesMax: number) {
     this.#reader = reader;
     this.#references = references;
@@ -37,12 +37,12 @@ export class ReferencedRecords {
     });
   }
 
-  /** Records held. */
+  /** Held records. */
   get heldCount(): number {
     return this.#held.count;
   }
 
-  /** Releases a record when all references issued so far are released, and those held for references that are. */
+  /** Releases a record when all references issued so far are released; also releases held records that are due. */
   release(offset: number): void {
     const { referenceCount, releasedCount } = this.#references;
     this.#releaseHeld(releasedCount);

@@ -1,11 +1,11 @@
 /**
- * A packet's record (packet.ts) and its frame on an Ethernet link: each is made from the other.
+ * A packet's record (packet.ts) and its frame on an Ethernet link: each is built from the other.
  *
  *     version 1   destination · source · [tag] · 8915 · GRH ──────────────────────────┐
  *     version 2   destination · source · [tag] · 0800 or 86dd · IPv4 or IPv6 · UDP 4791 ─┴─ BTH · … · payload · pad · ICRC
  *
- * The FCS is the wire port's. A frame may be padded behind the ICRC: GRH or IP header say where the packet ends.
- * Sources: IBTA vol 1, annexes A16 (RoCE) and A17 (RoCE v2); RFC 791, 768, 8200; IEEE 802.1Q, 9.
+ * The wire port adds the FCS. A frame may be padded after the ICRC: GRH or IP header determine the end of the packet. Sources:
+ * IBTA vol 1, annexes A16 (RoCE) and A17 (RoCE v2); RFC 791, 768, 8200; IEEE 802.1Q, 9.
  */
 import { EtherType, IpProtocol, ipv4Header, ipv6Header, udpHeader, vlanTag } from '../abi/index.ts';
 import { ethernetHeader } from '../abi/nic/index.ts';
@@ -27,23 +27,23 @@ import { ICRC_WRONG, PACKET_MALFORMED, PACKET_RIGHT, type RecordArea, RecordByte
 const IP_VERSION_6 = 6;
 /** IPv4 without options. */
 const IPV4_PLAIN = 0x45;
-/** More fragments, or not the first one. */
+/** More fragments, or not the first fragment. */
 const FRAGMENT_MASK = 0x3fff;
 const TYPE_PLACE = ethernetHeader.fields.type.wordOffset;
 const MACS_BYTES = TYPE_PLACE;
 
 const route = roceRoute.fields;
 
-/** Where the parts of a frame are. */
+/** Positions of the parts of a frame. */
 interface FramePlaces {
   readonly cover: Exclude<InvariantCover, 'local' | 'localWithGrh'>;
-  /** Of GRH or IP header. */
+  /** Bytes of GRH or IP header. */
   readonly network: number;
   readonly base: number;
   readonly icrc: number;
 }
 
-/** True for frames of RoCE: of version 1, and of version 2 if `udpPort` is given. */
+/** True for RoCE frames: of version 1, and of version 2 if `udpPort` is given. */
 export function isRoceFrame(bytes: Uint8Array, at: number, frameBytes: number, udpPort?: number): boolean {
   const view = viewOf(bytes);
   const hasTag = view.getUint16(at + TYPE_PLACE) === EtherType.VLAN;
@@ -67,13 +67,13 @@ const isPlainIpv6 = (view: DataView, at: number): boolean =>
   ipv6Header.fields.version.get(view, at) === IP_VERSION_6 &&
   ipv6Header.fields.nextHeader.get(view, at) === IpProtocol.UDP;
 
-/** The shortest frame of RoCE: of version 2 over IPv4, without payload. */
+/** The shortest RoCE frame: version 2 over IPv4, without payload. */
 const FRAME_BYTES_MIN =
   TYPE_PLACE + 2 + ipv4Header.sizeBytes + udpHeader.sizeBytes + bth.sizeBytes + ICRC_BYTES;
 
 /**
- * Where the BTH of a frame of RoCE begins, and its ICRC, as anybody on the way finds them.
- * @returns undefined of other frames, and where headers and lengths make no sense
+ * Positions of BTH and ICRC in a RoCE frame, as any station on the way can find them.
+ * @returns undefined for other frames, and for invalid headers or lengths
  */
 export function roceTransportIn(
   bytes: Uint8Array,
@@ -84,18 +84,18 @@ export function roceTransportIn(
   return placesOf(bytes, at, frameBytes);
 }
 
-/** What transport headers say of a packet, for those who look on. */
+/** Transport header fields of a packet, for observers. */
 export interface PacketSeen {
   readonly opcode: number;
   readonly destinationQpn: number;
   readonly psn: number;
   readonly payloadBytes: number;
   readonly asksForAck: boolean;
-  /** Of an AETH; else 0. */
+  /** From an AETH; else 0. */
   readonly syndrome: number;
 }
 
-/** The packet in a frame; undefined where there is none of a known kind. */
+/** The packet in a frame; undefined without one of a known kind. */
 export function packetSeenIn(bytes: Uint8Array, at: number, frameBytes: number): PacketSeen | undefined {
   const places = roceTransportIn(bytes, at, frameBytes);
   if (places === undefined) return undefined;
@@ -115,7 +115,7 @@ export function packetSeenIn(bytes: Uint8Array, at: number, frameBytes: number):
   };
 }
 
-/** The checksum of an IPv4 header, which counts as zero in itself (RFC 1071). */
+/** The checksum of an IPv4 header; its own field counts as zero (RFC 1071). */
 export function ipv4Checksum(view: DataView, at: number): number {
   let sum = 0;
   for (let place = 0; place < ipv4Header.sizeBytes; place += 2) sum += view.getUint16(at + place);
@@ -124,7 +124,7 @@ export function ipv4Checksum(view: DataView, at: number): number {
   return ~sum & 0xffff;
 }
 
-/** True where a record's 40 bytes hold an IPv4 header: a GRH and an IPv6 header begin with their version. */
+/** True if a record's 40 bytes hold an IPv4 header: a GRH and an IPv6 header begin with their version. */
 export const isIpv4Route = (bytes: Uint8Array, grhAt: number): boolean => bytes[grhAt] === 0;
 
 export class RoceBytes {
@@ -136,7 +136,7 @@ export class RoceBytes {
     this.#transport = new RecordBytes(area);
   }
 
-  /** Writes the frame, without FCS, of the packet whose record is at `offset`; returns how many bytes they are. */
+  /** Writes the frame, without FCS, of the packet whose record is at `offset`; returns its length in bytes. */
   pack(offset: number, into: Uint8Array, at: number, udpPort: number = ROCE_UDP_PORT): number {
     const { bytes } = this.#area;
     const from = this.#transport.grhPlaceIn(offset);
@@ -187,9 +187,9 @@ export class RoceBytes {
   }
 
   /**
-   * Fills the record at `offset` in from a frame of RoCE, see {@link isRoceFrame}, if it is right: nothing of it is left as it was but the
-   * time and size that a channel gives each record.
-   * @returns PACKET_RIGHT, or what is wrong: then the record is as it was
+   * Fills in the record at `offset` from a RoCE frame, see {@link isRoceFrame}, if it is right. Everything is overwritten
+   * except the time and size that a channel gives each record.
+   * @returns PACKET_RIGHT, or the error: the record is then unchanged
    */
   unpack(from: Uint8Array, at: number, frameBytes: number, offset: number): number {
     const places = placesOf(from, at, frameBytes);
@@ -210,9 +210,9 @@ export class RoceBytes {
 }
 
 /**
- * Takes what a frame of RoCE has in front of the BTH as records have it: the network header, 40 bytes, to `grhAt` of `headers`, the rest
- * to `routeAt` of `routes`. The caller has made sure that all of it is there.
- * @returns the place of the BTH, or -1 for a frame of another type
+ * Copies the fields before the BTH of a RoCE frame in the form of records: the network header, 40 bytes, to `grhAt` of
+ * `headers`, the rest to `routeAt` of `routes`. The caller has checked that all of them are present.
+ * @returns the position of the BTH, or -1 for a frame of another type
  */
 export function takeRoute(
   from: Uint8Array,
@@ -246,7 +246,7 @@ export function takeRoute(
   return udp + udpHeader.sizeBytes;
 }
 
-/** Undefined where headers and lengths make no sense. */
+/** Undefined for invalid headers or lengths. */
 function placesOf(from: Uint8Array, at: number, frameBytes: number): FramePlaces | undefined {
   const view = viewOf(from);
   const hasTag = view.getUint16(at + TYPE_PLACE) === EtherType.VLAN;
@@ -260,7 +260,7 @@ function placesOf(from: Uint8Array, at: number, frameBytes: number): FramePlaces
   return { cover: places.cover, network, base, icrc };
 }
 
-/** Where the BTH begins, and where the ICRC ends. */
+/** Positions of BTH and ICRC. */
 function networkPlaces(
   view: DataView,
   type: number,

@@ -1,6 +1,4 @@
-/**
- * What a port's sender waits for after a refusal, and how long: counted as time without credits or for a busy serializer.
- */
+/** The reason for which a port's sender waits after a refusal, and the duration: counted as time without credits or for a busy serializer. */
 import type { Picoseconds } from '../base/index.ts';
 import type { TransmitCounters } from './packet-counters.ts';
 
@@ -11,7 +9,7 @@ export const WAITING_FOR_SERIALIZER = 2;
 export const waitNames = ['nothing', 'credits', 'serializer'] as const;
 
 export class SendWait {
-  /** What is waited for: one of the constants above. */
+  /** The reason of the wait: one of the constants above. */
   reason = NOT_WAITING;
   #sincePs = 0;
   readonly #counters: TransmitCounters;
@@ -21,7 +19,7 @@ export class SendWait {
     this.#counters = counters;
   }
 
-  /** From `nowPs` on a packet waits for `reason`; a wait for something else ends. */
+  /** From `nowPs` on a packet waits for `reason`; ends a wait for another reason. */
   begin(reason: number, nowPs: Picoseconds): void {
     if (this.reason === reason) return;
     this.end(nowPs);
@@ -29,12 +27,12 @@ export class SendWait {
     this.#sincePs = nowPs;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#sincePs -= ps;
   }
 
-  /** The wait, if there is one, is over. */
+  /** Ends the wait, if any. */
   end(nowPs: Picoseconds): void {
     const waitedPs = nowPs - this.#sincePs;
     if (this.reason === WAITING_FOR_CREDITS) this.#counters.creditWaitPs += waitedPs;

@@ -1,4 +1,4 @@
-/** A test bench: two wire ports joined by a cable, each in a logical process of its own. For specs only. */
+/** A test bench: two wire ports joined by a cable, each in its own logical process. For specs only. */
 
 import { defaultsOf, type Picoseconds } from '../base/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../sim/index.ts';
@@ -9,7 +9,7 @@ import type { RecordReferences } from './referenced-records.ts';
 import { WirePort } from './wire-port.ts';
 import { wireChannelBytes } from './wire-sizing.ts';
 
-/** A packet as an end has received it. */
+/** A packet as received by an end. */
 export interface Arrival {
   readonly timePs: Picoseconds;
   readonly opcode: number;
@@ -26,7 +26,7 @@ export class WireEnd {
   readonly held: number[] = [];
   /** Whether packets are consumed as they arrive, or held. */
   consumesAtOnce = true;
-  /** What is done when the port may take a packet again. */
+  /** Called when the port may accept a packet again. */
   onSpace: () => void = () => {};
   #at: number;
 
@@ -57,7 +57,7 @@ export class WireEnd {
 
   readonly #actions: (() => void)[] = [];
 
-  /** Does something at an instant. */
+  /** Runs an action at an instant. */
   at(timePs: Picoseconds, action: () => void): void {
     this.#actions.push(action);
     this.lp.queue.schedule(timePs, this.#at, this.#actions.length - 1);
@@ -98,8 +98,8 @@ export class WireBench {
   readonly #runner: SingleRunner;
 
   /**
-   * @param shuffle reorders what happens at one instant
-   * @param references by which the second end has received zero-copy payload
+   * @param shuffle reorders the events of one instant
+   * @param references to zero-copy payload received by the second end
    */
   constructor(changes: Partial<WireConfig> = {}, shuffle?: () => number, references?: RecordReferences) {
     this.config = { ...defaultsOf(wireParameters), ...changes };

@@ -1,4 +1,4 @@
-/** What holds for every port of a cable, whatever it carries: contracts that each new kind is held to by being listed. */
+/** Contracts of every port of a cable, for all kinds: a new kind is checked by adding it to the list. */
 import { describe, expect, it } from 'vitest';
 import type { BlockState } from '../sim/block.ts';
 import { Random } from '../sim/random.ts';
@@ -12,15 +12,15 @@ import { ethernetPortWires, wirePortWires } from './wire-port-blocks.ts';
 const US = 1_000_000;
 const DOWN_US = 5;
 const PAYLOAD_BYTES = 1000;
-/** More than a receiver holds. */
+/** More than a receiver can hold. */
 const COUNT = 12;
 
 describe('the wires', () => {
-  it('of an InfiniBand port lead to blocks that there are, and each port is connected once', () => {
+  it('of an InfiniBand port lead to existing blocks, and each port is connected once', () => {
     checkWires(wirePortWires, () => new WireBench().a.port.blocks, ['port', 'sender']);
   });
 
-  it('of an Ethernet port lead to blocks that there are, and each port is connected once', () => {
+  it('of an Ethernet port lead to existing blocks, and each port is connected once', () => {
     checkWires(ethernetPortWires, () => new EthernetBench().a.port.blocks, ['port']);
   });
 });
@@ -32,12 +32,12 @@ interface End {
   consumesAtOnce: boolean;
   readonly port: { inspect(): BlockState; setEnabled(isEnabled: boolean): void };
   at(timePs: number, action: () => void): void;
-  /** Sends one, if the port takes it: what it holds counts up from `first`. */
+  /** Sends one, if the port accepts it: its bytes count up from `first`. */
   trySend(first: number): boolean;
-  /** What the arrived ones counted up from. */
+  /** First byte values of the arrived ones. */
   arrived(): number[];
   consumeAll(): void;
-  /** Sent while the link was down, or given up by a full receiver: counted, so not lost. */
+  /** Sent while the link was down, or dropped by a full receiver: counted, so not lost. */
   droppedCount(): number;
   /** Picoseconds waited so far, by reason. */
   waits(): Readonly<Record<string, number>>;
@@ -52,7 +52,7 @@ interface Cable {
 
 interface Kind {
   readonly name: string;
-  /** Whether a receiver that takes nothing stops the sender; else what it cannot hold is dropped and counted. */
+  /** Whether a receiver that releases nothing stops the sender; otherwise excess packets are dropped and counted. */
   readonly hasFlowControl: boolean;
   make(): Cable;
 }
@@ -109,7 +109,7 @@ const kinds: readonly Kind[] = [
   { name: 'an Ethernet port with flow control', hasFlowControl: true, make: () => ethernetCable([1, 2]) },
 ];
 
-/** Has an end send so many, as fast as its port takes them; the time that it was refused is measured. */
+/** Makes an end send this many, as fast as its port accepts them; measures the time of refusal. */
 function keepSending(end: End, count: number) {
   const sending = { sent: 0, refusedPs: 0 };
   let refusedSincePs = -1;
@@ -125,7 +125,7 @@ function keepSending(end: End, count: number) {
 const statesOf = ({ a, b }: Cable): string[] =>
   [a, b].map(({ port }) => JSON.stringify(port.inspect(), null, 1));
 
-/** A link on which traffic runs both ways for a random time, to receivers that may or may not take it. */
+/** A link with traffic in both directions for a random time, to receivers that may or may not accept it. */
 async function interrupted(kind: Kind, seed: number) {
   const random = new Random(seed);
   const cable = kind.make();
@@ -143,7 +143,7 @@ async function interrupted(kind: Kind, seed: number) {
 }
 
 describe.each(kinds)('$name', (kind) => {
-  it('has nothing left of the old link when it comes up anew, in whatever state that was', async () => {
+  it('has nothing left of the old link when it comes up again, in any state', async () => {
     let changedCount = 0;
     for (let seed = 1; seed <= 40; seed++) {
       const { cable, fresh, atPs } = await interrupted(kind, seed);
@@ -162,7 +162,7 @@ describe.each(kinds)('$name', (kind) => {
     expect(changedCount).toBeGreaterThan(10);
   });
 
-  it('delivers each of what it took once and in order, or counts it as dropped', async () => {
+  it('delivers each accepted packet once and in order, or counts it as dropped', async () => {
     for (let seed = 50; seed < 70; seed++) {
       const { cable, atPs, sendings } = await interrupted(kind, seed);
       for (const end of [cable.a, cable.b])
@@ -179,7 +179,7 @@ describe.each(kinds)('$name', (kind) => {
     }
   });
 
-  it('IBTA 7.9.4: is stopped by a receiver that takes nothing, if it has flow control, and goes on when it does', async () => {
+  it('IBTA 7.9.4: is stopped by a receiver that accepts nothing, if it has flow control, and resumes with it', async () => {
     const cable = kind.make();
     const upPs = await cable.bringUp();
     cable.b.consumesAtOnce = false;
@@ -198,8 +198,8 @@ describe.each(kinds)('$name', (kind) => {
   });
 });
 
-describe('what a wire port waits for', () => {
-  it('is counted by reason, each of them, to the picosecond of the sender’s own watch', async () => {
+describe('the waits of a wire port', () => {
+  it('are counted by reason, to the picosecond of the sender’s own watch', async () => {
     const met = new Set<string>();
     for (const takes of [true, false]) {
       const cable = infinibandCable();

@@ -1,6 +1,6 @@
 /**
- * Faults of the cable: by packet number (packets are counted from 1 as they leave this port, so that a fault means the same
- * packet in every run), and by rules on what is in the packets' headers.
+ * Faults of the cable: by packet number (packets are counted from 1 as they leave this port, so that a fault hits the same
+ * packet in every run), and by rules on the packets' headers.
  */
 
 import { assertRange, type Picoseconds } from '../base/index.ts';
@@ -15,15 +15,15 @@ import {
 /** Longest time for which a fault holds the link before a packet: 1000 s. */
 export const FAULT_DELAY_PS_MAX = 1e15;
 
-/** How packets are put out of order. */
+/** Parameters of a reordering. */
 export interface Passing {
-  /** Packets of the same lane that pass the packet. */
+  /** Packets of the same lane that overtake the packet. */
   readonly passes: number;
-  /** For how long it is held at most; of a copy, how long after its packet it leaves. */
+  /** Limit of its holding time; for a copy, its delay after its packet. */
   readonly delayPs: Picoseconds;
 }
 
-/** Such a fault; a rule that does it is one. */
+/** Such a fault, caused by a rule. */
 export interface Disorder extends FaultObserver {
   readonly effect: Passing;
 }
@@ -43,7 +43,7 @@ class PlannedDisorder implements Disorder {
   }
 }
 
-/** What a rule does to the packets that it concerns; places and times as in {@link WireFaults}. */
+/** Effects of a rule on its packets; indices and times as in {@link WireFaults}. */
 export type PacketEffect =
   | { readonly kind: 'lost' }
   | { readonly kind: 'congested' }
@@ -53,7 +53,7 @@ export type PacketEffect =
       readonly kind: 'corrupted';
       /** A DamagePlace. */
       readonly place: number;
-      /** It happens within a switch, which sends a right VCRC over it. */
+      /** It occurs within a switch, which sends a right VCRC over it. */
       readonly isInside: boolean;
     };
 
@@ -65,7 +65,7 @@ type EffectOf<Kind extends PacketEffect['kind'], Effect = PacketEffect> = Effect
     : never
   : never;
 
-/** The rules that concern one packet. Of several with one effect the one given first counts. */
+/** The rules for one packet. If several have the same effect, the first one counts. */
 export class ConcernedRules {
   readonly #rules: readonly PacketRule<PacketEffect>[];
 
@@ -81,12 +81,12 @@ export class ConcernedRules {
 export const noRules = new ConcernedRules([]);
 
 export class WireFaults {
-  /** The next packet with a fault, or Infinity: the one comparison that every packet pays. */
+  /** The next packet with a fault, or Infinity: the only comparison for every packet. */
   nextPacket = Number.POSITIVE_INFINITY;
   readonly #corrupted = new FaultRanges();
   readonly #lost = new FaultRanges();
   readonly #delaysPs = new FaultRanges();
-  /** Copies and reorderings, and of each range the place among them, from 1. */
+  /** Copies and reorderings, and for each range its index among them, from 1. */
   readonly #disorders: Disorder[] = [];
   readonly #copied = new FaultRanges();
   readonly #reordered = new FaultRanges();
@@ -99,7 +99,7 @@ export class WireFaults {
     this.#findNext();
   }
 
-  /** Holds the link before each of these packets, and so everything behind it: a link keeps the order of packets. */
+  /** Holds the link before each of these packets, and so all packets after it: a link keeps the order of packets. */
   delayPackets(delayPs: Picoseconds, first: number, last = first): void {
     this.#delaysPs.add(first, last, assertRange('delayPs', delayPs, 0, FAULT_DELAY_PS_MAX));
     this.#findNext();
@@ -111,32 +111,32 @@ export class WireFaults {
     this.#findNext();
   }
 
-  /** The packets from `first` to `last` arrive twice; while too many copies wait, no other is made. */
+  /** The packets from `first` to `last` arrive twice; no further copy is made while too many wait. */
   copyPackets(effect: Passing, observer: FaultObserver, first: number, last = first): void {
     this.#copied.add(first, last, this.#addDisorder(effect, observer));
     this.#findNext();
   }
 
-  /** The packets from `first` to `last` are passed by others, but for those that come while one is held for that. */
+  /** The packets from `first` to `last` are overtaken by others, except those that leave while one is held for this. */
   reorderPackets(effect: Passing, observer: FaultObserver, first: number, last = first): void {
     this.#reordered.add(first, last, this.#addDisorder(effect, observer));
     this.#findNext();
   }
 
-  /** Has an effect on the packets of a selection; the observer is notified each time that it happens. */
+  /** Adds an effect on the packets of a selection; the observer is notified of each occurrence. */
   addRule(effect: PacketEffect, selection: PacketSelection, observer: FaultObserver): void {
     if ('delayPs' in effect) assertRange('delayPs', effect.delayPs, 0, FAULT_DELAY_PS_MAX);
     this.#rules.push(new PacketRule(effect, selection, observer));
     this.#findNext();
   }
 
-  /** The rules that concern a packet; to be asked once for every packet, in their order. */
+  /** The rules for a packet; called once for every packet, in order. */
   rulesOn(packet: OutboundHeaders): ConcernedRules {
     if (this.#rules.length === 0) return noRules;
     return new ConcernedRules(this.#rules.filter((rule) => rule.concerns(packet)));
   }
 
-  /** While it is true, every packet counts as one with a fault: one of them is held until others have passed it. */
+  /** While true, every packet counts as faulty: a packet is held until others have overtaken it. */
   set isEachConcerned(isEach: boolean) {
     this.#isEachConcerned = isEach;
     this.#findNext();
@@ -168,7 +168,7 @@ export class WireFaults {
     this.#findNext();
   }
 
-  /** Returns its place among the disorders, from 1. */
+  /** Returns its index among the reorderings, from 1. */
   #addDisorder(effect: Passing, observer: FaultObserver): number {
     assertRange('passes', effect.passes, 1, Number.MAX_SAFE_INTEGER);
     assertRange('delayPs', effect.delayPs, 1, FAULT_DELAY_PS_MAX);

@@ -1,10 +1,11 @@
 /**
- * Where packets have bytes: at both ends of a cable on which bytes travel (`wire.packetForm`), and for a tap, which observes them.
+ * Bytes of packets: at both ends of a cable that carries bytes (`wire.packetForm`), and for a tap, which observes them.
  *
  *     record: header · operands, payload, GRH · [bytes, LRH to VCRC]
  *
- * Where bytes travel, the sender packs them when it has filled the record in, and the receiver has nothing but them: it checks the
- * CRCs and makes the record anew. Where fields travel, bytes are made for a tap only. Ports without either pay one comparison.
+ * If the cable carries bytes, the sender packs them after filling in the record, and the receiver uses only them: it checks the
+ * CRCs and rebuilds the record. If it carries fields, bytes are built only for a tap. Without both, a port only makes one
+ * comparison.
  */
 import type { Picoseconds } from '../base/index.ts';
 import { damagePacket } from './damage.ts';
@@ -34,15 +35,15 @@ import {
   VCRC_WRONG,
 } from './record-bytes.ts';
 
-/** What becomes of a packet: it leaves, perhaps twice; it leaves and is lost; it does not leave. */
+/** Fates of a packet: it leaves, perhaps twice; it leaves and is lost; it does not leave. */
 export type Fate = 'sent' | 'copied' | 'lost' | 'nowhere';
 
-/** Sees the bytes of packets at one end of a cable. */
+/** Observes the bytes of packets at one end of a cable. */
 export interface WireTap {
   /**
-   * A packet has passed. Its bytes are there during the call.
-   * @param atPs when its last byte did, since the process's epoch
-   * @param note what the bytes do not say, or nothing
+   * A packet has passed. Its bytes are valid during the call.
+   * @param atPs when its last byte passed, since the process's epoch
+   * @param note facts that the bytes do not show, or nothing
    */
   packetPassed(
     direction: 'inbound' | 'outbound',
@@ -54,7 +55,7 @@ export interface WireTap {
   ): void;
 }
 
-/** Bytes of a packet's record behind the header, but for the packet's own bytes. */
+/** Bytes of a packet's record after the header, without the packet's own bytes. */
 export function bodyBytesOf({ bodyBytes }: PacketShape, payloadBytes: number, flags: number): number {
   return payloadBytes + bodyBytes + ((flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0);
 }
@@ -65,14 +66,14 @@ export class PacketObserver {
   readonly #area: RecordArea;
   readonly #codec: RecordBytes;
   readonly #latencyPs: Picoseconds;
-  /** Bytes travel the cable. */
+  /** The cable carries bytes. */
   readonly #isBytes: boolean;
   #tap: WireTap | undefined;
   /** No observer wants bytes. */
   isIdle: boolean;
   readonly #scratch = new Uint8Array(PACKET_BYTES_MAX);
 
-  /** @param latencyPs from this end to where a record's time counts */
+  /** @param latencyPs from this end until a record's time */
   constructor(area: RecordArea, { packetForm }: WireConfig, latencyPs: Picoseconds) {
     this.#area = area;
     this.#codec = new RecordBytes(area);
@@ -86,12 +87,12 @@ export class PacketObserver {
     this.isIdle = tap === undefined && !this.#isBytes;
   }
 
-  /** Bytes of a record behind its header, with a body of so many and a packet of so many. */
+  /** Bytes of a record after its header, for this size of body and packet. */
   recordBytes(bodyBytes: number, packetBytes: number): number {
     return this.#isBytes ? rounded(bodyBytes) + packetBytes : bodyBytes;
   }
 
-  /** A record of this end has been filled in. @param remark of faults that leave its bytes as they are, or nothing */
+  /** A record of this end was filled in. @param remark on faults that do not change its bytes, or nothing */
   filled(offset: number, fate: Fate, remark: string): void {
     if (fate === 'nowhere') return;
     if (this.#tap !== undefined) {
@@ -112,7 +113,7 @@ export class PacketObserver {
     this.#damage(offset, this.#area.bytes, place, packetBytes);
   }
 
-  /** A record has arrived. @returns PACKET_RIGHT, or what is wrong with it */
+  /** A record has arrived. @returns PACKET_RIGHT, or its error */
   received(offset: number): number {
     const { words, floats, bytes } = this.#area;
     const flags = words[(offset >> 2) + WORD_PACKET_FLAGS]!;
@@ -135,7 +136,7 @@ export class PacketObserver {
     return verdictOf(flags);
   }
 
-  /** Flips the bit that a fault has struck. */
+  /** Flips the bit hit by a fault. */
   #damage(offset: number, bytes: Uint8Array, at: number, packetBytes: number): void {
     const flags = this.#area.words[(offset >> 2) + WORD_PACKET_FLAGS]!;
     if ((flags & FLAG_CORRUPTED) === 0) return;
@@ -143,7 +144,7 @@ export class PacketObserver {
     damagePacket(bytes, at, packetBytes, place, (flags & FLAG_DAMAGED_INSIDE) !== 0);
   }
 
-  /** Place of a packet's bytes in its record. */
+  /** Position of a packet's bytes in its record. */
   #bytesPlace(offset: number): number {
     const { words } = this.#area;
     const word = offset >> 2;
@@ -153,7 +154,7 @@ export class PacketObserver {
   }
 }
 
-/** What is wrong with a packet of which only fields travel: what a fault has done to it. */
+/** Error of a packet of which only fields travel: the effect of a fault. */
 export function verdictOf(flags: number): number {
   if ((flags & FLAG_CORRUPTED) === 0) return PACKET_RIGHT;
   return (flags & FLAG_DAMAGED_INSIDE) === 0 ? VCRC_WRONG : ICRC_WRONG;

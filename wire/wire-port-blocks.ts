@@ -1,11 +1,11 @@
-/** The blocks of the two kinds of port, and who calls whom in them. */
+/** The blocks of the two kinds of port, and their wires. */
 import type { ChannelWriter, LogicalProcess, Wires } from '../sim/index.ts';
 import type { FlowControl, FlowControlPorts } from './flow-control.ts';
 import { LinkTraining, type LinkTrainingPorts } from './link-training.ts';
 import type { WireConfig } from './parameters.ts';
 import { WireSender, type WireSenderPorts } from './wire-sender.ts';
 
-/** A port as a whole, and who waits for it to take a packet. */
+/** A port as a whole, and the sender that waits for it to accept a packet. */
 interface WireSurroundings {
   readonly port: WireSenderPorts['port'] & LinkTrainingPorts['port'];
   readonly sender: WireSenderPorts['sender'];
@@ -17,7 +17,7 @@ export function makeWireBlocks(lp: LogicalProcess, config: WireConfig, writer: C
 
 export type WireBlocks = ReturnType<typeof makeWireBlocks>;
 
-/** Who calls whom in an InfiniBand port. */
+/** Wires of an InfiniBand port. */
 export function wirePortWires(b: WireBlocks & WireSurroundings): Wires<WireBlocks> {
   const { port, sender } = b;
   return {
@@ -35,7 +35,7 @@ interface EthernetSurroundings {
   readonly port: LinkTrainingPorts['port'] & LinkTrainingPorts['sender'] & FlowControlPorts['port'];
 }
 
-/** Likewise in an Ethernet port. */
+/** Wires of an Ethernet port. */
 export function ethernetPortWires(b: EthernetBlocks & EthernetSurroundings): Wires<EthernetBlocks> {
   return { training: { port: b.port, sender: b.port }, flowControl: { port: b.port } };
 }

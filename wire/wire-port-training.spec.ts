@@ -24,7 +24,7 @@ describe('link training', () => {
     const bench = new WireBench({ trainingUs: 10 });
     const upPs = 2 * LATENCY_PS + 10_000_000; // both enabled at 0: TS1 crosses TS1, TS2 crosses TS2
     const downPs = upPs + 5_000_000;
-    // Records of an instant, and what they cause, come before its events made later.
+    // Records of an instant, and their consequences, precede its events made later.
     await bench.runTo(0);
     bench.a.port.setEnabled(true);
     bench.b.port.setEnabled(true);
@@ -42,7 +42,7 @@ describe('link training', () => {
     expect(bench.b.port.received.linkDownDrops).toBe(1);
   });
 
-  it('IBTA 14.2.5.6: takes the other end down too, and comes up again', async () => {
+  it('IBTA 14.2.5.6: takes the peer down too, and comes up again', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.port.setEnabled(false));
@@ -57,7 +57,7 @@ describe('link training', () => {
     expect(bench.b.arrivals.map(({ psn }) => psn)).toEqual([5]);
   });
 
-  it('ends up whenever both ends end enabled, whatever happened before, and loses no credit', async () => {
+  it('ends up if both ends are enabled at the end, after any history, and loses no credit', async () => {
     const action = fc.record({
       isA: fc.boolean(),
       isEnabled: fc.boolean(),

@@ -72,7 +72,7 @@ describe('a wire port', () => {
     }
   });
 
-  it('counts packets of every opcode on both sides alike', async () => {
+  it('counts packets of every opcode equally on both sides', async () => {
     const bench = new WireBench({ transmitAheadBytes: 65_536 });
     let nowPs = await bench.bringUp();
     for (const { opcode, hasPayload } of opcodeTable) {
@@ -92,12 +92,12 @@ describe('a wire port', () => {
     }
     expect(delivered.packetTotal).toBe(transmitted.packetCount);
     expect(delivered.byteTotal).toBe(transmitted.packetBytes);
-    // Atomics carry their operands beside the payload.
+    // Atomics carry their operands in addition to the payload.
     const atomic = bench.b.arrivals.find(({ opcode }) => opcode === Opcode.RC_COMPARE_SWAP);
     expect(atomic?.payload).toHaveLength(16);
   });
 
-  it('counts retransmitted packets apart', async () => {
+  it('counts retransmitted packets separately', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => {
@@ -111,7 +111,7 @@ describe('a wire port', () => {
     expect(bench.b.arrivals).toHaveLength(2);
   });
 
-  it('takes another packet when little waits for the link, and calls the sender then', async () => {
+  it('accepts another packet when little waits for the link, and calls the sender then', async () => {
     const bench = new WireBench({ transmitAheadBytes: 512 });
     const upPs = await bench.bringUp();
     const spacePs: number[] = [];
@@ -129,7 +129,7 @@ describe('a wire port', () => {
     expect(bench.a.port.transmitted.serializerWaitPs).toBe(1_000_000);
   });
 
-  it('returns beforehand when it takes another packet, counts the wait, and need not call the sender', async () => {
+  it('predicts when it accepts another packet, counts the wait, and need not call the sender', async () => {
     const { bench, port, lp, upPs, readyPs, spacePs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
@@ -142,9 +142,9 @@ describe('a wire port', () => {
     expect(port.transmitted.serializerWaitPs).toBe(291_000);
   });
 
-  it('takes a packet as early as it takes to form, so that the link is never free before it', async () => {
+  it('accepts a packet by its forming time in advance, so that the link is never idle before it', async () => {
     const { bench, port, lp, upPs, readyPs } = await aboutToSend();
-    // 2076 link bytes are 519 ns: a packet that takes 300 ns to form is taken 219 ns behind the one before it.
+    // 2076 link bytes are 519 ns: a packet that takes 300 ns to form is accepted 219 ns after the previous one.
     const formingPs = 300_000;
     const takenPs = upPs + 519_000 - formingPs;
     expect(takenPs).toBeLessThan(readyPs);
@@ -162,7 +162,7 @@ describe('a wire port', () => {
     expect(bench.b.arrivals.map(({ timePs }) => timePs - upPs - LATENCY_PS)).toEqual([519_000, 1_038_000]);
   });
 
-  it('counts no wait for a packet that is there only when the link is free', async () => {
+  it('counts no wait for a packet that is ready only when the link is free', async () => {
     const { bench, port, lp, upPs, readyPs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
@@ -173,7 +173,7 @@ describe('a wire port', () => {
     expect(port.transmitted.serializerWaitPs).toBe(0);
   });
 
-  it('calls for a packet that waits, though none was tried, when the link goes down', async () => {
+  it('calls the sender of a waiting packet, even without an attempt, when the link goes down', async () => {
     const { bench, port, lp, upPs, spacePs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
@@ -187,7 +187,7 @@ describe('a wire port', () => {
     await bench.runTo(upPs + 3_000_000);
   });
 
-  it('sends the flow control that was due before the link went down, though nothing happened in between', async () => {
+  it('sends flow control that was due before the link went down, even if nothing happened in between', async () => {
     const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 64 });
     const upPs = await bench.bringUp();
     bench.b.consumesAtOnce = false;
@@ -201,7 +201,7 @@ describe('a wire port', () => {
     expect(port.transmitted.flowControlCount).toBe(before + 1);
   });
 
-  it('sends what can be sent and refuses the rest in one call, as asking first does', async () => {
+  it('sends or refuses a packet in one call, as asking first does', async () => {
     const bench = new WireBench({ receiveBufferBytes: 8448, transmitAheadBytes: 65_536 });
     const upPs = await bench.bringUp();
     bench.b.consumesAtOnce = false;
@@ -218,7 +218,7 @@ describe('a wire port', () => {
     expect([port.transmitted.packetCount, bench.b.arrivals.length]).toEqual([5, 5]);
   });
 
-  it('IBTA 7.9: stops at the end of its credits and goes on when they come back', async () => {
+  it('IBTA 7.9: stops at the end of its credits and resumes when they return', async () => {
     const bench = new WireBench({
       receiveBufferBytes: 8448,
       creditReturnBytes: 64,
@@ -235,7 +235,7 @@ describe('a wire port', () => {
     });
     nowPs += 5_000_000;
     await bench.runTo(nowPs);
-    // The buffer has 132 blocks of 64 bytes; a packet of 2074 takes 33.
+    // The buffer has 132 blocks of 64 bytes; a packet of 2074 uses 33.
     expect(sent).toBe(4);
     expect(spacePs).toEqual([]);
     bench.b.at(nowPs, () => bench.b.consumeAll());
@@ -246,7 +246,7 @@ describe('a wire port', () => {
     expect(bench.b.port.receiveBufferedBytes).toBe(0);
   });
 
-  it('IBTA 7.9: never overruns the buffer, whatever is sent and whenever it is consumed', async () => {
+  it('IBTA 7.9: never overruns the buffer, for any sizes and times of consumption', async () => {
     const step = fc.record({
       sends: fc.array(fc.integer({ min: 0, max: 4096 }), { maxLength: 12 }),
       consumes: fc.nat({ max: 6 }),
@@ -283,7 +283,7 @@ describe('a wire port', () => {
         expect(b.arrivals).toHaveLength(wanted);
         expect(b.port.received.overruns).toBe(0);
         expect(b.port.received.creditResynchronizations).toBe(0);
-        // Whatever was not returned yet, there is always credit for the longest packet.
+        // Even with unreturned credits, the credit always suffices for the longest packet.
         b.consumeAll();
         await bench.runTo(nowPs + 100_000_000);
         expect(a.port.canTransmit(Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE, 4096, FLAG_GRH)).toBe(true);
@@ -292,8 +292,8 @@ describe('a wire port', () => {
     );
   });
 
-  it('gives the same arrivals in whatever order one instant is run', async () => {
-    // Sends, consumes and arrivals fall on a grid of 250 ps, or a picosecond behind it, so that many share an instant.
+  it('gives the same arrivals for any order within one instant', async () => {
+    // Sends, consumes and arrivals fall on a grid of 250 ps, or a picosecond after it, so that many share an instant.
     const run = async (shuffle?: () => number) => {
       const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 128 }, shuffle);
       const upPs = await bench.bringUp();
@@ -306,7 +306,7 @@ describe('a wire port', () => {
             if (end.port.canTransmit(Opcode.RC_SEND_ONLY, step % 1500))
               end.send(Opcode.RC_SEND_ONLY, step % 1500);
           });
-          // Held packets of this very instant may or may not be there: only those that came before are consumed.
+          // Held packets of this same instant may or may not be present: only earlier ones are consumed.
           end.at(atPs, () => {
             const cameBefore = end.arrivals
               .slice(-end.held.length)
@@ -327,7 +327,7 @@ describe('a wire port', () => {
     }
   });
 
-  it('asks again a sender that was refused at the very instant at which credits came', async () => {
+  it('asks a sender again that was refused at the instant when credits arrived', async () => {
     const bench = new WireBench({
       receiveBufferBytes: 8448,
       creditReturnBytes: 64,
@@ -345,13 +345,13 @@ describe('a wire port', () => {
     bench.b.at(consumedPs, () => bench.b.consumeAll());
     const spacePs: number[] = [];
     bench.a.onSpace = () => void spacePs.push(bench.a.lp.nowPs);
-    // Records of an instant come before its events: the credits are there, but count only from the next picosecond on.
+    // Records of an instant precede its events: the credits have arrived, but count only from the next picosecond on.
     bench.a.at(creditsPs, () => expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)).toBe(false));
     await bench.runTo(creditsPs + 1_000_000);
     expect(spacePs).toEqual([creditsPs + 1]);
   });
 
-  it('finds out a sender that breaks its credits', async () => {
+  it('detects a sender that violates its credits', async () => {
     const bench = new WireBench({ receiveBufferBytes: 8448, transmitAheadBytes: 65_536 });
     const upPs = await bench.bringUp();
     bench.b.consumesAtOnce = false;
@@ -363,7 +363,7 @@ describe('a wire port', () => {
     expect(bench.b.arrivals).toHaveLength(4);
   });
 
-  it('IBTA 7.6: carries management packets on lane 15 without credit, and drops those there is no room for', async () => {
+  it('IBTA 7.6: carries management packets on lane 15 without credit, and drops those without room', async () => {
     const bench = new WireBench({ managementBufferPackets: 2, receiveBufferBytes: 8448 });
     const upPs = await bench.bringUp();
     bench.b.consumesAtOnce = false;
@@ -394,7 +394,7 @@ describe('a wire port', () => {
     expect(bench.b.port.receiveBufferedBytes).toBe(0);
   });
 
-  it('delays the packet that a fault names and those behind it', async () => {
+  it('delays the packet that a fault names and those after it', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
     bench.a.port.faults.delayPackets(5_000, 1);
@@ -445,7 +445,7 @@ describe('a wire port', () => {
     ]);
   });
 
-  it('refuses credits too coarse for the longest packet', () => {
+  it('rejects credits too coarse for the longest packet', () => {
     expect(() => new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 8448 })).toThrow(
       ConfigurationError,
     );

@@ -1,17 +1,17 @@
 /**
- * One end of an InfiniBand cable: takes packets from the HCA, serialises them, and delivers those of the other end.
+ * One end of an InfiniBand cable: accepts packets from the HCA, serialises them, and delivers those of the other end.
  *
  *     sendPacket ──▶ credits, serializer ──▶ channel ═══▶ receiver … consume
  *          ▲ spaceFreed  ▲ blocks of credit ◀═══ flow control packets ◀──┘
  *
  * Promises:
- * - A packet's arrival is known as soon as it is sent: its last byte leaves when all bytes before it have, at the
- *   exact rate of the link, and arrives the channel's latency later. No event is spent on it.
- * - Nothing is sent on lane 0 without credit, so the receive buffer never overruns; the receiver checks that too.
- * - With the link down packets are discarded and counted, as a real port does; the caller need not ask.
- * - Calls made at one instant commute with records arriving at that instant: credits count from the next
- *   picosecond on, and what a call causes inside the port happens one picosecond later: at that instant, whenever
- *   between then and the end of the process's turn the port gets round to it.
+ * - A packet's arrival is known as soon as it is sent: its last byte leaves when all bytes before it have, at the exact rate of
+ *   the link, and arrives the channel's latency later. This costs no event.
+ * - Nothing is sent on lane 0 without credit, so the receive buffer never overruns; the receiver checks that, too.
+ * - With the link down packets are discarded and counted, as a real port does; the caller need not check.
+ * - Calls made at one instant commute with records arriving at that instant: credits count from the next picosecond on, and a
+ *   call's effects inside the port occur one picosecond later: with that instant, even if the port processes them later in the
+ *   process's turn.
  *
  * What is connected only leaves work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
@@ -54,22 +54,22 @@ import { checkConfig, takenBytesMax } from './wire-sizing.ts';
 export interface WirePortOptions {
   readonly lp: LogicalProcess;
   readonly config: WireConfig;
-  /** Channels of {@link wireChannelBytes} to and from the other end. */
+  /** Channels of {@link wireChannelBytes} bytes to and from the other end. */
   readonly writer: ChannelWriter;
   readonly reader: ChannelReader;
-  /** The two are one channel, private to this port: see {@link loopbackPlug}. */
+  /** Both are one channel, private to this port: see {@link loopbackPlug}. */
   readonly isLoopbackPlug?: boolean;
-  /** References to payload of received packets: it stays in {@link WirePort.rxBytes} until they are released, also after its packet was consumed. */
+  /** References to payload of received packets: it stays in {@link WirePort.rxBytes} until they are released, even after its packet was consumed. */
   readonly references?: RecordReferences | undefined;
 }
 
 /** Receiver of packets. */
 export interface PacketReceiver {
-  /** A packet has arrived whole: its buffer must be given back ({@link WirePort.consume}). */
+  /** A packet has arrived completely: its buffer must be released ({@link WirePort.consume}). */
   packetArrived(offset: number, payloadBytes: number): void;
 }
 
-/** Who a port speaks to. */
+/** Neighbours of a port. */
 export interface WirePortPorts {
   readonly receiver: PacketReceiver;
   readonly sender: WireSenderPorts['sender'];
@@ -91,7 +91,7 @@ export class WirePort implements LateSender {
   readonly transmitted: TransmitCounters;
   readonly received = new ReceiveCounters();
   readonly faults: WireFaults;
-  /** Of the packet about to be sent, what rules of faults ask for: to be set before {@link sendPacket}. */
+  /** Requests of fault rules for the packet about to be sent: set before {@link sendPacket}. */
   readonly outboundHeaders: PacketHeaders;
   /** Local identifier, as the subnet manager set it. */
   lid = 0;
@@ -105,23 +105,23 @@ export class WirePort implements LateSender {
   readonly #buffers: ReceiveBuffers;
   readonly #observer: PacketObserver;
   readonly #referenced: ReferencedRecords | undefined;
-  /** Whether packets of the data lanes may leave: the port is in the state Active. Others are discarded (IBTA vol 1, 7.2). */
+  /** Whether packets of the data lanes may leave: the port is in the state Active. Otherwise they are discarded (IBTA vol 1, 7.2). */
   isOpen = true;
   readonly #isPlugged: boolean;
   readonly #insideEvent: number;
   #receiver!: PacketReceiver;
   #link!: WirePortPorts['link'];
-  /** The link's state; and whether packets go on the wire, which follows one instant later. */
+  /** The link's state; and whether packets are put on the wire, which follows one instant later. */
   #isLinkUp = false;
   #isOnWire = false;
-  /** When a change of the link begins to count, and when a flow control packet is to be sent; the earliest of all that is due. */
+  /** When a change of the link takes effect, and when a flow control packet must be sent; the earliest due instant. */
   #changeDuePs = NEVER;
   #flowControlDuePs = NEVER;
-  /** When packets that faults hold back are to be looked at. */
+  /** When held-back packets must be checked. */
   #heldDuePs = NEVER;
   #insideDuePs = NEVER;
 
-  /** Packets of the data path that went nowhere, because the link was down. */
+  /** Packets of the data path discarded because the link was down. */
   get discardedCount(): number {
     return this.transmitted.discardedCount;
   }
@@ -170,10 +170,7 @@ export class WirePort implements LateSender {
     connectBlocks(this.blocks, wirePortWires({ ...this.blocks, sender, port: this }));
   }
 
-  /**
-   * What it holds, but for what lies in the channels, and for what is done whenever the port gets round to it: that may be now in
-   * one partition and a moment later in another.
-   */
+  /** Its state, without the channels' contents and deferred work, whose instant differs between partitions. */
   inspect(): BlockState {
     return {
       physicalState: this.#training.physicalState,
@@ -199,12 +196,12 @@ export class WirePort implements LateSender {
     return this.#training.physicalState;
   }
 
-  /** True when the link has been trained, from that very instant on. */
+  /** True from the very instant at which the link has been trained. */
   get isLinkUp(): boolean {
     return this.#isLinkUp;
   }
 
-  /** True when packets sent now go on the wire: a change of the link counts from the next picosecond on. */
+  /** True if packets sent now are put on the wire: a change of the link counts from the next picosecond on. */
   get isUp(): boolean {
     return this.#lp.nowPs < this.#changeDuePs ? this.#isOnWire : this.#isLinkUp;
   }
@@ -212,8 +209,8 @@ export class WirePort implements LateSender {
   // ---- transmit ----
 
   /**
-   * Whether a packet can be sent now: the serializer has little reserved, and lane 0 has credit. After a refusal the
-   * sender is called when it is worth asking again.
+   * Whether a packet can be sent now: the serializer has little reserved, and lane 0 has credit. After a refusal, the sender is
+   * called when it may ask again.
    */
   canTransmit(opcode: number, payloadBytes: number, flags = 0, virtualLane = 0): boolean {
     const nowPs = this.#lp.nowPs;
@@ -221,7 +218,7 @@ export class WirePort implements LateSender {
     return !this.#isOnWire || this.#sender.canSend(opcode, payloadBytes, flags, virtualLane);
   }
 
-  /** Sends a packet as {@link beginPacket} does, or returns NOT_SENT where {@link canTransmit} says no: both in one. */
+  /** Sends a packet like {@link beginPacket}, or returns NOT_SENT if {@link canTransmit} refuses: both in one call. */
   sendPacket(
     opcode: number,
     payloadBytes: number,
@@ -236,14 +233,14 @@ export class WirePort implements LateSender {
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }
 
-  /** Instant by which all that is reserved has left. */
+  /** Instant by which all reservations have left. */
   get freePs(): Picoseconds {
     return this.#sender.serializer.freePs;
   }
 
   /**
-   * Announces a packet to send from `fromPs` on, now or later, which takes `formingPs` to form, for a caller that
-   * does not retry before it can be sent.
+   * Announces a packet to send from `fromPs` on, now or later, whose forming takes `formingPs`. For a caller that does not
+   * retry before it can be sent.
    * @returns the instant from which the serializer has little reserved, 0 with the link down; if that is later, the packet waits
    *   from `fromPs` on, and the sender is called for it only if the link goes down
    */
@@ -255,8 +252,8 @@ export class WirePort implements LateSender {
 
   /**
    * Sends a packet at `atPs` or when the link is free, and returns the offset of its record. Opcode, flags and payload bytes
-   * are set; the caller fills in the other words, operands and payload at once: what it leaves out holds leftovers. With the
-   * link down the record is discarded: filling it in does no harm.
+   * are set; the caller fills in the other words, operands and payload at once: fields left out hold leftovers. With the link
+   * down the record is discarded; the caller may fill it in all the same.
    * @param flags FLAG_ bits
    */
   beginPacket(
@@ -273,12 +270,12 @@ export class WirePort implements LateSender {
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }
 
-  /** The packet that was opened last has been filled in: its record is whole. */
+  /** The packet opened last was filled in: its record is complete. */
   packetFilled(offset: number): void {
     this.#sender.filled(offset);
   }
 
-  /** Observes all packets at this end of the cable from now on: at those that leave, and those that arrive. */
+  /** Observes all packets at this end of the cable from now on, leaving and arriving. */
   set tap(tap: WireTap) {
     this.#sender.tap = tap;
     this.#observer.tap = tap;
@@ -286,7 +283,7 @@ export class WirePort implements LateSender {
 
   // ---- receive ----
 
-  /** Gives a received packet's buffer back. */
+  /** Releases a received packet's buffer. */
   consume(offset: number): void {
     const flags = this.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!;
     if (this.#referenced === undefined) this.#reader.release(offset);
@@ -296,14 +293,14 @@ export class WirePort implements LateSender {
     if (this.#buffers.free(flags)) this.#scheduleFlowControl(nowPs);
   }
 
-  /** Most packets that can be received and not yet consumed. */
+  /** Limit of received packets that were not consumed yet. */
   get receivePacketsMax(): number {
     return this.#buffers.packetsMax;
   }
 
   // ---- reports ----
 
-  /** Bytes of lane 0 held in the receive buffer now, and at most so far; whole blocks. */
+  /** Bytes of lane 0 held in the receive buffer now, and the maximum so far; whole blocks. */
   get receiveBufferedBytes(): number {
     return this.#buffers.bufferedBytes;
   }
@@ -312,7 +309,7 @@ export class WirePort implements LateSender {
     return this.#buffers.highWaterBytes;
   }
 
-  /** Picoseconds the link has been occupied by what this end sent. */
+  /** Picoseconds for which this end has occupied the link. */
   get busyPs(): Picoseconds {
     return this.#sender.serializer.busyPs;
   }
@@ -326,7 +323,7 @@ export class WirePort implements LateSender {
     return bytes + packets * framingBytes + flowControlCount * (FLOW_CONTROL_PACKET_BYTES + framingBytes);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#sender.rebase(ps);
     this.#changeDuePs -= ps;
@@ -341,14 +338,14 @@ export class WirePort implements LateSender {
 
   // ---- inside ----
 
-  /** What went through the plug is back. */
+  /** A packet that passed through the plug has returned. */
   #plugDue(): void {
     this.#writer.flush();
     this.#reader.refreshRecords();
     while (this.#reader.nextPs <= this.#lp.nowPs) this.deliver(this.#reader.take());
   }
 
-  /** A record's call, at its time. */
+  /** Called by a record, at its time. */
   deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
@@ -382,7 +379,7 @@ export class WirePort implements LateSender {
     }
     const verdict = this.#observer.isIdle ? verdictOf(flags) : this.#observer.received(offset);
     if (verdict === PACKET_RIGHT) {
-      // Where bytes have travelled, they alone say what the packet is.
+      // If the cable carries bytes, they alone determine the packet.
       const arrivedBytes = words[word + WORD_PAYLOAD_BYTES]!;
       counters.delivered.count(words[word + WORD_OPCODE]!, packetBytesIn(flags), arrivedBytes);
       this.#receiver.packetArrived(offset, arrivedBytes);
@@ -398,19 +395,19 @@ export class WirePort implements LateSender {
     if (this.#flowControlDuePs <= nowPs + 1) return;
     this.#flowControlDuePs = nowPs + 1;
     this.#insideDuePs = Math.min(this.#insideDuePs, nowPs + 1);
-    // What goes through a plug comes back to this very process, which must be notified in time.
+    // Packets through a plug return to this same process, which must be notified in time.
     if (this.#isPlugged) this.#lp.queue.schedule(nowPs + 1, this.#insideEvent);
     else this.#lp.sendBy(nowPs + 1);
   }
 
-  /** Sends the flow control packet that is due. */
+  /** Sends the due flow control packet. */
   sendDue(): void {
     const { nowPs } = this.#lp;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     this.#lp.sendBy(this.#flowControlDuePs);
   }
 
-  /** Does what became due inside the port before this instant or at it. */
+  /** Does the port's internal work due before or at this instant. */
   #catchUp(nowPs: Picoseconds): void {
     if (this.#changeDuePs <= nowPs) {
       this.#changeDuePs = NEVER;
@@ -428,7 +425,7 @@ export class WirePort implements LateSender {
     this.#insideDuePs = Math.min(this.#changeDuePs, this.#flowControlDuePs, this.#heldDuePs);
   }
 
-  /** {@link WireSender.sendHeld} is to be called at this instant. */
+  /** {@link WireSender.sendHeld} must be called at this instant. */
   heldDue(atPs: Picoseconds): void {
     if (this.#heldDuePs <= atPs) return;
     this.#heldDuePs = atPs;
@@ -436,7 +433,7 @@ export class WirePort implements LateSender {
     this.#lp.queue.schedule(atPs, this.#insideEvent);
   }
 
-  /** The other end is to be notified of what was sent, by then: it has not seen all of it. */
+  /** The other end, which has not seen all sent records, must be notified by then. */
   packetLost(atPs: Picoseconds): void {
     if (this.#flowControlDuePs <= atPs) return;
     this.#flowControlDuePs = atPs;
@@ -454,10 +451,10 @@ export class WirePort implements LateSender {
     this.#sender.limitReceived(this.rxWords[word + WORD_FC_CREDIT_LIMIT]!);
   }
 
-  /** The training has brought the link up, or has lost it. */
+  /** The training has brought the link up, or down. */
   linkChanged(isUp: boolean): void {
     const nowPs = this.#lp.nowPs;
-    // What was due while the link was as before.
+    // Work that was due under the old state of the link.
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     this.#isLinkUp = isUp;
     this.#isOnWire = !isUp;

@@ -5,7 +5,7 @@
  *     canSend, send ──▶ credits of lane 0 ──▶ serializer ──▶ record in the channel
  *          ▲ spaceFreed
  *
- * It is notified of the link by its port, which calls it only while packets go on the wire.
+ * Its port reports the link's state to it, and calls it only while packets are put on the wire.
  */
 import { NEVER, type Picoseconds } from '../base/index.ts';
 import type { BlockState, ChannelWriter, LogicalProcess } from '../sim/index.ts';
@@ -51,20 +51,20 @@ import { type ConcernedRules, WireFaults } from './wire-faults.ts';
 import { bodyBytesOf, type Fate, PacketObserver, type WireTap } from './wire-observer.ts';
 
 const NO_PLUG = -1;
-/** Between two flow control packets of a lane at most, in times of a lane's symbol (7.9.4). */
+/** Longest interval between two flow control packets of a lane, in symbol times of a lane (7.9.4). */
 const FLOW_CONTROL_SYMBOLS = 65_536;
-/** In place of a record: the packet has not been sent. */
+/** Returned instead of a record: the packet was not sent. */
 export const NOT_SENT = -1;
 
 export interface WireSenderPorts {
   readonly sender: {
-    /** A packet that was refused may be worth another try. */
+    /** A refused packet may now be accepted. */
     spaceFreed(): void;
   };
   readonly port: {
-    /** {@link WireSender.sendHeld} is to be called at this instant. */
+    /** {@link WireSender.sendHeld} must be called at this instant. */
     heldDue(atPs: Picoseconds): void;
-    /** The other end is to be notified by this instant of the credits that a lost packet took. */
+    /** The other end must learn by this instant of the credits used by a lost packet. */
     packetLost(atPs: Picoseconds): void;
   };
 }
@@ -76,7 +76,7 @@ class OutboundPacket {
   payloadBytes = 0;
   flags = 0;
   virtualLane = 0;
-  /** Of the whole packet, headers and CRCs included. */
+  /** Bytes of the whole packet, headers and CRCs included. */
   packetBytes = 0;
 
   fill(opcode: number, payloadBytes: number, flags: number, virtualLane: number): this {
@@ -99,7 +99,7 @@ export class PacketHeaders {
 
 export class WireSender {
   readonly counters = new TransmitCounters();
-  /** Of the packet about to be sent, what faults ask for; to be set before {@link send} or {@link begin}. */
+  /** Requests of faults for the packet about to be sent; set before {@link send} or {@link begin}. */
   readonly headers = new PacketHeaders();
   readonly faults = new WireFaults();
   readonly serializer: Serializer;
@@ -112,20 +112,20 @@ export class WireSender {
   readonly #wait = new SendWait(this.counters);
   readonly #spaceEvent: number;
   readonly #held = new HeldPackets();
-  /** The packet at hand. */
+  /** The packet being processed. */
   readonly #packet = new OutboundPacket();
-  /** A packet held back is due and waits for credits: no other takes them. */
+  /** A held-back packet is due and waits for credits: no other packet may use them. */
   #isStarved = false;
   readonly #flowControlPs: Picoseconds;
-  /** Queued for the arrival of each record that goes into a loopback plug. */
+  /** Event queued for the arrival of each record in a loopback plug. */
   #plugEvent = NO_PLUG;
   #ports!: WireSenderPorts;
   #spaceDuePs = NEVER;
-  /** Makes bytes of records, where bytes travel or are observed. */
+  /** Builds bytes of records, if bytes travel or are observed. */
   readonly #observer: PacketObserver;
-  /** What becomes of the packet that is being filled in. */
+  /** Fate of the packet being filled in. */
   #fate: Fate = 'sent';
-  /** What faults do to the packet that is opened, for a capture; of others nothing. */
+  /** Effects of faults on the opened packet, for a capture; empty for others. */
   #remark = '';
 
   constructor(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter) {
@@ -140,12 +140,12 @@ export class WireSender {
     this.#observer = new PacketObserver(writer, config, this.#latencyPs);
   }
 
-  /** Observes what leaves this end from now on. */
+  /** Observes packets that leave this end from now on. */
   set tap(tap: WireTap | undefined) {
     this.#observer.tap = tap;
   }
 
-  /** The packet opened last has been filled in. */
+  /** The packet opened last was filled in. */
   filled(offset: number): void {
     if (this.#observer.isIdle) return;
     this.#observer.filled(offset, this.#fate, this.#remark);
@@ -156,7 +156,7 @@ export class WireSender {
     this.#ports = ports;
   }
 
-  /** Its state, without what the serializer has reserved: flow control is put there at the port's turns. */
+  /** Its state, without the serializer's reservations: flow control is put there in the port's turns. */
   inspect(): BlockState {
     return {
       credits: this.#credits.inspect(),
@@ -166,21 +166,21 @@ export class WireSender {
     };
   }
 
-  /** The records come back through a plug: `event` is to be queued for the arrival of each. */
+  /** The records return through a plug: `event` is queued for the arrival of each. */
   attachPlug(event: number): void {
     this.#plugEvent = event;
   }
 
   // ---- packets ----
 
-  /** Whether the serializer has little reserved, and lane 0 has credit, for a packet that is formed. A refusal begins a wait. */
+  /** Whether the serializer has little reserved, and lane 0 has credit, for a formed packet. A refusal begins a wait. */
   canSend(opcode: number, payloadBytes: number, flags: number, virtualLane: number): boolean {
     return this.#isFree(packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0), virtualLane, 0);
   }
 
   /**
-   * Sends a packet that is formed by `atPs`, if {@link canSend}, else returns NOT_SENT: what {@link begin} does for those who
-   * have asked.
+   * Sends a packet that is formed by `atPs` if {@link canSend} allows it, otherwise returns NOT_SENT: {@link begin} for callers
+   * that have not asked.
    */
   send(opcode: number, payloadBytes: number, flags: number, atPs: Picoseconds, virtualLane: number): number {
     const { packetBytes } = this.#packet.fill(opcode, payloadBytes, flags, virtualLane);
@@ -189,9 +189,9 @@ export class WireSender {
   }
 
   /**
-   * From `fromPs` on there is a packet to send, which waits until the serializer has little reserved: as much as the
-   * configuration allows, or what leaves while the packet is being formed, for `formingPs`.
-   * @returns the instant from which that is so: the wait that begins ends no sooner, and begins only if that is later
+   * A packet is ready to be sent from `fromPs` on. It waits until the serializer has little reserved: the configured amount, or
+   * the amount that leaves while the packet is formed, for `formingPs`.
+   * @returns the instant from which that holds: the wait ends no earlier, and begins only if that instant is later
    */
   expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number {
     const aheadPs = this.#aheadPs;
@@ -200,7 +200,7 @@ export class WireSender {
     return readyPs;
   }
 
-  /** Sends a packet at `atPs` or when the link is free; returns its record, in which opcode, flags and lengths are set. */
+  /** Sends a packet at `atPs` or when the link is free; returns its record with opcode, flags and lengths set. */
   begin(opcode: number, payloadBytes: number, flags: number, atPs: Picoseconds, virtualLane: number): number {
     this.#packet.fill(opcode, payloadBytes, flags, virtualLane);
     return this.#put(atPs);
@@ -218,7 +218,7 @@ export class WireSender {
     return this.#open(arrivalPs, DISCARDED);
   }
 
-  // ---- what the port itself sends ----
+  // ---- packets of the port itself ----
 
   /** A flow control packet of lane 0. */
   sendFlowControl(atPs: Picoseconds, creditLimit: number): void {
@@ -231,14 +231,14 @@ export class WireSender {
     words[word + WORD_FC_CREDIT_LIMIT] = creditLimit;
   }
 
-  /** A step of the link's training, after all that is reserved. */
+  /** A step of the link's training, after all reservations. */
   sendStep(step: number): void {
     const atPs = Math.max(this.#lp.nowPs, this.serializer.freePs) + this.#latencyPs;
     const offset = this.#append(atPs, LINK_TRAINING, 0);
     this.#writer.words[(offset >> 2) + WORD_TRAINING_STEP] = step;
   }
 
-  // ---- what the port learns ----
+  // ---- notifications of the port ----
 
   /** A flow control packet has brought a new limit. */
   limitReceived(creditLimit: number): void {
@@ -252,13 +252,13 @@ export class WireSender {
     this.#credits.reset();
   }
 
-  /** The link has gone down: the packet of a waiting sender is discarded. */
+  /** The link has gone down: discards the packet of a waiting sender. */
   linkDown(): void {
     this.#dropHeld();
     if (this.#wait.reason !== NOT_WAITING) this.#wakeAt(this.#lp.nowPs + 1);
   }
 
-  /** Puts what faults hold back and is due on the link, before anything else of this instant. */
+  /** Puts due held-back packets on the link, before anything else of this instant. */
   sendHeld(isOnWire: boolean): void {
     if (!isOnWire) return this.#dropHeld();
     const { nowPs } = this.#lp;
@@ -270,7 +270,7 @@ export class WireSender {
     if (duePs < NEVER) this.#ports.port.heldDue(duePs);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.serializer.rebase(ps);
     this.#credits.rebase(ps);
@@ -311,7 +311,7 @@ export class WireSender {
     return this.#open(arrivalPs, PACKET);
   }
 
-  /** The packet just counted, with whatever faults do to it. */
+  /** Sends the packet just counted, with the effects of faults. */
   #putWithFaults(atPs: Picoseconds): number {
     const { counters, faults } = this;
     const { opcode, shape, payloadBytes, flags: givenFlags, packetBytes, virtualLane } = this.#packet;
@@ -367,7 +367,7 @@ export class WireSender {
     return offset;
   }
 
-  /** Takes credits and the link for a packet. @returns when it arrives */
+  /** Reserves credits and the link for a packet. @returns its arrival */
   #occupy(packetBytes: number, atPs: Picoseconds, virtualLane: number): number {
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
     return this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
@@ -380,7 +380,7 @@ export class WireSender {
     return rule !== undefined;
   }
 
-  /** Delays a packet, by holding the link before it. @returns for how long */
+  /** Delays a packet by holding the link before it. @returns the delay */
   #delayLink(packet: number, rules: ConcernedRules, atPs: Picoseconds): Picoseconds {
     let delayPs = this.faults.delayPs(packet);
     if (delayPs === 0) {
@@ -394,13 +394,13 @@ export class WireSender {
     return delayPs;
   }
 
-  /** From the next instant on all of its record is there to be kept. */
+  /** From the next instant on, all of its record can be copied. */
   #hold(packet: HeldPacket): void {
     this.#held.hold(packet);
     this.#ports.port.heldDue(this.#lp.nowPs + 1);
   }
 
-  /** Puts a packet held back on the link. False when it waits for credits, before all others. */
+  /** Puts a held-back packet on the link. Returns false if it waits for credits, before all others. */
   #letGo(packet: HeldPacket, atPs: Picoseconds): boolean {
     const { opcode, payloadBytes, flags, packetBytes, virtualLane, isCopy } = packet;
     const { counters, faults } = this;
@@ -469,7 +469,7 @@ export class WireSender {
   }
 }
 
-/** Flags of a bit error that a rule causes. */
+/** Flags of a bit error caused by a rule. */
 function damageFlagsOf(rules: ConcernedRules): number {
   const rule = rules.of('corrupted');
   if (rule === undefined) return 0;
@@ -478,7 +478,7 @@ function damageFlagsOf(rules: ConcernedRules): number {
   return FLAG_CORRUPTED | (place << DAMAGE_PLACE_SHIFT) | (isInside ? FLAG_DAMAGED_INSIDE : 0);
 }
 
-/** The mark of congestion, where a rule says so for this packet. */
+/** The congestion mark, if a rule requests it for this packet. */
 function congestionFlagOf(rules: ConcernedRules): number {
   const rule = rules.of('congested');
   rule?.fired();

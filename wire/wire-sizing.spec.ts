@@ -6,12 +6,12 @@ import { receiveBufferBytesOf, takenBytesMax, wireChannelBytes } from './wire-si
 const configOf = (set: Partial<WireConfig>): WireConfig => ({ ...defaultsOf(wireParameters), ...set });
 
 describe('the receive buffer of a port', () => {
-  it('IBTA 7.9.4: is what is configured up to 4X QDR, and grows with the rate of a faster link up to what credits can count', () => {
+  it('IBTA 7.9.4: is the configured one up to 4X QDR, and grows with the rate of a faster link up to the limit of credits', () => {
     const bytesAt = (speed: WireConfig['speed'], lanes: WireConfig['lanes'] = '4') =>
       receiveBufferBytesOf(configOf({ speed, lanes }));
     expect(bytesAt('SDR')).toBe(16_384);
     expect(bytesAt('QDR')).toBe(16_384);
-    // 54.54 and 100 Gb/s of data beside 32 (IBTA volume 2, chapters 5 and 6).
+    // 54.54 and 100 Gb/s of data, compared with 32 (IBTA volume 2, chapters 5 and 6).
     expect(bytesAt('FDR')).toBe(Math.floor((16_384 * 250 * 3) / 440));
     expect(bytesAt('EDR')).toBe(51_200);
     expect(bytesAt('QDR', '8')).toBe(32_768);
@@ -19,12 +19,12 @@ describe('the receive buffer of a port', () => {
     expect(bytesAt('EDR', '12')).toBe(131_072);
   });
 
-  it('leaves room in the channel for all that credits let be on its way, whatever is held', () => {
+  it('leaves room in the channel for everything that credits allow in flight, for any held packets', () => {
     for (const speed of ['SDR', 'QDR', 'FDR', 'EDR'] as const)
       for (const receiveBufferBytes of [8448, 16_384, 131_072]) {
         const config = configOf({ speed, receiveBufferBytes, transmitAheadBytes: 0, cableMetres: 0 });
         const capacity = wireChannelBytes(config);
-        // A block of 64 bytes of credit is a record of at least its header more.
+        // A block of 64 bytes of credit needs at least its header more as a record.
         expect(capacity - takenBytesMax(config, capacity)).toBeGreaterThan(2 * receiveBufferBytesOf(config));
         expect(takenBytesMax(config, capacity)).toBeGreaterThan(2 * receiveBufferBytesOf(config));
       }

@@ -1,4 +1,4 @@
-/** What a wire configuration implies: how large its channels are, and whether its credits can starve a sender. */
+/** Values derived from a wire configuration: the sizes of its channels, and whether its credits can starve a sender. */
 import { ConfigurationError } from '../base/index.ts';
 import { channelBufferBytes, RECORD_HEADER_BYTES } from '../sim/index.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
@@ -6,30 +6,29 @@ import { BUFFER_BLOCKS_MAX, blocksOf, CREDIT_BLOCK_BYTES } from './link-credits.
 import { byteTimeOf, wireLatencyPs } from './link-rate.ts';
 import type { WireConfig } from './parameters.ts';
 
-/** Of a ring, for one block of credit: a record's fields, and its bytes where they travel, too. */
+/** Bytes of a ring for one block of credit: a record's fields, and its bytes if they travel, too. */
 const bytesPerBlock = ({ packetForm }: WireConfig): number =>
   CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES + (packetForm === 'bytes' ? CREDIT_BLOCK_BYTES : 0);
-/** Of a ring, for a packet of lane 15. */
+/** Bytes of a ring for a packet of lane 15. */
 const managementRecordBytes = ({ packetForm }: WireConfig): number => (packetForm === 'bytes' ? 1024 : 512);
 
 /** Time of a byte at 4X QDR. */
 const QDR_BYTE_PS = 250;
 const BUFFER_BYTES_MAX = BUFFER_BLOCKS_MAX * CREDIT_BLOCK_BYTES;
 
-/** The longest packet: 4096 bytes of payload behind every header there is. */
+/** The longest packet: 4096 bytes of payload after every possible header. */
 const PACKET_BYTES_MAX = 4096 + 128;
 
 /**
- * Payload is referenced (referenced-records.ts) while its write is under way on PCIe: under at most 2047 data credits of 16
- * bytes and 127
- * headers, with what waits in a transmit fifo of usual depth, twice for the headers of records. Beyond that, a snapshot
+ * Payload is referenced (referenced-records.ts) while its write is in progress on PCIe: limited by at most 2047 data credits of
+ * 16 bytes and 127 headers, plus a transmit fifo of usual depth, twice for the headers of records. Beyond that, a snapshot
  * releases the references.
  */
 const REFERENCED_BYTES = 65_536;
 
 /**
- * Bytes of lane 0's receive buffer: what is configured at the rate of 4X QDR and below, and as much more as a link is faster.
- * A round trip of credits takes as long on each, in which more packets pass: four of 4096 bytes at FDR, where three fit.
+ * Bytes of lane 0's receive buffer: the configured size up to 4X QDR, scaled up for a faster link. A round trip of credits
+ * takes equally long on each, but more packets pass meanwhile: four of 4096 bytes at FDR, where three fit.
  */
 export function receiveBufferBytesOf(config: WireConfig): number {
   const { numeratorPs, denominator } = byteTimeOf(config);
@@ -45,15 +44,15 @@ export function wireChannelBytes(config: WireConfig): number {
   return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
 }
 
-/** Bytes of a ring of so many that records taken, and all between them, may have: the rest is for those on their way. */
+/** Bytes of a ring of this size that taken records, and all between them, may occupy: the rest is for records in flight. */
 export function takenBytesMax(config: WireConfig, capacityBytes: number): number {
   return capacityBytes - flyingBytes(config);
 }
 
 /**
- * Room for all that can be on its way: twice, for a reader that is behind, and for the padding at the ring's end. Packets of
- * lane 0 may be reserved for as long as one takes to form, which depends on the sender: no more of them than there are credits,
- * and no more flow control packets behind them than have credits to return. All else is what fits into the ahead and the flight.
+ * Room for everything in flight: twice, for a lagging reader and for the padding at the ring's end. Packets of lane 0 may be
+ * reserved for the time of forming one, which depends on the sender: at most as many as the credits allow, followed by at most
+ * as many flow control packets as have credits to return. All other records fit into the time ahead and the flight time.
  */
 function flyingBytes(config: WireConfig): number {
   const { numeratorPs, denominator } = byteTimeOf(config);

@@ -12,7 +12,7 @@ import {
 } from './index.ts';
 
 describe('the registers of the NIC', () => {
-  test('lie where the 8254x and 82574 have them', () => {
+  test('are at the offsets of the 8254x and 82574', () => {
     const offsets = Object.fromEntries(
       Object.entries(nicBar0.registers).map(([name, r]) => [name, r.offset]),
     );
@@ -51,7 +51,7 @@ describe('the registers of the NIC', () => {
     });
   });
 
-  test('take a frame of any length at any dword of 256 KiB in PIOTX', () => {
+  test('accept a frame of any length at any dword of 256 KiB in PIOTX', () => {
     const { length, offset, go } = nicBits.piotx;
     let value = withField(0, length, 9014);
     value = withField(value, offset, 0x3_fffc / 4);

@@ -1,27 +1,27 @@
 /**
- * BAR0 of the conventional NIC: little-endian dwords; an access is one aligned dword (8 aligned bytes are two of them).
- * Names and places are Intel's where the mechanism is (8254x software developer's manual, chapter 13; 82574 datasheet,
- * chapter 10); what is named "own" is this device's.
+ * BAR0 of the conventional NIC: little-endian dwords; an access is one aligned dword (8 aligned bytes are two of them). Names
+ * and offsets are Intel's if the mechanism is Intel's (8254x software developer's manual, chapter 13; 82574 datasheet, chapter
+ * 10); "own" marks additions of this device.
  *
  *     bring-up  CTRL.RST, wait until it reads 0 ─► ring registers ─► RXDCTL/TXDCTL.ENABLE ─► RCTL/TCTL.EN ─► CTRL.SLU
  *     transmit  descriptors at TDT, write TDT ─► … ─► status written back (RS), TXDW
  *     receive   buffers at RDT, write RDT ─► … ─► status written back, RXT0
  *
- * ENABLE sets the head to 0 and leaves the tail: software writes it before (0) or behind it. A queue that is on refuses
+ * ENABLE sets the head to 0 and leaves the tail: software writes it before enabling (0) or afterwards. An enabled queue rejects
  * changes of its address and length.
  *
- * Illegal programming never stops more than the ring it concerns: the queue goes to its error state (…DCTL.FAULT), the
- * cause PROGERR or DMAERR is set, and clearing then setting …DCTL.ENABLE starts it afresh.
+ * Illegal programming stops only its own ring: the queue enters its error state (…DCTL.FAULT), the cause PROGERR or DMAERR is
+ * set, and clearing then setting …DCTL.ENABLE restarts it.
  */
 import { foreignRegister, register, registerBank, registerBits, wholeRegister } from '../../base/index.ts';
 import { nicBar0Bytes, nicMsix } from './identity.ts';
 
 const bits = registerBits;
 
-/** A bit for each of 4096 values. */
+/** One bit for each of 4096 values. */
 const ethernetFilterBytes = 512;
 
-/** The fields of the registers that have some, by register; the two queues and the two engines share theirs. */
+/** The fields of registers with fields, by register; the two queues and the two engines share theirs. */
 export const nicBits = {
   ctrl: {
     setLinkUp: bits(6, 6, 'rw', 'SLU: enables the MAC; the link comes up when both ends are'),

@@ -1,7 +1,7 @@
 /**
- * Ports of the system (third-party) DMA controller: 32-bit ports, 32 bytes of them for each channel, then the common
- * ones. The idea and the words are those of Intel's 8237A (data sheet 231466): base and current registers, modes, masks,
- * terminal count. Wider here: addresses of 64 bits, words of 4 bytes, and an address on the device's side as well.
+ * Ports of the system (third-party) DMA controller: 32-bit ports, 32 bytes of them for each channel, then the common ones. The
+ * principle and the terms are those of Intel's 8237A (data sheet 231466): base and current registers, modes, masks, terminal
+ * count. Differences: addresses of 64 bits, words of 4 bytes, and an additional address on the device's side.
  *
  *     base written ─► current too ─► unmasked and requested ─► current counts, word by word ─► terminal count
  *                                                              │ autoinitialize: current = base, and on
@@ -13,14 +13,14 @@ const bits = registerBits;
 
 export const systemDmaChannelCount = 4;
 export const systemDmaChannelBytes = 0x20;
-/** Bytes of the word that one bus cycle moves. */
+/** Bytes of the word moved by one bus cycle. */
 export const systemDmaWordBytes = 4;
 
 /** MODE, bits 7:6. */
 export const SystemDmaMode = { SINGLE: 1, BLOCK: 2 } as const;
 export type SystemDmaMode = (typeof SystemDmaMode)[keyof typeof SystemDmaMode];
 
-/** MODE, bits 3:2: from the point of view of memory. */
+/** MODE, bits 3:2: as seen from memory. */
 export const SystemDmaTransfer = {
   /** Device to memory. */
   WRITE: 1,

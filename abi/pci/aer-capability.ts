@@ -1,7 +1,7 @@
 /**
- * The advanced error reporting capability of an endpoint, as a table, and the names of the errors by bit number.
- * Bits of errors that cannot happen in this model (data link protocol, flow control, ECRC) are declared all the same:
- * software programmes masks and severities for them.
+ * The advanced error reporting capability of an endpoint, as a table, and the names of the errors by bit number. Bits of errors
+ * that cannot happen in this model (data link protocol, flow control, ECRC) are also declared, because software programs their
+ * masks and severities.
  */
 import { register, registerBank, registerBits, sticky } from '../../base/index.ts';
 import { ExtendedCapabilityId, extendedCapabilityHeader } from './capabilities.ts';

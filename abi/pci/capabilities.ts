@@ -1,7 +1,7 @@
 /**
- * The small capabilities, as tables: power management, vital product data, MSI-X, vendor specific; and of the extended
- * ones alternative routing-ID and the device serial number. The PCI Express capability and advanced error reporting
- * have files of their own.
+ * The small capabilities, as tables: power management, vital product data, MSI-X, vendor specific; and the extended
+ * capabilities alternative routing-ID and device serial number. The PCI Express capability and advanced error reporting have
+ * their own files.
  *
  * A capability begins with its id and the offset of the next one; an extended capability with a dword of id [15:0],
  * version [19:16] and next [31:20].
@@ -100,7 +100,7 @@ export const vendorCapability = registerBank(
   },
 );
 
-/** Two registers between the capabilities, of no capability themselves. */
+/** Two registers between the capabilities, which belong to no capability. */
 export const registerGateway = registerBank(
   'registerGateway',
   { sizeBytes: 8, source: 'mstflint, mtcr_ul/mtcr_ul_com.c: PCICONF_ADDR_OFF, PCICONF_DATA_OFF' },

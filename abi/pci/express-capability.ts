@@ -85,8 +85,8 @@ export const sizeFromCode = (code: number): number => 128 << Math.min(code, 5);
 export const codeOfSize = (sizeBytes: number): number => Math.log2(sizeBytes / 128);
 
 /**
- * Upper ends of the ranges that the completion timeout value selects, in microseconds (7.8.16, table 7-24); the
- * default range, 50 µs to 50 ms, is the implementation's to place and not listed.
+ * Upper ends of the ranges that the completion timeout value selects, in microseconds (7.8.16, table 7-24); the default range,
+ * 50 µs to 50 ms, is implementation-defined and not listed.
  */
 const timeoutUsByValue: Readonly<Record<number, number>> = {
   1: 100,

@@ -1,7 +1,7 @@
 /** One entry of the MSI-X table. Source: PCI Local Bus Specification 3.0, 6.8.2. */
 import { aligned, bits32, layout, u32 } from '../../base/index.ts';
 
-/** Software reads and writes all fields; the bits of none are zero. After reset a vector is masked. */
+/** Software reads and writes all fields; unclaimed bits are zero. After reset a vector is masked. */
 export const msixTableEntry = layout(
   'MSI-X table entry',
   { sizeBytes: 16, byteOrder: 'little', source: 'PCI Local Bus Specification 3.0, 6.8.2' },

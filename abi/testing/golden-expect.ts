@@ -1,4 +1,4 @@
-/** Test support: what golden specs expect of a line, and how lines of one capture belong together. */
+/** Test support: expectations of golden specs for a line, and the relations between lines of one capture. */
 import { expect } from 'vitest';
 import { type AnyLayout, type GoldenLine, placeOf, reEncoded } from './golden.ts';
 
@@ -8,7 +8,7 @@ export function expectCovered(layout: AnyLayout, hex: string, line: GoldenLine):
   expect(got, placeOf(line)).toBe(want);
 }
 
-/** The last line before `line` in its own file that fits. */
+/** The last matching line before `line` in the same file. */
 export function lastBefore<L extends GoldenLine>(
   candidates: readonly L[],
   line: GoldenLine,

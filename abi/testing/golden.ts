@@ -1,6 +1,6 @@
 /**
- * Test support: the golden captures, bytes that the stock Linux driver and libmlx4 put before a ConnectX-3 class device.
- * They lie in `reference/golden`, described in its README. Without them, reading throws: no test skips for want of them.
+ * Test support: the golden captures, bytes that the stock Linux driver and libmlx4 put before a ConnectX-3 class device. They
+ * are in `reference/golden`, described in its README. If they are missing, reading throws: no test is skipped.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import type { Layout } from '../../base/layout.ts';
 import type { FieldTable } from '../../base/layout-field.ts';
 
 interface LineBase {
-  /** File name without its ending, and line number: names the line in a failing test. */
+  /** File name without its ending, and line number: identifies the line in a failing test. */
   readonly file: string;
   readonly line: number;
 }
@@ -104,7 +104,7 @@ interface DoorbellRecordLine extends LineBase {
 interface MptLine extends LineBase {
   readonly kind: 'mpt';
   readonly index: number;
-  /** Key, va and len of the access; absent where `source` is `icm`. */
+  /** Key, va and len of the access; absent if `source` is `icm`. */
   readonly key: string;
   readonly va: string;
   readonly len: number;
@@ -175,7 +175,7 @@ export function linesOf<K extends GoldenLine['kind']>(
 /** Names a line in a failing test. */
 export const placeOf = (line: GoldenLine): string => `${line.file}.jsonl:${line.line} ${line.kind}`;
 
-/** A layout whose table type is forgotten: what generic test code works on. */
+/** A layout without its table type, for generic test code. */
 export type AnyLayout = Layout<FieldTable>;
 
 /** Forgets the table type of a layout; its values become a record. */

@@ -54,7 +54,7 @@ function readNode(node: AccessorNode, view: DataView, base: number): unknown {
   return value instanceof Uint8Array ? value.slice() : value;
 }
 
-/** Small 64-bit values go the way of hot callers, through a number; large ones as bigint. */
+/** Small 64-bit values use a number, as hot callers do; large ones use a bigint. */
 const isExactAsNumber = (value: unknown): value is bigint =>
   typeof value === 'bigint' && value <= Number.MAX_SAFE_INTEGER;
 

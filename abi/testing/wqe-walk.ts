@@ -1,6 +1,6 @@
 /**
- * Test support: takes a WQE apart into segments by the opcode table, and puts it together again from the decoded values
- * alone. What comes back equal is covered bit by bit by the segment layouts.
+ * Test support: splits a WQE into segments by the opcode table, and rebuilds it from the decoded values alone. Bits that
+ * survive the round trip are covered by the segment layouts.
  */
 import { FieldValueError } from '../../base/assert.ts';
 import {
@@ -28,7 +28,7 @@ export interface WalkedSegment {
   readonly name: string;
   readonly offset: number;
   readonly lengthBytes: number;
-  /** What an inline segment carries; undefined for all others. */
+  /** Contents of an inline segment; undefined for all others. */
   readonly inlineData: Uint8Array | undefined;
   /** Writes the segment from its decoded values. */
   readonly rewrite: (wqe: Uint8Array) => void;
@@ -78,7 +78,7 @@ export function walkData(wqe: Uint8Array, start: number, end: number): WalkedSeg
   return segments;
 }
 
-/** After inline data the WQE continues at the next multiple of 16; a boundary of 64 is one, so a cut needs no rule. */
+/** After inline data the WQE continues at the next multiple of 16, which includes every boundary of 64: a cut needs no extra rule. */
 const nextOffset = (end: number): number => Math.ceil(end / 16) * 16;
 
 function segmentAt(name: string, layout: AnyLayout, wqe: Uint8Array, offset: number): WalkedSegment {
@@ -99,14 +99,14 @@ function inlineAt(wqe: Uint8Array, offset: number): WalkedSegment {
   return { name: 'inline', offset, lengthBytes, inlineData: data, rewrite };
 }
 
-/** The WQE written anew from its decoded segments, over zeros. */
+/** The WQE rebuilt from its decoded segments, over zeros. */
 export function rewritten(segments: readonly WalkedSegment[], lengthBytes: number): Uint8Array {
   const wqe = new Uint8Array(lengthBytes);
   for (const segment of segments) segment.rewrite(wqe);
   return wqe;
 }
 
-/** Whether inline segments are cut where the 64-byte rule cuts them. */
+/** Whether inline segments are cut as the 64-byte rule demands. */
 export function isCutByRule(segments: readonly WalkedSegment[]): boolean {
   const inline = segments.filter(({ name }) => name === 'inline');
   const total = inline.reduce((sum, { lengthBytes }) => sum + lengthBytes - inlineHeader.sizeBytes, 0);

@@ -1,10 +1,10 @@
 /**
- * What software finds out about a bank by writing all ones and all zeros to each dword, beside what the bank declares. The
- * answer is a list of sentences, one for each bit pattern that behaves otherwise; an empty list is a bank that keeps its word.
+ * Compares a bank's declaration with its behaviour when software writes all ones and all zeros to each dword. The result is a
+ * list of sentences, one for each bit pattern that behaves otherwise; it is empty for a correct bank.
  */
 import type { RegisterAccess, RegisterTable } from '../registers.ts';
 
-/** The bus, as far as software uses it: whole dwords. */
+/** The bus, as software uses it: whole dwords. */
 export interface RegisterBus {
   read(offset: number): number | Promise<number>;
   write(offset: number, value: number): void | Promise<void>;
@@ -13,7 +13,7 @@ export interface RegisterBus {
 const ALL_ONES = 0xffff_ffff;
 const hex = (value: number): string => `0x${(value >>> 0).toString(16).padStart(8, '0')}`;
 
-/** The bits of a dword by what software may do with them. */
+/** The bits of a dword by their access. */
 interface DwordBits {
   readonly names: string[];
   readonly byAccess: Map<RegisterAccess, number>;
@@ -41,8 +41,8 @@ function dwordsOf(registers: RegisterTable): Map<number, DwordBits> {
 /**
  * Writes all ones and then zeros to every dword of a bank's registers.
  *
- * @param effects registers of which a write sets something off, so that what they show need not be what was written: of
- *   these it is judged only that they show nothing that software cannot read
+ * @param effects registers whose writes have effects, so that their values may differ from the written ones: for these it
+ *   checks only that they show nothing unreadable
  */
 export async function accessMistakes(
   registers: RegisterTable,

@@ -11,7 +11,7 @@ import {
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Some of each table; `npm run docs` writes all. */
+/** Some rows of each table; `npm run docs` writes all. */
 describe('docs/reference/timing.md compared with the card (else: npm run docs)', () => {
   const lines = cardPart().split('\n');
 

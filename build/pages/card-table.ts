@@ -17,7 +17,7 @@ export const latencySizes = [2, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192
 export const bandwidthSizes = [2, 64, 256, 512, 1024, 2048, 4096, 65_536, 2 ** 20];
 export const latencyTests = ['write-lat', 'send-lat', 'read-lat'] as const;
 export const bandwidthTests = ['write-bw', 'send-bw', 'read-bw'] as const;
-/** Enough for a median: after the first, one message takes as long as another. */
+/** Enough for a median: after the first message, all take equally long. */
 const latencyIterations = 100;
 
 const start = '<!-- card -->';
@@ -89,7 +89,7 @@ export async function bandwidthRow(sizeBytes: number): Promise<string> {
   return `| ${[sizeBytes, ...cells].join(' | ')} |`;
 }
 
-/** The line about atomics, which have one size. */
+/** The line about atomics, which have only one size. */
 export async function atomicLine(): Promise<string> {
   const { typicalPs } = (await measure('atomic-lat', 8)) as LatencyResult;
   const { messagesPerSecond } = (await measure('atomic-bw', 8)) as BandwidthResult;

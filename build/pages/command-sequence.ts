@@ -1,9 +1,9 @@
 /**
- * The commands of a driver in the order in which it posted them, folded: what a trace of category `commands` shows. Two
- * drivers are laid side by side where they do the same.
+ * The commands of a driver in the order in which it posted them, folded: the contents of a trace of category `commands`. Equal
+ * steps of two drivers are aligned.
  */
 
-/** So many like commands in a row. */
+/** A run of this many similar commands. */
 export interface SequenceStep {
   readonly command: string;
   readonly opcodeModifier: number;
@@ -38,7 +38,7 @@ export function stepsOfTrace(trace: string): SequenceStep[] {
 const keyOf = ({ command, opcodeModifier, isByEvent }: SequenceStep): string =>
   `${command} ${opcodeModifier} ${isByEvent}`;
 
-/** Joins like steps in a row. */
+/** Joins a run of similar steps. */
 export function folded(steps: readonly SequenceStep[]): SequenceStep[] {
   const out: SequenceStep[] = [];
   for (const step of steps) {
@@ -54,13 +54,13 @@ export function folded(steps: readonly SequenceStep[]): SequenceStep[] {
   return out;
 }
 
-/** A row: a step of one driver, of the other, or the same of both. */
+/** A row: a step of one driver, of the other driver, or the same step of both. */
 export interface SequenceRow {
   readonly left: SequenceStep | undefined;
   readonly right: SequenceStep | undefined;
 }
 
-/** Lays two sequences side by side, with as many like steps opposite each other as can be. */
+/** Aligns two sequences, with as many equal steps opposite each other as possible. */
 export function sideBySide(left: readonly SequenceStep[], right: readonly SequenceStep[]): SequenceRow[] {
   const common = Array.from({ length: left.length + 1 }, () => new Int32Array(right.length + 1));
   for (let l = left.length - 1; l >= 0; l--)

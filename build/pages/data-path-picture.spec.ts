@@ -4,16 +4,16 @@ import { blockOrder } from '../../explain/diagram/index.ts';
 import { blocksOfDevice, dataPathPicture, readPicture } from './data-path-picture.ts';
 
 describe('docs/pictures/data-path.svg', () => {
-  it('is the machine as it is (else: npm run docs)', async () => {
+  it('is the present machine (else: npm run docs)', async () => {
     expect(readPicture()).toBe(await dataPathPicture());
   });
 
-  it('has a place for no block but those of the device, and a place and an order for all of them', async () => {
+  it('has a position only for blocks of the device, and a position and an order for all of them', async () => {
     const { blocks } = await blocksOfDevice();
     const placed = Object.keys(dataPathPlaces);
     expect(placed.filter((name) => !blocks.includes(name))).toEqual([]);
     expect(blockOrder.toSorted()).toEqual(placed.toSorted());
-    // Two blocks of one place would hide each other.
+    // Two blocks at the same position would hide each other.
     expect(new Set(Object.values(dataPathPlaces).map(String)).size).toBe(placed.length);
     for (const { from, to } of dataPathArrows) expect(placed).toEqual(expect.arrayContaining([from, to]));
   });

@@ -20,7 +20,7 @@ export async function blocksOfDevice(): Promise<{ readonly blocks: string[]; rea
   return { blocks: Object.keys(hca.blocks), caches: Object.keys(hca.caches).map(cacheNameOf) };
 }
 
-/** The picture as it is now. */
+/** The picture for the present sources. */
 export async function dataPathPicture(): Promise<string> {
   const device = await blocksOfDevice();
   const parts = [0, 1].flatMap((node) => [

@@ -3,7 +3,7 @@ import { commandsOf, faultListing } from '../../machine/faults/listing.ts';
 import { faultSections, pageWith, readPage } from './fault-sections.ts';
 
 describe('docs/how-to/faults.md', () => {
-  it('says what is declared (else: npm run docs)', () => {
+  it('contains what is declared (else: npm run docs)', () => {
     expect(readPage()).toBe(pageWith(faultSections(), readPage()));
   });
 

@@ -3,17 +3,17 @@ import { casesOf, isRun, parsedMeasurements } from '../../experiments/validate/i
 import { figuresOf, keptFigures, measurementsText, pageOfKept, pageText } from './fidelity.ts';
 
 describe('docs/reference/fidelity.md (else: npm run docs)', () => {
-  it('says what the kept figures and the measurements say', () => {
+  it('contains the kept figures and the measurements', () => {
     expect(pageText()).toBe(pageOfKept());
   });
 
-  it('is not made of a run whose parameters were changed', () => {
+  it('is not generated from a run whose parameters were changed', () => {
     const rows = [{ id: 'A-001', simulated: 0.98123456 }];
     expect(figuresOf({ set: {}, rows })).toEqual({ 'A-001': 0.981235 });
     expect(() => figuresOf({ set: { 'hca.wqeDecodeCycles': 9 }, rows })).toThrow(/--set .*wqeDecodeCycles/);
   });
 
-  it('is made of figures of every row that is run, and of no other', () => {
+  it('is generated from figures of every row that is run, and of no other', () => {
     const run = casesOf(parsedMeasurements(measurementsText())).filter(({ family }) => isRun(family));
     expect(Object.keys(keptFigures())).toEqual(run.map(({ row }) => row.id));
   });

@@ -1,6 +1,6 @@
 /**
- * docs/reference/fidelity.md, made of docs/reference/fidelity.json and reference/measurements.csv. With the file that `hca validate --json` wrote as
- * its argument, the figures are taken out of that first.
+ * docs/reference/fidelity.md, generated from docs/reference/fidelity.json and reference/measurements.csv. If its argument is a
+ * file written by `hca validate --json`, it first reads the figures from that file.
  */
 import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -16,12 +16,12 @@ const page = new URL('../../docs/reference/fidelity.md', import.meta.url);
 const kept = new URL('../../docs/reference/fidelity.json', import.meta.url);
 const measurements = new URL('../../reference/measurements.csv', import.meta.url);
 const schema = 'hca-fidelity/1';
-/** More digits say nothing next to any of the tolerances. */
+/** More digits have no meaning, given the tolerances. */
 const digits = 6;
 
 export const measurementsText = (): string => readFileSync(measurements, 'utf8');
 
-/** Results of the last whole run. */
+/** Results of the last complete run. */
 export function keptFigures(): SimulatedFigures {
   return (JSON.parse(readFileSync(kept, 'utf8')) as { readonly rows: SimulatedFigures }).rows;
 }
@@ -36,7 +36,7 @@ interface Validated {
   readonly rows: readonly Pick<RowResult, 'id' | 'simulated'>[];
 }
 
-/** By row: what was simulated. @throws InvariantError when parameters were changed, of which the page says nothing */
+/** Simulated value of each row. @throws InvariantError if parameters were changed, which the page does not mention */
 export function figuresOf({ set, rows }: Validated): SimulatedFigures {
   if (Object.keys(set).length > 0)
     throw new InvariantError(

@@ -3,7 +3,7 @@ import { publishedTexts, schemaTexts } from './json-schemas.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-it('schemas/ is what the declarations say (else: npm run schemas)', () => {
+it('schemas/ agrees with the declarations (else: npm run schemas)', () => {
   const made = schemaTexts();
   const published = publishedTexts();
   expect([...published.keys()]).toEqual([...made.keys()].toSorted());

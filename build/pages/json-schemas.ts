@@ -38,7 +38,7 @@ const config: CompletedConfig = {
   topRef: false,
 };
 
-/** Types that are not read from TypeScript: what JSON has of them is declared here. */
+/** Types that are not read from TypeScript: their JSON form is declared here. */
 const declared: Readonly<Record<string, () => Schema>> = {
   MachineConfig: () => groupSchema(parameterTree),
   FaultKind: () => ({ enum: Object.keys(faultKinds) }),
@@ -48,7 +48,7 @@ const declared: Readonly<Record<string, () => Schema>> = {
   }),
 };
 
-/** Stops the generator at the types that are declared here: a word represents each, since it compares types by content. */
+/** Stops the generator at the types that are declared here: a placeholder word represents each, since it compares types by content. */
 const declaredTypes: SubNodeParser = {
   supportsNode: (node) => declaredName(node) !== undefined,
   createType: (node) => new DefinitionType(declaredName(node), new LiteralType(declaredName(node)!)),
@@ -85,7 +85,7 @@ function topologySchemaText(generator: SchemaGenerator): string {
   return `${text}\n`;
 }
 
-/** The types of `JsonOutput`: one by one, since two of them may have parts of one name. */
+/** The types of `JsonOutput`: one by one, since two of them may have parts with the same name. */
 function outputTypes(): string[] {
   const [, union = ''] = readFileSync(config.path!, 'utf8').split('export type JsonOutput =');
   return [...union.matchAll(/\w+Output/g)].map(([name]) => name);
@@ -99,7 +99,7 @@ function outputOf(generator: SchemaGenerator, type: string): readonly [file: str
     name,
     Object.hasOwn(declared, name) ? declared[name]!() : schema,
   ]);
-  // The output itself stands at the top and not among its parts.
+  // The output itself is at the top level, not among its parts.
   const { [nameOf($ref)]: main = alias, ...rest } = Object.fromEntries(parts) as Record<string, Schema>;
   const title = String((main.properties!['schema'] as Schema).const);
   const text = JSON.stringify({ $schema, title, ...main, definitions: rest }, null, 1);
@@ -125,7 +125,7 @@ function parameterSchema(parameter: Parameter): Schema {
   return { type: 'integer', minimum: parameter.min, maximum: parameter.max };
 }
 
-/** The files as they are, by name. */
+/** The existing files, by name. */
 export const publishedTexts = (): ReadonlyMap<string, string> =>
   new Map(
     readdirSync(folder)

@@ -29,14 +29,14 @@ describe('docs/reference/probe-sequence.md', () => {
     }
   });
 
-  it('has Linux post the commands that were captured of it elsewhere, in the same order', () => {
+  it('has Linux post the commands that were captured elsewhere, in the same order', () => {
     const captured = folded(
       linesOf(readGolden(), 'hcr')
         .filter(({ file }) => file === 'a-probe')
         .map((line) => ({ ...step(line.op), opcodeModifier: line.op_mod, isByEvent: line.event === 1 })),
     ).map(({ command }) => command);
     const traced = linuxSequence().steps.map(({ command }) => command);
-    // Up to the port's first MADs; behind them tables of another size are read, and the capture leaves repeats out.
+    // Up to the port's first MADs; after them, tables of another size are read, and the capture leaves repeats out.
     const until = captured.indexOf('SET_PORT') + 1;
     expect(until).toBeGreaterThan(10);
     expect(traced.slice(0, until)).toEqual(captured.slice(0, until));
@@ -44,7 +44,7 @@ describe('docs/reference/probe-sequence.md', () => {
 });
 
 describe('a sequence', () => {
-  it('is read out of a trace in the order of posting, however the commands end', () => {
+  it('is parsed from a trace in the order of posting, for any endings of the commands', () => {
     const trace = [
       '        900.000 ns  host0  commands   NOP in_mod 0x1f token 0x10: OK, 100.000 ns',
       '       1000.000 ns  host0  commands   MAP_EQ in_mod 0x4 (unmap [31], EQN) polled: OK, 950.000 ns',
@@ -60,7 +60,7 @@ describe('a sequence', () => {
     ]);
   });
 
-  it('is laid beside another with like steps opposite each other', () => {
+  it('is aligned with another one with equal steps opposite each other', () => {
     const rows = sideBySide([step('A'), step('B', 2), step('D')], [step('B'), step('C'), step('D')]);
     expect(rows.map(({ left, right }) => [left?.command, right?.command])).toEqual([
       ['A', undefined],

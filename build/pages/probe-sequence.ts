@@ -1,7 +1,7 @@
 /**
- * docs/reference/probe-sequence.md: the commands of this project's driver from probe to removal next to those of the stock Linux driver,
- * and why they differ. Our half is traced on the simulated machine whenever the page is made; Linux's half is a trace of served guests,
- * kept in linux-sequence.json. `npm run docs` writes the page; a spec compares it.
+ * docs/reference/probe-sequence.md: the commands of this project's driver from probe to removal next to those of the stock
+ * Linux driver, and why they differ. Our half is traced on the simulated machine whenever the page is generated; Linux's half
+ * is a trace of served guests, stored in linux-sequence.json. `npm run docs` writes the page; a spec compares it.
  */
 import '../../runtime/node.ts';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ interface LinuxSequence {
 
 export const linuxSequence = (): LinuxSequence => recorded as unknown as LinuxSequence;
 
-/** Probes and removes our driver on a machine of its own. @returns its commands, folded */
+/** Probes and removes our driver on a separate machine. @returns its commands, folded */
 export async function ourSequence(): Promise<SequenceStep[]> {
   const folder = mkdtempSync(join(tmpdir(), 'hca-sequence-'));
   const file = join(folder, 'probe.log');
@@ -46,7 +46,7 @@ export async function ourSequence(): Promise<SequenceStep[]> {
   }
 }
 
-/** Number of the explanation below the table, by what a row is about; rows that agree have none. */
+/** Number of the explanation below the table, by the subject of a row; rows that agree have none. */
 export function noteOf({ left, right }: SequenceRow): number | undefined {
   const step = left ?? right!;
   const isPaired = left !== undefined && right !== undefined;

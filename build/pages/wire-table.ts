@@ -1,6 +1,7 @@
 /**
- * Who calls whom in the rooms of the hardware, in the READMEs there, as the tables of the sources declare it. `npm run docs` writes it
- * between the marks of those pages; a spec compares the pages with it. The HCA, with too many blocks for a table, is drawn in its README.
+ * The tables of wires in the READMEs of the hardware rooms, generated from the tables in the sources. `npm run docs` writes it
+ * between the marks of those pages; a spec compares the pages with it. The HCA, with too many blocks for a table, is drawn in
+ * its README.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { busWires } from '../../hw/dma/index.ts';

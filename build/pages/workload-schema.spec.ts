@@ -18,7 +18,7 @@ describe('the JSON Schema of a workload', () => {
     expect(Object.keys(properties)).toEqual(['test', ...workloadFieldNames]);
   });
 
-  /** Values inside and outside of what a property says. */
+  /** Values inside and outside a property's range. */
   const samplesOf = ({ type, enum: values, minimum = 0, maximum = 0 }: Property): [unknown[], unknown[]] => {
     if (values !== undefined) return [[...values], ['no such choice', null, 0.5]];
     if (type === 'boolean')
@@ -34,9 +34,9 @@ describe('the JSON Schema of a workload', () => {
     return [[], ['', 'x:y', 1]];
   };
 
-  it.each(workloadFieldNames)('says of %s what is accepted', (name) => {
+  it.each(workloadFieldNames)('accepts of %s what the command accepts', (name) => {
     const [inside, outside] = samplesOf(properties[name]!);
-    // What does not fit the other fields is refused under another name, or with other words.
+    // A value that does not fit the other fields is rejected under another name, or with another message.
     const refusal = (value: unknown): string => {
       try {
         checkedWorkload({ test: 'write-bw', [name]: value });

@@ -1,4 +1,4 @@
-/** Links of a folder of static pages that lead nowhere, and resources that its pages would fetch from the network. */
+/** Links of a folder of static pages without a target, and resources that its pages would fetch from the network. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 

@@ -8,7 +8,7 @@ import { filesFolder, labAddress, linkedFiles } from './page-links.ts';
 /**
  * @param root the repository
  * @param site the built site
- * @throws Error naming each link of the site that leads nowhere, and each resource that a page would fetch from elsewhere
+ * @throws Error that names each link of the site without a target, and each resource that a page would fetch from elsewhere
  */
 export function finishSite(root: string, site: string): void {
   for (const path of linkedFiles) copyAsText(join(root, path), join(site, filesFolder, `${path}.txt`));

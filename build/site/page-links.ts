@@ -9,13 +9,13 @@ export const filesFolder = 'files';
 /** Path of the lab on the site. `/lab/` is the README of the sources. */
 export const labAddress = '/lab-app/';
 
-/** Linked files and folders of the repository that are no pages, by path. The build copies them to the site. */
+/** Linked files and folders of the repository other than pages, by path. The build copies them to the site. */
 export const linkedFiles = new Set<string>();
 
 /**
  * Address on the site for a link of a page.
  * @param page path of the page in the repository
- * @throws Error when nothing is at the link's path
+ * @throws Error if the link's path does not exist
  */
 export function siteAddress(root: string, page: string, link: string): string {
   if (/^(?:[a-z]+:|#|\/)/i.test(link)) return link;
@@ -28,7 +28,7 @@ export function siteAddress(root: string, page: string, link: string): string {
   return `/${filesFolder}/${path}.txt`;
 }
 
-/** Has a Markdown renderer link to the site's addresses. */
+/** Makes a Markdown renderer link to the site's addresses. */
 export function linkToSite(md: MarkdownRenderer, root: string): void {
   md.core.ruler.push('links-to-site', ({ tokens, env }) => {
     const page = (env as { readonly path: string }).path.slice(root.length);

@@ -1,4 +1,4 @@
-/** The server of the built site: paths of its folder and no others, whatever a client asks for. */
+/** The server of the built site: serves paths of its folder and no others, for any request. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ interface Answer {
   readonly isIsolated: boolean;
 }
 
-/** Sends a path as it is: `fetch` would mend it first. */
+/** Sends a path unchanged: `fetch` would normalise it first. */
 const asked = (path: string): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const sent = request(server.url, { path }, (response) => {
@@ -40,7 +40,7 @@ const asked = (path: string): Promise<Answer> =>
     sent.on('error', reject).end();
   });
 
-it('serves files, folders by their index, and the lab with headers of its own', async () => {
+it('serves files, folders by their index, and the lab with its own headers', async () => {
   expect(await asked('/')).toEqual({ status: 200, text: 'index.html', isIsolated: false });
   expect(await asked('/a%20b.txt?x#y')).toEqual({ status: 200, text: 'a b.txt', isIsolated: false });
   expect(await asked('/lab-app/')).toEqual({ status: 200, text: 'lab-app/index.html', isIsolated: true });
@@ -54,7 +54,7 @@ it.each([
   '/..%2foutside.txt',
   '/%',
   '//',
-])('answers %s with 404, and serves on', async (path) => {
+])('answers %s with 404, and continues to serve', async (path) => {
   expect(await asked(path)).toMatchObject({ status: 404 });
   expect(await asked('/')).toMatchObject({ status: 200 });
 });

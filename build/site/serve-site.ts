@@ -25,7 +25,7 @@ export interface SiteServer extends AsyncDisposable {
 
 /**
  * @param folder the built site
- * @param port on 127.0.0.1; 0 is any that is free
+ * @param port on 127.0.0.1; 0 selects any free one
  */
 export async function serveSite(folder: string, port: number): Promise<SiteServer> {
   const server = createServer((request, response) => answer(folder, request, response));
@@ -54,7 +54,7 @@ function answer(folder: string, { url = '/' }: IncomingMessage, response: Server
   response.writeHead(200, { 'Content-Type': type, ...headers }).end(readFileSync(file));
 }
 
-/** The path of a request, which may be any text; empty for one that names none. */
+/** The path of a request, which may be any text; empty for a request without one. */
 function pathIn(url: string): string {
   try {
     return normalize(decodeURIComponent(new URL(url, 'http://127.0.0.1').pathname));

@@ -11,7 +11,7 @@ import { finishSite } from './finish-site.ts';
 import { labAddress, linkToSite } from './page-links.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** Folders that are not the repository's, or not for readers. */
+/** Folders that do not belong to the repository, or are not for readers. */
 const excluded = ['node_modules', 'dist', '.scratch'];
 const pages = globSync('**/*.md', { cwd: root, exclude: (path) => excluded.includes(path) });
 

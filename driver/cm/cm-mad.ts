@@ -16,7 +16,7 @@ const messageAt = 24;
 export type CmMessage<A extends CmAttribute> = Decoded<(typeof cmMessages)[A]>;
 export type CmValues<A extends CmAttribute> = Initial<(typeof cmMessages)[A]>;
 
-/** Of the messages that a connection begins: the agent's number in the upper half, as ib_mad has it. */
+/** Transaction IDs of messages that a connection begins carry the agent's number in the upper half, as in ib_mad. */
 export const transactionIdOf = (localId: number): bigint => (2n << 32n) | BigInt(localId);
 
 /** The 256 bytes of a message. */
@@ -39,7 +39,7 @@ export function cmMad<A extends CmAttribute>(
   return bytes;
 }
 
-/** The message's fields; those of bytes are views of the MAD's. */
+/** The message's fields; byte fields are views of the MAD. */
 export function decodeCm<A extends CmAttribute>(attributeId: A, bytes: Uint8Array): CmMessage<A> {
   const view = viewOf(bytes);
   const message: Record<string, unknown> = {};
@@ -57,7 +57,7 @@ interface Accessor {
 const accessorsOf = (attributeId: CmAttribute): Readonly<Record<string, Accessor>> =>
   cmMessages[attributeId].fields as unknown as Readonly<Record<string, Accessor>>;
 
-/** Attribute and transaction of a message, or undefined for a MAD that is none: 13.4.8.3 has it dropped. */
+/** Attribute and transaction of a message, or undefined for any other MAD, which must be dropped (13.4.8.3). */
 export function cmHeaderOf(
   bytes: Uint8Array,
 ): { readonly attributeId: CmAttribute; readonly transactionId: bigint } | undefined {

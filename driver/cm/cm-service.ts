@@ -1,12 +1,12 @@
 /**
  * Connection management of one HCA: the agent on QP1 and the CM above it, brought up when the first program opens an event
- * channel (as modprobe rdma_ucm would), taken down with the device and brought up again with it; and what IDs need of it:
- * addresses, ports, paths. Event channels, ports, listeners and communication IDs belong to the host and outlive the device, as
- * those of Linux' rdma_cm and ib_cm modules do.
+ * channel (as modprobe rdma_ucm would), taken down with the device and brought up again with it. Also the services that IDs
+ * use: addresses, ports, paths. Event channels, ports, listeners and communication IDs belong to the host and outlive the
+ * device, as those of Linux' rdma_cm and ib_cm modules do.
  *
- * On InfiniBand addresses are those of the host's table, which stands for IPoIB's interface and its neighbours, and the subnet
- * administration gives the path to a port; on Ethernet the port's own interface finds neighbours (../network), and a path is a MAC. Own
- * address: the entry of the table with the GUID, or MAC, of this port.
+ * On InfiniBand, addresses come from the host's table, which represents the IPoIB interface and its neighbours, and subnet
+ * administration returns the path to a port. On Ethernet, the port's own interface finds neighbours (../network), and a path is
+ * a MAC. The own address is the table entry with this port's GUID or MAC.
  */
 import { MadClass } from '../../abi/index.ts';
 import { msToPs } from '../../base/index.ts';
@@ -35,40 +35,40 @@ const lastPort = 65_535;
 export interface ConnectionCounts {
   readonly sent: number;
   readonly received: number;
-  /** Of a class without a consumer. */
+  /** MADs of a class without a consumer. */
   readonly unclaimed: number;
   readonly failed: number;
-  /** Too many to wait for room in the send queue. */
+  /** MADs dropped because too many waited for room in the send queue. */
   readonly overflowed: number;
   readonly connections: number;
   readonly dropped: Readonly<Record<CmDrop, number>>;
 }
 
-/** What runs while the device is up. */
+/** The parts that exist while the device is up. */
 interface Running {
   readonly agent: MadAgent;
   readonly manager: ConnectionManager;
   readonly own: Neighbour;
   readonly paths: PathQueries;
-  /** Undefined on InfiniBand, where paths are asked for. */
+  /** Undefined on InfiniBand, where paths are queried. */
   readonly roce: RocePaths | undefined;
 }
 
-/** What paths on Ethernet have in common. */
+/** Attributes that all paths on Ethernet share. */
 interface RocePaths {
   readonly port: EthernetPort;
-  /** Code of the verbs. */
+  /** MTU code of the verbs. */
   readonly mtu: number;
   readonly rate: number;
 }
 
-/** Of every path on Ethernet, as Linux has it: CMA_IBOE_PACKET_LIFETIME, which stands in its captured REQs (reference/wire). */
+/** Packet life time of every path on Ethernet, as in Linux: CMA_IBOE_PACKET_LIFETIME, found in its captured REQs (reference/wire). */
 const packetLifeTime = 18;
 /** ip_default_ttl. */
 const routedHopLimit = 64;
 const serviceLevel = 0;
 
-/** Takes a GID, or an errno. It must not wait. */
+/** Receives a GID, or an errno. It must not wait. */
 type GidTaken = (outcome: Uint8Array | number) => void;
 
 export class CmService {
@@ -87,18 +87,18 @@ export class CmService {
     this.#ids = new CommunicationIds(platform.randomBits());
   }
 
-  /** The CM. @throws KernelError ENODEV when the device is gone */
+  /** The CM. @throws KernelError ENODEV if the device was removed */
   get manager(): ConnectionManager {
     return this.#up.manager;
   }
 
-  /** Addresses of this host: that of IPv4, and on Ethernet the link-local one of IPv6. */
+  /** Addresses of this host: its IPv4 address, and on Ethernet also the link-local IPv6 address. */
   get ownAddresses(): readonly string[] {
     const { own, roce } = this.#up;
     return [own.address, ...(roce === undefined ? [] : [textOfGid(gidOfMac(roce.port.mac))])];
   }
 
-  /** The address of this host from which it reaches another. @throws KernelError ENETUNREACH without one of its kind */
+  /** The address of this host from which it reaches another. @throws KernelError ENETUNREACH if this host has no address of that kind */
   ownAddressTo(address: string): string {
     const own = this.ownAddresses.find((candidate) => isIpv4Address(candidate) === isIpv4Address(address));
     if (own === undefined) throw new KernelError('ENETUNREACH', `no route to ${address}`);
@@ -115,7 +115,7 @@ export class CmService {
 
   /**
    * Opens an event channel.
-   * @param teardown takes the step that stops connection management before the device is removed
+   * @param teardown receives the step that stops connection management before the device is removed
    * @throws KernelError EOPNOTSUPP on a host without a table of neighbours, ENODEV when this port is not in it
    */
   async open(cpu: Cpu, device: Device, teardown: Teardown): Promise<EventChannel> {
@@ -136,7 +136,7 @@ export class CmService {
     }
   }
 
-  /** Takes requests for a service ID, on each device that is or will be there. @returns false when the service ID has a listener */
+  /** Accepts requests for a service ID, on each device that is present now or later. @returns false if the service ID already has a listener */
   listen(serviceId: bigint, listener: CmListener): boolean {
     if (this.#listeners.has(serviceId)) return false;
     this.#listeners.set(serviceId, listener);
@@ -147,7 +147,7 @@ export class CmService {
     this.#listeners.delete(serviceId);
   }
 
-  /** Takes a port; 0 takes one that is free. @throws KernelError EADDRINUSE */
+  /** Reserves a port; 0 reserves any free one. @throws KernelError EADDRINUSE */
   takePort(port: number): number {
     if (port !== 0) {
       if (this.#ports.has(port)) throw new KernelError('EADDRINUSE', `port ${port} is taken`);
@@ -169,8 +169,7 @@ export class CmService {
   }
 
   /**
-   * Finds the GID behind an address: by the table of addresses on InfiniBand, on Ethernet by asking for its MAC, without which it leads
-   * nowhere.
+   * Finds the GID of an address: in the address table on InfiniBand; on Ethernet by resolving its MAC, which every path needs.
    * @throws KernelError ENETUNREACH
    */
   findGid(cpu: Cpu, address: string, timeoutMs: number, taken: GidTaken): void {
@@ -187,7 +186,7 @@ export class CmService {
     else manager.timers.after(msToPs(timeoutMs), () => taken(errnoNumbers.ETIMEDOUT));
   }
 
-  /** Asks the subnet administration for the path to a GID; on Ethernet it needs but the MAC. */
+  /** Queries subnet administration for the path to a GID; on Ethernet only the MAC is needed. */
   findPath(cpu: Cpu, gid: Uint8Array, timeoutMs: number, taken: RouteTaken): void {
     const { paths, own, roce } = this.#up;
     if (roce === undefined) return paths.ask(cpu, gidOfPort(own), gid, timeoutMs, taken);
@@ -261,7 +260,7 @@ export class CmService {
   }
 }
 
-/** The entry of this port: on Ethernet that with its MAC, else that with its GUID. */
+/** The entry of this port: found by MAC on Ethernet, otherwise by GUID. */
 async function ownEntry(
   cpu: Cpu,
   port: Port,

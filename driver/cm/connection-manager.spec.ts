@@ -1,6 +1,6 @@
 /**
- * The CM in every state: what each message does, what is repeated, and what is not taken. Messages and their order are those
- * of IBTA volume 1, 12.9, and of the captures of stock Linux in reference/wire (cm-*).
+ * The CM in every state: what each message does, which messages are retransmitted and which are rejected. Messages and their
+ * order are those of IBTA volume 1, 12.9, and of the captures of stock Linux in reference/wire (cm-*).
  */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -34,7 +34,7 @@ const lose = (name: MessageName, count: number): void => {
 };
 
 describe('a connection', () => {
-  it('capture cm-rping: is asked for, accepted, used and ended by these messages', async () => {
+  it('capture cm-rping: is requested, accepted, used and ended by these messages', async () => {
     const [active, passive] = await bench.established();
     expect([active.events, passive.events]).toEqual([['replied', 'established'], ['established']]);
     active.connection!.disconnect(bench.cpu);
@@ -62,12 +62,12 @@ describe('a connection', () => {
 
   it('IBTA 12.7.29, 12.7.30: the resources of one side bound the depth of the other', async () => {
     const [{ connection: active }, { connection: passive }] = await bench.established();
-    // Both asked for 2 resources and a depth of 3.
+    // Both requested 2 resources and a depth of 3.
     expect(active).toMatchObject({ responderResources: 3, initiatorDepth: 2, remoteQpn: 0x52 });
     expect(passive).toMatchObject({ responderResources: 2, initiatorDepth: 3, remoteQpn: 0x48 });
   });
 
-  it('capture cm-reject: is refused with reason 8 where nobody listens', async () => {
+  it('capture cm-reject: is rejected with reason 8 without a listener', async () => {
     const program = bench.connect();
     await bench.deliver();
     expect(program.events).toEqual(['rejected 8']);
@@ -80,7 +80,7 @@ describe('a connection', () => {
     expect(stateOf(program)).toBe('Idle');
   });
 
-  it('IBTA 12.6.7.2: is refused by a program with reason 28', async () => {
+  it('IBTA 12.6.7.2: is rejected by a program with reason 28', async () => {
     const taken = bench.listen();
     const program = bench.connect();
     await bench.deliver();
@@ -110,7 +110,7 @@ describe('a connection', () => {
 });
 
 describe('a lost message', () => {
-  it('a REQ is sent again when its time is up', async () => {
+  it('a REQ is retransmitted when its time is up', async () => {
     lose('REQ', 2);
     const taken = bench.listen();
     bench.connect();
@@ -118,7 +118,7 @@ describe('a lost message', () => {
     expect(taken).toHaveLength(1);
     const times = bench.sent.filter(({ name }) => name === 'REQ').map(({ atPs }) => atPs);
     expect(times).toEqual([0, answerPs, 2 * answerPs]);
-    // The same message, transaction ID and all.
+    // The same message, including its transaction ID.
     expect(bench.sent[2]!.bytes).toEqual(bench.sent[0]!.bytes);
   });
 
@@ -134,26 +134,29 @@ describe('a lost message', () => {
     expect(bench.managers[0]!.connectionCount).toBe(0);
   });
 
-  it.each(['REP', 'RTU', 'DREQ', 'DREP'] as const)('a lost %s changes nothing but the time', async (name) => {
-    lose(name, 1);
-    const taken = bench.listen();
-    const active = bench.connect();
-    await bench.deliver();
-    taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
-    await bench.elapse(answerPs);
-    active.connection!.readyToUse(bench.cpu);
-    // The REP has come twice: an MRA has the passive side wait for 69 s more.
-    await bench.elapse(3 * minutePs);
-    expect([stateOf(active), stateOf(taken[0]!)]).toEqual(['Established', 'Established']);
-    active.connection!.disconnect(bench.cpu);
-    await bench.elapse(answerPs);
-    taken[0]!.connection!.disconnect(bench.cpu);
-    await bench.elapse(hourPs);
-    expect(active.events).toEqual(['replied', 'established', 'disconnected', 'timewait exit']);
-    expect(taken[0]!.events).toEqual(['established', 'disconnected', 'timewait exit']);
-  });
+  it.each(['REP', 'RTU', 'DREQ', 'DREP'] as const)(
+    'a lost %s changes nothing except the time',
+    async (name) => {
+      lose(name, 1);
+      const taken = bench.listen();
+      const active = bench.connect();
+      await bench.deliver();
+      taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+      await bench.elapse(answerPs);
+      active.connection!.readyToUse(bench.cpu);
+      // The REP has arrived twice: an MRA makes the passive side wait for another 69 s.
+      await bench.elapse(3 * minutePs);
+      expect([stateOf(active), stateOf(taken[0]!)]).toEqual(['Established', 'Established']);
+      active.connection!.disconnect(bench.cpu);
+      await bench.elapse(answerPs);
+      taken[0]!.connection!.disconnect(bench.cpu);
+      await bench.elapse(hourPs);
+      expect(active.events).toEqual(['replied', 'established', 'disconnected', 'timewait exit']);
+      expect(taken[0]!.events).toEqual(['established', 'disconnected', 'timewait exit']);
+    },
+  );
 
-  it('a DREQ that is never answered ends after 15 retries all the same', async () => {
+  it('a DREQ that is never answered also ends after 15 retries', async () => {
     const [active] = await bench.established();
     bench.pass = () => false;
     active.connection!.disconnect(bench.cpu);
@@ -162,7 +165,7 @@ describe('a lost message', () => {
     expect(stateOf(active)).toBe('Timewait');
   });
 
-  it('IBTA 12.7.20: a REP to a peer that may take five hours is repeated after so long', async () => {
+  it('IBTA 12.7.20: a REP to a peer that may take five hours is repeated after that time', async () => {
     const taken = bench.listen();
     const code = 31;
     bench.forge(
@@ -176,7 +179,7 @@ describe('a lost message', () => {
       }),
     );
     taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
-    // The way there and back, and the peer's own time: 2 × 2^30 + 2^31 units of 4.096 µs.
+    // The path there and back, and the peer's own time: 2 × 2^30 + 2^31 units of 4.096 µs.
     const answerPs = 4_096_000 * 2 ** 32;
     await bench.elapse(answerPs + minutePs);
     expect(bench.sent.map(({ name, atPs }) => [name, Math.round(atPs / 1e12)])).toEqual([
@@ -186,8 +189,8 @@ describe('a lost message', () => {
   });
 });
 
-describe('a message that comes twice', () => {
-  it('changes nothing, whichever it is', async () => {
+describe('a repeated message', () => {
+  it('changes nothing, of any kind', async () => {
     bench.pass = () => 2;
     const [active, passive] = await bench.established();
     active.connection!.disconnect(bench.cpu);
@@ -199,13 +202,13 @@ describe('a message that comes twice', () => {
     expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
   });
 
-  it('IBTA 12.6.6: a REQ while the program thinks is answered by MRA, and the asker waits longer', async () => {
+  it('IBTA 12.6.6: a REQ while the program decides is answered by MRA, and the active side waits longer', async () => {
     const taken = bench.listen();
     const program = bench.connect();
     await bench.elapse(answerPs);
     expect(bench.conversation).toEqual(['REQ >', 'REQ >', '< MRA']);
     expect([stateOf(program), stateOf(taken[0]!)]).toEqual(['MraReqRcvd', 'MraReqSent']);
-    // Service time-out 24, 68.7 s, and the path there and back: ten times the answer's time goes by without a REQ.
+    // Service time-out 24, 68.7 s, and the path there and back: ten response times pass without a REQ.
     await bench.elapse(10 * answerPs);
     expect(bench.conversation).toHaveLength(3);
     taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
@@ -213,7 +216,7 @@ describe('a message that comes twice', () => {
     expect(program.events).toEqual(['replied']);
   });
 
-  it('cm_mra_handler: the asker that has an MRA asks again after the time in it and the path there and back', async () => {
+  it('cm_mra_handler: after an MRA the active side repeats after the MRA’s time plus the path there and back', async () => {
     bench.listen();
     bench.connect();
     await bench.elapse(answerPs);
@@ -225,7 +228,7 @@ describe('a message that comes twice', () => {
     expect(bench.conversation).toEqual(['REQ >', 'REQ >', '< MRA', 'REQ >', '< MRA']);
   });
 
-  it('IBTA 12.6.6: a REP while the active program thinks is answered by MRA', async () => {
+  it('IBTA 12.6.6: a REP while the active program decides is answered by MRA', async () => {
     const taken = bench.listen();
     const program = bench.connect();
     await bench.deliver();
@@ -240,7 +243,7 @@ describe('a message that comes twice', () => {
 });
 
 describe('a stale connection', () => {
-  it('IBTA 12.9.8.3.1: a REQ for a QP that has a connection is refused with reason 10, and the old one ends', async () => {
+  it('IBTA 12.9.8.3.1: a REQ for a QP that has a connection is rejected with reason 10, and the old connection ends', async () => {
     const [old, passive] = await bench.established();
     const taken = bench.listen();
     const again = bench.connect(0x48);
@@ -250,13 +253,13 @@ describe('a stale connection', () => {
     old.connection!.disconnect(bench.cpu);
     await bench.elapse(hourPs);
     expect(taken).toEqual([]);
-    // The QP is free again, and its next REQ is taken.
+    // The QP is free again, and its next REQ is accepted.
     bench.connect(0x48);
     await bench.deliver();
     expect(taken).toHaveLength(1);
   });
 
-  it('IBTA 12.9.8.3.1: a REP for a QP that has a connection is refused with reason 10, and a DREQ ends the old one', async () => {
+  it('IBTA 12.9.8.3.1: a REP for a QP that has a connection is rejected with reason 10, and a DREQ ends the old one', async () => {
     await bench.established([0x48, 0x52]);
     const taken = bench.listen();
     const second = bench.connect(0x49);
@@ -309,7 +312,7 @@ describe('a peer that was reset', () => {
     return [asker, asked];
   }
 
-  /** Asks until the peer takes the request. @returns what each attempt was told */
+  /** Asks until the peer accepts the request. @returns the result of each attempt */
   async function connectedAgain(...qpns: readonly [number, number]): Promise<string[][]> {
     const attempts: string[][] = [];
     const taken = bench.listen();
@@ -324,7 +327,7 @@ describe('a peer that was reset', () => {
   }
 
   const firstRefused = [['rejected 10'], ['replied']];
-  /** An old connection of the passive side, by its state: what its program is told because of the new REQ. */
+  /** An old connection of the passive side, by its state: the events that its program receives because of the new REQ. */
   const endings: Readonly<Partial<Record<CmState, string>>> = {
     ReqRcvd: 'rejected 10',
     MraReqSent: 'rejected 10',
@@ -342,7 +345,7 @@ describe('a peer that was reset', () => {
     ['with the same ID and QP, and another Starting PSN', true, active],
   ])('IBTA 12.9.8.3.1: the active one, %s', (_how, isRebooted, qpn) => {
     it.each(pairs)(
-      'from %s to %s: REJ 10 ends the old connection, and the next REQ is taken',
+      'from %s to %s: REJ 10 ends the old connection, and the next REQ is accepted',
       async (...wanted) => {
         const [, asked] = await broughtTo(wanted);
         const before = bench.sent.length;
@@ -370,7 +373,7 @@ describe('a peer that was reset', () => {
   });
 
   it.each(pairs)(
-    'from %s to %s: the passive one is found by its REP with the QP of before',
+    'from %s to %s: the passive side is recognised by its REP with the old QP',
     async (...wanted) => {
       const [asker] = await broughtTo(wanted);
       bench.reset(1);
@@ -394,7 +397,7 @@ describe('a peer that was reset', () => {
     expect(bench.managers[1]!.connectionCount).toBeLessThanOrEqual(1);
   });
 
-  it('IDs of a host do not return with its device (cm.c: cm.local_id_table is of the module)', async () => {
+  it('IDs of a host are not reused after a reset of its device (cm.c: cm.local_id_table belongs to the module)', async () => {
     const ids = new Set<number>();
     for (let time = 0; time < 50; time++) {
       ids.add(bench.connect().connection!.localId);
@@ -405,7 +408,7 @@ describe('a peer that was reset', () => {
   });
 });
 
-describe('what does not belong to a connection', () => {
+describe('messages that belong to no connection', () => {
   const ids = (program: Program) => ({
     localCommId: program.connection!.remoteId,
     remoteCommId: program.connection!.localId,
@@ -434,7 +437,7 @@ describe('what does not belong to a connection', () => {
     expect(droppedAt(0)).toEqual({ unmatched: 1 });
   });
 
-  it('a DREQ of a connection that is gone is answered by DREP', async () => {
+  it('a DREQ of an ended connection is answered by DREP', async () => {
     bench.forge(0, message(CmAttribute.DREQ, { localCommId: 5, remoteCommId: 6, remoteQpn: 7 }));
     expect(bench.conversation).toEqual(['DREP >']);
     expect(decodeCm(CmAttribute.DREP, bench.sent[0]!.bytes)).toMatchObject({
@@ -443,7 +446,7 @@ describe('what does not belong to a connection', () => {
     });
   });
 
-  it('a REJ by time-out of a CA that is not the asker’s is dropped', async () => {
+  it('a REJ by time-out of a CA that did not send the request is dropped', async () => {
     const taken = bench.listen();
     const program = bench.connect();
     await bench.deliver();
@@ -473,7 +476,7 @@ describe('what does not belong to a connection', () => {
     expect(droppedAt(0)).toEqual({ malformed: 5 });
   });
 
-  it('whatever bytes a message has, connections stand and nothing is thrown', async () => {
+  it('connections survive any bytes in a message, and nothing is thrown', async () => {
     const [active, passive] = await bench.established();
     bench.listen(() => 'full');
     const attributes = Object.values(CmAttribute);
@@ -485,7 +488,7 @@ describe('what does not belong to a connection', () => {
         (body, attribute, node) => {
           const bytes = cmMad(attribute, 1n, {});
           bytes.set(body, 24);
-          // Not the one number that is right.
+          // Not the only number that is right.
           bytes[24] = 0x55;
           bench.forge(node, bytes);
         },
@@ -497,7 +500,7 @@ describe('what does not belong to a connection', () => {
 });
 
 describe('a full backlog', () => {
-  it('leaves a REQ unanswered, and takes it when it comes again and there is room', async () => {
+  it('leaves a REQ unanswered, and accepts its repetition when there is room', async () => {
     let room = 0;
     const taken = bench.listen(() => (room-- > 0 ? 'taken' : 'full'));
     const programs = [bench.connect(1), bench.connect(2)];
@@ -515,7 +518,7 @@ describe('a full backlog', () => {
 });
 
 describe('a peer that dies', () => {
-  /** Brings both to a state; then node `dies` sends and answers nothing more. */
+  /** Brings both to a state; then node `dies` no longer sends or answers. */
   const deaths: readonly [CmState, number, string[]][] = [
     ['ReqSent', 1, ['unreachable']],
     ['RepSent', 0, ['unreachable']],
@@ -524,7 +527,7 @@ describe('a peer that dies', () => {
     ['DreqRcvd', 0, ['established', 'disconnected', 'timewait exit']],
   ];
 
-  it.each(deaths)('leaves the other in %s, which ends by itself', async (state, dies, events) => {
+  it.each(deaths)('leaves its peer in %s, which ends by itself', async (state, dies, events) => {
     const silence = (): void => {
       bench.pass = ({ from }) => from !== dies;
     };
@@ -562,23 +565,20 @@ describe('a peer that dies', () => {
     ['REQ received', 1, 28, ['rejected 28']],
     ['REP sent', 1, 28, ['replied', 'rejected 28']],
     ['REP received', 0, 28, ['rejected 28']],
-  ] as const)(
-    'a program that ends with %s has the peer notified by REJ',
-    async (state, dies, reason, events) => {
-      const taken = bench.listen();
-      const active = bench.connect();
-      await bench.deliver();
-      if (state.startsWith('REP')) taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
-      await bench.deliver();
-      (dies === 0 ? active : taken[0]!).connection!.abandon(bench.cpu);
-      await bench.deliver();
-      expect(decodeCm(CmAttribute.REJ, bench.sent.at(-1)!.bytes).reason).toBe(reason);
-      expect((dies === 0 ? taken[0]! : active).events).toEqual(events);
-      expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
-    },
-  );
+  ] as const)('a program that ends with %s notifies the peer by REJ', async (state, dies, reason, events) => {
+    const taken = bench.listen();
+    const active = bench.connect();
+    await bench.deliver();
+    if (state.startsWith('REP')) taken[0]!.connection!.reply(bench.cpu, parameters(0x52));
+    await bench.deliver();
+    (dies === 0 ? active : taken[0]!).connection!.abandon(bench.cpu);
+    await bench.deliver();
+    expect(decodeCm(CmAttribute.REJ, bench.sent.at(-1)!.bytes).reason).toBe(reason);
+    expect((dies === 0 ? taken[0]! : active).events).toEqual(events);
+    expect(bench.managers.map((manager) => manager.connectionCount)).toEqual([0, 0]);
+  });
 
-  it('a program that ends with the connection established has the peer notified by one DREQ', async () => {
+  it('a program that ends with the connection established notifies the peer by one DREQ', async () => {
     const [active, passive] = await bench.established();
     active.connection!.abandon(bench.cpu);
     await bench.deliver();
@@ -592,7 +592,7 @@ describe('a peer that dies', () => {
 });
 
 describe('10,000 connections', () => {
-  it('are asked for at once, used, ended, and leave nothing', async () => {
+  it('are requested at once, used, ended, and leave nothing', async () => {
     const count = 10_000;
     const taken = bench.listen();
     const active = Array.from({ length: count }, (_, at) => bench.connect(at + 1));

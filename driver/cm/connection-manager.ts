@@ -2,11 +2,11 @@
  * The CM of a device, as ib_cm: finds the connection that a message is for, makes one for each new REQ that has a listener,
  * and answers for connections that do not exist.
  *
- * A peer's connection is known by its CA's GUID with its communication ID, and by the GUID with its QP. A REQ that repeats ID, QP
- * and Starting PSN is a duplicate. A REQ with the ID or the QP of a connection that is otherwise another one comes from a peer that
- * has lost the old connection, e.g. by a reset of its device: the old one is stale (IBTA vol 1, 12.9.8.3.1). Linux compares the ID
- * alone, for its own IDs do not return within a life of the kernel; those of another CM may.
- * Source: IBTA vol 1, 12.9; Linux 6.1, drivers/infiniband/core/cm.c, for what the standard leaves open.
+ * A peer's connection is known by its CA's GUID with its communication ID, and by the GUID with its QP. A REQ that repeats ID,
+ * QP and Starting PSN is a duplicate. A REQ that repeats the ID or the QP but differs otherwise comes from a peer that has lost
+ * the old connection, e.g. by a reset of its device: the old one is stale (IBTA vol 1, 12.9.8.3.1). Linux compares only the ID,
+ * because its own IDs are not reused while the kernel runs; another CM may reuse them. Source: IBTA vol 1, 12.9; Linux 6.1,
+ * drivers/infiniband/core/cm.c, for what the standard leaves open.
  */
 import { RejectReason } from '../../abi/index.ts';
 import type { Cpu, DriverPlatform } from '../platform.ts';
@@ -27,9 +27,7 @@ import type { Path } from './path.ts';
 
 /** Listens at a service ID. It must not wait. */
 export interface CmListener {
-  /**
-   * A new request. @returns 'taken', 'full' to have the peer ask again, or the reason for which it is refused
-   */
+  /** Handles a new request. @returns 'taken', 'full' to make the peer ask again, or the reason for rejecting it */
   requested(
     cpu: Cpu,
     request: CmMessage<typeof CmAttribute.REQ>,
@@ -43,7 +41,7 @@ export interface ConnectionManagerSetup {
   readonly ids: CommunicationIds;
   /** Listeners by service ID: they belong to the host, and outlive this device. */
   readonly listeners: ReadonlyMap<bigint, CmListener>;
-  /** Place of the GID from which packets go to another by a version of RoCE; left out on InfiniBand. */
+  /** Index of the GID from which packets go to another GID by a version of RoCE; left out on InfiniBand. */
   readonly gidIndexTo?: ((destinationGid: Uint8Array, isRoutable: boolean) => number) | undefined;
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
 }
@@ -53,7 +51,7 @@ const keyOf = (guid: bigint, number: number): string => `${guid}:${number}`;
 export class ConnectionManager implements CmCore {
   readonly timers: ProtocolTimers;
   readonly caGuid: bigint;
-  /** Messages that did nothing, or were only answered again, by reason. */
+  /** Messages without effect, or only answered again, by reason. */
   readonly dropped: Record<CmDrop, number> = {
     malformed: 0,
     unmatched: 0,
@@ -114,7 +112,7 @@ export class ConnectionManager implements CmCore {
     if (this.#byRemoteQp.get(byQp) === connection) this.#byRemoteQp.delete(byQp);
   }
 
-  /** The device is gone: nothing is sent, no timer runs, no connection is left. */
+  /** The device was removed: stops sending and all timers, and drops all connections. */
   close(): void {
     this.timers.close();
     this.#connections.clear();
@@ -122,7 +120,7 @@ export class ConnectionManager implements CmCore {
     this.#byRemoteQp.clear();
   }
 
-  /** Takes a MAD of class 7 that has arrived. */
+  /** Handles a MAD of class 7 that has arrived. */
   receive(cpu: Cpu, received: ReceivedMad): void {
     const { bytes, from } = received;
     const header = cmHeaderOf(bytes);
@@ -152,7 +150,7 @@ export class ConnectionManager implements CmCore {
   }
 
   /**
-   * The connection that uses a peer's communication ID or QP. One in Timewait does not: its peer may use both again
+   * The connection that uses a peer's communication ID or QP. A connection in Timewait does not: its peer may use both again
    * (Linux 6.1, cm.c: cm_enter_timewait removes them from its tables).
    */
   #holderOf(guid: bigint, remoteId: number, remoteQpn: number): Connection | undefined {
@@ -167,7 +165,7 @@ export class ConnectionManager implements CmCore {
     return connection;
   }
 
-  /** The connection that a message's pair of IDs names; until the peer has answered it may have any ID. */
+  /** The connection that a message's pair of IDs names; before the peer's first answer, the peer's ID may have any value. */
   #match(ids: { localCommId: number; remoteCommId: number }, isFirst: boolean): Connection | undefined {
     const connection = this.#connections.get(ids.remoteCommId);
     if (connection === undefined) return undefined;
@@ -224,7 +222,7 @@ export class ConnectionManager implements CmCore {
     this.send(cpu, cmMad(CmAttribute.REJ, transactionId, values), to);
   }
 
-  /** A peer that has timed out names itself by its GUID, for it may have no answer from here: 12.6.7.2. */
+  /** A peer that has timed out identifies itself by its GUID, because it may have received no answer from here: 12.6.7.2. */
   #reject(cpu: Cpu, message: CmMessage<typeof CmAttribute.REJ>): void {
     const { reason, additionalInformation, localCommId, messageRejected } = message;
     let connection: Connection | undefined;
@@ -236,7 +234,7 @@ export class ConnectionManager implements CmCore {
     else connection.receivedRej(cpu, message);
   }
 
-  /** A DREQ of a connection that is gone is answered, so that the peer need not repeat it. */
+  /** Answers a DREQ of a connection that no longer exists, so that the peer need not repeat it. */
   #disconnect(
     cpu: Cpu,
     message: CmMessage<typeof CmAttribute.DREQ>,
@@ -252,8 +250,8 @@ export class ConnectionManager implements CmCore {
 }
 
 /**
- * The path back, from what the peer said of the one here, and from where and by which version of RoCE the MAD came (Linux 6.1, cm.c
- * cm_req_handler: by the GID's type of that which it came to).
+ * The path back, from the path that the peer sent, the sender of the MAD and its version of RoCE (Linux 6.1, cm.c
+ * cm_req_handler: by the type of the GID that received it).
  */
 function pathOf(
   request: CmMessage<typeof CmAttribute.REQ>,

@@ -6,10 +6,10 @@
  *   both     Established ─DREQ─► DreqSent ─┐        Established ◄DREQ─ DreqRcvd ─DREP─┐
  *                                          └────────► Timewait ◄──────────────────────┘ ─► Idle
  *
- * Promises: a REQ, REP and DREQ is repeated until it is answered or its retries are used up; a message that is repeated is
- * answered as the first one was, and changes nothing; one that does not fit the state, the peer's communication ID or the
- * QP is counted and dropped. Whatever ends a connection with a peer that may still have packets on their way leaves it in
- * Timewait (12.9.8.4). What Linux does differently from the letter, and this with it, is named where it stands.
+ * Promises: a REQ, REP or DREQ is repeated until it is answered or its retries are used up. A repeated message receives the
+ * same answer as the first one and changes nothing. A message that does not fit the state, the peer's communication ID or the
+ * QP is counted and dropped. A connection that ends while the peer may still have packets in flight enters Timewait (12.9.8.4).
+ * A comment marks each place where this code follows Linux instead of the standard.
  */
 
 import { RejectReason } from '../../abi/index.ts';
@@ -42,20 +42,20 @@ export type CmState =
   | 'DreqRcvd'
   | 'Timewait';
 
-/** What both sides say of themselves in REQ and REP. */
+/** Attributes of itself that each side sends in REQ and REP. */
 export interface ConnectionParameters {
   readonly qpn: number;
   readonly responderResources: number;
   readonly initiatorDepth: number;
   readonly flowControl: number;
-  /** Of the active side only. */
+  /** Only on the active side. */
   readonly retryCount: number;
   readonly rnrRetryCount: number;
   readonly srq: number;
   readonly privateData: Uint8Array;
 }
 
-/** Notified of what happens to a connection. None of these may wait. */
+/** Notified of the events of a connection. These methods must not wait. */
 export interface ConnectionOwner {
   replied(cpu: Cpu, reply: CmMessage<typeof CmAttribute.REP>): void;
   established(cpu: Cpu): void;
@@ -66,20 +66,20 @@ export interface ConnectionOwner {
   timewaitEnded(cpu: Cpu): void;
 }
 
-/** What connections share. */
+/** Services that connections share. */
 export interface CmCore {
   readonly timers: ProtocolTimers;
   readonly caGuid: bigint;
   randomBits(): number;
-  /** What was dropped, by reason. */
+  /** Dropped messages, by reason. */
   count(reason: CmDrop): void;
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
-  /** @returns the connection that already uses this ID or this QP of the peer; then the new one is not remembered */
+  /** @returns the connection that already uses this ID or this QP of the peer; the new one is then not recorded */
   remember(connection: Connection): Connection | undefined;
   forget(connection: Connection): void;
 }
 
-/** Reasons for which a message does nothing, or is only answered again. */
+/** Reasons why a message has no effect, or is only answered again. */
 export type CmDrop =
   | 'malformed'
   | 'unmatched'
@@ -92,8 +92,8 @@ export type CmDrop =
 type Side = 'active' | 'passive';
 
 /**
- * Code of twice the packet life time and the target's delay: exponents are added as Linux' cm_ack_timeout does, which
- * rounds up where both are about as large.
+ * Code of twice the packet life time and the target's delay: exponents are added as in Linux' cm_ack_timeout, which rounds up
+ * if both are about equal.
  */
 function ackTimeoutOf(packetLifeTime: number, ackDelay: number): number {
   const twice = packetLifeTime + 1;
@@ -113,9 +113,9 @@ export class Connection {
   readonly side: Side;
   readonly path: Path;
   state: CmState = 'Idle';
-  /** Undefined when the program has let go of it. */
+  /** Undefined after the program has released it. */
   owner: ConnectionOwner | undefined;
-  /** Of the peer: 0 until it has answered. */
+  /** ID of the peer; 0 before its first answer. */
   remoteId = 0;
   remoteGuid = 0n;
   remoteQpn = 0;
@@ -132,9 +132,9 @@ export class Connection {
   #transactionId: bigint;
   #timer: ProtocolTimer | undefined;
   #retriesLeft = 0;
-  /** How long the peer may take to answer, by its own words. */
+  /** How long the peer may take to answer, as it reported. */
   #responsePs: number;
-  /** What is sent again for a message that comes again. */
+  /** The answer that is sent again when a message is repeated. */
   #lastAnswer: Uint8Array | undefined;
 
   constructor(core: CmCore, side: Side, localId: number, path: Path, transactionId: bigint) {
@@ -145,7 +145,8 @@ export class Connection {
     this.#to = madAddressOf(path);
     this.#transactionId = transactionId;
     this.#responsePs = 2 * cmTimePs(path.packetLifeTime) + cmTimePs(cmResponseTimeout);
-    // Any number will do (12.7.31). Linux draws it (cma.c: seq_num): packets of an older connection do not fit by chance.
+    // Any number is allowed (12.7.31). Linux draws it at random (cma.c: seq_num), so that packets of an older connection match
+    // only by chance.
     this.rqPsn = core.randomBits() & mask24;
   }
 
@@ -192,7 +193,7 @@ export class Connection {
     this.#sendReliably(cpu, cmMad(CmAttribute.REQ, this.#transactionId, request), this.#responsePs);
   }
 
-  /** Takes what the REQ said; the owner is notified by its listener. */
+  /** Records the attributes of the REQ; its listener notifies the owner. */
   requested(request: CmMessage<typeof CmAttribute.REQ>): void {
     this.state = 'ReqRcvd';
     this.remoteId = request.localCommId;
@@ -226,20 +227,20 @@ export class Connection {
     this.#sendReliably(cpu, cmMad(CmAttribute.REP, this.#transactionId, reply), this.#responsePs);
   }
 
-  /** The active program goes on: its QP is ready to send. */
+  /** The active program continues: its QP is ready to send. */
   readyToUse(cpu: Cpu): void {
     this.state = 'Established';
     this.#answer(cpu, cmMad(CmAttribute.RTU, this.#transactionId, this.#ids));
     this.owner?.established(cpu);
   }
 
-  /** The program refuses what was asked or answered. */
+  /** The program rejects a request or a response. */
   reject(cpu: Cpu, privateData: Uint8Array): void {
     this.#sendReject(cpu, RejectReason.CONSUMER_DEFINED, privateData);
     this.#endAtOnce();
   }
 
-  /** Either program ends the connection; the answer to the peer's own wish is a DREP. @returns whether there was one to end */
+  /** Either program ends the connection; if the peer has already sent a DREQ, the answer is a DREP. @returns whether a connection was ended */
   disconnect(cpu: Cpu): boolean {
     if (this.state === 'Established' || this.state === 'RepSent' || this.state === 'MraRepRcvd') {
       this.state = 'DreqSent';
@@ -254,7 +255,7 @@ export class Connection {
     return true;
   }
 
-  /** The program is gone, or wants nothing more of it: the peer is notified once, as the state demands. */
+  /** The program has ended, or has released the connection: notifies the peer once, as the state demands. */
   abandon(cpu: Cpu): void {
     this.owner = undefined;
     switch (this.state) {
@@ -283,14 +284,15 @@ export class Connection {
     }
   }
 
-  /** Ends without a word: of a request that was not taken, so that the peer asks again. */
+  /** Ends without notifying the peer: for a request that was not accepted, so that the peer asks again. */
   drop(): void {
     this.#endAtOnce();
   }
 
   /**
-   * The peer uses this connection's ID or QP for another one: it has lost this one (IBTA 12.9.8.3.1). A DREQ ends what was agreed on
-   * (Linux 6.1, cm.c: cm_match_req, cm_rep_handler), and a request or a response that still waits for its program is void.
+   * The peer uses this connection's ID or QP for another one: it has lost this one (IBTA 12.9.8.3.1). A DREQ ends the old
+   * connection (Linux 6.1, cm.c: cm_match_req, cm_rep_handler); a request or response that still waits for its program becomes
+   * void.
    */
   becomeStale(cpu: Cpu): void {
     switch (this.state) {
@@ -315,12 +317,12 @@ export class Connection {
     }
   }
 
-  /** Whether a REQ with this connection's ID is the one that asked for it. */
+  /** Whether a REQ with this connection's ID is the REQ that created it. */
   isAskedBy({ localQpn, startingPsn }: CmMessage<typeof CmAttribute.REQ>): boolean {
     return this.side === 'passive' && localQpn === this.remoteQpn && startingPsn === this.sqPsn;
   }
 
-  /** The REQ has come again. */
+  /** Handles a repeated REQ. */
   requestAgain(cpu: Cpu): void {
     this.#core.count('duplicate');
     if (this.state === 'ReqRcvd' || this.state === 'MraReqSent') {
@@ -330,7 +332,7 @@ export class Connection {
   }
 
   receivedMra({ messageMraed, serviceTimeout }: CmMessage<typeof CmAttribute.MRA>): void {
-    // There and back, as Linux waits (cm.c: cm_mra_handler adds av.timeout, which is packet_life_time + 1).
+    // The time there and back, as Linux waits (cm.c: cm_mra_handler adds av.timeout, which is packet_life_time + 1).
     const longerPs = cmTimePs(serviceTimeout) + 2 * cmTimePs(this.path.packetLifeTime);
     if (messageMraed === Answered.REQ && (this.state === 'ReqSent' || this.state === 'MraReqRcvd'))
       this.state = 'MraReqRcvd';
@@ -347,7 +349,7 @@ export class Connection {
     this.remoteQpn = reply.localQpn;
     const old = this.#core.remember(this);
     if (old !== undefined) {
-      // A peer that has this connection's QP in another one: 12.9.8.3.1.
+      // A peer uses this connection's QP for another connection: 12.9.8.3.1.
       this.#core.count('stale');
       this.#sendReject(cpu, RejectReason.STALE_CONN, new Uint8Array());
       this.#endAtOnce();
@@ -392,7 +394,7 @@ export class Connection {
     if (remoteQpn !== this.localQpn) return this.#core.count('unmatched');
     switch (this.state) {
       case 'Timewait':
-        // Also where its own DREQ went last: answered by it, two sides that ended at once would never stop.
+        // Also where its own DREQ went last: if that were answered, two sides that end at the same time would never stop.
         this.#core.count('duplicate');
         this.#core.send(cpu, cmMad(CmAttribute.DREP, transactionId, this.#ids), this.#to);
         break;
@@ -408,7 +410,7 @@ export class Connection {
         this.owner?.disconnected(cpu);
         break;
       case 'DreqSent':
-        // Both at once: each answers the other's, and neither waits for its own answer.
+        // Both sides end at the same time: each answers the other's DREQ, and neither waits for its own answer.
         this.#transactionId = transactionId;
         this.#answer(cpu, cmMad(CmAttribute.DREP, transactionId, this.#ids));
         this.#wait();
@@ -446,7 +448,7 @@ export class Connection {
     this.#core.send(cpu, this.#more(Answered.REP), this.#to);
   }
 
-  /** An MRA: the program takes its time. */
+  /** Sends an MRA: the program needs more time. */
   #more(messageMraed: Answered): Uint8Array {
     const values = { ...this.#ids, messageMraed, serviceTimeout: mraServiceTimeout };
     return cmMad(CmAttribute.MRA, this.#transactionId, values);
@@ -518,7 +520,7 @@ export class Connection {
     this.#core.forget(this);
   }
 
-  /** Packets of the connection may still be on their way: its ID and QP are not free for so long. */
+  /** Packets of the connection may still be in flight: its ID and QP stay reserved for that long. */
   #wait(): void {
     this.#stopTimer();
     this.state = 'Timewait';

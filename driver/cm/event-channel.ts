@@ -1,7 +1,7 @@
 /**
- * The system calls of rdma_cm on one event channel: its IDs, and the events that wait for the program. A request takes a
- * place of its listener's backlog until the program fetches it; with none left it is dropped without an answer, and the
- * peer asks again (Linux: ucma_event_handler, -ENOMEM).
+ * The system calls of rdma_cm on one event channel: its IDs, and the events that wait for the program. A request takes a place
+ * of its listener's backlog until the program fetches it; if the backlog is full, the request is dropped without an answer, and
+ * the peer asks again (Linux: ucma_event_handler, -ENOMEM).
  */
 import { RejectReason } from '../../abi/index.ts';
 import { BlockingQueue } from '../blocking-queue.ts';
@@ -35,7 +35,7 @@ const isBound = ({ src }: RdmaId): boolean => src !== undefined && !isAny(src.si
 
 const isAny = (address: string): boolean => address === anyIpv4 || address === anyIpv6;
 
-/** A listener at any address of IPv6 takes requests of IPv4, too (Linux: net.ipv6.bindv6only 0), not the other way round. */
+/** A listener at any address of IPv6 also accepts IPv4 requests (Linux: net.ipv6.bindv6only 0). The reverse does not hold. */
 const isListeningAt = (own: string, asked: string): boolean =>
   own === anyIpv6 || own === asked || (own === anyIpv4 && isIpv4Address(asked));
 
@@ -189,9 +189,9 @@ export class EventChannel implements KernelEventChannel {
   }
 
   /**
-   * The device is removed: each ID that is bound to it gets an event, and requests that no program has fetched are dropped. An ID without
-   * an address, or at any address, belongs to no device: such a listener takes requests again when a device is added (Linux 6.1, cma.c:
-   * cma_process_remove, listen_any_list and cma_add_one; ucma.c: ucma_removal_event_handler).
+   * The device is removed: each ID that is bound to it gets an event, and requests that no program has fetched are dropped. An
+   * ID without an address, or at any address, belongs to no device: such a listener accepts requests again when a device is
+   * added (Linux 6.1, cma.c: cma_process_remove, listen_any_list and cma_add_one; ucma.c: ucma_removal_event_handler).
    */
   deviceRemoved(cpu: Cpu): void {
     for (const id of this.#ids.values()) if (id.state === 'Listening') this.#dropRequests(cpu, id.handle);
@@ -247,7 +247,7 @@ export class EventChannel implements KernelEventChannel {
     return 'taken';
   }
 
-  /** Ends an ID with what it has: its connection, its port, requests that wait at it, and its events. */
+  /** Ends an ID and everything it holds: its connection, its port, its waiting requests and its events. */
   #end(cpu: Cpu, id: RdmaId): void {
     if (id.state === 'Listening') {
       this.#service.stopListening(id.serviceId);
@@ -271,7 +271,7 @@ export class EventChannel implements KernelEventChannel {
     for (const handle of handles) this.#end(cpu, this.#ids.get(handle));
   }
 
-  /** A system call: entered and charged, then run while no other call of this channel runs. */
+  /** Makes a system call: enters and charges it, then runs it while no other call of this channel runs. */
   async #call<T>(cpu: Cpu, name: string, body: () => T): Promise<T> {
     this.#enter(cpu, name);
     const platform = this.#platform;

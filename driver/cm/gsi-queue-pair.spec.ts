@@ -9,7 +9,7 @@ import { captured, TestContext } from '../testing-context.ts';
 import { GsiQueuePair } from './gsi-queue-pair.ts';
 import { MadAgent } from './mad-agent.ts';
 
-/** Without the numbers and places of one run. */
+/** Without the numbers and positions that belong to one run. */
 function comparable(bytes: Uint8Array): unknown {
   const { optionalParameterMask, context } = qpMailbox.decode(bytes);
   const { pd, uarPage, sendCqn, receiveCqn, mttAddress, logPageSize4k, doorbellRecordAddress, ...same } =
@@ -18,7 +18,7 @@ function comparable(bytes: Uint8Array): unknown {
 }
 
 it.each(['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const)(
-  'sheet 3.17: %s of QP1 is Linux’s',
+  'sheet 3.17: %s of QP1 equals Linux’s',
   async (name) => {
     const { machine, driver } = await TestContext.open();
     await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
@@ -28,19 +28,19 @@ it.each(['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const)(
   },
 );
 
-it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data are', async () => {
+it('sheet 6.3: the WQE of a MAD to LID 2 equals Linux’s, except for the addresses of its data', async () => {
   const { machine, driver } = await TestContext.open();
   const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
   const line = linesOf(readGolden(), 'wqe').find(({ file, qpn }) => file === 'x-kernel-mads' && qpn === 514)!;
   const golden = fromHex(line.bytes);
-  // It was the 23rd that QP1 sent, and so has PSN 22.
+  // It was the 23rd MAD that QP1 sent, so its PSN is 22.
   for (let sent = 0; sent <= 22; sent++)
     expect(pair.post(machine.cpu, new Uint8Array(256).fill(7), { lid: 2, serviceLevel: 0 })).toBe(true);
   const at = Buffer.from(machine.memory.buffer).indexOf(Buffer.from(golden.subarray(0, 40)));
   expect(at).toBeGreaterThan(0);
   const own = machine.memory.slice(at, at + golden.length);
   expect(toHex(own.subarray(0, 48))).toBe(toHex(golden.subarray(0, 48)));
-  // Byte counts and key of both pointers, and the place of the ICRC.
+  // Byte counts and key of both pointers, and the position of the ICRC.
   for (const [from, to] of [
     [48, 56],
     [64, 72],
@@ -49,10 +49,10 @@ it('sheet 6.3: the WQE of a MAD to LID 2 is Linux’s, but for where its data ar
     expect(toHex(own.subarray(from, to))).toBe(toHex(golden.subarray(from, to)));
 });
 
-it('waits for the time at which another core, whose code ran before, has posted', async () => {
+it('waits until the time at which another core, whose code ran before, has posted', async () => {
   const { machine, driver } = await TestContext.open();
   const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
-  /** Another core, at a time of its own; a cycle takes 400 ps. */
+  /** Another core, at its own time; a cycle takes 400 ps. */
   const coreAt = (startPs: number) => {
     let ownPs = startPs;
     const charge = (_cause: string, cycles: number): void => {
@@ -70,7 +70,7 @@ it('waits for the time at which another core, whose code ran before, has posted'
   expect([ahead.ownPs, behind.ownPs]).toEqual([12_000_000, 12_000_000]);
 });
 
-it('an agent whose queue is full keeps 2,048 MADs waiting, and counts what it drops', async () => {
+it('an agent with a full queue keeps 2,048 MADs waiting, and counts dropped ones', async () => {
   const { machine, driver } = await TestContext.open();
   const agent = await MadAgent.open(machine.cpu, driver.device, new Map());
   for (let at = 0; at < 128 + 2048 + 3; at++)
@@ -78,7 +78,7 @@ it('an agent whose queue is full keeps 2,048 MADs waiting, and counts what it dr
   expect(agent.counts).toMatchObject({ sent: 128, overflowed: 3 });
 });
 
-it('takes no more sends than it has room for, and gives everything back', async () => {
+it('accepts no more sends than it has room for, and releases everything', async () => {
   const { machine, driver } = await TestContext.open();
   const before = machine.framesTaken;
   const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);

@@ -1,11 +1,11 @@
 /**
  * QP1 of port 1, as ib_mad opens it: the queue pair of general services, with queues in kernel memory. A MAD that is sent
- * carries its packet's headers, written here, and its data by two pointers; one that is received lies behind 40 bytes for
- * a GRH.
+ * carries its packet's headers, written here, and its data by two pointers; a received MAD follows 40 bytes for a GRH.
  *
  *     send WQE:  MLX control | inline 28: LRH BTH DETH | pointer 24: MAD header | pointer 232: data | inline 4: ICRC
  *
- * On Ethernet the headers are others, and lie in two inline segments, for none crosses a boundary of 64 bytes (roce-headers.ts).
+ * On Ethernet the headers differ and fill two inline segments, because no segment may cross a boundary of 64 bytes
+ * (roce-headers.ts).
  *
  * Sources: interface sheet 3.17, 6.3, 7.2; golden captures a-probe (the transitions), x-kernel-mads (the WQE).
  */
@@ -42,11 +42,11 @@ import type { Cpu } from '../platform.ts';
 import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
 import { isRoutableHeader, roceManagementHeaders, sourceGidOf } from './roce-headers.ts';
 
-/** Where a MAD goes. */
+/** Destination of a MAD. */
 export interface MadAddress {
   readonly lid: number;
   readonly serviceLevel: number;
-  /** On Ethernet, where there are no LIDs. */
+  /** Present on Ethernet, which has no LIDs. */
   readonly roce?: RoceMadAddress;
 }
 
@@ -60,36 +60,36 @@ interface RoceMadAddress {
 /** A MAD that has arrived; `bytes` is a copy. */
 export interface ReceivedMad {
   readonly from: MadAddress;
-  /** On Ethernet: whether it came by version 2 of RoCE. */
+  /** On Ethernet: whether it arrived by version 2 of RoCE. */
   readonly isRoutable?: boolean;
   readonly bytes: Uint8Array;
 }
 
-/** Linux' sizes: mad.c IB_MAD_QP_SEND_SIZE and _RECV_SIZE; twice the sends, for half of the ring is headroom. */
+/** Linux' sizes: mad.c IB_MAD_QP_SEND_SIZE and _RECV_SIZE; twice the sends, because half of the ring is headroom. */
 const logSendSlots = 8;
 const sendsMax = 128;
 const logSendStride = 8;
 const logReceiveSlots = 9;
 const logReceiveStride = 5;
 const cqEntries = 1024;
-/** What Linux writes into its contexts (golden capture a-probe). */
+/** Values that Linux writes into its contexts (golden capture a-probe). */
 const logMaxMessage = 11;
 const ackRequestFrequency = 8;
 const sinkCounter = 0xff;
 const receiveBytes = grhBytes + madBytes;
-/** A multiple of 64, so that no buffer crosses a page more than it must. */
+/** A multiple of 64, so that buffers cross as few page boundaries as possible. */
 const receiveStrideBytes = 320;
 const madHeaderBytes = 24;
 const icrcBytes = 4;
 const qp1OfPort1 = 2;
 
-/** Where headers begin in a send WQE. */
+/** Offset of the headers in a send WQE. */
 const headersAt = mlxControlSegment.sizeBytes;
 const wqeUnit = dataPointer.sizeBytes;
 /** Bytes 0 and 1 of the destination MAC in the control segment on Ethernet, and the other four. */
 const macHighAt = 0x08;
 const macLowAt = 0x0c;
-/** Of MADs that connections are made of, on Ethernet: ip_default_ttl. */
+/** Hop limit of MADs of the CM on Ethernet: ip_default_ttl. */
 const hopLimit = 64;
 
 const bit = (parameter: OptionalParameter): number => 2 ** parameter;
@@ -99,10 +99,10 @@ type Piece = 'sent' | 'received';
 export class GsiQueuePair {
   readonly #device: Device;
   readonly #wqe = new Uint8Array(2 ** logSendStride);
-  /** The port, if it is of Ethernet. */
+  /** The port, if it is Ethernet. */
   readonly #ethernet: EthernetPort | undefined;
   #pair!: KernelQueuePair<Piece>;
-  /** Of the next MAD: software counts them (Linux 6.1, mlx4_ib qp.c build_mlx_header). */
+  /** PSN of the next MAD: software counts them (Linux 6.1, mlx4_ib qp.c build_mlx_header). */
   #psn = 0;
 
   private constructor(device: Device) {
@@ -112,8 +112,8 @@ export class GsiQueuePair {
 
   /**
    * Brings QP1 up with all its receives posted and its CQ armed.
-   * @param completed called in interrupt context when there are completions to take
-   * @throws KernelError ENOMEM when there are no frames
+   * @param completed called in interrupt context when completions are present
+   * @throws KernelError ENOMEM if no frames are left
    */
   static async open(cpu: Cpu, device: Device, completed: () => void): Promise<GsiQueuePair> {
     const gsi = new GsiQueuePair(device);
@@ -121,12 +121,12 @@ export class GsiQueuePair {
     return gsi;
   }
 
-  /** Gives everything back. */
+  /** Releases everything. */
   close(cpu: Cpu): Promise<void> {
     return this.#pair.close(cpu);
   }
 
-  /** Hands a MAD to the device. @returns false, and nothing is sent, when the send queue is full */
+  /** Posts a MAD to the device. @returns false, and sends nothing, if the send queue is full */
   post(cpu: Cpu, mad: Uint8Array, to: MadAddress): boolean {
     return this.#pair.post(cpu, (slot, owner) => {
       const buffer = this.#pair.memory.sent + slot * madBytes;
@@ -186,12 +186,12 @@ export class GsiQueuePair {
     });
   }
 
-  /** By the newest version that the port has: a card takes those of both, but sends by that of its context. */
+  /** Sends by the newest version that the port has: a card receives packets of both, but sends by the version in its context. */
   get #isRoutable(): boolean {
     return this.#ethernet?.isRoutable ?? false;
   }
 
-  /** The oldest completion: a MAD that has arrived, 'sent' for one that has left; undefined when there is none. */
+  /** Dequeues the oldest completion: a received MAD, or 'sent' for a transmitted one; undefined if the CQ is empty. */
   take(cpu: Cpu): ReceivedMad | 'sent' | 'failed' | undefined {
     const taken = this.#pair.take(cpu);
     if (typeof taken !== 'object') return taken;
@@ -200,7 +200,7 @@ export class GsiQueuePair {
     return mad;
   }
 
-  /** Asks for an event with the next completion, or at once if there is one that was not taken. */
+  /** Requests an event for the next completion, or immediately if a completion has not been dequeued yet. */
   arm(cpu: Cpu): void {
     this.#pair.arm(cpu);
   }

@@ -1,6 +1,7 @@
 /**
- * The CM among strangers: programs of two nodes connect, accept, refuse and end at random, while messages are lost, come twice, late
- * or changed, and others are made up. Judged by what the programs were told, and by what is left in the end.
+ * The CM with hostile peers: programs of two nodes connect, accept, reject and disconnect at random, while messages are lost,
+ * duplicated, delayed, changed or forged. Judged by the events that the programs receive and by the state that is left at the
+ * end.
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -8,7 +9,7 @@ import { CmAttribute, cmMad } from './cm-mad.ts';
 import type { CmState } from './connection.ts';
 import { CmBench, type Program, parameters } from './testing-cm.ts';
 
-/** So many messages of strangers, so many steps to a story: `npm run fuzz` sets the first. */
+/** Number of forged messages, and steps of a story: `npm run fuzz` sets the first. */
 const messages = Number(process.env['HOSTILE_PACKETS'] ?? 1_000);
 const perStory = 60;
 const seed = Number(process.env['HOSTILE_SEED'] ?? 19);
@@ -35,7 +36,7 @@ type Step =
       readonly body: Uint8Array;
     };
 
-/** More of what makes connections than of what ends them. */
+/** Messages that make connections are more frequent than those that end them. */
 const acts = [
   'connect',
   'connect',
@@ -80,7 +81,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
 );
 const stories = fc.array(steps, { minLength: 1, maxLength: perStory, size: 'max' });
 
-/** What a program may be told: it is connected once at most, ends once at most, and hears of its Timewait last. */
+/** Events that a program may receive: it is connected at most once, ends at most once, and receives its Timewait event last. */
 const lawful = /^(replied )?(established )?((disconnected|unreachable|rejected \d+) )?(timewait exit )?$/;
 const answerable: readonly CmState[] = ['ReqRcvd', 'MraReqSent'];
 const answered: readonly CmState[] = ['RepRcvd', 'MraRepSent'];
@@ -130,7 +131,7 @@ class Scene {
     }
   }
 
-  /** Nobody listens any more, all programs let go, and so much time passes that no packet and no timer of theirs can be left. */
+  /** All listeners are closed, all programs have released their IDs, and enough time passes that no packet and no timer can be left. */
   async end(): Promise<void> {
     this.bench.stopListening();
     for (const { connection } of this.programs) connection!.abandon(this.bench.cpu);
@@ -141,7 +142,7 @@ class Scene {
     return [...this.active, ...this.passive];
   }
 
-  /** What a program does when its connection lets it, as the calls of rdma_cm check. */
+  /** Actions of a program when its connection allows them, as the calls of rdma_cm check. */
   #program(does: 'accept' | 'use' | 'reject' | 'disconnect' | 'abandon', which: number): void {
     const { cpu } = this.bench;
     const may = (states: readonly CmState[]): Program[] =>
@@ -165,7 +166,7 @@ class Scene {
 }
 
 it(
-  'IBTA 12.9: whatever strangers send, each program is told one lawful story, and nothing is left',
+  'IBTA 12.9: for any messages of hostile peers, each program receives a legal sequence of events, and nothing is left',
   async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {

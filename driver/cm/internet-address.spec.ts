@@ -6,7 +6,7 @@ import { textOfGid } from '../address-text.ts';
 import { gidOfAddress, plainAddress, requireAddress } from './internet-address.ts';
 import { addressesOfRequest } from './rdma-id.ts';
 
-/** RFC 4291, 2.2, and RFC 5952, 1 and 4: as it may be written, its bytes, as it is to be written. */
+/** RFC 4291, 2.2, and RFC 5952, 1 and 4: an accepted spelling, its bytes, the spelling to be written. */
 const examples: readonly (readonly [string, string, string])[] = [
   ['2001:DB8:0:0:8:800:200C:417A', '20010db80000000000080800200c417a', '2001:db8::8:800:200c:417a'],
   ['FF01:0:0:0:0:0:0:101', 'ff010000000000000000000000000101', 'ff01::101'],
@@ -21,7 +21,7 @@ const examples: readonly (readonly [string, string, string])[] = [
 ];
 
 describe('an address of IP', () => {
-  it.each(examples)('RFC 4291, 2.2; RFC 5952, 4: %s is read and written', (text, bytes, plain) => {
+  it.each(examples)('RFC 4291, 2.2; RFC 5952, 4: %s is parsed and written', (text, bytes, plain) => {
     requireAddress('address', { sinAddr: text, sinPort: 1 });
     expect(toHex(gidOfAddress(text))).toBe(bytes);
     expect(textOfGid(fromHex(bytes))).toBe(plain);
@@ -49,7 +49,7 @@ describe('an address of IP', () => {
     expect(() => requireAddress('address', { sinAddr, sinPort: 1 })).toThrow(/EINVAL|expected an IPv4/);
   });
 
-  it('annex A11: of a REQ is Linux’s, of IPv4 and of IPv6', () => {
+  it('annex A11: in a REQ equals Linux’s, for IPv4 and IPv6', () => {
     // 36 bytes ahead of the private data: CMA version 0, version of IP, port of the client, both addresses.
     const headerIn = (name: string, version: string, addresses: string): Uint8Array => {
       const text = readFileSync(new URL(`../../reference/wire/${name}`, import.meta.url)).toString('hex');

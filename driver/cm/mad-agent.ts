@@ -1,7 +1,7 @@
 /**
  * The kernel's agent for general services, as ib_mad: sends MADs on QP1, and hands each that arrives to its consumer on a
- * kernel thread. What finds the send queue full waits here, in order, and what finds too many waiting is dropped; MADs may be
- * lost, and repeating them is the consumer's matter.
+ * kernel thread. A MAD that finds the send queue full waits here, in order; it is dropped if too many wait already. MADs may be
+ * lost; the consumer repeats them.
  *
  *   interrupt ── CQ event ──► kernel thread: take completions ─► receive(mad) ─► … ─► post what waits ─► arm
  *
@@ -13,17 +13,17 @@ import type { Device } from '../device.ts';
 import type { Cpu } from '../platform.ts';
 import { GsiQueuePair, type MadAddress, type ReceivedMad } from './gsi-queue-pair.ts';
 
-/** Takes a MAD of its class. It must not wait. */
+/** Receives a MAD of its class. It must not wait. */
 type MadReceiver = (cpu: Cpu, mad: ReceivedMad) => void;
 
-/** Who takes the MADs of which class. */
+/** The consumer of each class of MADs. */
 export type MadConsumers = ReadonlyMap<number, MadReceiver>;
 
-/** MADs that wait for room in the send queue: as many as 16 times what it holds. */
+/** Limit of MADs that wait for room in the send queue: 16 times its capacity. */
 const waitingMax = 2048;
 
 export class MadAgent {
-  /** MADs handed to the device, taken from it, of no class that has a consumer, failed, and too many to wait for room. */
+  /** MADs posted to the device, received from it, of a class without a consumer, failed, and dropped because too many waited. */
   readonly counts = { sent: 0, received: 0, unclaimed: 0, failed: 0, overflowed: 0 };
   readonly #device: Device;
   readonly #consumers: MadConsumers;
@@ -44,7 +44,7 @@ export class MadAgent {
     return agent;
   }
 
-  /** From now on nothing is sent, and what arrives is dropped. */
+  /** Stops sending, and drops received MADs from now on. */
   async close(cpu: Cpu): Promise<void> {
     this.#isClosed = true;
     await this.#pair.close(cpu);

@@ -1,7 +1,7 @@
 /**
  * The headers of a MAD's packet as software writes them into the WQE of QP1: LRH, BTH, DETH. The port fills in its LID, the
- * CRCs and nothing else. Driver rooms know no `wire/`, so the three headers stand here as one layout; a spec holds it to the
- * bytes that Linux wrote (golden capture x-kernel-mads).
+ * CRCs and nothing else. Driver rooms do not import `wire/`, so this file declares the three headers as one layout; a spec
+ * holds it to the bytes that Linux wrote (golden capture x-kernel-mads).
  */
 import { generalServicesQkey, generalServicesQpn, madBytes } from '../../abi/index.ts';
 import { bits8, bits16, bits32, layout, u8, u16, u32 } from '../../base/index.ts';
@@ -30,14 +30,14 @@ const nextIsBth = 2;
 const icrcBytes = 4;
 const defaultPkey = 0xffff;
 
-/** Where a MAD goes, and its place among those of its sender. */
+/** Destination of a MAD, and its sequence number among those of its sender. */
 export interface ManagementHeaderParts {
   readonly lid: number;
   readonly serviceLevel: number;
   readonly psn: number;
 }
 
-/** Writes them at `at`, for QP1 of the port with a LID. */
+/** Writes them at `at`, for QP1 of the port with a given LID. */
 export function managementHeaders(
   bytes: Uint8Array,
   at: number,

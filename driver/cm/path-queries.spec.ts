@@ -1,4 +1,4 @@
-/** Queries for routes: what is sent is held to IBTA volume 1, 15.2, by bytes written out here. */
+/** Queries for routes: the sent bytes are compared with bytes written out here from IBTA volume 1, 15.2. */
 import { describe, expect, it } from 'vitest';
 import { errnoNumbers } from '../uapi.ts';
 import type { Path } from './path.ts';
@@ -7,7 +7,7 @@ import { PathQueries } from './path-queries.ts';
 const [source, destination] = [1, 2].map((fill) => new Uint8Array(16).fill(fill)) as [Uint8Array, Uint8Array];
 const cpu = undefined as never;
 
-/** Queries to a manager at LID 9, with timers that the spec lets run out. */
+/** Queries to a manager at LID 9, with timers that the spec makes expire. */
 function asked() {
   const sent: { bytes: Uint8Array; to: unknown }[] = [];
   const timers: { delayPs: number; run: (() => void) | undefined }[] = [];
@@ -57,7 +57,7 @@ describe('a query for a path', () => {
     expect([...bytes.subarray(0x38 + 49, 0x38 + 52)]).toEqual([0x81, 0xff, 0xff]);
   });
 
-  it('ends with the path that the answer names, and takes no other', () => {
+  it('ends with the path in the answer, and accepts no other', () => {
     const { queries, sent, timers, outcomes, receive } = asked();
     const foreign = answerTo(sent[0]!.bytes);
     foreign[15] = 99;
@@ -73,7 +73,7 @@ describe('a query for a path', () => {
     expect(timers.every(({ run }) => run === undefined)).toBe(true);
   });
 
-  it('ends with EINVAL where there is no such path', () => {
+  it('ends with EINVAL if the path does not exist', () => {
     const { sent, outcomes, receive } = asked();
     const refused = answerTo(sent[0]!.bytes);
     refused[4] = 3;
@@ -81,7 +81,7 @@ describe('a query for a path', () => {
     expect(outcomes).toEqual([errnoNumbers.EINVAL]);
   });
 
-  it('is sent ten times in the time it has, and ends with ETIMEDOUT; a late answer finds nobody', () => {
+  it('is sent ten times within its time, and ends with ETIMEDOUT; a late answer is dropped', () => {
     const { queries, sent, timers, outcomes, receive } = asked();
     for (let index = 0; index < 10; index++) {
       expect(outcomes).toEqual([]);
@@ -95,7 +95,7 @@ describe('a query for a path', () => {
     expect(queries.pendingCount).toBe(0);
   });
 
-  it('goes with the device, without an outcome', () => {
+  it('is dropped with the device, without a result', () => {
     const { queries, timers, outcomes } = asked();
     queries.close();
     expect([queries.pendingCount, outcomes.length, timers[0]!.run]).toEqual([0, 0, undefined]);

@@ -1,8 +1,8 @@
 /**
- * Routes as ib_sa resolves them: asks the subnet administration for the path between two GIDs, and again until it answers or the time
- * is over. Any number of queries may be under way; an answer that comes late finds nobody.
+ * Route resolution as in ib_sa: queries subnet administration for the path between two GIDs, and repeats the query until it is
+ * answered or times out. Any number of queries may be outstanding; a late answer is dropped.
  *
- *     resolveRoute ─► Get(PathRecord) to QP1 of the subnet manager ─► GetResp ─► path, or why there is none
+ *     resolveRoute ─► Get(PathRecord) to QP1 of the subnet manager ─► GetResp ─► path, or an errno
  *
  * Sources: IBTA vol 1, 15.2.5.16; Linux 6.1, drivers/infiniband/core/sa_query.c (send_mad: ten tries) and cma.c (cma_query_ib_route).
  */
@@ -25,7 +25,7 @@ import { errnoNumbers } from '../uapi.ts';
 import type { MadAddress, ReceivedMad } from './gsi-queue-pair.ts';
 import type { Path } from './path.ts';
 
-/** Takes the path, or an errno. It must not wait. */
+/** Receives the path, or an errno. It must not wait. */
 export type RouteTaken = (outcome: Path | number) => void;
 
 export interface PathQueriesParts {
@@ -57,7 +57,7 @@ export class PathQueries {
     this.#parts = parts;
   }
 
-  /** Queries without an answer yet. */
+  /** Queries not answered yet. */
   get pendingCount(): number {
     return this.#pending.size;
   }
@@ -78,7 +78,7 @@ export class PathQueries {
     this.#try(cpu, transaction, pending);
   }
 
-  /** Takes a MAD of subnet administration; what answers no query is dropped. */
+  /** Handles a MAD of subnet administration; drops it if it answers no query. */
   receive(_cpu: Cpu, { bytes }: ReceivedMad): void {
     const view = viewOf(bytes);
     const { method, transactionId, status } = mad.fields;
@@ -87,7 +87,7 @@ export class PathQueries {
     this.#end(transactionId.get(view, 0), isGood ? pathOf(bytes) : errnoNumbers.EINVAL);
   }
 
-  /** The device goes: no query will be answered. */
+  /** The device is being removed: no query will be answered. */
   close(): void {
     for (const { timer } of this.#pending.values()) timer?.cancel();
     this.#pending.clear();

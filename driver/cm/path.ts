@@ -1,4 +1,4 @@
-/** Where connections go: the path between two ports, as a PathRecord has it (IBTA vol 1, 15.2.5.16). */
+/** Destination of a connection: the path between two ports, as a PathRecord has it (IBTA vol 1, 15.2.5.16). */
 
 import type { MadAddress } from './gsi-queue-pair.ts';
 
@@ -18,13 +18,13 @@ export interface Path {
   readonly rate: number;
   /** Exponent of 4.096 µs. */
   readonly packetLifeTime: number;
-  /** On Ethernet, where there are no LIDs. */
+  /** Present on Ethernet, which has no LIDs. */
   readonly roce?: RocePath;
 }
 
-/** What leads to a GID on Ethernet. */
+/** Attributes that a packet needs to reach a GID on Ethernet. */
 interface RocePath {
-  /** Place of the GID from which packets go. */
+  /** Index of the source GID. */
   readonly sgidIndex: number;
   readonly hopLimit: number;
   /** 6 bytes, of the remote port. */
@@ -38,5 +38,5 @@ export const madAddressOf = ({ remote, serviceLevel, roce }: Path): MadAddress =
   ...(roce === undefined ? {} : { roce: { gid: remote.gid, mac: roce.mac } }),
 });
 
-/** In place of LIDs in a REQ where packets are routed: the permissive one, since none is known (Linux cm_format_req). */
+/** Used instead of LIDs in a REQ if packets are routed: the permissive LID, since the real one is unknown (Linux cm_format_req). */
 export const permissiveLid = 0xffff;

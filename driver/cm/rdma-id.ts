@@ -71,12 +71,12 @@ export class RdmaId implements ConnectionOwner {
   dst: SocketAddress | undefined;
   destinationGid: Uint8Array | undefined;
   path: Path | undefined;
-  /** Port that it holds; -1: an ID of a request has its listener's. */
+  /** Port that it holds; -1 for the ID of a request, which uses its listener's. */
   ownPort = -1;
   connection: Connection | undefined;
   /** Service ID at which it listens. */
   serviceId = -1n;
-  /** Requests it may still take ahead of the program, which has it raised with each that it fetches. */
+  /** Requests it may still accept before the program fetches one; each fetch raises it. */
   backlog = 0;
   readonly #notify: Notify;
 
@@ -85,7 +85,7 @@ export class RdmaId implements ConnectionOwner {
     this.#notify = notify;
   }
 
-  /** The ID has to be in one of these states. @throws KernelError EINVAL */
+  /** Checks that the ID is in one of these states. @throws KernelError EINVAL */
   expect(...states: readonly RdmaIdState[]): void {
     require(states.includes(this.state), `the ID is ${this.state}, expected ${states.join(' or ')}`);
   }
@@ -94,7 +94,7 @@ export class RdmaId implements ConnectionOwner {
     this.#notify({ event, id: this.handle, listenId, status, conn });
   }
 
-  /** The answer of a neighbour to resolveAddr, or an errno. Of a device that is gone the ID gets another event. */
+  /** Handles the result of resolveAddr: a neighbour's answer, or an errno. If the device was removed, the ID gets another event. */
   addressFound(outcome: Uint8Array | number): void {
     if (this.state !== 'AddrResolving' || outcome === errnoNumbers.ENODEV) return;
     if (typeof outcome === 'number') {
@@ -106,7 +106,7 @@ export class RdmaId implements ConnectionOwner {
     this.event(Event.RDMA_CM_EVENT_ADDR_RESOLVED);
   }
 
-  /** The answer to the query of resolveRoute: the path, or an errno. */
+  /** Handles the result of resolveRoute's query: the path, or an errno. */
   routeFound(outcome: Path | number): void {
     if (typeof outcome === 'number') {
       this.state = 'AddrResolved';
@@ -193,7 +193,7 @@ export class RdmaId implements ConnectionOwner {
     this.event(Event.RDMA_CM_EVENT_DISCONNECTED);
   }
 
-  /** The device is gone, and its connections with it. */
+  /** The device was removed, and its connections with it. */
   deviceRemoved(): void {
     this.state = 'Disconnected';
     this.connection = undefined;
@@ -204,7 +204,7 @@ export class RdmaId implements ConnectionOwner {
     this.event(Event.RDMA_CM_EVENT_TIMEWAIT_EXIT);
   }
 
-  /** What takes the ID's QP to a state: ib_cm_init_qp_attr. */
+  /** Attributes that move the ID's QP to a state: ib_cm_init_qp_attr. */
   qpAttributes(state: QpStateVerb): { readonly attr: QpAttr; readonly mask: number } {
     const { connection } = this;
     if (state === QpStateVerb.IBV_QPS_INIT) return initAttributes(connection);
@@ -216,7 +216,7 @@ export class RdmaId implements ConnectionOwner {
   }
 }
 
-/** What a REQ asks for, from the asked one's side: its depth is the other's resources. */
+/** Parameters of a REQ as the passive side sees them: the sender's depth is the receiver's resources. */
 export function parametersOfRequest(request: CmMessage<typeof CmAttribute.REQ>): RdmaConnParam {
   return {
     privateData: request.privateData.subarray(ipCmHeader.sizeBytes),
@@ -230,7 +230,7 @@ export function parametersOfRequest(request: CmMessage<typeof CmAttribute.REQ>):
   };
 }
 
-/** An IPv4 address stands in the last four bytes, behind zeros. */
+/** An IPv4 address is stored in the last four bytes, after zeros. */
 const ipv4At = 12;
 const ipBytes = ({ sinAddr }: SocketAddress): Uint8Array => {
   const gid = gidOfAddress(sinAddr);
@@ -244,7 +244,7 @@ const ipHeader = (src: SocketAddress, dst: SocketAddress) => ({
   destinationAddress: ipBytes(dst),
 });
 
-/** Who asks, by the header ahead of a REQ's private data; undefined when there is none. */
+/** The sender's address, from the header before a REQ's private data; undefined if that header is missing or invalid. */
 export function addressesOfRequest(
   privateData: Uint8Array,
 ): { readonly src: string; readonly srcPort: number; readonly dst: string } | undefined {

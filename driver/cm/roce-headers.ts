@@ -1,7 +1,7 @@
 /**
- * The headers of a MAD's packet on Ethernet, as software writes them into the WQE of QP1: Ethernet, GRH or IP and UDP, BTH, DETH. The
- * port puts the ICRC and the FCS behind; all else is sent as it stands here. Driver rooms know no `wire/`; specs hold these bytes to
- * its decoder and to a capture of Soft-RoCE.
+ * The headers of a MAD's packet on Ethernet, as software writes them into the WQE of QP1: Ethernet, GRH or IP and UDP, BTH,
+ * DETH. The port appends the ICRC and the FCS and sends all else as written here. Driver rooms do not import `wire/`; specs
+ * hold these bytes to its decoder and to a capture of Soft-RoCE.
  *
  *     version 1   destination · source · 8915 · GRH 40 ─────────────────┬─ BTH 12 · DETH 8
  *     version 2   destination · source · 0800 · IPv4 20 · UDP 8 ────────┘
@@ -41,13 +41,13 @@ const udSendOnly = 0x64;
 const defaultPkey = 0xffff;
 const nextIsBth = 0x1b;
 const roceUdpPort = 4791;
-/** Of all datagrams of QP1 (MLX4_ROCEV2_QP1_SPORT). */
+/** UDP source port of all datagrams of QP1 (MLX4_ROCEV2_QP1_SPORT). */
 const udpSourcePort = 0xc000;
 const ipv4Plain = 0x45;
 const doNotFragment = 0x4000;
 const payloadBytes = transport.sizeBytes + madBytes + icrcBytes;
 
-/** From where to where. MACs have 6 bytes, GIDs 16. */
+/** Source and destination. MACs have 6 bytes, GIDs 16. */
 export interface RoceHeaderParts {
   readonly sourceMac: Uint8Array;
   readonly destinationMac: Uint8Array;
@@ -92,7 +92,7 @@ function networkHeaders(parts: RoceHeaderParts): { readonly etherType: number; r
   return { etherType: isIpv4 ? EtherType.IPV4 : EtherType.IPV6, bytes: Uint8Array.of(...ip, ...udp) };
 }
 
-/** A GRH and an IPv6 header are one format. */
+/** A GRH and an IPv6 header share one format. */
 const sixOf = (
   { sourceGid, destinationGid, hopLimit }: RoceHeaderParts,
   nextHeader: number,
@@ -126,7 +126,7 @@ const numberOfIpv4 = (gid: Uint8Array): number =>
     .split('.')
     .reduce((number, part) => number * 256 + Number(part), 0);
 
-/** RFC 1071, of a header whose own checksum is 0. */
+/** Checksum of RFC 1071 over a header whose own checksum is 0. */
 function headerChecksum(header: Uint8Array): number {
   const view = viewOf(header);
   let sum = 0;
@@ -137,11 +137,11 @@ function headerChecksum(header: Uint8Array): number {
 
 const isSix = (header: Uint8Array): boolean => header[0]! >>> 4 === 6;
 
-/** Whether a received MAD came by version 2, by the 40 bytes in front of it: behind a GRH comes the transport header at once. */
+/** Whether a received MAD arrived by version 2, from the 40 bytes before it: after a GRH the transport header follows immediately. */
 export const isRoutableHeader = (header: Uint8Array): boolean =>
   !isSix(header) || ipv6Header.fields.nextHeader.get(viewOf(header), 0) !== nextIsBth;
 
-/** The sender's GID in the 40 bytes in front of a received MAD: a GRH, an IPv6 header, or an IPv4 header behind 20 of nothing. */
+/** The sender's GID in the 40 bytes before a received MAD: a GRH, an IPv6 header, or an IPv4 header after 20 unused bytes. */
 export function sourceGidOf(header: Uint8Array): Uint8Array {
   if (isSix(header)) {
     const { offset } = ipv6Header.fields.source.field;

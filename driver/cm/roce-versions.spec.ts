@@ -1,4 +1,4 @@
-/** Of a card with both versions of RoCE: a connection goes back by the version by which it was asked for, as in Linux (cm.c, cm_req_handler). */
+/** A card with both versions of RoCE: the answers of a connection use the version of its request, as in Linux (cm.c, cm_req_handler). */
 import { describe, expect, it } from 'vitest';
 import { fromHex } from '../../base/bytes.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
@@ -15,7 +15,7 @@ const gids = {
 } as const;
 const mac = fromHex('0002c9654321');
 
-/** The path of a connection that such a MAD has asked for. */
+/** The path of a connection that such a MAD requested. */
 async function pathAsked(gid: Uint8Array, isRoutable: boolean): Promise<Path> {
   const { machine, driver } = await openEthernet(true);
   const port = ethernetPortOf(driver.device.ports[0])!;
@@ -46,23 +46,24 @@ async function pathAsked(gid: Uint8Array, isRoutable: boolean): Promise<Path> {
 }
 
 describe('the path back from a request', () => {
-  // The port's table: the link-local GID by version 1 and 2, then that of the IPv4 address.
+  // The port's table: the link-local GID by versions 1 and 2, then the GID of the IPv4 address.
   it.each([
     ['linkLocal', false, 0],
     ['linkLocal', true, 1],
     ['ipv4', false, 2],
     ['ipv4', true, 3],
   ] as const)(
-    'to a GID of kind %s, asked for by version 2: %s, goes from place %i',
+    'to a GID of kind %s, requested by version 2: %s, uses index %i',
     async (kind, isRoutable, place) => {
       expect((await pathAsked(gids[kind], isRoutable)).roce?.sgidIndex).toBe(place);
     },
   );
 });
 
-describe('the 40 bytes in front of a received MAD', () => {
+describe('the 40 bytes before a received MAD', () => {
   it.each([
-    // IBTA vol 1, 8.3: version 6, payload 280, next header 1b; as an IPv6 header, with 17 for UDP; an IPv4 header behind 20 bytes of nothing.
+    // IBTA vol 1, 8.3: version 6, payload 280, next header 1b; as an IPv6 header, with 17 for UDP; an IPv4 header after 20
+    // unused bytes.
     ['a GRH', `6000000001181b40${'00'.repeat(32)}`, false],
     ['an IPv6 header', `6000000001201140${'00'.repeat(32)}`, true],
     ['an IPv4 header', `${'00'.repeat(20)}450001340000400040110000${'00'.repeat(8)}`, true],

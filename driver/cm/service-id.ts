@@ -3,5 +3,5 @@ import { ipServicePrefix } from '../../abi/index.ts';
 
 const tcpPortSpace = 0x06n;
 
-/** Of a port of the TCP port space. */
+/** Service ID of a port in the TCP port space. */
 export const serviceIdOf = (port: number): bigint => ipServicePrefix | (tcpPortSpace << 16n) | BigInt(port);

@@ -1,6 +1,6 @@
 /**
- * Two CMs for specs, joined by a wire on which each message can be watched, lost, doubled or made up. Time goes on only when
- * nothing is left to be delivered.
+ * Two CMs for specs, joined by a wire on which each message can be watched, lost, doubled or made up. Time advances only when
+ * no message is left to deliver.
  */
 import { fromHex } from '../../base/bytes.ts';
 import type { Cpu, DriverPlatform } from '../platform.ts';
@@ -23,12 +23,12 @@ const names = new Map<number, MessageName>(
   (Object.entries(CmAttribute) as [MessageName, number][]).map(([name, number]) => [number, name]),
 );
 
-/** More than any conversation needs: answers to a message that was on its way, and to these. */
+/** More than any conversation needs: answers to a message in flight, and answers to those answers. */
 const stormMessages = (onTheirWay: number): number => 100 + 20 * onTheirWay;
 
 const gid = (node: number): Uint8Array => fromHex(`fe80000000000000000000000000000${node + 1}`);
 
-/** Notes what its connection has told. */
+/** Records the events of its connection. */
 export class Program implements ConnectionOwner {
   readonly events: string[] = [];
   connection: Connection | undefined;
@@ -53,9 +53,9 @@ export const parameters = (qpn: number): ConnectionParameters => ({
 
 export class CmBench {
   nowPs = 0;
-  /** Everything that was sent, lost or not. */
+  /** Every message that was sent, lost or not. */
   readonly sent: Sent[] = [];
-  /** Whether a message arrives; a number: so many times. */
+  /** Whether a message arrives; a number: how many copies. */
   pass: (message: Sent) => boolean | number = () => true;
   readonly managers: ConnectionManager[];
   readonly cpu: Cpu;
@@ -111,7 +111,7 @@ export class CmBench {
     });
   }
 
-  /** Timers of the kernel that are still to come. */
+  /** Timers of the kernel that have not expired. */
   get timerCount(): number {
     return this.timers.length;
   }
@@ -135,7 +135,7 @@ export class CmBench {
     return program;
   }
 
-  /** A program of node 1 listens, and answers what `answer` gives; what it took is in the list that is returned. */
+  /** A program of node 1 listens and answers with the result of `answer`; the returned list holds the requests it received. */
   listen(answer: (connection: Connection) => 'taken' | 'full' | number = () => 'taken'): Program[] {
     const programs: Program[] = [];
     const listener: CmListener = {
@@ -167,13 +167,13 @@ export class CmBench {
     return [active, passive];
   }
 
-  /** A message of anyone, as it arrives at a node. */
+  /** A message of any sender, as it arrives at a node. */
   forge(to: number, bytes: Uint8Array): void {
     const from = { lid: 2 - to, serviceLevel: 0 };
     this.managers[to]!.receive(this.cpu, { from, bytes });
   }
 
-  /** Delivers what is on its way, and what that brings about. */
+  /** Delivers the messages in flight, and those that they cause. */
   async deliver(): Promise<void> {
     await Promise.all(this.running.splice(0));
     const most = stormMessages(this.wire.length);
@@ -186,7 +186,7 @@ export class CmBench {
     this.wire.length = 0;
   }
 
-  /** Lets time pass, and delivers all that falls into it. */
+  /** Lets time pass, and delivers all messages that fall due. */
   async elapse(durationPs: number): Promise<void> {
     const endPs = this.nowPs + durationPs;
     await this.deliver();

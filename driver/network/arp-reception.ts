@@ -1,9 +1,9 @@
 /**
- * What a station does about a packet of ARP, whatever its adapter is:
+ * A station's reaction to an ARP packet, on any adapter:
  *
  *     from one of the own addresses ─► conflicting
- *     a request for an own address ──► its sender is known from now on; the answer    (one who has no address yet only asks: not known)
- *     anything else ─────────────────► of a neighbour that is looked for, or known: its MAC; else unsolicited, or ignored
+ *     a request for an own address ──► its sender is known from then on; the answer    (a sender without an address only asks: not known)
+ *     anything else ─────────────────► of a requested or known neighbour: its MAC; else unsolicited, or ignored
  *
  * Sources: RFC 826, packet reception; RFC 5227, 2.1.1; Linux 6.1, net/ipv4/arp.c (arp_process).
  */
@@ -17,16 +17,16 @@ export interface ArpReceiver {
   readonly mac: Uint8Array;
   isOwn(address: number): boolean;
   isOnLink(address: number): boolean;
-  /** A neighbour has asked for an own address, and so said who he is. */
+  /** A neighbour has requested an own address, and thereby told its own. */
   asked(address: number, mac: Uint8Array): void;
-  /** A MAC was said of a neighbour. @returns false for one that nobody looks for, or who is another for now */
+  /** A MAC was announced for a neighbour. @returns false if the neighbour was not requested, or keeps another MAC for now */
   announced(address: number, mac: Uint8Array, flags: AnswerFlags): boolean;
 }
 
-/** What became of a packet. */
+/** Result of a packet. */
 export type ArpOutcome = 'taken' | 'malformed' | 'conflicting' | 'ignored' | 'unsolicited';
 
-/** Takes a frame of ARP, without FCS. @returns the frame that answers it, or what became of it */
+/** Handles an ARP frame, without FCS. @returns the frame that answers it, or the result */
 export function receiveArp(frame: Uint8Array, receiver: ArpReceiver): Uint8Array | ArpOutcome {
   const packet = arpOf(frame);
   if (packet === undefined) return 'malformed';
@@ -45,6 +45,6 @@ export function receiveArp(frame: Uint8Array, receiver: ArpReceiver): Uint8Array
     overrides: isGratuitous(packet),
   };
   if (receiver.announced(senderAddress, senderMac, flags)) return 'taken';
-  // To others it is no answer at all.
+  // For other stations it is not an answer.
   return operation === ArpOperation.REPLY ? 'unsolicited' : 'ignored';
 }

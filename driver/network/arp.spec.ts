@@ -10,12 +10,12 @@ const request = `ffffffffffff0002c91234560806${kind}00010002c91234560a0000010000
 const reply = `0002c96543210002c91234560806${kind}00020002c91234560a0000010002c96543210a000002`;
 
 describe('ARP', () => {
-  it('RFC 826: asks all stations with zeros for the MAC that it wants, and answers the one that asked', () => {
+  it('RFC 826: sends requests to all stations with zeros for the wanted MAC, and answers to the requester', () => {
     expect(toHex(arpRequest(own, peer.address))).toBe(request);
     expect(toHex(arpReply(own, peer))).toBe(reply);
   });
 
-  it('is read where the cable has padded it', () => {
+  it('is parsed if the cable has padded it', () => {
     expect(arpOf(fromHex(request, 60))).toMatchObject({
       operation: ArpOperation.REQUEST,
       senderMac: own.mac,

@@ -3,8 +3,8 @@
  *
  *     destination · source · 0806 · 0001 · 0800 · 6 · 4 · operation · sender's MAC and IPv4 · target's MAC and IPv4
  *
- * A request goes to all stations, with zeros for the MAC that it asks for; its answer goes to the one that asked.
- * Sources: RFC 826; RFC 1812, 3.3.2 (no answer is believed that gives a group's MAC).
+ * A request goes to all stations, with zeros for the MAC that it asks for; its answer goes to the requester. Sources: RFC 826;
+ * RFC 1812, 3.3.2 (an answer with a group's MAC is ignored).
  */
 import { EtherType } from '../../abi/index.ts';
 import { bytes as byteField, bytesEqual, type Decoded, layout, u8, u16, u32 } from '../../base/index.ts';
@@ -32,17 +32,17 @@ const arpPacket = layout(
 );
 export type ArpPacket = Decoded<typeof arpPacket>;
 
-/** Who asks or answers. The address is a number, its first byte the highest. */
+/** The sender of a request or answer. The address is a number, its first byte highest. */
 export interface ArpStation {
   readonly mac: Uint8Array;
   readonly address: number;
 }
 
-/** Asks all stations who has an address, or the one that has had it. */
+/** A request for an address, to all stations or to the last known one. */
 export const arpRequest = (own: ArpStation, address: number, to: Uint8Array = broadcastMac): Uint8Array =>
   frameOf(to, ArpOperation.REQUEST, own, { mac: new Uint8Array(macBytes), address });
 
-/** Says to one that has asked who has the address. */
+/** The answer to a requester. */
 export const arpReply = (own: ArpStation, asker: ArpStation): Uint8Array =>
   frameOf(asker.mac, ArpOperation.REPLY, own, asker);
 
@@ -69,7 +69,7 @@ function frameOf(
   return frame;
 }
 
-/** The packet of a frame of ARP; undefined for one that is too short, of other addresses, or of no station. */
+/** The ARP packet of a frame; undefined if it is too short, of other address types, or from no station's MAC. */
 export function arpOf(frame: Uint8Array): ArpPacket | undefined {
   if (frame.length < ethernetHeader.sizeBytes + arpPacket.sizeBytes) return undefined;
   const packet = arpPacket.decode(frame, ethernetHeader.sizeBytes);
@@ -82,7 +82,7 @@ export function arpOf(frame: Uint8Array): ArpPacket | undefined {
   return isIpv4 && isKnown && !isGroupMac(packet.senderMac) ? packet : undefined;
 }
 
-/** Said of itself, unasked; as an answer only if it names itself as the target (Linux: arp_is_garp). */
+/** An unsolicited announcement of itself; counts as an answer only if it names itself as the target (Linux: arp_is_garp). */
 export const isGratuitous = (packet: ArpPacket): boolean =>
   packet.senderAddress === packet.targetAddress &&
   (packet.operation === ArpOperation.REQUEST || bytesEqual(packet.senderMac, packet.targetMac));

@@ -1,11 +1,11 @@
-/** The ring of a port of Ethernet gives back what it took, also where it comes to nothing. */
+/** The ring of an Ethernet port releases everything it allocated, also if bringing it up fails. */
 import { expect, it } from 'vitest';
 import { TestContext } from '../testing-context.ts';
 import { FrameQueuePair } from './frame-queue-pair.ts';
 
 const setup = { portNumber: 1, qpn: -1, frameBytesMax: 1518 };
 
-it('a ring for which there are no frames takes neither number nor memory', async () => {
+it('a ring without available frames uses neither a number nor memory', async () => {
   const { machine, driver } = await TestContext.open();
   const { device } = driver;
   const left = (): number[] => [
@@ -20,7 +20,7 @@ it('a ring for which there are no frames takes neither number nor memory', async
   expect(left()).toEqual(before);
 });
 
-it('takes as many frames as its send queue has slots but one, and gives everything back', async () => {
+it('accepts as many frames as its send queue has slots minus one, and releases everything', async () => {
   const { machine, driver } = await TestContext.open();
   const { qps, pds } = driver.device.numbers;
   const before = [qps.available, pds.available, machine.framesTaken];

@@ -1,6 +1,6 @@
 /**
- * The ring of a port of Ethernet, as mlx4_en opens one: a raw QP in memory of the kernel, whose WQEs are frames without FCS. One queue
- * pair sends and receives, where mlx4_en has some of either.
+ * The ring of an Ethernet port, as in mlx4_en: a raw QP in memory of the kernel, whose WQEs are frames without FCS. One queue
+ * pair sends and receives; mlx4_en has several for each direction.
  *
  *     send WQE:  control 16 | the frame inline, 104 bytes at most      receive WQE:  a pointer to a buffer for the longest frame
  *
@@ -28,17 +28,17 @@ const logSendStride = 7;
 const logReceiveSlots = 5;
 const cqEntries = 128;
 const bufferAlignment = 64;
-/** What a message of a ring may have, which is none of its frames' limits: Linux gives the largest codes. */
+/** Largest message of a ring, larger than any frame: Linux uses the largest codes. */
 const logMaxMessage = 31;
-/** mlx4_en's: fill_qp_context. */
+/** From mlx4_en: fill_qp_context. */
 const ackTimeout = 1;
 const sinkCounter = 0xff;
 
 export interface FrameQueuePairSetup {
   readonly portNumber: number;
-  /** -1: one of those of programs. */
+  /** -1: one of those for programs. */
   readonly qpn: number;
-  /** Longest frame that the port hands on, without FCS. */
+  /** Longest frame that the port receives, without FCS. */
   readonly frameBytesMax: number;
 }
 
@@ -55,7 +55,7 @@ export class FrameQueuePair {
 
   /**
    * Brings it up with all its receives posted and its CQ armed.
-   * @param completed called in interrupt context when there are completions to take
+   * @param completed called in interrupt context when completions are present
    * @throws KernelError ENOMEM
    */
   static async open(
@@ -73,17 +73,17 @@ export class FrameQueuePair {
     return this.#pair.qpn;
   }
 
-  /** Gives everything back. */
+  /** Releases everything. */
   close(cpu: Cpu): Promise<void> {
     return this.#pair.close(cpu);
   }
 
-  /** Hands a frame to the device. @returns false, and nothing is sent, when the send queue is full */
+  /** Posts a frame to the device. @returns false, and sends nothing, if the send queue is full */
   post(cpu: Cpu, frame: Uint8Array): boolean {
     return this.#pair.post(cpu, (_slot, owner) => this.#writeWqe(frame, owner));
   }
 
-  /** The oldest completion: a frame that has arrived, 'sent' for one that has left; undefined when there is none. */
+  /** Dequeues the oldest completion: a received frame, or 'sent' for a transmitted one; undefined if the CQ is empty. */
   take(cpu: Cpu): Uint8Array | 'sent' | 'failed' | undefined {
     const taken = this.#pair.take(cpu);
     if (typeof taken !== 'object') return taken;
@@ -94,7 +94,7 @@ export class FrameQueuePair {
     return frame;
   }
 
-  /** Asks for an event with the next completion, or at once if there is one that was not taken. */
+  /** Requests an event for the next completion, or immediately if a completion has not been dequeued yet. */
   arm(cpu: Cpu): void {
     this.#pair.arm(cpu);
   }
@@ -133,7 +133,7 @@ export class FrameQueuePair {
       cqEntries,
       operation: frameOperation,
       pieces: { received: 2 ** logReceiveSlots * bufferBytes },
-      // One context and no mask for all, as mlx4_qp_to_ready.
+      // One context and no mask for all transitions, as in mlx4_qp_to_ready.
       mailboxTo: (_state, { standing, placement }) => ({
         context: { ...standing, ...placement, pathMtu: PathMtu.RAW, logMaxMessage, primaryPath },
       }),

@@ -1,9 +1,9 @@
 /**
- * What a station does about a message of Neighbor Discovery, whatever its adapter is:
+ * A station's reaction to a Neighbor Discovery message, on any adapter:
  *
  *     a solicitation from an own address, an advertisement of one ─► conflicting
- *     a solicitation for an own address ──► its sender is known from now on; the answer  (one without an address yet only asks: not known)
- *     an advertisement ──► of a neighbour that is looked for, or known: its MAC; else unsolicited
+ *     a solicitation for an own address ──► its sender is known from then on; the answer  (a sender without an address only asks: not known)
+ *     an advertisement ──► of a requested or known neighbour: its MAC; else unsolicited
  *
  * Sources: RFC 4861, 7.2; Linux 6.1, net/ipv6/ndisc.c (ndisc_recv_ns, ndisc_recv_na).
  */
@@ -16,16 +16,16 @@ export interface NeighborReceiver {
   readonly mac: Uint8Array;
   isOwn(address: Uint8Array): boolean;
   isOnLink(address: Uint8Array): boolean;
-  /** A neighbour has asked for an own address, and so said who he is. */
+  /** A neighbour has requested an own address, and thereby told its own. */
   asked(address: Uint8Array, mac: Uint8Array): void;
-  /** A neighbour has said that it is there, and perhaps its MAC. @returns false for one that nobody looks for, or who is another for now */
+  /** A neighbour has advertised itself, and possibly its MAC. @returns false if the neighbour was not requested, or keeps another MAC for now */
   advertised(address: Uint8Array, mac: Uint8Array | undefined, flags: AnswerFlags): boolean;
 }
 
-/** What became of a packet; `other`: it is no such message. */
+/** Result of a packet; `other`: not a Neighbor Discovery message. */
 export type NeighborOutcome = 'taken' | 'malformed' | 'conflicting' | 'ignored' | 'unsolicited' | 'other';
 
-/** Takes a frame of IPv6, without FCS. @returns the frame that answers it, or what became of it */
+/** Handles an IPv6 frame, without FCS. @returns the frame that answers it, or the result */
 export function receiveNeighborMessage(
   frame: Uint8Array,
   receiver: NeighborReceiver,

@@ -3,8 +3,9 @@
  *
  *     destination · source · 86dd · IPv6 40, hop limit 255 · type 135 or 136 · checksum · flags · target 16 · option: MAC
  *
- * A solicitation goes to the group of the address that it asks for, with the sender's MAC; an advertisement answers with the target's.
- * What does not meet the rules of RFC 4861, 7.1, is none. Sources: RFC 4861, 4.3, 4.4, 4.6.1, 7.1, 7.2; RFC 4291, 2.7.1; RFC 4443, 2.3.
+ * A solicitation goes to the group of the address that it asks for, with the sender's MAC; an advertisement answers with the
+ * target's. Messages that violate RFC 4861, 7.1, are dropped. Sources: RFC 4861, 4.3, 4.4, 4.6.1, 7.1, 7.2; RFC 4291, 2.7.1;
+ * RFC 4443, 2.3.
  */
 import { EtherType, IpProtocol, ipv6Header } from '../../abi/index.ts';
 import { bits32, bytes as byteField, bytesEqual, layout, u8, u16, viewOf } from '../../base/index.ts';
@@ -13,7 +14,7 @@ import { internetChecksumOf, internetSum } from './internet-checksum.ts';
 
 const MessageType = { SOLICITATION: 135, ADVERTISEMENT: 136 } as const;
 const OptionType = { SOURCE_MAC: 1, TARGET_MAC: 2 } as const;
-/** Packets of neighbours only: a router would have taken one off. */
+/** Accepts packets of neighbours only: a router would have decremented the limit. */
 const localHopLimit = 255;
 const optionUnitBytes = 8;
 
@@ -52,20 +53,20 @@ export const solicitedNode = (address: Uint8Array): Uint8Array =>
 const isIpv6Group = (address: Uint8Array): boolean => address[0] === 0xff;
 const isUnspecified = (address: Uint8Array): boolean => bytesEqual(address, unspecified);
 
-/** Who asks or answers: 6 bytes and 16. */
+/** The sender or target: 6 bytes and 16. */
 export interface Ipv6Station {
   readonly mac: Uint8Array;
   readonly address: Uint8Array;
 }
 
-/** Asks the group of an address who has it, or the neighbour himself whether he still has it (RFC 4861, 7.2.2 and 7.3.3). */
+/** Asks the group of an address for its owner, or asks the neighbour itself whether it still has the address (RFC 4861, 7.2.2 and 7.3.3). */
 export function neighborSolicitation(own: Ipv6Station, target: Uint8Array, mac?: Uint8Array): Uint8Array {
   const group = solicitedNode(target);
   const to = mac === undefined ? { mac: macOfIpv6Group(group), address: group } : { mac, address: target };
   return frameOf(own, to, { type: MessageType.SOLICITATION, target }, OptionType.SOURCE_MAC);
 }
 
-/** Says to one that has asked who has the address; without an address of his own, to all nodes. */
+/** Answers a requester; a requester without an own address gets the answer sent to all nodes. */
 export function neighborAdvertisement(own: Ipv6Station, asker: Ipv6Station): Uint8Array {
   const isToAll = isUnspecified(asker.address);
   const to = isToAll ? { mac: macOfIpv6Group(allNodes), address: allNodes } : asker;
@@ -98,7 +99,7 @@ function frameOf(
   return frame;
 }
 
-/** Of a message behind an IPv6 header, with its pseudo-header: 0 of one whose checksum is right. */
+/** Checksum of a message after an IPv6 header, with its pseudo-header: 0 if the stored checksum is right. */
 function checksumOf(frame: Uint8Array, payloadLength: number): number {
   const addressesAt = ethernetHeader.sizeBytes + ipv6Header.fields.source.field.offset;
   const pseudo = payloadLength + IpProtocol.ICMPV6;
@@ -108,10 +109,10 @@ function checksumOf(frame: Uint8Array, payloadLength: number): number {
   );
 }
 
-/** A solicitation or an advertisement as it came. */
+/** A received solicitation or advertisement. */
 export interface NeighborMessage {
   readonly isSolicitation: boolean;
-  /** All zeros of one that has no address yet. */
+  /** All zeros if the sender has no address yet. */
   readonly source: Uint8Array;
   readonly target: Uint8Array;
   /** The sender's MAC in a solicitation, the target's in an advertisement; undefined where it is left out. */
@@ -120,7 +121,7 @@ export interface NeighborMessage {
   readonly overrides: boolean;
 }
 
-/** The message of a frame of IPv6; 'other' of one that is of another protocol, 'malformed' of one that must be dropped. */
+/** The message of an IPv6 frame; 'other' for another protocol, 'malformed' for a message that must be dropped. */
 export function neighborMessageOf(frame: Uint8Array): NeighborMessage | 'other' | 'malformed' {
   if (frame.length < headersBytes) return 'malformed';
   const header = ipv6Header.decode(frame, ethernetHeader.sizeBytes);
@@ -157,7 +158,7 @@ export function neighborMessageOf(frame: Uint8Array): NeighborMessage | 'other' 
   };
 }
 
-/** The MAC among options; none of them may be empty, or longer than the message. */
+/** The MAC among the options; no option may be empty, or longer than the message. */
 function macIn(options: Uint8Array, type: number): Uint8Array | undefined | 'malformed' {
   let mac: Uint8Array | undefined;
   for (let at = 0; at < options.length; ) {

@@ -9,7 +9,7 @@ const [mac, otherMac] = [fromHex('0002c9654321'), fromHex('0002c9777777')];
 const reply = { isSolicited: true, overrides: false };
 const second = 1e12;
 
-/** A table whose time the spec lets pass; who is asked for, and when, in seconds. */
+/** A table whose time the spec advances; which neighbours are asked, and when, in seconds. */
 function bench() {
   const clock = { nowPs: 0 };
   const timers = new Set<{ readonly duePs: number; readonly run: (thread: Cpu) => void }>();
@@ -27,7 +27,7 @@ function bench() {
     newStopwatch: () => {
       const startPs = clock.nowPs;
       return {
-        // A number holds two and a half hours of it.
+        // A number holds two and a half hours of picoseconds.
         get elapsedPs() {
           const elapsedPs = clock.nowPs - startPs;
           if (!Number.isSafeInteger(elapsedPs)) throw new Error('too long');
@@ -70,7 +70,7 @@ function bench() {
 const [timedOut, gone, noRoom] = [110, 19, 105];
 
 describe('a table of neighbours', () => {
-  it('asks three times, a second apart, and has given up after three', () => {
+  it('sends three requests, a second apart, and gives up after three seconds', () => {
     const { table, solicited, outcomes, ask, elapse } = bench();
     ask(10_000);
     elapse(9);
@@ -78,14 +78,14 @@ describe('a table of neighbours', () => {
     expect(solicited).toEqual([0, 1, 2].map(at));
     expect(table.inspect()).toEqual({ [toHex(peer)]: { state: 'failed', mac: '' } });
     expect(outcomes).toEqual([]);
-    // It looks once more when its time is over, which begins anew.
+    // It checks once more when its time is over; the time then restarts.
     elapse(4);
     expect(outcomes).toEqual([[10, timedOut]]);
     expect(solicited.slice(3)).toEqual([10, 11, 12].map(at));
     expect(table.counts).toEqual({ resolved: 0, unresolved: 2 });
   });
 
-  it('goes on asking when the one that asked waits no longer', () => {
+  it('continues its requests when the caller no longer waits', () => {
     const { solicited, outcomes, ask, elapse, timers } = bench();
     ask(1000);
     elapse(5);
@@ -94,7 +94,7 @@ describe('a table of neighbours', () => {
     expect(timers.size).toBe(0);
   });
 
-  it('gives all that wait the MAC as it comes, and those that come later at once, without asking', () => {
+  it('returns the MAC to all waiting callers when it arrives, and to later ones at once, without a request', () => {
     const { table, solicited, outcomes, ask, elapse, timers } = bench();
     ask(1000);
     ask(2000);
@@ -110,7 +110,7 @@ describe('a table of neighbours', () => {
     expect([solicited.length, timers.size]).toEqual([1, 0]);
   });
 
-  it('takes an answer that comes after the last try, of ARP', () => {
+  it('accepts an ARP answer that arrives after the last try', () => {
     const { table, outcomes, ask, elapse } = bench();
     ask(1000);
     elapse(3.5);
@@ -122,7 +122,7 @@ describe('a table of neighbours', () => {
     ]);
   });
 
-  it('RFC 826: knows who has asked for one of its addresses', () => {
+  it('RFC 826: learns the neighbour that requests one of its addresses', () => {
     const { table, solicited, outcomes, ask } = bench();
     table.asked(peer, mac);
     ask(1000);
@@ -131,21 +131,21 @@ describe('a table of neighbours', () => {
     expect(table.inspect()).toEqual({ [toHex(peer)]: { state: 'stale', mac: '0002c9777777' } });
   });
 
-  it('a request of the neighbour that is asked for ends the wait', () => {
+  it('a request of the awaited neighbour ends the wait', () => {
     const { table, outcomes, ask, timers } = bench();
     ask(1000);
     table.asked(peer, mac);
     expect([outcomes, timers.size]).toEqual([[[0, '0002c9654321']], 0]);
   });
 
-  it('ignores who says unasked what nobody has asked for', () => {
+  it('ignores unsolicited announcements that were never requested', () => {
     const { table } = bench();
     expect(table.announced(peer, mac, { isSolicited: false, overrides: true })).toBe(false);
     expect(table.advertised(peer, mac, { isSolicited: true, overrides: true })).toBe(false);
     expect(table.inspect()).toEqual({});
   });
 
-  it('arp_process: of several answers the first stands for a second, but for what a neighbour says of itself', () => {
+  it('arp_process: keeps the first of several answers for a second, except for a neighbour’s own announcement', () => {
     const { table, ask, elapse } = bench();
     const known = (): string => table.inspect()[toHex(peer)]!.mac;
     ask(1000);
@@ -161,7 +161,7 @@ describe('a table of neighbours', () => {
   });
 
   it.each([
-    // Whether it has a MAC, another, was asked for, overrides: taken, and what is then known.
+    // Whether it has a MAC, another MAC, was requested, overrides: whether the answer is accepted, and the MAC known then.
     ['reachable', 'none', true, false, true, ['reachable', '0002c9654321']],
     ['reachable', 'same', false, true, true, ['reachable', '0002c9654321']],
     ['reachable', 'other', true, false, false, ['stale', '0002c9654321']],
@@ -184,14 +184,14 @@ describe('a table of neighbours', () => {
     },
   );
 
-  it('RFC 4861, 7.2.5: an advertisement of one that was given up is of nobody', () => {
+  it('RFC 4861, 7.2.5: ignores an advertisement of a neighbour that was given up', () => {
     const { table, ask, elapse } = bench();
     ask(1000);
     elapse(4);
     expect(table.advertised(peer, mac, { isSolicited: true, overrides: true })).toBe(false);
   });
 
-  it('keeps 1024 neighbours, and of those the youngest', () => {
+  it('keeps the 1024 youngest neighbours', () => {
     const { table } = bench();
     const addressOf = (number: number) => fromHex(`fe80${number.toString(16).padStart(28, '0')}`);
     for (let number = 0; number < 1100; number++) table.asked(addressOf(number), mac);
@@ -199,7 +199,7 @@ describe('a table of neighbours', () => {
     expect([known.length, known[0]]).toEqual([1024, toHex(addressOf(76))]);
   });
 
-  it('keeps no more when all of them are looked for: nobody else is', () => {
+  it('accepts no further neighbour while all are being resolved', () => {
     const { table, outcomes, ask, elapse } = bench();
     const addressOf = (number: number) => fromHex(`fe80${number.toString(16).padStart(28, '0')}`);
     for (let number = 0; number < 1025; number++) ask(1000, addressOf(number));
@@ -211,7 +211,7 @@ describe('a table of neighbours', () => {
     expect(table.macOf(addressOf(2000))).toEqual(mac);
   });
 
-  it('hours later takes another MAC as well', () => {
+  it('hours later accepts another MAC as well', () => {
     const { table, ask, elapse } = bench();
     ask(1000);
     table.announced(peer, mac, reply);
@@ -220,7 +220,7 @@ describe('a table of neighbours', () => {
     expect(table.macOf(peer)).toEqual(otherMac);
   });
 
-  it('that goes leaves nobody waiting', () => {
+  it('that is removed leaves no caller waiting', () => {
     const { table, outcomes, ask, timers } = bench();
     ask(1000);
     table.close();
@@ -228,7 +228,7 @@ describe('a table of neighbours', () => {
   });
 });
 
-describe('a neighbour that is sent to', () => {
+describe('a neighbour that receives packets', () => {
   const at = (seconds: number): [number, string, string] => [seconds, '0a000002', '0002c9654321'];
   function known() {
     const made = bench();
@@ -238,7 +238,7 @@ describe('a neighbour that is sent to', () => {
     return { ...made, neighbour: made.table.find(peer)!, state };
   }
 
-  it('RFC 4861, 7.3.3 and 10: is reachable for 30 s, then stale; the next packet leaves, and after 5 s it is asked itself', () => {
+  it('RFC 4861, 7.3.3 and 10: is reachable for 30 s, then stale; the next packet is sent, and after 5 s it is probed', () => {
     const { table, neighbour, state, elapse, probed, timers } = known();
     elapse(29.9);
     expect([table.used(neighbour), state(), timers.size]).toEqual([mac, 'reachable', 0]);
@@ -256,7 +256,7 @@ describe('a neighbour that is sent to', () => {
     expect(state()).toBe('reachable');
   });
 
-  it('is no neighbour any more when it has been asked three times, a second apart', () => {
+  it('is removed after three probes, a second apart', () => {
     const { table, neighbour, state, elapse, probed, solicited, timers, ask } = known();
     elapse(30);
     table.used(neighbour);
@@ -296,7 +296,7 @@ describe('a neighbour that is sent to', () => {
     expect([state(), probed]).toEqual(['reachable', []]);
   });
 
-  it('was forgotten for a younger one: its last MAC is not used', () => {
+  it('was replaced by a younger one: its last MAC is not used', () => {
     const { table, neighbour } = known();
     const addressOf = (number: number) => fromHex(`fe80${number.toString(16).padStart(28, '0')}`);
     for (let number = 0; number < 1024; number++) table.asked(addressOf(number), mac);
@@ -305,7 +305,7 @@ describe('a neighbour that is sent to', () => {
     expect(table.macOf(peer)).toBeUndefined();
   });
 
-  it('of the configuration stays what it is, whatever others say, and however many there are', () => {
+  it('of the configuration never changes, for any announcements and any number of neighbours', () => {
     const { table, elapse, probed } = bench();
     table.addPermanent(peer, mac);
     const neighbour = table.find(peer)!;

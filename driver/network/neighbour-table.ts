@@ -1,5 +1,5 @@
 /**
- * Neighbours of a port of Ethernet: the MACs behind addresses, as Linux keeps them, whatever protocol asks for them.
+ * Neighbours of an Ethernet port: the MACs of addresses, as Linux keeps them, for any protocol.
  *
  *     nothing ─ asked for ─► incomplete ── answer ──► reachable ── 30 s unconfirmed ──► stale     stale: also learnt of a request, or not
  *                             │  asks at 0, 1 and 2 s     ▲ ▲                            │ a packet is sent         asked for
@@ -7,12 +7,12 @@
  *                             │                           └─── answer, confirmed ── probe ◄─┘ 5 s: asks the neighbour himself at 0, 1, 2 s
  *                             └── 3 s without an answer ──► failed ◄─ 3 s without one ──┘
  *
- * Of a neighbour whose packets the table hears of ({@link NeighbourTable.used}) it finds out whether its MAC is still right. RDMA sends past
- * the kernel: there a MAC that is known is used in any state, for ever (Linux keeps a valid entry until its table has 128).
+ * The table verifies the MAC of a neighbour if the kernel reports each packet to it ({@link NeighbourTable.used}). RDMA
+ * bypasses the kernel: it uses a known MAC in any state, indefinitely (Linux keeps a valid entry until its table has 128).
  *
- * Who asks waits for as long as it says, longer or shorter than the table tries. Sources: Linux 6.1, net/core/neighbour.c, net/ipv4/arp.c
- * (ARP_PARMS: mcast_solicit and ucast_solicit 3, retrans_time and locktime 1 s), drivers/infiniband/core/addr.c (process_one_req); RFC 4861,
- * 7.2, 7.3 and 10 (whose REACHABLE_TIME is not randomised here).
+ * Each caller sets its own time limit, which may be longer or shorter than the table's attempts. Sources: Linux 6.1,
+ * net/core/neighbour.c, net/ipv4/arp.c (ARP_PARMS: mcast_solicit and ucast_solicit 3, retrans_time and locktime 1 s),
+ * drivers/infiniband/core/addr.c (process_one_req); RFC 4861, 7.2, 7.3 and 10 (whose REACHABLE_TIME is not randomised here).
  */
 import { bytesEqual, msToPs, psPerSecond, toHex } from '../../base/index.ts';
 import type { Cpu, Stopwatch } from '../platform.ts';
@@ -21,29 +21,29 @@ import { errnoNumbers } from '../uapi.ts';
 
 const solicitationsMax = 3;
 const retransmitPs = psPerSecond;
-/** The first of several answers stands for so long. */
+/** The first of several answers is kept for this long. */
 const lockPs = psPerSecond;
 /** REACHABLE_TIME, DELAY_FIRST_PROBE_TIME. */
 const reachablePs = 30 * psPerSecond;
 const delayPs = 5 * psPerSecond;
-/** Of several confirmations within so long the first counts. */
+/** Of several confirmations within this time the first counts. */
 const confirmationPs = psPerSecond / 10;
-/** Neighbours that are kept (gc_thresh3), beside those of the configuration. */
+/** Limit of neighbours (gc_thresh3), in addition to those of the configuration. */
 const neighboursMax = 1024;
 
-/** `permanent`: of the configuration, whatever others say. */
+/** `permanent`: set by the configuration and never changed by packets. */
 type NeighbourState = 'incomplete' | 'reachable' | 'stale' | 'delay' | 'probe' | 'permanent' | 'failed';
 
-/** Takes 6 bytes of MAC, or an errno. It must not wait. */
+/** Receives 6 bytes of MAC, or an errno. It must not wait. */
 export type MacTaken = (outcome: Uint8Array | number) => void;
 
-/** Somebody who waits for a MAC. */
+/** A caller that waits for a MAC. */
 interface Waiter {
   readonly taken: MacTaken;
   timer: ProtocolTimer | undefined;
 }
 
-/** A neighbour as those see it that send to it; it may have failed, or been forgotten, which is the same. */
+/** A neighbour as its senders see it. A failed one and a forgotten one look the same. */
 export interface Neighbour {
   /** Its address in base 16. */
   readonly key: string;
@@ -54,39 +54,39 @@ export interface Neighbour {
 interface Entry extends Neighbour {
   state: NeighbourState;
   mac: Uint8Array | undefined;
-  /** Solicitations since it was last asked for, or probed. */
+  /** Solicitations since the last request or probe began. */
   solicitations: number;
   timer: ProtocolTimer | undefined;
-  /** Since its MAC or its state changed. */
+  /** Time of the last change of its MAC or state. */
   age: Stopwatch;
-  /** Since it was last known to be reachable. */
+  /** Time when it was last known to be reachable. */
   confirmedAge: Stopwatch;
   readonly waiters: Set<Waiter>;
 }
 
-/** @template Thread what asks, and what limits of time run on */
+/** @template Thread the requester, on which time limits run */
 export interface NeighbourTableParts<Thread extends Cpu = Cpu> {
   readonly timers: Pick<ProtocolTimers<Thread>, 'after'>;
   readonly newStopwatch: () => Stopwatch;
-  /** Asks who has an address. It must not wait. */
+  /** Asks for the owner of an address. It must not wait. */
   readonly solicit: (cpu: Thread, address: Uint8Array) => void;
   /** Asks a neighbour whether it still has its address. It must not wait. */
   readonly probe?: (cpu: Thread, address: Uint8Array, mac: Uint8Array) => void;
 }
 
-/** What an answer says beside a MAC. */
+/** Contents of an answer besides the MAC. */
 export interface AnswerFlags {
-  /** It was asked for. */
+  /** It was solicited. */
   readonly isSolicited: boolean;
-  /** It takes the place of a MAC that is known. */
+  /** It replaces a known MAC. */
   readonly overrides: boolean;
 }
 
 export class NeighbourTable<Thread extends Cpu = Cpu> {
-  /** Addresses that were asked for: whose MAC has come, and which nobody has answered for. */
+  /** Requested addresses: those whose MAC has arrived, and those without an answer. */
   readonly counts = { resolved: 0, unresolved: 0 };
   readonly #parts: NeighbourTableParts<Thread>;
-  /** By their addresses, in the order in which they came. */
+  /** Neighbours by address, in order of arrival. */
   readonly #entries = new Map<string, Entry>();
   #permanentCount = 0;
 
@@ -104,18 +104,18 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     );
   }
 
-  /** The MAC of an address, if it is known; nobody is asked. */
+  /** The MAC of an address, if it is known; sends no request. */
   macOf(address: Uint8Array): Uint8Array | undefined {
     const entry = this.#entries.get(toHex(address));
     return entry !== undefined && isKnown(entry) ? entry.mac : undefined;
   }
 
-  /** The neighbour of an address, whatever its state; nobody is asked. */
+  /** The neighbour of an address, in any state; sends no request. */
   find(address: Uint8Array): Neighbour | undefined {
     return this.#entries.get(toHex(address));
   }
 
-  /** The MAC to which a packet for a neighbour goes now, undefined when it is not known. Who is not confirmed in time is asked. */
+  /** The MAC for a packet to a neighbour, undefined if it is not known. A neighbour that is not confirmed in time is probed. */
   used(neighbour: Neighbour): Uint8Array | undefined {
     const entry = this.#ownEntry(neighbour);
     if (entry === undefined || !isKnown(entry)) return undefined;
@@ -132,7 +132,7 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     return entry.mac;
   }
 
-  /** A neighbour has acted upon a packet that it was sent: it can be reached (RFC 4861, 7.3.1). */
+  /** A neighbour has acted on a packet sent to it: it is reachable (RFC 4861, 7.3.1). */
   confirmed(neighbour: Neighbour): void {
     const entry = this.#ownEntry(neighbour);
     if (entry === undefined || !isKnown(entry) || entry.state === 'permanent') return;
@@ -149,9 +149,9 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
   }
 
   /**
-   * Gives the MAC of an address: at once if it is known, else when an answer has come, or ETIMEDOUT; ENOBUFS where the table is full of
-   * neighbours that are looked for.
-   * @param address its bytes, always of one form: of ports of HCAs 16, as in a GID
+   * Resolves the MAC of an address: at once if it is known, otherwise when an answer arrives, or ETIMEDOUT; ENOBUFS if the
+   * table is full of unresolved neighbours.
+   * @param address its bytes, always of one form: for HCA ports 16, as in a GID
    */
   resolve(cpu: Thread, address: Uint8Array, timeoutMs: number, taken: MacTaken): void {
     const entry = this.#entries.get(toHex(address)) ?? this.#add(address);
@@ -161,14 +161,14 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     entry.waiters.add(waiter);
     waiter.timer = this.#parts.timers.after(msToPs(timeoutMs), (thread) => {
       entry.waiters.delete(waiter);
-      // Linux looks once more, which has it ask again where it had given up.
+      // Linux checks once more, and so asks again after it has given up.
       this.#ask(thread, entry);
       taken(errnoNumbers.ETIMEDOUT);
     });
     this.#ask(cpu, entry);
   }
 
-  /** A neighbour has asked for one of this host's addresses, and so said who he is. */
+  /** A neighbour has requested one of this host's addresses, and thereby told its own. */
   asked(address: Uint8Array, mac: Uint8Array): void {
     const entry = this.#entries.get(toHex(address)) ?? this.#add(address);
     if (entry === undefined || entry.state === 'permanent') return;
@@ -177,8 +177,8 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
   }
 
   /**
-   * What ARP says of a neighbour, in an answer or to others: of several MACs the first stands for a second.
-   * @returns false for one that nobody has asked for, or who is another for now
+   * Handles a MAC announced by ARP, in an answer or to other stations: the first of several MACs is kept for a second.
+   * @returns false if the neighbour was not requested, or keeps another MAC for now
    */
   announced(address: Uint8Array, mac: Uint8Array, { isSolicited, overrides }: AnswerFlags): boolean {
     const entry = this.#entries.get(toHex(address));
@@ -186,7 +186,7 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     const isOther = isKnown(entry) && !bytesEqual(entry.mac!, mac);
     if (isOther && !overrides && entry.age.exactElapsedPs <= lockPs) return false;
     const isUnchanged = isKnown(entry) && !isOther;
-    // A MAC that is the known one, and not asked for, says nothing new.
+    // A MAC that is already known and was not requested carries no news.
     if (isUnchanged && !isSolicited) return true;
     if (isUnchanged && entry.state === 'reachable') {
       this.#confirm(entry);
@@ -196,7 +196,7 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     return true;
   }
 
-  /** An advertisement, by RFC 4861, 7.2.5. @returns false for one that nobody has asked for, or that must change nothing */
+  /** Handles an advertisement by RFC 4861, 7.2.5. @returns false if it was not requested, or must change nothing */
   advertised(
     address: Uint8Array,
     mac: Uint8Array | undefined,
@@ -219,7 +219,7 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     return true;
   }
 
-  /** The interface goes: who waits gets ENODEV. */
+  /** The interface is being closed: waiting callers get ENODEV. */
   close(): void {
     for (const entry of this.#entries.values()) {
       entry.timer?.cancel();
@@ -230,13 +230,13 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     this.#permanentCount = 0;
   }
 
-  /** With the table full, the oldest goes that nobody waits for; undefined when there is none. */
+  /** If the table is full, removes the oldest neighbour without a waiting caller; undefined if every neighbour has one. */
   #add(address: Uint8Array): Entry | undefined {
     if (this.#entries.size - this.#permanentCount >= neighboursMax && !this.#forgetOldest()) return undefined;
     return this.#newEntry(address);
   }
 
-  /** Undefined of one that has been forgotten. */
+  /** Undefined if it has been forgotten. */
   #ownEntry(neighbour: Neighbour): Entry | undefined {
     const entry = this.#entries.get(neighbour.key);
     return entry === neighbour ? entry : undefined;
@@ -270,7 +270,7 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     return entry;
   }
 
-  /** Begins to ask, unless that is under way or needless. */
+  /** Begins to send requests, unless that is in progress or unnecessary. */
   #ask(cpu: Thread, entry: Entry): void {
     if (entry.state !== 'failed') return;
     entry.state = 'incomplete';

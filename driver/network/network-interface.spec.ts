@@ -1,4 +1,4 @@
-/** Frames of the kernel: what is answered, learnt and dropped. All bytes are written out here; checksums were computed apart. */
+/** Frames of the kernel: which are answered, learnt and dropped. All bytes are written out here; checksums were computed independently. */
 import { describe, expect, it, vi } from 'vitest';
 import { fromHex, toHex, viewOf } from '../../base/bytes.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
@@ -33,7 +33,7 @@ const solicitation = ipv6(
 );
 const advertisement = ipv6(mac, peerMac, peer, own, `8800f41a60000000${peer}0201${peerMac}`);
 
-/** Data of a WQE whose segments are inline, none of them across a boundary of 64 bytes. */
+/** Data of a WQE with inline segments, none of them across a boundary of 64 bytes. */
 function inlineOf(wqe: Uint8Array): string {
   const view = viewOf(wqe);
   let text = '';
@@ -65,7 +65,7 @@ async function bench() {
     sent: () => stored.map(inlineOf),
     heads: () => stored.map((wqe) => toHex(wqe.subarray(0, 4))),
     receive: (frame: string) => network.receive(machine.cpu, fromHex(frame)),
-    /** MACs that were asked for and are known, or the error. */
+    /** Requested MACs that are known, or the error. */
     macs,
     ask: (address: Uint8Array) =>
       network.resolve(machine.cpu, address, 1000, (outcome) =>
@@ -76,7 +76,7 @@ async function bench() {
 }
 
 describe('the interface of a port', () => {
-  it('RFC 826: asks by ARP for an address of IPv4, once for all that wait, and takes the answer', async () => {
+  it('RFC 826: resolves an IPv4 address by ARP, once for all waiting callers, and uses the answer', async () => {
     const { sent, receive, ask, macs, expectCounts } = await bench();
     ask(ipv4Gid(peerIp));
     ask(ipv4Gid(peerIp));
@@ -88,7 +88,7 @@ describe('the interface of a port', () => {
     expectCounts({ requests: 1, resolved: 1, received: 1 });
   });
 
-  it('RFC 4861, 7.2.2: asks the group of an address of IPv6, from its own', async () => {
+  it('RFC 4861, 7.2.2: solicits the group of an IPv6 address, from its own address', async () => {
     const { sent, receive, ask, macs, expectCounts } = await bench();
     ask(fromHex(peer));
     const group = 'ff0200000000000000000001ff654321';
@@ -98,7 +98,7 @@ describe('the interface of a port', () => {
     expectCounts({ requests: 1, resolved: 1, received: 1 });
   });
 
-  it('answers who looks for it, and knows him', async () => {
+  it('answers a requester, and learns it', async () => {
     const { sent, receive, ask, macs, expectCounts } = await bench();
     receive(request);
     receive(solicitation);
@@ -112,7 +112,7 @@ describe('the interface of a port', () => {
     expectCounts({ received: 2, answers: 2 });
   });
 
-  it('RFC 5227, 2.1.1; RFC 4861, 7.2.4: answers one without an address, and learns nothing', async () => {
+  it('RFC 5227, 2.1.1; RFC 4861, 7.2.4: answers a requester without an address, and learns nothing', async () => {
     const { sent, receive, ask, macs } = await bench();
     receive(arp(broadcast, 1, peerMac, '00000000', none, ownIp));
     const probe = `87004954${'0'.repeat(8)}${own}`;
@@ -167,7 +167,7 @@ describe('the interface of a port', () => {
     expect(macs).toEqual([]);
   });
 
-  it('has no way to addresses of other links, nor to groups', async () => {
+  it('has no route to addresses of other links, nor to groups', async () => {
     const { network, machine } = await bench();
     const elsewhere = [
       ipv4Gid('0a000102'),
@@ -179,15 +179,15 @@ describe('the interface of a port', () => {
       expect(() => network.resolve(machine.cpu, address, 1000, () => undefined)).toThrow('ENETUNREACH');
   });
 
-  it('sheet 6.2: hands over no more frames than its queue holds', async () => {
+  it('sheet 6.2: posts no more frames than its queue holds', async () => {
     const { heads, receive, expectCounts } = await bench();
     for (let count = 0; count < 34; count++) receive(request);
-    // Of 32 places one stays free. SEND, in the first pass.
+    // Of 32 slots one stays free. SEND, in the first pass.
     expect(heads()).toEqual(Array(31).fill('0000000a'));
     expectCounts({ received: 34, answers: 34, failed: 3 });
   });
 
-  it('that goes leaves no thread waiting', async () => {
+  it('that is removed leaves no thread waiting', async () => {
     const { network, machine } = await bench();
     const waiting = network.lookUp(machine.cpu, ipv4Gid(peerIp), 1000);
     await network.close(machine.cpu);

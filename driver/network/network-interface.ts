@@ -1,6 +1,6 @@
 /**
- * The network interface of a port of Ethernet, as far as RoCE needs one: it finds the MACs of its neighbours, by ARP for IPv4 and by
- * Neighbor Discovery for IPv6, and answers those that look for it. There are no sockets, no routes but that to the own link, and no
+ * The network interface of an Ethernet port, as far as RoCE needs one: it resolves the MACs of its neighbours, by ARP for IPv4
+ * and by Neighbor Discovery for IPv6, and answers their requests. It has no sockets, no route except to its own link, and no
  * programs that send frames.
  *
  *     resolve ─► neighbour table ─► request ─► FrameQueuePair ─► port ═ cable ═► port ─► … ─► interrupt ─► thread: receive ─► table
@@ -44,33 +44,33 @@ export interface NetworkInterfaceSetup {
   readonly portNumber: number;
   /** 48 bits. */
   readonly mac: number;
-  /** The QP of frames for the MAC; -1: one of those of programs. */
+  /** The QP of frames for the MAC; -1: one of those for programs. */
   readonly qpn: number;
   /** Its addresses, 16 bytes each, as in GIDs. */
   readonly addresses: readonly Uint8Array[];
-  /** Longest frame that the port hands on, without FCS. */
+  /** Longest frame that the port receives, without FCS. */
   readonly frameBytesMax: number;
 }
 
-/** Frames of the kernel, and what became of those that came. */
+/** Frames of the kernel, and the results of received ones. */
 export interface NetworkCounts {
-  /** Requests of ARP and solicitations that were sent. */
+  /** ARP requests and solicitations that were sent. */
   readonly requests: number;
-  /** Addresses that were asked for: whose MAC has come, and which nobody has answered for in three requests. */
+  /** Requested addresses: those whose MAC has arrived, and those without an answer to three requests. */
   readonly resolved: number;
   readonly unresolved: number;
-  /** Answers that were sent to others' requests. */
+  /** Answers sent to requests of other stations. */
   readonly answers: number;
   readonly received: number;
-  /** Of another protocol, or not for one of the own addresses. */
+  /** Frames of another protocol, or not for an own address. */
   readonly ignored: number;
-  /** That no station may send so: of a wrong checksum, hop limit or length, or from a group. */
+  /** Frames that no sender may produce: with a wrong checksum, hop limit or length, or from a group. */
   readonly malformed: number;
-  /** That nobody has asked for, or that would take the place of one that is known. */
+  /** Unsolicited announcements, or ones that would replace a known MAC. */
   readonly unsolicited: number;
-  /** From one of the own addresses. */
+  /** Frames from one of the own addresses. */
   readonly conflicting: number;
-  /** Lost for want of room in the send queue, and completions with an error. */
+  /** Frames lost because the send queue was full, and completions with an error. */
   readonly failed: number;
 }
 
@@ -119,10 +119,10 @@ export class NetworkInterface {
     return { ...this.#counts, ...this.#neighbours.counts };
   }
 
-  /** Brings its ring up, and has the port steer frames to it. @throws KernelError */
+  /** Brings its ring up, and makes the port steer frames to it. @throws KernelError */
   async open(cpu: Cpu): Promise<void> {
     this.#pair = await FrameQueuePair.open(cpu, this.#device, this.#setup, () => this.#schedule());
-    // No answer comes through a device that has died: waits for neighbours end with it.
+    // A dead device delivers no answer: ends all waits for neighbours.
     this.#device.lifecycle.onDeath(() => this.#neighbours.close());
     const { portNumber } = this.#setup;
     const { qpn: baseQpn } = this.#pair;
@@ -143,7 +143,7 @@ export class NetworkInterface {
     );
   }
 
-  /** Of the groups only those of its addresses come through, once the port is open. */
+  /** After the port is open, it accepts only the groups of its own addresses. */
   async filterGroups(cpu: Cpu): Promise<void> {
     const { addresses } = this.#setup;
     const groups = [allNodes, ...addresses.filter((address) => !isIpv4Gid(address)).map(solicitedNode)];
@@ -159,7 +159,7 @@ export class NetworkInterface {
     await this.#setFilter(cpu, MulticastFilterForm.ENABLE, 0n);
   }
 
-  /** From now on nothing is sent, and what arrives is dropped. */
+  /** Stops sending, and drops received frames from now on. */
   async close(cpu: Cpu): Promise<void> {
     this.#isClosed = true;
     this.#neighbours.close();
@@ -167,7 +167,7 @@ export class NetworkInterface {
     await this.#pair?.close(cpu);
   }
 
-  /** Why there is no way to an address, or undefined. @param address 16 bytes, as in a GID */
+  /** Why an address has no route; undefined if it has one. @param address 16 bytes, as in a GID */
   routeError(address: Uint8Array): ErrnoName | undefined {
     if (!isIpv4Gid(address)) return isLinkLocalGid(address) ? undefined : 'ENETUNREACH';
     const number = ipv4NumberOfGid(address);
@@ -180,7 +180,7 @@ export class NetworkInterface {
   }
 
   /**
-   * Gives the MAC of an address of the link, at once or later.
+   * Resolves the MAC of an address of the link, at once or later.
    * @param address 16 bytes, as in a GID
    * @throws KernelError ENETUNREACH
    */
@@ -207,7 +207,7 @@ export class NetworkInterface {
     throw new KernelError(code ?? 'ENODEV', `nobody has answered for ${toHex(address)}`);
   }
 
-  /** Takes a frame that has come, without FCS. */
+  /** Handles a received frame, without FCS. */
   receive(cpu: Cpu, frame: Uint8Array): void {
     this.#counts.received++;
     const { type } = frame.length < ethernetHeader.sizeBytes ? { type: 0 } : ethernetHeader.decode(frame);

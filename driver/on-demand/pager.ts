@@ -1,14 +1,14 @@
 /**
- * The pager of one device: serves its page requests, and takes pages from it.
+ * The pager of one device: serves its page requests, and evicts its pages.
  *
  *     page request EQE ─► queue ─► kernel thread: pages made present ─► entries written ─► PAGE_FAULT_RESUME
  *     munmap, fork, ... ─┐
  *     reclaim wants it ──┼─► entries cleared ─► leaving ─► kernel thread: INVALIDATE_PAGES ─► frames given back
  *     too many present ──┘   (invalidate doorbell)
  *
- * Promises: a frame is given back only when the device has forgotten its translation and no access is under way; work that
- * a core posts behind an invalidation is translated anew, since the doorbell of the invalidation reaches the device before
- * that of the work (posted writes keep their order); one kernel thread at a time, which ends when there is nothing to do.
+ * Promises: a frame is given back only when the device has forgotten its translation and no access is under way; work that a
+ * core posts after an invalidation is translated again, since the doorbell of the invalidation reaches the device before that
+ * of the work (posted writes keep their order); at most one kernel thread runs, and it ends when no work is left.
  */
 import { Bar, EventType, pageRequestEqe, uarOffset } from '../../abi/index.ts';
 import type { CommandInterface } from '../command-interface.ts';
@@ -21,20 +21,20 @@ import type { DriverConfig } from '../parameters.ts';
 import type { Cpu, DriverPlatform } from '../platform.ts';
 import { type OnDemandRegion, onDemandPageBytes } from './region.ts';
 
-/** What on-demand paging has cost the driver. */
+/** Costs of on-demand paging for the driver. */
 export interface OnDemandStatistics {
   pageRequests: number;
-  /** Requests that could not be met: not mapped, or no right, or no memory. */
+  /** Requests that failed: not mapped, no right, or no memory. */
   refusedRequests: number;
-  /** Requests whose first page was there already. */
+  /** Requests whose first page was already present. */
   spuriousRequests: number;
   /** Pages made present for the device. */
   pagesEntered: number;
-  /** Pages taken from it, by reason: memory management changed them, reclaim wanted them, there were too many. */
+  /** Pages evicted from it, by reason: memory management changed them, reclaim wanted them, or too many were present. */
   pagesInvalidated: number;
   pagesWanted: number;
   pagesEvicted: number;
-  /** INVALIDATE_PAGES commands, each for all pages that were leaving. */
+  /** INVALIDATE_PAGES commands, each for all leaving pages. */
   fences: number;
 }
 
@@ -59,7 +59,7 @@ export interface PagerSetup {
   readonly asyncEq: EventQueue;
 }
 
-/** Room that eviction makes at once, of what may be present. */
+/** Part of the present-page limit that one eviction frees. */
 const evictedShare = 1 / 8;
 
 export class Pager {
@@ -79,7 +79,7 @@ export class Pager {
   private readonly presentMax: number;
   private readonly regions = new Map<number, { region: OnDemandRegion; unwatch: () => void }>();
   private readonly requests: PageRequest[] = [];
-  /** In the order in which they came; those that have gone since are passed over. */
+  /** Pages in order of arrival; those that have left are skipped. */
   private arrivals: Place[] = [];
   private leaving: Place[] = [];
   private readonly fenceLock: Mutex;
@@ -96,7 +96,7 @@ export class Pager {
     router.pageRequested = (address) => this.requested(address);
   }
 
-  /** Page requests go to the asynchronous event queue from the first on-demand region on. */
+  /** From the first on-demand region on, page requests go to the asynchronous event queue. */
   async open(cpu: Cpu): Promise<void> {
     if (this.areRequestsMapped) return;
     const input = 1n << BigInt(EventType.PAGE_REQUEST);
@@ -113,7 +113,7 @@ export class Pager {
     this.regions.set(key, { region, unwatch });
   }
 
-  /** The region is the device's no longer: gives back all of its pages. */
+  /** The device no longer has the region: frees all of its pages. */
   async remove(cpu: Cpu, key: number): Promise<void> {
     const { region, unwatch } = this.regions.get(key)!;
     region.isClosed = true;
@@ -136,7 +136,7 @@ export class Pager {
     this.startWork();
   }
 
-  /** In the middle of a change of translations: nothing here may wait. */
+  /** Called in the middle of a translation change: nothing here may wait. */
   private invalidate(cpu: Cpu | undefined, region: OnDemandRegion, start: number, end: number): void {
     const first = Math.max(0, region.indexOf(start));
     const last = Math.min(region.pageCount, region.indexOf(end - 1) + 1);
@@ -185,7 +185,7 @@ export class Pager {
         else await this.fence(cpu);
       }
     } catch (error) {
-      // The device has died: what is left is given back when its regions are.
+      // The device has died: the remaining pages are freed with their regions.
       if (!(error instanceof KernelError)) throw error;
     } finally {
       this.isAtWork = false;
@@ -202,12 +202,12 @@ export class Pager {
     try {
       await commands.execute(cpu, 'PAGE_FAULT_RESUME', command);
     } catch (error) {
-      // A QP that was reset meanwhile waits no longer.
+      // A QP that was reset meanwhile no longer waits.
       if (!(error instanceof KernelError) || this.setup.lifecycle.isDead) throw error;
     }
   }
 
-  /** @returns whether the first page is there; those behind it are brought along as far as they go without trouble */
+  /** @returns whether the first page is present; the following pages are also made present as long as that succeeds */
   private async makePresent(
     cpu: Cpu,
     region: OnDemandRegion,
@@ -250,7 +250,7 @@ export class Pager {
     return true;
   }
 
-  /** Takes the oldest pages from the device. */
+  /** Evicts the oldest pages from the device. */
   private evict(): void {
     const wanted = Math.max(1, Math.floor(this.presentMax * evictedShare));
     let count = 0;
@@ -263,7 +263,7 @@ export class Pager {
     this.counts.pagesEvicted += count;
   }
 
-  /** Returns when everything that was leaving has left; another fence under way is waited for. */
+  /** Returns when all leaving pages have left; waits for another fence in progress. */
   private async fence(cpu: Cpu): Promise<void> {
     await this.fenceLock.run(cpu, async () => {
       const places = this.leaving;
@@ -289,7 +289,7 @@ export class Pager {
     cpu.charge('pin', costs.deregisterRegionPerPage * places.length);
   }
 
-  /** Pages that came, went and came again stand in the list more than once. */
+  /** A page that was present, evicted and made present again is in the list more than once. */
   private forgetGone(): void {
     const latest = new Map<OnDemandRegion, Set<number>>();
     this.arrivals = this.arrivals

@@ -3,8 +3,8 @@
  *
  *     absent ── page request ──► present ── invalidated, wanted, evicted ──► leaving ── fence ──► absent
  *
- * A page that is present or leaving holds a reference on its frame. Its translation entry is there only while it is
- * present; while it is leaving, accesses begun before may still be under way.
+ * A page that is present or leaving holds a reference on its frame. Its translation entry exists only while it is present;
+ * while it is leaving, earlier accesses may still be in progress.
  */
 import type { MttTable, Translation } from '../mtt-table.ts';
 import type { ProcessMemory } from '../platform.ts';
@@ -15,7 +15,7 @@ const ABSENT = 0;
 const PRESENT = 1;
 const LEAVING = 2;
 
-/** What a process must offer for on-demand paging. */
+/** Functions that a process must offer for on-demand paging. */
 export type PageableMemory = Required<
   Pick<ProcessMemory, 'processId' | 'holdPage' | 'releasePages' | 'watchPages'>
 >;
@@ -35,7 +35,7 @@ export class OnDemandRegion {
   readonly translation: Translation;
   readonly access: 'read' | 'write';
   readonly pageCount: number;
-  /** Being taken from the device: no page comes any more. */
+  /** The region is being taken from the device: no page becomes present any more. */
   isClosed = false;
   readonly #mtts: MttTable;
   readonly #firstPage: number;
@@ -57,7 +57,7 @@ export class OnDemandRegion {
     return (this.#firstPage + index) * onDemandPageBytes;
   }
 
-  /** Place of an address' page, which may lie outside of the region. */
+  /** Index of an address' page, which may lie outside the region. */
   indexOf(address: number): number {
     return Math.floor(address / onDemandPageBytes) - this.#firstPage;
   }
@@ -76,20 +76,20 @@ export class OnDemandRegion {
     return index >= 0 && index < this.pageCount && this.#state[index] !== ABSENT;
   }
 
-  /** The page is there; its frame is held. */
+  /** Whether the page is present, with its frame held. */
   enter(index: number, physical: number): void {
     this.#state[index] = PRESENT;
     this.#physical[index] = physical;
     this.#mtts.setEntry(this.translation, index, physical);
   }
 
-  /** Takes the translation of a page that is present. */
+  /** Removes the translation of a present page. */
   withdraw(index: number): void {
     this.#state[index] = LEAVING;
     this.#mtts.clearEntry(this.translation, index);
   }
 
-  /** No access is under way any more. @returns the frame to be given back */
+  /** Accesses have ended. @returns the frame to be freed */
   leave(index: number): number {
     const physical = this.#physical[index]!;
     this.#state[index] = ABSENT;

@@ -8,7 +8,7 @@ import { AgentLine } from './agent-line.ts';
 import { GuestError } from './guest-error.ts';
 import { agentScript } from './image/init-scripts.ts';
 
-/** The very script of the guest over pipes instead of a serial port, run by a shell that has limits for what it reads, as busybox's has. */
+/** The guest's actual script over pipes instead of a serial port, run by a shell that limits its input, as busybox's does. */
 class RealAgent {
   readonly folder = mkdtempSync(join(tmpdir(), 'agent-'));
   readonly process: ChildProcess;
@@ -41,7 +41,7 @@ describe('the line to the agent', () => {
 
   const run = (command: string, timeoutSeconds = 10) => agent.line.run(command, { timeoutSeconds });
 
-  it('brings back output, errors and exit status of commands, one after the other', async () => {
+  it('returns output, errors and exit status of commands, one after another', async () => {
     expect(await run('echo one; echo two >&2; exit 3')).toMatchObject({
       output: 'one\ntwo\n',
       exitStatus: 3,
@@ -49,7 +49,7 @@ describe('the line to the agent', () => {
     expect(await run('true')).toMatchObject({ output: '', exitStatus: 0, hasTimedOut: false });
   });
 
-  it('takes commands of several lines with quotes, and output that is not ASCII or has no last newline', async () => {
+  it('accepts commands of several lines with quotes, and output that is not ASCII or has no last newline', async () => {
     const result = await run(`cat <<'END'\nit's "ø" \\n $HOME\nEND\nprintf 'no newline'`);
     expect(result.output).toBe('it\'s "ø" \\n $HOME\nno newline');
   });
@@ -62,21 +62,21 @@ describe('the line to the agent', () => {
     expect(result).toMatchObject({ output: forged, exitStatus: 7 });
   });
 
-  it('ends what takes too long, with all it has started, and goes on', async () => {
+  it('ends commands that take too long, with all their processes, and continues', async () => {
     const marker = join(agent.folder, 'late');
     const result = await run(`(sleep 2; touch ${marker}) & echo begun; sleep 60`, 1);
-    // Some shells say that it was killed.
+    // Some shells report that it was killed.
     expect(result).toMatchObject({ output: expect.stringMatching(/^begun\n/), hasTimedOut: true });
     expect(await run(`sleep 1.5; ls ${marker} 2>/dev/null | wc -l`)).toMatchObject({ output: '0\n' });
   });
 
-  it('drops what a command left running prints later', async () => {
+  it('drops later output of a program that a command left running', async () => {
     await run('(sleep 0.3; echo late) &');
     await new Promise((resolve) => setTimeout(resolve, 600));
     expect((await run('echo mine')).output).toBe('mine\n');
   });
 
-  it('hands output on as it comes', async () => {
+  it('passes output on as it arrives', async () => {
     const heard: string[] = [];
     await agent.line.run('echo a; sleep 0.2; echo b', {
       timeoutSeconds: 10,
@@ -86,7 +86,7 @@ describe('the line to the agent', () => {
     expect(heard.length).toBeGreaterThan(1);
   });
 
-  it('says so when the other end goes away in the middle of a command', async () => {
+  it('reports when the peer disconnects in the middle of a command', async () => {
     const running = run('sleep 3');
     setTimeout(() => agent.kill(), 100);
     await expect(running).rejects.toThrow(GuestError);
@@ -94,8 +94,8 @@ describe('the line to the agent', () => {
   });
 });
 
-describe('the line to an agent that talks in pieces', () => {
-  /** Both directions in the test's hands. */
+describe('the line to an agent that sends in pieces', () => {
+  /** Both directions are controlled by the test. */
   function pieces(): { line: AgentLine; say(text: string): void; heard(): string } {
     const fromGuest = new PassThrough();
     const toGuest = new PassThrough();
@@ -103,7 +103,7 @@ describe('the line to an agent that talks in pieces', () => {
     return { line, say: (text) => void fromGuest.write(text), heard: () => String(toGuest.read() ?? '') };
   }
 
-  it('finds marks however they are cut', async () => {
+  it('finds marks in any pieces', async () => {
     const { line, say, heard } = pieces();
     for (const character of '\x1eready\n') say(character);
     await line.ready(5);
@@ -126,7 +126,7 @@ describe('the line to an agent that talks in pieces', () => {
     await expect(running).rejects.toThrow('restarted by itself');
   });
 
-  it('waits for the next agent when a restart is meant', async () => {
+  it('waits for the next agent when a restart is intended', async () => {
     const { line, say } = pieces();
     say('\x1eready\n');
     await line.ready(5);

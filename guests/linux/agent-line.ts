@@ -1,17 +1,17 @@
 /**
- * The emulator's end of the line to the agent in the guest (image/init-scripts.ts): runs commands there, one after
- * the other, and brings back what they print and how they end.
+ * The emulator's end of the line to the agent in the guest (image/init-scripts.ts): runs commands there, one after another, and
+ * returns their output and exit status.
  *
- * The line is a serial port of its own, so neither kernel messages nor a user's shell mix in. Each command has a token
- * that is drawn for it alone, and its output is what lies between the two marks with that token:
+ * The line is a separate serial port, so neither kernel messages nor a user's shell interfere. Each command has a unique token,
+ * and its output is the text between the two marks with that token:
  *
  *     host   7f3a1c.4 30 ls /\n LF                   token, seconds it may take, command as `printf %b` takes it
  *     guest  RS 7f3a1c.4 " begin" LF                 RS is the control character 1e
  *     guest  …whatever the command prints, errors among it…
  *     guest  RS 7f3a1c.4 " end 0" LF                 exit status, as the shell gives it
  *
- * What arrives outside of two marks is the output of something left running, and is dropped. The guest says RS "ready"
- * LF whenever its agent starts; if that happens while a command runs, the guest has restarted by itself.
+ * Text outside two marks is the output of a program left running, and is dropped. The guest sends RS "ready" LF whenever its
+ * agent starts; if that happens while a command runs, the guest has restarted by itself.
  */
 import { randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
@@ -21,29 +21,29 @@ export interface CommandResult {
   readonly command: string;
   /** Output and errors, in the order written. */
   readonly output: string;
-  /** As the shell gives it: 0 for success, 128 + signal for a command that a signal ended. */
+  /** As the shell returns it: 0 for success, 128 + signal for a command ended by a signal. */
   readonly exitStatus: number;
   readonly hasTimedOut: boolean;
   readonly elapsedMs: number;
 }
 
 export interface CommandLimits {
-  /** After this many seconds the guest kills the command with all it started. */
+  /** After this many seconds the guest kills the command and all processes that it started. */
   readonly timeoutSeconds: number;
-  /** Called with output as it comes. */
+  /** Called with output as it arrives. */
   readonly onOutput?: (text: string) => void;
 }
 
 const mark = '\x1e';
 const readyLine = `${mark}ready\n`;
 
-/** Exit status of a command that SIGKILL ended, as the guest's time limit does. */
+/** Exit status of a command ended by SIGKILL, as by the guest's time limit. */
 const killedStatus = 137;
 
-/** A guest that is late by this much beyond a command's limit no longer answers. */
+/** A guest that is late by this much beyond a command's limit is considered dead. */
 const graceMs = 15_000;
 
-/** Output kept of one command; what is beyond is dropped. */
+/** Limit of the output kept of one command; the rest is dropped. */
 const outputCharactersMax = 8 * 1024 * 1024;
 
 interface PendingCommand {
@@ -74,7 +74,7 @@ export class AgentLine {
     stream.on('close', () => this.end('the guest is gone'));
   }
 
-  /** Resolves when the agent has started; after `expectRestart`, when it has started again. @throws GuestError */
+  /** Resolves when the agent has started; after `expectRestart`, when it has restarted. @throws GuestError */
   async ready(timeoutSeconds: number): Promise<void> {
     const limit = setTimeout(
       () => this.#ready.reject(new GuestError(`the guest has not started within ${timeoutSeconds} s`)),
@@ -87,7 +87,7 @@ export class AgentLine {
     }
   }
 
-  /** The guest is about to restart: what runs is abandoned, and `ready` waits for the next agent. */
+  /** The guest is about to restart: the present command is abandoned, and `ready` waits for the next agent. */
   expectRestart(): void {
     this.#pending?.settled.reject(new GuestError('the guest restarts'));
     this.#pending = undefined;
@@ -97,7 +97,7 @@ export class AgentLine {
 
   /**
    * Runs a shell command. One at a time: the caller awaits it before it starts the next.
-   * @throws GuestError when the guest no longer answers, is gone or restarted
+   * @throws GuestError if the guest no longer answers, has ended or restarted
    */
   async run(command: string, limits: CommandLimits): Promise<CommandResult> {
     if (this.#ended !== undefined) throw this.#ended;
@@ -131,7 +131,7 @@ export class AgentLine {
     this.#stream.write(`${this.#secret}.x 60 ${escaped(command)}\n`);
   }
 
-  /** Nothing will come any more: threads that wait get the reason. */
+  /** No more input can arrive: waiting callers get the reason. */
   end(reason: string): void {
     this.#ended ??= new GuestError(reason);
     this.#pending?.settled.reject(this.#ended);
@@ -147,7 +147,7 @@ export class AgentLine {
     }
   }
 
-  /** Before a command's first mark. Returns true when more has to be received. */
+  /** Processes text before a command's first mark. Returns true if more must be received. */
   #takeIdle(pending: PendingCommand | undefined): boolean {
     const begin = pending === undefined ? undefined : `${mark}${pending.token} begin\n`;
     const readyAt = this.#received.indexOf(readyLine);
@@ -173,7 +173,7 @@ export class AgentLine {
     this.#ready.resolve();
   }
 
-  /** Between a command's two marks. Returns true when more has to be received. */
+  /** Processes text between a command's two marks. Returns true if more must be received. */
   #takeOutput(pending: PendingCommand): boolean {
     const end = `${mark}${pending.token} end `;
     const endAt = this.#received.indexOf(end);
@@ -185,7 +185,7 @@ export class AgentLine {
       return false;
     }
     if (lineEnd < 0) {
-      // A mark may have come in part: what could be its beginning stays.
+      // A mark may have arrived partially: a possible beginning is kept.
       const safe = endAt >= 0 ? endAt : lastMarkStart(this.#received, end.length);
       this.#addOutput(pending, this.#received.slice(0, safe));
       this.#received = this.#received.slice(safe);
@@ -217,7 +217,7 @@ export class AgentLine {
   }
 }
 
-/** A command on one line: `printf %b` makes what it was of it, with a line feed behind. */
+/** A command on one line: `printf %b` restores it, followed by a line feed. */
 const escaped = (command: string): string =>
   [...Buffer.from(`${command}\n`)].map((byte) => escapes.get(byte) ?? octalUnlessPrintable(byte)).join('');
 
@@ -229,7 +229,7 @@ const escapes: ReadonlyMap<number, string> = new Map([
 const octalUnlessPrintable = (byte: number): string =>
   byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\0${byte.toString(8).padStart(3, '0')}`;
 
-/** Where the last mark character lies that could begin a mark of `markLength`; else the end of the text. */
+/** Offset of the last mark character that could begin a mark of `markLength`; else the end of the text. */
 function lastMarkStart(text: string, markLength: number): number {
   const at = text.indexOf(mark, Math.max(0, text.length - Math.max(markLength, readyLine.length)));
   return at < 0 ? text.length : at;

@@ -32,7 +32,7 @@ describe('a budget of a guest', () => {
     expect(budgetTable(rows).match(/\d+/g)).toEqual(['0', '7', '7', '0', '3', '3']);
   });
 
-  it('holds at 0 what was not counted when it was written, but for what Linux does by the clock', () => {
+  it('limits uncounted figures to 0, except those that Linux produces by the clock', () => {
     const budget = read(budgetOf(costs({ mmioWrites: 7 })));
     const dearer = costs({ mmioWrites: 7, interrupts: 1, mmioReads: 1, 'toDevice.register': 1 });
     expect(budgetFaultsOf(heldToBudget(budget, dearer))).toEqual([
@@ -40,7 +40,7 @@ describe('a budget of a guest', () => {
     ]);
   });
 
-  it('fails by the figure that got dearer, of the command and the HCA, beyond the tolerance', () => {
+  it('fails with the figure that exceeds its budget and the tolerance, of the command and the HCA', () => {
     const budget = read({ schema, tolerance: 0.1, runs: costs({ interrupts: 1 }, { interrupts: 10 }) });
     expect(budgetFaultsOf(heldToBudget(budget, costs({ interrupts: 1 }, { interrupts: 11 })))).toEqual([]);
     expect(budgetFaultsOf(heldToBudget(budget, costs({ interrupts: 1 }, { interrupts: 12 })))).toEqual([
@@ -48,13 +48,13 @@ describe('a budget of a guest', () => {
     ]);
   });
 
-  it('holds exactly without a tolerance, and a figure that was never counted as 0', () => {
+  it('is exact without a tolerance, and limits a figure that was never counted to 0', () => {
     const budget = read({ schema, runs: costs({ mmioReads: 0, mmioWrites: 4 }) });
     expect(heldToBudget(budget, costs({ mmioWrites: 5 })).map(({ holds }) => holds)).toEqual([true, false]);
     expect(heldToBudget(budget, costs({ mmioReads: 1 })).map(({ holds }) => holds)).toEqual([false, true]);
   });
 
-  it('holds what ran when a guest goes in the middle', () => {
+  it('checks the commands that ran when a guest disconnects in the middle', () => {
     const budget = read({ schema, runs: [...costs({}), { run: 'b', hcas: [{ mmioWrites: 1 }] }] }, [
       'a',
       'b',

@@ -1,18 +1,18 @@
 /**
- * What the commands of a guest cost at its devices, and budgets that hold them to it.
+ * Costs of a guest's commands at its devices, and budgets that limit them.
  *
  *     {
  *       "schema": "hca-guest-budget/1",
- *       "tolerance": 0.05,                          by this share a figure may be above its budget; left out: 0
+ *       "tolerance": 0.05,                          a figure may exceed its budget by this share; left out: 0
  *       "runs": [{
  *         "run": "ib_write_bw …",                   as --run has it
  *         "hcas": [{ "mmioWrites": 5011, "interrupts": 4, "toHost.wqeRead": 626 }]
  *       }]
  *     }
  *
- * A figure that the budget leaves out is not looked at. The figures of a command are what its devices counted from its begin to its end,
- * regardless of the process in the guest that caused it; the guest's pace is the computer's, so figures of programs that sleep differ from
- * run to run.
+ * A figure that the budget leaves out is not checked. The figures of a command are the counts of its devices from its beginning
+ * to its end, regardless of the process in the guest that caused it; the guest's pace is the computer's, so figures of programs
+ * that sleep differ from run to run.
  */
 import { readFileSync } from 'node:fs';
 import { ConfigurationError } from '../../base/index.ts';
@@ -21,7 +21,7 @@ import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { ServedNodeReport } from '../serve/index.ts';
 
 const budgetSchema = 'hca-guest-budget/1';
-/** Of a budget that is written. */
+/** Version of a written budget. */
 const usualTolerance = 0.05;
 
 /**
@@ -30,7 +30,7 @@ const usualTolerance = 0.05;
  */
 export type GuestFigures = Readonly<Record<string, number>>;
 
-/** Every name there is: one that is misspelt would be counted as 0, and hold indefinitely. */
+/** Every valid name: a misspelt one would count as 0, and hold indefinitely. */
 const figureNames: ReadonlySet<string> = new Set([
   ...['mmioWrites', 'mmioReads', 'interrupts', 'commands', 'tlpsToDevice', 'tlpsToHost'],
   ...['toDevice', 'toHost'].flatMap((direction) => trafficClassNames.map((name) => `${direction}.${name}`)),
@@ -38,7 +38,7 @@ const figureNames: ReadonlySet<string> = new Set([
 
 /** Cost of one command. */
 export interface RunCost {
-  /** As `--run` has it. */
+  /** The command as given to `--run`. */
   readonly run: string;
   /** By HCA. */
   readonly hcas: readonly GuestFigures[];
@@ -47,7 +47,7 @@ export interface RunCost {
 /** A file of budgets. */
 export interface GuestBudget {
   readonly schema: typeof budgetSchema;
-  /** By this share a figure may be above its budget. */
+  /** Share by which a figure may exceed its budget. */
   readonly tolerance?: number;
   readonly runs: readonly RunCost[];
 }
@@ -90,13 +90,13 @@ export function figuresBetween(before: GuestFigures, after: GuestFigures): Guest
   return Object.fromEntries(differences.filter(([, value]) => value !== 0));
 }
 
-/** Linux looks at the device's error buffer every few seconds, so that none of these in a short command is luck. */
+/** Linux checks the device's error buffer every few seconds; a short command without such a check is a matter of luck. */
 const byTime: readonly string[] = ['mmioReads', 'toDevice.register', 'toHost.register'];
 const heldAtZero = Object.fromEntries(
   [...figureNames].filter((name) => !byTime.includes(name)).map((name) => [name, 0]),
 );
 
-/** What was counted as a budget, ready to be written: what was not counted at all is held to that, as interrupts of one who polls. */
+/** Counts in the form of a budget, ready to be written: uncounted figures have the limit 0, e.g. interrupts of a polling program. */
 export const budgetOf = (runs: readonly RunCost[]): GuestBudget => ({
   schema: budgetSchema,
   tolerance: usualTolerance,
@@ -107,9 +107,10 @@ export const budgetOf = (runs: readonly RunCost[]): GuestBudget => ({
 });
 
 /**
- * @param commands that will run: the budget's own, in their order, so that none goes unheld
- * @param hcaCount that there are: of one that there is not, 0 would be counted, which holds
- * @throws ConfigurationError for a file that cannot be read or is no budget, with the place of what is wrong, and for other commands
+ * @param commands that will run: they must be the budget's own, in order, so that each has a budget
+ * @param hcaCount number of HCAs: a nonexistent HCA would count 0, which always holds
+ * @throws ConfigurationError for a file that cannot be read or is not a budget, with the position of the error, and for other
+ *   commands
  */
 export function readBudget(file: string, commands: readonly string[], hcaCount: number): GuestBudget {
   let content: unknown;
@@ -158,7 +159,7 @@ export function readBudget(file: string, commands: readonly string[], hcaCount: 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Each figure that a budget names next to what was counted, of the commands that have run. */
+/** Each figure of a budget next to its count, for the commands that have run. */
 export function heldToBudget({ runs, tolerance = 0 }: GuestBudget, costs: readonly RunCost[]): BudgetRow[] {
   return costs.flatMap((cost, at) =>
     runs[at]!.hcas.flatMap((figures, hca) =>
@@ -177,7 +178,7 @@ export function heldToBudget({ runs, tolerance = 0 }: GuestBudget, costs: readon
   );
 }
 
-/** Rows that do not hold, a line each. */
+/** Rows that exceed their budget, one line each. */
 export const budgetFaultsOf = (rows: readonly BudgetRow[]): string[] =>
   rows
     .filter(({ holds }) => !holds)
@@ -186,7 +187,7 @@ export const budgetFaultsOf = (rows: readonly BudgetRow[]): string[] =>
         `over budget: ${figure} of HCA ${hca}: ${counted}, budget ${budget}: ${run}`,
     );
 
-/** For a terminal, without the many that are held to 0 and are. */
+/** For a terminal, without the many rows whose limit and count are 0. */
 export const budgetTable = (rows: readonly BudgetRow[]): string =>
   tableOf(
     'Budget: what each command cost at most, and what it cost',

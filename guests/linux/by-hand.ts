@@ -1,6 +1,6 @@
 /**
- * Command lines by which a user runs guests without `hca guest`: QEMU out of the cache, with all that it gives to QEMU, at sockets
- * that stay. Each console is the terminal in which its line is entered, with a shell of root's.
+ * Command lines by which a user runs guests without `hca guest`: QEMU from the cache, with all options that it passes to QEMU,
+ * at permanent sockets. Each console is the terminal in which its line is entered, with a root shell.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ export interface ByHand {
   readonly qemu: readonly string[];
 }
 
-/** Fetches what is not there yet. @throws ConfigurationError for a kernel or files that cannot be had */
+/** Fetches missing parts. @throws ConfigurationError for a kernel or files that are unavailable */
 export async function guestsByHand(choice: GuestChoice, cache: CacheOptions): Promise<ByHand> {
   const folder = join(cache.folder, 'by-hand');
   mkdirSync(folder, { recursive: true });
@@ -36,6 +36,6 @@ export async function guestsByHand(choice: GuestChoice, cache: CacheOptions): Pr
   };
 }
 
-/** A word as a POSIX shell takes it. */
+/** A word quoted for a POSIX shell. */
 export const quoted = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

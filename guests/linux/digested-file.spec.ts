@@ -11,7 +11,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 describe('a file of the cache', () => {
-  it('is whole as it was written, and leaves nothing else but its digest', () => {
+  it('is intact as written, and adds nothing but its digest', () => {
     const path = join(folder, 'image');
     expect(isWhole(path)).toBe(false);
     writeDigested(path, Buffer.from('abc'));

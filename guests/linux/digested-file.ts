@@ -1,7 +1,7 @@
 /**
- * Files of the cache that are used only as they were written: next to each lies its SHA-256.
+ * Files of the cache that are used only if intact: next to each is its SHA-256.
  *
- * Half a guest starts, too, and then fails in ways that name no cause.
+ * A partial guest file system also boots, and then fails in ways that name no cause.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync, readSync, renameSync, writeFileSync } from 'node:fs';
@@ -9,13 +9,13 @@ import { closeSync, existsSync, openSync, readFileSync, readSync, renameSync, wr
 const pieceBytes = 1 << 20;
 const digestEnding = '.sha256';
 
-/** Writes the file and its digest; an interruption leaves what was there before, or a file that is not whole. */
+/** Writes the file and its digest; an interruption leaves the old file, or an incomplete one. */
 export function writeDigested(path: string, content: Uint8Array): void {
   replaceFile(`${path}${digestEnding}`, createHash('sha256').update(content).digest('hex'));
   replaceFile(path, content);
 }
 
-/** Whether the file is there and as {@link writeDigested} wrote it. */
+/** Whether the file exists as {@link writeDigested} wrote it. */
 export function isWhole(path: string): boolean {
   if (!existsSync(path) || !existsSync(`${path}${digestEnding}`)) return false;
   return readFileSync(`${path}${digestEnding}`, 'utf8') === digestOfFile(path);

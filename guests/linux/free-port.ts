@@ -2,7 +2,7 @@
 import { createServer } from 'node:net';
 import { ConfigurationError } from '../../base/index.ts';
 
-/** @throws ConfigurationError when the loopback gives none */
+/** @throws ConfigurationError if the loopback has none */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** A guest that did not do what it was expected to: it did not start, stopped answering, or is gone. */
+/** A guest that failed: it did not start, stopped answering, or has ended. */
 export class GuestError extends Error {
   override readonly name: string = 'GuestError';
 }

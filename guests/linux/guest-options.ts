@@ -5,16 +5,16 @@ import type { GuestFiles } from './kernel-choice.ts';
 import type { LinuxGuestOptions } from './linux-guest.ts';
 import type { PeerNetwork } from './qemu.ts';
 
-/** Which guests, and what is in them. */
+/** The guests, and their contents. */
 export interface GuestChoice {
   /** A name of `kernelNames`, a folder or a package. */
   readonly kernel: string;
   readonly hcas: 1 | 2;
-  /** A cable between two HCAs; without one each has a loopback plug. */
+  /** A cable between two HCAs; without it each has a loopback plug. */
   readonly cable: boolean;
   /** Two guests have an HCA each; one guest has all. */
   readonly guests: 1 | 2;
-  /** With one HCA: guest 1 has none, and an ordinary network card at the other end of its cable, under Linux's Soft-RoCE. Left out: no. */
+  /** With one HCA: guest 1 has none, but an ordinary network card at the other end of the HCA's cable, under Linux's Soft-RoCE. Left out: no. */
   readonly stranger?: 'rxe' | undefined;
   readonly memoryMib: number;
   readonly cpus: number;
@@ -30,9 +30,9 @@ const bootTimeoutSeconds = 120;
 
 /**
  * @param sockets at which the HCAs are served
- * @param folder for the sockets that QEMU makes
+ * @param folder for the sockets that QEMU creates
  * @param peerNetwork of a guest with a simulated host next to it
- * @param wire socket at which a third-party endpoint is plugged in
+ * @param wire socket to which a third-party endpoint connects
  */
 export function guestOptionsOf(
   { guests, memoryMib, cpus, cpuModel, console }: GuestChoice,

@@ -1,4 +1,4 @@
-/** What `hca guest` reports, "hca-guest-report/1": what ran, what the commands did, and the devices' own report. */
+/** Report of `hca guest`, "hca-guest-report/1": the programs that ran, results of the commands, and the devices' own report. */
 
 import { tableOf } from '../../explain/text/table.ts';
 import type { Cause } from '../../explain/why/index.ts';
@@ -10,7 +10,7 @@ import type { VectorComparison } from './interrupts.ts';
 
 const guestReportSchema = 'hca-guest-report/1';
 
-/** A command and the guest it ran in. */
+/** A command and its guest. */
 export interface GuestCommandResult extends CommandResult {
   readonly guest: number;
 }
@@ -21,9 +21,9 @@ export interface GuestReport {
   readonly commands: readonly GuestCommandResult[];
   /** Cost of each command at the HCAs; left out if no budget was requested. */
   readonly costs?: readonly RunCost[];
-  /** Each figure of the budget next to what was counted; left out without --budget. */
+  /** Each figure of the budget next to its count; left out without --budget. */
   readonly budget?: readonly BudgetRow[];
-  /** Causes of what failed or never ended; left out without --why. */
+  /** Causes of failed or unfinished requests; left out without --why. */
   readonly causes?: readonly Cause[];
   /** Vectors of the drivers loaded at the end, by device and by guest; a difference is an error. */
   readonly interrupts: readonly VectorComparison[];

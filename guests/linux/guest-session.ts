@@ -38,12 +38,12 @@ import { makeTemporaryFolder } from './temporary-folder.ts';
 
 export interface SessionOptions extends GuestChoice {
   readonly cache: CacheOptions;
-  /** More of what `serve` can do: profile, parameters, faults, traces. */
+  /** Further options of `serve`: profile, parameters, faults, traces. */
   readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'wire' | 'once' | 'peer'>;
-  /** A simulated host with a program of the user's at the other end of the guest's cable; left out: none. */
+  /** A simulated host with a user's program at the other end of the guest's cable; left out: none. */
   readonly peer?: Omit<PeerOptions, 'guestPorts'>;
   readonly console: LinuxGuestOptions['console'];
-  /** Called, in words, with what happens to the serving. */
+  /** Called, in words, with events of serving. */
   readonly onNotice: (text: string) => void;
 }
 
@@ -57,29 +57,29 @@ export interface SessionVersions {
 
 export interface SessionResult {
   readonly versions: SessionVersions;
-  /** Vectors of drivers that were loaded at the end. */
+  /** Vectors of the drivers loaded at the end. */
   readonly interrupts: readonly VectorComparison[];
   readonly report: ServeReport;
 }
 
-/** Of a terminal that does not say. */
+/** Size of a terminal that reports none. */
 const usualRows = 24;
 const usualColumns = 80;
 
-/** After the last command the program of a simulated host may take so long to end. */
+/** Time that the program of a simulated host may take to end after the last command. */
 const peerPatienceMs = 10_000;
-/** When it has failed, what runs in the guest may wait for it indefinitely: it has so long to end by itself. */
+/** If it has failed, programs in the guest may wait for it indefinitely: they have this long to end by themselves. */
 const failedPeerPatienceMs = 10_000;
 
 const shellTimeoutSeconds = 7 * 24 * 3600;
 
-/** Interrupts may be under way while they are read; they agree when one of so many attempts finds them equal. */
+/** Interrupts may be in flight while they are read: they agree if one of this many attempts finds them equal. */
 const interruptAttempts = 5;
 const interruptPauseMs = 200;
 
 /**
- * Drivers and what user space reaches them by; then the ports get their time to come up. Without a subnet manager of their
- * own they wait for one of the guest's with their link up.
+ * Drivers and their user-space interfaces; then waits for the ports to come up. Without their own subnet manager, they wait
+ * with their link up for one of the guest's.
  */
 const loadCommand = (
   isManaged: boolean,
@@ -91,10 +91,10 @@ until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/${isManaged ? 'state | grep 
 done`;
 
 /**
- * The same where ports are of Ethernet: each interface has the address NETWORK.GUEST, guests counted from 1; in the network `$adapter` is
- * the adapter's number. RoCE has its own drivers, whose ports are up as soon as the interfaces are. There IPv6 comes last: libmlx4 takes
- * the place of a datagram's GID in Linux's table for that in the device's, where an address that stands twice has one. So only behind
- * those of IPv4 may the link-local address stand, which is the port's first GID, too.
+ * The same for Ethernet ports: each interface has the address NETWORK.GUEST, guests counted from 1; in the network, `$adapter` is
+ * the adapter's number. RoCE has its own drivers, whose ports come up with the interfaces. With RoCE, IPv6 comes last: libmlx4
+ * uses the index of a datagram's GID in Linux's table for the device's table, but Linux has one index for an address that the
+ * device has twice. So the link-local address, which is also the port's first GID, must be added after the IPv4 addresses.
  */
 const ethernetLoadCommand = (
   guest: number,
@@ -134,8 +134,8 @@ for device in /sys/class/infiniband/mlx4_*; do
 done`;
 
 /**
- * A third-party endpoint's network card, behind the one by which guests are joined: its address is that of an adapter's interface in guest 1, and it
- * takes frames as long as the adapter's cable carries. Soft-RoCE on it has RoCE version 2.
+ * A third-party endpoint's network card, after the card that joins the guests: it has the address of an adapter's interface in
+ * guest 1, and accepts frames as long as the adapter's cable carries. Soft-RoCE on it has RoCE version 2.
  */
 const strangerLoadCommand = (
   mtuBytes: number,
@@ -161,7 +161,7 @@ export class GuestSession implements AsyncDisposable {
   readonly versions: SessionVersions;
   readonly machine: ServedMachine;
   readonly #removeFolder: () => void;
-  /** That a guest goes is reported only when it was not sent away. */
+  /** A guest's end is reported only if it was not requested. */
   readonly #listening: { isOn: boolean };
   readonly #hasPeer: boolean;
   readonly #hasStranger: boolean;
@@ -192,7 +192,7 @@ export class GuestSession implements AsyncDisposable {
 
   /**
    * Fetches what is missing, serves the HCAs and boots the guests; no driver is loaded yet.
-   * @throws ConfigurationError for options and missing tools; GuestError when a guest does not start
+   * @throws ConfigurationError for options and missing tools; GuestError if a guest does not start
    */
   static async start(options: SessionOptions): Promise<GuestSession> {
     const { peer, stranger } = options;
@@ -202,10 +202,10 @@ export class GuestSession implements AsyncDisposable {
       throw new ConfigurationError('stranger', stranger, 'guest 1 of two, and no other peer');
     if (peer !== undefined && options.hcas > 1)
       throw new ConfigurationError('hcas', options.hcas, '1 beside a peer: the other HCA is its');
-    // Before anything is fetched: without it no guest can be served.
+    // Before anything is fetched: guests cannot be served without it.
     nativeLibrary();
     const stockFiles = await guestFiles(options.kernel, options.cache);
-    // QEMU ends with this process by itself; its sockets would stay.
+    // QEMU ends with this process by itself, but its sockets would remain.
     const { path: folder, remove: removeFolder } = makeTemporaryFolder('hca-guest-');
     const listening = { isOn: true };
     let machine: ServedMachine | undefined;
@@ -259,7 +259,7 @@ export class GuestSession implements AsyncDisposable {
     return this.#guests;
   }
 
-  /** Cuts a guest's power and boots another in its place, on the same adapters. @throws GuestError */
+  /** Cuts a guest's power and boots another one on the same adapters. @throws GuestError */
   async replaceGuest(index: number): Promise<void> {
     await this.guest(index).dispose();
     this.#guests[index] = await LinuxGuest.start(this.#guestOptions[index]!);
@@ -272,7 +272,7 @@ export class GuestSession implements AsyncDisposable {
     return guest;
   }
 
-  /** Runs a command in a guest. @throws GuestError when the guest does not answer or is gone */
+  /** Runs a command in a guest. @throws GuestError if the guest does not answer or has ended */
   run(guest: number, command: string, limits: CommandLimits): Promise<CommandResult> {
     return this.guest(guest).run(command, limits);
   }
@@ -282,7 +282,7 @@ export class GuestSession implements AsyncDisposable {
     return (await this.machine.report()).nodes.map(figuresOf);
   }
 
-  /** Gives the user a shell on guest 0's console until it is ended. @throws GuestError */
+  /** Gives the user a shell on guest 0's console until the shell ends. @throws GuestError */
   async shell(): Promise<void> {
     process.stdout.write('The drivers are loaded. End the shell (exit, or Ctrl-D) to power the guest off.\n');
     const { rows = 0, columns = 0 } = process.stdout;
@@ -298,7 +298,7 @@ export class GuestSession implements AsyncDisposable {
     const isEthernet = capability.linkLayer === 'ethernet';
     const hasRoce = capability.roce !== 'none';
     const isManaged = control.embeddedSubnetManager;
-    // A simulated host with a NIC is reached over the cable alone.
+    // A simulated host with a NIC is reached only over the cable.
     const hasNicPeer = this.#hasPeer && machine.adapter === 'nic';
     const network = this.#hasPeer ? peerNet : '10.2.$adapter';
     const hcaPeerCommands = isEthernet ? [peerNetworkCommand] : [peerNetworkCommand, peerIpCommand];
@@ -315,14 +315,14 @@ export class GuestSession implements AsyncDisposable {
         if (this.#ownModules.length > 0) await guest.check(listModules, 'listing your modules');
         const command = isEthernet ? ethernetLoadCommand(index, hasRoce, network) : loadCommand(isManaged);
         await guest.check(command, 'loading the drivers');
-        // Those that stand in for stock ones are loaded by now.
+        // Modules that replace stock ones are loaded by now.
         for (const name of this.#ownModules)
           await guest.check(`modprobe ${name}`, `loading your module ${name}`);
       }),
     );
   }
 
-  /** Interrupts of the drivers that are loaded now, as the guests and the devices counted them. @throws GuestError */
+  /** Interrupts of the loaded drivers, as counted by the guests and the devices. @throws GuestError */
   async compareInterrupts(): Promise<VectorComparison[]> {
     for (let attempt = 1; ; attempt++) {
       const compared = await this.#compareOnce();
@@ -358,7 +358,7 @@ export class GuestSession implements AsyncDisposable {
     this.#removeFolder();
   }
 
-  /** Gives the program of the simulated host its time to end: the report says what became of it. */
+  /** Gives the program of the simulated host time to end: the report contains its result. */
   async #untilPeerEnds(): Promise<void> {
     const limit = new AbortController();
     const patience = delay(peerPatienceMs, undefined, { signal: limit.signal }).catch(() => {});
@@ -366,7 +366,7 @@ export class GuestSession implements AsyncDisposable {
     limit.abort();
   }
 
-  /** What runs in the guest may wait indefinitely for a program that has failed: the guest is then switched off. */
+  /** Programs in the guest may wait indefinitely for a failed program: the guest is then switched off. */
   #peerHasEnded({ program, outcome }: PeerState): void {
     if (outcome !== 'failed') return;
     const reason = `program ${program} of the peer has failed, and the command did not end in the ${failedPeerPatienceMs / 1000} s after that`;
@@ -393,10 +393,10 @@ export class GuestSession implements AsyncDisposable {
   }
 }
 
-/** Each adapter has a root port of its own, and its bus the number after the port's place among them. */
+/** Each adapter has its own root port; its bus number follows the port's position. */
 const functionAddress = (place: number): string => `0000:${(place + 1).toString(16).padStart(2, '0')}:00.0`;
 
-/** Waits for all, and leaves none behind when one fails. */
+/** Waits for all, and leaves none running if one fails. */
 async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGuest[]> {
   const outcomes = await Promise.allSettled(options.map((one) => LinuxGuest.start(one)));
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
@@ -408,7 +408,7 @@ async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGue
   return started;
 }
 
-/** By its path: the shell takes busybox's own depmod, which does not prefer updates, for the bare name. */
+/** By its path: for the bare name, the shell runs busybox's own depmod, which does not prefer updates. */
 const listModules = '/usr/sbin/depmod';
 
 const networkCommand = (index: number): string =>

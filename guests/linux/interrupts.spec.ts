@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compareVectors, type DeviceVector, parseInterrupts } from './interrupts.ts';
 
-/** As Debian's 6.1 prints it, with two vectors of the adapter. */
+/** As printed by Debian's 6.1, with two vectors of the adapter. */
 const olderText = `           CPU0       CPU1
   0:         33          0   IO-APIC   2-edge      timer
   4:         12        340   IO-APIC   4-edge      ttyS0
@@ -11,7 +11,7 @@ const olderText = `           CPU0       CPU1
 NMI:          0          0   Non-maskable interrupts
 `;
 
-/** As 6.12 prints it. */
+/** As printed by 6.12. */
 const newerText = `           CPU0       CPU1
  28:          5          7 PCI-MSIX-0000:02:00.0   0-edge      mlx4-async@pci:0000:02:00.0
  29:          1          0 PCI-MSIX-0000:02:00.0   1-edge      mlx4-1@pci:0000:02:00.0
@@ -29,7 +29,7 @@ describe('interrupts as the guest counted them', () => {
     ]);
   });
 
-  it('are understood where a kernel numbers the vectors of each function from zero', () => {
+  it('are understood if a kernel numbers the vectors of each function from zero', () => {
     expect(parseInterrupts(newerText).map(({ function: at, vector, count }) => [at, vector, count])).toEqual([
       ['0000:02:00.0', 0, 12],
       ['0000:02:00.0', 1, 1],
@@ -41,7 +41,7 @@ describe('interrupts as the guest counted them', () => {
     expect(compared.map(({ isEqual }) => isEqual)).toEqual([true, true]);
   });
 
-  it('merge when the device sent one more and no event queue of the vector waits', () => {
+  it('merge if the device sent one more and no event queue of the vector waits', () => {
     const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 41, 0));
     expect(compared[1]).toMatchObject({
       ...{ vector: 1, deviceCount: 41, guestCount: 40 },
@@ -49,18 +49,18 @@ describe('interrupts as the guest counted them', () => {
     });
   });
 
-  it('differ when the device sent one more and an event queue of the vector waits', () => {
+  it('differ if the device sent one more and an event queue of the vector waits', () => {
     const sent = counts(12, 41, 0).set(1, { raised: 41, unservedQueues: 1 });
     const compared = compareVectors(0, parseInterrupts(olderText), sent);
     expect(compared[1]).toMatchObject({ deviceCount: 41, isEqual: false, isServed: false });
   });
 
-  it('differ when the guest ran a handler more than the device sent messages', () => {
+  it('differ if the guest ran a handler more often than the device sent messages', () => {
     const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 39, 0));
     expect(compared[1]).toMatchObject({ deviceCount: 39, guestCount: 40, isServed: false });
   });
 
-  it('differ when the device sent some for a vector without a handler', () => {
+  it('differ if the device sent some for a vector without a handler', () => {
     const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 40, 3));
     expect(compared[2]).toMatchObject({
       vector: 2,
@@ -71,7 +71,7 @@ describe('interrupts as the guest counted them', () => {
     });
   });
 
-  it('are not compared when the driver has given its vectors back', () => {
+  it('are not compared if the driver has freed its vectors', () => {
     expect(compareVectors(0, [], counts(12, 40))).toEqual([]);
   });
 });

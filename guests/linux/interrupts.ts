@@ -1,13 +1,12 @@
 /**
  * The guest's own counts of interrupts, read from /proc/interrupts, and their comparison with the device's.
  *
- * Linux counts how often it ran the handler of a vector; the device counts the messages it sent. An event queue sends the next
- * message only after the handler armed it again, so that the counts are equal unless messages follow each other faster than the
- * guest takes them (a fault's, or those of two queues of one vector): then some merge in the guest's pending bit, and one run of the
- * handler serves them. The queues tell a merged message from a lost one: a queue whose message was lost stays as it fired, with
- * its events in it. Linux
- * forgets its counts when a driver gives its vectors back, hence the device's are taken since its last reset, which
- * is where a driver begins.
+ * Linux counts the runs of a vector's handler; the device counts the messages that it sent. An event queue sends the next
+ * message only after the handler has armed it again. So the counts are equal unless messages follow each other faster than the
+ * guest serves them (caused by a fault, or by two queues of one vector): then some merge in the guest's pending bit, and one
+ * run of the handler serves them. The queues distinguish a merged message from a lost one: a queue whose message was lost
+ * remains fired, with its events unread. Linux drops its counts when a driver frees its vectors, so the device's counts start
+ * at its last reset, at which a driver begins.
  *
  *     24:   0   5  PCI-MSI 524288-edge           mlx4-async@pci:0000:01:00.0      Linux 6.1: vector in bits 10:0
  *     25:   0   9  PCI-MSI 524289-edge           mlx4-1@0000:01:00.0
@@ -19,9 +18,9 @@ export interface GuestVector {
   /** Address of the function, like 0000:01:00.0. */
   readonly function: string;
   readonly vector: number;
-  /** The name the driver gave it. */
+  /** The name given by the driver. */
   readonly name: string;
-  /** Times its handler ran, on all processors together. */
+  /** Runs of its handler, on all processors together. */
   readonly count: number;
 }
 
@@ -34,7 +33,7 @@ export interface VectorComparison {
   readonly deviceCount: number;
   readonly guestCount: number;
   readonly isEqual: boolean;
-  /** Nothing is left to do: the counts are equal, or the guest has run fewer handlers and no event queue of the vector waits. */
+  /** True if the counts are equal, or the guest has run fewer handlers and no event queue of the vector waits. */
   readonly isServed: boolean;
 }
 
@@ -61,15 +60,15 @@ export function parseInterrupts(text: string): GuestVector[] {
       .trim()
       .split(/\s+/)
       .reduce((sum, digits) => sum + Number(digits), 0);
-    // A kernel with an interrupt domain per function says whose it is, and numbers by vector.
+    // A kernel with an interrupt domain per function names the function and numbers by vector.
     const vector = perFunction === '' ? Number(number) & vectorMask : Number(number);
     return [{ function: address!, vector, name: name!, count }];
   });
 }
 
 /**
- * Compares the vectors of one adapter. Vectors that the guest does not have at present are left out, unless the
- * device sent messages for them while the guest has others of the same adapter.
+ * Compares the vectors of one adapter. Vectors that the guest does not use at present are left out, unless the device sent
+ * messages for them while the guest has others of the same adapter.
  */
 export function compareVectors(
   adapter: number,

@@ -1,5 +1,5 @@
 /**
- * The kernel a guest boots: one of the named ones, or one of the user's own.
+ * The kernel that a guest boots: a named one, or the user's own.
  *
  *     debian, backports          packages of Debian, fetched into the cache
  *     a folder                   with boot/vmlinuz-VERSION and lib/modules/VERSION, as `make install` and
@@ -17,7 +17,7 @@ import { kernelVersionIn, runDepmod } from './image/modules.ts';
 import { type CacheOptions, ensureKits } from './packages/cache.ts';
 import { type KernelName, type Kit, kernelKits, kernelNames, qemuKit, toolsKit } from './packages/kits.ts';
 
-/** Everything a guest is started from. */
+/** Everything needed to start a guest. */
 export interface GuestFiles {
   readonly qemuRoot: string;
   readonly toolsRoot: string;
@@ -29,7 +29,7 @@ export interface GuestFiles {
   readonly initramfs: string;
 }
 
-/** Fetches what is not there yet. @throws ConfigurationError for a kernel that cannot be used, or what apt complains of */
+/** Fetches missing parts. @throws ConfigurationError for a kernel that cannot be used, or with apt's complaint */
 export async function guestFiles(choice: string, cache: CacheOptions): Promise<GuestFiles> {
   const named = kernelNames.find((name) => name === choice);
   if (named === undefined) checkOwnKernel(choice);

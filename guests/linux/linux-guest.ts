@@ -3,8 +3,8 @@
  *
  *     start ─► ready ─► run … run ─► (restart ─► run …) ─► powerOff
  *
- * Whatever goes wrong is a GuestError that ends with the last lines of the console. The process and its sockets are
- * gone after `dispose`, whatever happened before.
+ * Every failure is a GuestError that ends with the last lines of the console. After `dispose` the process and its sockets are
+ * removed in any case.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -15,9 +15,9 @@ import { GuestError } from './guest-error.ts';
 import { type QemuOptions, qemuCommandLine } from './qemu.ts';
 
 export interface LinuxGuestOptions extends QemuOptions {
-  /** What is done with the console: kept for errors, passed on as it comes, or given to the user's terminal. */
+  /** Use of the console: kept for errors, passed on as it arrives, or connected to the user's terminal. */
   readonly console: 'kept' | 'shown' | 'terminal';
-  /** Seconds a guest may take from power-on to its agent. */
+  /** Limit in seconds from power-on to the guest's agent. */
   readonly bootTimeoutSeconds: number;
 }
 
@@ -28,7 +28,7 @@ const powerOffTimeoutMs = 20_000;
 const agentSocketTimeoutMs = 20_000;
 /** Longest time of the emulator's own commands; a busy machine is slow, and Linux waits a minute for a device. */
 const checkSeconds = 150;
-/** A guest that is gone has QEMU's reason within this. */
+/** QEMU reports the reason of its end within this time. */
 const complaintPatienceMs = 300;
 
 export class LinuxGuest {
@@ -56,7 +56,7 @@ export class LinuxGuest {
     this.#complaints = complaints;
   }
 
-  /** Powers a guest on and waits until commands can be run in it. @throws GuestError */
+  /** Powers a guest on and waits until it accepts commands. @throws GuestError */
   static async start(options: LinuxGuestOptions): Promise<LinuxGuest> {
     const { file, arguments: parameters } = qemuCommandLine(options);
     const isTerminal = options.console === 'terminal';
@@ -91,15 +91,15 @@ export class LinuxGuest {
     return this.#console;
   }
 
-  /** Runs a shell command in the guest. @throws GuestError when the guest does not answer, is gone or restarted */
+  /** Runs a shell command in the guest. @throws GuestError if the guest does not answer, has ended or restarted */
   async run(command: string, limits: CommandLimits): Promise<CommandResult> {
     return await this.#explained(this.#line.run(command, limits));
   }
 
   /**
-   * Runs a command that has to succeed.
-   * @param what names it in errors: a script of several lines says little
-   * @throws GuestError with its output when it does not
+   * Runs a command that must succeed.
+   * @param what its name in errors, since a script of several lines is unreadable there
+   * @throws GuestError with its output if it fails
    */
   async check(command: string, what = command): Promise<string> {
     const { output, exitStatus, hasTimedOut } = await this.run(command, { timeoutSeconds: checkSeconds });
@@ -108,21 +108,21 @@ export class LinuxGuest {
     return output;
   }
 
-  /** Restarts the guest as its user would, and waits until commands can be run again. @throws GuestError */
+  /** Restarts the guest as its user would, and waits until it accepts commands again. @throws GuestError */
   async restart(): Promise<void> {
     this.#line.expectRestart();
     this.#line.send('sync; reboot -f');
     await this.#ready();
   }
 
-  /** Powers the guest off and waits for QEMU to end; kills it when it does not. */
+  /** Powers the guest off and waits for QEMU to end; kills QEMU if it does not. */
   async powerOff(): Promise<void> {
     if (!this.#isGone) this.#line.send('sync; poweroff -f');
     await Promise.race([this.#exited, delay(powerOffTimeoutMs, undefined, { ref: false })]);
     await this.dispose();
   }
 
-  /** Kills QEMU if it still runs, as a power failure would. @param reason what a command that runs ends with */
+  /** Kills QEMU if it still runs, like a power failure. @param reason error of a running command */
   async dispose(reason?: string): Promise<void> {
     if (reason !== undefined) this.#line.end(reason);
     if (!this.#isGone) this.#process.kill('SIGKILL');
@@ -153,7 +153,7 @@ export class LinuxGuest {
     });
   }
 
-  /** Adds to an error what often says why: QEMU's complaint, and the end of the console. */
+  /** Adds likely causes to an error: QEMU's complaint, and the end of the console. */
   async #explained<T>(attempt: Promise<T>): Promise<T> {
     try {
       return await attempt;
@@ -177,7 +177,7 @@ function cpuMsOf(pid: number): number {
   return 10 * (Number(fields[11]) + Number(fields[12]));
 }
 
-/** Keeps the end of what a stream says; the function returns it. */
+/** Keeps the end of a stream's text; the function returns it. */
 function keepText(stream: NodeJS.ReadableStream | null, charactersMax: number): () => string {
   let kept = '';
   stream?.setEncoding('utf8').on('data', (text: string | Buffer) => {
@@ -186,7 +186,7 @@ function keepText(stream: NodeJS.ReadableStream | null, charactersMax: number): 
   return () => kept;
 }
 
-/** Connects to the serial port that QEMU opens as a socket; undefined when QEMU ended, or never opened it. */
+/** Connects to the serial port that QEMU opens as a socket; undefined if QEMU ended, or never opened it. */
 async function agentSocket(
   path: string,
   process: ChildProcess,

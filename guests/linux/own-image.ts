@@ -1,15 +1,15 @@
-/** The initial file system with files of the user's own behind it. */
+/** The initial file system, followed by the user's own files. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { noOwnFiles, type OwnFiles, ownFilesArchive } from './image/own-files.ts';
 import type { GuestFiles } from './kernel-choice.ts';
 
-/** Linux takes archives that follow each other when each begins at such a place. */
+/** Linux accepts consecutive archives if each begins at such an alignment. */
 const archiveAlignment = 4;
 
 /**
- * The same files when there are none of the user's own; else with an image made in `folder`.
- * @throws ConfigurationError for files that cannot be had
+ * The unchanged file without user files; otherwise with an image created in `folder`.
+ * @throws ConfigurationError for unavailable files
  */
 export function withOwnFiles(
   files: GuestFiles,

@@ -1,8 +1,8 @@
 /**
- * A guest reaches the simulated host next to it by an Ethernet that carries TCP to its program, and by IP over InfiniBand, of which that
- * host implements only its addresses. The guest's neighbour table therefore has a permanent entry for that host, since no host answers ARP
- * there; every simulated host has the table of all hosts (docs/how-to/connections.md). On ports of Ethernet the host answers by itself, and
- * with a NIC the adapter's interface is the only one.
+ * A guest reaches the simulated host next to it by an Ethernet that carries TCP to its program, and by IP over InfiniBand, of
+ * which that host implements only its addresses. The guest's neighbour table therefore has a permanent entry for that host,
+ * since no host answers ARP there; every simulated host has the table of all hosts (docs/how-to/connections.md). On Ethernet
+ * ports the host itself answers, and with a NIC the adapter's interface is the only one.
  */
 import { portGuidOf } from '../../hw/hca/index.ts';
 import { peerNetworkAddresses } from './qemu.ts';
@@ -11,14 +11,14 @@ import { peerNetworkAddresses } from './qemu.ts';
 export const peerNet = '10.0.0';
 export const peerAddresses = { guest: '10.0.0.1', peer: '10.0.0.2' } as const;
 
-/** Flags and QP number of an IPoIB interface, which nothing is sent to, and the GID of the simulated host's port (RFC 4391, 9.1.1). */
+/** Flags and QP number of an IPoIB interface that receives nothing, and the GID of the simulated host's port (RFC 4391, 9.1.1). */
 function linkAddress(): string {
   const guid = portGuidOf(1, 1).toString(16).padStart(16, '0');
   const gid = `fe80000000000000${guid}`;
   return ['80:00:00:00', ...gid.match(/../g)!].join(':');
 }
 
-/** A command of the guest: brings IP over InfiniBand up, with the simulated host as a neighbour; once and again. */
+/** A command of the guest: brings IP over InfiniBand up, with the simulated host as a neighbour; it may be repeated. */
 const peerIpScript = `#!/bin/sh
 modprobe ib_ipoib || exit 1
 # By its path: the shell takes busybox's own, which knows less, for the bare name.
@@ -40,11 +40,11 @@ export const peerNetworkCommand = [
   `printf "${peerNetworkAddresses.peer} peer\\n" >>/etc/hosts`,
 ].join(' && ');
 
-/** Where ports are of InfiniBand: makes `peer-ip` a command. */
+/** For InfiniBand ports: makes `peer-ip` a command. */
 export const peerIpCommand = [
   `echo ${Buffer.from(peerIpScript).toString('base64')} | base64 -d >/usr/bin/peer-ip`,
   'chmod +x /usr/bin/peer-ip',
 ].join(' && ');
 
-/** Where the simulated host has a NIC: its name is that of its own address. */
+/** If the simulated host has a NIC: its name resolves to its own address. */
 export const peerNameCommand = `printf "${peerAddresses.peer} peer\\n" >>/etc/hosts`;

@@ -1,4 +1,4 @@
-/** Shows how fetching goes on: a bar for each step on a terminal, a line for each step elsewhere. */
+/** Shows the progress of fetching: a bar for each step on a terminal, a line for each step elsewhere. */
 import { SingleBar } from 'cli-progress';
 import type { FetchProgress } from './packages/cache.ts';
 
@@ -7,7 +7,7 @@ export function terminalProgress(): FetchProgress {
   return process.stderr.isTTY ? new BarProgress() : new LineProgress();
 }
 
-/** No progress is shown. */
+/** Shows no progress. */
 export const silentProgress: FetchProgress = { step() {}, update() {}, done() {} };
 
 class BarProgress implements FetchProgress {
@@ -19,7 +19,7 @@ class BarProgress implements FetchProgress {
       format: `{bar} {percentage}% ${title}`,
       stream: process.stderr,
       clearOnComplete: false,
-      // Else the bar turns off the terminal's wrapping of lines, and a program that is ended early leaves it so.
+      // Otherwise the bar disables the terminal's line wrapping, and a program that is killed leaves it disabled.
       linewrap: true,
     });
     this.#bar.start(100, 0);

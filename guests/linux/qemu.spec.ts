@@ -34,7 +34,7 @@ function valuesOf(option: string, changes: Partial<QemuOptions> = {}): string[] 
 }
 
 describe("QEMU's command line", () => {
-  it('runs QEMU by the loader of its own tree', () => {
+  it('runs QEMU with the loader of its own tree', () => {
     const { file, arguments: all } = qemuCommandLine(options());
     expect(file).toBe(join(root, 'usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2'));
     expect(all).toContain(join(root, 'usr/bin/qemu-system-x86_64'));
@@ -47,12 +47,12 @@ describe("QEMU's command line", () => {
     expect(valuesOf('-machine')).toEqual(['q35,memory-backend=memory']);
   });
 
-  it('names a model of the processors only where one was chosen', () => {
+  it('names a model of the processors only if one was chosen', () => {
     expect(valuesOf('-cpu')).toEqual([]);
     expect(valuesOf('-cpu', { cpuModel: 'max' })).toEqual(['max']);
   });
 
-  it('puts each adapter behind a root port of its own', () => {
+  it('gives each adapter its own root port', () => {
     const [firstPort, first, secondPort, second] = valuesOf('-device');
     expect([firstPort, secondPort]).toEqual([
       'pcie-root-port,id=slot0,chassis=1,slot=1',
@@ -63,10 +63,10 @@ describe("QEMU's command line", () => {
     expect(JSON.parse(second!)).toMatchObject({ bus: 'slot1', socket: { path: '/run/hca.1' } });
   });
 
-  it('joins a guest and the simulated host beside it at the port where stock programs meet, and to nothing else', () => {
+  it('connects a guest and the simulated host next to it at the rendezvous port of stock programs, and to nothing else', () => {
     const ports = { meetingPort: 18515, toGuestPort: 4001, fromGuestPort: 4002 };
     const [end] = valuesOf('-netdev', { network: { ...ports, busybox: "/a, b's/busybox" } });
-    // Two commas are one, and the words are a shell's.
+    // Two commas mean one, and words are split like a shell's.
     expect(end).toBe(
       'user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:4001-10.0.2.15:18515,' +
         "guestfwd=tcp:10.0.2.100:18515-cmd:'/a,, b'\\''s/busybox' nc 127.0.0.1 4002",

@@ -1,7 +1,7 @@
 /**
- * The command line of QEMU for one guest: a PC of the q35 kind, its memory in a memfd that a device server can map,
- * and per adapter a PCIe root port with a vfio-user device behind it. Processors are emulated (TCG), so it runs
- * anywhere; KVM would be faster where it works, but it boots no stock kernel on many virtual machines.
+ * The command line of QEMU for one guest: a PC of the q35 kind, its memory in a memfd that a device server can map, and per
+ * adapter a PCIe root port with a vfio-user device. Processors are emulated (TCG), so it runs anywhere; KVM would be faster,
+ * but on many virtual machines it boots no stock kernel.
  */
 
 import { join } from 'node:path';
@@ -16,24 +16,24 @@ interface GuestNetwork {
 }
 
 /**
- * Virtual Ethernet of a guest whose peer is a simulated host. It leads nowhere but to that: the port at which stock programs meet,
- * both ways, by way of this computer's loopback.
+ * Virtual Ethernet of a guest whose peer is a simulated host. It connects only to that: the rendezvous port of stock programs,
+ * in both directions, over this computer's loopback.
  */
 export interface PeerNetwork {
-  /** The meeting port, in the guest and of its peer. */
+  /** The rendezvous port, in the guest and of its peer. */
   readonly meetingPort: number;
-  /** Ports of the loopback: one that QEMU opens for what the peer's program connects to, and one that takes the guest's connections. */
+  /** Ports of the loopback: one that QEMU opens for connections of the peer's program, and one that receives the guest's connections. */
   readonly toGuestPort: number;
   readonly fromGuestPort: number;
   /** Busybox of this computer: it carries each connection of the guest. */
   readonly busybox: string;
 }
 
-/** Of the guest and its peer on that Ethernet; the net is that of QEMU's user networking. */
+/** Addresses of the guest and its peer on that Ethernet; the net is that of QEMU's user networking. */
 export const peerNetworkAddresses = { guest: '10.0.2.15', peer: '10.0.2.100' } as const;
 
 export interface QemuOptions {
-  /** Where the packages of QEMU are unpacked. */
+  /** Folder of the unpacked QEMU packages. */
   readonly qemuRoot: string;
   /** Kernel image and initial file system. */
   readonly kernel: string;
@@ -49,9 +49,9 @@ export interface QemuOptions {
   /** Socket that QEMU opens as the guest's second serial port. */
   readonly agentSocket: string;
   readonly network: GuestNetwork | PeerNetwork | undefined;
-  /** Socket that is the other end of an adapter's cable: a network card of this guest is plugged in there. */
+  /** Socket of the other end of an adapter's cable: connects a network card of this guest. */
   readonly wire?: string | undefined;
-  /** More of the kernel's command line. */
+  /** Additions to the kernel's command line. */
   readonly kernelParameters: readonly string[];
 }
 
@@ -103,7 +103,7 @@ function wireArguments(wire: string | undefined): string[] {
 }
 
 function peerNetworkArguments({ meetingPort, toGuestPort, fromGuestPort, busybox }: PeerNetwork): string[] {
-  // QEMU reads two commas as one, and takes the words apart as a shell does.
+  // QEMU reads two commas as one, and splits the words like a shell.
   const program = `'${busybox.replaceAll("'", "'\\''")}'`.replaceAll(',', ',,');
   const end = [
     'user,id=net,restrict=on',
@@ -114,10 +114,10 @@ function peerNetworkArguments({ meetingPort, toGuestPort, fromGuestPort, busybox
 }
 
 /**
- * Time is read from the processor's counter, which emulated processors share: as a device register it would be slow,
- * and perftest, which holds the one against the other, refuses to report on a busy machine. Self-tests of ciphers are
- * left out: they take half a second; and what closes side channels of processors, of which an emulated one has none: a tenth of a boot.
- * A guest that panics restarts, which is noticed.
+ * Time is read from the processor's counter, which emulated processors share: a device register would be slow, and perftest,
+ * which compares the two clocks, refuses to report on a busy machine. Self-tests of ciphers are disabled: they take half a
+ * second. So are mitigations of side channels, which an emulated processor does not have: a tenth of a boot. A guest that
+ * panics restarts, which is noticed.
  */
 function kernelCommandLine({ name, kernelParameters }: QemuOptions): string {
   return [

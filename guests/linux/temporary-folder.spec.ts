@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** A process that makes a folder and says where; then it waits to be killed, or ends by itself. */
+/** A process that creates a folder and prints its path; then it waits to be killed, or ends by itself. */
 async function makerOf(
   end: string,
 ): Promise<{ path: string; kill: (signal: NodeJS.Signals) => Promise<void> }> {
@@ -43,7 +43,7 @@ console.log(makeTemporaryFolder('kind-').path); ${end}`;
 const waits = 'setInterval(() => {}, 1000)';
 
 describe('a temporary folder', { timeout: 60_000 }, () => {
-  it('is gone when it is removed, and when its process ends', async () => {
+  it('is removed on request, and when its process ends', async () => {
     const { path, remove } = makeTemporaryFolder('kind-');
     mkdirSync(join(path, 'inner'));
     remove();
@@ -54,7 +54,7 @@ describe('a temporary folder', { timeout: 60_000 }, () => {
     expect(existsSync(child.path)).toBe(false);
   });
 
-  it('of a process that was killed is removed by the next that makes one, others are not', async () => {
+  it('of a killed process is removed by the next process that creates one, others are not', async () => {
     const [dead, alive] = [await makerOf(waits), await makerOf(waits)];
     const foreign = mkdtempSync(join(folder, 'kind-'));
     const elsewhere = mkdtempSync(join(folder, 'kind-'));
@@ -73,7 +73,7 @@ describe('a temporary folder', { timeout: 60_000 }, () => {
     await alive.kill('SIGKILL');
   });
 
-  it('of a dead process whose number another has by now is removed', () => {
+  it('of a dead process whose number another process now has is removed', () => {
     const mine = makeTemporaryFolder('kind-');
     const owner = JSON.parse(readFileSync(join(mine.path, 'owner'), 'utf8')) as object;
     writeFileSync(join(mine.path, 'owner'), JSON.stringify({ ...owner, started: '1' }));

@@ -1,10 +1,10 @@
 /**
- * Temporary folders that do not outlive the processes that made them: removed when asked, at the end of the process, and,
- * for processes that were killed, by the next one that makes a folder of the kind.
+ * Temporary folders that do not outlive the processes that created them: removed on request, at the end of the process, or,
+ * after a killed process, by the next process that creates a folder of the same kind.
  *
- * Each holds a file that says which process owns it: the namespace of its process id, the id, and the time at which the
- * process started, so that another process of the same number is not taken for it. A folder whose owner cannot be looked
- * up from here (another container's, say) is left alone.
+ * Each holds a file that says which process owns it: the namespace of its process id, the id, and the time at which the process
+ * started, so that another process with the same number is not mistaken for it. A folder whose owner cannot be looked up from
+ * here (e.g. in another container) is not touched.
  */
 import {
   existsSync,
@@ -26,7 +26,7 @@ export interface TemporaryFolder {
   remove(): void;
 }
 
-/** Makes a folder whose name begins with `prefix`, after removing those of that kind whose owners are dead. */
+/** Creates a folder whose name begins with `prefix`, after removing those of that kind whose owners are dead. */
 export function makeTemporaryFolder(prefix: string): TemporaryFolder {
   removeAbandoned(prefix);
   const path = mkdtempSync(join(tmpdir(), prefix));
@@ -63,7 +63,7 @@ function isAbandoned(path: string): boolean {
   }
 }
 
-/** @throws when there is no such process */
+/** @throws if the process does not exist */
 function ownerOf(pid: number): Owner {
   // proc(5): the start time is the 22nd field; the second is in parentheses and may hold anything.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -5,7 +5,7 @@ import { AccessCounters } from './access-counters.ts';
 const uarAreaBytes = 8 << 20;
 
 describe('accesses of a guest', () => {
-  it('to places without a register are listed by place, others are not', () => {
+  it('to offsets without a register are listed by offset, others are not', () => {
     const counters = new AccessCounters(uarAreaBytes);
     counters.countRegister(bar0.registers.hcr.offset, true);
     counters.countRegister(0xf_0044, true);
@@ -20,7 +20,7 @@ describe('accesses of a guest', () => {
     });
   });
 
-  it('to more such places than are listed are counted together', () => {
+  it('to more such offsets than are listed are counted together', () => {
     const counters = new AccessCounters(uarAreaBytes);
     for (let at = 0; at < 70; at++) counters.countRegister(0x2_0000 + 4 * at, true);
     const unknown = counters.unknown();

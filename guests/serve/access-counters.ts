@@ -2,7 +2,7 @@
 import { bar0, gatewayOffset, isEqDoorbell, uarOffset, uarPageBytes } from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 
-/** One register, or kind of place: reads and writes of it. */
+/** Reads and writes of one register, or kind of place. */
 export interface AccessCount {
   readonly reads: number;
   readonly writes: number;
@@ -14,13 +14,13 @@ const RESERVED = registerNames.length - 1;
 const placeNames = ['sendDoorbell', 'cqArm', 'eqDoorbell', 'blueFlame', 'other'] as const;
 const [SEND_DOORBELL, CQ_ARM, EQ_DOORBELL, BLUE_FLAME, OTHER] = [0, 1, 2, 3, 4];
 
-/** A driver touches few; a guest may touch all. */
+/** A driver uses few; a guest may use all. */
 const unknownPlacesMax = 64;
 
 export class AccessCounters {
   configReads = 0;
   configWrites = 0;
-  /** Places that are no register of the model's, by `BAR0 0xf0040`; more than so many share one row. */
+  /** Offsets without a register in the model, named like `BAR0 0xf0040`; beyond this number they share one row. */
   readonly #unknown = new Map<string, { reads: number; writes: number }>();
   readonly #uarAreaBytes: number;
   #gatewayAddress = 0;
@@ -41,7 +41,7 @@ export class AccessCounters {
     if (name === undefined) this.#countUnknown(`BAR0 0x${offset.toString(16)}`, isWrite);
   }
 
-  /** A configuration access: where it is one of the gateway's data, also of the place that the gateway is at. */
+  /** Counts a configuration access; for the gateway's data register, also the gateway's target. */
   countConfiguration(offset: number, isWrite: boolean, bytes: Uint8Array): void {
     if (isWrite) this.configWrites++;
     else this.configReads++;
@@ -51,7 +51,7 @@ export class AccessCounters {
     this.#countUnknown(`register gateway 0x${this.#gatewayAddress.toString(16)}`, isWrite);
   }
 
-  /** Allocates nothing for a register that there is. */
+  /** Allocates nothing for an existing register. */
   countDoorbell(offset: number, isWrite: boolean): void {
     const place = this.#placeOf(offset);
     const counts = isWrite ? this.#placeWrites : this.#placeReads;
@@ -60,7 +60,7 @@ export class AccessCounters {
       this.#countUnknown(`BAR2 UAR page offset 0x${(offset % uarPageBytes).toString(16)}`, isWrite);
   }
 
-  /** By the name of the register; those never accessed are left out. */
+  /** By the name of the register; without those never accessed. */
   registers(): Record<string, AccessCount> {
     return byName(registerNames, this.#registerReads, this.#registerWrites);
   }
@@ -70,7 +70,7 @@ export class AccessCounters {
     return byName(placeNames, this.#placeReads, this.#placeWrites);
   }
 
-  /** Places where the model has no register. */
+  /** Offsets without a register in the model. */
   unknown(): Record<string, AccessCount> {
     return Object.fromEntries([...this.#unknown].map(([place, count]) => [place, { ...count }]));
   }

@@ -1,12 +1,12 @@
 /**
- * The function's configuration space as a guest reaches it through its machine. Accesses go to the function as they
- * are, so what it holds is what the guest wrote; with two exceptions, which a host's vfio driver makes as well:
+ * The function's configuration space as a guest reaches it through its machine. Accesses reach the function unchanged, so it
+ * holds the guest's values, with two exceptions, which a host's vfio driver makes, too:
  *
- * - the largest payload (MPS) belongs to the platform, which has what the link can carry: the guest's choice is kept
- *   here and read back, and not passed on;
- * - a function-level reset or a return from D3hot forgets addresses, command register and MSI-X table. The guest's
- *   machine answers for those registers itself and continues routing accesses by what it believes, and a guest does not
- *   write again what reads as it should; so they are put back behind the reset.
+ * - the largest payload (MPS) belongs to the platform, which uses the link's maximum: the guest's choice is kept here and read
+ *   back, but not passed on;
+ * - a function-level reset or a return from D3hot forgets addresses, command register and MSI-X table. The guest's machine
+ *   emulates those registers and continues to route accesses by its own copy, and a guest does not rewrite values that still
+ *   read correctly; so they are restored after the reset.
  *
  * Sources: Linux drivers/vfio/pci/vfio_pci_config.c (init_pci_cap_exp_perm, vfio_exp_config_write, pci_try_reset_function);
  * QEMU hw/vfio/pci.c (vfio_pci_write_config: every write is passed on, the BARs are emulated besides).
@@ -38,10 +38,10 @@ const MSIX_ENABLE = msixControl.fields.enable.mask;
 const MSIX_FUNCTION_MASK = msixControl.fields.functionMask.mask;
 const commandOffset = type0Header.registers.command.offset;
 const memoryEnable = type0Header.registers.command.fields.memorySpaceEnable.mask;
-/** Where BAR0 is while the platform writes the MSI-X table of a function that the guest has not enabled. */
+/** Address of BAR0 while the platform writes the MSI-X table of a function that the guest has not enabled. */
 const PLATFORM_BAR0 = 0x4000_0000;
 
-/** A register that a reset clears and the platform puts back: offset and bytes. */
+/** A register that a reset clears and the platform restores: offset and bytes. */
 type Kept = readonly [register: number, lengthBytes: number];
 
 /** Sizes that firmware programs into a function: of a payload, and of a read request. */
@@ -51,7 +51,7 @@ export interface PlatformSizes {
 }
 
 export interface ConfigEffects {
-  /** The function was reset and its registers put back: the MSI-X table is as after power-on. */
+  /** The function was reset and its registers restored: the MSI-X table is as after power-on. */
   functionWasReset(): void;
   /** Time enough for a reset to end. */
   waitForReset(): void;
@@ -64,9 +64,9 @@ export class ConfigWindow {
   readonly #powerControl: number;
   readonly #msixControl: number;
   readonly #kept: readonly Kept[];
-  /** The platform's MPS, in place; and the guest's, which it reads back. */
+  /** The platform's MPS, in effect; and the guest's, which it reads back. */
   readonly #platformPayload: number;
-  /** The read request size that firmware leaves behind, in place; the guest may change it. */
+  /** The read request size set by firmware, in effect; the guest may change it. */
   readonly #firmwareReadRequest: number;
   #guestPayload = 0;
 
@@ -85,7 +85,7 @@ export class ConfigWindow {
     this.#platformPayload = codeOfSize(maxPayloadBytes) << payloadField.low;
     this.#firmwareReadRequest = codeOfSize(maxReadRequestBytes) << readRequestField.low;
     const { cacheLineSize, interruptLine } = type0Header.registers;
-    // The command register last of the header: nothing is decoded before its address is back.
+    // The command register is the last of the header: nothing is decoded before its address is restored.
     this.#kept = [
       ...Array.from({ length: BAR_REGISTER_COUNT }, (_, bar) => [BAR_REGISTER_OFFSET + 4 * bar, 4] as const),
       [cacheLineSize.offset, 1],
@@ -133,14 +133,14 @@ export class ConfigWindow {
     }
   }
 
-  /** A function-level reset, after which everything the guest's machine relies on is as before. */
+  /** A function-level reset that preserves everything on which the guest's machine relies. */
   resetFunction(): void {
     const control = this.#read16(this.#deviceControl);
     this.#throughReset(() => this.#access.configWrite(this.#deviceControl, 2, control | resetMask));
   }
 
   /**
-   * Switches MSI-X on without function mask, or off, where it is not already.
+   * Switches MSI-X on without function mask, or off, unless it already is.
    * @returns whether anything had to be done
    */
   setMsixEnabled(isEnabled: boolean): boolean {
@@ -151,7 +151,7 @@ export class ConfigWindow {
     return true;
   }
 
-  /** Has the platform store into BAR0: where the guest has put it, or for the time being where nothing else is. */
+  /** Lets the platform store into BAR0: at the guest's address, or temporarily at an unused one. */
   withMemory(store: (bar0: number) => void): void {
     const command = this.#read16(commandOffset);
     const address = this.barAddress(0);
@@ -168,7 +168,7 @@ export class ConfigWindow {
     this.#writeBar0(low, high);
   }
 
-  /** Address in a pair of base address registers, or -1 where it is none that a TLP could carry exactly. */
+  /** Address in a pair of base address registers, or -1 if no TLP can carry it exactly. */
   barAddress(bar: number): number {
     const low = this.#access.configRead(BAR_REGISTER_OFFSET + 4 * bar);
     const high = this.#access.configRead(BAR_REGISTER_OFFSET + 4 * bar + 4);
@@ -198,7 +198,7 @@ export class ConfigWindow {
     else write();
   }
 
-  /** A function that returns from D3hot has forgotten what a reset forgets. */
+  /** A function that returns from D3hot has lost what a reset clears. */
   #writePowerControl(offset: number, lengthBytes: number, value: number): void {
     const write = () => this.#access.configWrite(offset, lengthBytes, value);
     const wasOff = (this.#read16(this.#powerControl) & POWER_STATE_MASK) !== 0;
@@ -213,7 +213,7 @@ export class ConfigWindow {
     this.#effects.waitForReset();
     for (const [index, [register, lengthBytes]] of this.#kept.entries()) {
       const value = values[index]! >>> (8 * (register & 3));
-      // What was saved while a reset was being asked for must not ask for another.
+      // State saved during a reset request must not request another reset.
       const kept = register === this.#deviceControl ? value & ~resetMask : value;
       this.#access.configWrite(
         register,

@@ -1,7 +1,7 @@
-/** A defect of the emulator as a report has it: what the model threw, with everything that it says caused it. */
+/** A defect of the emulator in a report: the model's error, with its chain of causes. */
 import { type ExactPs, ProcessFailedError } from '../../sim/index.ts';
 
-/** The model threw: what was being done, where, and when. */
+/** The model threw an error: the activity, the place, and the time. */
 export interface Defect {
   readonly node: number;
   /** The guest's access, or `time passing`. */
@@ -9,7 +9,7 @@ export interface Defect {
   readonly atPs: ExactPs;
   readonly message: string;
   readonly stack: string;
-  /** The error's cause, that one's cause, and so on: where it was thrown is in the last of them. */
+  /** The error's cause, that one's cause, and so on: the last one gives the place of the error. */
   readonly causes: readonly DefectCause[];
 }
 
@@ -18,14 +18,14 @@ export interface DefectCause {
   readonly stack: string;
 }
 
-/** What was being done. An undefined node is the one that the error names, or the first. */
+/** The activity. An undefined node is the one that the error names, or the first. */
 export interface DefectCircumstances {
   readonly node: number | undefined;
   readonly access: string;
   readonly atPs: ExactPs;
 }
 
-/** A chain of causes may lead back into itself. */
+/** A chain of causes may be circular. */
 const causeCountMax = 8;
 
 export function defectOf(thrown: unknown, { node, access, atPs }: DefectCircumstances): Defect {

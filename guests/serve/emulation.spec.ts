@@ -31,8 +31,8 @@ const reportOf = ({ emulation }: SlotBench) =>
     run: { node: 'v24', wallMs: 0, workMs: 0, pollMs: 0, waitMs: 0, slices: 0, cutSlices: 0 },
   });
 
-describe('a kernel driver behind a slot', () => {
-  it('brings the device up with interrupts, its port active by the loopback plug, and gives it back', async () => {
+describe('a kernel driver on a slot', () => {
+  it('brings the device up with interrupts, its port active by the loopback plug, and releases it', async () => {
     const bench = new SlotBench();
     const { slot, driver } = await probed(bench);
     const { hca } = bench.emulation.hcas[0]!;
@@ -76,7 +76,7 @@ describe('a kernel driver behind a slot', () => {
     const first = new DrivenSlot(bench, 0);
     const second = new DrivenSlot(bench, 1);
     const drivers = [first, second].map((slot) => new Driver(slot.platform, config));
-    // Its probe waits for an active port; that comes with the other driver's, which begins meanwhile.
+    // Its probe waits for an active port, which depends on the second driver's probe; that begins meanwhile.
     const probes = [drivers[0]!.probe(first.cpu)];
     expect(ports.map(({ isActive }) => isActive)).toEqual([false, false]);
     probes.push(drivers[1]!.probe(second.cpu));
@@ -88,7 +88,7 @@ describe('a kernel driver behind a slot', () => {
     expect(ports.map(({ isActive }) => isActive)).toEqual([false, false]);
   });
 
-  it('finds its port down when there is neither cable nor plug', async () => {
+  it('finds its port down without a cable or a plug', async () => {
     const bench = new SlotBench({ cabling: 'open' });
     const slot = new DrivenSlot(bench);
     await new Driver(slot.platform, config).probe(slot.cpu).catch(() => {});
@@ -97,7 +97,7 @@ describe('a kernel driver behind a slot', () => {
     expect(bench.emulation.defects).toEqual([]);
   });
 
-  it('can be followed by the driver of the next guest, as if it had been the first', async () => {
+  it('can be followed by the driver of the next guest, as if that were the first', async () => {
     const bench = new SlotBench();
     for (let guest = 0; guest < 3; guest++) {
       const { slot } = await probed(bench);
@@ -111,7 +111,7 @@ describe('a kernel driver behind a slot', () => {
   });
 });
 
-describe('a guest that goes in the middle of a transfer', () => {
+describe('a guest that disconnects in the middle of a transfer', () => {
   /** A device that is reading the mailbox of a command, and a guest's memory. */
   async function transferring(bench: SlotBench) {
     const { slot } = await probed(bench);
@@ -123,8 +123,8 @@ describe('a guest that goes in the middle of a transfer', () => {
     return slot;
   }
 
-  it('is never written to again, nor is the next guest by its transfers', async () => {
-    // The answer is written about 5.2 us after the command was given.
+  it('is never written again, nor is the next guest by its transfers', async () => {
+    // The answer is written about 5.2 µs after the command.
     const instantsNs = [0, 1000, ...Array.from({ length: 12 }, (_, at) => 4600 + 100 * at), 8000];
     for (const instantNs of instantsNs) {
       const bench = new SlotBench();
@@ -143,8 +143,8 @@ describe('a guest that goes in the middle of a transfer', () => {
     }
   });
 
-  it('leaves no error to the next guest: answers to its reads that come late set no status', async () => {
-    // MAD_IFC reads its mailbox 7 to 8 us after it was given: its answers, refused, come when the slot is off.
+  it('leaves no error to the next guest: late answers to its reads set no status', async () => {
+    // MAD_IFC reads its mailbox 7 to 8 µs after the command: its completions, all refused, arrive when the slot is off.
     for (let instantNs = 7000; instantNs <= 8400; instantNs += 100) {
       const bench = new SlotBench();
       await probed(bench);
@@ -172,7 +172,7 @@ describe('a guest that goes in the middle of a transfer', () => {
     expect(bench.emulation.hcas[0]!.hca.control.ports[0]!.isActive).toBe(true);
   });
 
-  it('or takes its memory away, is answered as hardware answers: refused, and counted', async () => {
+  it('or removes its memory, is answered as by hardware: refused, and counted', async () => {
     const bench = new SlotBench();
     const slot = await transferring(bench);
     slot.memory.isMapped = false;
@@ -185,14 +185,14 @@ describe('a guest that goes in the middle of a transfer', () => {
 });
 
 describe('a model that throws', () => {
-  /** Breaks the device: its next look at a register throws. */
+  /** Breaks the device: its next register read throws. */
   const sabotage = ({ emulation }: SlotBench): void => {
     emulation.hcas[0]!.hca.control.blocks.commandSet.registers.read = () => {
       throw new TypeError('sabotaged');
     };
   };
 
-  it('is reported with the access that led to it, answers all ones, and is built anew', async () => {
+  it('is reported with the access that caused it, answers all ones, and is rebuilt', async () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();
@@ -216,7 +216,7 @@ describe('a model that throws', () => {
     expect(renderServeReport(report)).toContain('A DEFECT OF THE EMULATOR');
   });
 
-  it('while time passes is found as well', () => {
+  it('while time passes is detected as well', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();
@@ -232,7 +232,7 @@ describe('a model that throws', () => {
     expect(bench.emulation.defects).toMatchObject([{ access: 'time passing' }]);
   });
 
-  it('is reported with what caused it and where that was thrown, also in JSON', () => {
+  it('is reported with its cause and the place of the error, also in JSON', () => {
     const bench = new SlotBench({ hcaCount: 2 });
     bench.connect(1);
     bench.enable(1);
@@ -262,7 +262,7 @@ describe('a model that throws', () => {
     expect(renderServeReport(reportOf(bench))).toContain('breakAtTheRoot');
   });
 
-  it('is reported even if it throws something that is no error, or causes itself', () => {
+  it('is reported even if the thrown value is not an error, or its cause is circular', () => {
     const circular = new Error('again');
     circular.cause = circular;
     const circumstances = { node: 0, access: 'x', atPs: 1 };

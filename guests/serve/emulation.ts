@@ -1,11 +1,11 @@
 /**
- * A served machine as the thread that runs it has it: the slots that guests use, the devices in them, and time.
+ * A served machine in its own thread: the slots that guests use, the devices in them, and time.
  *
  *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╗        work(budget): time passes, until idle or for the budget
  *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╝        (or PeerHost: a simulated host with its program)
  *
- * When the model throws (a defect of the emulator, never a guest's doing) the devices are built again, the guests that used
- * them are to be dropped, and the report says so.
+ * If the model throws (a defect of the emulator, never a guest's fault) the devices are rebuilt, the guests that used them must
+ * be dropped, and the report mentions it.
  */
 
 import type { Analyser } from '../../analyser/index.ts';
@@ -58,18 +58,18 @@ export interface EmulationOptions extends Omit<ServedChoice, 'hasPeer'> {
   readonly wall: WallClock;
   readonly raise: RaiseInterrupt;
   readonly analysis: AnalysisOptions | undefined;
-  /** The program of a simulated host at the other end of the cable; left out: there is no such host. */
+  /** The program of a simulated host at the other end of the cable; left out: no such host. */
   readonly peer?: PeerProgram | undefined;
-  /** Takes what that program puts into the exchange. */
+  /** Receives values that this program puts into the exchange. */
   readonly onValue?: ValueTaken | undefined;
-  /** Takes the frames that come out of the cable to a third-party endpoint. */
+  /** Receives frames from the cable to a third-party endpoint. */
   readonly onFrame?: FrameTaken | undefined;
 }
 
 const STORE_PS = 1_000_000;
-/** Wall time between two looks for what guests wait for. */
+/** Wall time between two checks of what guests wait for. */
 const SAMPLE_MS = 500;
-/** A value takes 8.3 KiB of the exchange's channel at most, which has 256 unless it is asked for less. */
+/** A value takes at most 8.3 KiB of the exchange's channel, which holds 256 unless a smaller size is requested. */
 const valuesUnderWayMax = 8;
 const TIME_PASSING = 'time passing';
 
@@ -88,9 +88,9 @@ export class Emulation {
   time!: ServedTime;
   #hasFailed = false;
   #hasPeerFailed = false;
-  /** Values that enter the exchange when it has space. */
+  /** Values that enter the exchange when it has room. */
   readonly #waitingValues: (readonly [name: string, value: JsonValue])[] = [];
-  /** Wall time at which a guest was last there. */
+  /** Wall time at which a guest was last present. */
   #servedMs = Number.NEGATIVE_INFINITY;
   /** Builds so far. */
   #generation = 0;
@@ -102,7 +102,7 @@ export class Emulation {
   readonly #queueWaits: readonly QueueWaits[];
   #sampledMs = 0;
 
-  /** @throws ConfigurationError naming what is wrong with the options */
+  /** @throws ConfigurationError naming the invalid option */
   constructor(options: EmulationOptions) {
     this.options = options;
     const listener: SlotListener = {
@@ -118,23 +118,23 @@ export class Emulation {
     this.#build();
   }
 
-  /** The model has thrown and {@link rebuild} was not called since. */
+  /** The model has thrown an error and {@link rebuild} was not called since. */
   get hasFailed(): boolean {
     return this.#hasFailed;
   }
 
-  /** The simulated host's software ended the run: nothing but {@link rebuild} makes time pass again. */
+  /** The simulated host's software ended the run: time passes again only after {@link rebuild}. */
   get hasPeerFailed(): boolean {
     return this.#hasPeerFailed;
   }
 
-  /** Puts a value into the exchange with the simulated host's program, behind those that wait for room there. */
+  /** Puts a value into the exchange with the simulated host's program, after those that wait for room there. */
   putValue(name: string, value: JsonValue): void {
     this.#waitingValues.push([name, value]);
     this.#feedExchange();
   }
 
-  /** Few values are under way at once, so that the channel has room for them whatever comes from outside. */
+  /** Few values are in flight at once, so the channel has room for them regardless of outside input. */
   get #hasRoomForValues(): boolean {
     const { putCount = 0 } = this.guests[0]?.exchange ?? {};
     return this.peer !== undefined && putCount - this.peer.arrivedCount < valuesUnderWayMax;
@@ -152,7 +152,7 @@ export class Emulation {
     }
   }
 
-  /** A third-party endpoint is plugged in at the far end of the cable, or has gone. */
+  /** A third-party endpoint has connected at the far end of the cable, or disconnected. */
   setPlugged(isPlugged: boolean): void {
     this.#isPlugged = isPlugged;
     this.#atWireEnd((end) => end.setPlugged(isPlugged));
@@ -163,7 +163,7 @@ export class Emulation {
     return this.wireEnd?.hasRoom ?? false;
   }
 
-  /** Takes a frame of the third-party endpoint at the far end of the cable. */
+  /** Accepts a frame of the third-party endpoint at the far end of the cable. */
   takeFrame(bytes: Uint8Array, at: number, lengthBytes: number): void {
     this.#atWireEnd((end) => end.take(bytes, at, lengthBytes));
   }
@@ -181,7 +181,7 @@ export class Emulation {
 
   /**
    * Lets time pass until the devices are idle, or for `budgetMs` of wall time.
-   * @returns milliseconds until there is something to do again: 0 while busy, Infinity when only a guest can give it
+   * @returns milliseconds until the next work: 0 while busy, Infinity if only a guest can cause it
    */
   work(budgetMs: number): number {
     const nowMs = this.options.wall();
@@ -205,12 +205,12 @@ export class Emulation {
     }
   }
 
-  /** In place of {@link work}: no time passes from here to the next access, or to the next work. */
+  /** Instead of {@link work}: no time passes until the next access or the next work. */
   standStill(): void {
     this.time.standStill();
   }
 
-  /** A guest is there; or was a moment ago, and the simulated host's program has not ended: it may learn that it is gone. */
+  /** A guest is present; or was a moment ago, and the simulated host's program has not ended: it may still notice the guest's end. */
   #isServing(nowMs: number): boolean {
     if (this.slots.some(({ isConnected }) => isConnected)) {
       this.#servedMs = nowMs;
@@ -260,7 +260,7 @@ export class Emulation {
     return captureFile([...this.#captures, ...this.#capturesNow()], this.options.config);
   }
 
-  /** Evidence of why requests failed, of this build; of the simulated host with what its programs did. */
+  /** Evidence of why requests failed, in this build; for the simulated host including its programs' calls. */
   evidence(): Evidence {
     const { peer } = this;
     const journals = this.#allAdapters.flatMap((adapter) =>
@@ -274,7 +274,7 @@ export class Emulation {
     };
   }
 
-  /** How many packets {@link capture} has of each end, and how many came when it was full. */
+  /** Number of packets kept by {@link capture} at each end, and number that arrived when it was full. */
   captureDrops(): DroppedRecords[] {
     return [...this.#captures, ...this.#capturesNow()].map(droppedOf);
   }
@@ -299,12 +299,12 @@ export class Emulation {
     });
   }
 
-  /** Those that are served, and the simulated host's. */
+  /** HCAs that are served, and the simulated host's. */
   get #allAdapters(): (HcaNode | NicNode)[] {
     return [...this.hcas, ...(this.peer === undefined ? [] : [this.peer.adapter])];
   }
 
-  /** Behind the names of processes: what the first build has recorded is not that of another. */
+  /** Suffix of process names: records of the first build must not be mixed with those of another. */
   get #buildText(): string {
     return this.#generation === 1 ? '' : `-${this.#generation}`;
   }
@@ -322,7 +322,7 @@ export class Emulation {
     this.#build();
   }
 
-  /** Every build has logs of its own: what led to a defect is kept. */
+  /** Every build has its own logs: the events before a defect are kept. */
   #traceName(node: number): string {
     return `${guestName(node)}${this.#buildText}`;
   }
@@ -338,7 +338,7 @@ export class Emulation {
             ...(timeline === undefined ? {} : { timeline }),
             ...(evidence === undefined ? {} : { evidence }),
           };
-    // What a shortcut leaves out would be missing in a timeline.
+    // Events skipped by a shortcut would be missing in a timeline.
     const shortcuts = (options.shortcuts ?? true) && timeline === undefined;
     const hasPeer = options.peer !== undefined;
     const plan: ServedPlan = { ...planServed({ ...options, shortcuts, hasPeer }), analysis: watched };

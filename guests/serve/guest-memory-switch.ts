@@ -1,8 +1,8 @@
 /**
- * The memory behind a slot's root complex: that of the guest which is there now, or none.
+ * The memory of a slot's root complex: that of the present guest, or none.
  *
- * Promises: after {@link GuestMemorySwitch.disconnect} no access reaches the memory of the guest that was there, whatever
- * the device still has under way; the next guest's is reached only after {@link GuestMemorySwitch.connect}.
+ * Promises: after {@link GuestMemorySwitch.disconnect} no access reaches the former guest's memory, even if the device has
+ * accesses in flight; the next guest's memory is reached only after {@link GuestMemorySwitch.connect}.
  */
 import type { HostMemory } from '../../hw/pcie/index.ts';
 

@@ -1,7 +1,7 @@
 /**
- * The logical process of a slot that a real guest uses: root complex and link as in a simulated host, and nothing
- * behind them that is simulated. The guest's CPU enters by core port 0; its memory and its interrupt descriptors are
- * behind {@link GuestMemorySwitch} and {@link InterruptLines}.
+ * The logical process of a slot that a real guest uses: root complex and link as in a simulated host, but no simulated host.
+ * The guest's CPU uses core port 0; {@link GuestMemorySwitch} and {@link InterruptLines} give access to its memory and
+ * interrupt descriptors.
  */
 import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
 import { type CorePort, PcieLinkPort, RootComplex, type SharedDevice } from '../../hw/pcie/index.ts';
@@ -22,14 +22,14 @@ export class GuestNode {
   readonly interrupts: InterruptLines;
   readonly interruptGate: InterruptGate;
   readonly faultLog: FaultLog;
-  /** Where the guest's accesses enter. */
+  /** Entry of the guest's accesses. */
   readonly core: CorePort;
   /** Timeline records of the link to the guest; undefined unless the plan requests a timeline. */
   readonly stream: Stream | undefined;
-  /** The exchange with the simulated host, if there is one. */
+  /** The exchange with the simulated host, if any. */
   readonly exchange: ExchangeEnd | undefined;
 
-  /** @param taken takes what the simulated host's program puts into the exchange */
+  /** @param taken receives values that the simulated host's program puts into the exchange */
   constructor(
     plan: ServedPlan,
     node: number,

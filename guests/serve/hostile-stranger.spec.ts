@@ -1,9 +1,10 @@
 /**
- * Strangers at the far end of a cable, on a real socket: whole frames in any pieces, frames without a header, giants, lengths that no frame
- * can have, bytes that mean nothing, clients that hang up within a frame or a prefix, that do not read, or that come second. Judged by a
- * reader of the stream that shares no code with the server: what it finds is what the cable carries, byte for byte, once, in order;
- * every frame that did not get there is counted under one reason; nobody but who sent nonsense is hung up on; and the next one is
- * served as the first. Source of the stream's form: QEMU, net/stream.c and net/net.c.
+ * Hostile clients at the far end of a cable, on a real socket: whole frames in arbitrary pieces, frames without a header,
+ * giants, impossible lengths, meaningless bytes, clients that disconnect within a frame or a prefix, that do not read, or that
+ * come second. The judge is a reader of the stream that shares no code with the server. The cable must carry exactly the frames
+ * that it finds, byte for byte, once, in order; every other frame is counted under one reason; only clients that sent invalid
+ * data are disconnected; and the next client is served like the first. Source of the stream's form: QEMU, net/stream.c and
+ * net/net.c.
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,17 +23,17 @@ import { servedProfile } from './serve-options.ts';
 import { openEndName, planServed } from './served-plan.ts';
 import { WireEnd } from './wire-end.ts';
 
-/** So many frames in all, so many steps to a story: `npm run fuzz` sets the first, and a seed. */
+/** Number of frames in all, and of steps in a story: `npm run fuzz` sets the first, and a seed. */
 const frameCount = Number(process.env['HOSTILE_PACKETS'] ?? 2000);
 const seed = Number(process.env['HOSTILE_SEED'] ?? 19);
 const perStory = 40;
-/** Of a step, in the mean. */
+/** Frames per step, on average. */
 const framesPerStep = 2;
 
 const usPs = 1_000_000;
 const PREFIX = 4;
 const HEADER = 14;
-/** QEMU's NET_BUFSIZE: what is longer is no frame. */
+/** QEMU's NET_BUFSIZE: longer data are not a frame. */
 const GIANT = 4096 + 65_536;
 const MTU = 1500;
 
@@ -99,7 +100,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** What has been sent by one client, read as QEMU reads it. */
+/** Bytes sent by one client, parsed as QEMU does. */
 class Stream {
   #rest = Buffer.alloc(0);
   isNonsense = false;
@@ -133,16 +134,16 @@ class Scene {
   readonly #buffer = new Uint8Array(new ArrayBuffer(2 ** 20));
   #client: Connection | undefined;
   #stream = new Stream();
-  /** What the client in place has read, and what was handed to it. */
+  /** Bytes read by the connected client, and bytes handed to it. */
   #read: Buffer[] = [];
   #handed: Buffer[] = [];
   #stamp = 0;
-  /** A client has gone with something unread: then Linux may tell of that before what it has sent (ECONNRESET). */
+  /** A client has disconnected with unread bytes: Linux may report that before its own bytes (ECONNRESET). */
   #hasVanished = false;
-  /** Whole frames of all clients in their order; and of those a cable carries, padded. */
+  /** Whole frames of all clients in order; and those that a cable carries, padded. */
   readonly #sent: Buffer[] = [];
   readonly #arrived: Buffer[] = [];
-  /** Clients that have been hung up on, and those that were to be. */
+  /** Disconnected clients, and those that had to be. */
   #ends = 0;
   #seconds = 0;
 
@@ -209,7 +210,7 @@ class Scene {
         const stream = Buffer.concat(step.lengths.map((length) => this.#framed(length)));
         for (let at = 0, piece = 0; at < stream.length; piece++) {
           const end = at + step.pieces[piece % step.pieces.length]!;
-          // Bytes alone take long: the first and the last places of a stream are where they matter.
+          // Single bytes take long: the first and last positions of a stream are where they matter.
           this.#write(stream.subarray(at, piece > 40 ? stream.length : end));
           at = piece > 40 ? stream.length : end;
         }
@@ -227,7 +228,7 @@ class Scene {
     }
   }
 
-  /** The last client goes, another one comes and is served; then every frame is accounted for. */
+  /** The last client leaves, a new one connects and is served; then every frame is accounted for. */
   end(): void {
     this.#readAll();
     this.#hangUp();
@@ -259,7 +260,7 @@ class Scene {
       unfitCount + forgottenCount + waitingCount + discarded + onCable,
     );
     expect(onCable, 'frames on the cable').toBe(deliveredFrames + linkDownDrops);
-    // What has come is part of what was sent, in its order.
+    // The arrived bytes are a part of the sent ones, in order.
     let at = 0;
     for (const frame of this.#arrived) {
       while (at < this.#sent.length && !sameFrame(this.#sent[at]!, frame)) at++;
@@ -281,7 +282,7 @@ class Scene {
   #run(us: number): void {
     this.#runner.runTo(this.#runner.nowPs + us * usPs);
     this.#settle();
-    // What the socket held back has room now.
+    // Bytes that the socket had refused have room now.
     this.#runner.runTo(this.#runner.nowPs + usPs);
     this.#settle();
   }
@@ -335,7 +336,7 @@ class Scene {
     expect(isHungUpOn, 'a client that is hung up on').toBe(this.#stream.isNonsense);
     this.#client.close();
     this.#client = undefined;
-    // One whose frames have no room is not read before they have, and so is not known to have gone.
+    // A client whose frames have no room is not read before they have, so its end is not noticed earlier.
     for (let turn = 0; turn < 1000 && this.#server.hasClient; turn++) this.#run(100);
     expect(this.#server.hasClient, 'a client that has gone').toBe(false);
   }
@@ -347,7 +348,7 @@ class Scene {
       try {
         count = sendWith(this.#client.descriptor, bytes.subarray(at));
       } catch (error) {
-        // Only who has sent nonsense is hung up on.
+        // Only clients that have sent invalid data are disconnected.
         if (!this.#stream.isNonsense) throw error;
         return;
       }
@@ -358,7 +359,7 @@ class Scene {
     }
   }
 
-  /** Takes what has come, which is frames that were handed out, in their order. */
+  /** Compares received bytes with the frames that were handed out, in order. */
   #readAll(): void {
     if (this.#client === undefined) return;
     const address = nativeLibrary().addressOf(this.#buffer.buffer);
@@ -384,7 +385,7 @@ class Scene {
 const TAG = 4;
 const FRAME_MIN = 60;
 
-/** As the cable carries it: padded. */
+/** As on the cable: padded. */
 function sameFrame(sent: Buffer, arrived: Buffer): boolean {
   if (arrived.length !== Math.max(sent.length, FRAME_MIN)) return false;
   return (
@@ -396,8 +397,8 @@ function sameFrame(sent: Buffer, arrived: Buffer): boolean {
 const unavailable = nativeUnavailableReason();
 if (unavailable !== undefined) console.warn(`skipped: ${unavailable}`);
 
-describe.skipIf(unavailable !== undefined)('whatever a stranger sends into the socket of a cable', () => {
-  it('frames come whole, once and in order, or are counted; the next one is served', {
+describe.skipIf(unavailable !== undefined)('for any input of a client on the socket of a cable', () => {
+  it('frames arrive intact, once and in order, or are counted; the next client is served', {
     timeout: 24 * 3600_000,
   }, async () => {
     const before = openDescriptorCount();

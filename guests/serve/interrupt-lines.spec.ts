@@ -9,7 +9,7 @@ function lines() {
 }
 
 describe('interrupt lines', () => {
-  it('write the descriptor of the vector that a message names', () => {
+  it('write the descriptor of a message’s vector', () => {
     const { raised, lines: all } = lines();
     all.setVector(2, 77);
     const { address, data } = all.messageFor(2);
@@ -29,7 +29,7 @@ describe('interrupt lines', () => {
     expect([all.counters.arrived[1], all.counters.raised[1]]).toEqual([1, 0]);
   });
 
-  it('count messages that name no vector apart', () => {
+  it('count messages without a vector separately', () => {
     const { lines: all } = lines();
     all.message(WINDOW, 4);
     all.message(WINDOW + 4, 1);
@@ -51,7 +51,7 @@ describe('interrupt lines', () => {
     expect([all.pinAssertedCount, all.pinRaisedCount]).toEqual([2, 2]);
   });
 
-  it('raise a level that was asserted while masked or before there was a descriptor', () => {
+  it('raise a level that was asserted while masked or before a descriptor was set', () => {
     const { raised, lines: all } = lines();
     all.intx(0, true);
     all.setPin(9);

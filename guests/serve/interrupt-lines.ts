@@ -1,5 +1,5 @@
 /**
- * From interrupt messages of the device to the descriptors (eventfds) by which a guest's machine receives them.
+ * Converts interrupt messages of the device to writes of the descriptors (eventfds) by which a guest's machine receives them.
  *
  *     MSI-X message ── address, data ──► vector ── descriptor? ──► raised
  *     Assert_INTx, Deassert_INTx ──► level ── not masked, descriptor? ──► raised, and masked until the guest unmasks
@@ -14,12 +14,12 @@ export type RaiseInterrupt = (descriptor: number) => void;
 
 const NO_DESCRIPTOR = -1;
 
-/** Free-running, per vector; a report copies them. */
+/** Free-running, per vector; copied by a report. */
 export class LineCounters {
-  /** Messages of the vector that arrived, and those of them that a descriptor was written for. */
+  /** Arrived messages of the vector, and those for which a descriptor was written. */
   readonly arrived: Float64Array;
   readonly raised: Float64Array;
-  /** What `raised` was when the guest's machine last enabled MSI-X: its driver counts from there. */
+  /** Value of `raised` when the guest's machine last enabled MSI-X: its driver counts from there. */
   readonly raisedBefore: Float64Array;
 
   constructor(vectorCount: number) {
@@ -32,9 +32,9 @@ export class LineCounters {
 export class InterruptLines implements GatedSink {
   readonly vectorCount: number;
   readonly counters: LineCounters;
-  /** Messages that name no vector: a device's write into the message window that the platform did not arrange. */
+  /** Messages without a valid vector: a device's write into the message window that the platform did not arrange. */
   unroutedCount = 0;
-  /** INTx levels that the device asserted, and those a descriptor was written for. */
+  /** INTx levels asserted by the device, and those for which a descriptor was written. */
   pinAssertedCount = 0;
   pinRaisedCount = 0;
   readonly #messageAddress: number;
@@ -44,7 +44,7 @@ export class InterruptLines implements GatedSink {
   #isPinAsserted = false;
   #isPinMasked = false;
 
-  /** @param messageAddress where the message window begins */
+  /** @param messageAddress start of the message window */
   constructor(vectorCount: number, messageAddress: number, raise: RaiseInterrupt) {
     this.vectorCount = vectorCount;
     this.counters = new LineCounters(vectorCount);
@@ -53,12 +53,12 @@ export class InterruptLines implements GatedSink {
     this.#descriptors = new Int32Array(vectorCount).fill(NO_DESCRIPTOR);
   }
 
-  /** Address and data that stand for a vector. */
+  /** Address and data of a vector's message. */
   messageFor(vector: number): { readonly address: number; readonly data: number } {
     return { address: this.#messageAddress, data: vector };
   }
 
-  /** The vector that a message means, or -1. */
+  /** The vector of a message, or -1. */
   vectorOf(address: number, data: number): number {
     return address === this.#messageAddress && data < this.vectorCount ? data : -1;
   }
@@ -67,7 +67,7 @@ export class InterruptLines implements GatedSink {
     return this.#descriptors[vector] !== NO_DESCRIPTOR;
   }
 
-  /** True when any vector has a descriptor: the guest's machine has MSI-X enabled. */
+  /** True if any vector has a descriptor: the guest's machine has MSI-X enabled. */
   get hasVectors(): boolean {
     return this.#descriptors.some((descriptor) => descriptor !== NO_DESCRIPTOR);
   }
@@ -76,14 +76,14 @@ export class InterruptLines implements GatedSink {
     return this.#isPinAsserted;
   }
 
-  /** @param descriptor -1 takes it away */
+  /** @param descriptor -1 removes it */
   setVector(vector: number, descriptor: number): void {
     if (descriptor !== NO_DESCRIPTOR && !this.hasVectors)
       this.counters.raisedBefore.set(this.counters.raised);
     this.#descriptors[vector] = descriptor;
   }
 
-  /** A pin that is given a descriptor is not masked. */
+  /** A pin that receives a descriptor is not masked. */
   setPin(descriptor: number): void {
     this.#pinDescriptor = descriptor;
     this.#isPinMasked = false;
@@ -109,14 +109,14 @@ export class InterruptLines implements GatedSink {
     this.#raise(descriptor);
   }
 
-  /** The function has one pin: whichever it is, it is the guest's one INTx. */
+  /** The function has one pin: any pin is the guest's only INTx. */
   intx(_pin: number, isAsserted: boolean): void {
     if (isAsserted) this.pinAssertedCount++;
     this.#isPinAsserted = isAsserted;
     this.#raisePin();
   }
 
-  /** All descriptors are gone, and the device is reset: nothing is asserted. */
+  /** All descriptors are removed, and the device is reset: nothing is asserted. */
   reset(): void {
     this.#descriptors.fill(NO_DESCRIPTOR);
     this.#pinDescriptor = NO_DESCRIPTOR;

@@ -1,6 +1,6 @@
 /**
- * The MSI-X table as the platform keeps it: an entry for every vector that the guest's machine wants interrupts of, written
- * by stores into BAR0 as any software must, and MSI-X enabled while there is one.
+ * The MSI-X table as the platform keeps it: an entry for every vector whose interrupts the guest's machine wants, written by
+ * stores into BAR0 like any software's, and MSI-X enabled while such an entry exists.
  *
  *     wanted ──► address and data that name the vector, not masked          no longer ──► masked
  *
@@ -43,7 +43,7 @@ export class MessageTable {
     return offset < this.#end && offset + lengthBytes > this.#begin;
   }
 
-  /** The guest's machine has given or taken the descriptor of a vector. */
+  /** The guest's machine has set or removed the descriptor of a vector. */
   arrange(vector: number): void {
     const hasVector = this.#lines.hasVector(vector);
     this.#open(vector, hasVector);
@@ -60,7 +60,7 @@ export class MessageTable {
     if (this.#lines.hasVector(vector)) this.#open(vector, !isMasked);
   }
 
-  /** The table is as after power-on: what had been arranged is arranged again. */
+  /** The table is as after power-on: writes the former entries again. */
   wasReset(): void {
     this.#isOpen.fill(0);
     this.#isEnabledHere &&= this.#lines.hasVectors;

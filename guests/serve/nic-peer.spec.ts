@@ -21,7 +21,7 @@ const set = {
   'hca.capability.roce': 'v1',
 };
 
-/** What is counted of it, to be falsified. */
+/** A counter of it, to be falsified. */
 interface Counted {
   readonly slots: readonly [
     { readonly hca: { readonly ethernet: { readonly transmitted: { frames: number } } } },
@@ -38,7 +38,7 @@ const untilAsked: ProgramFunction = async ({ cpu, nic }) => {
   return 'asked';
 };
 
-it('finds each other over the cable, which balances in both directions', async () => {
+it('finds its peer over the cable, which balances in both directions', async () => {
   const analysis = { capture: { ends: [{ node: 0 }, { node: 1 }], sizeBytes: 1 << 20 } };
   const bench = await outsideOfMicrotasks(() => new SlotBench({ peer: untilAsked, set, analysis }));
   const slot = await outsideOfMicrotasks(() => new DrivenSlot(bench));

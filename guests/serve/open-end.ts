@@ -1,4 +1,4 @@
-/** The unconnected end of a wire: what is sent there is gone, and nothing ever comes from it. */
+/** The unconnected end of a wire: sent packets are lost, and none ever arrives. */
 
 import { channelKey, hcaName } from '../../machine/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';

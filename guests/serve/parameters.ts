@@ -1,6 +1,6 @@
 /**
- * How the serving loop shares the machine with its guests. None of this is part of the device: these figures decide
- * when simulated time passes, not what happens in it, and so are not among the parameters of a profile.
+ * How the serving loop shares the machine with its guests. None of them is part of the device: they determine when simulated
+ * time passes, not what happens in it, and so are not parameters of a profile.
  */
 import { type ConfigOf, number } from '../../base/index.ts';
 

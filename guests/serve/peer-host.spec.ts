@@ -30,7 +30,7 @@ const benchWith = (peer: ProgramFunction, analysis?: AnalysisOptions): Promise<S
 
 const reportOf = (bench: SlotBench): ServeReport => buildServeReport(reportPartsOf(bench));
 
-/** Lets wall time pass until the program has ended, or so much is over. */
+/** Lets wall time pass until the program has ended, or for this long. */
 async function passUntilEnded(bench: SlotBench, slot: DrivenSlot, limitMs = 1000): Promise<void> {
   const endMs = bench.wallMs + limitMs;
   while (!bench.emulation.peer!.hasEnded && bench.wallMs < endMs) await slot.turnOutside(endMs);
@@ -49,7 +49,7 @@ const untilActive: ProgramFunction = async ({ cpu, verbs, log }) => {
   }
 };
 
-describe('a simulated host beside a guest', () => {
+describe('a simulated host next to a guest', () => {
   it('has an active port when both drivers have opened theirs, and balances', async () => {
     const bench = await benchWith(untilActive);
     const slot = await outsideOfMicrotasks(() => new DrivenSlot(bench));
@@ -70,7 +70,7 @@ describe('a simulated host beside a guest', () => {
     await driver.remove(slot.cpu);
   });
 
-  it('counts what a capture has of each end, and what found it full', async () => {
+  it('counts the packets of a capture at each end, and those that found it full', async () => {
     const bench = await benchWith(untilActive, {
       capture: { ends: [{ node: 0 }, { node: 1 }], sizeBytes: 700 },
     });
@@ -81,7 +81,7 @@ describe('a simulated host beside a guest', () => {
     ]);
   });
 
-  it('exchanges values with what is outside, whether time follows the wall or not', async () => {
+  it('exchanges values with the outside, with or without the wall clock', async () => {
     const bench = await benchWith(async ({ exchange }) => {
       const question = await exchange.take('question');
       await exchange.put('answer', { to: question });
@@ -97,7 +97,7 @@ describe('a simulated host beside a guest', () => {
     expect(bench.emulation.peer!.state()).toMatchObject({ outcome: 'ended', result: 'last' });
   });
 
-  it('reports what its program throws, takes back what it had, and goes on', async () => {
+  it('reports an error of its program, releases its resources, and continues', async () => {
     const bench = await benchWith(async ({ verbs, memory }) => {
       const context = await openDevice(getDeviceList(verbs)[0]!);
       const pd = await allocPd(context);
@@ -116,7 +116,7 @@ describe('a simulated host beside a guest', () => {
     expect([report.checks.balanced, report.defects, bench.emulation.hasFailed]).toEqual([true, [], false]);
   });
 
-  it('says so where a program awaits what is not simulated: its host goes no further, and nothing is a defect', async () => {
+  it('reports a program that awaits something not simulated: its host stops, and nothing is a defect', async () => {
     const bench = await benchWith(async () => {
       await new Promise((resolve) => setTimeout(resolve, 1));
     });
@@ -135,7 +135,7 @@ describe('a simulated host beside a guest', () => {
     expect(await outsideOfMicrotasks(() => bench.read(CONFIG, 0))).toBe(0xffff_ffff);
   });
 
-  it('has a program that polls for ever stop when the guest has been gone for a while, and says what it does', async () => {
+  it('stops a program that polls indefinitely when the guest has been absent for a while, and reports its action', async () => {
     const bench = await benchWith(async ({ cpu }) => {
       for (;;) await cpu.sleep(msPs);
     });
@@ -153,7 +153,7 @@ describe('a simulated host beside a guest', () => {
     });
   });
 
-  it('has its port go down when the guest has gone, and up with the next', async () => {
+  it('has its port go down when the guest disconnects, and up with the next', async () => {
     const bench = await benchWith(async ({ cpu, verbs }) => {
       const context = await openDevice(getDeviceList(verbs)[0]!);
       const changes: number[] = [];

@@ -4,8 +4,8 @@
  *     guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1: kernel, driver, program          (or nic1: `machine.adapter`)
  *       └────────────── exchange ────────────────────┘
  *
- * Host and adapter are those of the simulated machine. A guest's accesses are carried out within a call, and the program is async:
- * so its code runs within that call too ({@link stepPrograms}), and it can wait for nothing but simulated time.
+ * Host and adapter are those of the simulated machine. A guest's accesses are carried out within a call, but the program is
+ * async: so its code also runs within that call ({@link stepPrograms}), and it can wait only for simulated time.
  */
 import { InvariantError, textOfThrown } from '../../base/index.ts';
 import { ProgramFailedError } from '../../host/index.ts';
@@ -45,15 +45,15 @@ export interface PeerState {
   /** Its error, in words, and the place. */
   readonly error?: string;
   readonly stack?: string;
-  /** Of a program that runs: what it waits in, in a sentence. */
+  /** For a running program: its present wait, in a sentence. */
   readonly waitsIn?: string;
 }
 
-/** Software of the simulated host failed, so that it cannot continue: what its program did, and no defect of the emulator. */
+/** Software of the simulated host failed, so that it cannot continue: an error of its program, not a defect of the emulator. */
 export const isPeerFailure = (error: unknown): error is ProgramFailedError =>
   error instanceof ProgramFailedError;
 
-/** Runs the code of programs that were resumed, within a call; to be called outside of callbacks of promises. */
+/** Runs the code of resumed programs, within a call; must be called outside callbacks of promises. */
 export const stepPrograms: ProgramStep = (process) => {
   const hasRun = runMicrotasks();
   if (process.runningProgramCount === 0 || process.failure !== undefined) return;
@@ -67,16 +67,16 @@ export const stepPrograms: ProgramStep = (process) => {
 
 export class PeerHost {
   readonly host: HostNode;
-  /** The adapter in its slot: one of both. */
+  /** The adapter in its slot: one of the two. */
   readonly hca: HcaNode | undefined;
   readonly nic: NicNode | undefined;
-  /** Values of the exchange that have come so far. */
+  /** Values of the exchange that have arrived so far. */
   arrivedCount = 0;
   readonly #programs: ProgramRunner;
   readonly #name: string;
   #state: Pick<PeerState, 'outcome' | 'result' | 'error' | 'stack'> = { outcome: 'running' };
 
-  /** Powers the host on, and has its program begin when its driver has probed the adapter. */
+  /** Powers the host on, and starts its program when its driver has probed the adapter. */
   constructor(plan: MachinePlan, { name, run, args }: PeerProgram) {
     const shared = { earlyPlacement: plan.shortcuts, zeroCopy: false };
     const isHca = plan.config.machine.adapter === 'hca';
@@ -114,7 +114,7 @@ export class PeerHost {
   /** Outcome of the program. */
   state(): PeerState {
     const endedPs = this.#programs.states()[0]?.endedPs;
-    // Its code has returned; of its process, what it left is being taken back.
+    // Its code has returned; its process' remaining resources are being released.
     const outcome =
       this.#state.outcome === 'ended' && endedPs === undefined ? 'running' : this.#state.outcome;
     const waits = outcome === 'running' ? programWaitsOf(this.host) : [];

@@ -18,14 +18,14 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { ConfigurationError } from '../../base/index.ts';
 import type { JsonValue } from '../../machine/index.ts';
 
-/** A character may take six bytes in JSON, and a value of the exchange at most 8192. */
+/** A character may need six bytes in JSON, and a value of the exchange has at most 8192. */
 const pieceBytes = 1024;
-/** What stock programs tell each other takes a few hundred bytes: a connection that brings more than this is cut. */
+/** Limit of bytes: stock programs exchange a few hundred; a connection with more than this is cut. */
 const streamBytesMax = 2 ** 20;
-/** Connections at once. */
+/** Limit of simultaneous connections. */
 const connectionCountMax = 64;
 
-/** What a program has put into the exchange last takes the exchange's latency, and a turn of the thread that serves. */
+/** Time for the last values of a program: the exchange's latency, plus a turn of the serving thread. */
 const lingerMs = 1000;
 
 const loopback = '127.0.0.1';
@@ -47,7 +47,7 @@ export class PeerRelay {
   private constructor(put: PutValue, guestPorts: ReadonlyMap<number, number>) {
     this.#put = put;
     this.#guestPorts = guestPorts;
-    // The relay alone keeps no process running.
+    // The relay alone does not keep a process running.
     this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket)).unref();
   }
 
@@ -69,7 +69,7 @@ export class PeerRelay {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  /** Takes what the program put into the exchange; what is none of the relay's is dropped. */
+  /** Handles a value from the program; drops it if it is not for the relay. */
   take(name: string, value: JsonValue): void {
     if (name === 'tcp.connect' && typeof value === 'object' && value !== null) this.#connect(value);
     const [, number] = /^tcp\.(\d+)$/.exec(name) ?? [];
@@ -85,7 +85,7 @@ export class PeerRelay {
     for (const socket of this.#sockets.values()) socket.destroy();
   }
 
-  /** The program has ended: no connection comes any more, and those that there are end when what it has sent is through. */
+  /** The program has ended: accepts no more connections, and ends the present ones after its sent bytes have passed. */
   programEnded(): void {
     this.#hasProgramEnded = true;
     setTimeout(() => {
@@ -120,7 +120,7 @@ export class PeerRelay {
     });
   }
 
-  /** Passes on what comes. @returns the connection's number */
+  /** Forwards received bytes. @returns the connection's number */
   #follow(socket: Socket): number {
     const number = ++this.#connectionCount;
     const name = `tcp.${number}`;

@@ -1,4 +1,4 @@
-/** A served machine with a simulated host, as the library has it: threads, sockets, TCP, errors. A vfio-user client is the guest. */
+/** A served machine with a simulated host, as the library provides it: threads, sockets, TCP, errors. A vfio-user client is the guest. */
 import { closeSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ const programOf = (exportName: string, more: Partial<PeerOptions> = {}): PeerOpt
   ...more,
 });
 
-/** A guest that is there, so that time passes. */
+/** A present guest, so that time passes. */
 function guestAt({ sockets }: ServedMachine): { leave(): void } {
   const client = new VfioUserClient(sockets[0]!, pause);
   client.handshake();
@@ -43,7 +43,7 @@ function guestAt({ sockets }: ServedMachine): { leave(): void } {
   };
 }
 
-/** All bytes of a connection, to its end. */
+/** All bytes of a connection, until its end. */
 async function allOf(socket: Socket): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of socket) pieces.push(piece as Buffer);
@@ -93,7 +93,7 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
     }
   });
 
-  it('reports a program that throws, and serves on', async () => {
+  it('reports a program that throws, and continues to serve', async () => {
     const notices: string[] = [];
     const options = { socket: newSocket(), peer: programOf('fail'), once: true };
     const served = await serve(options, { onNotice: (text) => notices.push(text) });
@@ -106,7 +106,7 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
     expect([report.checks.balanced, report.defects]).toEqual([true, []]);
   });
 
-  it('ends with its report when a program has brought its host down', async () => {
+  it('ends with its report when a program has stopped its host', async () => {
     const served = await serve({ socket: newSocket(), peer: programOf('misuse') });
     const guest = guestAt(served);
     expect(await served.peerEnded).toMatchObject({
@@ -118,7 +118,7 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
     guest.leave();
   });
 
-  it('ends a while after the last guest with a program that has not ended, and says what it waits in', async () => {
+  it('ends a while after the last guest with a program that has not ended, and reports its wait', async () => {
     const served = await serve({ socket: newSocket(), peer: programOf('wait'), once: true });
     const guest = guestAt(served);
     await served.take('begun');
@@ -130,7 +130,7 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
     });
   });
 
-  it('takes more from the guest at once than the exchange has room for, up to a limit', async () => {
+  it('accepts more from the guest at once than the exchange has room for, up to a limit', async () => {
     await using served = await serve({ socket: newSocket(), peer: programOf('echo') });
     guestAt(served);
     const socket = connect({ port: served.peerPort!, host: '127.0.0.1', allowHalfOpen: true });
@@ -148,7 +148,7 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
     );
   });
 
-  it('hands values to the program and takes them from it', async () => {
+  it('passes values to the program and receives them from it', async () => {
     await using served = await serve({ socket: newSocket(), peer: programOf('echo') });
     guestAt(served);
     const taken = served.take('tcp');
@@ -157,14 +157,14 @@ describe.skipIf(unavailable !== undefined)('a served machine with a simulated ho
     served.put('tcp.7', null);
     expect(await served.peerEnded).toMatchObject({ result: 1 });
     await served.close();
-    // Of TCP the relay alone takes; who waits for another gets none.
+    // Only the relay receives values of TCP; another waiter gets none.
     expect(await Promise.race([taken, Promise.resolve('nothing')])).toBe('nothing');
   });
 
   it.each([
     [{ run: { url: 'file:///nowhere.ts' } }, /program module is .*, expected a module that loads/],
     [{ run: { url, exportName: 'missing' } }, /expected one of .*echo/],
-  ])('refuses a program that does not load: %j', async (peer, message) => {
+  ])('rejects a program that does not load: %j', async (peer, message) => {
     await expect(serve({ socket: newSocket(), peer })).rejects.toThrow(message);
   });
 });
@@ -211,7 +211,7 @@ describe('options of a simulated host', () => {
     expect(order(more)).toThrow(message);
   });
 
-  it('let it have a port of Ethernet with RoCE', () => {
+  it('allow an Ethernet port with RoCE', () => {
     expect(order({ set: withRoce })).not.toThrow();
     expect(order({ set: { ...withRoce, 'ethernet.mtuBytes': 352 } })).not.toThrow();
   });

@@ -1,5 +1,5 @@
 /** Options of QEMU for a guest with the served HCAs, as typed in a shell. */
-/** Memory that the emulator can map: a memfd, shared. */
+/** Memory that the emulator can map: a shared memfd. */
 const memoryLine =
   '-object memory-backend-memfd,id=memory,size=1G,share=on -machine q35,memory-backend=memory -m 1G';
 
@@ -18,17 +18,17 @@ export function adapterArguments(socket: string, index = 0): string[] {
   ];
 }
 
-/** An Ethernet of the guest by which it reaches this computer's loopback at 10.0.2.2, and its own ports are reached. */
+/** An Ethernet of the guest that connects it to this computer's loopback at 10.0.2.2, and forwards its own ports. */
 export function peerNetworkLine(guestPorts: ReadonlyMap<number, number>): string {
   const forwarded = [...guestPorts].map(([own, port]) => `,hostfwd=tcp:127.0.0.1:${port}-:${own}`);
   return `-netdev user,id=peer${forwarded.join('')} -device virtio-net-pci,netdev=peer`;
 }
 
-/** Of another QEMU: a network card at the other end of the cable whose socket is at `path`. */
+/** For another QEMU: a network card at the other end of the cable whose socket is at `path`. */
 export const wireNetworkLine = (path: string): string =>
   `-netdev ${quoted(`stream,id=wire,server=off,addr.type=unix,addr.path=${path.replaceAll(',', ',,')},reconnect-ms=200`)} -device virtio-net-pci,netdev=wire`;
 
-/** Lines to print: of the guest's memory, then one for each HCA. */
+/** Lines to print: for the guest's memory, then one for each HCA. */
 export const qemuOptionLines = (sockets: readonly string[]): string[] => [
   memoryLine,
   ...sockets.map((socket, index) => adapterArguments(socket, index).map(quoted).join(' ')),

@@ -17,7 +17,7 @@ import { refusalKindOf } from '../../hw/hca/index.ts';
 import type { Defect } from './defect.ts';
 import type { PeerReport, ServedNodeReport, ServeReport, StrangerReport } from './serve-report.ts';
 
-/** All tables, one below the other; those without rows are left out. */
+/** All tables, one below another, without empty ones. */
 export function renderServeReport(report: ServeReport): string {
   const { nodes, peer, checks, defects } = report;
   const allNodes = peer === undefined ? nodes : [...nodes, peer.node];
@@ -45,7 +45,7 @@ export function renderServeReport(report: ServeReport): string {
     .join('\n');
 }
 
-/** Under the name of end 1 in the table of the cable. */
+/** Named end 1 in the table of the cable. */
 function strangerLine({ clients, framesFromClient, framesToClient, ...lost }: StrangerReport): string {
   const { refused, unreadFrames, unfitFrames, forgottenFrames, discardedFrames } = lost;
   const { holds, expiredHolds, heldMs } = lost;
@@ -86,7 +86,7 @@ function peerLines({ program, log }: PeerReport): string[] {
   ];
 }
 
-/** With the place in the code at which it was thrown. */
+/** Includes the place in the code at which it was thrown. */
 function defectText({ node, access, atPs, message, stack, causes }: Defect): string {
   return [
     `A DEFECT OF THE EMULATOR at HCA ${node}, ${atPs} ps, by ${access}: ${message}`,
@@ -172,7 +172,7 @@ function operationTable({ operations }: ServeReport): string {
   );
 }
 
-/** Registers and commands that the guest's software asked for and the model does not have. */
+/** Registers and commands that the guest's software used and the model lacks. */
 function notModelled(nodes: readonly ServedNodeReport[]): string {
   const lines = nodes.flatMap(({ notModelled: { registers, commands } }, node) => {
     const places = Object.entries(registers).map(
@@ -209,7 +209,7 @@ const refusalsOf = (counts: Readonly<Record<string, number>>, kind: string): [st
 
 const capitalised = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`;
 
-/** A line with the counts of each HCA that are not zero; empty when all are. */
+/** A line with the nonzero counts of each HCA; empty if all are zero. */
 function countLine(
   title: string,
   nodes: readonly ServedNodeReport[],

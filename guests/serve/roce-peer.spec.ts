@@ -29,7 +29,7 @@ const untilActive: ProgramFunction = async ({ cpu, verbs }) => {
   return (await queryGidTable(context, 1)).map(({ gid }) => toHex(gid));
 };
 
-/** What is counted of either end, to be falsified. */
+/** A counter of either end, to be falsified. */
 interface Counted {
   readonly slots: readonly [EndCounted];
   readonly peer: { readonly hca: EndCounted['hca'] };
@@ -44,7 +44,7 @@ interface EndCounted {
   };
 }
 
-describe('a simulated host with an HCA beside a guest, on Ethernet', () => {
+describe('a simulated host with an HCA next to a guest, on Ethernet', () => {
   it.each(['v1', 'v2'] as const)(
     'is found by ARP and by Neighbor Discovery with RoCE %s, and balances',
     async (roce) => {

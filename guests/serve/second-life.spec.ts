@@ -1,6 +1,6 @@
 /**
- * A served device after a reset is the one that was powered on: whatever a guest did before, the next guest's driver finds the
- * same answers, the same accesses to its memory in the same order, and the same interrupts.
+ * A served device after a reset equals the one after power-on: regardless of the previous guest, the next guest's driver finds
+ * the same answers, the same accesses to its memory in the same order, and the same interrupts.
  */
 import { createHash } from 'node:crypto';
 import { expect, it, vi } from 'vitest';
@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const memoryBytes = 32 << 20;
 const { hcr, reset } = bar0.registers;
 
-/** A guest comes, its driver probes the device and removes it: every access of the device and every interrupt, in order. */
+/** A guest arrives, its driver probes the device and removes it: every access of the device and every interrupt, in order. */
 async function lifeOf(bench: SlotBench): Promise<string[]> {
   const slot = new DrivenSlot(bench, 0, memoryBytes);
   const { memory } = slot;
@@ -44,7 +44,7 @@ async function lifeOf(bench: SlotBench): Promise<string[]> {
   return [...log, `interrupts ${bench.raised.slice(firstInterrupt).join()}`];
 }
 
-/** A hostile guest with the register map: a probe that goes mad, doorbells, random commands, then silence. */
+/** A hostile guest with the register map: an erratic probe, doorbells, random commands, then silence. */
 async function rage(bench: SlotBench, seed: number): Promise<void> {
   const random = new Random(seed, 'rage');
   const below = (limit: number): number => Math.floor(random.unit() * limit);

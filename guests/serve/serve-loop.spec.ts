@@ -18,7 +18,7 @@ const unavailable = nativeUnavailableReason();
 const folder = mkdtempSync(join(tmpdir(), 'hca-loop-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A loop with a guest in its slot and a third-party endpoint at its cable, who is waited for so long in real time. */
+/** A loop with a guest in its slot and a third-party endpoint at its cable, for which it waits this long in real time. */
 function loopWithStranger(holdMs: number) {
   const wire = join(folder, `wire-${holdMs}`);
   const set = { 'hca.capability.linkLayer': 'ethernet' };
@@ -40,13 +40,13 @@ function loopWithStranger(holdMs: number) {
   return {
     loop,
     notices,
-    /** The third-party endpoint reads what there is. */
+    /** The third-party endpoint reads all available bytes. */
     read: () => stranger.receive(address, buffer.byteLength),
-    /** As what comes out of the cable. */
+    /** As frames from the cable. */
     bringForth: (count: number): void => {
       for (let at = 0; at < count; at++) frames.send(frame, 0, frame.length);
     },
-    /** Carries out turn after turn, and after each of them what comes next of the story: to its end. */
+    /** Runs turn after turn, and after each of them the next step of the story: until its end. */
     play: (story: Generator<void>): void =>
       loop.run(() => {
         if (story.next().done) loop.stop();
@@ -56,7 +56,7 @@ function loopWithStranger(holdMs: number) {
 }
 
 it.skipIf(unavailable !== undefined)(
-  'writes the packets of the cable when serving fails, and says where',
+  'writes the packets of the cable when serving fails, and reports where',
   () => {
     const file = join(folder, 'failed.pcapng');
     const notices: string[] = [];
@@ -75,57 +75,60 @@ it.skipIf(unavailable !== undefined)(
   },
 );
 
-describe.skipIf(unavailable !== undefined)('the loop, with a stranger at the end of the cable', () => {
-  it('lets no time pass while a stranger has much to read, and drops nothing of it', () => {
-    // Longer than a busy machine takes for a few turns.
-    const { loop, read, bringForth, play } = loopWithStranger(60_000);
-    const { time } = loop.emulation;
-    play(
-      (function* () {
-        while (!loop.frames!.hasClient) yield;
-        bringForth(600);
-        yield;
-        const { sliceCount } = time;
-        for (let turn = 0; turn < 5; turn++) yield;
-        expect(time.sliceCount).toBe(sliceCount);
-        while (read() > 0) yield;
-        yield;
-        expect(time.sliceCount).toBeGreaterThan(sliceCount);
-      })(),
-    );
-    expect(loop.report().stranger).toMatchObject({
-      framesToClient: 600,
-      unreadFrames: 0,
-      holds: 1,
-      expiredHolds: 0,
+describe.skipIf(unavailable !== undefined)(
+  'the loop, with a third-party endpoint at the end of the cable',
+  () => {
+    it('lets no time pass while the endpoint has much to read, and drops none of its frames', () => {
+      // Longer than a busy machine takes for a few turns.
+      const { loop, read, bringForth, play } = loopWithStranger(60_000);
+      const { time } = loop.emulation;
+      play(
+        (function* () {
+          while (!loop.frames!.hasClient) yield;
+          bringForth(600);
+          yield;
+          const { sliceCount } = time;
+          for (let turn = 0; turn < 5; turn++) yield;
+          expect(time.sliceCount).toBe(sliceCount);
+          while (read() > 0) yield;
+          yield;
+          expect(time.sliceCount).toBeGreaterThan(sliceCount);
+        })(),
+      );
+      expect(loop.report().stranger).toMatchObject({
+        framesToClient: 600,
+        unreadFrames: 0,
+        holds: 1,
+        expiredHolds: 0,
+      });
     });
-  });
 
-  it('lets it pass all the same after so long where the stranger reads nothing, and says what was dropped', () => {
-    const holdMs = 200;
-    const { loop, notices, read, bringForth, play } = loopWithStranger(holdMs);
-    const { time } = loop.emulation;
-    play(
-      (function* () {
-        while (!loop.frames!.hasClient) yield;
-        bringForth(2000);
-        const { sliceCount } = time;
-        while (time.sliceCount < sliceCount + 3) yield;
-        bringForth(10);
-        while (read() > 0) yield;
-        bringForth(600);
-        yield;
-      })(),
-    );
-    const report = loop.report();
-    const { unreadFrames, framesToClient, holds, expiredHolds, heldMs } = report.stranger!;
-    expect([holds, expiredHolds]).toEqual([2, 1]);
-    expect(heldMs).toBeGreaterThanOrEqual(holdMs);
-    expect(unreadFrames).toBeGreaterThan(10);
-    expect(unreadFrames + framesToClient).toBe(2610);
-    expect(notices.filter((text) => text.includes('does not read'))).toHaveLength(1);
-    expect(renderServeReport(report)).toMatch(
-      / frames not taken; time stood still 2 times for \d+ ms until they had read, 1 of them until they expired\n/,
-    );
-  });
-});
+    it('lets time pass after a limit if the endpoint reads nothing, and reports dropped frames', () => {
+      const holdMs = 200;
+      const { loop, notices, read, bringForth, play } = loopWithStranger(holdMs);
+      const { time } = loop.emulation;
+      play(
+        (function* () {
+          while (!loop.frames!.hasClient) yield;
+          bringForth(2000);
+          const { sliceCount } = time;
+          while (time.sliceCount < sliceCount + 3) yield;
+          bringForth(10);
+          while (read() > 0) yield;
+          bringForth(600);
+          yield;
+        })(),
+      );
+      const report = loop.report();
+      const { unreadFrames, framesToClient, holds, expiredHolds, heldMs } = report.stranger!;
+      expect([holds, expiredHolds]).toEqual([2, 1]);
+      expect(heldMs).toBeGreaterThanOrEqual(holdMs);
+      expect(unreadFrames).toBeGreaterThan(10);
+      expect(unreadFrames + framesToClient).toBe(2610);
+      expect(notices.filter((text) => text.includes('does not read'))).toHaveLength(1);
+      expect(renderServeReport(report)).toMatch(
+        / frames not taken; time stood still 2 times for \d+ ms until they had read, 1 of them until they expired\n/,
+      );
+    });
+  },
+);

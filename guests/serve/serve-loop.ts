@@ -1,11 +1,11 @@
 /**
- * The serving loop: carries out what guests ask and lets simulated time pass, in turns, in one thread.
+ * The serving loop: carries out requests of guests and lets simulated time pass, alternately, in one thread.
  *
  *     ┌─► poll the sockets: at once while the devices are busy, else until the next thing is due ─┐
  *     └── work: time passes, until the devices are idle or for sliceMs of wall time ◄─────────────┘
  *
- * So a guest waits for the devices a slice at most, and idle devices cost nothing. While a third-party endpoint at the end of the cable has much to read
- * there is no work: stranger-pace.ts.
+ * So a guest waits for the devices for at most one slice, and idle devices cost nothing. While a third-party endpoint at the
+ * end of the cable has much to read, no work is done: stranger-pace.ts.
  */
 import { performance } from 'node:perf_hooks';
 import { codeOf, defaultsOf, NEVER } from '../../base/index.ts';
@@ -19,30 +19,30 @@ import type { ServeOrder } from './serve-options.ts';
 import { buildServeReport, type ServeReport } from './serve-report.ts';
 import { StrangerPace } from './stranger-pace.ts';
 
-/** Receives what the loop reports while it runs, in words. */
+/** Receives reports of the running loop, in words. */
 export type NoticeListener = (text: string) => void;
 
 export interface ServeLoopParts {
   readonly onNotice: NoticeListener;
-  /** Takes what the simulated host's program puts into the exchange. */
+  /** Receives values that the simulated host's program puts into the exchange. */
   readonly onValue?: ValueTaken;
   /** Called once, when the simulated host's program has ended. */
   readonly onPeerEnd?: (state: PeerState) => void;
-  /** The program of a simulated host; left out: there is none. */
+  /** The program of a simulated host; left out: none. */
   readonly peer?: PeerProgram | undefined;
   /** Left out: the defaults. */
   readonly serving?: ServingConfig;
 }
 
-/** Longest wait for the sockets: a client that sends nothing must be checked now and then. */
+/** Longest wait for the sockets: a silent client must be checked now and then. */
 const WAIT_MAX_MS = 1000;
-/** Likewise, when all guests have gone and the simulated host's program may still end. */
+/** The same, when all guests have disconnected and the simulated host's program may still end. */
 const GRACE_WAIT_MS = 20;
 
 export class ServeLoop {
   readonly emulation: Emulation;
   readonly servers: readonly VfioUserServer[];
-  /** The socket that is the other end of the cable, if there is one. */
+  /** The socket that is the other end of the cable, if any. */
   readonly frames: FrameServer | undefined;
   readonly reactor: Reactor;
   readonly #pace: StrangerPace;
@@ -58,11 +58,11 @@ export class ServeLoop {
   readonly #onPeerEnd: (state: PeerState) => void;
   #hasPeerEnded = false;
   #isStopped = false;
-  /** Wall time at which serving ends, whether the simulated host's program has ended or not. */
+  /** Wall time at which serving ends, even if the simulated host's program has not ended. */
   #endMs = NEVER;
 
   /**
-   * Listens from now on. With a simulated host, only out of a callback of the event loop.
+   * Starts listening. With a simulated host, call it only from a callback of the event loop.
    * @throws ConfigurationError, NativeUnavailableError
    */
   constructor(order: ServeOrder, parts: ServeLoopParts) {
@@ -121,8 +121,8 @@ export class ServeLoop {
   }
 
   /**
-   * Serves until {@link stop}, or with `isOnce` until the last guest has gone. Calls `between` after every turn. Whatever it throws,
-   * the packets of the cable up to then are in their file.
+   * Serves until {@link stop}, or with `isOnce` until the last guest has disconnected. Calls `between` after every turn. Even
+   * if it throws, the packets of the cable up to then are in their file.
    */
   run(between: () => void): void {
     try {
@@ -151,7 +151,7 @@ export class ServeLoop {
     }
   }
 
-  /** Milliseconds for which time is to stand still, for the third-party endpoint to read. */
+  /** Milliseconds for which time must stand still, to let the third-party endpoint read. */
   #holdMs(nowMs: number): number {
     const { frames } = this;
     if (frames === undefined) return 0;
@@ -165,7 +165,7 @@ export class ServeLoop {
     return holdMs;
   }
 
-  /** The statistics of everything, brought up to now. */
+  /** The statistics of everything, up to now. */
   report(): ServeReport {
     const { emulation } = this;
     const { config, faults, cabling, timeScale } = this.#order;
@@ -211,14 +211,14 @@ export class ServeLoop {
     this.#isStopped = true;
   }
 
-  /** Drops the guests and removes the sockets. */
+  /** Disconnects the guests and removes the sockets. */
   close(): void {
     this.reactor.close();
     this.emulation.close();
     this.#writeCapture();
   }
 
-  /** @returns the file, where one was asked for */
+  /** @returns the file, if one was requested */
   #writeCapture(): string | undefined {
     const file = this.#order.analysis?.capture?.file;
     const bytes = this.emulation.capture();
@@ -227,7 +227,7 @@ export class ServeLoop {
     return file;
   }
 
-  /** Writes the capture after a failure, which must stay the one that is reported. */
+  /** Writes the capture after a failure, which must remain the reported one. */
   #keepCapture(): void {
     try {
       const file = this.#writeCapture();
@@ -248,7 +248,7 @@ export class ServeLoop {
     else this.#endMs = performance.now() + this.#peerGraceMs;
   }
 
-  /** Reports that the simulated host's program has ended, and ends with it when the guests have gone before. */
+  /** Reports that the simulated host's program has ended, and ends with it if the guests have disconnected before. */
   #watchPeer(): void {
     const { peer } = this.emulation;
     if (peer === undefined) return;

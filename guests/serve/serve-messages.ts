@@ -1,4 +1,4 @@
-/** Messages between the serving thread and the one that started it. */
+/** Messages between the serving thread and the thread that started it. */
 
 import type { Evidence } from '../../machine/evidence/index.ts';
 import type { ErrorRecord, JsonValue } from '../../machine/index.ts';
@@ -11,11 +11,11 @@ import type { ServeReport } from './serve-report.ts';
 /** Arguments of the serving thread. */
 export interface ServeStart {
   readonly order: ServeOrder;
-  /** One word: how many {@link ServeRequest}s were sent. Read after every turn, which a message port is too slow for. */
+  /** One word: the number of {@link ServeRequest}s sent. Read after every turn, for which a message port is too slow. */
   readonly requestCount: SharedArrayBuffer;
 }
 
-/** Sent to the serving thread; behind it the count is raised and the thread woken. */
+/** Sent to the serving thread; afterwards the count is raised and the thread woken. */
 export type ServeRequest =
   | { readonly kind: 'report'; readonly ticket: number }
   | { readonly kind: 'value'; readonly name: string; readonly value: JsonValue }
@@ -31,11 +31,11 @@ export type ServeMessage =
   | {
       readonly kind: 'ended';
       readonly report: ServeReport;
-      /** Empty unless the order asks for a timeline. */
+      /** Empty unless the order requests a timeline. */
       readonly observations: readonly ProcessObservations[];
-      /** Of each end that the order has captured. */
+      /** For each end that the order captures. */
       readonly captureDrops: readonly DroppedRecords[];
-      /** Empty unless the order asks for evidence. */
+      /** Empty unless the order requests evidence. */
       readonly evidence: Evidence;
     }
   | { readonly kind: 'failed'; readonly error: ErrorRecord };

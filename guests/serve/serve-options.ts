@@ -12,45 +12,45 @@ import type { JsonValue, ProgramModule } from '../../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../../machine/profile/index.ts';
 import { type Cabling, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
 
-/** A simulated host at the other end of the cable, and the program that it runs. */
+/** A simulated host at the other end of the cable, and its program. */
 export interface PeerOptions {
-  /** A function of a module: it runs in the thread that serves. */
+  /** A function of a module: it runs in the serving thread. */
   readonly run: ProgramModule;
   /** Default `peer`. */
   readonly name?: string;
   readonly args?: JsonValue;
-  /** Ports of this computer that QEMU forwards to the guest, by the guest's own: what the program can connect to. */
+  /** Ports of this computer that QEMU forwards to the guest, by the guest's own: the program can connect to these. */
   readonly guestPorts?: Readonly<Record<number, number>>;
 }
 
 export interface ServeOptions {
-  /** Path of the UNIX socket; of two HCAs, those with `.0` and `.1` behind it. */
+  /** Path of the UNIX socket; for two HCAs, the paths with `.0` and `.1` appended. */
   readonly socket: string;
-  /** HCAs, each on a socket of its own: 1 (default) or 2. */
+  /** HCAs, each on its own socket: 1 (default) or 2. */
   readonly hcas?: number;
   /** A cable between port 1 of both HCAs. */
   readonly cable?: boolean;
   /**
-   * Path of a UNIX socket that is the other end of the cable of the one HCA, a port of Ethernet: QEMU's `-netdev stream` plugs the
-   * network card of another guest in there. Left out: there is no such socket.
+   * Path of a UNIX socket that is the other end of the cable of the single HCA, an Ethernet port: QEMU's `-netdev stream`
+   * connects the network card of another guest there. Left out: no such socket.
    */
   readonly wire?: string;
-  /** Whether a port without a cable has a loopback plug (default); without one its link stays down. */
+  /** Whether a port without a cable has a loopback plug (default); otherwise its link stays down. */
   readonly loopbackPlug?: boolean;
-  /** {@link servedProfile} when left out. */
+  /** {@link servedProfile} if left out. */
   readonly profile?: string;
   readonly set?: ParameterValues;
   readonly seed?: number;
   readonly faults?: FaultPlan;
-  /** As MachineOptions.shortcuts: false leaves out what only makes the emulation faster. */
+  /** Like MachineOptions.shortcuts: false disables measures that only make the emulation faster. */
   readonly shortcuts?: boolean;
-  /** Simulated time per wall time while the devices are idle: 1 when left out. */
+  /** Simulated time per wall time while the devices are idle: 1 if left out. */
   readonly timeScale?: number;
-  /** Ends when the last guest has gone, once there was one. */
+  /** Ends when the last guest has disconnected, after at least one was connected. */
   readonly once?: boolean;
-  /** A simulated host that is cabled to the one HCA that is served; left out: there is none. */
+  /** A simulated host cabled to the single served HCA; left out: none. */
   readonly peer?: PeerOptions;
-  /** What to trace, and whether the guests' drivers are held against the rules; nothing when left out. */
+  /** Events to trace, and whether the guests' drivers are checked against the rules; nothing if left out. */
   readonly analysis?: AnalysisOptions;
 }
 
@@ -62,7 +62,7 @@ export interface PeerOrder {
   readonly args: JsonValue;
 }
 
-/** Complete and checked: plain data, for the thread that serves. */
+/** Complete and checked: plain data, for the serving thread. */
 export interface ServeOrder {
   readonly sockets: readonly string[];
   readonly config: MachineConfig;
@@ -78,8 +78,8 @@ export interface ServeOrder {
 }
 
 /**
- * What is served unless the user chooses: the card of the default profile, on a host that takes payloads of 512 bytes. No
- * host is measured here, and fewer TLPs for the same bytes are less to compute: why, docs/how-to/serve.md.
+ * The default of serving: the card of the default profile, on a host that accepts payloads of 512 bytes. No host is measured
+ * here, and fewer TLPs for the same bytes need less computation: docs/how-to/serve.md explains why.
  */
 export const servedProfile = 'connectx3-mps512';
 
@@ -128,7 +128,7 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   };
 }
 
-/** @throws ConfigurationError for a NIC where no host is simulated, and for ports to one that the guest reaches by its own network */
+/** @throws ConfigurationError for a NIC without a simulated host, and for ports to one that the guest reaches by its own network */
 function checkAdapter({ peer }: ServeOptions, { machine: { adapter } }: MachineConfig): void {
   if (adapter === 'hca') return;
   if (peer === undefined)
@@ -151,7 +151,7 @@ function cablingOf({ cable = false, peer, wire, loopbackPlug = true }: ServeOpti
   return loopbackPlug ? 'loopback' : 'open';
 }
 
-/** @throws ConfigurationError for what else would be in the port, and for what has no frames */
+/** @throws ConfigurationError for another use of the port, and for a link without frames */
 function checkWire(
   { wire, socket, cable, peer, loopbackPlug }: ServeOptions,
   config: MachineConfig,
@@ -166,7 +166,7 @@ function checkWire(
   checkStranger({ config, hcaCount });
 }
 
-/** @throws ConfigurationError for faults of a third-party endpoint that are not of what it sends */
+/** @throws ConfigurationError for faults of a third-party endpoint that do not concern what it sends */
 function checkStrangerFaults(faults: readonly Fault[]): void {
   for (const fault of faults)
     if (fault.node === strangerNode && fault.kind !== 'packet')
@@ -177,13 +177,13 @@ function checkStrangerFaults(faults: readonly Fault[]): void {
       );
 }
 
-/** @throws ConfigurationError for what a cable of Ethernet does not do to these packets */
+/** @throws ConfigurationError for faults that an Ethernet cable does not have */
 function checkEthernet(faults: readonly Fault[], roce: HcaRoce): void {
   for (const fault of faults)
     if (fault.kind === 'packet' && fault.packet === 'congested') checkMark(fault, roce);
 }
 
-/** @throws ConfigurationError for what has no place next to a simulated host */
+/** @throws ConfigurationError for options that do not fit next to a simulated host */
 function peerOrderOf({ peer, loopbackPlug }: ServeOptions): PeerOrder | undefined {
   if (peer === undefined) return undefined;
   const { run, name = 'peer', args = null } = peer;

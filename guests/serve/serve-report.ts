@@ -1,8 +1,8 @@
 /**
- * The report of a served machine, version "hca-serve-report/1": the device's part is that of "hca-report/1", figure for
- * figure; the host's part is what the slot saw of the guest, because the guest's processors are not simulated.
+ * The report of a served machine, version "hca-serve-report/1": the device's part is that of "hca-report/1", figure for figure;
+ * the host's part is the slot's view of the guest, because the guest's processors are not simulated.
  *
- * What is a measurement and what is not stands in the report itself ({@link meaning}).
+ * The report itself states which figures are measurements ({@link meaning}).
  */
 
 import type { Analysis } from '../../machine/analysis/index.ts';
@@ -68,13 +68,13 @@ export const meaning = {
     'this computer ran guest and emulator, not how fast a card is. run is wall-clock time of the emulator.',
 } as const;
 
-/** The same, where a simulated host is next to the guest. */
+/** The same, with a simulated host next to the guest. */
 export const peerMeaning =
   'Under peer, times and cycles of host 1 and its adapter are simulated time too. But what it waited for of the guest came at the ' +
   "guest's pace, which is host time: latencies and rates between the two, its idle and polling cycles and endedPs measure no card.";
 
 /**
- * One MSI-X vector from the device's reason to the guest.
+ * One MSI-X vector from the device's cause to the guest.
  * @public
  */
 export interface ServedInterruptRow extends DeviceInterruptRow {
@@ -82,20 +82,20 @@ export interface ServedInterruptRow extends DeviceInterruptRow {
   /** Messages that reached the guest's machine, and descriptors written to signal the guest. */
   readonly delivered: number;
   readonly raised: number;
-  /** Of these, those since the guest's machine last enabled MSI-X: what a guest's driver has counted. */
+  /** Of these, those since the guest's machine last enabled MSI-X: the count of a guest's driver. */
   readonly raisedSinceEnabled: number;
-  /** Event queues of the vector that hold events, or were not armed since their last message: the guest has still to serve them. */
+  /** Event queues of the vector that hold events, or were not armed since their last message: the guest has not served them yet. */
   readonly unservedQueues: number;
 }
 
 export interface CommandRow {
   readonly count: number;
-  /** Simulated time from latching to completing, of all of them. */
+  /** Total simulated time from latching to completing. */
   readonly takenPs: number;
 }
 
 export interface ServedNodeReport {
-  /** Guests that were connected, and resets that their machines asked for. */
+  /** Guests that were connected, and resets requested by their machines. */
   readonly sessions: number;
   readonly resets: number;
   readonly accesses: SlotAccesses;
@@ -111,7 +111,7 @@ export interface ServedNodeReport {
 
 export interface ServeChecks {
   readonly balanced: boolean;
-  /** Of the simulated host; left out if none exists. */
+  /** For the simulated host; left out if none exists. */
   readonly cpu?: CheckReport;
   readonly blocks: CheckReport;
   readonly pcie: CheckReport;
@@ -120,11 +120,11 @@ export interface ServeChecks {
   readonly operations: CheckReport;
 }
 
-/** How the emulator itself fared: wall-clock time and turns of the loop. */
+/** Performance of the emulator itself: wall-clock time and turns of the loop. */
 export interface ServeRun {
   readonly node: string;
   readonly wallMs: number;
-  /** On the model, on guests' messages while it was busy, and waiting for them or for a timer. */
+  /** Spent on the model, on guests' messages while it was busy, and waiting for them or for a timer. */
   readonly workMs: number;
   readonly pollMs: number;
   readonly waitMs: number;
@@ -134,36 +134,36 @@ export interface ServeRun {
 
 export interface ServeReport {
   readonly schema: typeof serveReportSchema;
-  /** With `peer` where there is a simulated host. */
+  /** With `peer` if a simulated host exists. */
   readonly meaning: typeof meaning & { readonly peer?: typeof peerMeaning };
   readonly configHash: string;
   readonly config: MachineConfig;
-  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  /** Requested faults, and how often each has occurred; left out without faults. */
   readonly faults?: readonly FaultReport[];
   readonly hcas: number;
   readonly cabling: Cabling;
   readonly timeScale: number;
   readonly elapsedPs: number;
-  /** Of these, the time that passed because the wall clock did. */
+  /** Of these, the time that passed because wall-clock time did. */
   readonly followedPs: number;
   readonly nodes: readonly ServedNodeReport[];
   /** The simulated host at the other end of the cable; left out if none exists. */
   readonly peer?: PeerReport;
-  /** What passed the socket at the other end of the cable; left out if none exists. Under `wire` that end is number 1. */
+  /** Frames through the socket at the other end of the cable; left out if none exists. Under `wire` that end is number 1. */
   readonly stranger?: StrangerReport;
   readonly wire: readonly WireReport[];
   readonly operations: Readonly<Record<string, OperationReport>>;
   readonly checks: ServeChecks;
-  /** What the model threw; the statistics count from the last of them on. Not empty is a defect of the emulator. */
+  /** Errors thrown by the model; the statistics count from the last of them on. Any entry is a defect of the emulator. */
   readonly defects: readonly Defect[];
   /** Findings of the analysers of the guests; empty unless requested. */
   readonly analyses: readonly Analysis[];
   readonly run: ServeRun;
-  /** All digits of the figures above that are 2^53 ps or more, by their places; absent when there are none. */
+  /** All digits of the figures above that are 2^53 ps or more, by their paths; absent if none is. */
   readonly exactPs?: ExactDigits;
 }
 
-/** A simulated host next to a guest: what its program did, and node 1 as in "hca-report/1". */
+/** A simulated host next to a guest: its program's results, and node 1 as in "hca-report/1". */
 export interface PeerReport {
   readonly program: Omit<PeerState, 'endedPs'> & { readonly endedPs?: number };
   readonly log: readonly PeerLogLine[];
@@ -175,21 +175,21 @@ export interface PeerReport {
  * @public
  */
 export interface StrangerReport {
-  /** Those who were plugged in, one after the other; and who came while another was there. */
+  /** Endpoints that connected, one after another; and those that came while one was connected. */
   readonly clients: number;
   readonly refused: number;
   readonly framesFromClient: number;
   readonly framesToClient: number;
-  /** Frames of the HCA that no third-party endpoint took: there was none, or it did not read. */
+  /** Frames of the HCA that no third-party endpoint read: none was connected, or it did not read. */
   readonly unreadFrames: number;
-  /** How often simulated time stood still until the third-party endpoint had read, and for how much of the wall clock in all. */
+  /** How often simulated time stood still until the third-party endpoint had read, and the total wall-clock time of that. */
   readonly holds: number;
   readonly heldMs: number;
-  /** Of these, how often it passed again although the third-party endpoint had not read: what found no room then is among `unreadFrames`. */
+  /** Of these, how often it continued although the third-party endpoint had not read: frames without room then are among `unreadFrames`. */
   readonly expiredHolds: number;
   /** Frames of third-party endpoints that no cable carries: without a whole header, or longer than the MTU allows. */
   readonly unfitFrames: number;
-  /** Frames of third-party endpoints that waited for the cable when they went; and that do so now. */
+  /** Frames of third-party endpoints that still waited for the cable when the endpoint disconnected; and those that wait now. */
   readonly forgottenFrames: number;
   readonly waitingFrames: number;
   /** Frames of third-party endpoints that found the link down. */
@@ -197,7 +197,7 @@ export interface StrangerReport {
 }
 
 /**
- * What the program or the kernel had to say, and when.
+ * Messages of the program or the kernel, with their times.
  * @public
  */
 export interface PeerLogLine {
@@ -214,9 +214,9 @@ export interface ServeReportParts {
   readonly elapsedPs: ExactPs;
   readonly followedPs: ExactPs;
   readonly slots: readonly SlotLedger[];
-  /** The simulated host, if there is one. */
+  /** The simulated host, if any. */
   readonly peer?: PeerParts | undefined;
-  /** The socket at the other end of the cable, if there is one. */
+  /** The socket at the other end of the cable, if any. */
   readonly stranger?: StrangerParts | undefined;
   readonly defects: readonly Defect[];
   readonly analyses: readonly Analysis[];
@@ -234,7 +234,7 @@ interface StrangerParts {
   readonly pace: StrangerPaceCounters;
 }
 
-/** The simulated host, and what is in its slot: one of both. */
+/** The simulated host, and the adapter in its slot: one of the two. */
 export interface PeerLedgers {
   readonly host: HostLedger;
   readonly hca: HcaLedger | undefined;
@@ -252,7 +252,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
   const peers = peer === undefined ? [] : [peer];
   const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
   const topology = servedTopology(cabling, slots.length);
-  // A cable that leads out of the machine has no HCA for comparison.
+  // A cable that leads out of the machine has no second HCA for comparison.
   const links = peer?.nic === undefined ? directionsOf(topology) : [];
   const exact = new ExactFigures();
   const ends = endsOf(slots[0]!.hca, farEndOf(peer, stranger));
@@ -285,7 +285,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
       hcas,
       exact,
     ),
-    // After a defect the cable's end is another than that which the socket has counted for.
+    // After a defect the cable's end is a new one, not the one for which the socket has counted.
     checks: checksOf(slots, peer, links, ends, defects.length === 0 ? stranger : undefined),
     defects,
     analyses,
@@ -306,10 +306,10 @@ function peerOf({ host, hca, nic, state, log }: PeerParts, exact: ExactFigures):
   };
 }
 
-/** An end of a cable of Ethernet, of any owner. */
+/** An end of an Ethernet cable, of any owner. */
 type CableEnd = Parameters<typeof frameCableFailures>[0] & { readonly ethernet: FrameLedger };
 
-/** The far end of the one HCA's cable where that is no HCA's. */
+/** The far end of the single HCA's cable if it is not an HCA's. */
 function farEndOf(peer: PeerParts | undefined, stranger: StrangerParts | undefined): CableEnd | undefined {
   if (peer?.nic !== undefined) return nicEndOf(peer.nic);
   return stranger && { node: strangerNode, ethernet: stranger.port, wire: { isQuiet: stranger.isQuiet } };
@@ -337,7 +337,7 @@ const strangerOf = (parts: StrangerParts): StrangerReport => {
   };
 };
 
-/** What passed the socket has passed the far end of the cable, but for what the report says became of it. */
+/** Frames that passed the socket have passed the far end of the cable, except those that the report accounts for otherwise. */
 function socketFailures(parts: StrangerParts): string[] {
   const { port, socket } = parts;
   const { unfitFrames, forgottenFrames, waitingFrames, discardedFrames } = strangerOf(parts);
@@ -432,7 +432,7 @@ function peerFailures({ host, hca, nic }: PeerParts, peers: readonly HcaLedger[]
   return nicHostFailures(host, nic!);
 }
 
-/** From the device's messages to the guest's descriptors. What a descriptor was not there for is a guest's choice. */
+/** From the device's messages to the guest's descriptors. A missing descriptor is a guest's choice. */
 function interruptFailures({ node, hca, pcie, messages, vectors }: SlotLedger): string[] {
   const isQuiet = pcie.isQuiet && hca.pcie.isQuiet;
   const what = `node ${node}`;

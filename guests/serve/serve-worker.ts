@@ -14,7 +14,7 @@ const { order, requestCount } = workerData as ServeStart;
 const requests = new Int32Array(requestCount);
 const post = (message: ServeMessage): void => port.postMessage(message);
 
-/** Serves to the end; blocks this thread. */
+/** Serves until the end; blocks this thread. */
 function work(peer: PeerProgram | undefined): void {
   const loop = new ServeLoop(order, {
     onNotice: (text) => post({ kind: 'notice', text }),
@@ -44,7 +44,7 @@ function work(peer: PeerProgram | undefined): void {
 try {
   const { peer } = order;
   const run = peer === undefined ? undefined : await loadProgram(peer.url, peer.exportName);
-  // Out of a callback of the event loop: only there the code of a simulated host can be run within a call.
+  // From a callback of the event loop: only there can the code of a simulated host run within a call.
   await outsideOfMicrotasks(() => work(peer && run && { name: peer.name, args: peer.args, run }));
 } catch (thrown) {
   post({ kind: 'failed', error: errorRecordOf(thrown) });

@@ -66,15 +66,15 @@ const settled = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
-it('RoCE is refused where ports are of InfiniBand: it would have no effect', () => {
+it('RoCE is rejected for InfiniBand ports: it would have no effect', () => {
   const set = { 'hca.capability.roce': 'v1' };
   expect(() => serveOrderOf({ socket: 'socket', set })).toThrow(/roce is "v1", expected none/);
 });
 
-describe.skipIf(unavailable !== undefined)('a cable to a stranger', () => {
+describe.skipIf(unavailable !== undefined)('a cable to a third-party endpoint', () => {
   const ethernet = { 'hca.capability.linkLayer': 'ethernet' };
 
-  it('is plugged in by whoever connects, whose frames are in the report, and unplugged when they go', async () => {
+  it('accepts any endpoint that connects, whose frames are in the report, until it disconnects', async () => {
     const notices: string[] = [];
     const [path, wire] = [newSocket(), newSocket()];
     const served = await serve(
@@ -122,7 +122,7 @@ describe.skipIf(unavailable !== undefined)('a cable to a stranger', () => {
       { faults: [{ command: 'NOP', status: 'BAD_OP', node: 1 }] },
       /node is 1, expected 0 for a fault of command: node 1 is a stranger/,
     ],
-  ])('is refused for %j', (options, message) => {
+  ])('is rejected for %j', (options, message) => {
     expect(() => serveOrderOf({ socket: 'socket', wire: 'wire', set: ethernet, ...options })).toThrow(
       message,
     );
@@ -130,7 +130,7 @@ describe.skipIf(unavailable !== undefined)('a cable to a stranger', () => {
 });
 
 describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
-  it('lets a guest run a command whose answer it finds in its memory', async () => {
+  it('lets a guest run a command and find its answer in memory', async () => {
     const served = await serve({ socket: newSocket() });
     const guest = guestAt(served.sockets[0]!);
     // QUERY_FW, into the second page.
@@ -146,7 +146,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     expect(report.defects).toEqual([]);
   });
 
-  it('lists what a driver asks for and the model does not have', async () => {
+  it('lists features that a driver requests and the model lacks', async () => {
     const served = await serve({ socket: newSocket() });
     const guest = guestAt(served.sockets[0]!);
     // No opcode of the interface; BAD_OP is 2 (sheet 3.2).
@@ -164,7 +164,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     );
   });
 
-  it('records what happens when: each TLP of its report is in the timeline', async () => {
+  it('records times: each TLP of its report is in the timeline', async () => {
     const served = await serve({ socket: newSocket(), analysis: { timeline: {} } });
     const guest = guestAt(served.sockets[0]!);
     expect(command(guest, 0x004, 4096)).toBe(0);
@@ -192,7 +192,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     expect((await without.timeline()).count).toBe(0);
   });
 
-  it('reports its figures while a guest runs, serves the next guest, and removes its socket in the end', async () => {
+  it('reports its figures while a guest runs, serves the next guest, and removes its socket at the end', async () => {
     const notices: string[] = [];
     const served = await serve({ socket: newSocket() }, { onNotice: (text) => notices.push(text) });
     for (let guest = 1; guest <= 3; guest++) {
@@ -211,7 +211,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     expect(notices[0]).toContain('the guest is gone');
   });
 
-  it('ends by itself behind its last guest when asked to', async () => {
+  it('ends by itself after its last guest on request', async () => {
     const served = await serve({ socket: newSocket(), hcas: 2, cable: true, once: true });
     expect(served.sockets.map((path) => path.slice(-2))).toEqual(['.0', '.1']);
     const guests = served.sockets.map(guestAt);
@@ -226,7 +226,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
   it('writes the eventfd of the vector that the device raises', async () => {
     const served = await serve({
       socket: newSocket(),
-      // A message that the device never sent, of vector 3.
+      // A message that the device never sent, for vector 3.
       faults: [{ interrupt: 'spurious', vector: 3, at: '2s' }],
     });
     const guest = guestAt(served.sockets[0]!);
@@ -244,7 +244,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     for (const descriptor of [...eventfds, guest.memfd]) closeSync(descriptor);
   });
 
-  it('takes thousands of doorbells without a reply to any', async () => {
+  it('accepts thousands of doorbells without a reply to any', async () => {
     const served = await serve({ socket: newSocket() });
     const { client, memfd, read32 } = guestAt(served.sockets[0]!);
     for (let ring = 0; ring < 5000; ring++) client.post(BAR2, 128 * 4096 + 0x14, Uint8Array.of(0, 0, 1, 0));
@@ -256,7 +256,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
     await served.close();
   });
 
-  it('refuses a path that cannot be had in one line', async () => {
+  it('rejects an unavailable path in one line', async () => {
     await expect(serve({ socket: join(folder, 'no', 'such', 'folder.sock') })).rejects.toThrow(
       /folder\.sock/,
     );
@@ -320,30 +320,30 @@ describe('the options of a served machine', () => {
     ],
     ['field node', { socket: 's', faults: [{ command: 'NOP', status: 'BAD_OP', node: 1 }] }],
   ];
-  it.each(wrong)('are refused when wrong: %s', (words, options) => {
+  it.each(wrong)('are rejected if wrong: %s', (words, options) => {
     expect(() => serveOrderOf(options)).toThrow(words);
   });
 
-  it('say what is in the port', () => {
+  it('select the plug or cable of the port', () => {
     const cablingOf = (options: object) => serveOrderOf({ socket: 's', ...options }).cabling;
     expect(cablingOf({})).toBe('loopback');
     expect(cablingOf({ loopbackPlug: false })).toBe('open');
     expect(cablingOf({ hcas: 2, cable: true })).toBe('cable');
   });
 
-  it('say whether shortcuts are taken', () => {
+  it('select whether shortcuts are used', () => {
     expect(serveOrderOf({ socket: 's' }).shortcuts).toBe(true);
     expect(serveOrderOf({ socket: 's', shortcuts: false }).shortcuts).toBe(false);
   });
 
-  it('are of a host that takes large payloads unless a profile is named', () => {
+  it('describe a host that accepts large payloads unless a profile is named', () => {
     const linkOf = (options: object) => serveOrderOf({ socket: 's', ...options }).config.pcie.link;
     expect(linkOf({}).maxPayloadBytes).toBe(512);
     expect(linkOf({ profile: 'connectx3-qdr' }).maxPayloadBytes).toBe(256);
     expect(linkOf({ set: { 'pcie.link.maxPayloadBytes': 1024 } }).maxPayloadBytes).toBe(1024);
   });
 
-  it('are printed as a shell takes them', () => {
+  it('are printed in shell syntax', () => {
     const [memory, device] = qemuOptionLines(["/tmp/it's.sock"]);
     expect(memory).toContain('memory-backend-memfd');
     expect(device).toContain(`"path":"/tmp/it'\\''s.sock"`);

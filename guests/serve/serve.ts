@@ -5,7 +5,7 @@
  *     … QEMU with served.qemuOptions …
  *     const report = await served.close();
  *
- * The work is done in a thread of its own; this one stays free for signals and for the code that drives the guests.
+ * A separate thread does the work; this one stays free for signals and for the code that drives the guests.
  */
 import { Worker } from 'node:worker_threads';
 import type { Evidence } from '../../machine/evidence/index.ts';
@@ -21,17 +21,17 @@ import { type ServeOptions, serveOrderOf } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
 import { servedTopology } from './served-plan.ts';
 
-/** This module's own ending: workers are `.ts` in the repository and compiled in the package. */
+/** Extension of this module: workers are `.ts` in the repository and compiled in the package. */
 const workerUrl = new URL(
   import.meta.url.endsWith('.ts') ? './serve-worker.ts' : './serve-worker.js',
   import.meta.url,
 );
 
-/** The serving thread stops at the end of a turn, which takes a second at the very most. */
+/** The serving thread stops at the end of a turn, which takes at most a second. */
 const stopLimitMs = 5000;
 
 export interface ServeListeners {
-  /** Called, in words, for guests that went and for defects. */
+  /** Called, in words, for disconnected guests and for defects. */
   readonly onNotice?: (text: string) => void;
 }
 
@@ -49,7 +49,7 @@ export async function serve(options: ServeOptions, listeners: ServeListeners = {
   );
   await machine.ready;
   const { peer } = options;
-  // Its kernel has TCP of its own where it has a NIC.
+  // Its kernel has its own TCP if it has a NIC.
   if (peer !== undefined && order.config.machine.adapter === 'hca') {
     const ports = Object.entries(peer.guestPorts ?? {}).map(([own, port]) => [Number(own), port] as const);
     await machine.relay(new Map(ports));
@@ -59,14 +59,14 @@ export async function serve(options: ServeOptions, listeners: ServeListeners = {
 
 interface Mailbox {
   readonly values: JsonValue[];
-  /** Those who wait, where there is no value. */
+  /** Callers that wait for a value. */
   readonly receivers: PromiseWithResolvers<JsonValue>[];
 }
 
 export class ServedMachine implements AsyncDisposable {
   /** Sockets, one for each HCA. */
   readonly sockets: readonly string[];
-  /** The last report, when serving has ended: by {@link close}, or because the last guest has gone. */
+  /** The last report, when serving has ended: by {@link close}, or because the last guest has disconnected. */
   readonly ended: Promise<ServeReport>;
   readonly ready: Promise<void>;
   /** Outcome of a simulated host's program, after it has ended; never settles without a program. */
@@ -114,18 +114,18 @@ export class ServedMachine implements AsyncDisposable {
     return this.#relay === undefined ? lines : [...lines, peerNetworkLine(this.#guestPorts)];
   }
 
-  /** Port of this computer's loopback at which the guest's TCP connections to its peer are taken; undefined without one, and where it has a NIC. */
+  /** Port of this computer's loopback that accepts the guest's TCP connections to its peer; undefined without a peer, and if it has a NIC. */
   get peerPort(): number | undefined {
     return this.#relay?.port;
   }
 
-  /** Puts a value into a mailbox of the simulated host's program. @throws ConfigurationError for one that is too long */
+  /** Puts a value into a mailbox of the simulated host's program. @throws ConfigurationError if it is too long */
   put(name: string, value: JsonValue): void {
     checkValue(name, value);
     if (!this.#isOver) this.#send({ kind: 'value', name, value });
   }
 
-  /** Waits for the next value that the simulated host's program puts into the exchange by this name; the relay takes those of TCP. */
+  /** Waits for the next value that the simulated host's program puts into the exchange by this name; the relay receives those of TCP. */
   take(name: string): Promise<JsonValue> {
     const { values, receivers } = this.#mailbox(name);
     const [value] = values.splice(0, 1);
@@ -158,7 +158,7 @@ export class ServedMachine implements AsyncDisposable {
     this.#relay = await PeerRelay.listen((name, value) => this.put(name, value), guestPorts);
   }
 
-  /** The report as of now; the last one when serving has ended. */
+  /** The report as of now; the last one after serving has ended. */
   report(): Promise<ServeReport> {
     if (this.#isOver) return this.ended;
     const ticket = ++this.#ticketCount;
@@ -168,7 +168,7 @@ export class ServedMachine implements AsyncDisposable {
     return settled.promise;
   }
 
-  /** Drops the guests, removes the sockets; the last report. */
+  /** Disconnects the guests, removes the sockets; returns the last report. */
   async close(): Promise<ServeReport> {
     if (!this.#isOver) this.#send({ kind: 'stop' });
     const limit = setTimeout(() => {
@@ -182,19 +182,19 @@ export class ServedMachine implements AsyncDisposable {
     }
   }
 
-  /** What was recorded of all parts, once serving has ended; empty unless the analysis asks for a timeline. */
+  /** Timeline records of all parts, after serving has ended; empty unless the analysis requests a timeline. */
   async timeline(): Promise<Timeline> {
     await this.ended;
     return mergedTimeline(this.#observations, this.#evidence.topology);
   }
 
-  /** Evidence of why requests failed, once serving has ended; empty unless the analysis asks for it. */
+  /** Evidence of why requests failed, after serving has ended; empty unless the analysis requests it. */
   async evidence(): Promise<Evidence> {
     await this.ended;
     return this.#evidence;
   }
 
-  /** How many packets the capture has of each end, once serving has ended, and how many came when it was full. */
+  /** Number of packets in the capture at each end, after serving has ended, and number that arrived when it was full. */
   async captureDrops(): Promise<readonly DroppedRecords[]> {
     await this.ended;
     return this.#captureDrops;
@@ -246,7 +246,7 @@ export class ServedMachine implements AsyncDisposable {
     }
   }
 
-  /** Has no effect when it has ended already. */
+  /** Has no effect if it has already ended. */
   #fail(error: Error): void {
     this.#isOver = true;
     this.#relay?.close();

@@ -1,12 +1,12 @@
 /**
- * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are guests.
+ * The plan of a served machine: real HCAs, root complexes and links; the hosts are guests.
  *
  *     guest0 ══PCIe══ hca0 ══╗                guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ guest1
  *                        ╚═══╝ loopback plug  guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1   (or nic1: `machine.adapter`)
  *
- * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the
- * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing; or a cable whose other end is a
- * socket for third-party endpoints. `host1` is a simulated host, whose part of the plan is that of a machine of simulated hosts.
+ * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the guest's.
+ * An HCA without a cable to another has in its port a loopback plug, nothing, or a cable whose other end is a socket for
+ * third-party endpoints. `host1` is a simulated host, planned as in a machine of simulated hosts.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
@@ -52,11 +52,11 @@ export interface ServedChoice {
   readonly hasPeer?: boolean;
 }
 
-/** The node that faults of what a third-party endpoint sends name. */
+/** The node number for faults of a third-party endpoint's frames. */
 export const strangerNode = 1;
 
 export interface ServedPlan extends HcaPlan {
-  /** HCAs that are served. */
+  /** Served HCAs. */
   readonly hcaCount: number;
   readonly cabling: Cabling;
   /** Inputs of the simulated host, if present. */
@@ -64,10 +64,10 @@ export interface ServedPlan extends HcaPlan {
 }
 
 export const guestName = (node: number): string => `guest${node}`;
-/** The end of a channel that is unconnected, or where a third-party endpoint is plugged in. */
+/** The end of a channel that is unconnected, or to which a third-party endpoint connects. */
 export const openEndName = (node: number): string => `open${node}`;
 
-/** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
+/** @throws ConfigurationError for a number of HCAs other than 1 or 2, or a cable with one end */
 export function planServed(choice: ServedChoice): ServedPlan {
   const { config, hcaCount, cabling, faults, shortcuts = true, hasPeer = false } = choice;
   if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > hcaCountMax)
@@ -94,7 +94,7 @@ export function planServed(choice: ServedChoice): ServedPlan {
   return plan;
 }
 
-/** @throws ConfigurationError for what leaves the simulated host no place */
+/** @throws ConfigurationError for options that leave the simulated host no place */
 export function checkPeer({
   config,
   hcaCount,
@@ -121,7 +121,7 @@ export function checkPeer({
     throw new ConfigurationError('machine.nodeCount', machine.nodeCount, '2: the guest and its peer');
 }
 
-/** @throws ConfigurationError for what a cable to a third-party endpoint cannot be plugged into */
+/** @throws ConfigurationError for an adapter to which a third-party endpoint's cable cannot be connected */
 export function checkStranger({ config, hcaCount }: Pick<ServedChoice, 'config' | 'hcaCount'>): void {
   if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 for a cable to a stranger');
   const { linkLayer } = config.hca.capability;
@@ -144,7 +144,7 @@ function planPeer(choice: Pick<MachinePlan, 'config' | 'faults' | 'shuffleSeed' 
   return { ...plan, channels, ...(hasNic ? { nicFarEnd: hcaName(0) } : {}) };
 }
 
-/** The channels of the exchange with the simulated host, as the guest's slot has them. */
+/** The channels of the exchange with the simulated host, as in the guest's slot. */
 export const exchangeChannelsOf = ({ channels }: ServedPlan) => ({
   inbound: channels[channelKey(hostName(peerNode), hostName(0))]!,
   outbound: channels[channelKey(hostName(0), hostName(peerNode))]!,

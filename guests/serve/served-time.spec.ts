@@ -25,7 +25,7 @@ function clockwork(scale = 1) {
 }
 
 describe('time on a served machine', () => {
-  it('passes as fast as it can while something is due soon', () => {
+  it('passes at full speed while an event is due soon', () => {
     const { time, ran, at } = clockwork();
     for (const instantPs of [1000, 2_000_000, 5_000_000]) at(instantPs);
     expect(time.work(1)).toBe(Number.POSITIVE_INFINITY);
@@ -33,7 +33,7 @@ describe('time on a served machine', () => {
     expect(time.followedPs).toBe(0);
   });
 
-  it('follows the wall clock to what is due later, and says how long that takes', () => {
+  it('follows the wall clock to later events, and reports the remaining time', () => {
     const { time, ran, at, wall } = clockwork();
     at(7 * MS);
     expect(time.work(1)).toBe(7);
@@ -47,7 +47,7 @@ describe('time on a served machine', () => {
     expect(ran).toEqual([7 * MS]);
   });
 
-  it('follows it at the scale it is given', () => {
+  it('follows it at the given scale', () => {
     const { time, ran, at, wall } = clockwork(0.25);
     at(7 * MS);
     expect(time.work(1)).toBe(28);
@@ -56,7 +56,7 @@ describe('time on a served machine', () => {
     expect(ran).toEqual([7 * MS]);
   });
 
-  it('has passed when a guest acts after idleness, but not beyond what was due in between', () => {
+  it('has passed when a guest acts after idleness, but not beyond events due in between', () => {
     const { time, at, wall, ran } = clockwork();
     time.work(1);
     wall.ms += 20;
@@ -72,7 +72,7 @@ describe('time on a served machine', () => {
     expect(ran).toEqual([22 * MS]);
   });
 
-  it('does not make up for wall time that the computer spent on work', () => {
+  it('does not catch up wall time that the computer spent on work', () => {
     const { time, at, wall } = clockwork();
     time.work(1);
     at(1000);
@@ -83,18 +83,18 @@ describe('time on a served machine', () => {
     expect(time.work(1)).toBeCloseTo(10, 2);
   });
 
-  it('makes up for the jitter of a timer that fires a little late', () => {
+  it('catches up the jitter of a timer that fires a little late', () => {
     const { time, at, wall } = clockwork();
     time.work(1);
     at(5 * MS);
     at(15 * MS);
     time.work(1);
     wall.ms += 6;
-    // 1 ms late: the next one, 10 ms behind it, is due in 9.
+    // 1 ms late: the next one, 10 ms after it, is due in 9.
     expect(time.work(1)).toBeCloseTo(9, 6);
   });
 
-  it('gives the thread back when its slice is over, however busy the device is', () => {
+  it('returns the thread when its slice is over, for any load of the device', () => {
     const { process, time, wall } = clockwork();
     const again = process.queue.addHandler(() => {
       process.queue.schedule(process.nowPs + 1000, again);
@@ -104,7 +104,7 @@ describe('time on a served machine', () => {
     wall.perPoll = 0.1;
     expect(time.work(0.5)).toBe(0);
     expect(time.cutSliceCount).toBe(1);
-    // Some steps of 1 us each.
+    // Some steps of 1 µs each.
     expect(time.nowPs).toBeGreaterThan(2_000_000);
     expect(time.nowPs).toBeLessThan(10_000_000);
   });
@@ -122,7 +122,7 @@ describe('time on a served machine', () => {
     expect(time.nowPs).toBe(MS);
   });
 
-  it('goes on for weeks: an event a month from the start is as long in coming as one at the start', () => {
+  it('continues for weeks: an event a month from the start takes as long as one at the start', () => {
     const { process, time, wall, ran } = clockwork();
     time.work(1);
     wall.ms += 30 * 86_400_000;
@@ -141,7 +141,7 @@ describe('time on a served machine', () => {
     expect(BigInt(process.epochUs) * 1_000_000n + BigInt(ran[0]!) - startPs).toBe(1_234_567n);
   });
 
-  it('takes a timer of hours that falls due days after the start, and another behind it', () => {
+  it('accepts a timer of hours that expires days after the start, and another after it', () => {
     const { process, time, wall } = clockwork();
     const due: bigint[] = [];
     // ACK time-out code 31: 4.096 us × 2^31 (IBA 9.7.6.1.3).
@@ -159,7 +159,7 @@ describe('time on a served machine', () => {
     expect(due).toEqual(due.map((_, turn) => BigInt(turn + 1) * BigInt(timeoutPs)));
   });
 
-  it('waits for answers at most so long for one access, however many it asks for', () => {
+  it('waits for answers within one limit for one access, for any number of them', () => {
     const { process, time, wall } = clockwork();
     const again = process.queue.addHandler(() => {
       process.queue.schedule(process.nowPs + 1000, again);
@@ -172,7 +172,7 @@ describe('time on a served machine', () => {
       expect(time.runUntil({ isDone: false })).toBe(false);
       return wall.ms - startMs;
     };
-    // accessLimitMs, after a first look at the clock and with the last.
+    // accessLimitMs, after a first reading of the clock and including the last.
     expect(waitedMs()).toBe(serving.accessLimitMs + 20);
     for (let more = 0; more < 100; more++) expect(waitedMs()).toBe(10);
     expect(time.runUntil({ isDone: true })).toBe(true);
@@ -180,7 +180,7 @@ describe('time on a served machine', () => {
     expect(waitedMs()).toBe(serving.accessLimitMs + 20);
   });
 
-  it('does not wait for an answer when nothing moves any more', () => {
+  it('does not wait for an answer when no event is left', () => {
     expect(clockwork().time.runUntil({ isDone: false })).toBe(false);
   });
 });

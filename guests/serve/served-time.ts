@@ -1,13 +1,13 @@
 /**
  * When simulated time passes on a machine whose host is real.
  *
- *     busy   something is due within busyGapPs     as fast as the computer can, in slices of wall time
- *     idle   the next thing due is further off     as the wall clock does, times the scale
+ *     busy   an event is due within busyGapPs      as fast as the computer can, in slices of wall time
+ *     idle   the next event is later              as the wall clock does, times the scale
  *
- * So a pipeline is never held up by a clock, and a timer (a retry, an interrupt's moderation) takes the time it says. Time
- * that passed on the wall while the device was busy is not made up for: a simulation slower than the hardware is a slow
- * device, not one whose timers all expire. This is the only place of the project that reads the wall clock to decide
- * what the model does; what the model then does depends on nothing else.
+ * So a clock never delays a pipeline, and a timer (a retry, an interrupt's moderation) takes its specified time. Wall time that
+ * passed while the device was busy is not caught up: a simulation slower than the hardware is a slow device, not one whose
+ * timers all expire. This is the only place in the project where the wall clock influences the model; the model then depends on
+ * nothing else.
  */
 import { NEVER, psPerUs } from '../../base/index.ts';
 import { type ExactPs, epochLengthPs, epochStepPs, exactPs, type SteppedRunner } from '../../sim/index.ts';
@@ -17,14 +17,14 @@ import type { ServingConfig } from './parameters.ts';
 export type WallClock = () => number;
 
 const PS_PER_MS = 1e9;
-/** The wall clock is read once in so many steps while a load waits. */
+/** Number of steps between two readings of the wall clock while a load waits. */
 const STEPS_PER_POLL = 16;
-/** Idleness is passed in steps that an epoch has room for. */
+/** Idle time passes in steps that fit an epoch. */
 const idleStepPs = 2 ** 51;
-/** Wall time of a line that does not exist: whatever is asked of it lags too far behind. */
+/** Wall time of a nonexistent line: every query finds that it lags too far. */
 const NOT_FOLLOWED = Number.NEGATIVE_INFINITY;
 
-/** Something an access waits for. */
+/** An event that an access awaits. */
 export interface Awaited {
   readonly isDone: boolean;
 }
@@ -38,19 +38,19 @@ export class ServedTime {
   readonly #scale: number;
   readonly #wall: WallClock;
   readonly #epochPs: number;
-  /** Simulated time that passed because the wall clock did: whole microseconds, and picoseconds in addition to them. */
+  /** Simulated time that passed because wall-clock time did: whole microseconds, and additional picoseconds. */
   #followedUs = 0;
   #followedPs = 0;
-  /** The line that simulated time follows while idle: an instant of the epoch, and the wall time that belongs to it. */
+  /** The line that simulated time follows while idle: an instant of the epoch, and its wall time. */
   #linePs = 0;
   #lineMs = NOT_FOLLOWED;
   #isIdle = false;
-  /** Wall time at which the access that is carried out has waited enough; NEVER before it has waited long. */
+  /** Wall time at which the present access has waited long enough; NEVER before it has waited long. */
   #accessEndMs = NEVER;
 
   /**
    * @param scale simulated time per wall time while idle, above zero
-   * @param epochPs how long an epoch of the runner becomes
+   * @param epochPs maximum length of an epoch of the runner
    */
   constructor(
     runner: SteppedRunner,
@@ -71,29 +71,29 @@ export class ServedTime {
     return this.runner.nowPs;
   }
 
-  /** Simulated picoseconds that passed because the wall clock did. */
+  /** Simulated picoseconds that passed because wall-clock time did. */
   get followedPs(): ExactPs {
     return exactPs(this.#followedUs, this.#followedPs);
   }
 
-  /** To be called before something is done to the machine from outside: while it was idle, time has passed. */
+  /** Called before an outside action on the machine: if it was idle, time has passed. */
   arrive(): void {
     this.#accessEndMs = NEVER;
     if (!this.#isIdle) return;
     this.#beginEpoch();
     const { nowPs, nextPs } = this.runner;
     const targetPs = this.#lineAt(this.#wall());
-    // What is due before that is work, and done in slices.
+    // Events due before that are work, done in slices.
     if (targetPs > nowPs) this.#pass(Math.min(targetPs, nextPs) - nowPs);
   }
 
-  /** Something was done to the machine from outside. */
+  /** The machine was changed from outside. */
   touched(): void {
     this.#isIdle = false;
     this.runner.touched();
   }
 
-  /** No guest is there: from here to the next access no time passes. */
+  /** No guest is present: no time passes until the next access. */
   standStill(): void {
     this.#isIdle = false;
     this.#lineMs = NOT_FOLLOWED;
@@ -101,7 +101,7 @@ export class ServedTime {
 
   /**
    * Works until the device is idle, or for `budgetMs` of wall time.
-   * @returns milliseconds of wall time until something is due: 0 while the device is busy, Infinity when nothing is
+   * @returns milliseconds of wall time until the next event: 0 while the device is busy, Infinity if none is due
    */
   work(budgetMs: number): number {
     const { runner } = this;
@@ -123,14 +123,14 @@ export class ServedTime {
 
   /**
    * Runs until `awaited` is done.
-   * @returns false when `accessLimitMs` of wall time were not enough for all waits together since {@link arrive}
+   * @returns false if `accessLimitMs` of wall time were not enough for all waits together since {@link arrive}
    */
   runUntil(awaited: Awaited): boolean {
     const { runner } = this;
     const { loadStepPs, accessLimitMs } = this.#config;
     for (let step = 1; ; step++) {
       this.#beginEpoch();
-      // Where nothing happens there is nothing to step through.
+      // Without events, no stepping is needed.
       const nextPs = runner.nextPs;
       if (nextPs === NEVER && step > 1) return awaited.isDone;
       runner.runTo(Math.max(runner.nowPs + loadStepPs, nextPs === NEVER ? 0 : nextPs + 1));
@@ -155,7 +155,7 @@ export class ServedTime {
     }
   }
 
-  /** Idle: returns how long still, in milliseconds; or lets time pass to what is due now, and returns 0. */
+  /** Idle: returns the remaining milliseconds; or lets time pass up to the event due now, and returns 0. */
   #follow(nowMs: number): number {
     if (!this.#isIdle) this.#beginToFollow(nowMs);
     const { nextPs } = this.runner;
@@ -167,7 +167,7 @@ export class ServedTime {
     return 0;
   }
 
-  /** Goes on along the line it has followed while it is only a little behind; else begins a new one. */
+  /** Continues along the present line if time is only slightly late; otherwise begins a new line. */
   #beginToFollow(nowMs: number): void {
     const { nowPs } = this.runner;
     const lagPs = this.#lineAt(nowMs) - nowPs;
@@ -181,7 +181,7 @@ export class ServedTime {
     return this.#linePs + Math.floor((nowMs - this.#lineMs) * PS_PER_MS * this.#scale);
   }
 
-  /** Time passes in which nothing is due: days of it may have gone by since the last access. */
+  /** Lets time pass without due events: days may have passed since the last access. */
   #pass(durationPs: number): void {
     const followedPs = this.#followedPs + (durationPs % psPerUs);
     this.#followedUs += Math.floor(durationPs / psPerUs) + Math.floor(followedPs / psPerUs);
@@ -194,7 +194,7 @@ export class ServedTime {
     }
   }
 
-  /** Between two runs, with no instant at hand: begins a new epoch if this one has become long. */
+  /** Between two runs, without a kept instant: begins a new epoch if this one has become long. */
   #beginEpoch(): void {
     if (this.runner.nowPs < this.#epochPs) return;
     const shiftPs = epochStepPs(this.runner.nowPs);

@@ -2,21 +2,21 @@
  * A guest's accesses as TLPs: through the root complex and over the link to the function, like those of a simulated
  * core.
  *
- *     store          ──► posted, at once; when the root complex is full, time passes until it is not
+ *     store          ──► posted, at once; if the root complex is full, time passes until it has room
  *     load, config   ──► non-posted; time passes until the completion has come back
  *
- * Promises: accesses keep their order; a load that is refused, poisoned, timed out or abandoned reads all ones; nothing
- * here waits longer than `accessLimitMs` of wall time, for all that one access of the guest asks. A store allocates nothing.
+ * Promises: accesses keep their order; a refused, poisoned, timed-out or abandoned load reads all ones; one access of the guest
+ * waits at most `accessLimitMs` of wall time in all. A store allocates nothing.
  */
 import type { CorePort } from '../../hw/pcie/index.ts';
 import type { Awaited, ServedTime } from './served-time.ts';
 
 const ALL_ONES = 0xffff_ffff;
 const DWORD_BYTES = 4;
-/** Loads on their way at once: those abandoned and one more. Beyond them, loads are abandoned at once. */
+/** Limit of loads in flight: abandoned ones and one more. Beyond it, loads are abandoned at once. */
 const OPEN_LOADS_MAX = 8;
 
-/** The answer to one load; a load that was abandoned leaves its own behind. */
+/** The answer to one load; an abandoned load keeps its own. */
 class Answer implements Awaited {
   isDone = false;
   status = 0;
@@ -29,7 +29,7 @@ class Answer implements Awaited {
 }
 
 export class SlotAccess {
-  /** Loads that read all ones, by refusal or because they were abandoned, and stores dropped for want of room. */
+  /** Loads that read all ones, by refusal or because they were abandoned, and stores dropped for lack of room. */
   failedLoadCount = 0;
   abandonedLoadCount = 0;
   droppedStoreCount = 0;
@@ -75,7 +75,7 @@ export class SlotAccess {
     return this.#wait();
   }
 
-  /** Reads the configuration dword that `register`, a multiple of 4, names. */
+  /** Reads the configuration dword at `register`, a multiple of 4. */
   configRead(register: number): number {
     if (!this.#canAsk()) return this.#giveUp();
     this.#core.cpuConfigRead(this.#target, register, this.#answer.done);
@@ -119,6 +119,6 @@ export class SlotAccess {
   }
 }
 
-/** Bytes of an access from `offset` on that lie within the dword it begins in. */
+/** Bytes of an access from `offset` on within the dword in which it begins. */
 export const bytesInDword = (offset: number, lengthBytes: number): number =>
   Math.min(lengthBytes, DWORD_BYTES - (offset % DWORD_BYTES));

@@ -13,7 +13,7 @@ const seed = 20261121;
 const { hcr, reset } = bar0.registers;
 const memoryBytes = 1 << 20;
 
-/** Places at which something happens, and any others. */
+/** Offsets with an effect, and any others. */
 const registerOffset = fc.oneof(
   fc.constantFrom(...Object.values(bar0.registers).map(({ offset }) => offset)),
   fc.integer({ min: 0, max: 6 }).map((word) => hcr.offset + 4 * word),
@@ -72,7 +72,7 @@ const command = fc
         words.forEach((word, index) => {
           bench.writeRegister(hcr.offset + 4 * index, word);
         });
-        // Go; toggle and event as chance has it.
+        // GO; toggle and event bits at random.
         bench.writeRegister(hcr.offset + 24, ((1 << 23) | (bits << 21) | (modifier << 12) | code) >>> 0);
         bench.emulation.work(1);
       },
@@ -114,7 +114,7 @@ const step = fc.oneof(
   { arbitrary: change, weight: 1 },
 );
 
-describe('whatever a guest does', () => {
+describe('for any action of a guest', () => {
   it('the device answers it, and never throws', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 20, maxLength: 150 }), (steps) => {
@@ -123,7 +123,7 @@ describe('whatever a guest does', () => {
         bench.enable();
         for (const act of steps) act(bench);
         expect(bench.emulation.defects).toEqual([]);
-        // It still is a device: the next guest brings it up.
+        // It still is a working device: the next guest brings it up.
         bench.slot().clientDisconnected();
         bench.connect(0, memoryBytes);
         bench.enable();
@@ -133,7 +133,7 @@ describe('whatever a guest does', () => {
     );
   });
 
-  it('holds for a driver that goes mad at any point: stores and memory with bits flipped', async () => {
+  it('holds for an erratic driver at any point: stores and memory with flipped bits', async () => {
     for (let run = 0; run < 24; run++) {
       const random = new Random(seed + run, 'mad driver');
       const bench = new SlotBench();
@@ -149,7 +149,7 @@ describe('whatever a guest does', () => {
         return random.unit() < 0.01 ? (value ^ (1 << below(32))) >>> 0 : value;
       };
       const driver = new Driver(slot.platform, defaultsOf(driverParameters));
-      // How far it gets is its own affair.
+      // Its progress does not matter.
       await driver.probe(slot.cpu).catch(() => {});
       for (let ring = 0; ring < 100; ring++) bench.write(BAR2, below(2048) * 4096 + 0x14, below(2 ** 32));
       slot.pass(5);

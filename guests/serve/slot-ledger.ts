@@ -1,4 +1,4 @@
-/** The statistics of one slot that a real guest uses, copied as plain data. */
+/** The statistics of one slot used by a real guest, copied as plain data. */
 
 import {
   byCommandName,
@@ -13,21 +13,21 @@ import type { AccessCount } from './access-counters.ts';
 import type { GuestNode } from './guest-node.ts';
 import type { Slot } from './slot.ts';
 
-/** One MSI-X vector outside of the device. */
+/** One MSI-X vector outside the device. */
 interface LineLedger {
   readonly vector: number;
-  /** Messages that arrived behind the gate for faults, and descriptors written because of them. */
+  /** Messages that arrived after the fault gate, and descriptors written because of them. */
   readonly arrived: number;
   readonly raised: number;
   /** Of these, those since the guest's machine last enabled MSI-X. */
   readonly raisedSinceEnabled: number;
-  /** Event queues of the vector that the guest has still to serve. */
+  /** Event queues of the vector that the guest has not served yet. */
   readonly unservedQueues: number;
 }
 
 /** Requests of the guest's software for features that the model lacks; a real card may have them. */
 export interface NotModelled {
-  /** Places in the BARs. */
+  /** Offsets in the BARs. */
   readonly registers: Readonly<Record<string, AccessCount>>;
   /** Commands, each with its opcode modifier, that ended with BAD_OP. */
   readonly commands: Readonly<Record<string, number>>;
@@ -40,7 +40,7 @@ export interface SlotLedger {
   readonly accesses: SlotAccesses;
   readonly vectors: readonly LineLedger[];
   readonly pin: { readonly asserted: number; readonly raised: number };
-  /** Messages that came out of the root complex; those lost, held back and invented by faults; those that name no vector. */
+  /** Messages from the root complex; those that faults lost, held back or injected; those without a valid vector. */
   readonly messages: {
     readonly arrived: number;
     readonly lost: number;
@@ -50,7 +50,7 @@ export interface SlotLedger {
   };
   readonly pcie: LinkEndLedger;
   readonly deviceFaults: Readonly<Record<string, number>>;
-  /** Times that each fault of the plan has happened on this side of the slot. */
+  /** How often each fault of the plan has occurred on this side of the slot. */
   readonly faultsFired: readonly number[];
   readonly hca: HcaLedger;
   /** Cycles from latching to completing all commands of a kind, by name. */
@@ -65,11 +65,11 @@ export interface SlotAccesses {
   readonly registers: Readonly<Record<string, AccessCount>>;
   /** BAR2, by kind of place. */
   readonly doorbells: Readonly<Record<string, AccessCount>>;
-  /** Loads that read all ones; those of them that had no answer in time; stores dropped because nothing moved. */
+  /** Loads that read all ones; those of them without an answer in time; stores dropped because nothing progressed. */
   readonly failedLoads: number;
   readonly givenUpLoads: number;
   readonly droppedStores: number;
-  /** Stores into the MSI-X table, which is the platform's. */
+  /** Stores into the MSI-X table, which the platform owns. */
   readonly tableStores: number;
   /** Lines of the write-combining buffer that left whole, and in pieces. */
   readonly combinedLines: number;

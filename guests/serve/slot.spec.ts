@@ -11,7 +11,7 @@ const MSIX_CONTROL = 0x9e;
 const ALL_ONES = 0xffff_ffff;
 
 describe('configuration space of a slot', () => {
-  it('is the function of the interface sheet, at any width and alignment', () => {
+  it('equals the function of the interface sheet, at any width and alignment', () => {
     const bench = new SlotBench();
     bench.connect();
     expect(bench.read(CONFIG, 0, 4)).toBe(0x1003_15b3);
@@ -19,7 +19,7 @@ describe('configuration space of a slot', () => {
     expect(bench.read(CONFIG, 1, 1)).toBe(0x15);
     const whole = new Uint8Array(4096);
     expect(bench.slot().regionRead(CONFIG, 0, whole)).toBe(true);
-    // Class code 02 80 00 behind revision 0, as lspci shows: Network controller [0280].
+    // Class code 02 80 00 after revision 0, as lspci shows it: Network controller [0280].
     expect([...whole.subarray(8, 12)]).toEqual([0, 0, 0x80, 0x02]);
     const across = new Uint8Array(6);
     bench.slot().regionRead(CONFIG, 7, across);
@@ -36,7 +36,7 @@ describe('configuration space of a slot', () => {
     expect(bench.read(CONFIG, 0x18)).toBe(0xff80_000c);
   });
 
-  it('writes only the bytes that are written', () => {
+  it('writes only the enabled bytes', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.write(CONFIG, 0x3c, 0x0b, 1);
@@ -70,7 +70,7 @@ describe('configuration space of a slot', () => {
 });
 
 describe('BARs of a slot', () => {
-  it('reach the registers at whatever addresses the guest has given them', () => {
+  it('reach the registers at any addresses assigned by the guest', () => {
     const bench = new SlotBench();
     bench.connect();
     for (const address of [0xfe00_0000, 0x4000_0000]) {
@@ -106,7 +106,7 @@ describe('BARs of a slot', () => {
     expect(bench.readRegister(owner.offset)).toBe(0);
   });
 
-  it('split long and odd accesses, and refuse what no processor does', () => {
+  it('split long and odd accesses, and reject accesses that no processor makes', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();
@@ -130,7 +130,7 @@ describe('BARs of a slot', () => {
     expect(sendCount).toBe(100);
   });
 
-  it('join the stores of a BlueFlame post', () => {
+  it('combine the stores of a BlueFlame post', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();
@@ -139,18 +139,18 @@ describe('BARs of a slot', () => {
     const bytes = new Uint8Array(8);
     for (let at = 0; at < 64; at += 8) {
       bench.slot().regionWrite(BAR2, uarAreaBytes + 4096 + at, bytes);
-      // Whatever the loop does in between, within the patience of the buffer.
+      // Regardless of the loop's work in between, within the buffer's patience.
       bench.wallMs += 0.04;
       bench.emulation.work(1);
     }
     bench.work();
-    // The eight stores of 4 bytes do not join: 4 bytes are missing between any two.
+    // The eight stores of 4 bytes do not combine: 4 bytes are missing between any two.
     expect(bench.emulation.ledgers()[0]!.hca.pcie.received['blueFlame']!.tlps).toBe(8 + 1);
   });
 });
 
-describe('a BlueFlame post that never becomes whole', () => {
-  it('leaves in pieces when it has not grown for a while, and asks to be looked at until then', () => {
+describe('a BlueFlame post that is never completed', () => {
+  it('leaves in pieces if it has not grown for a while, and asks to be checked until then', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();
@@ -169,7 +169,7 @@ describe('a BlueFlame post that never becomes whole', () => {
 });
 
 describe('interrupts of a slot', () => {
-  it('have the device send messages of the platform to the vectors with a listener', () => {
+  it('make the device send messages of the platform to the vectors with a listener', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();
@@ -184,7 +184,7 @@ describe('interrupts of a slot', () => {
     expect(bench.read(CONFIG, MSIX_CONTROL, 2) & 0x8000).toBe(0);
   });
 
-  it('are arranged although the guest has no memory decoded, and leave that as it was', () => {
+  it('are arranged even if the guest has memory decoding off, and do not change that', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.slot().setInterrupt(INTERRUPT_MSIX, 0, 42);
@@ -237,10 +237,10 @@ describe('interrupts of a slot', () => {
 });
 
 describe('resets of a slot', () => {
-  /** Whether the device behind the registers was reset: a reset releases its owner word. */
+  /** Whether the device was reset: a reset releases its owner word. */
   const wasReset = (bench: SlotBench): boolean => bench.readRegister(owner.offset) === 0;
 
-  it('put back behind a function-level reset what the machine of the guest relies on', () => {
+  it('restore after a function-level reset the registers on which the guest’s machine relies', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();
@@ -255,7 +255,7 @@ describe('resets of a slot', () => {
     expect(bench.emulation.hcas[0]!.hca.pcieFunction.counters.resets).toBe(1);
   });
 
-  it('do the same by the message of the machine, and by a return from D3hot', () => {
+  it('do the same for a reset by the machine’s message, and for a return from D3hot', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();
@@ -270,7 +270,7 @@ describe('resets of a slot', () => {
     expect(bench.read(CONFIG, 0x10)).toBe(0xfe00_0004);
   });
 
-  it('make the device as new for the next guest', () => {
+  it('give the next guest a device in its initial state', () => {
     const bench = new SlotBench();
     bench.connect();
     bench.enable();

@@ -1,17 +1,17 @@
 /**
- * A slot with an HCA in it, as the machine of a real guest sees it: regions to be read and written, interrupts to be
- * given descriptors, a reset.
+ * A slot with an HCA in it, as the machine of a real guest sees it: regions to read and write, interrupts that receive
+ * descriptors, a reset.
  *
  *     region BAR0, BAR2 ── BAR's address + offset ──► MRd, MWr ─┐
  *     region config ──────── ConfigWindow ──────────► CfgRd, CfgWr ─┴► root complex ══ link ══ function
  *     interrupt descriptor ──► MessageTable: entries of the platform's own
  *
- * The slot does what firmware and vfio driver of a host do with a real card, and nothing else: the device behind it is
- * the one of the simulated machine. The MSI-X table belongs to the platform, because the guest's machine keeps one of
- * its own and announces only which vectors it wants interrupts of; so its accesses to the table do not get through.
+ * The slot only does what a host's firmware and vfio driver do with a real card: its device is that of the simulated machine.
+ * The MSI-X table belongs to the platform, because the guest's machine keeps its own table and announces only the vectors whose
+ * interrupts it wants; so its accesses to the table are not passed on.
  *
- * Nothing a guest does makes a call throw: what the model throws is a defect of the emulator, which is reported with the
- * access that led to it, and from then on the slot answers all ones until it is given a fresh device.
+ * No action of a guest makes a call throw. An error thrown by the model is a defect of the emulator: it is reported with the
+ * access that caused it, and from then on the slot answers all ones until it receives a new device.
  */
 
 import { TrafficClass } from '../../hw/dma/index.ts';
@@ -50,21 +50,21 @@ const ACCESS_BYTES_MAX = 4096;
 
 /** The guest's access at which the model failed. */
 export interface SlotListener {
-  /** The model threw: the session is over, the slot waits for {@link Slot.fit}. */
+  /** The model threw an error: the session is over, the slot waits for {@link Slot.fit}. */
   modelFailed(node: number, error: unknown, access: string): void;
 }
 
-/** Optional observer of what crosses the bus. */
+/** Optional observer of TLPs on the bus. */
 export interface ResetObserver {
   reset(why: string, nowPs: number): void;
 }
 
-/** Periods of the slot's own procedures: simulated picoseconds, and wall time. */
+/** Durations of the slot's own procedures: simulated picoseconds, and wall time. */
 export interface SlotTimes {
-  /** A line of the write-combining buffer leaves when it has not grown for so long. */
+  /** A line of the write-combining buffer leaves if it has not grown for this long. */
   readonly holdMs: number;
   readonly drainPs: number;
-  /** A store that was given is at the device after this. */
+  /** A store has reached the device after this time. */
   readonly storePs: number;
 }
 
@@ -75,7 +75,7 @@ export class Slot implements VfioUserDevice {
   readonly accesses: AccessCounters;
   /** Registers that the guest reads repeatedly. */
   readonly spin = new RegisterSpin();
-  /** Guests that were connected so far, resets asked for, accesses to the platform's table that did not get through. */
+  /** Number of connected guests so far, requested resets, blocked accesses to the platform's table. */
   sessionCount = 0;
   resetCount = 0;
   tableWriteCount = 0;
@@ -86,7 +86,7 @@ export class Slot implements VfioUserDevice {
   readonly #uarAreaBytes: number;
   readonly #barAddress = new Float64Array(3).fill(NO_ADDRESS);
   #isBroken = false;
-  /** Stores the combiner had taken when it was last looked at, and since when it has no more. */
+  /** Stores in the combiner at the last check, and the time since which it has received no more. */
   #heldStoreCount = 0;
   #heldSinceMs = 0;
   #guest!: GuestNode;
@@ -120,7 +120,7 @@ export class Slot implements VfioUserDevice {
   }
 
   /**
-   * Puts the slot in front of a device that was just powered on.
+   * Connects the slot to a device that was just powered on.
    * @param observer notified when the slot resets the device, which does not cross the bus
    */
   fit(guest: GuestNode, time: ServedTime, observer?: ResetObserver): void {
@@ -188,9 +188,9 @@ export class Slot implements VfioUserDevice {
   }
 
   /**
-   * Lets go what the guest's CPU would no longer hold back: stores into a BlueFlame page that nothing was added to for a
-   * while. To be called before time passes.
-   * @returns milliseconds of wall time after which to call again; 0 when nothing is held
+   * Releases stores that the guest's CPU would no longer hold: stores into a BlueFlame page without additions for a while.
+   * Called before time passes.
+   * @returns milliseconds of wall time after which to call again; 0 if none is held
    */
   settle(nowMs: number): number {
     if (this.#isBroken || this.#combiner.isEmpty) return 0;
@@ -243,7 +243,7 @@ export class Slot implements VfioUserDevice {
     this.#guest.memory.connect(memory);
   }
 
-  /** The device is reset as by power-off, so that the next guest finds it as the first did. */
+  /** Resets the device as by a power cycle, so that the next guest finds it as the first did. */
   clientDisconnected(): void {
     this.isConnected = false;
     this.spin.forget();
@@ -261,7 +261,7 @@ export class Slot implements VfioUserDevice {
     });
   }
 
-  /** Asserts or releases the slot's fundamental reset, and lets what is under way come to its end. */
+  /** Asserts or releases the slot's fundamental reset, and completes accesses in flight. */
   #hold(isAsserted: boolean): void {
     this.#guest.rootComplex.setReset(isAsserted);
     this.#time.touched();

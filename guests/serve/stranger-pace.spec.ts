@@ -5,8 +5,8 @@ import { StrangerPace } from './stranger-pace.ts';
 
 const serving = { ...defaultsOf(servingParameters), strangerWaitingBytes: 1000, strangerHoldMs: 50 };
 
-describe('the pace of a stranger', () => {
-  it('lets time stand still while more than the bound waits, and says for how long', () => {
+describe('the pace of a third-party endpoint', () => {
+  it('lets time stand still while more than the bound waits, and reports for how long', () => {
     const pace = new StrangerPace(serving);
     expect(pace.holdMs(1000, 10)).toBe(0);
     expect(pace.holdMs(1001, 20)).toBe(50);
@@ -17,7 +17,7 @@ describe('the pace of a stranger', () => {
     expect(pace.counters).toEqual({ holds: 2, expiredHolds: 0, heldMs: 25 });
   });
 
-  it('lets it pass after so long, whatever waits, until no more than the bound does', () => {
+  it('lets it pass after a limit, until at most the bound waits', () => {
     const pace = new StrangerPace(serving);
     expect(pace.holdMs(2000, 0)).toBe(50);
     expect(pace.holdMs(1900, 49)).toBe(1);

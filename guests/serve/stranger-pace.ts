@@ -1,19 +1,19 @@
 /**
- * Whether simulated time is to stand still since the third-party endpoint at the end of the cable has not read what came out of it. A device whose
- * time runs on would drop frames that a real card's peer has long taken, and send all of them again.
+ * Whether simulated time must stand still because the third-party endpoint has not read the frames from the cable. If time
+ * continued, the device would drop frames that a real card's peer would have read, and retransmit all of them.
  *
  *     bytes wait    0 ……… bound ……………………………………… a MiB
  *                   time passes │ time stands still       │ frames are dropped
- *                               └ for holdMs at most: then it passes until no more than the bound wait
+ *                               └ for holdMs at most: then it passes until at most the bound waits
  *
- * So a third-party endpoint that reads nothing holds the device up once; one that reads holds it up for as long as it takes to read.
+ * So a third-party endpoint that reads nothing delays the device once; one that reads delays it while it reads.
  */
 import type { ServingConfig } from './parameters.ts';
 
 /** How often and for how long time stood still for a third-party endpoint. */
 export interface StrangerPaceCounters {
   holds: number;
-  /** Of these, how many ended although the bytes still waited. */
+  /** Of these, the number that ended although bytes still waited. */
   expiredHolds: number;
   heldMs: number;
 }
@@ -25,7 +25,7 @@ export class StrangerPace {
   #isHolding = false;
   /** The last hold has expired, and the bytes still wait. */
   #hasExpired = false;
-  /** Wall time at which the hold began, and to which it is in {@link counters}. */
+  /** Wall time at which the hold began, and the time up to which {@link counters} includes it. */
   #beganMs = 0;
   #countedMs = 0;
 
@@ -34,7 +34,7 @@ export class StrangerPace {
     this.#holdMs = strangerHoldMs;
   }
 
-  /** Milliseconds for which time is to stand still while so many bytes wait; 0 when it may pass. */
+  /** Milliseconds for which time must stand still while this many bytes wait; 0 if it may pass. */
   holdMs(waitingBytes: number, nowMs: number): number {
     if (this.#isHolding) {
       this.counters.heldMs += nowMs - this.#countedMs;

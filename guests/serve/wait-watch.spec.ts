@@ -8,7 +8,7 @@ import { QueueWaits, RegisterSpin } from './wait-watch.ts';
 const limitMs = 3000;
 const goOffset = bar0.registers.hcr.offset + 0x18;
 
-/** A guest that reads a register a thousand times a second, and what is said of it. */
+/** A guest that reads a register a thousand times a second, and the messages about it. */
 function spin(bench: SlotBench, offset: number, seconds: number): string[] {
   const said: string[] = [];
   for (let read = 0; read < 1000 * seconds; read++) {
@@ -27,8 +27,8 @@ function guest(): SlotBench {
   return bench;
 }
 
-describe('a guest that reads one register over and over', () => {
-  it('is reported once, after three seconds, with the register, its offset and what it holds', () => {
+describe('a guest that reads one register repeatedly', () => {
+  it('is reported once, after three seconds, with the register, its offset and its value', () => {
     const said = spin(guest(), bar0.registers.owner.offset, 8);
     expect(said).toHaveLength(1);
     expect(said[0]).toMatch(
@@ -36,7 +36,7 @@ describe('a guest that reads one register over and over', () => {
     );
   });
 
-  it('at the command register is reported with the command that it waits for', () => {
+  it('at the command register is reported with the awaited command', () => {
     expect(spin(guest(), goOffset, 4).join()).toMatch(/hcr \+ 0x18 \(BAR0 \+ 0x80698\).*GO is clear/);
     // Sheet 2.2: GO is bit 23, the opcode bits 11:0; QUERY_DEV_CAP is 3.
     const watch = new RegisterSpin();
@@ -51,7 +51,7 @@ describe('a guest that reads one register over and over', () => {
     expect(watch.sample(2 * limitMs, limitMs)).toBe(undefined);
   });
 
-  it('is not reported when it does anything between, reads seldom, or sees the register change', () => {
+  it('is not reported if it does anything in between, reads seldom, or sees the register change', () => {
     const bench = guest();
     const said: string[] = [];
     const others = [
@@ -74,12 +74,12 @@ describe('a guest that reads one register over and over', () => {
     expect(said).toEqual([]);
   });
 
-  it('where no register is, is reported so', () => {
+  it('without a register at that offset is reported as such', () => {
     expect(spin(guest(), 0xf0040, 4).join()).toMatch(/BAR0 \+ 0xf0040, where no register is/);
   });
 });
 
-describe('a request that the device does not get done', () => {
+describe('a request that the device does not complete', () => {
   const rowsOf = ({ bench }: Scene) => bench.a.dataPath.parts.qps.rows;
   const write = ({ local, target }: Scene) => ({
     opcode: WqeOpcode.RDMA_WRITE,
@@ -87,14 +87,14 @@ describe('a request that the device does not get done', () => {
     remote: target,
   });
 
-  /** Looks at once, and after a second more than the limit. */
+  /** Checks at once, and again after a second more than the limit. */
   function looks(waits: QueueWaits, given: Scene): string[] {
     return [0, limitMs - 1, limitMs, limitMs + 1000].flatMap((ms) =>
       waits.sample(rowsOf(given), ms, limitMs),
     );
   }
 
-  it('is reported once, with its queue and the answer that does not come', async () => {
+  it('is reported once, with its queue and the missing answer', async () => {
     const given = await scene({ ackTimeout: 0 });
     const { bench, a, b } = given;
     bench.b.port.drops = ({ qpn }) => qpn === b.qpn;
@@ -110,7 +110,7 @@ describe('a request that the device does not get done', () => {
     );
   });
 
-  it('waits for a receive of the peer, when an RNR NAK says so', async () => {
+  it('waits for a receive of the peer, as an RNR NAK shows', async () => {
     const given = await scene({ b: { fields: { minRnrNak: 30 } } });
     const { bench, a } = given;
     a.send({ opcode: WqeOpcode.SEND, segments: [given.local.part(0, 100)] });
@@ -120,7 +120,7 @@ describe('a request that the device does not get done', () => {
     );
   });
 
-  it('is not reported when the next one has taken its place', async () => {
+  it('is not reported if the next one has replaced it', async () => {
     const given = await scene({ ackTimeout: 0 });
     const { bench, a, b } = given;
     const waits = new QueueWaits();

@@ -1,30 +1,30 @@
 /**
- * What a guest that makes no progress waits for, in words: a register that it reads over and over and that does not change, and
- * requests that the device holds and does not get done. A driver that is being written hangs in one of these two.
+ * Reason why a guest makes no progress, in words: it repeatedly reads a register that does not change, or waits for requests
+ * that the device does not complete. A driver under development hangs in one of these two.
  *
  *     reads, writes ─► RegisterSpin ─┐
  *                                    ├─► a line for each wait that is longer than `waitNoticeMs`, once
  *     queue pairs ───► QueueWaits ───┘
  *
- * Nothing of the model depends on it: it looks, by the wall clock.
+ * The model does not depend on it: it only observes, by the wall clock.
  */
 import { bar0, commandNameOf, hcr, hcrGoOffset } from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import { operationNames, type QueuePair } from '../../hw/hca/index.ts';
 
-/** A driver that looks now and then, and sleeps in between, does not spin. */
+/** A driver that polls now and then, and sleeps in between, does not spin. */
 const spinReadsMin = 100;
 
 const hex = (value: number): string => `0x${value.toString(16)}`;
 
-/** Reads of one place, one after the other, which all gave the same. */
+/** Consecutive reads of one offset that all returned the same value. */
 export class RegisterSpin {
   #bar = -1;
   #offset = -1;
-  /** What was read, as the guest has it. */
+  /** The read value, as the guest sees it. */
   #bytes = new Uint8Array(0);
   #readCount = 0;
-  /** When the first look at these reads was. */
+  /** Time of the first check that saw these reads. */
   #sinceMs: number | undefined;
   #isReported = false;
 
@@ -41,7 +41,7 @@ export class RegisterSpin {
     this.#readCount = 1;
   }
 
-  /** The guest did something else: what it reads then is read for another reason. */
+  /** The guest did something else: later reads have another reason. */
   forget(): void {
     this.#bar = -1;
     this.#readCount = 0;
@@ -49,7 +49,7 @@ export class RegisterSpin {
     this.#isReported = false;
   }
 
-  /** @returns the wait in words, once, when it has lasted for `limitMs` of wall time */
+  /** @returns the wait in words, once, after it has lasted for `limitMs` of wall time */
   sample(nowMs: number, limitMs: number): string | undefined {
     if (this.#readCount === 0 || this.#isReported) return undefined;
     this.#sinceMs ??= nowMs;
@@ -88,7 +88,7 @@ export class RegisterSpin {
 }
 
 interface OldestRequest {
-  /** Which request it was. */
+  /** Identity of the request. */
   readonly request: number;
   readonly generation: number;
   readonly sinceMs: number;
@@ -99,7 +99,7 @@ interface OldestRequest {
 export class QueueWaits {
   #oldest = new Map<number, OldestRequest>();
 
-  /** @returns waits in words, each once, when they have lasted for `limitMs` of wall time */
+  /** @returns waits in words, each once, after they have lasted for `limitMs` of wall time */
   sample(rows: readonly QueuePair[], nowMs: number, limitMs: number): string[] {
     const pairs = rows.filter(({ recordCount }) => recordCount > 0);
     const before = this.#oldest;

@@ -28,7 +28,7 @@ function cableTo(set: Record<string, number> = {}, faults: FaultPlan = [], contr
     seed: 1,
     controlMac,
   });
-  /** Slots that the port's client keeps, if it is to. */
+  /** Slots that the port's client holds, if requested. */
   const kept = { slots: [] as number[], isOn: false };
   const arrived: { readonly bytes: number[]; readonly atPs: number }[] = [];
   port.connect({
@@ -62,8 +62,8 @@ function cableTo(set: Record<string, number> = {}, faults: FaultPlan = [], contr
 const frameOf = (length: number, first: number): Uint8Array =>
   Uint8Array.from({ length }, (_, index) => (first + index) & 0xff);
 
-describe('the end of a cable where a stranger is plugged in', () => {
-  it('has its link down while nobody is there, and loses what is sent meanwhile', () => {
+describe('the end of a cable for a third-party endpoint', () => {
+  it('has its link down without an endpoint, and loses frames sent meanwhile', () => {
     const { end, port, run, plugIn, frames } = cableTo();
     port.setEnabled(true);
     run(10_000 * usPs);
@@ -79,7 +79,7 @@ describe('the end of a cable where a stranger is plugged in', () => {
     expect(frames).toEqual([]);
   });
 
-  it('hands the frames of the HCA out, and puts those of the stranger on the cable at its rate', () => {
+  it('passes out the frames of the HCA, and puts those of the endpoint on the cable at its rate', () => {
     const { end, port, run, runner, plugIn, frames, arrived, config } = cableTo();
     plugIn();
     port.send(frameOf(100, 3), 0, 100);
@@ -95,7 +95,7 @@ describe('the end of a cable where a stranger is plugged in', () => {
     expect(arrived[0]!.atPs).toBeGreaterThanOrEqual(startPs + (8 + 1514 + 4) * bytePs);
   });
 
-  it('loses, doubles and puts back what the stranger sends as the faults of node 1 say, and counts them', () => {
+  it('loses, duplicates and reorders the endpoint’s frames by the faults of node 1, and counts them', () => {
     const { end, port, run, plugIn, frames, arrived } = cableTo({}, [
       { packet: 'lost', nth: 2, node: 1 },
       { packet: 'duplicated', nth: 3, delay: '2us', node: 1 },
@@ -125,7 +125,7 @@ describe('the end of a cable where a stranger is plugged in', () => {
     });
   });
 
-  it('hands PAUSE frames of the HCA out, and carries those of the stranger, which the HCA heeds', () => {
+  it('passes out PAUSE frames of the HCA, and carries those of the endpoint, which the HCA obeys', () => {
     const { end, port, run, runner, plugIn, frames, kept, config } = cableTo(
       { 'ethernet.receiveFifoFrames': 1 },
       [],
@@ -155,13 +155,13 @@ describe('the end of a cable where a stranger is plugged in', () => {
     expect(end.ledger.received['deliveredFrames']).toBe(2);
   });
 
-  it('has no PAUSE frames of its own that a fault could concern', () => {
+  it('has no PAUSE frames of its own for a fault', () => {
     expect(() => cableTo({}, [{ packet: 'lost', only: 'pauses', node: 1 }])).toThrow(
       /only is "pauses", expected other frames of an end of a cable without flow control/,
     );
   });
 
-  it('has room for so many frames, and loses none of those', () => {
+  it('has room for a number of frames, and loses none of those', () => {
     const { end, run, plugIn, arrived } = cableTo();
     plugIn();
     let taken = 0;
@@ -174,7 +174,7 @@ describe('the end of a cable where a stranger is plugged in', () => {
     expect(end.hasRoom).toBe(true);
   });
 
-  it('takes no frame without a header, nor one that is longer than the MTU allows', () => {
+  it('accepts no frame without a header, nor one longer than the MTU allows', () => {
     const { end, run, plugIn, arrived, config } = cableTo({ 'ethernet.mtuBytes': 1500 });
     plugIn();
     for (const length of [0, 13, 14, config.ethernet.mtuBytes + 14 + 5])
@@ -185,7 +185,7 @@ describe('the end of a cable where a stranger is plugged in', () => {
   });
 
   it.each([1500, 1498])(
-    'IEEE 802.1Q 9.3: carries a tag beside %i bytes of payload, both ways',
+    'IEEE 802.1Q 9.3: carries a tag in addition to %i bytes of payload, in both directions',
     (mtuBytes) => {
       const { end, port, run, plugIn, arrived, frames } = cableTo({
         'ethernet.mtuBytes': mtuBytes,
@@ -203,7 +203,7 @@ describe('the end of a cable where a stranger is plugged in', () => {
     },
   );
 
-  it('is refused where ports are of InfiniBand, and for two HCAs', () => {
+  it('is rejected for InfiniBand ports, and for two HCAs', () => {
     const infiniband = configurationOf({ profile: servedProfile });
     const plan =
       (hcaCount: number, config = infiniband) =>

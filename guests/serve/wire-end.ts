@@ -1,11 +1,12 @@
 /**
- * The far end of an HCA's Ethernet cable where a third-party endpoint is plugged in: a port as any other, whose frames go out of simulated time, and
- * whose frames come from there.
+ * The far end of an HCA's Ethernet cable where a third-party endpoint is plugged in: a port like any other, whose received
+ * frames leave simulated time, and whose sent frames come from outside.
  *
  *     HCA ══cable══ port ──► frame        to the third-party endpoint, at the instant of its last bit
  *                   port ◄── waiting ◄── take      from the third-party endpoint, as soon as the cable is free
  *
- * While no endpoint is connected the link is down. A third-party endpoint whose frames wait is to wait itself ({@link WireEnd.hasRoom}).
+ * While no endpoint is connected the link is down. A third-party endpoint whose frames wait must wait itself ({@link
+ * WireEnd.hasRoom}).
  */
 
 import { FaultLog, injectFrameFaults } from '../../machine/faults/index.ts';
@@ -14,7 +15,7 @@ import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts
 import { ETHERNET_HEADER_BYTES, EthernetPort, withTag } from '../../wire/index.ts';
 import { openEndName, type ServedPlan, strangerNode } from './served-plan.ts';
 
-/** Takes a frame that lies in `bytes` during the call. */
+/** Receives a frame that is in `bytes` during the call. */
 export type FrameTaken = (bytes: Uint8Array, at: number, lengthBytes: number) => void;
 
 /** Frames of the third-party endpoint that wait for the cable. */
@@ -22,16 +23,16 @@ const waitingMax = 64;
 
 export class WireEnd {
   readonly lp: LogicalProcess;
-  /** How often each fault of the plan has happened to what the third-party endpoint sent. */
+  /** How often each fault of the plan has occurred for frames of the third-party endpoint. */
   readonly faultLog: FaultLog;
   readonly #port: EthernetPort;
   readonly #waiting: Uint8Array[] = [];
   /** Frames of the third-party endpoint that no cable carries: without a whole header, or longer than the MTU and a tag allow. */
   #unfitCount = 0;
-  /** Frames that waited when their third-party endpoint went. */
+  /** Frames that still waited when their third-party endpoint disconnected. */
   #forgottenCount = 0;
 
-  /** @param onFrame takes what the HCA sends */
+  /** @param onFrame receives frames of the HCA */
   constructor({ config, channels, faults }: ServedPlan, node: number, onFrame: FrameTaken) {
     const [own, far] = [openEndName(node), hcaName(node)];
     this.lp = new LogicalProcess(own);
@@ -65,7 +66,7 @@ export class WireEnd {
     });
   }
 
-  /** A third-party endpoint is plugged in or has gone. To be called between two runs, as {@link take}; the runner is to be notified. */
+  /** A third-party endpoint has connected or disconnected. Called between two runs, like {@link take}; the runner must be notified. */
   setPlugged(isPlugged: boolean): void {
     this.#forgottenCount += this.#waiting.length;
     this.#waiting.length = 0;
@@ -77,7 +78,7 @@ export class WireEnd {
     return this.#waiting.length < waitingMax;
   }
 
-  /** Takes a frame of the third-party endpoint; there must be room. */
+  /** Accepts a frame of the third-party endpoint; room must be available. */
   take(bytes: Uint8Array, at: number, lengthBytes: number): void {
     if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.#port.frameBytesMax) {
       this.#unfitCount++;
@@ -100,13 +101,13 @@ export class WireEnd {
     return this.#waiting.length;
   }
 
-  /** As the report has the ends of cables: what is handed to the third-party endpoint is done with. */
+  /** In the report's form for cable ends: frames handed to the third-party endpoint are done. */
   get ledger(): FrameLedger {
     const { received, busyPs, heldFrames } = this.#port;
     return {
       transmitted: transmittedOf(this.#port),
       received: { ...received },
-      // MAC control frames are the third-party endpoint's, as all others.
+      // The third-party endpoint receives MAC control frames like all others.
       flowControl: {},
       completed: received.deliveredFrames - heldFrames,
       packets: 0,

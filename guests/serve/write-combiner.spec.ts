@@ -20,13 +20,13 @@ function combiner() {
 const eight = (first: number): number[] => Array.from({ length: 8 }, (_, at) => first + at);
 
 describe('the write combiner', () => {
-  it('joins the eight stores of a BlueFlame post into one of 64 bytes', () => {
+  it('combines the eight stores of a BlueFlame post into one of 64 bytes', () => {
     const { left, write } = combiner();
     for (let piece = 0; piece < 8; piece++) write(0x1000 + 8 * piece, ...eight(8 * piece));
     expect(left).toEqual([{ address: 0x1000, bytes: Array.from({ length: 64 }, (_, at) => at) }]);
   });
 
-  it('lets go in pieces of 8 what never became a line', () => {
+  it('sends incomplete lines in pieces of 8', () => {
     const { left, buffer, write } = combiner();
     write(0x1000, ...eight(0));
     write(0x1008, ...eight(8));
@@ -39,14 +39,14 @@ describe('the write combiner', () => {
     expect([buffer.wholeLineCount, buffer.partLineCount, buffer.isEmpty]).toEqual([0, 1, true]);
   });
 
-  it('lets go before a store that does not continue the line', () => {
+  it('sends its contents before a store that does not continue the line', () => {
     const { left, write } = combiner();
     write(0x1000, ...eight(0));
     write(0x2010, ...eight(50));
     expect(left.map(({ address }) => address)).toEqual([0x1000, 0x2010]);
   });
 
-  it('lets every byte out once, in order, whatever is stored', () => {
+  it('sends every byte once, in order, for any stores', () => {
     const store = fc.record({ line: fc.nat(3), at: fc.nat(63), length: fc.integer({ min: 1, max: 64 }) });
     fc.assert(
       fc.property(fc.array(store, { maxLength: 60 }), (stores) => {

@@ -1,16 +1,15 @@
 /**
  * The write-combining buffer of the guest's CPU, for stores into the BlueFlame pages: one line of 64 bytes.
  *
- * A real core joins the eight 8-byte stores of a BlueFlame post into one TLP, because the page is mapped
- * write-combining; a guest's machine hands them over one by one. The line leaves when it is full, when a store goes
- * elsewhere or does not continue it, before anything else the guest does, and when it has not grown for a while: a real
- * core has as little patience. The sizes in which it leaves are what the store buffer of a core makes of them: all of
- * it, or pieces of 8 bytes.
+ * A real core joins the eight 8-byte stores of a BlueFlame post into one TLP, because the page is mapped write-combining; a
+ * guest's machine hands them over one by one. The line leaves when it is full, when a store goes elsewhere or does not continue
+ * it, before any other action of the guest, and when it has not grown for a while, as in a real core. It leaves in the sizes of
+ * a core's store buffer: whole, or in pieces of 8 bytes.
  */
 const LINE_BYTES = 64;
 const PIECE_BYTES = 8;
 
-/** Takes what leaves the buffer. */
+/** Receives stores that leave the buffer. */
 export type CombinedStore = (
   address: number,
   source: Uint8Array,
@@ -22,7 +21,7 @@ export class WriteCombiner {
   /** Lines that left whole, and those that left in pieces. */
   wholeLineCount = 0;
   partLineCount = 0;
-  /** Stores taken so far, by which one sees whether the line grows. */
+  /** Stores received so far, which shows whether the line grows. */
   storeCount = 0;
   readonly #store: CombinedStore;
   readonly #line = new Uint8Array(LINE_BYTES);
@@ -38,7 +37,7 @@ export class WriteCombiner {
     return this.#filledBytes === 0;
   }
 
-  /** Takes a store that does not leave its 64-byte line. */
+  /** Accepts a store within its 64-byte line. */
   write(address: number, source: Uint8Array, sourceOffset: number, lengthBytes: number): void {
     this.storeCount++;
     if (this.#filledBytes > 0 && address !== this.#address + this.#filledBytes) this.flush();
@@ -54,7 +53,7 @@ export class WriteCombiner {
     if (this.#filledBytes === LINE_BYTES) this.flush();
   }
 
-  /** Lets what is in the buffer go. */
+  /** Sends the contents of the buffer. */
   flush(): void {
     const filledBytes = this.#filledBytes;
     if (filledBytes === 0) return;
@@ -69,7 +68,7 @@ export class WriteCombiner {
       this.#store(this.#address + at, this.#line, at, Math.min(PIECE_BYTES, filledBytes - at));
   }
 
-  /** Forgets what is in the buffer. */
+  /** Forgets the contents of the buffer. */
   clear(): void {
     this.#filledBytes = 0;
   }

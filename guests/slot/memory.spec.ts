@@ -46,7 +46,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     opened.push(descriptor);
     return descriptor;
   };
-  /** As SCM_RIGHTS does: another descriptor of the same open file, which the map takes over. */
+  /** Like SCM_RIGHTS: another descriptor of the same open file, which the map takes over. */
   const passed = (descriptor: number): number => {
     const F_DUPFD_CLOEXEC = 1030;
     return nativeLibrary().fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -68,7 +68,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     return bytes.toString('latin1');
   };
 
-  it('is the very bytes of the memfd, both ways', () => {
+  it('equals the bytes of the memfd, in both directions', () => {
     const ram = memfd(4 * page);
     expect(map({ address: 0x10_0000, sizeBytes: 2 * page, fileOffset: page, descriptor: ram })).toBe(0);
     writeSync(ram, bytesOf('from the guest'), 0, 14, page + 8);
@@ -79,7 +79,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(memory.sizeBytes).toBe(0x10_0000 + 2 * page);
   });
 
-  it('copies any alignment and length exactly, and nothing beside it', () => {
+  it('copies any alignment and length exactly, and nothing else', () => {
     const ram = memfd(2 * page);
     expect(map({ sizeBytes: 2 * page, descriptor: ram })).toBe(0);
     fc.assert(
@@ -106,7 +106,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     );
   });
 
-  it('refuses what is not wholly mapped, with nothing touched', () => {
+  it('rejects incompletely mapped ranges, without any access', () => {
     const ram = memfd(4 * page);
     map({ address: page, sizeBytes: page, descriptor: ram });
     const target = new Uint8Array(16).fill(7);
@@ -120,7 +120,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(memory.read(page, page)).toEqual(new Uint8Array(page));
   });
 
-  it('reads and writes across adjoining regions, of one file or several, and not across a gap', () => {
+  it('reads and writes across adjacent regions, of one file or several, and not across a gap', () => {
     const low = memfd(page);
     const high = memfd(page);
     map({ address: 0, descriptor: low });
@@ -138,7 +138,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(fileText(low, page - 4, 4)).toBe('aaaa');
   });
 
-  it('keeps to the rights of each region', () => {
+  it('obeys the rights of each region', () => {
     const ram = memfd(2 * page);
     map({ address: 0, isWritable: false, descriptor: ram });
     map({ address: page, fileOffset: page, isReadable: false, descriptor: ram });
@@ -178,7 +178,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(memory.regions).toHaveLength(1);
   });
 
-  it('refuses what is no shared memory: a disk file, an eventfd, a folder, a socket', () => {
+  it('rejects anything but shared memory: a disk file, an eventfd, a folder, a socket', () => {
     const folder = mkdtempSync(join(tmpdir(), 'hca-memory-'));
     const file = openSync(join(folder, 'ram'), 'w+');
     ftruncateSync(file, page);
@@ -188,7 +188,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(statuses).toEqual(opened.map(() => EINVAL));
   });
 
-  it('refuses write rights on a memfd sealed against writes, and maps it for reading', () => {
+  it('rejects write rights on a memfd sealed against writes, and maps it for reading', () => {
     for (const seal of [F_SEAL_WRITE, F_SEAL_FUTURE_WRITE]) {
       const ram = memfd(page);
       nativeLibrary().fcntl(ram, F_ADD_SEALS, seal);
@@ -199,7 +199,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     }
   });
 
-  it('bounds regions, files and windows', () => {
+  it('limits regions, files and windows', () => {
     memory = new DmaMap({ ...config, dmaMapCountMax: 2, memoryWindowCountMax: 2, memoryFileCountMax: 1 });
     const ram = memfd(4 * gib);
     expect(map({ sizeBytes: 3 * gib, descriptor: ram })).toBe(ENOMEM);
@@ -210,7 +210,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(map({ address: 4 * gib })).toBe(ENOSPC);
   });
 
-  it('reaches every byte of 5 GiB of RAM, at the places where windows meet too', () => {
+  it('reaches every byte of 5 GiB of RAM, also where windows meet', () => {
     const ram = memfd(5 * gib);
     expect(map({ address: 4 * gib, sizeBytes: 4 * gib, fileOffset: gib - page, descriptor: ram })).toBe(0);
     for (const fileOffset of [gib - page, gib - 3, 2 * gib - 5, 4 * gib - 1, 5 * gib - page - 8]) {
@@ -221,7 +221,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     }
   });
 
-  it('sees what a grown memfd has gained', () => {
+  it('sees the new part of a grown memfd', () => {
     const ram = memfd(page);
     expect(map({ descriptor: ram })).toBe(0);
     ftruncateSync(ram, 3 * page);
@@ -230,7 +230,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(fileText(ram, page - 2, 4)).toBe('grow');
   });
 
-  describe('does not fault when a client makes its memory shorter', () => {
+  describe('does not fault when a client truncates its memory', () => {
     it('by sealing what can be sealed', () => {
       const ram = memfd(2 * page);
       expect(map({ sizeBytes: 2 * page, descriptor: ram })).toBe(0);
@@ -278,7 +278,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
     expect(openDescriptorCount()).toBe(held);
   });
 
-  it('answers as a plain array of bytes does, through any sequence of maps, unmaps and accesses', () => {
+  it('answers like a plain array of bytes, for any sequence of maps, unmaps and accesses', () => {
     const pageCount = 16;
     const ram = memfd(pageCount * page);
     const action = fc.record({

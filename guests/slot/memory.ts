@@ -3,9 +3,9 @@
  *
  *   address ──► segment (sorted, the last hit is tried first) ──► window of a mapped memfd, or pread and pwrite
  *
- * A segment is a part of one mapped region that one backing serves. An access may cross segments that adjoin; one that
- * is not wholly mapped with the right it needs does nothing and is answered false. Reached this way, memory is
- * gone the moment it is unmapped: no view of it ever leaves guests/slot/native.
+ * A segment is a part of one mapped region that one backing serves. An access may cross adjacent segments; an access that is
+ * not completely mapped with the required right does nothing and returns false. Memory becomes inaccessible the moment it is
+ * unmapped: no view of it ever leaves guests/slot/native.
  *
  * Files stay mapped while a region uses them, and a few idle ones beyond (a guest's firmware unmaps and maps the same
  * RAM dozens of times); all are released with the client.
@@ -18,9 +18,9 @@ import type { VfioUserConfig } from './vfio-user/parameters.ts';
 
 const { EACCES, EEXIST, EINVAL, ENOENT, ENOMEM, ENOSPC } = constants.errno;
 
-/** The client's DMA map as its user sees it. `sizeBytes` is the end of the highest region mapped now. */
+/** The client's DMA map as its user sees it. `sizeBytes` is the end of the highest mapped region. */
 export interface GuestMemory extends HostMemory {
-  /** A copy of the bytes at an address, or undefined where they are not all mapped and readable. */
+  /** A copy of the bytes at an address, or undefined if not all of them are mapped and readable. */
   read(address: number, lengthBytes: number): Uint8Array | undefined;
   /** Present mappings, by address. */
   readonly regions: readonly MemoryRegion[];
@@ -32,7 +32,7 @@ export interface MemoryRegion {
   readonly sizeBytes: number;
   readonly isReadable: boolean;
   readonly isWritable: boolean;
-  /** mapped: in place; file: by pread and pwrite; none: no descriptor came along, every access fails. */
+  /** mapped: in place; file: by pread and pwrite; none: without a descriptor, every access fails. */
   readonly access: 'mapped' | 'file' | 'none';
 }
 
@@ -69,7 +69,7 @@ interface Segment {
 
 /** Granule of addresses, sizes and file offsets. */
 const DMA_PAGE_BYTES = 4096;
-/** No PCIe address of a guest lies beyond: x86 and Arm have at most 52 address bits. */
+/** No PCIe address of a guest is higher: x86 and Arm have at most 52 address bits. */
 export const DMA_ADDRESS_MAX = 2 ** 52;
 
 const inaccessible: Backing = { readInto: () => false, write: () => false };
@@ -138,7 +138,7 @@ export class DmaMap implements GuestMemory {
     return this.readInto(address, lengthBytes, copy, 0) ? copy : undefined;
   }
 
-  /** Adds a region and takes over its descriptor in any case. 0, or the errno of the refusal. */
+  /** Adds a region; always takes over its descriptor. Returns 0, or the errno of the refusal. */
   map(request: MapRequest): number {
     const refusal = this.#refusalOf(request);
     if (refusal !== 0) {
@@ -234,7 +234,7 @@ export class DmaMap implements GuestMemory {
     this.sizeBytes = last === undefined ? 0 : last.address + last.sizeBytes;
   }
 
-  /** The file of a descriptor, which is taken over: kept, or closed where the file is known or refused (minus errno). */
+  /** The file of a descriptor, which is taken over: kept, or closed if the file is already known or refused (minus errno). */
   #fileOf(descriptor: number): KeptFile | number {
     const key = fileKeyOf(descriptor);
     if (key === undefined) {
@@ -282,13 +282,13 @@ export class DmaMap implements GuestMemory {
     return count;
   }
 
-  /** The segment that holds an address, or `nowhere`. */
+  /** The segment that contains an address, or `nowhere`. */
   #segmentAt(address: number): Segment {
     const segment = this.#segments[this.#indexAfter(address) - 1];
     return segment !== undefined && address < segment.end ? segment : nowhere;
   }
 
-  /** Index of the first segment that begins behind an address. */
+  /** Index of the first segment that begins after an address. */
   #indexAfter(address: number): number {
     let low = 0;
     let high = this.#segments.length;

@@ -63,7 +63,7 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
     expect(right.read(REGION_BAR0, 0, 2)).toEqual(Uint8Array.of(43, 2));
   });
 
-  it('bounds what one guest may have done in one poll, and comes back without waiting', () => {
+  it('limits one guest’s work in one poll, and returns without waiting', () => {
     const client = connect(0);
     settle();
     for (let value = 0; value < 200; value++) client.post(REGION_BAR0, 0, Uint8Array.of(value));
@@ -76,7 +76,7 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
     expect(counts).toEqual([64, 64, 64, 8]);
   });
 
-  it('waits as long as it is notified when nothing happens, fractions included', () => {
+  it('waits as long as requested when nothing happens, fractions included', () => {
     settle();
     for (const timeoutMs of [0, 0.3, 20, 1001]) {
       const startMs = performance.now();
@@ -119,7 +119,7 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
     expect(signals).toBeGreaterThan(0);
   });
 
-  it('refuses to be polled by a device, and goes on afterwards', () => {
+  it('refuses to be polled by a device, and continues afterwards', () => {
     const client = connect(0);
     devices[0]!.reset = () => {
       reactor.poll(0);
@@ -132,14 +132,14 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
   describe('on a socket path', () => {
     const serverAt = (path: string): VfioUserServer => new VfioUserServer({ path, device: new TestDevice() });
 
-    it('that is in use gives way', () => {
+    it('that is in use fails', () => {
       expect(() => serverAt(servers[0]!.path)).toThrow(ConfigurationError);
       expect(() => serverAt(servers[0]!.path)).toThrow(/nobody listens/);
       settle();
       expect(connect(0).read(REGION_BAR0, 0, 1)).toEqual(new Uint8Array(1));
     });
 
-    it('that a dead server left behind listens anew', async () => {
+    it('that a dead server left over listens again', async () => {
       const path = join(folder, 'stale');
       const source = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
       await once(spawn(process.execPath, ['-e', source]), 'exit');
@@ -152,7 +152,7 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
       expect(existsSync(path)).toBe(false);
     });
 
-    it('that another has taken over meanwhile is left alone', () => {
+    it('that another server has taken over meanwhile is not touched', () => {
       const path = join(folder, 'mine');
       const server = serverAt(path);
       rmSync(path);
@@ -163,7 +163,7 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
       expect(existsSync(path)).toBe(false);
     });
 
-    it('that is something else, too long, or in no folder is refused and left alone', () => {
+    it('that is something else, too long, or in no folder is rejected and not touched', () => {
       const file = join(folder, 'file');
       writeFileSync(file, 'precious');
       symlinkSync(file, join(folder, 'link'));

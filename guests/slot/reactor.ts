@@ -1,34 +1,34 @@
 /**
  * Waits for the clients of several servers at once, and for a wake-up from another thread or a signal handler.
  *
- *   poll(timeoutMs) ─► a server that was busy just now is asked directly, without poll(2) but for each 256th time
+ *   poll(timeoutMs) ─► a server that was just busy is polled directly, with poll(2) only every 256th time
  *                   └► none: ppoll(2) on all clients, listening sockets and the wake-up eventfd
  *                                └► the ready ones are pumped: a bounded number of messages each
  *
- * A wait ends early, with nothing done, when a signal comes: let Node's event loop turn to have its handler run.
+ * A wait ends early, with nothing done, when a signal arrives: the caller must return to Node's event loop to run its handler.
  */
 import { InvariantError } from '../../base/index.ts';
 import { closeDescriptor, createEventfd, drainEventfd, PollSet, signalEventfd } from './native/poll.ts';
 
-/** Polls in a row that may leave out ppoll(2): a client that is to be refused, or a wake-up, waits so many at most. */
+/** Consecutive polls that may skip ppoll(2): a client to be refused, or a wake-up, waits for at most this many. */
 const BUSY_POLLS_MAX = 256;
 
 /** Descriptors of each server. */
 const PLACES = 3;
 
-/** What is waited for: sockets, each with one client at a time. */
+/** Items to wait for: sockets, each with one client at a time. */
 export interface PolledServer {
-  /** What to poll for {@link pump}, and for {@link answerNext}; -1: nothing. */
+  /** Descriptors to poll for {@link pump}, and for {@link answerNext}; -1: nothing. */
   readonly descriptor: number;
   readonly nextDescriptor: number;
-  /** POLLIN or POLLOUT, of the latter; left out: POLLIN. */
+  /** POLLIN or POLLOUT, for the latter; left out: POLLIN. */
   readonly nextEvents?: number;
   /** An eventfd that is written for {@link answerSignal}; -1 or left out: none. */
   readonly signalDescriptor?: number;
-  /** Milliseconds of wall clock until the one or the other is to be called even if poll(2) tells nothing. */
+  /** Milliseconds of wall clock until one of the two must be called even if poll(2) reports nothing. */
   readonly attentionMs: number;
   readonly nextAttentionMs: number;
-  /** Carries out what has come, a bounded part of it. Whether there may be more in a moment. */
+  /** Processes received input, a bounded part of it. Returns whether there may be more soon. */
   pump(): boolean;
   answerNext(): boolean;
   answerSignal?(): boolean;
@@ -52,8 +52,8 @@ export class Reactor {
   }
 
   /**
-   * Carries out what the clients have sent, waiting at most `timeoutMs` (fractions count, 0 does not wait, Infinity
-   * waits indefinitely) for something to do. Whether anything happened: bytes, a client that came or went, a wake-up.
+   * Processes clients' messages, waiting at most `timeoutMs` (fractions count, 0 does not wait, Infinity waits indefinitely)
+   * for work. Returns whether anything happened: bytes, a client that connected or disconnected, a wake-up.
    */
   poll(timeoutMs: number): boolean {
     if (this.#isPolling) throw new InvariantError('Reactor.poll is not called by a device', false, 'true');

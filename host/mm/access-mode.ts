@@ -1,15 +1,13 @@
-/**
- * For whom memory is accessed or allocated, how that thread may wait, and what it is answered when there is no frame.
- */
+/** The process for which memory is accessed or allocated, how the thread may wait, and the answer if no frame is left. */
 /** Answers of `MemoryManager.allocate` besides a frame. */
 export const noFrame = -1;
 export const frameLater = -2;
 
-/** How a thread may wait: at its own time, or by giving its core up and asking again. */
+/** How a thread may wait: at its own time, or by yielding its core and asking again. */
 export interface AccessMode {
-  /** False: what must wait answers "later", with `MemoryManager.retryPs`. */
+  /** False: an access that must wait answers "later", with `MemoryManager.retryPs`. */
   readonly waitsInPlace: boolean;
-  /** A program: out of memory, the killer is called. The kernel on its behalf: the answer is ENOMEM. */
+  /** A program: if memory is exhausted, the killer runs. The kernel on its behalf: the answer is ENOMEM. */
   readonly isUser: boolean;
 }
 

@@ -29,7 +29,7 @@ describe('an address space', () => {
     fc.assert(property, { numRuns: 50, seed: 1 });
   });
 
-  it('translates page by page, and not outside of a mapping', () => {
+  it('translates page by page, and not outside a mapping', () => {
     const { memory, space } = newSpace();
     const address = space.map(2 * pageBytes);
     space.write(address + pageBytes + 5, Uint8Array.of(0x77));
@@ -40,7 +40,7 @@ describe('an address space', () => {
     expect(space.translate(4096)).toBe(-1);
   });
 
-  it('keeps two processes apart', () => {
+  it('separates two processes', () => {
     const { mm, space } = newSpace();
     const other = mm.newSpace();
     const address = space.map(pageBytes);
@@ -65,7 +65,7 @@ describe('an address space', () => {
     expect(() => space.map(1, 8192)).toThrow(/pageSize is 8192/);
   });
 
-  it('answers -1 when memory has run out, and keeps nothing of it', () => {
+  it('answers -1 when memory is exhausted, and keeps nothing', () => {
     const { frames, space } = newSpace();
     expect(space.map(mib(64))).toBe(-1);
     expect(frames.usedCount).toBe(0);
@@ -73,7 +73,7 @@ describe('an address space', () => {
     expect(space.map(mib(63))).toBeGreaterThan(0);
   });
 
-  it('refuses writes to pages that are protected', () => {
+  it('rejects writes to protected pages', () => {
     const { space } = newSpace();
     const address = space.map(2 * pageBytes);
     expect(space.protect(address + pageBytes, 1, 'read')).toBe(true);
@@ -85,7 +85,7 @@ describe('an address space', () => {
     expect(space.protect(address + pageBytes, 2 * pageBytes, 'read')).toBe(false);
   });
 
-  it('maps windows into device space, which are neither memory nor to be pinned', () => {
+  it('maps windows into device space, which are not memory and cannot be pinned', () => {
     const { space } = newSpace();
     const bus = 2 ** 35 + 0x3000;
     const window = space.mapDevice(bus + 0x14, 8, 'writeCombining');
@@ -111,7 +111,7 @@ describe('pins', () => {
     expect(space.pinnedBytes).toBe(0);
   });
 
-  it('keep the frames of pages that are unmapped under them', () => {
+  it('keep the frames of pages that are unmapped', () => {
     const { memory, frames, space } = newSpace();
     const address = space.map(pageBytes);
     const pinned = space.pin(address, 8);
@@ -128,7 +128,7 @@ describe('pins', () => {
     expect(frames.allocate() * pageBytes).toBe(physical);
   });
 
-  it('count each time, also for the same pages, and are given back one by one', () => {
+  it('count each time, also for the same pages, and are released one by one', () => {
     const { frames, space } = newSpace();
     const address = space.map(2 * pageBytes);
     const first = space.pin(address, 2 * pageBytes);

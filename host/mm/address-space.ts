@@ -1,13 +1,12 @@
 /**
- * The virtual memory of one process: areas, the page table, and what programs and the driver ask of them.
+ * The virtual memory of one process: areas, the page table, and the operations of programs and the driver.
  *
- *     map ──► area (nothing is there yet)          load, store ──► page table ── absent ──► fault ──► frame
+ *     map ──► area (without pages yet)          load, store ──► page table ── absent ──► fault ──► frame
  *     pin ──► every page made present and the process's own, one reference and one pin for each ──► physical pages
  *
- * Promises, as Linux keeps them: a pin counts against RLIMIT_MEMLOCK each time, also for pages that are pinned already
- * (mm->pinned_vm); a failed map or pin leaves nothing behind but pages that were faulted in; a page that is unmapped, or
- * whose process ends, while it is pinned keeps its frame until the unpin. Addresses are not given twice but to who asks for
- * them, so that a stale one is found out.
+ * Promises, as in Linux: every pin counts against RLIMIT_MEMLOCK, even for pages that are already pinned (mm->pinned_vm); a
+ * failed map or pin changes nothing, except that pages may have been faulted in; a pinned page that is unmapped, or whose
+ * process ends, keeps its frame until the unpin. Addresses are reused only on request, so that a stale one is detected.
  */
 import { roundUp } from '../../base/index.ts';
 import { type AccessMode, userAccess } from './access-mode.ts';
@@ -54,7 +53,7 @@ import { TlbGather } from './tlb-gather.ts';
 import { readBytes, writeBytes } from './user-bytes.ts';
 import { type Vma, VmaList } from './vma.ts';
 
-/** Answer of {@link AddressSpace.access}: come back at the memory manager's `retryPs`. */
+/** Answer of {@link AddressSpace.access}: ask again at the memory manager's `retryPs`. */
 export const accessLater = -faultLater;
 
 export class AddressSpace {
@@ -66,9 +65,9 @@ export class AddressSpace {
   readonly cores = new Set<number>();
   readonly pinTable: PinTable;
   readonly notifiers: NotifierList;
-  /** Memory now mapped, device windows apart. */
+  /** Mapped memory without device windows. */
   mappedBytes = 0;
-  /** Of it, what is in frames of the process: the zero page and pages in swap apart (RSS). */
+  /** The part of it in frames of the process: without the zero page and swapped pages (RSS). */
   residentBytes = 0;
   /** Pages in swap. */
   swappedPages = 0;
@@ -94,16 +93,16 @@ export class AddressSpace {
     return this.mapWith(lengthBytes, { pageSize });
   }
 
-  /** Maps memory as the options say. @returns its first address, or -1 (ENOMEM) */
+  /** Maps memory by the given options. @returns its first address, or -1 (ENOMEM) */
   mapWith(lengthBytes: number, options: MapOptions): number {
     this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
     return mapAnywhere(this, lengthBytes, options);
   }
 
   /**
-   * Maps memory at these addresses, in place of whatever is there (MAP_FIXED), or only where nothing is (MAP_FIXED_NOREPLACE).
+   * Maps memory at these addresses, replacing existing mappings (MAP_FIXED), or only where none exists (MAP_FIXED_NOREPLACE).
    * @returns the address, or an errno: EINVAL (no multiple of the page size, or a huge page would be cut; nothing mapped),
-   *   EEXIST (something is there), ENOMEM (outside of user addresses, or no memory: what was there is gone then)
+   *   EEXIST (a mapping exists), ENOMEM (outside user addresses, or no memory: the old mapping is then removed)
    */
   mapFixed(
     address: number,
@@ -123,8 +122,8 @@ export class AddressSpace {
   }
 
   /**
-   * Changes the size of a mapping (mremap): in place when what lies behind is free, else, if it may, at a new address
-   * with the same pages.
+   * Changes the size of a mapping (mremap): in place if the addresses after it are free, otherwise, if allowed, at a new
+   * address with the same pages.
    * @returns its address, or an errno: EFAULT (not one area), ENOMEM (no room here, and it may not move), EINVAL (not the beginning of a
    *   page, a length of 0, huge pages that would grow)
    */
@@ -138,7 +137,7 @@ export class AddressSpace {
     return remapArea(this, address, oldLengthBytes, newLengthBytes, mayMove);
   }
 
-  /** Sets the rights of the pages of a range. @returns false (ENOMEM of mprotect) when some page is not mapped */
+  /** Sets the rights of the pages of a range. @returns false (ENOMEM of mprotect) if some page is not mapped */
   protect(address: number, lengthBytes: number, access: Access): boolean {
     if (!this.isMapped(address, lengthBytes)) return false;
     this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
@@ -161,7 +160,7 @@ export class AddressSpace {
     return this.#windows.map(busAddress, lengthBytes, kind);
   }
 
-  /** Removes what is left of the window that {@link mapDevice} returned. @throws InvariantError for another address */
+  /** Removes the rest of the window that {@link mapDevice} returned. @throws InvariantError for another address */
   unmapDevice(userAddress: number): void {
     this.#windows.unmap(userAddress);
   }
@@ -174,8 +173,8 @@ export class AddressSpace {
   // Access.
 
   /**
-   * Physical address of a user address as an access of the running thread finds it: faulted in if need be.
-   * @returns -1 when the access is not allowed, or memory has run out; {@link accessLater} with a mode that comes back
+   * Physical address of a user address for an access of the running thread: faulted in if necessary.
+   * @returns -1 if the access is not allowed, or memory is exhausted; {@link accessLater} in a mode that asks again
    */
   access(address: number, isWrite: boolean, mode: AccessMode = userAccess, isAgain = false): number {
     for (let again = isAgain; ; again = false) {
@@ -190,7 +189,7 @@ export class AddressSpace {
     }
   }
 
-  /** {@link access} for callers that keep the address: for writing where that is allowed. @returns -1 when nothing is mapped */
+  /** {@link access} for callers that keep the address: for writing if that is allowed. @returns -1 if nothing is mapped */
   locate(address: number): number {
     const flags = this.table.flagsAt(address);
     if ((flags & flagDevice) !== 0) return this.table.translate(address);
@@ -199,7 +198,7 @@ export class AddressSpace {
     return area === undefined || area.kind === 'device' ? -1 : this.access(address, area.isWritable);
   }
 
-  /** Physical (or bus) address, or -1 where nothing is mapped or the page is in swap; untouched memory is the zero page. */
+  /** Physical (or bus) address, or -1 if nothing is mapped or the page is in swap; untouched memory is the zero page. */
   translate(address: number): number {
     const present = this.table.translate(address);
     if (present >= 0) return present;
@@ -221,12 +220,12 @@ export class AddressSpace {
     );
   }
 
-  /** Reads across pages. @returns false, with nothing read, when some page is not mapped */
+  /** Reads across pages. @returns false, and reads nothing, if some page is not mapped */
   read(address: number, target: Uint8Array): boolean {
     return readBytes(this, address, target);
   }
 
-  /** Writes across pages. @returns false, with nothing written, when some page is not mapped writable */
+  /** Writes across pages. @returns false, and writes nothing, if some page is not mapped writable */
   write(address: number, source: Uint8Array): boolean {
     return writeBytes(this, address, source);
   }
@@ -235,19 +234,19 @@ export class AddressSpace {
 
   /**
    * Pins the pages that a range touches, for as long as a device needs them (FOLL_LONGTERM).
-   * @returns them, or EFAULT when some page is not memory or may not be written, ENOMEM when the limit would be passed or
-   *   memory has run out
+   * @returns them, or EFAULT if some page is not memory or must not be written, ENOMEM if the limit would be exceeded or memory
+   *   is exhausted
    */
   pin(address: number, lengthBytes: number, access: PinAccess = 'write'): PinnedPages | 'EFAULT' | 'ENOMEM' {
     return this.pinTable.pin(address, lengthBytes, access);
   }
 
-  /** Gives a pin back; pages pinned for writing are dirty. @throws InvariantError when it was given back before */
+  /** Releases a pin; pages pinned for writing are dirty. @throws InvariantError if it was already released */
   unpin(pinned: PinnedPages): void {
     this.pinTable.unpin(pinned);
   }
 
-  /** Pins not yet given back: what a leak check prints. */
+  /** Unreleased pins, for a leak check. */
   get pins(): readonly PinnedPages[] {
     return this.pinTable.all;
   }
@@ -259,12 +258,12 @@ export class AddressSpace {
 
   // Lifecycle.
 
-  /** Calls `listener` before translations of this process go away. Returns how to take it back. */
+  /** Calls `listener` before translations of this process are removed. Returns a function that cancels it. */
   onInvalidate(listener: InvalidationListener): () => void {
     return this.notifiers.add(listener);
   }
 
-  /** Fills `child` with what a fork inherits. @returns false (ENOMEM): the child has nothing */
+  /** Fills `child` with the memory that a fork inherits. @returns false (ENOMEM): the child has nothing */
   fork(child: AddressSpace): boolean {
     child.#nextAddress = this.#nextAddress;
     if (forkSpace(this, child)) return true;
@@ -282,26 +281,26 @@ export class AddressSpace {
     this.mm.spaces.delete(this.id);
   }
 
-  /** Takes what nothing else holds from a killed process. @returns pages taken */
+  /** Reclaims pages of a killed process without other references. @returns the number of pages */
   reap(): number {
     return reapAreas(this);
   }
 
-  /** What the out-of-memory killer goes by: pages in frames and in swap. */
+  /** Badness for the out-of-memory killer: pages in frames and in swap. */
   get badness(): number {
     return this.residentBytes / pageBytes + this.swappedPages;
   }
 
-  // What the parts of memory management do to a page table.
+  // Page-table operations for the parts of memory management.
 
-  /** Maps a frame of which the caller has taken a reference for the mapping. */
+  /** Maps a frame; the caller has taken the mapping's reference. */
   enter(page: number, frame: number, flags: number): void {
     this.table.set(page, frame * pageBytes, flags);
     this.mm.reverse.add(frame, this.id, page);
     this.residentBytes += pageBytes;
   }
 
-  /** Clears the entry of a page that is present and gives back what it held. */
+  /** Clears the entry of a present page and releases what it held. */
   drop(page: number): void {
     const flags = this.table.flagsAt(page);
     const frame = this.table.translate(page) / pageBytes;
@@ -315,7 +314,7 @@ export class AddressSpace {
     this.residentBytes -= frameCount * pageBytes;
   }
 
-  /** Clears whatever stands for a page. */
+  /** Clears any kind of entry for a page. */
   clear(page: number): void {
     if ((this.table.flagsAt(page) & flagSwap) === 0) {
       this.drop(page);
@@ -326,19 +325,19 @@ export class AddressSpace {
     this.mm.releaseSlot(slot);
   }
 
-  /** The page is in a swap slot now; the caller has counted its user. */
+  /** The page is now in a swap slot; the caller has counted the slot's user. */
   noteSwapped(page: number, slot: number): void {
     this.table.setSwap(page, slot);
     this.swappedPages++;
   }
 
-  /** The page is in a swap slot no longer. */
+  /** The page is no longer in a swap slot. */
   takeFromSwap(page: number): void {
     this.table.clear(page);
     this.swappedPages--;
   }
 
-  /** A translation has been replaced: no TLB may hold the old one. */
+  /** A translation was replaced: no TLB may hold the old one. */
   flushPage(page: number): void {
     const gather = new TlbGather(this.mm, this);
     gather.add(page);
@@ -349,7 +348,7 @@ export class AddressSpace {
     this.notifiers.invalidate(start, end, reason);
   }
 
-  /** A subscriber's device may reach the page, and takes time to let it go. */
+  /** A subscriber's device may reach the page, and needs time to release it. */
   isHeldByDevice(page: number): boolean {
     return this.notifiers.isHeld(page);
   }
@@ -359,7 +358,7 @@ export class AddressSpace {
     return this.notifiers.askFor(page);
   }
 
-  /** Takes a range of user addresses, with an unmapped page behind it that catches overruns. */
+  /** Reserves a range of user addresses, followed by an unmapped page that catches overruns. */
   takeAddresses(sizeBytes: number, alignment: number = pageBytes): number {
     let address = roundUp(this.#nextAddress, alignment);
     for (;;) {
@@ -371,14 +370,14 @@ export class AddressSpace {
     return address;
   }
 
-  /** Addresses up to `end` are in use, if nothing lies between. @returns whether that can be */
+  /** Reserves addresses up to `end`, if the gap is free. @returns whether that succeeded */
   extendAddresses(area: Vma, end: number): boolean {
     if (this.areas.overlapping(area.end, end).length > 0) return false;
     this.#nextAddress = Math.max(this.#nextAddress, end + pageBytes);
     return true;
   }
 
-  /** Bounds of the pages that a range touches; of huge ones, and of areas that repeat, whole. */
+  /** Bounds of the pages that a range touches; huge pages, and repeating areas, are included as a whole. */
   #wholePages(address: number, lengthBytes: number): [start: number, end: number] {
     const boundsAt = (at: number): [start: number, end: number] => {
       const area = this.areas.find(at);
@@ -391,7 +390,7 @@ export class AddressSpace {
     return [boundsAt(address)[0], boundsAt(last)[1]];
   }
 
-  /** The core looks the translation up; a miss walks the table, which marks the page accessed, and dirty if written. */
+  /** The core looks the translation up; a miss walks the table, which marks the page accessed, and dirty for a write. */
   #walk(address: number, flags: number, isWrite: boolean): void {
     const { platform, counts, config, tlbs } = this.mm;
     const core = platform.runningCore();

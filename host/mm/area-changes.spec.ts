@@ -23,7 +23,7 @@ function newSpace() {
 }
 
 describe('munmap', () => {
-  it('in the middle leaves both ends as they are', () => {
+  it('in the middle leaves both ends unchanged', () => {
     const { frames, space, fill, firstOf, notified, base } = newSpace();
     const address = space.map(5 * pageBytes);
     base.at = address;
@@ -43,7 +43,7 @@ describe('mremap', () => {
     expect([frames.usedCount, firstOf(address), firstOf(address + pageBytes)]).toEqual([1, 1, -1]);
   });
 
-  it('mremap(2): grows in place when nothing lies behind', () => {
+  it('mremap(2): grows in place if the next addresses are free', () => {
     const { space, fill, firstOf } = newSpace();
     const address = space.map(2 * pageBytes);
     fill(address, 2);
@@ -52,7 +52,7 @@ describe('mremap', () => {
     expect(space.map(pageBytes)).toBeGreaterThan(address + 6 * pageBytes);
   });
 
-  it('mremap(2): else moves with all its pages if it may, notifies its listeners, and is ENOMEM if it may not', () => {
+  it('mremap(2): otherwise moves with all its pages if allowed, notifies its listeners, and is ENOMEM if not allowed', () => {
     const { space, fill, firstOf, frames, notified, base } = newSpace();
     const address = space.map(2 * pageBytes);
     base.at = address;
@@ -66,7 +66,7 @@ describe('mremap', () => {
     expect(notified).toEqual(['unmap 0+2']);
   });
 
-  it('mremap(2): of what is not one mapping is EFAULT', () => {
+  it('mremap(2): of more than one mapping is EFAULT', () => {
     const { space } = newSpace();
     const address = space.map(2 * pageBytes);
     expect(space.remap(address, 3 * pageBytes, 4 * pageBytes, true)).toBe('EFAULT');
@@ -74,8 +74,8 @@ describe('mremap', () => {
   });
 });
 
-describe('mremap of what it cannot change', () => {
-  it('mremap(2): is EINVAL within a page, for nothing, and for huge pages that would grow or be cut; they shrink by whole ones', () => {
+describe('mremap of an unsuitable range', () => {
+  it('mremap(2): is EINVAL within a page, for length 0, and for huge pages that would grow or be cut; they shrink by whole ones', () => {
     const { space, fill, firstOf } = newSpace();
     const small = space.map(2 * pageBytes);
     fill(small, 2);
@@ -102,7 +102,7 @@ describe('mremap of what it cannot change', () => {
 });
 
 describe('a part of shared memory', () => {
-  it('that is unmapped leaves the rest to all who map it', () => {
+  it('that is unmapped remains for the other mappings', () => {
     const { mm, frames, space, fill, firstOf } = newSpace();
     const address = space.mapWith(3 * pageBytes, { isShared: true });
     fill(address, 3);
@@ -120,7 +120,7 @@ describe('a part of shared memory', () => {
 });
 
 describe('mprotect and madvise', () => {
-  it('mprotect(2): take the right to write from the pages that are there, and give it back on the next write', () => {
+  it('mprotect(2): withdraw the right to write from present pages, and restore it on the next write', () => {
     const { mm, space, fill, notified, base } = newSpace();
     const address = space.map(3 * pageBytes);
     base.at = address;
@@ -136,7 +136,7 @@ describe('mprotect and madvise', () => {
     expect([mm.counts.reusedPages, mm.counts.copiedPages, notified]).toEqual([1, 0, ['protect 1+1']]);
   });
 
-  it('madvise(2): give untouched pages for DONTNEED, all at once for POPULATE_WRITE, and refuse queue memory', () => {
+  it('madvise(2): give untouched pages for DONTNEED, all at once for POPULATE_WRITE, and reject queue memory', () => {
     const { frames, space, fill, firstOf } = newSpace();
     const address = space.map(4 * pageBytes);
     fill(address, 4);
@@ -151,14 +151,14 @@ describe('mprotect and madvise', () => {
   });
 });
 
-describe('who listens', () => {
-  it('is notified before each change that makes a translation wrong, and no more when it has gone', () => {
+describe('a listener', () => {
+  it('is notified before each change that invalidates a translation, and no longer after its removal', () => {
     const { mm, space, notified, base, fill } = newSpace();
     const address = space.map(2 * pageBytes);
     base.at = address;
     space.read(address, new Uint8Array(1));
     fill(address, 1);
-    // The zero page went.
+    // The zero page was removed.
     expect(notified).toEqual(['clear 0+1']);
     const child = mm.newSpace();
     space.fork(child);

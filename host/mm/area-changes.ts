@@ -1,7 +1,4 @@
-/**
- * What changes whole ranges of an address space: unmapping, rights, moving. Subscribers are notified before, the TLBs are
- * flushed once after.
- */
+/** Changes of whole ranges of an address space: unmapping, rights, moving. Subscribers are notified before, the TLBs are flushed once after. */
 import { roundUp } from '../../base/index.ts';
 import type { AddressSpace } from './address-space.ts';
 import { pageBytes } from './page.ts';
@@ -9,7 +6,7 @@ import { flagDevice, flagHuge, flagSwap, flagWritable } from './page-table.ts';
 import { TlbGather } from './tlb-gather.ts';
 import type { Vma } from './vma.ts';
 
-/** Clears the entries of a range; the areas stay, so that the pages are given anew on the next touch. */
+/** Clears the entries of a range; the areas remain, so that the next touch allocates new pages. */
 function zapPages(space: AddressSpace, start: number, end: number): void {
   const { platform, config } = space.mm;
   space.notify(start, end, 'clear');
@@ -24,7 +21,7 @@ function zapPages(space: AddressSpace, start: number, end: number): void {
   gather.finish();
 }
 
-/** Takes what nothing else holds from a process that was killed (the OOM reaper). @returns pages taken */
+/** Reclaims pages without other references from a killed process (the OOM reaper). @returns the number of pages */
 export function reapAreas(space: AddressSpace): number {
   const before = space.residentBytes;
   for (const area of [...space.areas.all])
@@ -33,7 +30,7 @@ export function reapAreas(space: AddressSpace): number {
   return (before - space.residentBytes) / pageBytes;
 }
 
-/** Unmaps areas and pages of a range. Windows into device space are the driver's to unmap, unless `withDevices`. */
+/** Unmaps areas and pages of a range. The driver unmaps windows into device space, unless `withDevices` is set. */
 export function unmapRange(space: AddressSpace, start: number, end: number, withDevices = false): void {
   for (const area of space.areas.isolate(start, end)) {
     if (area.kind === 'device' && !withDevices) continue;
@@ -62,7 +59,7 @@ function clearArea(space: AddressSpace, area: Vma): void {
   gather.finish();
 }
 
-/** Gives or takes the right to write. A right that is given is found by the next write's fault. */
+/** Grants or withdraws the right to write. The next write's fault notices a granted right. */
 export function protectAreas(space: AddressSpace, start: number, end: number, isWritable: boolean): void {
   for (const area of space.areas.isolate(start, end)) area.isWritable = isWritable;
   if (isWritable) return;
@@ -77,7 +74,7 @@ export function protectAreas(space: AddressSpace, start: number, end: number, is
   gather.finish();
 }
 
-/** What becomes of a range: see madvise(2). */
+/** Advice for a range: see madvise(2). */
 export type Advice = 'dontNeed' | 'dontFork' | 'doFork' | 'populateWrite';
 
 /** madvise(2) of areas. @returns EINVAL for pages that must stay, and for those that a child cannot inherit */
@@ -98,12 +95,12 @@ export function adviseAreas(
   return undefined;
 }
 
-/** Answers of mremap(2) that are no address. */
+/** Results of mremap(2) that are not addresses. */
 export type RemapError = 'EFAULT' | 'EINVAL' | 'ENOMEM';
 
 /**
- * mremap(2) of a range within one area. Huge pages are kept whole and get no more (EINVAL), as Linux 6.1 has it (mm/mremap.c:
- * their lengths are rounded up, and an expansion has no reservation).
+ * mremap(2) of a range within one area. Huge pages are kept whole and cannot grow (EINVAL), as in Linux 6.1 (mm/mremap.c: their
+ * lengths are rounded up, and an expansion has no reservation).
  */
 export function remapArea(
   space: AddressSpace,
@@ -133,7 +130,7 @@ export function remapArea(
   return mayMove ? moveArea(space, address, oldBytes, newBytes) : 'ENOMEM';
 }
 
-/** The same pages at a new address; pinned ones included: a device goes on reaching them. */
+/** The same pages at a new address, including pinned ones: a device still reaches them. */
 function moveArea(space: AddressSpace, address: number, oldBytes: number, newBytes: number): number {
   const { reverse, zeroFrame } = space.mm;
   const start = space.takeAddresses(newBytes);

@@ -1,6 +1,6 @@
 /**
- * A block device as the memory management sees it: when a request that is made now is done. Requests are served one
- * after another at the device's rate; latency is the same for each and overlaps.
+ * A block device as memory management sees it: the completion time of a request made now. Requests are served one after another
+ * at the device's rate; latency is the same for each and overlaps.
  *
  *     start = max(request, device free)      device free = start + bytes / rate      done = device free + latency
  *
@@ -22,24 +22,24 @@ export class BlockDevice {
     this.#config = config;
   }
 
-  /** @returns the instant at which the data of a read asked for at `atPs` are in memory */
+  /** @returns the instant at which the data of a read requested at `atPs` are in memory */
   read(atPs: Picoseconds, lengthBytes: number): number {
     this.readCount++;
     return this.#serve(atPs, lengthBytes) + nsToPs(this.#config.readLatencyNs);
   }
 
-  /** @returns the instant at which a write asked for at `atPs` is acknowledged */
+  /** @returns the instant at which a write requested at `atPs` is acknowledged */
   write(atPs: Picoseconds, lengthBytes: number): number {
     this.writeCount++;
     return this.#serve(atPs, lengthBytes) + nsToPs(this.#config.writeLatencyNs);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#freePs -= ps;
   }
 
-  /** A megabyte per second is a byte per microsecond. */
+  /** A megabyte per second equals a byte per microsecond. */
   #serve(atPs: Picoseconds, lengthBytes: number): number {
     const durationPs = Math.ceil((lengthBytes * psPerMicrosecond) / this.#config.megabytesPerSecond);
     this.#freePs = Math.max(this.#freePs, atPs) + durationPs;

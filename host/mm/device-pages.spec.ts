@@ -14,7 +14,7 @@ function held(access: 'read' | 'write', swapMib = 8) {
 }
 
 describe('a page held for a device', () => {
-  it('is the page that the process has, counts as no locked memory, and outlives its mapping', () => {
+  it('is the process’s page, does not count as locked memory, and outlives its mapping', () => {
     const { frames, space, address, physical, mm } = held('write');
     expect(physical).toBe(space.translate(address));
     expect([space.pinnedBytes, frames.pinsOf(physical / pageBytes)]).toEqual([0, 0]);
@@ -24,14 +24,14 @@ describe('a page held for a device', () => {
     expect([frames.usedCount, mm.counts.devicePagesHeld, mm.counts.devicePagesReleased]).toEqual([0, 1, 1]);
   });
 
-  it('is one that later writes of the process are seen in, also when it is held for reading', () => {
+  it('shows later writes of the process, also when it is held for reading', () => {
     const { space, address } = held('read');
     const untouched = holdForDevice(space, address + pageBytes, 'read');
     space.write(address + pageBytes, Uint8Array.of(7));
     expect(space.translate(address + pageBytes)).toBe(untouched);
   });
 
-  it('is one major fault where it comes from swap, however often it is asked for meanwhile', () => {
+  it('is one major fault if it is in swap, however often it is requested meanwhile', () => {
     const { mm, space, address, physical } = held('write');
     releaseFromDevice(space, physical, 'write');
     for (let round = 0; round < 4; round++) mm.reclaim.shrink(100, 0);
@@ -44,14 +44,14 @@ describe('a page held for a device', () => {
     expect([mm.counts.minorFaults - minorFaults, mm.counts.majorFaults - majorFaults]).toEqual([0, 1]);
   });
 
-  it('cannot be had where nothing is mapped, or where the process may not write', () => {
+  it('is unavailable for unmapped addresses, or if the process may not write', () => {
     const { space, address } = held('write');
     expect(holdForDevice(space, address + 64 * pageBytes, 'read')).toBe('EFAULT');
     space.protect(address, pageBytes, 'read');
     expect(holdForDevice(space, address, 'write')).toBe('EFAULT');
   });
 
-  it('stays the parent’s in a fork, and the child has a copy', () => {
+  it('stays the parent’s in a fork, and the child gets a copy', () => {
     const { mm, space, address, physical } = held('write');
     space.onInvalidate({ invalidate: () => {}, holds: (page) => page === address });
     const child = mm.newSpace();
@@ -63,7 +63,7 @@ describe('a page held for a device', () => {
     expect([seen[0], mm.counts.forkCopiedPages]).toEqual([1, 1]);
   });
 
-  it('is passed over by reclaim, which says that it wants it, and taken when it has been let go', () => {
+  it('is skipped by reclaim, which reports that it wants it, and reclaimed after its release', () => {
     const { mm, space, address, physical } = held('write');
     const wanted: number[] = [];
     let isHeld = true;

@@ -1,7 +1,7 @@
 /**
- * Pages that a device reaches without a pin (on-demand paging): the process's own, with one reference each, so that a frame
- * outlives its mapping until the device has let it go. They do not count as locked; reclaim passes them over and says that
- * it wants them (notifier-list.ts).
+ * Pages that a device reaches without a pin (on-demand paging): exclusive pages of the process, with one reference each, so
+ * that a frame outlives its mapping until the device has released it. They do not count as locked; reclaim skips them and
+ * notifies their holder (notifier-list.ts).
  */
 
 import type { AccessMode } from './access-mode.ts';
@@ -10,7 +10,7 @@ import { pageBytes } from './page.ts';
 import { pageDirty } from './pages.ts';
 import { ownFrame, type PinAccess } from './pins.ts';
 
-/** The kernel on behalf of a device: it gives its core up while a page is read. */
+/** The kernel on behalf of a device: it yields its core while a page is read. */
 const deviceAccess: AccessMode = { waitsInPlace: false, isUser: false };
 
 /**
@@ -31,7 +31,7 @@ export function holdForDevice(
   return frame * pageBytes;
 }
 
-/** The device reaches the page no longer; one that it may have written is dirty. */
+/** The device no longer reaches the page; a page that it may have written is dirty. */
 export function releaseFromDevice({ mm }: AddressSpace, physical: number, access: PinAccess): void {
   const frame = physical / pageBytes;
   if (access === 'write') mm.pages.set(frame, pageDirty);

@@ -16,7 +16,7 @@ function newSpace(parts: Parameters<typeof newTestMemory>[0] = {}) {
 }
 
 describe('anonymous memory', () => {
-  it('Linux handle_pte_fault: takes no frame until it is touched, reads as the one zero page, and gets a frame on the first write', () => {
+  it('Linux handle_pte_fault: uses no frame until it is touched, reads as the zero page, and gets a frame on the first write', () => {
     const { mm, frames, space } = newSpace();
     const address = space.map(8 * pageBytes);
     expect([frames.usedCount, space.mappedBytes]).toEqual([0, 8 * pageBytes]);
@@ -39,7 +39,7 @@ describe('anonymous memory', () => {
     expect(memory.bytes[mm.zeroFrame * pageBytes]).toBe(0);
   });
 
-  it('may be promised beyond what is free, but not beyond memory and swap together', () => {
+  it('may exceed free memory, but not memory and swap together', () => {
     const { space } = newSpace({ swap: { sizeMib: 10 } });
     // 63 MiB of frames and 10 MiB of swap.
     expect(space.map(73 * 2 ** 20)).toBeGreaterThan(0);
@@ -47,7 +47,7 @@ describe('anonymous memory', () => {
     expect(space.map(73 * 2 ** 20 + 1)).toBe(-1);
   });
 
-  it('is seen by all processes that a fork has made of it, when it is shared', () => {
+  it('is seen by all processes of a fork, if it is shared', () => {
     const { mm, space } = newSpace();
     const address = space.mapWith(2 * pageBytes, { isShared: true });
     const child = mm.newSpace();
@@ -65,7 +65,7 @@ describe('anonymous memory', () => {
 describe('a file', () => {
   const content = Uint8Array.from({ length: 2 * pageBytes + 10 }, (_, at) => at % 251);
 
-  it('mmap(2): is read from its device once, for all who map it, and the last page is filled with zeros', () => {
+  it('mmap(2): is read from its device once, for all mappings, and the last page is filled with zeros', () => {
     const { mm, platform, space } = newSpace({
       fileDevice: { readLatencyNs: 1000, megabytesPerSecond: 4096 },
     });
@@ -81,7 +81,7 @@ describe('a file', () => {
     expect(readOf(space, address + content.length, 20)).toEqual(page(0, 20));
   });
 
-  it('mmap(2): shows the writes of a shared mapping to all, and keeps those of a private one with the process', () => {
+  it('mmap(2): shows the writes of a shared mapping to all, and keeps those of a private one in the process', () => {
     const { mm, space } = newSpace();
     const file = newFile('data', content);
     const shared = space.mapWith(pageBytes, { file, isShared: true });
@@ -95,11 +95,11 @@ describe('a file', () => {
     expect(readOf(space, own, 8)).toEqual(page(1, 8));
     expect(mm.counts.copiedPages).toBe(1);
     for (const each of [space, other]) each.release();
-    // What is left is the page cache.
+    // Only the page cache is left.
     expect(mm.frames.usedCount).toBe(1);
   });
 
-  it('mmap(2): is a bus error behind its last page, and takes its offset in pages', () => {
+  it('mmap(2): is a bus error after its last page, and has its offset in pages', () => {
     const { mm, space } = newSpace();
     const file = newFile('data', content);
     const address = space.mapWith(4 * pageBytes, { file, fileOffset: pageBytes });
@@ -110,7 +110,7 @@ describe('a file', () => {
 });
 
 describe('huge pages', () => {
-  it('are there at once, or the mapping fails', () => {
+  it('are all present at once, or the mapping fails', () => {
     const { frames, space } = newSpace();
     const address = space.map(2 * hugePageBytes, hugePageBytes);
     expect(frames.usedCount).toBe(1024);
@@ -120,7 +120,7 @@ describe('huge pages', () => {
     expect(frames.usedCount).toBe(0);
   });
 
-  it('are copied whole on the write after a fork', () => {
+  it('are copied as a whole on the write after a fork', () => {
     const { mm, space } = newSpace();
     const address = space.map(hugePageBytes, hugePageBytes);
     space.write(address + 5000, page(3));

@@ -1,11 +1,11 @@
 /**
- * Page faults: what an access finds missing, and what is put there.
+ * Page faults: the missing page of an access, and its replacement.
  *
- *     no area, or no right ─► SIGSEGV                        behind the end of a file ─► SIGBUS
+ *     no area, or no right ─► SIGSEGV                        after the end of a file ─► SIGBUS
  *     anonymous, nothing there ── read ─► the zero page      ── write ─► a new zeroed page
  *     swap entry ── in the swap cache ─► mapped again        ── else ─► read from the swap device (major)
  *     file ── in the page cache ─► mapped                    ── else ─► read from its device (major)
- *     write to a page without the right to ── own ─► the right is given ── shared ─► a copy (copy on write)
+ *     write to a page without the right to ── own ─► the right is granted ── shared ─► a copy (copy on write)
  *
  * A page is a process's own when it is marked exclusive, or when its one mapping (and the swap cache) is all that
  * references it. Source: Linux mm/memory.c, handle_pte_fault and do_wp_page.
@@ -21,7 +21,7 @@ import { flagAccessed, flagDirty, flagHuge, flagPresent, flagSwap, flagWritable 
 import { pageAnonymous, pageDirty, pageExclusive, pageStable } from './pages.ts';
 import type { Vma } from './vma.ts';
 
-/** What an access is for. `own`: to read, in a page that later writes of the process are seen in (FAULT_FLAG_UNSHARE). */
+/** Purpose of an access. `own`: to read, in a page in which later writes of the process are visible (FAULT_FLAG_UNSHARE). */
 export const accessRead = 0;
 export const accessWrite = 1;
 export const accessOwn = 2;
@@ -31,7 +31,7 @@ export const faultDone = 0;
 const faultSegmentation = 1;
 const faultBus = 2;
 export const faultNoMemory = 3;
-/** Ask again at {@link MemoryManager.retryPs}. */
+/** The caller must ask again at {@link MemoryManager.retryPs}. */
 export const faultLater = 4;
 
 export class FaultHandler {
@@ -99,7 +99,7 @@ export class FaultHandler {
     return faultDone;
   }
 
-  /** Maps a huge page of the process's own. */
+  /** Maps a huge page that is exclusive to the process. */
   enterHuge(space: AddressSpace, area: Vma, page: number, frame: number, isWrite: boolean): void {
     for (let at = frame; at < frame + pagesPerHugePage; at++)
       this.#mm.pages.start(at, pageAnonymous | pageExclusive | pageStable);
@@ -109,7 +109,7 @@ export class FaultHandler {
     space.residentBytes += hugePageBytes;
   }
 
-  /** The write, or the pin, of a page that is mapped without the right to. */
+  /** A write to, or a pin of, a page that is mapped without that right. */
   #breakSharing(space: AddressSpace, area: Vma, page: number, access: number, mode: AccessMode): number {
     const { pages, counts } = this.#mm;
     const frame = space.table.translate(page) / pageBytes;
@@ -162,7 +162,7 @@ export class FaultHandler {
     return isChanged || space.isKilled ? this.#tooLate(frame) : faultDone;
   }
 
-  /** The process was killed while memory was being found for it. */
+  /** The process was killed while memory was reclaimed for it. */
   #tooLate(frame: number): number {
     this.#mm.release(frame);
     return faultNoMemory;
@@ -202,7 +202,7 @@ export class FaultHandler {
     if (isOwn) pages.set(frame, pageExclusive);
     else pages.clear(frame, pageExclusive);
     swap.release(slot);
-    // A slot is kept for its clean page while swap is less than half full (vm_swap_full).
+    // A clean page keeps its slot while swap is less than half full (vm_swap_full).
     const isFull = swap.usedCount * 2 > swap.slotCount;
     if (isOwn && (isWrite || isFull)) {
       this.#mm.dropSwapCache(frame);
@@ -305,7 +305,7 @@ export class FaultHandler {
     this.#mm.pages.setFile(frame, file, index);
   }
 
-  /** Maps a page that is the process's own. */
+  /** Maps a page that is exclusive to the process. */
   #enterOwn(space: AddressSpace, area: Vma, page: number, frame: number, access: number): void {
     const { pages, lru } = this.#mm;
     pages.start(frame, pageAnonymous | pageExclusive | pageDirty);

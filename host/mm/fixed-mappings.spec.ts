@@ -1,4 +1,4 @@
-/** mmap with MAP_FIXED over what is mapped, pinned, shared, followed or cut: the outcomes of Linux 6.1. */
+/** mmap with MAP_FIXED over mapped, pinned, shared, followed or cut pages: the outcomes of Linux 6.1. */
 import { describe, expect, it } from 'vitest';
 import { userEnd } from './mappings.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
@@ -30,7 +30,7 @@ function pinned(answer: PinnedPages | string): PinnedPages {
 }
 
 describe('a fixed mapping', () => {
-  it('mmap(2): takes the place of a part of another: fresh pages there, both ends as they were, the old frames given back', () => {
+  it('mmap(2): replaces a part of another: new pages there, both ends unchanged, the old frames freed', () => {
     const { frames, space, notified, firstOf, filled } = newSpace();
     const address = filled(5);
     expect(space.mapFixed(address + pageBytes, 2 * pageBytes)).toBe(address + pageBytes);
@@ -40,28 +40,28 @@ describe('a fixed mapping', () => {
     expect([firstOf(address + pageBytes), frames.usedCount]).toEqual([9, 4]);
   });
 
-  it('mmap(2): reaches over several mappings, holes and what lies behind, and counts what is mapped', () => {
+  it('mmap(2): covers several mappings, holes and the addresses after them, and counts mapped memory', () => {
     const { space, firstOf, filled } = newSpace();
     const [first, second] = [filled(1), filled(1)];
     const pages = (second - first) / pageBytes + 3;
     expect(space.mapFixed(first, pages * pageBytes)).toBe(first);
     expect([firstOf(first), firstOf(second), space.mappedBytes]).toEqual([0, 0, pages * pageBytes]);
-    // Addresses of the kernel's choice stay clear of it, with the guard page.
+    // Addresses chosen by the kernel avoid it, including the guard page.
     expect(space.map(pageBytes)).toBe(first + (pages + 1) * pageBytes);
   });
 
-  it('over pinned pages leaves their frames, and what is in them, to their pins; the program sees others', () => {
+  it('over pinned pages leaves their frames and contents to their pins; the program sees other pages', () => {
     const { memory, frames, space, firstOf, filled } = newSpace();
     const address = filled(2);
     const pin = pinned(space.pin(address, 2 * pageBytes));
     const used = frames.usedCount;
     space.mapFixed(address, 2 * pageBytes);
     space.write(address, Uint8Array.of(77));
-    // The device's view and the program's have parted.
+    // The device's view and the program's view now differ.
     expect([memory.bytes[pin.pages[0]!], firstOf(address)]).toEqual([1, 77]);
     expect(space.translate(address)).not.toBe(pin.pages[0]);
     expect([frames.usedCount, space.pinnedBytes]).toEqual([used + 1, 2 * pageBytes]);
-    // A second pin is of the new pages, and counts again.
+    // A second pin holds the new pages, and counts again.
     const again = pinned(space.pin(address, 2 * pageBytes));
     expect(again.pages[0]).toBe(space.translate(address));
     expect(space.pinnedBytes).toBe(4 * pageBytes);
@@ -71,7 +71,7 @@ describe('a fixed mapping', () => {
     expect([space.pinnedBytes, frames.usedCount]).toEqual([0, 2]);
   });
 
-  it('over a shared mapping of a file leaves the file what was written; of a file, it shows the file', () => {
+  it('over a shared mapping of a file leaves written data in the file; of a file, it shows the file', () => {
     const { space, firstOf } = newSpace();
     const file = newFile('data', new Uint8Array(2 * pageBytes).fill(5));
     const address = space.mapWith(2 * pageBytes, { file, isShared: true });
@@ -82,7 +82,7 @@ describe('a fixed mapping', () => {
     expect([firstOf(address), firstOf(address + pageBytes)]).toEqual([6, 5]);
   });
 
-  it('is the own one of the process that made it: its child of before keeps what it inherited', () => {
+  it('belongs only to the process that made it: an earlier child keeps its inheritance', () => {
     const { mm, space, firstOf, filled } = newSpace();
     const address = filled(1);
     const child = mm.newSpace();
@@ -103,7 +103,7 @@ describe('a fixed mapping', () => {
     expect([isHeld(), firstOf(address)]).toEqual([false, 0]);
   });
 
-  it('of huge pages takes the place of small ones, and of a huge one only whole', () => {
+  it('of huge pages replaces small ones, and a huge one only as a whole', () => {
     const { space, firstOf } = newSpace();
     const huge = space.mapWith(2 * hugePageBytes, { pageSize: hugePageBytes });
     space.write(huge, Uint8Array.of(3));
@@ -116,7 +116,7 @@ describe('a fixed mapping', () => {
     expect([firstOf(huge), firstOf(huge + hugePageBytes)]).toEqual([0, 0]);
   });
 
-  it('over a window into device space takes it away; the driver then unmaps what is left', () => {
+  it('over a window into device space removes it; the driver then unmaps the rest', () => {
     const { space, firstOf } = newSpace();
     const window = space.mapDevice(0x1_0000_0000, 2 * pageBytes, 'uncached');
     expect(space.mapFixed(window, pageBytes)).toBe(window);
@@ -126,7 +126,7 @@ describe('a fixed mapping', () => {
     expect(() => space.unmapDevice(window)).toThrow(/an address that mapDevice returned/);
   });
 
-  it('goes with its process, wherever it lies', () => {
+  it('is removed with its process, at any address', () => {
     const { frames, space } = newSpace();
     const last = userEnd - pageBytes;
     expect(space.mapFixed(last, pageBytes)).toBe(last);
@@ -139,14 +139,14 @@ describe('a fixed mapping', () => {
   });
 });
 
-describe('a fixed mapping that cannot be', () => {
+describe('an invalid fixed mapping', () => {
   it.each([
     ['between pages', 1, pageBytes, 'EINVAL'],
     ['of nothing', 0, 0, 'EINVAL'],
     ['below user addresses', -userEnd, pageBytes, 'ENOMEM'],
     ['beyond user addresses', userEnd, pageBytes, 'ENOMEM'],
     ['of huge pages between huge pages', pageBytes, hugePageBytes, 'EINVAL'],
-  ] as const)('%s is refused, and changes nothing', (_name, offset, length, code) => {
+  ] as const)('%s is rejected, and changes nothing', (_name, offset, length, code) => {
     const { space, notified, firstOf, filled } = newSpace();
     const address = filled(2);
     const options = length === hugePageBytes ? { pageSize: hugePageBytes } : {};
@@ -154,7 +154,7 @@ describe('a fixed mapping that cannot be', () => {
     expect([firstOf(address), notified, space.mappedBytes]).toEqual([1, [], 2 * pageBytes]);
   });
 
-  it('mmap(2): replace anything is EEXIST where something is, and a mapping where nothing is', () => {
+  it('mmap(2): replace anything is EEXIST over a mapping, and succeeds over free addresses', () => {
     const { space, notified, firstOf, filled } = newSpace();
     const address = filled(2);
     expect(space.mapFixed(address + pageBytes, 2 * pageBytes, {}, 'noReplace')).toBe('EEXIST');
@@ -163,7 +163,7 @@ describe('a fixed mapping that cannot be', () => {
     expect(space.mapFixed(behind, pageBytes, {}, 'noReplace')).toBe(behind);
   });
 
-  it('have its memory is ENOMEM, and what it was to replace is gone', () => {
+  it('have its memory is ENOMEM, and the mapping to be replaced is removed', () => {
     const { frames, space, firstOf, filled } = newSpace(64);
     const address = filled(1);
     expect(space.mapFixed(address, 2 ** 30)).toBe('ENOMEM');

@@ -25,7 +25,7 @@ function pinned(answer: PinnedPages | string): PinnedPages {
 }
 
 describe('fork', () => {
-  it('Linux do_wp_page: shares pages until one of the two writes; the last user writes in place', () => {
+  it('Linux do_wp_page: shares pages until one process writes; the last user writes in place', () => {
     const { mm, frames, parent, byteOf, fork } = family();
     const address = parent.map(4 * pageBytes);
     parent.write(address, new Uint8Array(4 * pageBytes).fill(1));
@@ -39,7 +39,7 @@ describe('fork', () => {
     expect([byteOf(parent, address), byteOf(child, address)]).toEqual([2, 3]);
   });
 
-  it('makes the page that a child leaves behind the own one of its parent again', () => {
+  it('makes a page that a child has left exclusive to its parent again', () => {
     const { mm, parent, fork } = family();
     const address = parent.map(pageBytes);
     parent.write(address, Uint8Array.of(1));
@@ -73,11 +73,11 @@ describe('fork', () => {
     parent.write(address, Uint8Array.of(2));
     expect(parent.translate(address + 5 * pageBytes)).toBe(pin.pages[0]);
     expect([mm.counts.forkCopiedPages, child.residentBytes]).toEqual([512, hugePageBytes]);
-    // No fault has copied any.
+    // No fault has copied a page.
     expect(mm.counts.copiedPages).toBe(0);
   });
 
-  it('madvise(2): gives the child nothing of what was advised MADV_DONTFORK, as ibv_fork_init does, until MADV_DOFORK', () => {
+  it('madvise(2): gives the child nothing of MADV_DONTFORK ranges, as ibv_fork_init does, until MADV_DOFORK', () => {
     const { parent, fork } = family();
     const address = parent.map(3 * pageBytes);
     parent.advise(address + pageBytes, pageBytes, 'dontFork');
@@ -91,7 +91,7 @@ describe('fork', () => {
     expect(fork().isMapped(address, 3 * pageBytes)).toBe(true);
   });
 
-  it('lets a pin of a shared page break the sharing first, also when the device only reads', () => {
+  it('lets a pin of a shared page break the sharing first, also if the device only reads', () => {
     const { parent, byteOf, memory, fork } = family();
     const address = parent.map(pageBytes);
     parent.write(address, Uint8Array.of(1));
@@ -104,7 +104,7 @@ describe('fork', () => {
     parent.unpin(pin);
   });
 
-  it('fails with ENOMEM when pinned pages cannot be copied, and leaves nothing of the child', () => {
+  it('fails with ENOMEM if pinned pages cannot be copied, and leaves no trace of the child', () => {
     const { frames, parent, mm } = family({ paging: { minFreeKib: 1024 } });
     const address = parent.map(40 * 2 ** 20);
     const pin = pinned(parent.pin(address, 40 * 2 ** 20));
@@ -117,7 +117,7 @@ describe('fork', () => {
     expect(frames.usedCount).toBe(0);
   });
 
-  it('shares pages that are in swap, which each of the two reads back', () => {
+  it('shares pages in swap, which each of the two reads back', () => {
     const { mm, parent, byteOf, fork } = family({ swap: { sizeMib: 64 } });
     const address = parent.map(16 * pageBytes);
     for (let page = 0; page < 16; page++) parent.write(address + page * pageBytes, Uint8Array.of(page + 1));

@@ -1,10 +1,10 @@
 /**
- * What a child inherits of its parent's memory at fork.
+ * Memory that a child inherits from its parent at fork.
  *
  *     area advised MADV_DONTFORK ─► nothing
  *     shared area ────────────────► the area; its pages are found on the next touch
  *     private page ── own, pinned ► a copy, at once: the parent keeps the frame that the device writes (Linux 5.12)
- *                  ── a device's ─► a copy as well: on-demand regions, until their device has let go
+ *                  ── a device's ─► a copy as well: on-demand regions, until their device has released them
  *                  ── else ───────► both map it, neither may write it, it is no longer exclusive
  *     page in swap ───────────────► one more user of its slot
  *
@@ -20,7 +20,7 @@ import { pageAnonymous, pageDirty, pageExclusive, pageStable } from './pages.ts'
 import { TlbGather } from './tlb-gather.ts';
 import type { Vma } from './vma.ts';
 
-/** @returns false when memory ran out: the child has only part */
+/** @returns false if memory ran out: the child has only part */
 export function forkSpace(parent: AddressSpace, child: AddressSpace): boolean {
   const { counts, platform, config } = parent.mm;
   counts.forks++;
@@ -95,13 +95,13 @@ function isPinned({ mm }: AddressSpace, frame: number, frameCount: number): bool
   return false;
 }
 
-/** Notified of the fork already, the subscriber's device may still be at work in the page. */
+/** The subscriber has been notified of the fork, but its device may still use the page. */
 function isDevices(parent: AddressSpace, page: number, frameCount: number): boolean {
   for (let at = 0; at < frameCount; at++) if (parent.isHeldByDevice(page + at * pageBytes)) return true;
   return false;
 }
 
-/** The child gets a page of its own. */
+/** The child gets its own page. */
 function copyNow(child: AddressSpace, page: number, frame: number, flags: number): boolean {
   const { mm } = child;
   const area = child.areas.find(page)!;

@@ -12,7 +12,7 @@ describe('a table of frames', () => {
     expect(table.of(5000)).toBe(0);
   });
 
-  it('keeps numbers of more than 32 bits where it is made for them', () => {
+  it('keeps numbers of more than 32 bits if created for them', () => {
     const table = new FrameTable(0, Float64Array);
     table.set(3, 2 ** 47 - 4096);
     table.set(70_000, 2 ** 46);

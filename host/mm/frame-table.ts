@@ -1,9 +1,9 @@
 /**
- * A number for each frame, as large as the frames that were written need it: most frames of a machine are never handed out, and a
- * table of all would cost each machine its construction, and each image its copy.
+ * A number for each frame, in a table that grows with the highest written frame. Most frames of a machine are never handed out;
+ * a full table would cost time to construct and to copy into each image.
  */
 
-/** 16 MiB: more than a boot and a pair of programs take. */
+/** 16 MiB: more than a boot and a pair of programs need. */
 const frameCountAtFirst = 4096;
 
 export class FrameTable {
@@ -12,7 +12,7 @@ export class FrameTable {
 
   /**
    * @param initial the number of a frame that was never written
-   * @param Numbers Float64Array where they exceed 32 bits
+   * @param Numbers Float64Array if the numbers exceed 32 bits
    */
   constructor(initial = 0, Numbers: typeof Int32Array | typeof Float64Array = Int32Array) {
     this.#initial = initial;

@@ -1,7 +1,7 @@
 /**
- * The lists that reclaim works through: for anonymous and for file pages an inactive and an active one, each from the
- * newest (head) to the oldest (tail), as in Linux's lruvec. Frames that must stay (queue memory, huge pages, the kernel's own)
- * are on none.
+ * The lists that reclaim works through: for anonymous and for file pages an inactive and an active one, each from the newest
+ * (head) to the oldest (tail), as in Linux's lruvec. Frames that must stay (queue memory, huge pages, kernel frames) are on no
+ * list.
  */
 
 import { FrameTable } from './frame-table.ts';
@@ -35,7 +35,7 @@ export class LruLists {
     return this.#tails[list]!;
   }
 
-  /** Puts a frame at the head of a list, from wherever it was. */
+  /** Moves a frame to the head of a list, from any list. */
   put(frame: number, list: number): void {
     this.take(frame);
     const head = this.#heads[list]!;
@@ -48,7 +48,7 @@ export class LruLists {
     this.#lengths[list] = this.#lengths[list]! + 1;
   }
 
-  /** Takes a frame off its list, if it is on one. */
+  /** Removes a frame from its list, if it is on one. */
   take(frame: number): void {
     const list = this.#lists.of(frame);
     if (list === noList) return;

@@ -1,12 +1,12 @@
 /**
- * mmap(2): where a mapping comes to lie, what gives way to it, and what is there from the beginning.
+ * mmap(2): the address of a mapping, the mappings that it replaces, and the pages that it has from the beginning.
  *
  *     anywhere   next free addresses ─────────────────────────┬─► area ─► nothing, or all pages (huge and stable ones)
- *     fixed      these addresses ─► what is there is unmapped ─┘
+ *     fixed      these addresses ─► old mappings are removed ─┘
  *
- * A fixed mapping (MAP_FIXED) replaces whatever it overlaps as munmap would: subscribers are notified, pages that are not shared
- * go, pinned frames stay with who pinned them; the new pages are others. As in Linux 6.1 the old mapping is gone also where
- * the new one then fails for want of memory; a request that can never be granted changes nothing.
+ * A fixed mapping (MAP_FIXED) replaces whatever it overlaps as munmap would: subscribers are notified, pages that are not
+ * shared are freed, pinned frames stay with their pins, and the new mapping has new pages. As in Linux 6.1, the old mapping is
+ * removed even if the new one then fails for lack of memory; a request that can never be granted changes nothing.
  */
 import { ConfigurationError, InvariantError, roundUp } from '../../base/index.ts';
 import { kernelAccess } from './access-mode.ts';
@@ -18,38 +18,39 @@ import { hugePageBytes, pageBytes, pageCountOf, pageOffsetOf } from './page.ts';
 import { flagDevice, flagWritable, flagWriteCombining } from './page-table.ts';
 import { Vma } from './vma.ts';
 
-/** Where mappings of a process begin, the same in every process, which isolates nothing; and where user addresses end. */
+/** First address of mappings, the same in every process, since it isolates nothing; and the end of user addresses. */
 export const userBase = 0x7f00_0000_0000;
 export const userEnd = 0x7fff_ffff_f000;
 
 export type Access = 'read' | 'readWrite';
 
-/** What a mapping is to be; left out: private, readable and writable, 4 KiB pages, given on first touch. */
+/** Attributes of a mapping; left out: private, readable and writable, 4 KiB pages, allocated on first touch. */
 export interface MapOptions {
   readonly isShared?: boolean;
-  /** 4096, or 2 MiB: huge pages are there at once or not at all. */
+  /** 4096, or 2 MiB: huge pages are all allocated at once, or the mapping fails. */
   readonly pageSize?: number;
   readonly access?: Access;
-  /** The file to map, and from where (a multiple of 4096); without one the memory is anonymous. */
+  /** The file to map, and the offset (a multiple of 4096); without one the memory is anonymous. */
   readonly file?: MemoryFile;
   readonly fileOffset?: number;
-  /** All pages at once, to stay in memory: queue buffers. */
+  /** Allocates all pages at once, and keeps them in memory: queue buffers. */
   readonly isStable?: boolean;
   /**
-   * One stretch of memory of so many bytes (a multiple of 2 MiB), mapped over and over: addresses, page-table entries and translations
-   * are those of the whole mapping, bytes and frames those of the stretch. So a mapping can exceed the host's memory. All pages are present
-   * at once and stay; no frame follows its neighbour, so that no two pages share a translation; a child does not inherit the mapping.
-   * Memory files mapped again and again at fixed addresses give a Linux process the same.
+   * Length in bytes (a multiple of 2 MiB) of one stretch of memory that is mapped repeatedly: addresses, page-table entries and
+   * translations are those of the whole mapping, bytes and frames those of the stretch. So a mapping can exceed the host's
+   * memory. All pages are present at once and stay. No two consecutive pages have consecutive frames, so that no two pages
+   * share a translation. A child does not inherit the mapping. In Linux, a memory file mapped repeatedly at fixed addresses has
+   * the same effect.
    */
   readonly stretchBytes?: number;
 }
 
-/** Whether a fixed mapping replaces what it overlaps (MAP_FIXED), or fails then (MAP_FIXED_NOREPLACE). */
+/** Whether a fixed mapping replaces overlapping ones (MAP_FIXED), or then fails (MAP_FIXED_NOREPLACE). */
 export type FixedMode = 'replace' | 'noReplace';
 
 export type MapError = 'EINVAL' | 'EEXIST' | 'ENOMEM';
 
-/** Maps at addresses of the kernel's choice. @returns the first one, or -1 (ENOMEM) */
+/** Maps at addresses chosen by the kernel. @returns the first one, or -1 (ENOMEM) */
 export function mapAnywhere(space: AddressSpace, lengthBytes: number, options: MapOptions): number {
   const { pageSize = pageBytes } = options;
   if (pageSize !== pageBytes && pageSize !== hugePageBytes)
@@ -63,7 +64,7 @@ export function mapAnywhere(space: AddressSpace, lengthBytes: number, options: M
   return beginArea(space, start, size, options) ? start : -1;
 }
 
-/** Bytes after which a mapping repeats; 0 where it does not. @throws ConfigurationError for a stretch that cannot repeat */
+/** Bytes after which a mapping repeats; 0 if it does not. @throws ConfigurationError for a stretch that cannot repeat */
 function stretchOf(lengthBytes: number, { stretchBytes = 0, file, isShared = false }: MapOptions): number {
   if (stretchBytes === 0) return 0;
   if (!(stretchBytes > 0) || stretchBytes % hugePageBytes !== 0)
@@ -73,7 +74,7 @@ function stretchOf(lengthBytes: number, { stretchBytes = 0, file, isShared = fal
   return stretchBytes < lengthBytes ? stretchBytes : 0;
 }
 
-/** Maps a stretch and has the rest of the area share its page tables. @returns the first address, or -1 (ENOMEM) */
+/** Maps a stretch and lets the rest of the area share its page tables. @returns the first address, or -1 (ENOMEM) */
 function mapRepeating(
   space: AddressSpace,
   lengthBytes: number,
@@ -90,7 +91,7 @@ function mapRepeating(
     new Vma({ start, end, kind: 'anonymous', pageSize, rights, isStable: true, stretchBytes }),
   );
   space.mappedBytes += size;
-  // From the last page to the first: frames are handed out in rising order, and no two that follow each other come to lie in a row.
+  // From the last page to the first: frames are handed out in rising order, so consecutive pages never get consecutive frames.
   for (let at = start + stretchBytes - pageSize; at >= start; at -= pageSize) {
     if (populate(space, at, at + pageSize, pageSize)) continue;
     space.unmap(start, size);
@@ -122,14 +123,14 @@ export function mapFixed(
   return beginArea(space, address, size, options) ? address : 'ENOMEM';
 }
 
-/** A huge page, and an area that repeats, is unmapped whole or not at all. */
+/** A huge page, or a repeating area, is unmapped as a whole or not at all. */
 function cutsWhole(space: AddressSpace, address: number): boolean {
   const area = space.areas.find(address);
   if (area === undefined) return false;
   return area.stretchBytes > 0 ? address !== area.start : address % area.pageSize !== 0;
 }
 
-/** Enters the area; huge and stable pages are given at once. @returns false when there are not enough: nothing stays */
+/** Adds the area; huge and stable pages are allocated at once. @returns false if there are not enough: nothing stays */
 function beginArea(space: AddressSpace, start: number, size: number, options: MapOptions): boolean {
   const { pageSize = pageBytes, isShared = false, access = 'readWrite', isStable = false } = options;
   const isSharedMemory = isShared && options.file === undefined && pageSize === pageBytes;
@@ -147,7 +148,7 @@ function beginArea(space: AddressSpace, start: number, size: number, options: Ma
   return false;
 }
 
-/** Has every page of a range present, for writing where that is allowed. @returns false when memory has run out */
+/** Makes every page of a range present, for writing if that is allowed. @returns false if memory is exhausted */
 export function populate(space: AddressSpace, start: number, end: number, step: number): boolean {
   for (let at = start; at < end; at += step) {
     if ((space.table.flagsAt(at) & flagWritable) !== 0) continue;
@@ -158,7 +159,7 @@ export function populate(space: AddressSpace, start: number, end: number, step: 
   return true;
 }
 
-/** Windows into device space of one process: a program may map over one, the driver unmaps what is left of it. */
+/** Windows into device space of one process: a program may map over a window; the driver unmaps the rest of it. */
 export class DeviceWindows {
   readonly #space: AddressSpace;
   /** Ends of the windows by their first addresses. */
@@ -196,7 +197,7 @@ export class DeviceWindows {
       if (area.kind === 'device') unmapRange(this.#space, area.start, area.end, true);
   }
 
-  /** The process ends: all of its areas have gone. */
+  /** The process ends: all of its areas have been removed. */
   clear(): void {
     this.#ends.clear();
   }

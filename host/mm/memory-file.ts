@@ -1,8 +1,8 @@
 /**
- * A file, or the object under shared anonymous memory (shmem): its pages in memory by index, and what lies on its device.
+ * A file, or the object under shared anonymous memory (shmem): its pages in memory by index, and its contents on the device.
  *
- * Pages of a file are the page cache: there at most once, shared by all who map them, written back when dirty and
- * reclaimed. An object of shared memory has no device: its pages go to swap.
+ * Pages of a file are the page cache: present at most once, shared by all mappings, written back when dirty, and reclaimed. An
+ * object of shared memory has no device: its pages are written to swap.
  */
 import { type Picoseconds, psPerUs } from '../../base/index.ts';
 import { pageBytes } from './page.ts';
@@ -12,15 +12,15 @@ const none = -1;
 export class MemoryFile {
   readonly name: string;
   readonly sizeBytes: number;
-  /** What is on the device; undefined for shared memory. */
+  /** Contents on the device; undefined for shared memory. */
   readonly stored: Uint8Array | undefined;
-  /** Areas that map it, and handles that keep it: at 0 shared memory goes away. */
+  /** Areas that map it, and handles that keep it: at 0, shared memory is freed. */
   users = 0;
   /** Frame of each page in memory. */
   readonly frames: Int32Array;
   /** Shared memory: swap slot of each page that was written out. */
   readonly slots: Int32Array;
-  /** Instants from which pages that are being read can be used, of the epoch that began at #readyUs. */
+  /** Instants from which pages being read can be used, in the epoch that began at #readyUs. */
   readonly #readyPs: Float64Array;
   #readyUs = 0;
 
@@ -34,7 +34,7 @@ export class MemoryFile {
     this.stored = content;
   }
 
-  /** Shared memory rather than a file. */
+  /** Shared memory instead of a file. */
   get isShared(): boolean {
     return this.stored === undefined;
   }

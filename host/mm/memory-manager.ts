@@ -1,5 +1,5 @@
 /**
- * The memory management of one host: frames, what is in them, who maps them, and how there come to be free ones.
+ * The memory management of one host: frames, their contents and mappings, and how they become free.
  *
  *     AddressSpace ── faults ──┐
  *                   pins       ├─ allocate ─ PageFrames          ┌─ kswapd below "low"
@@ -7,8 +7,8 @@
  *                              │                                 └─ the faulting thread itself below "min"
  *                              └─ Pages, ReverseMap, LruLists, SwapArea, page cache
  *
- * Promises: a frame that is pinned is neither reclaimed nor migrated; a frame is freed when its last reference goes; what
- * a page held is found again, wherever it was meanwhile.
+ * Promises: a frame that is pinned is neither reclaimed nor migrated; a frame is freed with its last reference; the contents of
+ * a page are preserved, wherever the page is stored meanwhile.
  */
 import type { Picoseconds } from '../../base/index.ts';
 import type { PhysicalMemory } from '../physical-memory.ts';
@@ -56,7 +56,7 @@ export class MemoryManager {
   readonly faults: FaultHandler;
   readonly reclaim: Reclaim;
   readonly spaces = new Map<number, AddressSpace>();
-  /** The one page that untouched anonymous memory reads as. */
+  /** The page that backs all untouched anonymous memory. */
   readonly zeroFrame: number;
   /** Watermarks in frames. */
   readonly minFrames: number;
@@ -102,14 +102,14 @@ export class MemoryManager {
     return bytes;
   }
 
-  /** Pages that could ever be had: what an mmap may ask for at most (heuristic overcommit). */
+  /** Pages that can exist at all: the limit of an mmap (heuristic overcommit). */
   get reachablePages(): number {
     return this.frames.allocatableCount + this.swap.slotCount;
   }
 
   /**
-   * One zeroed frame with one reference for a page of user memory, reclaiming others if there are too few.
-   * @returns its number, {@link noFrame} when there is none to be had, or {@link frameLater}
+   * Allocates one zeroed frame with one reference for a page of user memory, reclaiming others if necessary.
+   * @returns its number, {@link noFrame} if none can be had, or {@link frameLater}
    */
   allocate(mode: AccessMode): number {
     const { frames, platform } = this;
@@ -140,7 +140,7 @@ export class MemoryManager {
     return first;
   }
 
-  /** Waits for an instant as the mode allows. @returns false when the caller must come back at {@link retryPs} */
+  /** Waits for an instant as the mode allows. @returns false if the caller must ask again at {@link retryPs} */
   waitFor(atPs: Picoseconds, mode: AccessMode): boolean {
     if (atPs <= this.platform.instantPs()) return true;
     if (mode.waitsInPlace) {
@@ -151,7 +151,7 @@ export class MemoryManager {
     return false;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.retryPs -= ps;
     this.swap.rebase(ps);
@@ -160,12 +160,12 @@ export class MemoryManager {
     this.reclaim.rebase(ps);
   }
 
-  /** The platform's call at an instant it was asked for. */
+  /** Called by the platform at a requested instant. */
   writebackDue(): void {
     this.reclaim.completeWriteback(this.platform.instantPs());
   }
 
-  /** Drops a reference; a frame that is free now leaves all lists. */
+  /** Drops a reference; a frame that becomes free leaves all lists. */
   release(frame: number): void {
     if (this.frames.referencesOf(frame) === 1) {
       this.lru.take(frame);
@@ -174,26 +174,26 @@ export class MemoryManager {
     this.frames.release(frame);
   }
 
-  /** Parts an anonymous frame from its swap slot: it is about to be written, or its slot has no other user. */
+  /** Detaches an anonymous frame from its swap slot: it is about to be written, or its slot has no other user. */
   dropSwapCache(frame: number): void {
     if (this.swap.slotOf(frame) < 0) return;
     this.swap.uncache(frame);
     this.release(frame);
   }
 
-  /** Gives back a slot that only the swap cache still holds, when the last mapping of its page goes. */
+  /** Releases a slot that only the swap cache still holds, when the last mapping of its page is removed. */
   dropUnusedSlot(frame: number): void {
     const slot = this.swap.slotOf(frame);
     if (slot >= 0 && this.swap.usersOf(slot) === 0) this.dropSwapCache(frame);
   }
 
-  /** One user of a swap slot less. */
+  /** Removes one user of a swap slot. */
   releaseSlot(slot: number): void {
     const frame = this.swap.release(slot);
     if (frame >= 0 && this.reverse.countOf(frame) === 0) this.dropSwapCache(frame);
   }
 
-  /** A file or shared-memory object has one user less; shared memory without users goes away. */
+  /** Removes one user of a file or shared-memory object; shared memory without users is freed. */
   releaseFile(file: MemoryFile): void {
     if (--file.users > 0 || !file.isShared) return;
     for (let index = 0; index < file.pageCount; index++) {

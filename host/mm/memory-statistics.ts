@@ -1,10 +1,10 @@
 /** Events of a host's memory management, counted by kind: the `memory` part of the report. */
 
 export class MemoryStatistics {
-  /** Faults that needed no device, and those that waited for the swap or file device. */
+  /** Faults that needed no device, and faults that waited for the swap or file device. */
   minorFaults = 0;
   majorFaults = 0;
-  /** Of the minor: mappings of the zero page; new zeroed pages; copies; pages found to be the last user's own. */
+  /** Minor faults by kind: mappings of the zero page; new zeroed pages; copies; pages found to be the last user's own. */
   zeroPageFaults = 0;
   zeroedPages = 0;
   copiedPages = 0;
@@ -17,7 +17,7 @@ export class MemoryStatistics {
   forkCopiedPages = 0;
   swappedOutPages = 0;
   swappedInPages = 0;
-  /** Pages taken from their users without writing: clean file pages, clean pages of the swap cache. */
+  /** Pages reclaimed without writing: clean file pages, clean pages of the swap cache. */
   droppedPages = 0;
   filePagesRead = 0;
   filePagesWritten = 0;
@@ -31,13 +31,13 @@ export class MemoryStatistics {
   oomKills = 0;
   pinnedPages = 0;
   unpinnedPages = 0;
-  /** Pages that devices were given without a pin (on-demand paging), and that they let go. */
+  /** Unpinned pages made present for devices (on-demand paging), and pages that devices released. */
   devicePagesHeld = 0;
   devicePagesReleased = 0;
   tlbMisses = 0;
   tlbFlushes = 0;
   /** Interrupts to other cores to empty their TLBs. */
   shootdowns = 0;
-  /** Calls of subscribers because translations went away. */
+  /** Calls of subscribers because translations were removed. */
   invalidations = 0;
 }

@@ -1,6 +1,6 @@
 /**
- * Every number of the memory management: what faults, copies and shootdowns cost a core, the swap and file devices,
- * the watermarks, the TLB. Cycles are those of the default 2.5 GHz core.
+ * Parameters of memory management: costs of faults, copies and shootdowns for a core, the swap and file devices, the
+ * watermarks, the TLB. Cycles are those of the default 2.5 GHz core.
  */
 import { type ConfigOf, number, powerOfTwo } from '../../base/index.ts';
 
@@ -10,7 +10,7 @@ const intelOptimization = 'Intel 64 and IA-32 Optimization Reference Manual';
 const cycles = (value: number, source: string, doc: string) =>
   number(value, 'cycles', [0, 10_000_000], source, doc);
 
-/** What the kernel's memory management costs a core. */
+/** Costs of the kernel's memory management for a core. */
 const pagingParameters = {
   mapCycles: cycles(
     1000,
@@ -61,7 +61,7 @@ const pagingParameters = {
 
 const ssd = 'estimate: a SATA SSD of the time';
 
-/** What a block device takes. */
+/** Times of a block device. */
 const blockDeviceParameters = () =>
   ({
     readLatencyNs: number(90_000, 'ns', [0, 1_000_000_000], ssd, 'From request to data of one read.'),
@@ -81,7 +81,7 @@ const blockDeviceParameters = () =>
     ),
   }) as const;
 
-/** The device that pages are written out to. */
+/** The device to which pages are written out. */
 const swapParameters = {
   sizeMib: number(
     512,
@@ -93,10 +93,10 @@ const swapParameters = {
   ...blockDeviceParameters(),
 } as const;
 
-/** The device that files live on. */
+/** The device that holds files. */
 const fileDeviceParameters = blockDeviceParameters();
 
-/** Translation look-aside buffer of a core, and what it takes to empty another core's. */
+/** Translation look-aside buffer of a core, and the cost of emptying another core's. */
 const tlbParameters = {
   entries: powerOfTwo(
     1024,

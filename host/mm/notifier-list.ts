@@ -1,12 +1,12 @@
 /**
- * Listeners called before translations of a process go away: registration caches, on-demand paging (mmu_notifier).
+ * Listeners called before translations of a process are removed: registration caches, on-demand paging (mmu_notifier).
  *
- * A listener is notified of the range before the page table changes. One whose device takes time to let pages go says which
- * ones it holds: reclaim in place passes those over, since it cannot wait for a device.
+ * A listener is notified of the range before the page table changes. A listener whose device needs time to release pages
+ * reports those that it holds: synchronous reclaim skips them, since it cannot wait for a device.
  */
 import type { MemoryStatistics } from './memory-statistics.ts';
 
-/** munmap and mremap; a page replaced or taken; rights withdrawn; the end of the process. */
+/** munmap and mremap; a page replaced or reclaimed; rights withdrawn; the end of the process. */
 export type InvalidateReason = 'unmap' | 'clear' | 'protect' | 'release';
 
 export interface InvalidationListener {
@@ -14,7 +14,7 @@ export interface InvalidationListener {
   invalidate(start: number, end: number, reason: InvalidateReason): void;
   /** Whether a device may still reach this page. Absent: never. */
   holds?(page: number): boolean;
-  /** Reclaim would take a page that is held, and passes it over: the listener may have its device let it go. */
+  /** Reclaim wants a held page, and skips it: the listener may make its device release it. */
   wanted?(page: number): void;
 }
 

@@ -1,11 +1,11 @@
 /**
- * The out-of-memory killer: the process with the most memory in frames and in swap ends (oom_badness without an
- * adjustment; of equals the oldest). Its memory is taken at once, as the OOM reaper does: anonymous private pages that
- * nothing holds. Pinned pages stay until the driver has let them go in the process's exit.
+ * The out-of-memory killer: the process with the most memory in frames and in swap ends (oom_badness without an adjustment; of
+ * equals the oldest). Its memory is reclaimed at once, as by the OOM reaper: anonymous private pages without other references.
+ * Pinned pages stay until the driver has released them in the process's exit.
  */
 import type { MemoryManager } from './memory-manager.ts';
 
-/** @returns whether there was anybody left to kill */
+/** @returns whether a process was left to kill */
 export function killForMemory(mm: MemoryManager): boolean {
   let victim: ReturnType<typeof mm.spaces.get>;
   for (const space of mm.spaces.values()) {

@@ -9,11 +9,11 @@ const newFrames = (places?: FramePlaces) => {
   const memory = new PhysicalMemory(mib(64));
   return { memory, frames: new PageFrames(memory, mib(1), places) };
 };
-/** 64 MiB less 1 MiB, in frames of 4 KiB. */
+/** 64 MiB minus 1 MiB, in frames of 4 KiB. */
 const frameCount = 63 * 256;
 
 describe('page frames', () => {
-  it('are there when they are handed out, whatever there was of memory before', () => {
+  it('are present when they are handed out, even if memory had not grown so far', () => {
     const memory = new PhysicalMemory(mib(64), mib(1));
     const frames = new PageFrames(memory, mib(2));
     expect(memory.bytes.length).toBe(mib(2));
@@ -22,7 +22,7 @@ describe('page frames', () => {
     expect(memory.bytes.length).toBeLessThan(mib(64));
   });
 
-  it('are handed out side by side, and never from low memory', () => {
+  it('are handed out consecutively, and never from low memory', () => {
     const { frames } = newFrames();
     expect([frames.allocate(), frames.allocate(), frames.allocateRun(3), frames.allocate()]).toEqual([
       256, 257, 258, 261,
@@ -31,7 +31,7 @@ describe('page frames', () => {
     expect(frames.freeCount).toBe(frameCount - 6);
   });
 
-  it('run out with an answer, not an error, and lose none', () => {
+  it('are exhausted with an answer, not an error, and none is lost', () => {
     const { frames } = newFrames();
     const taken = new Set<number>();
     for (let frame = frames.allocate(); frame >= 0; frame = frames.allocate()) taken.add(frame);
@@ -46,7 +46,7 @@ describe('page frames', () => {
     expect(frames.usedCount).toBe(0);
   });
 
-  it('find a contiguous run behind an obstacle, and an aligned one for a huge page', () => {
+  it('include a contiguous run after an obstacle, and an aligned one for a huge page', () => {
     const { frames } = newFrames();
     frames.allocate();
     // The first multiple of 512 past frame 257.
@@ -55,7 +55,7 @@ describe('page frames', () => {
     expect(frames.allocateRun(frameCount - 1 - 512 - 100)).toBe(-1);
   });
 
-  it('come back zeroed', () => {
+  it('are handed out zeroed', () => {
     const { memory, frames } = newFrames();
     const frame = frames.allocate();
     memory.bytes.fill(0xaa, frame * pageBytes, (frame + 1) * pageBytes);
@@ -67,7 +67,7 @@ describe('page frames', () => {
     ).toBe(true);
   });
 
-  it('are scattered as the random numbers say, each once', () => {
+  it('are scattered by the random numbers, each once', () => {
     const { frames } = newFrames(new Random(7));
     const taken = Array.from({ length: 1000 }, () => frames.allocate());
     expect(new Set(taken).size).toBe(1000);
@@ -75,7 +75,7 @@ describe('page frames', () => {
     expect(adjacent).toBeLessThan(20);
   });
 
-  it('stay in use while they are pinned, and show an unpin too many', () => {
+  it('stay in use while they are pinned, and reveal an excess unpin', () => {
     const { frames } = newFrames();
     const frame = frames.allocate();
     frames.pin(frame);
@@ -99,7 +99,7 @@ describe('page frames', () => {
     expect(() => frames.release(frame)).toThrow(/keeps a reference for each of its pins/);
   });
 
-  it('are withheld for good where devices reach no memory', () => {
+  it('are withheld permanently where devices reach no memory', () => {
     const { frames } = newFrames();
     frames.withhold(mib(2), pageBytes * 2);
     expect(frames.usedCount).toBe(0);

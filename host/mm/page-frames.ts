@@ -1,9 +1,9 @@
 /**
- * The frames of physical memory: who holds them, and which are free.
+ * The frames of physical memory: their references, and which are free.
  *
- * A frame is free while nothing references it. A mapping is one reference; a pin is one reference and is counted
- * apart as well, so that a page that is unmapped while the device uses it keeps its frame until the last unpin.
- * Frames come back zeroed. Running out is an answer (-1), not an error: software turns it into ENOMEM.
+ * A frame is free while nothing references it. A mapping is one reference. A pin is one reference, and is also counted
+ * separately, so that a page unmapped while the device uses it keeps its frame until the last unpin. Frames are handed out
+ * zeroed. Exhaustion is an answer (-1), not an error: software turns it into ENOMEM.
  *
  * Frames are handed out by next fit, so that consecutive requests are usually contiguous; or, for single frames
  * of the scattered policy, at random places drawn from a seeded generator.
@@ -13,7 +13,7 @@ import type { PhysicalMemory } from '../physical-memory.ts';
 import { FrameTable } from './frame-table.ts';
 import { pageBytes, pagesPerHugePage } from './page.ts';
 
-/** Where scattered frames lie. */
+/** Positions of scattered frames. */
 export interface FramePlaces {
   /** Draws from [0, 1). */
   unit(): number;
@@ -36,7 +36,7 @@ export class PageFrames {
 
   /**
    * @param reservedBytes low memory that is never handed out, at least two frames: the last of it is the zero page
-   * @param places given, single frames are scattered over memory
+   * @param places if given, single frames are scattered over memory
    */
   constructor(memory: PhysicalMemory, reservedBytes: number, places?: FramePlaces) {
     this.#memory = memory;
@@ -50,7 +50,7 @@ export class PageFrames {
     this.#withheldCount = this.reservedCount;
   }
 
-  /** Takes frames out of use for good, before any is handed out: addresses at which devices reach no memory. */
+  /** Removes frames from use permanently, before any is handed out: addresses at which devices reach no memory. */
   withhold(address: number, lengthBytes: number): void {
     const end = Math.min(this.frameCount, Math.ceil((address + lengthBytes) / pageBytes));
     for (let frame = Math.floor(address / pageBytes); frame < end; frame++) {
@@ -61,15 +61,15 @@ export class PageFrames {
     }
   }
 
-  /** Takes one frame with one reference. @returns its number, or -1 when there is none */
+  /** Allocates one frame with one reference. @returns its number, or -1 if none is free */
   allocate(): number {
     if (this.freeCount === 0) return -1;
     return this.#take(this.#findFree(), 1);
   }
 
   /**
-   * Takes `count` contiguous frames, each with one reference, the first a multiple of `alignment`.
-   * @returns the first one's number, or -1 when there is no such run
+   * Allocates `count` contiguous frames, each with one reference, the first a multiple of `alignment`.
+   * @returns the first one's number, or -1 if no such run is free
    */
   allocateRun(count: number, alignment = 1): number {
     if (count < 1 || count > this.freeCount) return -1;
@@ -78,7 +78,7 @@ export class PageFrames {
     return first < 0 ? -1 : this.#take(first, count);
   }
 
-  /** Takes one frame that lies outside of [first, end), with one reference. @returns its number, or -1 */
+  /** Allocates one frame outside [first, end), with one reference. @returns its number, or -1 */
   allocateOutside(first: number, end: number): number {
     const find = (from: number, to: number): number => this.#findRun(1, 1, from, to);
     const before = find(this.reservedCount, Math.min(first, this.frameCount));
@@ -86,7 +86,7 @@ export class PageFrames {
     return found < 0 ? -1 : this.#take(found, 1);
   }
 
-  /** Takes the 512 frames of an aligned 2 MiB page. @returns the first one's number, or -1 */
+  /** Allocates the 512 frames of an aligned 2 MiB page. @returns the first one's number, or -1 */
   allocateHuge(): number {
     return this.allocateRun(pagesPerHugePage, pagesPerHugePage);
   }
@@ -106,13 +106,13 @@ export class PageFrames {
     if (left === 0) this.freeCount++;
   }
 
-  /** Pins a frame in use: a reference that is counted as a pin, too. */
+  /** Pins a frame in use: adds a reference that also counts as a pin. */
   pin(frame: number): void {
     this.reference(frame);
     this.#pins.set(frame, this.#pins.of(frame) + 1);
   }
 
-  /** Undoes one {@link pin}. @throws InvariantError when there was none */
+  /** Undoes one {@link pin}. @throws InvariantError without a pin */
   unpin(frame: number): void {
     const pins = this.#pins.of(frame);
     if (pins < 1) throw new InvariantError(`pins of frame ${frame}`, pins, 'at least 1 at an unpin');
@@ -128,7 +128,7 @@ export class PageFrames {
     return this.#pins.of(frame);
   }
 
-  /** Frames in use, those never handed out apart: 0 when everybody has given back what they took. */
+  /** Frames in use, without reserved ones: 0 after all allocations have been released. */
   get usedCount(): number {
     return this.frameCount - this.#withheldCount - this.freeCount;
   }

@@ -4,17 +4,17 @@
  *     user address ── 2 MiB region number ──> directory ──┬─ 2 MiB entry
  *                                                         └─ table of 512 ── 4 KiB entry
  *
- * A present entry holds the physical (or bus) address and flags; a swap entry, which is not present, the number of a
- * swap slot. The directory covers the area from its base upwards and grows as needed. Pure bookkeeping: who owns the
- * frames is the memory manager's business.
+ * A present entry holds the physical (or bus) address and flags; a swap entry, which is not present, the number of a swap slot.
+ * The directory covers the area from its base upwards and grows as needed. Pure bookkeeping: the memory manager tracks the
+ * owners of frames.
  */
 import { hugePageBytes, pageBytes, pageNumberOf, pagesPerHugePage } from './page.ts';
 
 export const flagPresent = 1;
 export const flagWritable = 2;
-/** Device space, not memory: no frame stands behind it. */
+/** Device space, not memory: no frame belongs to it. */
 export const flagDevice = 4;
-/** Of a device page: write-combining instead of uncached. */
+/** For a device page: write-combining instead of uncached. */
 export const flagWriteCombining = 8;
 /** Entry of a 2 MiB page. */
 export const flagHuge = 16;
@@ -22,7 +22,7 @@ export const flagHuge = 16;
 export const flagAccessed = 32;
 /** Set by the walk of a write. */
 export const flagDirty = 64;
-/** Not present: the page is in the swap slot that stands for its address. */
+/** Not present: the page is in the swap slot whose number replaces its address. */
 export const flagSwap = 128;
 
 class LeafTable {
@@ -45,18 +45,18 @@ export class PageTable {
     this.base = base;
   }
 
-  /** Enters one present page; `flags` includes {@link flagHuge} for a 2 MiB page. It replaces what was there. */
+  /** Adds one present page; `flags` includes {@link flagHuge} for a 2 MiB page. It replaces the old entry. */
   set(address: number, physical: number, flags: number): void {
     if ((flags & flagHuge) === 0) this.#setLeaf(address, physical, flags | flagPresent);
     else this.#directory[this.#regionOf(address)] = { physical, flags: flags | flagPresent };
   }
 
-  /** Notes that the page is in a swap slot. */
+  /** Records that the page is in a swap slot. */
   setSwap(address: number, slot: number): void {
     this.#setLeaf(address, slot, flagSwap);
   }
 
-  /** Has the regions of [start + stretchBytes, end) share the tables of [start, start + stretchBytes), over and over. */
+  /** Makes the regions of [start + stretchBytes, end) share the tables of [start, start + stretchBytes), repeatedly. */
   repeat(start: number, stretchBytes: number, end: number): void {
     const stretch = stretchBytes / hugePageBytes;
     const last = this.#regionOf(end - 1);
@@ -69,7 +69,7 @@ export class PageTable {
     this.#directory.fill(undefined, this.#regionOf(start + stretchBytes), this.#regionOf(end - 1) + 1);
   }
 
-  /** Removes the entry that covers `address`; a table without entries goes, too. */
+  /** Removes the entry that covers `address`; a table without entries is removed, too. */
   clear(address: number): void {
     const region = this.#regionOf(address);
     const entry = this.#directory[region];
@@ -83,7 +83,7 @@ export class PageTable {
     if (--entry.usedCount === 0) this.#directory[region] = undefined;
   }
 
-  /** Flags of the entry that covers `address`; 0 when there is none. */
+  /** Flags of the entry that covers `address`; 0 without an entry. */
   flagsAt(address: number): number {
     const entry = this.#entryOf(address);
     if (entry === undefined) return 0;

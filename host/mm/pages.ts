@@ -1,6 +1,4 @@
-/**
- * What the kernel keeps of each frame besides its references (struct page): whose page it holds, and in which state.
- */
+/** State that the kernel keeps for each frame besides its references (struct page): its page, and that page's state. */
 import { FrameTable } from './frame-table.ts';
 import type { MemoryFile } from './memory-file.ts';
 
@@ -10,9 +8,9 @@ export const pageAnonymous = 1;
 export const pageExclusive = 2;
 /** Seen referenced in an earlier scan (PG_referenced): the second chance. */
 export const pageReferenced = 4;
-/** Differs from what is in swap or in the file. */
+/** Differs from its copy in swap or in the file. */
 export const pageDirty = 8;
-/** On its way to a device. */
+/** Being written to a device. */
 export const pageWriteback = 16;
 /** Must stay in memory: queue buffers (VM_LOCKED). */
 export const pageStable = 32;
@@ -37,7 +35,7 @@ export class Pages {
     return this.#flags.of(frame);
   }
 
-  /** A frame is handed out anew. */
+  /** Resets the state of a frame that is handed out again. */
   start(frame: number, flags: number): void {
     this.#flags.set(frame, flags);
   }

@@ -18,7 +18,7 @@ function pinned(answer: PinnedPages | string): PinnedPages {
 }
 
 describe('a pin', () => {
-  it('faults in what is not there: for writing, and for reading a page of its own rather than the zero page', () => {
+  it('faults in missing pages: for writing, and for reading an exclusive page instead of the zero page', () => {
     const { mm, space } = newSpace();
     const address = space.map(2 * pageBytes);
     const write = pinned(space.pin(address, 1));
@@ -26,12 +26,12 @@ describe('a pin', () => {
     const read = pinned(space.pin(address + pageBytes, 1, 'read'));
     expect(read.pages[0]).not.toBe(mm.zeroFrame * pageBytes);
     space.write(address + pageBytes, Uint8Array.of(8));
-    // The page was the process's own already: the pin for reading follows its writes.
+    // The page was already exclusive to the process: a pin for reading sees its later writes.
     expect(mm.memory.bytes[read.pages[0]!]).toBe(8);
     for (const pin of [write, read]) space.unpin(pin);
   });
 
-  it('for writing, of memory that may only be read, is EFAULT; for reading it is not', () => {
+  it('for writing, of read-only memory, is EFAULT; for reading it is not', () => {
     const { space } = newSpace();
     const address = space.mapWith(pageBytes, { access: 'read' });
     expect(space.pin(address, 1, 'write')).toBe('EFAULT');
@@ -54,7 +54,7 @@ describe('a pin', () => {
     });
   });
 
-  it('that fails half-way gives back what it had pinned, and leaves faulted in what was', () => {
+  it('that fails half-way releases its pins, and keeps faulted-in pages', () => {
     const { mm, frames, space } = newSpace();
     const address = space.map(4 * pageBytes);
     space.unmap(address + 2 * pageBytes, pageBytes);
@@ -64,7 +64,7 @@ describe('a pin', () => {
     expect(mm.counts.pinnedPages).toBe(0);
   });
 
-  it('that finds no memory is ENOMEM, kills no process, and gives back what it had pinned', () => {
+  it('that finds no memory is ENOMEM, kills no process, and releases its pins', () => {
     const { mm, platform, frames, space } = newSpace(undefined, { paging: { minFreeKib: 64 } }, 1024);
     const address = space.map(1024 * 1024);
     expect(space.pin(address, 1024 * 1024)).toBe('ENOMEM');
@@ -74,7 +74,7 @@ describe('a pin', () => {
     expect(frames.freeCount).toBe(16);
   });
 
-  it('overlapping others counts again against the limit, and each is given back for itself, in any order', () => {
+  it('that overlaps others counts again against the limit, and each is released separately, in any order', () => {
     const { frames, space } = newSpace(5 * pageBytes);
     const address = space.map(4 * pageBytes);
     const [whole, part] = [
@@ -90,7 +90,7 @@ describe('a pin', () => {
     expect([frames.pinsOf(frame), space.pinnedBytes]).toEqual([0, 0]);
   });
 
-  it('holds its frames through munmap and exit: the device goes on reaching them, the process does not', () => {
+  it('holds its frames through munmap and exit: the device still reaches them, the process does not', () => {
     const { memory, frames, space } = newSpace();
     const address = space.map(2 * pageBytes);
     space.write(address, Uint8Array.of(1));
@@ -143,7 +143,7 @@ describe('a pin', () => {
         10 + at,
       ]);
     });
-    // What the device wrote is written out, although no store of the process made the page dirty.
+    // Bytes written by the device are written out, although no store of the process made the page dirty.
     memory.bytes[pin.pages[0]!] = 0xaa;
     space.unpin(pin);
     for (let round = 0; round < 4; round++) mm.reclaim.shrink(200, 0);

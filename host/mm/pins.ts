@@ -1,13 +1,13 @@
 /**
- * Pins: pages made present, the process's own, and held for a device (pin_user_pages with FOLL_LONGTERM, as
- * ib_umem_get calls it).
+ * Pins: pages made present, exclusive to the process, and held for a device (pin_user_pages with FOLL_LONGTERM, as ib_umem_get
+ * calls it).
  *
  *     limit (pinned_vm) ─► each page: present? else fault ─► own? else break sharing ─► reference and pin
- *                          any of it fails: those pinned so far are given back, what was faulted in stays
+ *                          any of it fails: pins so far are released, faulted-in pages stay
  *
- * For writing, copy on write is broken; for reading only, too, if later writes of the process would go to another page.
- * A shared mapping of a regular file cannot be pinned for writing, since its file system must see writes (EFAULT,
- * Linux 6.5). The limit is looked at first, and counts every pin of every page.
+ * For writing, copy on write is broken; for reading only if later writes of the process would go to another page. A shared
+ * mapping of a regular file cannot be pinned for writing, since its file system must see writes (EFAULT, Linux 6.5). The limit
+ * is checked first, and counts every pin of every page.
  */
 import { InvariantError } from '../../base/index.ts';
 import { type AccessMode, kernelAccess } from './access-mode.ts';
@@ -19,18 +19,18 @@ import { pageAnonymous, pageDirty, pageExclusive } from './pages.ts';
 
 export type PinAccess = 'read' | 'write';
 
-/** Pages held for the device; also the ticket by which they are given back. */
+/** Pages held for the device; also the ticket by which they are released. */
 export interface PinnedPages {
   readonly address: number;
   readonly lengthBytes: number;
   /** 4 KiB pages that the range touches. */
   readonly pageCount: number;
   /**
-   * Physical address of each 4 KiB page, in order; of memory that repeats those of one stretch: page k is `pages[k % pages.length]`.
-   * A plain array: most are of one page, for which a typed one takes four times the memory.
+   * Physical address of each 4 KiB page, in order; for memory that repeats one stretch, those of the stretch: page k is
+   * `pages[k % pages.length]`. A plain array: most have one page, for which a typed array needs four times the memory.
    */
   readonly pages: readonly number[];
-  /** The device may write to them: the process could when they were pinned (ib_umem.writable of Linux). */
+  /** Whether the device may write to them: the process could when they were pinned (ib_umem.writable of Linux). */
   readonly isWritable: boolean;
 }
 
@@ -97,7 +97,7 @@ export class PinTable {
     this.pinnedBytes -= pinned.pageCount * pageBytes;
   }
 
-  /** The last reference may go with the pin: the frame leaves all lists then. */
+  /** The pin may hold the last reference: the frame then leaves all lists. */
   #letGo(frame: number): void {
     const { mm } = this.#space;
     mm.frames.reference(frame);
@@ -107,9 +107,9 @@ export class PinTable {
 }
 
 /**
- * Makes one page present and the process's own, so that it stays the process's page whatever the process does but unmap it.
+ * Makes one page present and exclusive, so that it remains the process's page until the process unmaps it.
  * @param isAgain the answer was `later`: the fault is not counted twice
- * @returns its frame, an errno, or `later`: ask again at the memory manager's `retryPs`, if the mode says so
+ * @returns its frame, an errno, or `later`: ask again at the memory manager's `retryPs`, if the mode demands it
  */
 export function ownFrame(
   space: AddressSpace,
@@ -140,7 +140,7 @@ export function ownFrame(
   }
 }
 
-/** Pinned for reading only, the page would not follow later writes of the process (gup_must_unshare). */
+/** If pinned only for reading, the page would not receive later writes of the process (gup_must_unshare). */
 function mustOwn({ mm }: AddressSpace, frame: number, isPrivate: boolean): boolean {
   const { pages, zeroFrame } = mm;
   if (frame === zeroFrame || !pages.has(frame, pageAnonymous)) return isPrivate;

@@ -1,6 +1,6 @@
 /**
- * Processes that map, share, fork, move, protect, advise, pin and end at random, in less memory than they use, beside a device that
- * writes to what is pinned. Each page is judged by a model of memory that knows no frames: a process maps pages to contents, a
+ * Processes that map, share, fork, move, protect, advise, pin and end at random, in less memory than they use, while a device
+ * writes to pinned pages. Each page is judged by a model of memory that knows no frames: a process maps pages to contents, a
  * fork copies those of private pages and shares the others, a private page of a file is the file's until it is written.
  */
 import fc from 'fast-check';
@@ -14,18 +14,18 @@ import { newFile, newTestMemory } from './testing.ts';
 const stories = Math.ceil(Number(process.env['HOSTILE_PACKETS'] ?? 4_000) / 50);
 const seed = Number(process.env['HOSTILE_SEED'] ?? 17);
 
-/** Processes and pages at a time: what all of them hold fits memory and swap, and what is pinned half of the memory. */
+/** Processes and pages at a time: their total fits memory and swap, and pinned pages fit half of the memory. */
 const processesMax = 4;
 const pagesMax = 300;
 const pinnedPagesMax = 60;
 const freeKib = 160 * 4;
 
-/** Content of a page: bytes by their place, zero where nothing was written. */
+/** Content of a page: bytes by their offset, zero where nothing was written. */
 type Content = Map<number, number>;
 
 interface Page {
   content: Content;
-  /** Of a private mapping of a file, until it is written: the file's page, which others may write. */
+  /** For an unwritten private mapping of a file: the file's page, which other processes may write. */
   readonly ofFile: Content | undefined;
   readonly isShared: boolean;
   isWritable: boolean;
@@ -33,7 +33,7 @@ interface Page {
   readonly isOfFile: boolean;
 }
 
-/** A private page of a file is a page of its own from its first write on, and from when a device may look at it. */
+/** A private page of a file becomes exclusive with its first write, and from the moment when a device may read it. */
 function own(page: Page): void {
   if (page.content === page.ofFile) page.content = new Map(page.content);
 }
@@ -41,7 +41,7 @@ function own(page: Page): void {
 interface Pin {
   readonly space: AddressSpace;
   readonly pinned: PinnedPages;
-  /** What the device reaches, page by page. */
+  /** Pages that the device reaches, one by one. */
   readonly contents: readonly Content[];
 }
 
@@ -53,7 +53,7 @@ interface Range {
 class Process {
   readonly space: AddressSpace;
   readonly pages = new Map<number, Page>();
-  /** What it has mapped, to choose from: parts of it may be gone. */
+  /** Its mappings, to choose from: parts of them may be unmapped. */
   ranges: Range[] = [];
 
   constructor(space: AddressSpace) {
@@ -97,7 +97,7 @@ class Story {
     else this.#pin(process, at, count, a % 2 === 0 ? 'write' : 'read');
   }
 
-  /** Every byte that was ever written, and the first of each page, as every process finds them. */
+  /** Every byte that was ever written, and the first of each page, as every process reads them. */
   check(): void {
     for (const { space, pages, ranges } of this.processes) {
       for (const [address, { content }] of pages)
@@ -113,7 +113,7 @@ class Story {
   end(): void {
     for (let pin = this.pins.length; pin > 0; pin--) this.#unpin(0);
     for (const { space } of this.processes) space.release();
-    // What is left is the page cache.
+    // Only the page cache is left.
     const { frames, swap } = this.all.mm;
     const cached = this.#file.frames.filter((frame) => frame >= 0).length;
     expect([frames.usedCount - cached, swap.usedCount]).toEqual([0, 0]);
@@ -170,7 +170,7 @@ class Story {
     this.processes.push(child);
   }
 
-  /** A process ends, with what it has pinned still held by the device; there is always one. */
+  /** A process ends while the device still holds its pins; at least one process always exists. */
   #exit(which: number): void {
     const [process] = this.processes.splice(which % this.processes.length, 1);
     process!.space.release();
@@ -212,7 +212,7 @@ class Story {
     }
   }
 
-  /** Moves or grows a part of one mapping; what it grows by has nothing behind it where it is shared, and is left out then. */
+  /** Moves or grows a part of one mapping; growth of a shared mapping has no pages after its end, and is then left out. */
   #remap(process: Process, address: number, pageCount: number, newCount: number, mayMove: boolean): void {
     const { space, pages } = process;
     const range = pagesOf(address, pageCount);
@@ -243,7 +243,7 @@ class Story {
     this.pins.push({ space, pinned, contents });
   }
 
-  /** What a device finds in pinned pages. */
+  /** Contents of pinned pages as the device finds them. */
   #holds({ pages }: PinnedPages, contents: readonly Content[]): void {
     for (const [index, content] of contents.entries())
       for (const [place, value] of content) expect(this.all.memory.bytes[pages[index]! + place]).toBe(value);
@@ -267,7 +267,7 @@ class Story {
   }
 }
 
-/** For writing: not pages of a file that others see, whose file system must see the writes. */
+/** For writing: excludes file pages that others see, because their file system must see the writes. */
 const mayBePinned = ({ isWritable, isShared, isOfFile }: Page): boolean =>
   isWritable && !(isShared && isOfFile);
 
@@ -328,7 +328,7 @@ const steps = fc.record({
 type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never;
 
 describe('memory of processes', () => {
-  it('holds every byte through whatever they do, and all of it comes back', {
+  it('keeps every byte through any actions, and all memory is released', {
     timeout: 24 * 3600_000,
   }, () => {
     fc.assert(

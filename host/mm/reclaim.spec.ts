@@ -4,7 +4,7 @@ import { activeAnonymous, inactiveAnonymous } from './lru.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
 import { newFile, newTestMemory } from './testing.ts';
 
-/** 256 frames to hand out, of which users may take all but 16, and as much swap as is said. */
+/** 256 frames to hand out, of which users may take all but 16, and swap of the given size. */
 function small(swapMib: number, minFreeKib = 64) {
   const all = newTestMemory(
     {
@@ -17,14 +17,14 @@ function small(swapMib: number, minFreeKib = 64) {
   return { ...all, space: all.mm.newSpace() };
 }
 
-/** Bytes that count up, from any of 256. */
+/** Bytes that count up from a random one of 256. */
 const contents = Array.from({ length: 256 }, (_first, first) =>
   Uint8Array.from({ length: pageBytes }, (_, at) => (first + at) & 0xff),
 );
 const contentOf = (page: number): Uint8Array => contents[(page * 31) & 0xff]!;
 
 describe('reclaim', () => {
-  it('keeps every byte of four times as much as there is memory, whatever is touched in which order', () => {
+  it('keeps every byte of four times as much data as memory, for any order of accesses', () => {
     const property = fc.property(fc.infiniteStream(fc.nat()), (order) => {
       const { mm, platform, space } = small(8);
       const pageCount = 4 * 256;
@@ -53,14 +53,14 @@ describe('reclaim', () => {
     fc.assert(property, { numRuns: 5, seed: 4 });
   });
 
-  it('Linux mm/vmscan.c: gives a page that is used again a second chance, and takes those that are not', () => {
+  it('Linux mm/vmscan.c: gives a reused page a second chance, and reclaims others', () => {
     const { mm, space } = small(8);
     const address = space.map(200 * pageBytes);
     for (let page = 0; page < 200; page++) space.write(address + page * pageBytes, contentOf(page));
     const touchHot = (): void => {
       for (let page = 0; page < 20; page++) space.read(address + page * pageBytes, new Uint8Array(1));
     };
-    // One look at every page: all were just used, and lose the mark. Another: only the first twenty have it again.
+    // One scan of every page: all were just used, and lose the mark. After a second scan, only the first twenty have it again.
     mm.reclaim.shrink(1, 0);
     expect(mm.counts.scannedPages).toBe(200);
     touchHot();
@@ -69,7 +69,7 @@ describe('reclaim', () => {
     for (let page = 0; page < 20; page++)
       expect(space.table.translate(address + page * pageBytes)).toBeGreaterThan(0);
     expect(mm.counts.activatedPages).toBe(20);
-    // What was activated is looked at again when the inactive list has run dry.
+    // Activated pages are scanned again when the inactive list is empty.
     expect(mm.lru.lengthOf(activeAnonymous) + mm.lru.lengthOf(inactiveAnonymous)).toBe(20);
   });
 
@@ -89,7 +89,7 @@ describe('reclaim', () => {
     expect([mm.counts.swappedOutPages, mm.counts.droppedPages, space.swappedPages]).toEqual([11, 9, 10]);
   });
 
-  it('gives a page back that is touched while it is being written', () => {
+  it('returns a page that is touched while it is being written', () => {
     const { mm, space } = small(8);
     const address = space.map(pageBytes);
     space.write(address, contentOf(3));
@@ -119,7 +119,7 @@ describe('reclaim', () => {
     expect([...back]).toEqual([1, 2, 3, 7]);
   });
 
-  it('swaps shared memory, and all who map it find it again', () => {
+  it('swaps shared memory, and all mappings find it again', () => {
     const { mm, space } = small(8);
     const address = space.mapWith(4 * pageBytes, { isShared: true });
     const child = mm.newSpace();
@@ -164,8 +164,8 @@ describe('reclaim', () => {
   });
 });
 
-describe('when nothing is left to take', () => {
-  it('the process with the most memory is killed and its memory taken, and the others are untouched', () => {
+describe('when nothing is left to reclaim', () => {
+  it('the process with the most memory is killed and its memory reclaimed; the others are unaffected', () => {
     const { mm, platform, space } = small(0);
     const large = mm.newSpace();
     const there = large.map(150 * pageBytes);
@@ -173,7 +173,7 @@ describe('when nothing is left to take', () => {
     const address = space.map(200 * pageBytes);
     for (let page = 0; page < 100; page++)
       expect(space.write(address + page * pageBytes, contentOf(page))).toBe(true);
-    // 240 frames for users: at the 91st page the other had more.
+    // 240 frames for users: at the 91st page the other process had more.
     expect(platform.killed).toEqual([large]);
     expect([large.isKilled, large.residentBytes, space.isKilled, mm.counts.oomKills]).toEqual([
       true,
@@ -197,7 +197,7 @@ describe('when nothing is left to take', () => {
     expect([written, space.isKilled, platform.killed]).toEqual([240, true, [space]]);
   });
 
-  it('a full swap device is not the end while there are frames, and counts its refusals', () => {
+  it('a full swap device is not the end while frames are free, and counts its refusals', () => {
     const { mm, platform, space } = small(1);
     // 256 slots and 240 frames for users: 496 pages fit, the next does not.
     const address = space.map(400 * pageBytes);

@@ -1,5 +1,5 @@
 /**
- * Reclaim: frames back from those that use them least.
+ * Reclaim: takes frames from the pages used least.
  *
  *     inactive list, oldest first ── pinned or busy ──────────────► back to the head, untouched
  *                                 ── accessed since last scan ───► once: head of inactive; twice: active   (second chance)
@@ -7,9 +7,9 @@
  *                                 ── file ────── entries go ──────────────────────────── dirty: write ─ free
  *     active list, oldest first ───────────────────────────────► inactive, while that is the shorter
  *
- * Direct: a thread that wants a frame below the watermark "min" does it itself. kswapd: below "low" until "high". A page
- * that is being written keeps its frame until the device has acknowledged; who faults meanwhile gets it back from the
- * swap cache. Source: Linux mm/vmscan.c.
+ * Direct: a thread that wants a frame below the watermark "min" does it itself. kswapd: below "low" until "high". A page being
+ * written keeps its frame until the device has acknowledged; a fault meanwhile finds it in the swap cache. Source: Linux
+ * mm/vmscan.c.
  */
 
 import type { Picoseconds } from '../../base/index.ts';
@@ -31,7 +31,7 @@ const swappinessMax = 200;
 export type DirectAnswer = 'enough' | 'none' | 'later';
 
 export class Reclaim {
-  /** Frames whose page is on its way to a device. */
+  /** Frames whose page is being written to a device. */
   readonly #writeback: { readonly frame: number; donePs: Picoseconds }[] = [];
   readonly #mm: MemoryManager;
   #turn = 0;
@@ -48,7 +48,7 @@ export class Reclaim {
     for (let priority = firstPriority; ; ) {
       this.completeWriteback(platform.instantPs());
       if (isEnough()) return 'enough';
-      // Enough is on its way already: more need not be taken.
+      // Enough pages are already being written: no more are reclaimed.
       const isOnItsWay = frames.freeCount + this.#writeback.length - count >= minFrames;
       const taken = isOnItsWay ? 0 : this.shrink(batchPages, priority);
       if (isEnough()) return 'enough';
@@ -60,7 +60,7 @@ export class Reclaim {
     }
   }
 
-  /** Instant at which the oldest write is done, Infinity when there is none. */
+  /** Instant at which the oldest write completes, Infinity if none is in progress. */
   get writebackDonePs(): Picoseconds {
     return this.#writeback[0]?.donePs ?? Number.POSITIVE_INFINITY;
   }
@@ -70,12 +70,12 @@ export class Reclaim {
     return this.#writeback.length;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     for (const write of this.#writeback) write.donePs -= ps;
   }
 
-  /** Takes up to `wanted` pages from their users. @returns how many: free now, or when they are written */
+  /** Reclaims up to `wanted` pages. @returns how many: free now, or when they are written */
   shrink(wanted: number, priority: number): number {
     let taken = 0;
     const scanLimit = this.#scanLimit(priority);
@@ -93,7 +93,7 @@ export class Reclaim {
     return taken;
   }
 
-  /** Frees what has been written by an instant. */
+  /** Frees the frames of writes completed by an instant. */
   completeWriteback(atPs: Picoseconds): void {
     const { frames, pages, swap, reverse, lru } = this.#mm;
     while (this.#writeback.length > 0 && this.#writeback[0]!.donePs <= atPs) {
@@ -111,8 +111,8 @@ export class Reclaim {
   }
 
   /**
-   * Makes a run of free frames by moving the pages in the cheapest window (compaction). Pages that are pinned or that
-   * something references besides their mappings do not move.
+   * Makes a run of free frames by moving the pages in the cheapest window (compaction). Pages that are pinned or have
+   * references besides their mappings do not move.
    */
   compact(count: number, alignment: number): boolean {
     for (const first of ascendingWindows(this.#mm, count, alignment)) {
@@ -121,7 +121,7 @@ export class Reclaim {
     return false;
   }
 
-  /** Moves a page to another frame. @returns false (EBUSY) when it is pinned or held otherwise */
+  /** Moves a page to another frame. @returns false (EBUSY) if it is pinned or held otherwise */
   migrate(frame: number, target: number): boolean {
     const { pages, reverse, frames, memory, spaces, lru, platform, config } = this.#mm;
     if (!this.isMovable(frame)) return false;
@@ -148,7 +148,7 @@ export class Reclaim {
     return true;
   }
 
-  /** Anonymous, mapped, on a list, and held by its mappings alone. */
+  /** Anonymous, mapped, on a list, and held only by its mappings. */
   isMovable(frame: number): boolean {
     const { pages, reverse, frames, lru, swap } = this.#mm;
     const mapCount = reverse.countOf(frame);
@@ -186,7 +186,7 @@ export class Reclaim {
     return total === 0 ? 0 : Math.max(batchPages, Math.ceil(total / 2 ** priority));
   }
 
-  /** File pages and anonymous ones in turn, by swappiness; what there is when there is only one. */
+  /** Alternates between file and anonymous pages, by swappiness; uses the other kind if one has none. */
   #nextList(): number {
     const { lru, config, swap } = this.#mm;
     const files = lru.lengthOf(inactiveFile) + lru.lengthOf(activeFile);
@@ -199,7 +199,7 @@ export class Reclaim {
     return this.#turn < config.paging.swappiness ? inactiveAnonymous : inactiveFile;
   }
 
-  /** Moves the oldest active page over while there are more active than inactive ones. */
+  /** Moves the oldest active pages over while active pages outnumber inactive ones. */
   #refillInactive(inactive: number): void {
     const { lru } = this.#mm;
     const active = inactive + 1;
@@ -209,7 +209,7 @@ export class Reclaim {
     lru.put(frame, inactive);
   }
 
-  /** Scans the oldest inactive page. @returns whether it was taken from its users */
+  /** Scans the oldest inactive page. @returns whether it was reclaimed */
   #takeOne(frame: number, list: number): boolean {
     const { lru, pages, counts, platform, config } = this.#mm;
     platform.charge('reclaim', config.paging.scanPageCycles);
@@ -233,7 +233,7 @@ export class Reclaim {
     return isTaken;
   }
 
-  /** Held by its mappings and caches alone, and by no device. */
+  /** Held only by its mappings and caches, and by no device. */
   #isFreeToTake(frame: number): boolean {
     const { frames, reverse, swap, pages, spaces } = this.#mm;
     if (frames.pinsOf(frame) > 0 || pages.has(frame, pageWriteback | pageStable)) return false;
@@ -259,7 +259,7 @@ export class Reclaim {
     return count;
   }
 
-  /** @returns false when swap is full */
+  /** @returns false if swap is full */
   #swapOut(frame: number): boolean {
     const { swap, pages, counts, lru, frames, memory } = this.#mm;
     const content = memory.bytes.subarray(frame * pageBytes, (frame + 1) * pageBytes);
@@ -323,7 +323,7 @@ export class Reclaim {
     this.#mm.platform.callAt(donePs);
   }
 
-  /** Takes a page out of the page cache; its frame is free when nothing else references it. */
+  /** Removes a page from the page cache; its frame is free if it has no other reference. */
   #dropFromFile(frame: number): void {
     const entry = this.#mm.pages.fileOf(frame);
     if (entry === undefined) return;
@@ -342,7 +342,7 @@ export class Reclaim {
       space.notify(address, address + pageBytes, 'clear');
       if ((space.table.flagsAt(address) & flagDirty) !== 0) wasDirty = true;
       const isSwapped = slot >= 0 && this.#mm.pages.fileOf(frame) === undefined;
-      // The slot has its new user before the mapping that kept it goes.
+      // The slot gets its new user before the mapping that kept it is removed.
       if (isSwapped) swap.reference(slot);
       space.drop(address);
       if (isSwapped) space.noteSwapped(address, slot);

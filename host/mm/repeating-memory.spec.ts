@@ -14,7 +14,7 @@ function repeating(lengthBytes = 64 * gib, pageSize = pageBytes) {
   return { mm, frames, space, address, lengthBytes };
 }
 
-/** Bytes written at one place, and the bytes found at another. */
+/** Bytes written at one address, and the bytes read at another. */
 function written(space: ReturnType<typeof repeating>['space'], at: number, bytes: number[], found: number) {
   expect(space.write(at, Uint8Array.from(bytes))).toBe(true);
   const target = new Uint8Array(bytes.length);
@@ -33,7 +33,7 @@ describe.each([
     expect(frames.usedCount).toBe(stretchPages);
   });
 
-  it('has the same bytes a stretch further on, and others within a stretch', () => {
+  it('has the same bytes a stretch further on, and different ones within a stretch', () => {
     const { space, address } = repeating(64 * gib, pageSize);
     const far = address + 10_000 * stretchBytes;
     expect(written(space, address + 5, [1, 2, 3], far + 5)).toEqual([1, 2, 3]);
@@ -41,13 +41,13 @@ describe.each([
     expect(space.translate(address)).not.toBe(space.translate(address + pageBytes));
   });
 
-  it('has no page whose frame follows the frame of the page before', () => {
+  it('has no page whose frame follows the frame of the previous page', () => {
     const { space, address } = repeating(64 * gib, pageSize);
     for (let at = pageSize; at < 2 * stretchBytes; at += pageSize)
       expect(space.translate(address + at)).not.toBe(space.translate(address + at - pageSize) + pageSize);
   });
 
-  it('is pinned whole: each page counts against the limit, and the ticket lists the frames of one stretch', () => {
+  it('is pinned as a whole: each page counts against the limit, and the ticket lists the frames of one stretch', () => {
     const { space, mm, frames, address, lengthBytes } = repeating(64 * gib, pageSize);
     const pin = space.pin(address, lengthBytes);
     if (typeof pin === 'string') throw new Error(pin);
@@ -72,14 +72,14 @@ describe.each([
     space.unpin(pin);
   });
 
-  it('is unmapped whole, and leaves no entry behind', () => {
+  it('is unmapped as a whole, and leaves no entry', () => {
     const { space, frames, address, lengthBytes } = repeating(gib, pageSize);
     space.unmap(address + 10 * pageBytes, 1);
     expect([space.mappedBytes, space.residentBytes, frames.usedCount]).toEqual([0, 0, 0]);
     for (const at of [0, stretchBytes, lengthBytes - 1]) expect(space.table.flagsAt(address + at)).toBe(0);
   });
 
-  it('is refused to what would cut it: EINVAL of mremap and of MAP_FIXED, and a child does not inherit it', () => {
+  it('rejects operations that would cut it: EINVAL of mremap and of MAP_FIXED, and a child does not inherit it', () => {
     const { mm, space, address, lengthBytes } = repeating(gib, pageSize);
     expect(space.remap(address, lengthBytes, 2 * lengthBytes, true)).toBe('EINVAL');
     expect(space.mapFixed(address + hugePageBytes, pageBytes)).toBe('EINVAL');
@@ -100,14 +100,14 @@ describe.each([
 
 describe('a mapping that is to repeat', () => {
   it.each([1, pageBytes, hugePageBytes + pageBytes, -hugePageBytes])(
-    'refuses a stretch of %d bytes',
+    'rejects a stretch of %d bytes',
     (bytes) => {
       const space = newTestMemory().mm.newSpace();
       expect(() => space.mapWith(gib, { stretchBytes: bytes })).toThrow(ConfigurationError);
     },
   );
 
-  it('is an ordinary one when the stretch is as long', () => {
+  it('is an ordinary one if the stretch is equally long', () => {
     const { mm } = newTestMemory();
     const space = mm.newSpace();
     const address = space.mapWith(stretchBytes, { stretchBytes });
@@ -115,7 +115,7 @@ describe('a mapping that is to repeat', () => {
     expect(space.areas.find(address)?.stretchBytes).toBe(0);
   });
 
-  it('is ENOMEM when memory has no stretch, and leaves nothing', () => {
+  it('is ENOMEM if memory has no stretch, and leaves nothing', () => {
     const { mm, frames } = newTestMemory({}, 1024);
     const space = mm.newSpace();
     expect(space.mapWith(gib, { stretchBytes })).toBe(-1);

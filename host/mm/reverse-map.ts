@@ -1,8 +1,8 @@
 /**
- * Which page-table entries point at a frame: what reclaim and migration must change before they may take it.
+ * The page-table entries that point at a frame: reclaim and migration must change them before they may use the frame.
  *
- * Nearly every frame has one entry, so the first is kept in tables and only further ones in a map. A 2 MiB page is
- * entered under its first frame.
+ * Nearly every frame has one entry, so the first is kept in tables and only further ones in a map. A 2 MiB page is recorded
+ * under its first frame.
  */
 
 import { FrameTable } from './frame-table.ts';

@@ -3,7 +3,7 @@
  * same page while it is on its way out, on its way in, or still clean.
  *
  *     users of a slot: page-table entries and shared-memory objects that name it (swap_map)
- *     cached:          a frame has the slot's page; what falls back to the slot finds that frame
+ *     cached:          a frame has the slot's page; an access to the slot finds that frame
  *
  * A slot without users and without a frame is free. Contents are kept by the simulator, not in physical memory.
  */
@@ -27,7 +27,7 @@ export class SwapArea {
     this.slotCount = (sizeMib * bytesPerMib) / pageBytes;
   }
 
-  /** Takes a slot for the page of `frame`, which becomes its cached frame. @returns -1 when all are taken */
+  /** Allocates a slot for the page of `frame`, which becomes its cached frame. @returns -1 if no slot is free */
   add(frame: number, content: Uint8Array): number {
     if (this.usedCount === this.slotCount) return -1;
     const slot = this.#free.pop() ?? this.usedCount;
@@ -56,7 +56,7 @@ export class SwapArea {
     this.#users[slot] = this.#users[slot]! + 1;
   }
 
-  /** One user less. @returns the frame that must be released when that was the last one and a clean frame was kept */
+  /** Removes one user. @returns the frame to release if that was the last user and a clean frame was kept */
   release(slot: number): number {
     const users = this.#users[slot]! - 1;
     assertInvariant(users >= 0, `swap slot ${slot} has users to release`);
@@ -77,7 +77,7 @@ export class SwapArea {
     return this.#slots.of(frame);
   }
 
-  /** Joins a slot to a frame whose content is there from `readyPs` on. */
+  /** Joins a slot to a frame whose content is valid from `readyPs` on. */
   cache(slot: number, frame: number, readyPs: Picoseconds): void {
     this.#setFrame(slot, frame);
     this.#readyPs[slot] = readyPs;
@@ -88,12 +88,12 @@ export class SwapArea {
     return this.#readyPs[slot]!;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     for (let slot = 0; slot < this.#readyPs.length; slot++) this.#readyPs[slot] = this.#readyPs[slot]! - ps;
   }
 
-  /** Parts a frame from its slot; the slot is free when it has no users. */
+  /** Detaches a frame from its slot; the slot is free if it has no users. */
   uncache(frame: number): void {
     const slot = this.#slots.of(frame);
     this.#slots.set(frame, none);

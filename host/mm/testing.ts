@@ -8,7 +8,7 @@ import { MemoryManager } from './memory-manager.ts';
 import { type MmConfig, mmParameters } from './mm-parameters.ts';
 import { type FramePlaces, PageFrames } from './page-frames.ts';
 
-/** Of the numbers that a seed generates. */
+/** Limit of the numbers that a seed generates. */
 class SeededPlaces implements FramePlaces {
   #state: number;
 
@@ -33,7 +33,7 @@ export interface TestMemory {
   readonly mm: MemoryManager;
 }
 
-/** 64 MiB, of which the first is reserved; `freeKib` leaves only so much to hand out. */
+/** 64 MiB, of which the first is reserved; `freeKib` limits the rest that can be handed out. */
 export function newTestMemory(
   parts: { readonly [Part in keyof MmConfig]?: Partial<MmConfig[Part]> } = {},
   freeKib?: number,

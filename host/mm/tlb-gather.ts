@@ -1,9 +1,9 @@
 /**
- * Translations that went away, gathered so that one shootdown serves them all (struct mmu_gather).
+ * Removed translations, gathered so that one shootdown serves them all (struct mmu_gather).
  *
  *     change entries, add(page) … finish(): own core flushes; each other core that ran the process is interrupted once
  *
- * The other cores' TLBs are empty of the pages when finish returns; the initiator is charged the wait for them, they the
+ * After finish returns, the other cores' TLBs no longer hold the pages; the initiator is charged the wait, the other cores the
  * handler.
  */
 import type { AddressSpace } from './address-space.ts';
@@ -26,12 +26,12 @@ export class TlbGather {
     if (this.#count++ < this.#mm.config.tlb.flushAllPages) this.#pages.push(pageNumberOf(address));
   }
 
-  /** More entries have changed than are worth naming: the whole address space is flushed. */
+  /** More entries have changed than are worth listing: the whole address space is flushed. */
   addAll(): void {
     this.#count = this.#mm.config.tlb.flushAllPages + 1;
   }
 
-  /** Flushes what was gathered. */
+  /** Flushes the gathered pages. */
   finish(): void {
     if (this.#count === 0) return;
     const { platform, config, counts, tlbs } = this.#mm;
@@ -43,7 +43,7 @@ export class TlbGather {
       else for (const page of this.#pages) tlbs[core]!.drop(this.#space.id, page);
       if (core !== own) others.push(core);
     }
-    // A core that is emptied whole is not interrupted again for the process until it has run it again.
+    // A core that is flushed completely is not interrupted again for the process until it has run it again.
     if (isWhole) for (const core of others) this.#space.cores.delete(core);
     if (own >= 0) {
       counts.tlbFlushes++;

@@ -1,10 +1,9 @@
 /**
- * The TLB of one core: which translations it holds, so that a walk is charged when it must be made, and so that a page
- * whose entry is held is not seen as referenced until the entry goes (x86 sets the accessed bit in the walk).
+ * The TLB of one core: its translations, so that necessary walks are charged, and so that a page with a cached entry is not
+ * seen as referenced until the entry is removed (x86 sets the accessed bit in the walk).
  *
- * Set-associative, least recently used in a set. Entries are tagged by address space (PCID), so that a context switch
- * keeps them. It caches rights, not addresses: the address comes from the page table, which a shootdown has made to
- * agree by then.
+ * Set-associative, least recently used in a set. Entries are tagged by address space (PCID), so that a context switch keeps
+ * them. It caches rights, not addresses: the address is read from the page table, which shootdowns keep consistent.
  */
 import { log2Exact } from '../../base/index.ts';
 
@@ -14,7 +13,7 @@ const hugePageShift = 9;
 export class Tlb {
   readonly #ways: number;
   readonly #setMask: number;
-  /** By way of a set: address space, page number (negative for huge pages), whether writes are known to be allowed. */
+  /** For each way of a set: address space, page number (negative for huge pages), whether writes are known to be allowed. */
   readonly #spaces: Int32Array;
   readonly #pages: Float64Array;
   readonly #isWritable: Uint8Array;
@@ -36,7 +35,7 @@ export class Tlb {
     return this.#holds(space, page, isWrite) || this.#holds(space, hugeTag(page), isWrite);
   }
 
-  /** Takes a translation in, for the least recently used of its set. */
+  /** Adds a translation, replacing the least recently used one of its set. */
   fill(space: number, page: number, isHuge: boolean, isWritable: boolean): void {
     const tag = isHuge ? hugeTag(page) : page;
     const found = this.#find(space, tag);
@@ -61,7 +60,7 @@ export class Tlb {
     }
   }
 
-  /** Forgets everything of an address space. */
+  /** Forgets all pages of an address space. */
   dropSpace(space: number): void {
     for (let at = 0; at < this.#spaces.length; at++) if (this.#spaces[at] === space) this.#forget(at);
   }
@@ -91,5 +90,5 @@ export class Tlb {
   }
 }
 
-/** Huge pages are entered under the negative of their number. */
+/** Huge pages are stored under the negative of their number. */
 const hugeTag = (page: number): number => -Math.floor(page / 2 ** hugePageShift);

@@ -1,8 +1,8 @@
-/** Whole ranges of a process's bytes, page by page through its page table, faulted in as they are come upon. */
+/** Whole ranges of a process's bytes, page by page through its page table, faulted in on the way. */
 import type { AddressSpace } from './address-space.ts';
 import { pageBytes, pageOffsetOf } from './page.ts';
 
-/** Reads across pages. @returns false, with nothing read, when some page is not mapped */
+/** Reads across pages. @returns false, and reads nothing, if some page is not mapped */
 export function readBytes(space: AddressSpace, address: number, target: Uint8Array): boolean {
   if (!space.isMapped(address, target.length)) return false;
   return forEachPiece(space, address, target.length, false, (physical, offset, length) => {
@@ -10,7 +10,7 @@ export function readBytes(space: AddressSpace, address: number, target: Uint8Arr
   });
 }
 
-/** Writes across pages. @returns false, with nothing written, when some page is not mapped writable */
+/** Writes across pages. @returns false, and writes nothing, if some page is not mapped writable */
 export function writeBytes(space: AddressSpace, address: number, source: Uint8Array): boolean {
   if (!space.isWritable(address, source.length)) return false;
   return forEachPiece(space, address, source.length, true, (physical, offset, length) => {

@@ -1,8 +1,8 @@
 /**
- * Virtual memory areas of a process: which addresses mean what, in order of address, never overlapping.
+ * Virtual memory areas of a process: the meaning of its addresses, in order of address, never overlapping.
  *
- * An area that is only partly unmapped, protected or advised is split first, so that a change always concerns whole
- * areas (Linux: vma_split). Areas are not merged again: nothing observable depends on it.
+ * An area that is only partly unmapped, protected or advised is split first, so that a change always concerns whole areas
+ * (Linux: vma_split). Areas are not merged again, which has no observable effect.
  */
 import type { MemoryFile } from './memory-file.ts';
 
@@ -17,19 +17,19 @@ export class Vma {
   start: number;
   end: number;
   readonly kind: VmaKind;
-  /** Writes are seen by all who map the same object; else they stay with the process. */
+  /** Writes are visible to all mappings of the same object; otherwise only to the process. */
   readonly isShared: boolean;
   readonly pageSize: number;
-  /** What lies under a file mapping and under shared anonymous memory, and the offset in it of {@link start}. */
+  /** Object under a file mapping or shared anonymous memory, and the offset in it of {@link start}. */
   readonly file: MemoryFile | undefined;
   fileOffset: number;
   isReadable: boolean;
   isWritable: boolean;
-  /** MADV_DONTFORK: a child does not get it. */
+  /** MADV_DONTFORK: a child does not inherit it. */
   isDontFork = false;
   /** Its pages stay in memory (VM_LOCKED). */
   isStable: boolean;
-  /** Bytes after which its memory repeats; 0 where each page is one of its own. Such an area is changed as a whole or not at all. */
+  /** Bytes after which its memory repeats; 0 if every page is distinct. Such an area is changed as a whole or not at all. */
   readonly stretchBytes: number;
 
   constructor(fields: {
@@ -55,7 +55,7 @@ export class Vma {
     this.isWritable = fields.rights?.isWritable ?? true;
     this.isStable = fields.isStable ?? false;
     this.stretchBytes = fields.stretchBytes ?? 0;
-    // A child would have to share the tables that repeat.
+    // A child would have to share the repeating tables.
     this.isDontFork = this.stretchBytes > 0;
   }
 
@@ -73,7 +73,7 @@ export class Vma {
     return this.fileOffset + (address - this.start);
   }
 
-  /** A copy with other bounds; what lies under it moves along. */
+  /** A copy with other bounds; its file offset moves with them. */
   cut(start: number, end: number): Vma {
     const copy = new Vma({
       start,
@@ -100,7 +100,7 @@ export class VmaList {
     return area !== undefined && area.start <= address ? area : undefined;
   }
 
-  /** Adds an area where there is none. */
+  /** Adds an area to a free range. */
   insert(area: Vma): void {
     this.#areas.splice(this.#firstEndingAfter(area.start), 0, area);
   }
@@ -132,7 +132,7 @@ export class VmaList {
     return this.overlapping(start, end);
   }
 
-  /** Whether areas cover [start, end) without a hole, and each of them holds `test`. */
+  /** Whether areas cover [start, end) without a hole, and `test` holds for each. */
   covers(start: number, end: number, test: (area: Vma) => boolean): boolean {
     let at = start;
     for (const area of this.overlapping(start, end)) {

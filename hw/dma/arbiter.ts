@@ -1,16 +1,16 @@
 /**
- * Decides which of the waiting requesters goes next. A grant is one TLP.
+ * Selects the next of the waiting requesters. A grant is one TLP.
  *
- * - roundRobin: the first waiting requester behind the one served last.
+ * - roundRobin: the first waiting requester after the one served last.
  * - strictPriority: the waiting requester that was added first.
- * - weighted: as roundRobin, but a requester keeps its turn for up to `weight` TLPs while it has some.
+ * - weighted: as roundRobin, but a requester keeps its turn for up to `weight` TLPs, if it has that many.
  */
 import type { BlockState } from '../../sim/index.ts';
 import type { DmaConfig } from './parameters.ts';
 
 export type ArbitrationPolicy = DmaConfig['readArbitration'];
 
-/** Requesters are bits of a 32-bit mask whose sign stays free. */
+/** Requesters are bits of a 32-bit mask whose sign bit stays clear. */
 export const REQUESTER_COUNT_MAX = 31;
 
 export class Arbiter {

@@ -1,4 +1,4 @@
-/** For specs: a slot of default sizes, and a core behind the BARs that does nothing. */
+/** For specs: a slot of default sizes, and a device core whose BARs do nothing. */
 import { defaultsOf } from '../../base/index.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from '../../sim/index.ts';
 import {

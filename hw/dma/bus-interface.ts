@@ -25,7 +25,7 @@ import { DmaWriteEngine } from './dma-write-engine.ts';
 import type { DmaConfig } from './parameters.ts';
 import { TrafficClass, trafficClassCount } from './traffic-class.ts';
 
-/** The slot that a device is in, and what its end of it is configured to be. */
+/** The slot of a device, and the configuration of the device's end of it. */
 export interface SlotSetup {
   readonly dma: DmaConfig;
   readonly pcieFunction: FunctionConfig;
@@ -40,13 +40,13 @@ export interface SlotSetup {
 export interface BusInterfaceSetup extends SlotSetup {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
-  /** On-chip memory in which reads put their bytes. */
+  /** On-chip memory into which reads put their bytes. */
   readonly sram: Uint8Array;
-  /** Interrupt messages held at once. */
+  /** Limit of held interrupt messages. */
   readonly messageFifoDepth: number;
-  /** Whether the host, in the same thread, may put bytes of reads in their places early; left out: false. */
+  /** Whether a host in the same thread may place bytes of reads early; left out: false. */
   readonly hasEarlyPlacement?: boolean;
-  /** References by which writes carry payload of the device's channel; left out: they carry it themselves. */
+  /** References by which writes carry payload of the device's channel; left out: the writes carry it themselves. */
   readonly references?: PayloadReferences | undefined;
   /** See FunctionOptions. */
   readonly gatewayAddress?: number;
@@ -84,11 +84,11 @@ function makeBlocks(setup: BusInterfaceSetup) {
 export type BusBlocks = ReturnType<typeof makeBlocks>;
 
 export interface BusInterfacePorts {
-  /** The device core behind the BARs. */
+  /** The device core that serves the BARs. */
   readonly target: BarTarget;
 }
 
-/** Who calls whom. */
+/** The wires of the blocks. */
 export function busWires(b: BusBlocks & BusInterfacePorts): Wires<BusBlocks> {
   const { ingress, egress } = b.pcieFunction.blocks;
   return {

@@ -23,7 +23,7 @@ import { type ReadTag, TagPool } from './tag-pool.ts';
 const READ_BYTES = 1024;
 const TRAFFIC_CLASS = 4;
 
-/** What differs from a completion that goes on where the one before it ended. */
+/** Differences from a completion that continues where the previous one ended. */
 interface Second {
   readonly kind?: number;
   readonly flags?: number;
@@ -39,11 +39,14 @@ interface Circumstances {
   readonly edgeCycle?: number;
   readonly eventPs?: number;
   readonly isTagAwaited?: boolean;
-  /** Something about the tag of another read, of which 768 bytes are to come. */
+  /** A property of another read's tag, of which 768 bytes are outstanding. */
   readonly other?: (tag: ReadTag, tags: TagPool, kept: (Uint8Array | undefined)[]) => void;
 }
 
-/** Two completions of 256 bytes arrive, at 100,500 (unless another instant is given) and 200,500 ps. Returns how many were taken at each of the calls. */
+/**
+ * Two completions of 256 bytes arrive, at 100,500 (unless another instant is given) and 200,500 ps. Returns how many were taken
+ * at each of the calls.
+ */
 function takenOf(second: Second = {}, circumstances: Circumstances = {}): number[] {
   const lp = new LogicalProcess('hca');
   const domain = lp.addClockDomain(1000);
@@ -99,7 +102,7 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
 }
 
 describe('a run of completions', () => {
-  it('PCIe 2.3.1.1: goes on with one that continues a read, or belongs to another', () => {
+  it('PCIe 2.3.1.1: continues with one that continues a read, or belongs to another', () => {
     expect(takenOf()).toEqual([2]);
     expect(takenOf({ tag: 1 })).toEqual([2]);
     // The end of that read, not of its request.

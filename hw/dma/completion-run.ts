@@ -1,7 +1,6 @@
 /**
- * Completions that follow one another, taken ahead of their records' calls. Most only change statistics: their bytes have
- * been placed early,
- * and their request waits for others as well.
+ * Consecutive completions, taken before their records' calls. Most only change statistics: their bytes were placed early, and
+ * their request waits for others as well.
  */
 import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import {
@@ -26,7 +25,7 @@ export interface CompletionRunParts {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
   readonly link: DmaReadLink;
-  /** Of the read engine: its tags, its returning half. */
+  /** Parts of the read engine: its tags, its returning half. */
   readonly tags: TagPool;
   readonly account: BlockAccount;
   readonly dataPath: DmaDataPath;
@@ -35,7 +34,7 @@ export interface CompletionRunParts {
 }
 
 export class CompletionRun {
-  /** Edge on account of which a completion was last taken. */
+  /** Edge for which a completion was last taken. */
   lastCycle = -1;
 
   readonly #lp: LogicalProcess;
@@ -57,9 +56,9 @@ export class CompletionRun {
   }
 
   /**
-   * Takes the completion at `offset`, which has just arrived, and those that follow it before anything else is due in the
-   * process, each at its time, on account of the edge after it. Only if the result is the same as taking them at that edge:
-   * their bytes have been placed early, their request waits for others as well, the data path is free.
+   * Takes the completion at `offset`, which has just arrived, and those that follow before anything else is due in the process,
+   * each at its time, in place of the edge after it. Does so only if the result equals that of taking them at that edge: their
+   * bytes were placed early, their request waits for others as well, and the data path is free.
    * @param isTagAwaited whether a request waits for a free tag
    * @returns whether it has taken any
    */
@@ -122,13 +121,13 @@ export class CompletionRun {
     }
     if (count === 0) return false;
     link.countCompletions(trafficClass, count, dwords, bytes);
-    // As if they had been taken without a pause, the last one when it was.
+    // As if they had been taken without a pause, the last one at its time.
     this.#account.serve(freeCycle - busyCycles, busyCycles);
     return true;
   }
 }
 
-/** Whether the record at word `record` is a completion that goes on where the read of this tag stands, with bytes that were placed early. */
+/** Whether the record at word `record` is a completion that continues the read of this tag, with bytes that were placed early. */
 function isPlain(words: Int32Array, record: number, tag: ReadTag): boolean {
   const { remainingBytes } = tag;
   const lengthBytes = words[record + WORD_LENGTH]!;

@@ -1,6 +1,6 @@
 /**
- * A test bench for the DMA engines: a link that records what is sent and answers when and how a spec says, with a plain
- * memory behind it. One clock of 1 GHz: cycle n is at n × 1000 ps. For specs only.
+ * A test bench for the DMA engines: a link to a plain memory that records the TLPs sent, and answers as the spec requests. One
+ * clock of 1 GHz: cycle n is at n × 1000 ps. For specs only.
  */
 
 import { type Cycles, defaultsOf, type Picoseconds } from '../../base/index.ts';
@@ -30,7 +30,7 @@ export const MEMORY_BYTES = 1 << 16;
 const SLOT_BYTES = 8192;
 const SLOT_COUNT = 128;
 
-/** A memory read that has been sent, and how far it has been answered. */
+/** A memory read that was sent, and the progress of its answer. */
 export interface SentRead {
   readonly timePs: Picoseconds;
   readonly address: number;
@@ -56,7 +56,7 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   readonly writes: SentWrite[] = [];
   /** Records announced and not yet consumed. */
   heldRecords = 0;
-  /** What each flow still accepts. */
+  /** Number of TLPs that each flow still accepts. */
   readonly room = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   readonly read = new MemoryReadFields();
   readonly write = new MemoryWriteFields();
@@ -92,7 +92,7 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.#senders = senders;
   }
 
-  /** Lets a flow accept `count` TLPs more. */
+  /** Lets a flow accept `count` more TLPs. */
   makeRoom(flow: number, count: number): void {
     this.room[flow] = this.room[flow]! + count;
     this.#senders[flow]!.linkSpace();
@@ -135,7 +135,7 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.announce(this.record(COMPLETION, read.tag, status << FLAG_STATUS_SHIFT, 0, remaining));
   }
 
-  /** A record in a slot of its own; returns its offset. */
+  /** A record in its own slot; returns its offset. */
   record(kind: number, tag: number, flags: number, bytes: number, byteCount: number): number {
     const offset = this.#freeSlots.shift()! * SLOT_BYTES;
     const word = offset >> 2;
@@ -155,7 +155,7 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   }
 }
 
-/** What the PCIe function would say. */
+/** Answers of the PCIe function. */
 export class FakeFunction {
   isMaster = true;
   maxPayload = 256;
@@ -210,7 +210,7 @@ export class DmaBench {
     for (let index = 0; index < MEMORY_BYTES; index++) link.memory[index] = (index * 7 + (index >> 8)) & 0xff;
   }
 
-  /** Does something at a clock edge, behind (upstream of) the engines. */
+  /** Runs an action at a clock edge, upstream of the engines. */
   atCycle(cycle: Cycles, action: () => void): void {
     const actions = this.#actions.get(cycle) ?? [];
     actions.push(action);
@@ -218,20 +218,20 @@ export class DmaBench {
     this.domain.wake(this.#stage, cycle);
   }
 
-  /** Does something at every edge from `cycle` on until it answers false. */
+  /** Runs an action at every edge from `cycle` on until it returns false. */
   everyCycle(cycle: Cycles, action: () => boolean): void {
     this.atCycle(cycle, () => {
       if (action()) this.everyCycle(this.domain.cycle + 1, action);
     });
   }
 
-  /** Does something at an instant, outside of any edge: what a link does. */
+  /** Runs an action at an instant, outside any edge, as a link does. */
   atPs(timePs: Picoseconds, action: () => void): void {
     this.#events.push(action);
     this.lp.queue.schedule(timePs, this.#event, this.#events.length - 1);
   }
 
-  /** Answers every read `delayPs` after it was sent, whole. */
+  /** Answers every read `delayPs` after it was sent, completely. */
   answerAll(delayPs: Picoseconds): void {
     this.link.onRead = (read) => this.atPs(this.lp.nowPs + delayPs, () => this.link.answer(read));
   }

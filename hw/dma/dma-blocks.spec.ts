@@ -1,4 +1,4 @@
-/** What holds for every block of the DMA engines, whatever it does: contracts that each new block is held to by being in the list. */
+/** Contracts of every block of the DMA engines: a new block is checked by adding it to the list. */
 import { describe, expect, it } from 'vitest';
 import { LogicalProcess } from '../../sim/logical-process.ts';
 import { Random } from '../../sim/random.ts';
@@ -14,7 +14,7 @@ import { DmaRequestError, DmaStatus } from './errors.ts';
 import type { DmaConfig } from './parameters.ts';
 import { TAG_ABANDONED, TAG_ACTIVE, TagPool } from './tag-pool.ts';
 
-it('the wires of a bus interface lead to blocks that there are, and each port is connected once', () => {
+it('the wires of a bus interface lead to existing blocks, and each port is connected once', () => {
   const make = () => {
     const lp = new LogicalProcess('device');
     const domain = lp.addClockDomain(427);
@@ -30,7 +30,7 @@ const DEPTH = 4;
 const SLOT_BYTES = 2048;
 const POLICIES = ['roundRobin', 'strictPriority', 'weighted'] as const;
 
-/** Requesters of both engines that ask for random transfers at every edge until `stop`, and a link that is full and slow at random. */
+/** Requesters of both engines that request random transfers at every edge until `stop`, and a link that is randomly full and slow. */
 class RandomTraffic {
   readonly bench: DmaBench;
   readonly reports: string[] = [];
@@ -116,7 +116,7 @@ class RandomTraffic {
 const stateOf = ({ reads, writes }: DmaBench) => ({ reads: reads.inspect(), writes: writes.inspect() });
 const accountsOf = ({ reads, writes }: DmaBench) => [reads.account, reads.returnAccount, writes.account];
 
-/** Something is done to a block, and it is reset. */
+/** Changes a block, and resets it. */
 const parts = {
   ...Object.fromEntries(
     POLICIES.map((policy) => [
@@ -159,7 +159,7 @@ describe('every block of the DMA engines', () => {
     expect(use()).toEqual(first);
   });
 
-  it('PCIe 6.6.2: leaves nothing behind when it is reset, in whatever state, but tags whose completions may still come', () => {
+  it('PCIe 6.6.2: has no state left after a reset, from any state, except tags whose completions may still arrive', () => {
     let abandonedCount = 0;
     const waits = new Set<unknown>();
     for (let seed = 1; seed <= 60; seed++) {
@@ -219,7 +219,7 @@ describe('every block of the DMA engines', () => {
 interface Bottleneck {
   readonly name: string;
   readonly config?: Partial<DmaConfig>;
-  /** Of the link, at first: what each flow still accepts. */
+  /** Number of TLPs that each flow of the link accepts at first. */
   readonly room?: number;
 }
 
@@ -228,7 +228,7 @@ const bottlenecks: readonly Bottleneck[] = [
   { name: 'a link without room', room: 0 },
 ];
 
-/** Each of the requesters asks for as much as it may until it has had `count` transfers, of which none fails. */
+/** Each requester requests as much as it may until it has had `count` transfers, none of which fails. */
 function playTo(bottleneck: Bottleneck, count: number): DmaBench {
   const bench = new DmaBench(bottleneck.config);
   const { link, reads, writes, sram } = bench;
@@ -306,7 +306,7 @@ describe('a stalled DMA engine', () => {
     });
   });
 
-  it('stalls its requesters: each holds as many requests as its fifo is deep, and is called when there is room', () => {
+  it('stalls its requesters: each holds as many requests as its fifo is deep, and is called when room is free', () => {
     const bench = new DmaBench();
     const { reads, writes, sram } = bench;
     const heard = [0, 0];

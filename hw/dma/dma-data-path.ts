@@ -1,8 +1,8 @@
-/** The path between the link and on-chip memory, as wide in either direction: so many bytes per cycle. */
+/** The path between the link and on-chip memory; its width in either direction is this number of bytes per cycle. */
 export class DmaDataPath {
   readonly #bytes: number;
   readonly #cyclesPerByte: number;
-  /** Of the length asked for last, since most are alike. */
+  /** Cycles of the last length, since most are alike. */
   #lastBytes = 1;
   #lastCycles = 1;
 
@@ -12,8 +12,8 @@ export class DmaDataPath {
   }
 
   /**
-   * Cycles for which so many bytes occupy it, at least 1. The quotient rounded up: a remainder is at least one byte, so half a
-   * byte sets off what rounding of floats does.
+   * Cycles for which this number of bytes occupies it, at least 1. The quotient is rounded up: a remainder is at least one
+   * byte, so half a byte offsets floating-point rounding.
    */
   cyclesOf(bytes: number): number {
     if (bytes === this.#lastBytes) return this.#lastCycles;

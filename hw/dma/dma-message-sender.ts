@@ -1,6 +1,6 @@
 /**
- * Sends MSI-X messages: memory writes of one dword, behind every write requested before them, so that a handler finds
- * the event its interrupt announces (PCIe Base 3.0, 6.1.4: message signalled interrupts are ordered as posted writes).
+ * Sends MSI-X messages: memory writes of one dword, after every write requested earlier, so that a handler finds the event that
+ * its interrupt announces (PCIe Base 3.0, 6.1.4: message signalled interrupts are ordered as posted writes).
  */
 import type { BusAddress, Cycles } from '../../base/index.ts';
 import type { DmaWriteEngine } from './dma-write-engine.ts';
@@ -34,7 +34,7 @@ export class DmaMessageSender {
   }
 
   /**
-   * Sends `data` to `address`, as programmed into the vector's table entry.
+   * Sends `data` to `address`, as programmed in the vector's table entry.
    * @param _cycle the edge being run
    */
   sendMessage(address: BusAddress, data: number, _cycle: Cycles): void {

@@ -35,7 +35,7 @@ describe('the DMA read engine', () => {
     expect(reports[0]!.cycle).toBe(112);
   });
 
-  it('PCIe 2.2.7: splits at the read request size and at 4 KiB, counting dwords that are touched in part', () => {
+  it('PCIe 2.2.7: splits at the read request size and at 4 KiB, counting partly touched dwords', () => {
     const cases: [number, number, number[][]][] = [
       [0x0, 512, [[0x0, 512]]],
       [
@@ -90,7 +90,7 @@ describe('the DMA read engine', () => {
     expect(new Set(bench.link.reads.map(({ tag }) => tag)).size).toBe(4);
   });
 
-  it('PCIe 2.3.1.1: puts every byte where it belongs, for every offset, length, split and order of answers', () => {
+  it('PCIe 2.3.1.1: stores every byte at its offset, for every offset, length, split and order of answers', () => {
     const request = fc.record({
       requester: fc.nat({ max: 2 }),
       address: fc.oneof(fc.integer({ min: 0, max: 60_000 }), fc.integer({ min: 4090, max: 4102 })),
@@ -123,7 +123,7 @@ describe('the DMA read engine', () => {
               bench.reads.request(requester, address, bytes, places[index]!, index);
             }),
           );
-          // Answers go on in any order over the reads in flight, each split at any multiple of 64.
+          // Answers the reads in flight in any order, each split at any multiple of 64.
           const pending: SentRead[] = [];
           bench.link.onRead = (read) => pending.push(read);
           let cycle = 50;
@@ -199,7 +199,7 @@ describe('the DMA read engine', () => {
     expect(quick.edges).toBeLessThan(slow.edges - 50);
   });
 
-  it('waits for a tag, and uses one in the very cycle in which it comes free', () => {
+  it('waits for a tag, and uses one in the same cycle in which it becomes free', () => {
     const bench = new DmaBench({ tagCount: 2 });
     const reports = withRequesters(bench, 1);
     bench.answerAll(100_000);
@@ -235,7 +235,7 @@ describe('the DMA read engine', () => {
     expect(reports).toHaveLength(2);
   });
 
-  it('waits for the link, and goes on at the edge behind the instant at which it has room', () => {
+  it('waits for the link, and continues at the edge after the instant at which it has room', () => {
     const bench = new DmaBench();
     withRequesters(bench, 1);
     bench.link.room[1] = 1;
@@ -248,7 +248,7 @@ describe('the DMA read engine', () => {
     expect([...bench.reads.account.stalledCycles]).toEqual([48, 0]);
   });
 
-  it('pushes back when a fifo is full, and calls the requester when it has room', () => {
+  it('pushes back when a fifo is full, and calls the requester when room is free', () => {
     const bench = new DmaBench();
     const space: number[] = [];
     withRequesters(bench, 2, 2, [], [space]);
@@ -295,7 +295,7 @@ describe('the DMA read engine', () => {
   it('sees a request only in the cycle after the one in which it was made', () => {
     const bench = new DmaBench({ tagCount: 1 });
     withRequesters(bench, 1);
-    // Asks requester 1 for more inside the engine's own stage, in the cycle in which a tag comes free.
+    // Requests more for requester 1 inside the engine's own stage, in the cycle in which a tag becomes free.
     const chaining = { name: 'chaining', trafficClass: 3, fifoDepth: 2, weight: 1 };
     bench.reads.addRequester(chaining, { done: () => {} });
     bench.reads.addRequester(chaining, { done: () => bench.reads.request(1, 0x1000, 8, 0, 0) });
@@ -303,7 +303,7 @@ describe('the DMA read engine', () => {
     bench.atCycle(1, () => bench.reads.request(2, 0x2000, 8, 0, 0));
     bench.atCycle(2, () => bench.reads.request(2, 0x3000, 8, 0, 0));
     bench.runTo(100);
-    // Behind requester 2 it would be requester 1's turn; but at edge 23 its request cannot be seen yet.
+    // After requester 2 it would be requester 1's turn; but at edge 23 its request is not visible yet.
     expect(piecesOf(bench.link.reads).map(([address]) => address)).toEqual([0x2000, 0x3000, 0x1000, 0x1000]);
     expect(bench.link.reads[1]!.timePs).toBe(23_000);
   });

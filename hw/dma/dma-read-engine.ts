@@ -6,14 +6,13 @@
  *                                     [timeout] checks the oldest tag only
  *
  * Promises:
- * - A request is split at MRRS and at 4 KiB; its bytes land at the right offsets whatever the order in which its
- *   reads are answered. Completions of one read come in address order (PCIe Base 3.0, 2.3.1.1) and may be interleaved
- *   with those of others.
- * - Each requester's reports come in the order of its requests, one per cycle over all requesters. The cycle given
- *   to `done` is the one in which the last byte is in place; it may lie a few cycles ahead of the edge being run, so
- *   the callee only leaves work for later cycles than that.
- * - A failed request is reported once all its reads have come to an end; nothing is placed for it afterwards.
- * - A tag is free as soon as the header of the last completion has been taken, for use in that very cycle.
+ * - A request is split at MRRS and at 4 KiB; its bytes are stored at the right offsets for any order of answers. Completions of
+ *   one read arrive in address order (PCIe Base 3.0, 2.3.1.1) and may be interleaved with those of others.
+ * - Each requester receives its reports in the order of its requests, one per cycle over all requesters. The cycle passed to
+ *   `done` is the one in which the last byte is stored; it may be a few cycles after the edge being run, so the callee only
+ *   leaves work for cycles after it.
+ * - A failed request is reported after all its reads have ended; nothing is stored for it afterwards.
+ * - A tag is free as soon as the header of the last completion has been taken, for use in that same cycle.
  * - Reset drops every request unreported. Tags in flight stay unused until their completions or timeouts.
  *
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
@@ -61,7 +60,7 @@ import { firstTlpBytes } from './split.ts';
 import { type ReadTag, TAG_ABANDONED, TAG_ACTIVE, TAG_FREE, TagPool } from './tag-pool.ts';
 import { readStalls, STALL_LINK, STALL_TAGS, StallClock } from './waiting.ts';
 
-/** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */
+/** Limit of completions of one read: one per read completion boundary of 64 bytes, and one for the offset. */
 const COMPLETIONS_PER_READ_MAX = 4096 / 64 + 1;
 
 export interface DmaReadEngineOptions {
@@ -69,9 +68,9 @@ export interface DmaReadEngineOptions {
   readonly domain: ClockDomain;
   readonly link: DmaReadLink;
   readonly config: DmaConfig;
-  /** On-chip memory in which reads put their bytes. */
+  /** On-chip memory into which reads put their bytes. */
   readonly sram: Uint8Array;
-  /** Whether the host, in the same thread, may put them there early; left out: false. */
+  /** Whether a host in the same thread may place them there early; left out: false. */
   readonly hasEarlyPlacement?: boolean;
 }
 
@@ -82,14 +81,14 @@ export class DmaReadEngine implements CompletionRunReceiver {
   readonly returnAccount = new BlockAccount('dmaReadReturn');
   /** Completions whose tag belongs to no read: never sent, or finished long ago. */
   unexpectedCompletions = 0;
-  /** Completions that came after their read had timed out or was dropped by a reset. */
+  /** Completions that arrived after their read had timed out or was dropped by a reset. */
   lateCompletions = 0;
-  /** Completions that do not continue their read where it stands; they are ignored. */
+  /** Completions that do not continue their read; they are ignored. */
   malformedCompletions = 0;
   timeouts = 0;
-  /** What a root complex in the same thread needs to place bytes early. */
+  /** Services that a root complex in the same thread needs to place bytes early. */
   readonly earlyPlaces: EarlyPlaces | undefined;
-  /** What the link port is to be connected to besides the function: who takes completions whose bytes have been placed early. */
+  /** Neighbours of the link port besides the function: the taker of completions whose bytes were placed early. */
   readonly completionRuns: CompletionRunReceiver | undefined;
 
   readonly #lp: LogicalProcess;
@@ -105,7 +104,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
   readonly #arbiter: Arbiter;
   readonly #stalls = new StallClock();
   #pcieFunction!: DmaReadFunction;
-  /** Requesters with something to send; those that became so in #newCycle are seen only after it. */
+  /** Requesters with requests to send; those added in #newCycle are visible only after it. */
   #waitingMask = 0;
   #newMask = 0;
   #newCycle = -1;
@@ -117,7 +116,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
   readonly #timeoutStage: number;
   readonly #completions: Fifo;
   #lastReportCycle = -1;
-  /** The completion timeout last asked for, and the same in cycles, rounded up. */
+  /** The completion timeout read last, and the same in cycles, rounded up. */
   #timeoutPs = Number.POSITIVE_INFINITY;
   #timeoutCycles = Number.POSITIVE_INFINITY;
   /** Cycle at which the timeout stage runs next, or Infinity. */
@@ -163,7 +162,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.#pcieFunction = pcieFunction;
   }
 
-  /** Adds a requester behind those added before, and returns its number. */
+  /** Adds a requester after those added before, and returns its number. */
   addRequester(options: ReadRequesterOptions, port: ReadRequesterPort): number {
     assertRange(`${options.name}.fifoDepth`, options.fifoDepth, 1, 65536);
     assertRange(`${options.name}.weight`, options.weight, 1, 1_000_000);
@@ -184,8 +183,8 @@ export class DmaReadEngine implements CompletionRunReceiver {
   }
 
   /**
-   * Asks for `lengthBytes` bytes at bus address `address` to be put at `sramOffset`.
-   * @param cookie handed back with the report
+   * Requests `lengthBytes` bytes at bus address `address`, to be stored at `sramOffset`.
+   * @param cookie returned with the report
    * @throws DmaRequestError for an empty request, one outside the memory, or one without room in the fifo
    */
   request(
@@ -207,7 +206,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     if (queue.unsentCount === 1) this.#beginToWait(queue, this.#domain.cycle);
   }
 
-  /** Drops every request unreported, at edge `cycle`, which may come before the completion that was taken on account of that very edge. */
+  /** Drops every request unreported, at edge `cycle`, which may be earlier than a completion that was taken in place of that same edge. */
   reset(cycle: Cycles): void {
     for (const queue of this.#queues) queue.clear();
     if (this.#placement.hasTakenAt(cycle) && this.#domain.isUpstream(this.#returnStage))
@@ -220,7 +219,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.account.rest(cycle);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(_ps: number, cycles: number): void {
     this.account.rebase(cycles);
     this.#stalls.rebase(cycles);
@@ -238,7 +237,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return [this.#completions];
   }
 
-  /** See Block.inspect. The same whether completions that have come were taken early or wait for their edge. */
+  /** See Block.inspect. The same whether arrived completions were taken early or wait for their edge. */
   inspect(): BlockState {
     return {
       requesters: Object.fromEntries(this.#queues.map((queue) => [queue.name, queue.inspect()])),
@@ -248,7 +247,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     };
   }
 
-  /** By tag: bytes of completions that have come and were not taken yet; one without data ends its read. */
+  /** By tag: bytes of arrived completions that were not taken yet; a completion without data ends its read. */
   #arrivedBytes(): ReadonlyMap<number, number> {
     const arrived = new Map<number, number>();
     for (const offset of this.#completions.values) {
@@ -261,27 +260,27 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return arrived;
   }
 
-  /** True when no request is held and no tag is out. */
+  /** True if no request is held and no tag is in use. */
   get isIdle(): boolean {
     return this.#tags.takenCount === 0 && this.#queues.every((queue) => queue.count === 0);
   }
 
-  /** Tags whose completions may still come: the Transactions Pending bit. */
+  /** Tags whose completions may still arrive: the Transactions Pending bit. */
   get pendingTagCount(): number {
     return this.#tags.takenCount;
   }
 
-  /** For those who watch them. */
+  /** For observers. */
   get tags(): TagPool {
     return this.#tags;
   }
 
-  /** Most tags out at once so far. */
+  /** Maximum of tags in use so far. */
   get tagHighWater(): number {
     return this.#tags.highWater;
   }
 
-  /** The requesters with their counters, in the order added. */
+  /** The requesters with their counters, in the order of addition. */
   get requesters(): readonly ReadQueue[] {
     return this.#queues;
   }
@@ -307,7 +306,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     }
   }
 
-  /** Returns whether a request was served and there is more to send. */
+  /** Returns whether a request was served and more is left to send. */
   #issueAt(cycle: Cycles): boolean {
     if (cycle < this.account.freeCycle) {
       this.#domain.wake(this.#issueStage, this.account.freeCycle);
@@ -391,7 +390,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     if (this.#isTagAwaited) this.#domain.wake(this.#issueStage, cycle);
   }
 
-  /** With nothing to send behind the request, its requester waits no longer. */
+  /** If the request has nothing left to send, its requester waits no longer. */
   #requestFailed(queue: ReadQueue, cycle: Cycles): void {
     if (queue.unsentCount > 0) return;
     this.#waitingMask &= ~queue.bit;
@@ -400,7 +399,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
 
   // ---- return ----
 
-  /** Takes a completion TLP that has just arrived; the record is given back when its bytes have been moved. */
+  /** Takes a completion TLP that has just arrived; the record is released when its bytes have been moved. */
   receiveCompletion(offset: number): void {
     const completions = this.#completions;
     const cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
@@ -414,7 +413,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     }
   }
 
-  /** Whether a completion that has just arrived answers a read that no reset has taken back. */
+  /** Whether a completion that has just arrived answers a read that no reset has cancelled. */
   isAwaited(offset: number): boolean {
     return this.#tags.tagOf(tagOf(this.#words[(offset >> 2) + WORD_DESCRIPTOR]!)).state !== TAG_ABANDONED;
   }
@@ -424,29 +423,26 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return this.#completions.isEmpty && this.#placement.takeAtOnce(offset, this.#isTagAwaited);
   }
 
-  /** The completion just arrived, the only one, is taken at the first edge from `cycle` on at which the data path is free. */
+  /** The just-arrived, only completion is taken at the first edge from `cycle` on at which the data path is free. */
   #await(offset: number, cycle: Cycles): void {
     const { freeCycle } = this.returnAccount;
     this.#completions.push(offset, cycle);
     this.#domain.wake(this.#returnStage, cycle > freeCycle ? cycle : freeCycle);
   }
 
-  /** Where reads put their bytes is about to be used for something else: each completion still to come is to find it as it then is. */
+  /** The memory of pending reads is about to be reused: later completions must see its new state. */
   withdrawPlaces(): void {
     for (const tag of this.#tags.tags) if (tag.state === TAG_ACTIVE) this.#placement.giveUp(tag);
   }
 
-  /** Takes a free tag, of which the caller has checked that there is one, for a read sent in `cycle`. */
+  /** Takes a free tag for a read sent in `cycle`; the caller has checked that one is free. */
   #takeTag(cycle: Cycles): ReadTag {
     const tag = this.#tags.take(cycle + this.#timeout());
     this.#expireAt(tag.deadlineCycle);
     return tag;
   }
 
-  /**
-   * Reports a request if it is finished and the oldest of its queue, and then those behind it that are finished as well:
-   * one per cycle from `cycle` on.
-   */
+  /** Reports a request if it is finished and the oldest of its queue, then the finished ones after it: one per cycle from `cycle` on. */
   #report(request: ReadRequest, cycle: Cycles): void {
     const { queue } = request;
     if (request !== queue.head || !request.isFinished) return;
@@ -480,7 +476,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return headCycle > freeCycle ? headCycle : freeCycle;
   }
 
-  /** Returns the cycles the data path is occupied by it. */
+  /** Returns the cycles for which it occupies the data path. */
   #takeCompletion(offset: number, cycle: Cycles): number {
     const words = this.#words;
     const record = offset >> 2;
@@ -513,14 +509,14 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return serviceCycles;
   }
 
-  /** The read goes on behind these bytes, or has come to its end. */
+  /** The read continues after these bytes, or has ended. */
   #passOver(tag: ReadTag, bytes: number, isLast: boolean, cycle: Cycles): void {
     tag.sramOffset += bytes;
     tag.remainingBytes -= bytes;
     if (isLast) this.#freeTag(tag, cycle);
   }
 
-  /** A completion of a read that is waited for: its bytes land, or its request fails. */
+  /** A completion of an awaited read: its bytes are stored, or its request fails. */
   #continueRead(tag: ReadTag, offset: number, bytes: number, cycle: Cycles): void {
     const flags = this.#words[(offset >> 2) + WORD_FLAGS]!;
     if (bytes === 0) {
@@ -542,7 +538,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     this.#tagFreed(cycle);
   }
 
-  /** One read of a request has come to its end. */
+  /** One read of a request has ended. */
   #endRead(request: ReadRequest, cycle: Cycles): void {
     request.readCount--;
     this.#report(request, cycle);
@@ -591,7 +587,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
   }
 }
 
-/** A Configuration Request Retry is no answer to a memory read: it counts as an unsupported request. */
+/** A Configuration Request Retry is not a valid answer to a memory read: it counts as an unsupported request. */
 function statusOfCompletion(status: number): number {
   return status === STATUS_ABORT ? DmaStatus.completerAbort : DmaStatus.unsupportedRequest;
 }

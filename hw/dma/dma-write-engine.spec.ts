@@ -6,7 +6,7 @@ import { DmaMessageSender } from './dma-message-sender.ts';
 import { DmaRequestError } from './errors.ts';
 import { TrafficClass } from './traffic-class.ts';
 
-/** @param spaceCycles by requester, the cycles at which it had room again; left out: not noted */
+/** @param spaceCycles by requester, receives the cycles at which it had room again; left out: not recorded */
 function withRequesters(bench: DmaBench, count: number, fifoDepth = 8, spaceCycles: number[][] = []) {
   const reports: { requester: number; cookie: number; cycle: number }[] = [];
   for (let requester = 0; requester < count; requester++) {
@@ -41,7 +41,7 @@ describe('the DMA write engine', () => {
     expect([bench.writes.account.busyCycles, bench.writes.account.idleCycles]).toEqual([10, 90]);
   });
 
-  it('PCIe 2.2.2, 2.2.7: splits at the payload size and at 4 KiB, counting dwords that are touched in part', () => {
+  it('PCIe 2.2.2, 2.2.7: splits at the payload size and at 4 KiB, counting partly touched dwords', () => {
     const cases: [number, number, number[][]][] = [
       [0x0, 256, [[0x0, 256]]],
       [
@@ -100,7 +100,7 @@ describe('the DMA write engine', () => {
           const expected = Uint8Array.from(bench.link.memory);
           const asked: { requester: number; cookie: number }[] = [];
           const waiting = [...requests.keys()];
-          // Each request is made when its requester has room, behind the one before.
+          // Each request is made when its requester has room, after the previous one.
           let notBefore = 1;
           bench.everyCycle(1, () => {
             const index = waiting[0];
@@ -149,7 +149,7 @@ describe('the DMA write engine', () => {
     bench.atPs(50_000, () => bench.link.makeRoom(0, 5));
     bench.runTo(100);
     expect(bench.link.writes.map(({ timePs }) => timePs)).toEqual([2000, 51_000, 52_000]);
-    // Ready at 2; the second waited 1 cycle behind the first and 48 for the link, the third 2 and 48.
+    // Ready at 2; the second waited 1 cycle for the first and 48 for the link, the third 2 and 48.
     expect(bench.writes.requesters[0]!.counters).toMatchObject({
       waitLinkCycles: 48,
       waitArbitrationCycles: 1,
@@ -162,7 +162,7 @@ describe('the DMA write engine', () => {
     expect([...bench.writes.account.stalledCycles]).toEqual([48]);
   });
 
-  it('pushes back to each requester by its own bound', () => {
+  it('pushes back to each requester by its own limit', () => {
     const bench = new DmaBench();
     const space: number[] = [];
     withRequesters(bench, 2, 2, [space]);
@@ -181,7 +181,7 @@ describe('the DMA write engine', () => {
     expect(space).toEqual([21]);
   });
 
-  it('PCIe 6.1.4: sends interrupt messages behind every write asked for before', () => {
+  it('PCIe 6.1.4: sends interrupt messages after every write requested earlier', () => {
     const bench = new DmaBench();
     withRequesters(bench, 1);
     const messages = new DmaMessageSender(bench.writes, 2);

@@ -6,11 +6,11 @@
  *     MSI-X ────┘    (each requester has its own bound)
  *
  * Promises:
- * - A request is split at MPS and 4 KiB; its TLPs, and those of different requests, leave in the order in which the
- *   requests were made. So a CQE never passes the payload written before it, and an interrupt message never passes
- *   its event. PCIe keeps the order (posted does not pass posted; relaxed ordering is not set).
- * - At most one TLP leaves per cycle. `done` is called in the cycle in which the last one was handed to the link
- *   port; until then the source bytes must stay as they are.
+ * - A request is split at MPS and 4 KiB; its TLPs, and those of different requests, leave in the order in which the requests
+ *   were made. So a CQE never passes the earlier payload, and an interrupt message never passes its event. PCIe keeps the order
+ *   (posted does not pass posted; relaxed ordering is not set).
+ * - At most one TLP leaves per cycle. `done` is called in the cycle in which the last TLP was handed to the link port; until
+ *   then the source bytes must not change.
  * - With bus mastering off, requests are dropped and counted, and reported as done, so that no requester waits for them.
  *
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
@@ -96,8 +96,8 @@ export class DmaWriteEngine {
   }
 
   /**
-   * Asks for `lengthBytes` bytes of `source` from `sourceOffset` on to be written at bus address `address`.
-   * @param cookie handed back with the report
+   * Requests that `lengthBytes` bytes of `source` from `sourceOffset` on be written at bus address `address`.
+   * @param cookie returned with the report
    * @throws DmaRequestError for an empty request, bytes outside the source, or no room in the fifo
    */
   request(
@@ -122,7 +122,7 @@ export class DmaWriteEngine {
     const cycle = this.#domain.cycle + 1;
     const added = queue.append(owner, lengthBytes);
     added.address = address;
-    // Most are of one memory: a store of an object is dear (build/README.md).
+    // Most use the same memory: storing an object reference is expensive (build/README.md).
     if (added.source !== source) added.source = source;
     // Narrowed (build/README.md).
     added.sourceOffset = sourceOffset | 0;
@@ -139,7 +139,7 @@ export class DmaWriteEngine {
     this.account.rest(cycle);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(_ps: number, cycles: number): void {
     this.account.rebase(cycles);
     this.#queue.rebase(cycles);
@@ -151,12 +151,12 @@ export class DmaWriteEngine {
     return { ...this.#queue.inspect(), waitsFor: this.#stalls.reason ?? 'nothing' };
   }
 
-  /** True when no request is held. */
+  /** True if no request is held. */
   get isIdle(): boolean {
     return this.#queue.count === 0;
   }
 
-  /** The requesters with their counters, in the order added. */
+  /** The requesters with their counters, in the order of addition. */
   get requesters(): readonly WriteRequester[] {
     return this.#queue.requesters;
   }
@@ -179,7 +179,7 @@ export class DmaWriteEngine {
     }
   }
 
-  /** Returns the cycle at which the next TLP can go. */
+  /** Returns the cycle at which the next TLP can leave. */
   #sendTlp(request: WriteRequest, cycle: Cycles): number {
     const { owner, address, remainingBytes, source, sourceOffset } = request;
     this.#stalls.end(cycle);
@@ -197,7 +197,7 @@ export class DmaWriteEngine {
     return nextCycle;
   }
 
-  /** `bytes` of a request have been sent; the rest can go from `nextCycle` on. */
+  /** `bytes` of a request were sent; the rest can leave from `nextCycle` on. */
   #advance(request: WriteRequest, bytes: number, nextCycle: Cycles): void {
     request.address += bytes;
     request.remainingBytes -= bytes;
@@ -212,7 +212,7 @@ export class DmaWriteEngine {
     owner.counters.waitArbitrationCycles += cycles - linkCycles;
   }
 
-  /** Accounts for a TLP; returns the cycle at which the next one can go. */
+  /** Accounts for a TLP; returns the cycle at which the next one can leave. */
   #occupy(cycle: Cycles, bytes: number): number {
     const dataCycles = this.#dataPath.cyclesOf(bytes);
     const serviceCycles = dataCycles > this.#issueCycles ? dataCycles : this.#issueCycles;
@@ -220,7 +220,7 @@ export class DmaWriteEngine {
     return cycle + serviceCycles;
   }
 
-  /** Bus mastering is off: what remains of the oldest request is not sent. */
+  /** Bus mastering is off: the rest of the oldest request is not sent. */
   #drop(request: WriteRequest, cycle: Cycles): void {
     this.#stalls.end(cycle);
     this.droppedBytes += request.remainingBytes;
@@ -230,7 +230,7 @@ export class DmaWriteEngine {
     if (this.#queue.count > 0) this.#domain.wake(this.#stage, nextCycle);
   }
 
-  /** The oldest request, of which nothing remains, leaves. */
+  /** The oldest request is complete and leaves. */
   #done(request: WriteRequest, cycle: Cycles): void {
     const { owner, cookie } = request;
     const wasFull = owner.count === owner.depth;

@@ -4,7 +4,7 @@ import { DmaBench } from './dma-bench.ts';
 import { DmaStatus } from './errors.ts';
 import type { Report } from './read-bench.ts';
 
-describe('bytes that are placed before their completions come', () => {
+describe('bytes that are placed before their completions arrive', () => {
   const PLACE = 0x200;
   const NOWHERE = -1;
   const placement = { name: 'payload', trafficClass: 4, fifoDepth: 8, weight: 1, placesEarly: true };
@@ -19,13 +19,13 @@ describe('bytes that are placed before their completions come', () => {
     });
     const placeOf = (tag: number, byteCount: number) =>
       bench.reads.earlyPlaces!.placeOf(descriptorOf(0x100, tag, 4), byteCount);
-    /** What a root complex does: bytes go to their place, and the record says so; what lies in the record is something else. */
+    /** Actions of a root complex: it stores bytes at their destination, and marks the record; the record itself holds other bytes. */
     const placeData = (byte: number, byteCount: number, bytes: number) =>
       bench.sram.fill(byte, placeOf(0, byteCount), placeOf(0, byteCount) + bytes);
     return { bench, reports, placeOf, placeData };
   }
 
-  it('have a place as soon as their read is sent, whatever is still to come before them', () => {
+  it('have a destination as soon as their read is sent, for any outstanding completions before them', () => {
     const { bench, placeOf } = benchOf(2);
     bench.atCycle(1, () => bench.reads.request(0, 0, 600, PLACE, 5));
     bench.runTo(10);
@@ -35,7 +35,7 @@ describe('bytes that are placed before their completions come', () => {
     expect([placeOf(0, 384), placeOf(0, 256)]).toEqual([PLACE + 128, PLACE + 256]);
   });
 
-  it('stay where they are when their completion comes, which takes as long as any', () => {
+  it('are unchanged when their completion arrives, which takes as long as any', () => {
     const run = (flags: number) => {
       const { bench, reports, placeData } = benchOf();
       bench.atCycle(1, () => bench.reads.request(0, 0, 512, PLACE, 5));
@@ -60,7 +60,7 @@ describe('bytes that are placed before their completions come', () => {
     expect([0, 255, 256, 383, 384, 511].map((at) => ahead.bytes[at])).toEqual([1, 1, 1, 1, 129, 129]);
   });
 
-  it('have none for a requester that may look there early, nor beyond the read, nor without a read', () => {
+  it('have none for a requester that may read early, nor beyond the read, nor without a read', () => {
     const { bench, placeOf } = benchOf(3);
     bench.reads.addRequester({ ...placement, placesEarly: false }, { done: () => {} });
     bench.atCycle(1, () => {
@@ -75,7 +75,7 @@ describe('bytes that are placed before their completions come', () => {
     expect(placeOf(0, 64)).toBe(NOWHERE);
   });
 
-  it('PCIe 2.8: have none any more under the tag of a read that was abandoned, whose completions may come later than its timeout', () => {
+  it('PCIe 2.8: have no destination any more under the tag of an abandoned read, whose completions may arrive after its timeout', () => {
     const aborted = [
       (bench: DmaBench) => bench.runTo(1100),
       (bench: DmaBench) => bench.reads.reset(10),
@@ -94,13 +94,13 @@ describe('bytes that are placed before their completions come', () => {
     }
   });
 
-  it('and whose completion is taken for one of the next read of its tag, land there then, and nowhere before', () => {
+  it('are stored then, and nowhere earlier, if their completion is taken for one of the tag’s next read', () => {
     const { bench, reports, placeData } = benchOf();
     bench.atCycle(1, () => bench.reads.request(0, 0, 128, PLACE, 5));
     bench.runTo(10);
     placeData(0xaa, 128, 64);
     placeData(0xbb, 64, 64);
-    // Timed out twice: the tag is free, and so is the place.
+    // Timed out twice: the tag is free, and so is its memory.
     bench.runTo(2500);
     bench.sram.fill(0, PLACE, PLACE + 128);
     bench.atCycle(2500, () => bench.reads.request(0, 0x1000, 128, 0x400, 6));
@@ -117,7 +117,7 @@ describe('bytes that are placed before their completions come', () => {
     expect(bench.sram.subarray(PLACE, PLACE + 128).every((byte) => byte === 0)).toBe(true);
   });
 
-  it('land again with their completion when the place was used for something else meanwhile', () => {
+  it('are stored again with their completion if the destination was reused meanwhile', () => {
     const { bench, reports, placeData } = benchOf();
     bench.atCycle(1, () => bench.reads.request(0, 0, 64, PLACE, 5));
     bench.runTo(10);

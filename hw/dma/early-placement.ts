@@ -1,15 +1,15 @@
 /**
- * Early placement: where root complex and device share a thread, the root complex puts the bytes of a completion where its read
- * puts them, at the instant at which it samples memory. The completion's record says so (FLAG_PLACED_EARLY) and carries none.
+ * Early placement: if root complex and device share a thread, the root complex stores the bytes of a completion at the read's
+ * destination when it samples memory. The completion's record has FLAG_PLACED_EARLY and carries no bytes.
  *
  *     root complex ── placeOf(descriptor, byteCount) ──▶ memory          bytes, early
  *                  ── CplD without bytes ──▶ DmaReadEngine ── place ──▶  nothing left to do
  *
  * Promises:
- * - All times, counts and credits are as ever, and so are the bytes for a requester that reads none before its request is reported: only
- *   requesters that promise so have bytes placed early (`placesEarly`).
- * - A place stays its request's until all its reads have ended. What ends one early (a time-out, a reset, DmaReadEngine.withdrawPlaces)
- *   keeps a copy of what has been placed, and nothing more is placed early under that tag.
+ * - Times, counts and credits are unchanged, and so are the bytes for a requester that reads none before its request is
+ *   reported: only requesters that promise this have bytes placed early (`placesEarly`).
+ * - A destination belongs to its request until all its reads have ended. If a read ends early (a time-out, a reset,
+ *   DmaReadEngine.withdrawPlaces), the bytes placed so far are copied, and none are placed early under that tag any more.
  */
 import type { Cycles } from '../../base/index.ts';
 import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
@@ -29,7 +29,7 @@ export interface EarlyPlacementOptions {
   readonly link: DmaReadLink;
   /** On-chip memory in which bytes are placed. */
   readonly memory: Uint8Array;
-  /** Of the read engine: its tags, its returning half. */
+  /** Parts of the read engine: its tags, its returning half. */
   readonly tags: TagPool;
   readonly account: BlockAccount;
   readonly dataPath: DmaDataPath;
@@ -42,11 +42,11 @@ export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
   readonly #tags: TagPool;
   readonly #words: Int32Array;
   readonly #run: CompletionRun;
-  /** By tag: where the read's last byte ends while its bytes may be placed early, else 0. */
+  /** By tag: end of the read's destination while its bytes may be placed early, else 0. */
   readonly #ends: Int32Array;
   /**
-   * By tag: set once and for all when its read was abandoned with completions still to come: what of it had been placed early.
-   * From then on nothing is placed early under this tag, so that a completion which says that it has been is of that read.
+   * By tag, never cleared: the bytes placed early for a read that was abandoned with completions outstanding. From then on
+   * nothing is placed early under this tag, so a completion marked as placed early belongs to that read.
    */
   readonly #kept: (Uint8Array | undefined)[];
 
@@ -72,7 +72,7 @@ export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
     this.#ends[tag.number] = mayBeEarly ? sramOffset + bytes : 0;
   }
 
-  /** Bytes that were placed early are there, unless the place has been abandoned since. */
+  /** Bytes that were placed early are present, unless the destination was abandoned since. */
   place(tag: ReadTag, offset: number, bytes: number): void {
     if ((this.#words[(offset >> 2) + WORD_FLAGS]! & FLAG_PLACED_EARLY) === 0) {
       this.#plain.place(tag, offset, bytes);
@@ -84,7 +84,7 @@ export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
     this.memory.set(kept.subarray(from, from + bytes), tag.sramOffset);
   }
 
-  /** Keeps what has been placed early: completions of this read may still be taken for those of the tag's next. */
+  /** Keeps the bytes placed early: late completions of this read may still be taken for those of the tag's next read. */
   giveUp({ number, sramOffset, remainingBytes }: ReadTag): void {
     this.#kept[number] ??= this.memory.slice(sramOffset, sramOffset + remainingBytes);
     this.#ends[number] = 0;

@@ -1,4 +1,4 @@
-/** How a DMA request can end, and the error for a caller that breaks the engines' contract. */
+/** Results of a DMA request, and the error for a caller that violates the engines' contract. */
 import { SimulatorError } from '../../base/index.ts';
 
 /** Status of a finished read, as passed to `onDone`. */
@@ -12,7 +12,7 @@ export const DmaStatus = {
   busMasterDisabled: 5,
 } as const;
 
-/** A request that the block making it should never have made: empty, without room, outside the memory. */
+/** A request that its block must never make: empty, without room, or outside the memory. */
 export class DmaRequestError extends SimulatorError {
   override readonly name = 'DmaRequestError';
 }

@@ -1,20 +1,18 @@
-/**
- * The slice of a PCIe link port (hw/pcie/link/pcie-link-port.ts) that the DMA engines use.
- */
+/** The part of a PCIe link port (hw/pcie/link/pcie-link-port.ts) that the DMA engines use. */
 import type { Picoseconds } from '../../base/index.ts';
 import type { ChannelReader } from '../../sim/index.ts';
 import type { MemoryReadFields, MemoryWriteFields, PcieLinkPort } from '../pcie/index.ts';
 
 export interface DmaReadLink {
-  /** The receiving end of the link: completions are read in place, at the offset they were announced with. */
+  /** The receiving end of the link: completions are read in place, at their announced offset. */
   readonly reader: ChannelReader;
-  /** Whether consuming a completion gives credits back. */
+  /** Whether consuming a completion returns credits. */
   readonly returnsCompletionCredits: boolean;
   canSend(flow: number): boolean;
   /** The request that {@link sendMemoryRead} sends. */
   readonly read: MemoryReadFields;
   sendMemoryRead(): void;
-  /** Gives the buffer space of a received TLP back to the sender. */
+  /** Releases the buffer space of a received TLP to the sender. */
   consume(offset: number): void;
   passCompletion: PcieLinkPort['passCompletion'];
   passLimits: PcieLinkPort['passLimits'];
@@ -28,7 +26,7 @@ export interface DmaWriteLink {
   sendMemoryWrite(): void;
 }
 
-/** What the write engine asks the PCIe function: may it speak, and how much at a time. */
+/** Permissions and limits that the write engine reads from the PCIe function. */
 export interface DmaWriteFunction {
   /** Bus Master Enable of the command register. */
   isBusMaster(): boolean;
@@ -36,7 +34,7 @@ export interface DmaWriteFunction {
   maxPayloadBytes(): number;
 }
 
-/** What the read engine asks of the PCIe function, and reports to it. */
+/** Limits that the read engine reads from the PCIe function, and its reports to it. */
 export interface DmaReadFunction {
   isBusMaster(): boolean;
   /** Max_Read_Request_Size of the device control register, in bytes. */
@@ -45,9 +43,9 @@ export interface DmaReadFunction {
   requesterId(): number;
   /** Tags below this number may be used: 32, or 256 with extended tags. */
   readonly tagCountMax: number;
-  /** Time a read may take in picoseconds; Infinity when software switched the timeout off. */
+  /** Timeout of a read in picoseconds; Infinity if software switched it off. */
   readonly completionTimeoutPs: Picoseconds;
-  /** A completion that answers no outstanding read; its record is still there. */
+  /** A completion that answers no outstanding read; its record is still valid. */
   reportUnexpectedCompletion(offset: number): void;
   reportCompletionTimeout(): void;
 }

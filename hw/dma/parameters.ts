@@ -1,6 +1,6 @@
 /**
- * Sizes and timings of the DMA engines. MPS, MRRS, the completion timeout and whether tags have 5 or 8 bits are not here:
- * software programmes them into the PCIe capability.
+ * Sizes and timings of the DMA engines. MPS, MRRS, the completion timeout and the tag width (5 or 8 bits) are not here:
+ * software programs them in the PCIe capability.
  */
 import { type ConfigOf, choice, number } from '../../base/index.ts';
 

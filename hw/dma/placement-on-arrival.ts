@@ -1,4 +1,4 @@
-/** How the bytes of completions come to where a read puts them: out of the completion's record, when it is taken. */
+/** Moves the bytes of completions to their read's destination: from the completion's record, when it is taken. */
 
 import { BlockCopier, type Cycles } from '../../base/index.ts';
 import { PAYLOAD_OFFSET } from '../pcie/index.ts';
@@ -9,19 +9,19 @@ import type { ReadTag } from './tag-pool.ts';
 export interface ReadPlacement {
   /** A memory read of `bytes` of the request has been sent under this tag. */
   begin(tag: ReadTag, request: ReadRequest, bytes: number): void;
-  /** The completion at `offset` has been taken: its bytes, the next of the read, are to be in their place. */
+  /** The completion at `offset` was taken: its bytes, the next of the read, must be stored. */
   place(tag: ReadTag, offset: number, bytes: number): void;
-  /** The read of this tag is abandoned, though completions of it may still come. */
+  /** The read of this tag is abandoned, though its completions may still arrive. */
   giveUp(tag: ReadTag): void;
   /**
-   * Deals with the completion at `offset`, which has just arrived while no other waits, and with those behind it, if it can at once.
-   * @param isTagAwaited the engine waits for a tag to be free
-   * @returns whether it has dealt with any
+   * Processes the completion at `offset`, which has just arrived while no other waits, and later ones, if it can do so at once.
+   * @param isTagAwaited whether the engine waits for a free tag
+   * @returns whether it has processed any
    */
   takeAtOnce(offset: number, isTagAwaited: boolean): boolean;
-  /** Whether a completion was dealt with on account of edge `cycle`. */
+  /** Whether a completion was processed in place of edge `cycle`. */
   hasTakenAt(cycle: Cycles): boolean;
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void;
 }
 
@@ -30,7 +30,7 @@ export class PlacementOnArrival implements ReadPlacement {
   readonly #records: Uint8Array;
   readonly #copier = new BlockCopier();
 
-  /** @param records bytes of the channel that completions come by */
+  /** @param records bytes of the channel on which completions arrive */
   constructor(memory: Uint8Array, records: Uint8Array) {
     this.#memory = memory;
     this.#records = records;

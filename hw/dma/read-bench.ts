@@ -1,4 +1,4 @@
-/** What the specs of the read engine share: requesters whose reports are noted. */
+/** Helpers for the specs of the read engine: requesters whose reports are recorded. */
 import type { Cycles } from '../../base/index.ts';
 import type { DmaBench } from './dma-bench.ts';
 
@@ -10,9 +10,9 @@ export interface Report {
 }
 
 /**
- * Adds so many requesters to the bench's read engine.
- * @param spaceCycles by requester, takes the cycles at which it had room again; left out: they are not noted
- * @returns where their reports go
+ * Adds this many requesters to the bench's read engine.
+ * @param spaceCycles by requester, receives the cycles at which it had room again; left out: not recorded
+ * @returns the list of their reports
  */
 export function withRequesters(
   bench: DmaBench,

@@ -8,7 +8,7 @@ import { withRequesters } from './read-bench.ts';
 const piecesOf = (reads: readonly SentRead[]) => reads.map(({ address, bytes }) => [address, bytes]);
 
 describe('reads that fail', () => {
-  it('PCIe 2.3.2: report the completer status once all their reads have ended, and land nothing afterwards', () => {
+  it('PCIe 2.3.2: report the completer status once all their reads have ended, and store nothing afterwards', () => {
     for (const [pcieStatus, expected] of [
       [1, DmaStatus.unsupportedRequest],
       [4, DmaStatus.completerAbort],
@@ -64,7 +64,7 @@ describe('reads that fail', () => {
     expect(bench.reads.account.overlapCount).toBe(0);
   });
 
-  it('rest when the failed request was all there was to wait for', () => {
+  it('end when the failed request was the only one outstanding', () => {
     const bench = new DmaBench({ tagCount: 4 });
     withRequesters(bench, 1);
     bench.link.room[1] = 1;
@@ -81,7 +81,7 @@ describe('reads that fail', () => {
     expect(bench.link.reads).toHaveLength(2);
   });
 
-  it('PCIe 2.7.2: report poisoned data and do not let it land', () => {
+  it('PCIe 2.7.2: report poisoned data and do not store them', () => {
     const bench = new DmaBench();
     const reports = withRequesters(bench, 1);
     bench.sram.fill(0xee);
@@ -93,7 +93,7 @@ describe('reads that fail', () => {
     expect(bench.sram.subarray(0, 64).every((byte) => byte === 0xee)).toBe(true);
   });
 
-  it('PCIe 2.8: time out, ignore what comes late, and use the tag again only then', () => {
+  it('PCIe 2.8: time out, ignore late completions, and reuse the tag only then', () => {
     const bench = new DmaBench({ tagCount: 1 });
     bench.pcieFunction.completionTimeoutPs = 1_000_000;
     const reports = withRequesters(bench, 1);
@@ -112,7 +112,7 @@ describe('reads that fail', () => {
     expect(bench.reads.lateCompletions).toBe(1);
     expect(bench.pcieFunction.reported).toEqual(['timeout', 'unexpected']);
     expect(bench.sram.every((byte) => byte === 0xee)).toBe(true);
-    // The late answer gave the tag back at edge 1501.
+    // The late answer freed the tag at edge 1501.
     expect(bench.link.reads[1]!.timePs).toBe(1_501_000);
     bench.atPs(1_600_000, () => bench.link.answer(bench.link.reads[1]!));
     bench.runTo(1700);
@@ -120,7 +120,7 @@ describe('reads that fail', () => {
     expect(bench.reads.isIdle).toBe(true);
   });
 
-  it('give a tag back after a second timeout when nothing ever comes', () => {
+  it('free a tag after a second timeout if nothing ever arrives', () => {
     const bench = new DmaBench({ tagCount: 2 });
     bench.pcieFunction.completionTimeoutPs = 1_000_000;
     withRequesters(bench, 1);
@@ -131,7 +131,7 @@ describe('reads that fail', () => {
     expect(bench.reads.pendingTagCount).toBe(0);
   });
 
-  it('PCIe 7.8.16: never time out while software has switched the timeout off, and keep to a changed one', () => {
+  it('PCIe 7.8.16: never time out while software has switched the timeout off, and obey a changed one', () => {
     const bench = new DmaBench({ tagCount: 3 });
     const reports = withRequesters(bench, 1);
     bench.pcieFunction.completionTimeoutPs = Number.POSITIVE_INFINITY;
@@ -143,7 +143,7 @@ describe('reads that fail', () => {
     bench.pcieFunction.completionTimeoutPs = 1_000_000;
     bench.atCycle(20, () => bench.reads.request(0, 0, 8, 0, 3));
     bench.runTo(1022);
-    // Sent at 21 and timed out 1000 cycles later; reported behind the others.
+    // Sent at 21 and timed out 1000 cycles later; reported after the others.
     expect(bench.reads.timeouts).toBe(1);
     bench.runTo(100_000);
     expect(bench.reads.timeouts).toBe(2);
@@ -171,7 +171,7 @@ describe('reads that fail', () => {
     expect(reports.map(({ status }) => status)).toEqual([DmaStatus.ok]);
   });
 
-  it('PCIe 7.5.1: end with a status of their own when bus mastering is off', () => {
+  it('PCIe 7.5.1: end with a separate status when bus mastering is off', () => {
     const bench = new DmaBench();
     const reports = withRequesters(bench, 2);
     bench.pcieFunction.isMaster = false;
@@ -190,7 +190,7 @@ describe('reads that fail', () => {
 });
 
 describe('reset of the read engine', () => {
-  it('PCIe 6.6.2: drops every request, keeps the tags in flight from use, and leaks nothing', () => {
+  it('PCIe 6.6.2: drops every request, keeps tags in flight reserved, and leaks nothing', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.nat({ max: 1 }), fc.integer({ min: 1, max: 3000 })), {
@@ -211,7 +211,7 @@ describe('reset of the read engine', () => {
           const notified = reports.length;
           const before = [...bench.link.reads];
           bench.sram.fill(0xee);
-          // Some late answers come, the others never.
+          // Some late answers arrive, the others never.
           before.slice(0, answered).forEach((read, index) => {
             bench.atPs((resetCycle + 20 + index) * 1000, () => bench.link.answer(read));
           });
@@ -224,7 +224,7 @@ describe('reset of the read engine', () => {
           expect(bench.reads.pendingTagCount).toBe(0);
           expect(bench.reads.isIdle).toBe(true);
           expect(bench.link.heldRecords).toBe(0);
-          // It works as if new.
+          // It works as after a new start.
           bench.answerAll(10_000);
           bench.atCycle(resetCycle + 1100, () => bench.reads.request(1, 0x40, 600, 16, 9));
           bench.runTo(resetCycle + 1200);
@@ -236,7 +236,7 @@ describe('reset of the read engine', () => {
     );
   });
 
-  it('counts a completion of the very edge of the reset as late only when the reset comes first at that edge', () => {
+  it('counts a completion of the same edge as late only if the reset is first at that edge', () => {
     const lateCompletions = (resetsFirst: boolean, returnsCompletionCredits: boolean) => {
       const bench = new DmaBench({}, returnsCompletionCredits, (domain) => {
         const stage = domain.addStage((cycle) => bench.reads.reset(cycle));
@@ -244,7 +244,7 @@ describe('reset of the read engine', () => {
       });
       withRequesters(bench, 1);
       bench.atCycle(1, () => bench.reads.request(0, 0, 512, 0, 0));
-      // Arrives at 102,500 ps, and is half of what was asked for.
+      // Arrives at 102,500 ps, with half of the requested bytes.
       bench.atPs(102_500, () => bench.link.answer(bench.link.reads[0]!, 256, FLAG_PLACED_EARLY));
       if (!resetsFirst) bench.atCycle(103, () => bench.reads.reset(103));
       bench.runTo(200);

@@ -1,6 +1,6 @@
 /**
- * The request fifo of one requester of the read engine, which is also its reorder buffer: a request keeps its entry
- * from being accepted until it is reported.
+ * The request fifo of one requester of the read engine, which is also its reorder buffer: a request keeps its entry from its
+ * acceptance until its report.
  *
  *        head                issuing               tail
  *     ──▶ | in flight, done … | sent in part | waiting … |
@@ -26,24 +26,24 @@ export interface ReadRequesterPort {
 export interface ReadRequesterOptions {
   readonly name: string;
   readonly trafficClass: number;
-  /** Requests held at once, from acceptance to their report. */
+  /** Limit of held requests, from acceptance to their report. */
   readonly fifoDepth: number;
   /** Memory reads in a row under the policy `weighted`; 1 or more. */
   readonly weight: number;
-  /** The requester reads no byte of a request before it is reported: bytes may be placed before their completions come. */
+  /** Promise that the requester reads no byte of a request before its report: bytes may be placed before their completions arrive. */
   readonly placesEarly?: boolean;
 }
 
-/** An entry of the fifo. Entries form a ring and are used again and again. */
+/** An entry of the fifo. Entries form a ring and are reused. */
 export class ReadRequest {
   readonly queue: ReadQueue;
-  /** The entry behind it. */
+  /** The next entry. */
   next: ReadRequest;
-  /** What is still to be sent: from which bus address on, how much, and where it is placed. */
+  /** The unsent part: its bus address, length and destination. */
   address: Wide = 0;
   unsentBytes = 0;
   sramOffset = 0;
-  /** Memory reads of it in flight. */
+  /** Its memory reads in flight. */
   readCount = 0;
   status: number = ok;
   cookie = 0;
@@ -53,7 +53,7 @@ export class ReadRequest {
     this.next = this;
   }
 
-  /** Nothing of it is unsent or in flight; of an entry not in use as well. */
+  /** True if nothing of it is unsent or in flight; also for an unused entry. */
   get isFinished(): boolean {
     return this.unsentBytes === 0 && this.readCount === 0;
   }
@@ -68,18 +68,18 @@ export class ReadQueue {
   readonly bit: number;
   readonly placesEarly: boolean;
   readonly counters = new DmaRequesterCounters();
-  /** Requests held, and how many of them still have something to send. */
+  /** Held requests, and those of them with unsent parts. */
   count = 0;
   unsentCount = 0;
-  /** Most requests held at once so far. */
+  /** Maximum of held requests so far. */
   highWater = 0;
 
-  /** Cycle from which the next memory read could have been sent, and the engine's stalls until then. */
+  /** Cycle from which the next memory read could be sent, and the engine's stalls until then. */
   readySinceCycle = 0;
   readyLinkCycles = 0;
   readyTagCycles = 0;
 
-  /** The oldest request, that which sends next, and the entry of the next to come. */
+  /** The oldest request, the one being sent, and the entry for the next new one. */
   head: ReadRequest;
   issuing: ReadRequest;
   #tail: ReadRequest;
@@ -119,7 +119,7 @@ export class ReadQueue {
     this.counters.bytes += request.unsentBytes;
   }
 
-  /** A memory read of `bytes` of the issuing request has been sent. */
+  /** A memory read of `bytes` of the issuing request was sent. */
   sent(bytes: number): void {
     const request = this.issuing;
     request.readCount++;
@@ -129,7 +129,7 @@ export class ReadQueue {
     if (request.unsentBytes === 0) this.#nextIssuing();
   }
 
-  /** The request has failed: the first status stays, and what was not sent yet is not sent any more. */
+  /** The request has failed: keeps the first status, and drops the unsent rest. */
   fail(request: ReadRequest, status: number): void {
     if (request.status === ok) {
       request.status = status;

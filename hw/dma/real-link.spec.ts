@@ -78,7 +78,7 @@ function copier(copies: readonly Copy[], tagCount: number, shuffle?: () => numbe
 }
 
 describe('the DMA engines on a real link with a root complex', () => {
-  it('copy memory to memory, byte for byte, whatever offsets, lengths and tags', () => {
+  it('copy memory to memory, byte for byte, for any offsets, lengths and tags', () => {
     const copy = fc.record({
       from: fc.nat({ max: 27_000 }),
       to: fc.integer({ min: 32_768, max: 60_000 }),
@@ -106,7 +106,7 @@ describe('the DMA engines on a real link with a root complex', () => {
     );
   });
 
-  it('take the same cycles in whatever order one instant is run', () => {
+  it('take the same cycles for any order within one instant', () => {
     const copies = Array.from({ length: 40 }, (_, index) => ({
       from: index * 601,
       to: 32_768 + index * 97,
@@ -125,7 +125,7 @@ describe('the DMA engines on a real link with a root complex', () => {
     }
   });
 
-  it('PCIe 2.3.1: learn from the root complex that an address does not exist', () => {
+  it('PCIe 2.3.1: receive an error from the root complex for an absent address', () => {
     const { statuses, reads, run } = copier([{ from: 1 << 30, to: 0, bytes: 700 }], 4);
     run(1_000_000_000);
     expect(statuses).toEqual([DmaStatus.unsupportedRequest]);

@@ -16,12 +16,12 @@ import { dmaParameters } from './parameters.ts';
 
 const MEMORY_BYTES = 1 << 16;
 const WINDOW = 0xfee0_0000;
-/** A message window over memory: bytes in it are messages all the same. */
+/** A message window over memory: bytes written there are messages nevertheless. */
 const LOW_WINDOW = 0xc000;
 const SLOT_BYTES = 8192;
 const SLOT_COUNT = 8;
 
-/** What the card's memory and the host's hold at first. */
+/** Initial contents of the card's and the host's memory. */
 const SRAM_AT_FIRST = Uint8Array.from(
   { length: SLOT_BYTES * SLOT_COUNT * 3 },
   (_, at) => (at * 7 + (at >> 9)) & 0xff,
@@ -39,21 +39,21 @@ interface Transfer {
 interface Story {
   readonly transfers: readonly Transfer[];
   readonly hostEventsPs: readonly number[];
-  /** When both cores give two stores each. */
+  /** When both cores issue two stores each. */
   readonly storesPs: readonly number[];
   readonly deviceEventsPs: readonly number[];
   readonly stopsPs: readonly number[];
-  /** 4 KiB pages of host memory whose writes are noted. */
+  /** 4 KiB pages of host memory whose writes are recorded. */
   readonly watchedPages: readonly number[];
   readonly hasLowWindow: boolean;
-  /** Every such read is answered with poisoned data, which the PCIe function wants to see. */
+  /** Every such read is answered with poisoned data, which the PCIe function must see. */
   readonly poisonEvery: number;
   readonly transmitBufferTlps: number;
-  /** Of the root port: where completions wait for room. */
+  /** Parameter of the root port: where completions wait for room. */
   readonly completionFifoTlps: number;
   readonly rootTransmitBufferTlps: number;
   readonly postedHeaders: number;
-  /** Of the card: how often it returns credits for the cores' stores. */
+  /** Parameter of the card: how often it returns credits for the cores' stores. */
   readonly endpointPostedHeaders: number;
   readonly nonPostedHeaders: number;
   readonly dataPathBytes: number;
@@ -61,11 +61,11 @@ interface Story {
   readonly tagCount: number;
 }
 
-/** A card that reads and writes, shares its memory with the root complex, and is watched from both sides. */
+/** A card that reads and writes, shares its memory with the root complex, and is observed from both sides. */
 function storyBench(story: Story, seesDeviceEdges: boolean, isByEdges = false) {
   const sram = SRAM_AT_FIRST.slice();
   const references = new PayloadReferences(sram);
-  // The engine comes later: the bench makes the link that it reads by.
+  // The engine is created later: the bench makes the link that it reads.
   const engine: { reads?: DmaReadEngine } = {};
   const earlyPlaces: EarlyPlaces = {
     memory: sram,
@@ -139,7 +139,7 @@ function storyBench(story: Story, seesDeviceEdges: boolean, isByEdges = false) {
         log.push(`${deviceLp.nowPs} write ${cookie} at ${cycle}, edge ${domain.cycle}`),
     },
   );
-  // Other reads use other places: early placement needs the place to itself.
+  // Other reads use other destinations: early placement needs exclusive ones.
   const readInto = (reader: number, address: number, bytes: number, slot: number, cookie: number): void => {
     const firstSlot = reader < 2 ? SLOT_COUNT : 2 * SLOT_COUNT;
     reads.request(readers[reader]!, address, bytes, (firstSlot + slot) * SLOT_BYTES, cookie);
@@ -207,7 +207,7 @@ function storyBench(story: Story, seesDeviceEdges: boolean, isByEdges = false) {
   return { ...bench, log, wholeState };
 }
 
-/** A checksum of all bytes, of which there are a multiple of 4. */
+/** A checksum of all bytes, whose number is a multiple of 4. */
 function sumOf({ buffer, byteOffset, byteLength }: Uint8Array): number {
   const words = new Int32Array(buffer, byteOffset, byteLength / 4);
   let sum = 0;
@@ -216,7 +216,7 @@ function sumOf({ buffer, byteOffset, byteLength }: Uint8Array): number {
 }
 
 const ignored = () => undefined;
-/** An observer of each TLP: with it nothing is done together. */
+/** An observer of each TLP: with it, no TLPs are processed together. */
 const WITNESS: LinkTap = {
   store: ignored,
   request: ignored,
@@ -228,12 +228,12 @@ const WITNESS: LinkTap = {
   refused: ignored,
 };
 
-/** What is seen of a story when a turn of a process is so long at most. */
+/** Observations of a story whose turns of a process have at most this length. */
 function seen(story: Story, windowPs: number, isWitnessed = false): string[] {
   return seenOf(storyBench(story, true), story, windowPs, isWitnessed);
 }
 
-/** Likewise but for the device's edges, and with each completion taken at one if `isByEdges`. */
+/** The same without the device's edges, and with each completion taken at an edge if `isByEdges`. */
 function seenAfterwards(story: Story, isByEdges: boolean): string[] {
   const bench = storyBench(story, false, isByEdges);
   return seenOf(bench, story, Number.POSITIVE_INFINITY, false);
@@ -262,7 +262,7 @@ function seenOf(
   } finally {
     ChannelWriter.prototype.append = append;
   }
-  // What happens at one instant on both sides is noted in the order of the turns.
+  // Events of one instant on both sides are recorded in the order of the turns.
   return log.toSorted();
 }
 
@@ -302,7 +302,7 @@ const storyOf: fc.Arbitrary<Story> = fc.record({
   tagCount: fc.integer({ min: 1, max: 32 }),
 });
 
-/** Of fewer bytes than pay for putting a copy off, after more of them to the same place (found with seed -1188821547). */
+/** Of fewer bytes than make postponing a copy worthwhile, after more of them to the same destination (found with seed -1188821547). */
 const SMALL_OVER_LARGE: Story = {
   transfers: [
     { cycle: 1, isWrite: false, address: 0, slot: 0, bytes: 256 },
@@ -326,8 +326,8 @@ const SMALL_OVER_LARGE: Story = {
   tagCount: 2,
 };
 
-describe('what the engines and the root complex do ahead of their turns', () => {
-  it('is what they would do one instant after the other', () => {
+describe('work that the engines and the root complex do ahead of their turns', () => {
+  it('equals the work done one instant after another', () => {
     fc.assert(
       fc.property(storyOf, (story) => {
         const expected = seen(story, 1, true);
@@ -338,7 +338,7 @@ describe('what the engines and the root complex do ahead of their turns', () => 
     );
   });
 
-  it('leaves the same results whether a completion that changes only statistics is taken when it comes or at the next edge', () => {
+  it('gives the same results whether a completion that changes only statistics is taken on arrival or at the next edge', () => {
     fc.assert(
       fc.property(storyOf, (story) => {
         const unobserved = { ...story, deviceEventsPs: [], stopsPs: [END_PS] };

@@ -1,9 +1,9 @@
 /**
- * How much of a transfer one TLP may carry.
+ * The part of a transfer that one TLP may carry.
  *
- * A TLP's Length counts whole dwords, those only partly enabled included, and is bounded by Max_Payload_Size (writes)
- * or Max_Read_Request_Size (reads); it may not cross a 4 KiB boundary (PCIe Base 3.0, 2.2.2 and 2.2.7). So a piece that
- * begins inside a dword is shorter by the bytes in front of it: a read of 512 bytes at offset 1 spans 129 dwords.
+ * A TLP's Length counts whole dwords, including partly enabled ones, and is bounded by Max_Payload_Size (writes) or
+ * Max_Read_Request_Size (reads); it may not cross a 4 KiB boundary (PCIe Base 3.0, 2.2.2 and 2.2.7). So a piece that begins
+ * inside a dword is shorter by the bytes before it: a read of 512 bytes at offset 1 spans 129 dwords.
  */
 import type { BusAddress } from '../../base/index.ts';
 

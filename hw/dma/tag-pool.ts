@@ -6,8 +6,8 @@
  *                       ├─────────▶ expired ───────────────────────────────────────────────────────┤
  *                       └─ reset ─▶ abandoned ─────────────────────────────────────────────────────┘
  *
- * Promises: a tag is not used again while completions of its former read may still come; of the free tags the one
- * idle longest is used next. Deadlines are not kept in order: a search finds the next one, once in a timeout.
+ * Promises: a tag is not reused while completions of its former read may still arrive; the free tag that has been idle longest
+ * is used next. Deadlines are not kept in order: a search finds the next one, once in a timeout.
  */
 import type { Cycles, Wide } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
@@ -15,9 +15,9 @@ import type { ReadRequest } from './read-queue.ts';
 
 export const TAG_FREE = 0;
 export const TAG_ACTIVE = 1;
-/** Timed out: what still comes is unexpected. */
+/** Timed out: later completions are unexpected. */
 const TAG_EXPIRED = 2;
-/** In flight at a reset: what still comes is discarded silently (PCIe Base 3.0, 6.6.2). */
+/** In flight at a reset: later completions are discarded silently (PCIe Base 3.0, 6.6.2). */
 export const TAG_ABANDONED = 3;
 
 const NOTHING_ARRIVED: ReadonlyMap<number, number> = new Map();
@@ -26,15 +26,15 @@ const NOTHING_ARRIVED: ReadonlyMap<number, number> = new Map();
 export class ReadTag {
   readonly number: number;
   state = TAG_FREE;
-  /** Cycle at which its present state runs out, and how many tags had entered theirs before. */
+  /** Cycle at which its present state expires, and its position in the order of entry. */
   deadlineCycle: Wide = 0;
   age = 0;
-  /** The request that the read is part of. */
+  /** The request of the read. */
   request: ReadRequest | undefined = undefined;
-  /** Where the next completion's bytes go, and how many are still to come. */
+  /** Destination of the next completion's bytes, and the number of bytes outstanding. */
   sramOffset = 0;
   remainingBytes = 0;
-  /** Of a free tag: the one that is used next after it. */
+  /** For a free tag: the one used next after it. */
   nextFree: ReadTag;
 
   constructor(number: number) {
@@ -45,7 +45,7 @@ export class ReadTag {
 
 export class TagPool {
   readonly tags: readonly ReadTag[];
-  /** Tags not free, and most of them at once so far. */
+  /** Tags in use, and their maximum so far. */
   takenCount = 0;
   highWater = 0;
 
@@ -74,12 +74,12 @@ export class TagPool {
     return this.#freeCount;
   }
 
-  /** The tag of this number; of a number that no tag has: one that is always free. */
+  /** The tag of this number; for a nonexistent number, a tag that is always free. */
   tagOf(number: number): ReadTag {
     return number >= 0 && number < this.tags.length ? this.tags[number]! : this.#noTag;
   }
 
-  /** The tag in use whose state runs out first, of several the one longest in it; undefined when all are free. */
+  /** The tag in use whose state expires first, among equals the oldest; undefined if all are free. */
   nextToExpire(): ReadTag | undefined {
     let next: ReadTag | undefined;
     for (const tag of this.tags) {
@@ -88,7 +88,7 @@ export class TagPool {
     return next;
   }
 
-  /** Takes a free tag, of which the caller has checked that there is one. */
+  /** Takes a free tag; the caller has checked that one is free. */
   take(deadlineCycle: Cycles): ReadTag {
     const tag = this.#firstFree;
     this.#firstFree = tag.nextFree;
@@ -106,19 +106,19 @@ export class TagPool {
     if (tag.number < this.#limit) this.#appendFree(tag);
   }
 
-  /** The read has timed out: its completions, should they still come, are waited for until `deadlineCycle`. */
+  /** The read has timed out: late completions are awaited until `deadlineCycle`. */
   expire(tag: ReadTag, deadlineCycle: Cycles): void {
     this.#enter(tag, TAG_EXPIRED, deadlineCycle);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     for (const tag of this.tags) tag.deadlineCycle -= cycles;
   }
 
   /**
-   * Reset: every read in flight is waited for until its timeout, and its answer is dropped. The free tags are used in the order
-   * of their numbers again, as after power-on.
+   * Reset: every read in flight keeps its tag until its timeout, and its answer is dropped. Free tags are again used in
+   * numerical order, as after power-on.
    */
   abandonAll(): void {
     for (const tag of this.tags) {
@@ -128,8 +128,8 @@ export class TagPool {
   }
 
   /**
-   * See Block.inspect: the tags of which something is still to come, and how much.
-   * @param arrivedBytes by tag: what has come of it and was not taken yet
+   * See Block.inspect: the tags with outstanding completions, and their bytes.
+   * @param arrivedBytes by tag: arrived bytes that were not taken yet
    */
   inspect(arrivedBytes: ReadonlyMap<number, number> = NOTHING_ARRIVED): BlockState {
     return Object.fromEntries(
@@ -160,7 +160,7 @@ export class TagPool {
   }
 }
 
-/** Whether a tag's state runs out before that of another. */
+/** Whether a tag's state expires before that of another. */
 function isBefore(tag: ReadTag, other: ReadTag): boolean {
   return (
     tag.deadlineCycle < other.deadlineCycle ||

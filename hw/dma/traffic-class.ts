@@ -1,7 +1,7 @@
 /**
- * Why a TLP was sent: the accounting class that travels with it on the modelled link. It is not the PCIe traffic
- * class (TC) of the TLP header and changes nothing about how the TLP is handled; a completion echoes its request's.
- * The PCIe code treats these as opaque small integers.
+ * Accounting class of a TLP: the reason for sending it, carried with it on the modelled link. It is not the PCIe traffic class
+ * (TC) of the TLP header and does not affect the TLP's handling; a completion echoes its request's. The PCIe code treats these
+ * as opaque small integers.
  */
 export const TrafficClass = {
   doorbell: 0,

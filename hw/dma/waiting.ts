@@ -1,9 +1,9 @@
 /**
- * What each requester asked for and how long its TLPs waited, by reason.
+ * Requests of each requester, and the waiting times of its TLPs by reason.
  *
- * The engine as a whole stalls for tags or for the link; the {@link StallClock} adds those cycles up. A TLP's own
- * waiting is measured from the cycle at which it could have been sent: the engine's stalls within that time are its
- * waits for tags and link, and the rest it spent behind other TLPs (arbitration or order).
+ * The engine as a whole stalls for tags or for the link; the {@link StallClock} adds those cycles up. A TLP's own waiting is
+ * measured from the cycle at which it could have been sent: the engine's stalls within that time are its waits for tags and
+ * link; the rest is waiting for other TLPs (arbitration or order).
  */
 import type { Cycles } from '../../base/index.ts';
 import { stallReasons } from '../../sim/index.ts';
@@ -27,7 +27,7 @@ export const { link: STALL_LINK, tags: STALL_TAGS } = readStalls;
 const NONE = -1;
 
 export class StallClock {
-  /** Cycles stalled for link and tags, without a stall that lasts: exact while the engine does not wait. */
+  /** Cycles stalled for link and tags, without a stall in progress: exact while the engine does not wait. */
   linkCycles = 0;
   tagCycles = 0;
   #reason = NONE;
@@ -54,7 +54,7 @@ export class StallClock {
     this.#sinceCycle = cycle;
   }
 
-  /** From `cycle` on the engine waits no longer. */
+  /** From `cycle` on the engine no longer waits. */
   end(cycle: Cycles): void {
     if (this.#reason === NONE) return;
     if (this.#reason === STALL_LINK) this.linkCycles += cycle - this.#sinceCycle;
@@ -62,7 +62,7 @@ export class StallClock {
     this.#reason = NONE;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#sinceCycle -= cycles;
   }

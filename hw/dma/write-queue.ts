@@ -1,15 +1,12 @@
-/**
- * All requests of the write engine in one order of age, with a bound for each requester: a ring whose room is shared
- * out.
- */
+/** All requests of the write engine in one order of age, with a limit for each requester: a ring with shared room. */
 
 import type { Cycles, Wide } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
-/** A requester as the engine calls it, inside its stage; what it does not wait for it leaves out. */
+/** A requester as the engine calls it, inside its stage; it omits methods for events that it does not await. */
 export interface WriteRequesterPort {
-  /** The last TLP of a request has been handed to the link port. */
+  /** The last TLP of a request was handed to the link port. */
   done?(cookie: number, cycle: Cycles): void;
   /** The full fifo has room again. */
   space?(): void;
@@ -18,7 +15,7 @@ export interface WriteRequesterPort {
 export interface WriteRequesterOptions {
   readonly name: string;
   readonly trafficClass: number;
-  /** Requests held at once, from acceptance to the hand-over of their last TLP. */
+  /** Limit of held requests, from acceptance to the hand-over of their last TLP. */
   readonly fifoDepth: number;
 }
 
@@ -41,9 +38,9 @@ export class WriteRequester {
 
 const NOTHING = new Uint8Array(0);
 
-/** An entry of the ring, used again and again: what is still to be written. */
+/** An entry of the ring, reused: the unwritten part of a request. */
 export class WriteRequest {
-  /** The entry behind it. */
+  /** The next entry. */
   next: WriteRequest;
   owner: WriteRequester;
   address: Wide = 0;
@@ -51,7 +48,7 @@ export class WriteRequest {
   source: Uint8Array = NOTHING;
   sourceOffset = 0;
   cookie = 0;
-  /** Cycle from which its next TLP could have been sent, and the link's stalls until then. */
+  /** Cycle from which its next TLP could be sent, and the link's stalls until then. */
   readyCycle = 0;
   readyLinkCycles = 0;
 
@@ -65,17 +62,17 @@ export class WriteRequest {
 export class WriteQueue {
   readonly requesters: WriteRequester[] = [];
   count = 0;
-  /** The oldest request; undefined before there are requesters. */
+  /** The oldest request; undefined without requesters. */
   head: WriteRequest | undefined = undefined;
   #tail: WriteRequest | undefined = undefined;
 
-  /** While nothing is queued yet: the ring grows by the requester's depth. */
+  /** While the queue is empty: grows the ring by the requester's depth. */
   addRequester(requester: WriteRequester): number {
     for (let entry = 0; entry < requester.depth; entry++) this.#grow(new WriteRequest(requester));
     return this.requesters.push(requester) - 1;
   }
 
-  /** Appends a request of `owner` for so many bytes: the caller fills in the rest of its entry. */
+  /** Appends a request of `owner` for this number of bytes: the caller fills in the rest of its entry. */
   append(owner: WriteRequester, lengthBytes: number): WriteRequest {
     const request = this.#tail!;
     this.#tail = request.next;
@@ -103,7 +100,7 @@ export class WriteQueue {
     while (this.count > 0) this.pop();
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     let request = this.head;
     if (request === undefined) return;
@@ -113,7 +110,7 @@ export class WriteQueue {
     } while (request !== this.head);
   }
 
-  /** See Block.inspect: the requests, the oldest first. */
+  /** See Block.inspect: the requests, oldest first. */
   inspect(): BlockState {
     let request = this.head;
     const requests = Array.from({ length: this.count }, () => {

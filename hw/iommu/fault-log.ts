@@ -1,11 +1,11 @@
 /**
- * The fault recording registers: what the device was refused, until the processor has read it. The first one recorded
- * interrupts; one that finds the log full is counted. Source: Intel VT-d architecture specification, 10.4.
+ * The fault recording registers: refused accesses of the device, until the processor has read them. The first recorded fault
+ * interrupts; a fault that finds the log full is only counted. Source: Intel VT-d architecture specification, 10.4.
  */
 import type { BlockState, ExactPs, LogicalProcess } from '../../sim/index.ts';
 import type { IommuConfig } from './parameters.ts';
 
-/** Why an access was refused. */
+/** Reason of a refused access. */
 export type IommuFaultReason = 'notPresent' | 'readNotAllowed' | 'writeNotAllowed';
 
 export interface IommuFault {
@@ -16,13 +16,13 @@ export interface IommuFault {
 
 export interface FaultLogPorts {
   readonly processor: {
-    /** A fault is recorded, and none was before: the fault event interrupt. */
+    /** A fault is recorded in an empty log: the fault event interrupt. */
     faultRecorded(): void;
   };
 }
 
 export class FaultLog {
-  /** Faults since the processor last took them, oldest first; what no longer fits is counted. */
+  /** Unread faults, oldest first; those that do not fit are only counted. */
   readonly faults: IommuFault[] = [];
   faultCount = 0;
   lostFaultCount = 0;

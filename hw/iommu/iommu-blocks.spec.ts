@@ -1,4 +1,4 @@
-/** What holds for every block of the IOMMU, whatever it does: contracts that each new block is held to by being listed. */
+/** Contracts of every block of the IOMMU: a new block is checked by adding it to the list. */
 
 import { describe, expect, it } from 'vitest';
 import { entryOffsetOf, setEntry } from '../../abi/iommu-tables.ts';
@@ -25,7 +25,7 @@ interface Subject extends Required<Pick<Block, 'inspect' | 'reset'>> {
 
 const frameOf = (page: number): number => 0x1_0000 + page * pageBytes;
 
-/** An IOMMU over a memory with one table a level, by which 64 pages are mapped. */
+/** An IOMMU over a memory with one table per level, which map 64 pages. */
 function mappedIommu(
   memory: BenchMemory,
   lp: { readonly instantPs: ExactPs },
@@ -41,7 +41,7 @@ function mappedIommu(
 
 const ignored = { processor: { faultRecorded: () => {} } };
 
-/** An IOMMU some of whose pages are mapped for some kind of access or none. */
+/** An IOMMU some of whose pages are mapped, for some kinds of access. */
 function iommuSubject(): Subject {
   const memory = new BenchMemory(2 ** 20);
   const config = { iotlbEntries: 8, faultLogEntries: 4 };
@@ -86,7 +86,7 @@ describe.each(Object.entries(blocks))('every block of the IOMMU: %s', (_, make) 
   };
   const stateOf = (subject: Subject): BlockState => subject.inspect();
 
-  it('leaves nothing behind when it is reset, in whatever state', () => {
+  it('has no state left after a reset, from any state', () => {
     const fresh = stateOf(make());
     let changedCount = 0;
     for (let seed = 1; seed <= 40; seed++) {
@@ -98,14 +98,14 @@ describe.each(Object.entries(blocks))('every block of the IOMMU: %s', (_, make) 
     expect(changedCount).toBeGreaterThan(30);
   });
 
-  it('is in a state that its past alone decides', () => {
+  it('has a state that depends only on its history', () => {
     for (let seed = 1; seed <= 10; seed++)
       expect(stateOf(played(seed, 100))).toEqual(stateOf(played(seed, 100)));
     expect(new Set([1, 2, 3].map((seed) => JSON.stringify(stateOf(played(seed, 100))))).size).toBe(3);
   });
 });
 
-it('VT-d 10.4: a full fault log loses no count, and says that there is a fault once until it is read', () => {
+it('VT-d 10.4: a full fault log loses no count, and reports a fault once until it is read', () => {
   const memory = new BenchMemory(pageBytes);
   const config = { ...defaultsOf(iommuParameters), faultLogEntries: 2 };
   const iommu = new Iommu({ lp: { instantPs: 0 }, memory, config });
@@ -116,7 +116,7 @@ it('VT-d 10.4: a full fault log loses no count, and says that there is a fault o
   expect([faults.length, lostFaultCount, faultCount, interruptCount]).toEqual([2, 3, 5, 1]);
 });
 
-it('the wires of the IOMMU lead to blocks that there are, and each port is connected once', () => {
+it('the wires of the IOMMU lead to existing blocks, and each port is connected once', () => {
   const make = () => {
     const iommu = mappedIommu(new BenchMemory(2 ** 20), { instantPs: 0 }, {}, () => 0);
     iommu.connect(ignored);
@@ -130,7 +130,7 @@ const WALK_LEVEL_NS = 1000;
 const STEP_PS = 133_331;
 const contentOf = (page: number): number[] => Array.from({ length: 64 }, (_, at) => (page * 7 + at) & 0xff);
 
-/** A device whose every access walks, behind a link with one credit for a request of each kind; nothing has been sent yet. */
+/** A device whose every access needs a walk, on a link with one credit for a request of each kind; nothing was sent yet. */
 function walkingBench() {
   let iommu: Iommu | undefined;
   const bench = rootComplexBench({
@@ -150,7 +150,7 @@ describe.each([
   ['write', POSTED],
   ['read', NON_POSTED],
 ] as const)('a walk for a %s', (kind, flow) => {
-  it('stalls the device, books each picosecond of its waiting once, under the credits it lacks, and loses nothing', () => {
+  it('stalls the device, accounts for each picosecond of its waiting once, under the missing credits, and loses nothing', () => {
     const { device, deviceLp, memory, iommu, atDevice, host, run } = walkingBench();
     const domain = deviceLp.addClockDomain(400);
     const send = (page: number): void => {
@@ -187,7 +187,7 @@ describe.each([
     }
     expect(wholeCount).toBeGreaterThan(COUNT * 10);
     const headerPs = stallsOf(deviceLp.nowPs)[STALL_REASONS.indexOf('headerCredits')]!;
-    // The first is sent at once; each of the others waits for the walk of the one before.
+    // The first is sent at once; each other one waits for the previous walk.
     expect(headerPs).toBeGreaterThan((COUNT - 2) * walkPs);
     const got =
       kind === 'read'

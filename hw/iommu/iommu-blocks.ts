@@ -1,4 +1,4 @@
-/** The blocks of the IOMMU, and who calls whom: iommu.ts puts them between a root port and memory. */
+/** The blocks of the IOMMU, and their wires: iommu.ts connects them between a root port and memory. */
 import type { LogicalProcess, Wires } from '../../sim/index.ts';
 import type { HostMemory } from '../pcie/index.ts';
 import { FaultLog, type FaultLogPorts } from './fault-log.ts';
@@ -26,7 +26,7 @@ export function makeBlocks(core: IommuCore) {
 
 export type IommuBlocks = ReturnType<typeof makeBlocks>;
 
-/** Who calls whom. */
+/** The wires of the blocks. */
 export function iommuWires(b: IommuBlocks & FaultLogPorts): Wires<IommuBlocks> {
   return {
     translation: { iotlb: b.iotlb, walker: b.walker, faultLog: b.faultLog },

@@ -4,7 +4,7 @@ import { defaultsOf } from '../../base/parameter.ts';
 import { Iommu } from './iommu.ts';
 import { iommuParameters } from './parameters.ts';
 
-/** A memory of 1 MiB in which tables lie by hand: root at 0x1000, then one table a level from 0x2000 on. */
+/** A memory of 1 MiB with hand-written tables: the root at 0x1000, then one table per level from 0x2000 on. */
 function newIommu(parts: Partial<ReturnType<typeof defaultsOf<typeof iommuParameters>>> = {}) {
   const bytes = new Uint8Array(2 ** 20);
   const view = new DataView(bytes.buffer);
@@ -50,7 +50,7 @@ describe('the IOMMU', () => {
     expect(view.getBigUint64(0, true)).toBe(0x9_8765_4003n);
   });
 
-  it('takes an access to where its page is mapped, by walking once and then by the IOTLB', () => {
+  it('maps an access to the frame of its page, by walking once and then by the IOTLB', () => {
     const { bytes, iommu, map } = newIommu();
     map(0x7_0000_5000, 0x8000, 3);
     expect(iommu.translationPs(0x7_0000_5010)).toBe(4 * 50_000);
@@ -64,7 +64,7 @@ describe('the IOMMU', () => {
     expect([walker.walkCount, iotlb.hits, iotlb.misses, faultLog.faultCount]).toEqual([1, 1, 1, 0]);
   });
 
-  it('refuses what is not mapped, or not for this, records it, and interrupts once until the log is read', () => {
+  it('rejects unmapped or forbidden accesses, records them, and interrupts once until the log is read', () => {
     const { bytes, iommu, map, interrupts } = newIommu({ faultLogEntries: 2 });
     const { faultLog } = iommu.blocks;
     map(0x5000, 0x8000, 1);
@@ -82,7 +82,7 @@ describe('the IOMMU', () => {
     expect(interrupts()).toBe(2);
   });
 
-  it('VT-d: goes on with a translation that has changed until it is invalidated', () => {
+  it('VT-d: keeps using a changed translation until it is invalidated', () => {
     const { bytes, iommu, map } = newIommu();
     map(0x5000, 0x8000, 3);
     iommu.write(0x5000, 8, eight, 0);
@@ -98,7 +98,7 @@ describe('the IOMMU', () => {
     const { iommu, map } = newIommu({ iotlbEntries: 2, iotlbWays: 2 });
     for (const page of [1, 2, 3]) map(page * 0x1000 + 0x10000, 0x8000, 3);
     for (const page of [1, 2, 1, 3, 1, 2]) iommu.translationPs(page * 0x1000 + 0x10000);
-    // 2 goes for 3, since 1 was used later; then 3 for 2.
+    // 2 is replaced by 3, since 1 was used later; then 3 by 2.
     expect([iommu.iotlb.hits, iommu.iotlb.misses]).toEqual([2, 4]);
     iommu.translationPs(0x9_0000);
     map(0x9_0000, 0x8000, 3);

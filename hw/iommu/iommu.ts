@@ -5,10 +5,10 @@
  *                          └─ miss ─► four entries, from memory ─────►      └─ none, or not this kind: fault
  *
  * Promises: an access that is not mapped for its kind reaches no memory; a read is answered Unsupported Request, a write is
- * dropped, each is recorded and reported by an interrupt. Interrupt messages of the device do not pass through here: the root
- * complex takes them out before. One device sits behind a root port, so its requests are all of one domain. The time of a
- * walk is asked for when the request arrives ({@link translationPs}); reads behind it in order wait with it.
- * Source: Intel VT-d architecture specification.
+ * dropped, each is recorded and reported by an interrupt. The device's interrupt messages do not pass through here: the root
+ * complex extracts them earlier. A root port serves one device, so all its requests belong to one domain. The duration of a
+ * walk is determined when the request arrives ({@link translationPs}); later reads wait with it. Source: Intel VT-d
+ * architecture specification.
  */
 
 import { entryReadable, entryWritable, iommuPageBytes, levelCount } from '../../abi/index.ts';
@@ -55,12 +55,12 @@ export class Iommu implements HostMemory {
     watches.rootChanged();
   }
 
-  /** All device addresses; which of them mean something is a matter of the page table. */
+  /** All device addresses; the page table determines which of them are valid. */
   get sizeBytes(): number {
     return this.#memory.sizeBytes;
   }
 
-  // What the processor does.
+  // Methods for the processor.
 
   /** Physical address of the domain's root table; -1: nothing is mapped. */
   setRoot(address: number): void {
@@ -69,7 +69,7 @@ export class Iommu implements HostMemory {
     this.blocks.watches.rootChanged();
   }
 
-  /** Forgets one page. The processor waits `invalidationNs` for it. */
+  /** Forgets one page. The processor waits `invalidationNs` for this. */
   invalidate(address: number): void {
     this.invalidationCount++;
     this.iotlb.drop(Math.floor(address / iommuPageBytes));
@@ -80,9 +80,9 @@ export class Iommu implements HostMemory {
     return this.blocks.faultLog.take();
   }
 
-  // What the root complex asks.
+  // Methods for the root complex.
 
-  /** How long the translation of a request takes that has just arrived; its entry is held then. */
+  /** Duration of translating a request that has just arrived; its entry is held from then on. */
   translationPs(address: number): number {
     return this.blocks.translation.prepare(address) ? this.#walkPs : 0;
   }
@@ -101,7 +101,7 @@ export class Iommu implements HostMemory {
     return this.blocks.watches.peek(address, lengthBytes, target, targetOffset);
   }
 
-  /** Also notifies of changes to the mapping of the page, wherever it is mapped, if at all. */
+  /** Also notifies of mapping changes of the page, whether it is mapped or not. */
   watch(address: number, watcher: MemoryWatcher): void {
     this.blocks.watches.watch(address, watcher);
   }

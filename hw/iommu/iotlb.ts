@@ -24,7 +24,7 @@ export class Iotlb {
     this.#usedAt = new Float64Array(entries);
   }
 
-  /** Place of a page's entry, or -1. */
+  /** Index of a page's entry, or -1. */
   find(page: number): number {
     const first = (page % this.#sets) * this.#ways;
     for (let at = first; at < first + this.#ways; at++) {
@@ -35,7 +35,7 @@ export class Iotlb {
     return none;
   }
 
-  /** Page, frame and rights of each entry, the one used longest ago first. */
+  /** Page, frame and rights of each entry, least recently used first. */
   inspect(): BlockState {
     const places = [...this.#pages.keys()]
       .filter((at) => this.#pages[at] !== none)
@@ -51,7 +51,7 @@ export class Iotlb {
     return this.#rights[place]!;
   }
 
-  /** Takes a translation in, for the least recently used of its set. @returns its place */
+  /** Adds a translation, replacing the least recently used one of its set. @returns its index */
   fill(page: number, frame: number, rights: number): number {
     const first = (page % this.#sets) * this.#ways;
     let at = first;

@@ -1,4 +1,4 @@
-/** Walks the page table in memory, four levels of it, and enters what it finds into the IOTLB. */
+/** Walks the page table in memory, four levels, and adds the result to the IOTLB. */
 import {
   entryAt,
   entryBytes,
@@ -22,7 +22,7 @@ export class PageWalker {
   walkCount = 0;
   /** Physical address of the domain's root table; -1: nothing is mapped. */
   rootAddress = NO_TABLE;
-  /** Frame and rights of the page that the last walk has found. */
+  /** Frame and rights found by the last walk. */
   frame = 0;
   rights = 0;
 
@@ -39,7 +39,7 @@ export class PageWalker {
     this.#iotlb = iotlb;
   }
 
-  /** @returns the page's place in the IOTLB, or -1: an absent entry is not kept */
+  /** @returns the page's index in the IOTLB, or -1: an absent entry is not kept */
   walk(page: number): number {
     this.walkCount++;
     if (!this.peek(page)) return -1;
@@ -47,9 +47,9 @@ export class PageWalker {
   }
 
   /**
-   * Walks without a trace.
+   * Walks without side effects.
    * @param tables receives the addresses of the tables that the walk reads
-   * @returns whether the page is mapped: by {@link frame} and {@link rights}
+   * @returns whether the page is mapped: {@link frame} and {@link rights} hold the result
    */
   peek(page: number, tables?: number[]): boolean {
     let table = this.rootAddress;

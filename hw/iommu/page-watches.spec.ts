@@ -1,4 +1,4 @@
-/** Words that a device waits for, in memory that it reaches through an IOMMU: monitored without a trace, wherever they are mapped. */
+/** Words that a device monitors, in memory reached through an IOMMU: without side effects, for any mapping. */
 import { describe, expect, it } from 'vitest';
 import { entryOffsetOf, setEntry } from '../../abi/iommu-tables.ts';
 import { defaultsOf } from '../../base/parameter.ts';
@@ -14,7 +14,7 @@ const DEVICE_PAGE = 0x7_0000_5000;
 const ADDRESS = DEVICE_PAGE + 0x340;
 const FRAMES = [0x8000, 0xa000] as const;
 
-/** A root complex with an IOMMU whose tables of level 4 to 1 lie at 0x1000, 0x2000, 0x3000 and 0x4000. */
+/** A root complex with an IOMMU whose tables of level 4 to 1 are at 0x1000, 0x2000, 0x3000 and 0x4000. */
 function monitorBench() {
   let iommu: Iommu | undefined;
   const bench = rootComplexBench({
@@ -38,7 +38,7 @@ function monitorBench() {
   return {
     ...bench,
     iommu: iommu!,
-    /** Maps the page to a frame: the entries of all levels but the last lie there from then on. */
+    /** Maps the page to a frame: the entries of all upper levels exist from then on. */
     map(frame: number, rights = READ_WRITE): void {
       for (let level = 4; level > 1; level--)
         enter((5 - level) * 0x1000, level, (6 - level) * 0x1000, READ_WRITE);
@@ -92,7 +92,7 @@ describe('a word monitored through an IOMMU', () => {
     expect(reports()).toBe(1);
   });
 
-  it('is watched where its page is mapped now, and no longer where it was', () => {
+  it('is watched where its page is mapped now, and no longer at its old frame', () => {
     const { memory, device, map, store, run, reports } = monitorBench();
     map(FRAMES[0]);
     device.monitor(7, ADDRESS, 0);

@@ -1,11 +1,11 @@
 /**
- * Watches of device pages, for monitors of the model (pcie/root-complex/word-monitor.ts): of the frame that a page is mapped to, and of
- * the tables that say so.
+ * Watches of device pages, for monitors of the model (pcie/root-complex/word-monitor.ts): of the frame to which a page is
+ * mapped, and of the tables of that mapping.
  *
  *     device page ─► table of level 4 ─► 3 ─► 2 ─► 1 ─► frame      a write to any of them notifies the watcher
  *
- * No card has such a wire, so it leaves no trace: neither an entry of the IOTLB, a count, nor a fault. The watcher sets its watch again
- * when it was notified, and so follows its page wherever it is mapped.
+ * No card has such a wire, so it has no side effects: no IOTLB entry, no count, no fault. After a notification the watcher sets
+ * its watch again, and so follows its page through all mappings.
  */
 import { entryReadable, iommuPageBytes, levelCount } from '../../abi/index.ts';
 import type { HostMemory, MemoryWatcher } from '../pcie/index.ts';
@@ -29,7 +29,7 @@ export class PageWatches {
     this.#walker = walker;
   }
 
-  /** See HostMemory.peek: the bytes lie within one page. */
+  /** See HostMemory.peek: the bytes are within one page. */
   peek(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     if (!this.#find(address)) return false;
     const physical = this.#walker.frame + (address % iommuPageBytes);
@@ -52,7 +52,7 @@ export class PageWatches {
     for (let left = levelCount + 1; left > 0; left--) this.#memory.unwatch?.(watcher);
   }
 
-  /** Another root table maps all pages. */
+  /** Another root table changes the mapping of all pages. */
   rootChanged(): void {
     for (const watcher of this.#watchers) watcher.pageWritten();
   }

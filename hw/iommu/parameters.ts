@@ -1,4 +1,4 @@
-/** Numbers of the IOMMU. Off by default: then nothing of it is built. */
+/** Parameters of the IOMMU. Off by default: then no part of it is built. */
 import { type ConfigOf, flag, number, powerOfTwo } from '../../base/index.ts';
 
 const vtd = 'Intel VT-d architecture specification';

@@ -1,4 +1,4 @@
-/** Translates the address of an access and checks its right: by the IOTLB, or by a walk; what is refused is recorded. */
+/** Translates the address of an access and checks its right: by the IOTLB, or by a walk; a refused access is recorded. */
 import { entryReadable, iommuPageBytes } from '../../abi/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import type { Iotlb } from './iotlb.ts';
@@ -19,7 +19,7 @@ export class Translation {
     this.#ports = ports;
   }
 
-  /** A request has arrived: its entry, if there is one, is held from now on. @returns whether that took a walk */
+  /** A request has arrived: its entry, if any, is held from now on. @returns whether that needed a walk */
   prepare(address: number): boolean {
     const { iotlb, walker } = this.#ports;
     const page = Math.floor(address / iommuPageBytes);
@@ -32,7 +32,7 @@ export class Translation {
     return true;
   }
 
-  /** Physical address of an access that lies within one page, as the root complex has checked; -1 when it is refused. */
+  /** Physical address of an access within one page, as the root complex has checked; -1 if it is refused. */
   translate(address: number, right: number): number {
     const { iotlb, walker, faultLog } = this.#ports;
     const page = Math.floor(address / iommuPageBytes);

@@ -1,4 +1,4 @@
-/** That nothing depends on the order in which the things of one instant are done, and that all statistics balance. */
+/** Results do not depend on the order of events within one instant, and all statistics balance. */
 import { describe, expect, it } from 'vitest';
 import { NicCause } from '../../abi/nic/index.ts';
 import { Random } from '../../sim/random.ts';
@@ -49,8 +49,8 @@ const summaryOf = ({ traffic, machines }: Awaited<ReturnType<typeof outcome>>) =
     })),
   }));
 
-describe('two NICs under traffic both ways, with loss', () => {
-  it('do the same whatever the order of things at one instant', async () => {
+describe('two NICs under traffic in both directions, with loss', () => {
+  it('behave the same for any order within one instant', async () => {
     const first = summaryOf(await outcome());
     expect(first[0]!.received.length).toBeGreaterThan(40);
     expect(first[0]!.interrupts.length).toBeGreaterThan(10);

@@ -1,4 +1,4 @@
-/** Software that writes anything anywhere: nothing is thrown, and a reset makes the card work again. */
+/** Software that writes arbitrary values to arbitrary registers: nothing is thrown, and after a reset the card works again. */
 import { describe, expect, it } from 'vitest';
 import { nicBar0 } from '../../abi/nic/index.ts';
 import { Random } from '../../sim/random.ts';
@@ -15,7 +15,7 @@ const { msixTable, msixPending, ...others } = nicBar0.registers;
 const names = Object.keys(others) as (keyof typeof others)[];
 const WRITES = 60;
 
-/** Values that mean something now and then: small ones, single bits, ring places, and any. */
+/** Values that are sometimes meaningful: small ones, single bits, ring indices, and any. */
 function someValue(random: Random): number {
   switch (random.below(5)) {
     case 0:
@@ -31,7 +31,7 @@ function someValue(random: Random): number {
   }
 }
 
-/** A descriptor that is right but for one thing, or several. */
+/** A descriptor with one wrong field, or several. */
 function putBadFrame(machine: NicMachine, index: number, random: Random): void {
   const length = random.between(0, 1700);
   machine.putFrame(index, frameBetween(0, 1, 1700, index).subarray(0, length), {
@@ -44,7 +44,7 @@ function putBadFrame(machine: NicMachine, index: number, random: Random): void {
   });
 }
 
-/** Wrong writes among right ones: the rings are started over now and then, and given descriptors all the time. */
+/** Wrong writes among correct ones: the rings are restarted now and then, and receive descriptors continuously. */
 async function misuse({ a, run }: Misused, random: Random): Promise<void> {
   for (let count = 0; count < WRITES; count++) {
     const kind = random.below(20);
@@ -78,14 +78,14 @@ interface Misused {
 }
 
 describe('software that writes anything anywhere', () => {
-  it.each([1, 2, 3, 4, 5, 6])('8254x manual 13.4.1: is mended by a reset (seed %i)', async (seed) => {
+  it.each([1, 2, 3, 4, 5, 6])('8254x manual 13.4.1: is repaired by a reset (seed %i)', async (seed) => {
     const bench = new NicBench();
     await bench.bringUp();
     const { a, b } = bench;
     const run = bench.run.bind(bench);
     const random = new Random(seed, 'misuse');
     await b.write('rctl', 0x801e);
-    // The other side sends all the while, to everybody.
+    // The other side sends all the time, to all stations.
     for (let index = 0; index < 16; index++) b.putFrame(index, frameBetween(1, 0, 100 + index * 90));
     for (let part = 1; part <= 8; part++) {
       await misuse({ a, run }, random);

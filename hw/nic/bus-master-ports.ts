@@ -1,5 +1,5 @@
 /**
- * The two bus masters' ports to the DMA engines: bursts of frames, asked for as long as the engine's fifo has room.
+ * The two bus masters' ports to the DMA engines: bursts of frames, requested while the engine's fifo has room.
  *
  *     transmit  memory ── read engine ──► packet buffer        receive  packet buffer ── write engine ──► memory
  */

@@ -17,7 +17,7 @@ function bench({ burstBytes = 64, depth = 4, answers = true } = {}) {
 }
 
 describe('a bus-master engine', () => {
-  it('asks for a burst a cycle, which end at multiples of their size', () => {
+  it('requests a burst per cycle, which end at multiples of their size', () => {
     const { dma, engine, ends } = bench();
     dma.atCycle(9, () => engine.start(0x1030, 150, 0x200, 10));
     dma.runTo(1000);
@@ -27,7 +27,7 @@ describe('a bus-master engine', () => {
       [13, 0x1080, 64],
       [14, 0x10c0, 6],
     ]);
-    // The last completion arrives at 113.5, is taken at 114 or when those before have moved (64 bytes are two cycles).
+    // The last completion arrives at 113.5, and is taken at 114 or when earlier bytes have moved (64 bytes are two cycles).
     expect(ends).toEqual([[NicDmaError.NONE, 116]]);
     expect([...dma.sram.subarray(0x200, 0x200 + 150)]).toEqual([
       ...dma.link.memory.subarray(0x1030, 0x1030 + 150),
@@ -52,7 +52,7 @@ describe('a bus-master engine', () => {
     expect([...new Set(seen.map(String))]).toEqual(['0,50', '64,34', '128,18', '192,2']);
   });
 
-  it('accounts for every cycle: asking, waiting for room, waiting for data', () => {
+  it('accounts for every cycle: requesting, waiting for room, waiting for data', () => {
     const { dma, engine } = bench({ depth: 2 });
     dma.atCycle(9, () => engine.start(0x1000, 256, 0, 10));
     dma.runTo(1000);
@@ -65,7 +65,7 @@ describe('a bus-master engine', () => {
     expect(overlapCount).toBe(0);
   });
 
-  it('stops at the first failure, and ends when what was under way has ended', () => {
+  it('stops at the first failure, and ends when outstanding bursts have ended', () => {
     const { dma, engine, ends } = bench({ depth: 2, answers: false });
     dma.atCycle(9, () => engine.start(0x1000, 640, 0, 10));
     dma.atPs(100_500, () => dma.link.refuse(dma.link.reads[0]!, STATUS_UNSUPPORTED_REQUEST));

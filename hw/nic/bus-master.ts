@@ -7,9 +7,9 @@
  *     count     counts down├ as each burst has moved; readable by software while it runs
  *     place     counts up  ┘
  *
- * Promises: bursts end at multiples of their size; at most `burstsOutstanding` are under way. A transfer that fails asks
- * for nothing more and ends, with its status, when what was under way has ended. The engine that is notified of the end
- * only leaves work for later edges.
+ * Promises: bursts end at multiples of their size; at most `burstsOutstanding` are outstanding. A failed transfer requests no
+ * more bursts, and ends with its status when the outstanding ones have ended. The engine that is notified of the end only
+ * leaves work for later edges.
  */
 
 import { NicDmaError } from '../../abi/nic/index.ts';
@@ -45,14 +45,14 @@ export interface BusMasterSetup {
 
 export interface BusMasterPorts {
   readonly engine: {
-    /** The count has reached zero, or an error has ended the transfer: only work for later edges may come of it. */
+    /** The count has reached zero, or an error has ended the transfer: the callee may only leave work for later edges. */
     moved(error: number, cycle: Cycles): void;
   };
 }
 
 export class BusMaster {
   readonly account: BlockAccount;
-  /** The registers: where the next word is, how many are left, and where it goes or comes from on board. */
+  /** The registers: address of the next word, number of words left, and its on-board address. */
   address = 0;
   bytesLeft = 0;
   place = 0;
@@ -67,7 +67,7 @@ export class BusMaster {
   readonly #burstBytes: number;
   #engine!: BusMasterPorts['engine'];
   readonly #stage: number;
-  /** What has not been asked for yet. */
+  /** Bytes not requested yet. */
   #nextAddress = 0;
   #nextPlace = 0;
   #unsentBytes = 0;
@@ -86,12 +86,12 @@ export class BusMaster {
     this.#engine = engine;
   }
 
-  /** Words of 4 bytes left; the last may be a part of one. */
+  /** Words of 4 bytes left; the last may be partial. */
   get wordsLeft(): number {
     return Math.ceil(this.bytesLeft / WORD_BYTES);
   }
 
-  /** Moves `bytes` (1 or more) from `cycle` on; the engine is not busy. */
+  /** Moves `bytes` (1 or more) from `cycle` on; the engine must not be busy. */
   start(address: BusAddress, bytes: number, place: number, cycle: Cycles): void {
     this.address = address;
     this.bytesLeft = bytes;
@@ -128,7 +128,7 @@ export class BusMaster {
     if (this.account.isStalledFor(STALL_ROOM)) this.#domain.wake(this.#stage, this.#domain.cycle + 1);
   }
 
-  /** Everything under way is dropped, and will not be reported. */
+  /** Drops all outstanding bursts without reports. */
   reset(cycle: Cycles): void {
     this.address = 0;
     this.bytesLeft = 0;

@@ -11,8 +11,8 @@ export function onesComplementSum(bytes: Uint8Array, start: number, end: number)
 }
 
 /**
- * Puts the inverted sum over [start, end of the frame) at `place` of the frame at `frameAt`; software has put the sum of
- * the pseudo header there. False when either lies outside of the frame: then nothing is done.
+ * Stores the inverted sum over [start, end of the frame) at `place` of the frame at `frameAt`; software has stored the sum of
+ * the pseudo header there. Returns false, and does nothing, if either is outside the frame.
  */
 export function insertChecksum(
   bytes: Uint8Array,

@@ -1,15 +1,15 @@
 /**
  * A descriptor ring: its registers, and the descriptors that are on chip.
  *
- *     host memory   0 … head … fetched … tail … count      head: the one being used     tail: software's
+ *     host memory   0 … head … fetched … tail … count      head: the one in use         tail: written by software
  *                        └ cached ┘└ to be fetched ┘
  *     on chip       cache of descriptors, filled by one DMA read at a time of up to PREFETCH descriptors
  *
  * The queue: off ──ENABLE──► on ──ENABLE = 0──► stopping ──engine at rest──► off
  *             └── illegal programming ──► fault ◄── illegal tail, failed fetch or transfer ──┘   (ENABLE = 0 leaves it)
  *
- * Promises: nothing outside [base, base + length) is fetched, and nothing beyond the tail. What was fetched for a queue
- * that has been stopped is thrown away. A tail outside the ring, a length that is not one, an unaligned address: fault.
+ * Promises: nothing outside [base, base + length) is fetched, and nothing beyond the tail. Descriptors fetched for a stopped
+ * queue are discarded. A tail outside the ring, an invalid length or an unaligned address causes a fault.
  */
 
 import { NicCause, nicDescriptorBytes } from '../../abi/nic/index.ts';
@@ -28,7 +28,7 @@ export interface RingOptions {
   readonly name: string;
   readonly domain: ClockDomain;
   readonly reads: DmaReadEngine;
-  /** Place of the cache in the memory in which reads land. */
+  /** Offset of the cache in the memory that receives reads. */
   readonly cacheOffset: number;
   readonly cacheEntries: number;
   readonly resetPrefetch: number;
@@ -38,7 +38,7 @@ export interface RingOptions {
 
 export interface RingPorts {
   readonly engine: {
-    /** There is something new: descriptors, a tail, another state. */
+    /** Something has changed: descriptors, the tail, or the state. */
     wake(cycle: Cycles): void;
   };
 }
@@ -53,7 +53,7 @@ export class DescriptorRing {
   prefetch: number;
   isEnabled = false;
   isFaulty = false;
-  /** To be switched off as soon as its engine is at rest. */
+  /** The queue is switched off as soon as its engine is idle. */
   isStopping = false;
   /** Descriptors on chip, from the head on. */
   cachedCount = 0;
@@ -68,7 +68,7 @@ export class DescriptorRing {
   /** Generation of the queue: a report for an earlier one is dropped. */
   #generation = 0;
   #fetchCount = 0;
-  /** A fetch has ended, and how: taken over at the edge behind its last byte. */
+  /** A fetch has ended, with its result: applied at the edge after its last byte. */
   #hasArrived = false;
   #arrivedStatus = 0;
   #arrivedCycle = 0;
@@ -97,7 +97,7 @@ export class DescriptorRing {
     return this.lengthBytes / nicDescriptorBytes;
   }
 
-  /** Descriptors that software has given and the device has not used. */
+  /** Descriptors that software has provided and the device has not used. */
   get available(): number {
     if (!this.isEnabled) return 0;
     return (this.tail - this.head + this.count) % this.count;
@@ -108,7 +108,7 @@ export class DescriptorRing {
     return this.isEnabled && !this.isFaulty && !this.isStopping;
   }
 
-  /** Place on chip of the descriptor at the head; there is one cached. */
+  /** On-chip offset of the descriptor at the head; one is cached. */
   get cachedOffset(): number {
     return this.#options.cacheOffset + this.#cacheHead * nicDescriptorBytes;
   }
@@ -118,7 +118,7 @@ export class DescriptorRing {
     return this.#base + this.head * nicDescriptorBytes;
   }
 
-  /** The descriptor at the head has been used. */
+  /** The descriptor at the head was used. */
   pop(cycle: Cycles): void {
     this.head = this.#next(this.head);
     this.#cacheHead = (this.#cacheHead + 1) % this.#options.cacheEntries;
@@ -158,7 +158,7 @@ export class DescriptorRing {
     this.#engine.wake(cycle);
   }
 
-  /** Software clears ENABLE; takes effect when the engine is at rest, see {@link stopped}. */
+  /** Software clears ENABLE; takes effect when the engine is idle, see {@link stopped}. */
   disable(cycle: Cycles): void {
     this.isFaulty = false;
     if (!this.isEnabled) return;
@@ -166,14 +166,14 @@ export class DescriptorRing {
     this.#engine.wake(cycle);
   }
 
-  /** The engine is at rest: the queue is off. */
+  /** The engine is idle: the queue is off. */
   stopped(): void {
     this.isStopping = false;
     this.isEnabled = false;
     this.#startOver();
   }
 
-  /** A transfer failed: nothing more happens until software has switched the queue off. */
+  /** A transfer failed: the queue does nothing until software has switched it off. */
   fail(): void {
     this.isFaulty = true;
   }
@@ -291,7 +291,7 @@ export class DescriptorRing {
     this.#engine.wake(cycle);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#arrivedCycle -= cycles;
   }

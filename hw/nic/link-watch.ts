@@ -1,4 +1,4 @@
-/** Notices that the cable's link has come up or gone down, and sets the cause LSC at the edge that follows. */
+/** Detects that the cable's link has come up or gone down, and sets the cause LSC at the next edge. */
 
 import { NicCause } from '../../abi/nic/index.ts';
 import type { Cycles, Picoseconds } from '../../base/index.ts';
@@ -23,7 +23,7 @@ export class LinkWatch {
     this.#interrupts = interrupts;
   }
 
-  /** The port's call. */
+  /** Called by the port. */
   linkChanged(_isUp: boolean, nowPs: Picoseconds): void {
     this.#isChanged = true;
     this.#domain.wakeAfter(this.#stage, nowPs);

@@ -1,4 +1,4 @@
-/** What holds for every block of the card, whatever it does: contracts that each new block is held to by being in the table. */
+/** Contracts of every block of the card: a new block is checked by adding it to the table. */
 import { describe, expect, it } from 'vitest';
 import { type BlockAccount, listWires, Random } from '../../sim/index.ts';
 import { nicWires } from './nic-blocks.ts';
@@ -11,7 +11,7 @@ const LONGEST_BYTES = 9014;
 const wires = listWires(nicWires);
 
 describe('the wires of the card', () => {
-  it('lead to blocks that there are', () => {
+  it('lead to existing blocks', () => {
     const { blocks } = new NicBench().a.nic;
     const places = new Set(Object.keys(blocks));
     expect(wires.filter(({ to }) => !places.has(to.split('.')[0]!))).toEqual([]);
@@ -42,7 +42,7 @@ function benchOf(seed: number): NicBench {
   });
 }
 
-/** The same, when they have exchanged frames for a random time. */
+/** The same, after they have exchanged frames for a random time. */
 async function interrupted(seed: number): Promise<NicBench> {
   const random = new Random(seed, 'traffic');
   const bench = benchOf(seed);
@@ -61,7 +61,7 @@ async function interrupted(seed: number): Promise<NicBench> {
   return bench;
 }
 
-/** Machines in which frames wait for one thing more than for others. */
+/** Machines in which frames wait mostly for one reason. */
 const bottlenecks: readonly (NicBenchOptions & { readonly takesLate?: boolean })[] = [
   { nic: { transmitBufferKib: 16, receiveBufferKib: 64 } },
   { nic: { descriptorCacheEntries: 1 }, takesLate: true },
@@ -69,7 +69,7 @@ const bottlenecks: readonly (NicBenchOptions & { readonly takesLate?: boolean })
   { nic: { writeBackDepth: 1 }, dma: { writeIssueCycles: 1000 } },
 ];
 
-/** Has both machines send until all frames are there, and checks that they are. */
+/** Makes both machines send until all frames have arrived, and checks them. */
 async function playToEnd({ takesLate, ...options }: (typeof bottlenecks)[number]): Promise<NicBench> {
   const bench = new NicBench({ ...options, ethernet: { mtuBytes: LONGEST_BYTES - 14 } });
   await bench.bringUp(RING);
@@ -88,8 +88,8 @@ async function playToEnd({ takesLate, ...options }: (typeof bottlenecks)[number]
 }
 
 /**
- * A frame's bytes leave behind the write-back before it, since the DMA write engine keeps the order of all requests: when they have
- * left there is room for a write-back, however few there may be. Only in the transmit direction they have another way.
+ * A frame's bytes leave after the previous write-back, since the DMA write engine keeps the order of all requests: after they
+ * have left, room for a write-back is free, even if the staging is small. Only the transmit direction has another path.
  */
 const neverMet = ['nicReceive: writeBack'];
 
@@ -102,7 +102,7 @@ describe('every block of the card', () => {
       expect('inspect' in block, name).toBe('reset' in block);
   });
 
-  it('leaves nothing behind when it is reset, in whatever state, nor does what was on its way', async () => {
+  it('has no state left after a reset, from any state, including transfers in progress', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const fresh = statesOf(benchOf(seed));
       const bench = await interrupted(seed);

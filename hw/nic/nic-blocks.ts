@@ -1,6 +1,6 @@
 /**
- * The blocks of the card between the bus and the cable, and who calls whom: nic.ts puts them between function and port.
- * What is in the table is reset with the card, shown by its `inspect`, and held to the contracts of nic-blocks.spec.ts.
+ * The blocks of the card between the bus and the cable, and their wires: nic.ts connects them to function and port. Blocks in
+ * the table are reset with the card, shown by its `inspect`, and checked by the contracts of nic-blocks.spec.ts.
  */
 
 import { nicBits } from '../../abi/nic/index.ts';
@@ -24,7 +24,7 @@ import { TransmitMac } from './transmit-mac.ts';
 
 const KIB = 1024;
 
-/** What all blocks share. */
+/** Resources that all blocks share. */
 export interface NicBlocksSetup {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
@@ -38,7 +38,7 @@ export interface NicBlocksSetup {
   readonly dmaWrite: DmaWriteEngine;
 }
 
-/** A block of the card: it is reset in a cycle, up to which its account is brought. */
+/** A block of the card: a reset occurs in a cycle, up to which its account is updated. */
 export interface NicBlock extends Omit<Block, 'reset'> {
   reset(cycle: Cycles): void;
 }
@@ -105,10 +105,10 @@ export function makeBlocks(setup: NicBlocksSetup) {
 }
 
 export type NicBlocks = ReturnType<typeof makeBlocks>;
-/** With the port of the cable, which is no part of what a reset of the card resets. */
+/** Also the cable's port, which a reset of the card does not reset. */
 export type NicBlocksAndPort = NicBlocks & { readonly port: EthernetPort };
 
-/** Who calls whom. */
+/** The wires of the blocks. */
 export function nicWires(b: NicBlocksAndPort): Wires<NicBlocksAndPort> {
   return {
     port: { receiver: b.receiveMac, sender: b.transmitMac, link: b.linkWatch },

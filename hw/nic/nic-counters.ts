@@ -1,5 +1,5 @@
 /**
- * What the NIC counts for reports, free-running; the statistics registers are differences of these.
+ * Free-running counters of the NIC for reports; the statistics registers are differences of these.
  *
  *   frames:   arrivals = accepted + filtered + filteredVlans + wrongLength + missed + disabledDrops
  *             accepted = delivered + released by programmed I/O + droppedByReset + in the packet buffer
@@ -16,10 +16,10 @@ export class NicCounters {
   checksumsInserted = 0;
   tagsInserted = 0;
 
-  // ---- receive: frames that the port delivered, by what became of them ----
+  // ---- receive: frames that the port delivered, by result ----
   arrivals = 0;
   accepted = 0;
-  /** To a destination that is not ours; to ours, with the tag of a VLAN that VFTA has not. */
+  /** To a destination that is not ours; to ours, with a VLAN tag that VFTA does not include. */
   filtered = 0;
   filteredVlans = 0;
   wrongLength = 0;
@@ -31,9 +31,9 @@ export class NicCounters {
   /** In host memory, their last descriptor written back. */
   delivered = 0;
   deliveredBytes = 0;
-  /** Frames among them whose tag was taken out: its bytes are not among theirs. */
+  /** Those of them whose tag was removed: the tag's bytes are not counted. */
   deliveredTags = 0;
-  /** Read by programmed I/O and given back. */
+  /** Read by programmed I/O and released. */
   released = 0;
   releasedBytes = 0;
   broadcasts = 0;
@@ -46,7 +46,7 @@ export class NicCounters {
   writeBacks = 0;
   busErrors = 0;
   programmingErrors = 0;
-  /** Register accesses of a size or at a place that registers do not have; reads were zero, writes dropped. */
+  /** Register accesses of an invalid size or offset; reads returned zero, writes were dropped. */
   registerAccessErrors = 0;
   registerReads = 0;
   registerWrites = 0;
@@ -54,13 +54,13 @@ export class NicCounters {
   bufferWriteBytes = 0;
   resets = 0;
 
-  // ---- interrupts: raised = messages + moderated + forgotten + waiting; a message speaks for one or more ----
+  // ---- interrupts: raised = messages + moderated + forgotten + waiting; a message represents one or more ----
   /** Times an enabled cause rose. */
   interruptsRaised = 0;
   interruptMessages = 0;
-  /** Of those raised: joined a message that was already due. */
+  /** Raised ones that joined a message already due. */
   interruptsModerated = 0;
-  /** Of those raised: masked, read or cleared before their message left. */
+  /** Raised ones that were masked, read or cleared before their message left. */
   interruptsForgotten = 0;
   pinAssertions = 0;
 }

@@ -97,7 +97,7 @@ describe('interrupt causes', () => {
     });
     b.at(60, () => b.interrupts.enable(RECEIVE, 60));
     b.runTo(100);
-    // What came at 20 and 30, after the first message, interrupts as soon as it may.
+    // Causes at 20 and 30, after the first message, interrupt as soon as allowed.
     expect(b.messages).toEqual([
       [0, 11],
       [0, 61],
@@ -116,7 +116,7 @@ describe('interrupt causes', () => {
     expectBalance();
   });
 
-  it('are asked again every cycle while the function has no room', () => {
+  it('are retried every cycle while the function has no room', () => {
     b.interrupts.enable(RXT0, 0);
     b.port.refusals = 5;
     b.at(10, () => b.interrupts.set(RXT0, 10));
@@ -188,7 +188,7 @@ describe('moderation', () => {
     ]);
   });
 
-  it('gives way when the register is set to 0', () => {
+  it('is disabled when the register is set to 0', () => {
     const b = bench();
     b.interrupts.eitr[0] = 0xffff;
     causesAt(b, [10, 50]);

@@ -4,10 +4,10 @@
  *     cause ─► ICR ─(rises in ICR & IMS)─► raised ─┬─ interval over, or count reached ─► message ─► ICR &= ~EIAC
  *                                                  └─ else waits for one of the two                IMS &= ~IAM
  *
- * Moderation by time is the least distance of two messages of a vector (EITR), so that the first after a quiet time is
- * sent at once; moderation by count ends the wait early (EICT). Without MSI-X the pin follows ICR & IMS.
- * Promise: raised = messages + moderated + forgotten + those waiting. A cause that is set while it is masked is not
- * lost: enabling it raises. Source: 82574 datasheet, 7.4; abi/nic/interrupts.ts.
+ * Moderation by time is the minimum interval between two messages of a vector (EITR), so that the first one after a quiet time
+ * is sent at once; moderation by count ends the wait early (EICT). Without MSI-X the pin follows ICR & IMS. Promise: raised =
+ * messages + moderated + forgotten + those waiting. A cause that is set while it is masked is not lost: enabling it raises.
+ * Source: 82574 datasheet, 7.4; abi/nic/interrupts.ts.
  */
 
 import { eitrUnitNs, nicBits, nicCauseGroup, nicCausesAll, nicMsix } from '../../abi/nic/index.ts';
@@ -21,7 +21,7 @@ const PS_PER_NS = 1000;
 /** The interrupts of the PCIe function. */
 export interface NicInterruptPort {
   readonly msixEnabled: boolean;
-  /** False when there is no room: then nothing has happened, and it is asked again in a later cycle. */
+  /** Returns false without room: then nothing has happened, and the caller asks again in a later cycle. */
   requestInterrupt(vector: number, cycle: Cycles): boolean;
   setIntx(isAsserted: boolean, cycle: Cycles): void;
 }
@@ -29,7 +29,7 @@ export interface NicInterruptPort {
 export interface NicInterruptsSetup {
   readonly domain: ClockDomain;
   readonly port: NicInterruptPort;
-  /** A pin's message is not ordered behind writes: it waits until none is on its way to the link. */
+  /** A pin's message is not ordered after writes: it waits until no write is on its way to the link. */
   readonly writes: { readonly isIdle: boolean };
   readonly counters: NicCounters;
 }
@@ -50,7 +50,7 @@ export class NicInterrupts {
   #eiac = 0;
   #iam = 0;
   #isPinAsserted = false;
-  /** By vector: its causes, whether a message is due, events since the last one, and when that was. */
+  /** By vector: its causes, whether a message is due, events since the last message, and the time of that message. */
   readonly #causes = new Int32Array(nicMsix.vectorCount);
   readonly #isRaised = new Uint8Array(nicMsix.vectorCount);
   readonly #events = new Int32Array(nicMsix.vectorCount);
@@ -64,7 +64,7 @@ export class NicInterrupts {
     this.#stage = domain.addStage(this.#run, this);
   }
 
-  /** Causes happen, in a cycle at or after the edge being run. */
+  /** Causes occur, in a cycle at or after the edge being run. */
   set(causes: number, cycle: Cycles): void {
     const risen = causes & ~this.#icr & this.#ims;
     this.#icr |= causes;
@@ -78,7 +78,7 @@ export class NicInterrupts {
 
   // ---- registers ----
 
-  /** ICR: a read clears all. */
+  /** ICR: a read clears all causes. */
   readCauses(cycle: Cycles): number {
     const causes = this.#icr;
     this.clear(nicCausesAll, cycle);
@@ -123,7 +123,7 @@ export class NicInterrupts {
     this.#iam = causes & nicCausesAll;
   }
 
-  /** IVAR: which vector speaks for which group. */
+  /** IVAR: the vector of each group. */
   assignVectors(value: number): void {
     const field = nicBits.ivar;
     this.#causes.fill(0);
@@ -144,7 +144,7 @@ export class NicInterrupts {
     );
   }
 
-  /** EITR or EICT of a vector was written: a wait may be over. */
+  /** EITR or EICT of a vector was written: its wait may be over. */
   moderationChanged(cycle: Cycles): void {
     this.#domain.wake(this.#stage, cycle + 1);
   }
@@ -244,7 +244,7 @@ export class NicInterrupts {
     return Math.ceil((this.eitr[vector]! * eitrUnitNs * PS_PER_NS * this.#domain.clock.frequencyMHz) / 1e6);
   }
 
-  /** INTA follows the enabled causes; its message must not pass the write-back it announces. */
+  /** INTA follows the enabled causes; its message must not pass the write-back that it announces. */
   #drivePin(cycle: Cycles): void {
     const isWanted = !this.#port.msixEnabled && (this.#icr & this.#ims) !== 0;
     if (isWanted === this.#isPinAsserted) return;
@@ -257,7 +257,7 @@ export class NicInterrupts {
     this.#port.setIntx(isWanted, cycle);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     for (let vector = 0; vector < this.#lastCycle.length; vector++)
       this.#lastCycle[vector] = this.#lastCycle[vector]! - cycles;

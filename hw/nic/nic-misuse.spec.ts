@@ -1,10 +1,10 @@
-/** Software that programmes a ring as it cannot be, addresses that are not memory, and the reset that mends everything. */
+/** Software that programs a ring illegally, addresses that are not memory, and the reset that repairs everything. */
 import { describe, expect, it } from 'vitest';
 import { NicCause, NicDmaError, nicBits } from '../../abi/nic/index.ts';
 import { fieldOf } from '../../base/registers.ts';
 import { boundBench, frameBetween, US, upBench } from './testing/nic-bench.ts';
 
-describe('bad programming of a ring', () => {
+describe('illegal programming of a ring', () => {
   it.each([
     ['a length of 0', 'tdlen', 0],
     ['a length that is no multiple of 128', 'tdlen', 100],
@@ -20,7 +20,7 @@ describe('bad programming of a ring', () => {
     expect(fieldOf(await a.read('txdctl'), nicBits.queueControl.enable)).toBe(0);
   });
 
-  it('stops the queue at a tail beyond it, and a restart mends it', async () => {
+  it('stops the queue at a tail beyond it, and a restart repairs it', async () => {
     const { a, b, run } = await boundBench();
     await a.write('tdt', 16);
     expect(await a.read('icr')).toBe(NicCause.PROGERR);
@@ -34,7 +34,7 @@ describe('bad programming of a ring', () => {
     expect(b.receiveDescriptor(0)).toMatchObject({ done: 1, length: 100 });
   });
 
-  it('refuses to change a ring that is on', async () => {
+  it('rejects changes of an enabled ring', async () => {
     const { a } = await boundBench();
     await a.write('tdlen', 256 * 4);
     expect(await a.read('icr')).toBe(NicCause.PROGERR);
@@ -46,7 +46,7 @@ describe('bad programming of a ring', () => {
     ['longer than the cable takes in two pieces', [1000, 600], {}],
     ['with nothing in it', [0], {}],
     ['without a whole header', [13], {}],
-  ])('gives up a frame %s', async (_, lengths) => {
+  ])('abandons a frame %s', async (_, lengths) => {
     const { a, b, run } = await boundBench();
     for (const [index, length] of lengths.entries()) {
       const isLast = index === lengths.length - 1;
@@ -78,7 +78,7 @@ describe('addresses that are not memory', () => {
     expect(a.rootComplex.log.entries.length).toBeGreaterThan(0);
   });
 
-  it('stop the queue when the ring itself lies there', async () => {
+  it('stop the queue if the ring itself is there', async () => {
     const { a, run } = await boundBench();
     await a.write('txdctl', 0);
     await a.write('tdbah', 1);
@@ -112,7 +112,7 @@ describe('addresses that are not memory', () => {
 });
 
 describe('a reset', () => {
-  it('8254x manual 13.4.1: forgets everything but configuration space, in the time it takes', async () => {
+  it('8254x manual 13.4.1: clears everything except configuration space, in its time', async () => {
     const { a, b, run } = await boundBench();
     for (let index = 0; index < 8; index++) a.putFrame(index, frameBetween(0, 1, 1514));
     a.post('tdt', 8);
@@ -136,7 +136,7 @@ describe('a reset', () => {
     expect(b.nic.counters.delivered).toBe(before + 1);
   });
 
-  it('lets reads of another size or place pass without harm', async () => {
+  it('lets reads of another size or offset pass without harm', async () => {
     const { a } = await boundBench();
     expect(await a.loadAt(0, 0x2801, 1)).toBe(0);
     expect(await a.loadAt(0, 0x9000)).toBe(0);
@@ -145,4 +145,4 @@ describe('a reset', () => {
   });
 });
 
-/** All frames are somewhere, in the statistics of the cable and in those of the NIC. */
+/** All frames are accounted for, in the statistics of the cable and of the NIC. */

@@ -1,9 +1,9 @@
 /**
- * BAR0 of the NIC: the bus's side of its registers. What software may do with each is declared (abi/nic/registers.ts) and
- * enforced by the register file; what they show and set off is in register-hooks.ts.
+ * BAR0 of the NIC: the bus's side of its registers. Their access by software is declared (abi/nic/registers.ts) and enforced by
+ * the register file; their values and effects are in register-hooks.ts.
  *
- * Registers take accesses of one aligned dword, or of two at once; anything else reads zero or is dropped, and is
- * counted, and so is a write that finds nothing to write. While CTRL.RST lasts, writes are dropped.
+ * Registers take accesses of one aligned dword, or of two at once; any other access reads zero or is dropped, and is counted;
+ * so is a write without a writable field. While CTRL.RST lasts, writes are dropped.
  */
 
 import { nicBar0 } from '../../abi/nic/index.ts';
@@ -25,7 +25,7 @@ import type { TransmitMac } from './transmit-mac.ts';
 
 const DWORD_BYTES = 4;
 
-/** The blocks behind the registers. */
+/** The blocks that implement the registers. */
 export interface RegisterBlocks {
   readonly config: NicConfig;
   readonly counters: NicCounters;
@@ -45,9 +45,9 @@ export interface RegisterBlocks {
   readonly receiveMac: ReceiveMac;
 }
 
-/** The card as a whole, as CTRL.RST reaches it. */
+/** The card as a whole, for CTRL.RST. */
 export interface ResetByRegister {
-  /** True until the reset that software has asked for is over. */
+  /** True until the reset requested by software has ended. */
   isResetting(cycle: Cycles): boolean;
   resetByRegister(cycle: Cycles): void;
 }
@@ -59,7 +59,7 @@ export class NicRegisters {
   readonly #file = new RegisterFile(nicBar0.sizeBytes);
   readonly #registers: PlacedBank<typeof nicBar0.registers>;
 
-  /** @param boardAddress the 6 bytes of the MAC address that the board has */
+  /** @param boardAddress the 6 bytes of the board's MAC address */
   constructor(blocks: RegisterBlocks, card: ResetByRegister, boardAddress: readonly number[]) {
     this.#blocks = blocks;
     this.#card = card;
@@ -69,7 +69,7 @@ export class NicRegisters {
     this.reset();
   }
 
-  /** Everything that is kept here as after power-on. */
+  /** Resets all state of this block to that after power-on. */
   reset(): void {
     this.#file.reset();
     const { receiveMac } = this.#blocks;
@@ -78,7 +78,7 @@ export class NicRegisters {
     receiveMac.longBytesMax = this.#registers.value('rlpml');
   }
 
-  /** What is stored in each register, zeros left out; what a register shows without storing it is shown by its block. */
+  /** Stored value of each register, without zeros; its block shows values that are not stored. */
   inspect(): BlockState {
     const state: Record<string, number> = {};
     for (const [name, { offset, sizeBytes }] of Object.entries(nicBar0.registers))
@@ -113,7 +113,7 @@ export class NicRegisters {
     }
   }
 
-  /** What this card, and no other, has after each reset. */
+  /** Values specific to this card after each reset. */
   #initialise(): void {
     const address = Uint8Array.from([...this.#boardAddress, 0, 0]);
     const view = new DataView(address.buffer);

@@ -1,4 +1,4 @@
-/** What a NIC is made of: its configuration and the ends of its link and its cable; and what cannot be. */
+/** Parts of a NIC: its configuration and the ends of its link and its cable; and checks of them. */
 import { nicBar0 } from '../../abi/nic/index.ts';
 import { ConfigurationError } from '../../base/index.ts';
 import type { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
@@ -26,7 +26,7 @@ export interface NicSetup extends SlotSetup {
 /** A locally administered MAC address for a node, from 0. */
 export const macAddressOf = (nodeIndex: number): readonly number[] => [0x02, 0x12, 0x34, 0, 0, nodeIndex + 1];
 
-/** @throws ConfigurationError for a packet buffer that is not BAR2, or another MSI-X table than the interface's */
+/** @throws ConfigurationError if the packet buffer is not in BAR2, or the MSI-X table differs from the interface's */
 export function checkSetup({ config, pcieFunction, macAddress, ethernet }: NicSetup): void {
   const bufferBytes = (config.transmitBufferKib + config.receiveBufferKib) * KIB;
   if (bufferBytes > pcieFunction.bar2Bytes) {

@@ -1,6 +1,6 @@
 /**
- * The statistics registers: what has been counted since each was read last. Reading the high half of an octet count
- * clears both. Counts stop at no limit here but show their low 32 bits. Source: 8254x manual, 13.7.
+ * The statistics registers: counts since each was last read. Reading the high half of an octet count clears both. Counts stop
+ * at no limit here but show their low 32 bits. Source: 8254x manual, 13.7.
  */
 import { ethernetTagBytes } from '../../abi/nic/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
@@ -59,7 +59,7 @@ export class NicStatistics {
     return Math.floor(value / FOUR_GIB);
   }
 
-  /** What has been counted ever. */
+  /** Counts since power-on. */
   #totalOf(name: Counted): number {
     const c = this.#counters;
     const { received } = this.#port;

@@ -5,8 +5,8 @@ import { ethernetImbalance } from '../../wire/ethernet-bench.ts';
 import { DamagePlace } from '../../wire/index.ts';
 import { boundBench, frameBetween, type NicBench, US, upBench } from './testing/nic-bench.ts';
 
-describe('a NIC that is found and brought up', () => {
-  it('says what it is, and brings the link up when both ends are enabled', async () => {
+describe('a NIC that is enumerated and brought up', () => {
+  it('reports its identity, and brings the link up when both ends are enabled', async () => {
     const { a } = await upBench();
     expect(a.nic.pcieFunction.config).toMatchObject({
       vendorId: 0x1234,
@@ -20,7 +20,7 @@ describe('a NIC that is found and brought up', () => {
   });
 });
 
-describe('a frame on its way', () => {
+describe('a frame in transfer', () => {
   it('8254x manual 3.3.3, 3.2.3: goes byte for byte from one memory to the other, with both descriptors written back', async () => {
     const { a, b, run } = await boundBench();
     const frame = frameBetween(0, 1, 1514, 3);
@@ -88,14 +88,14 @@ describe('a frame on its way', () => {
     expect([...b.received(0).subarray(20)]).toEqual(new Array(40).fill(0));
   });
 
-  it('takes from doorbell to interrupt what its parts take', async () => {
+  it('takes the sum of its parts’ times from doorbell to interrupt', async () => {
     const { a, b, run } = await boundBench();
     await b.write('ims', NicCause.RXT0);
     a.putFrame(0, frameBetween(0, 1, 60));
     const startPs = a.hostLp.nowPs;
     a.post('tdt', 1);
     await run(20 * US);
-    // Two reads of 434 ns (descriptor, data), the store's way of 185 ns, 57.6 ns on the wire, 309.6 ns of cable, posted
+    // Two reads of 434 ns (descriptor, data), the store's latency of 185 ns, 57.6 ns on the wire, 309.6 ns of cable, posted
     // writes of some 170 ns, and the NIC's own cycles of 4 ns: 2 × 8 for descriptors, 2 × 25 for the MACs, and a few.
     const parts = 2 * 434 + 185 + 57.6 + 309.6 + 170 + 66 * 4;
     const took = (b.interrupts[0]!.timePs - startPs) / 1000;
@@ -198,13 +198,13 @@ describe('the bus-master engine', () => {
 });
 
 describe('the receiving side', () => {
-  it('8254x manual 13.7.5: lets frames wait for descriptors, then misses those that no longer fit, and says so', async () => {
+  it('8254x manual 13.7.5: lets frames wait for descriptors, then misses those that no longer fit, and reports it', async () => {
     const made = await upBench({ nic: { receiveBufferKib: 16 } }, 32, 0);
     const { a, b } = made;
     for (let index = 0; index < 31; index++) a.putFrame(index, frameBetween(0, 1, 1514, index));
     await a.write('tdt', 31);
     await made.run(100 * US);
-    // 16 KiB take ten frames of 1514 bytes, each rounded up to 1520.
+    // 16 KiB hold ten frames of 1514 bytes, each rounded up to 1520.
     expect(b.nic.counters).toMatchObject({ accepted: 10, missed: 21, delivered: 0 });
     expect((await b.read('icr')) & NicCause.RXO).toBe(NicCause.RXO);
     expect([await b.read('mpc'), await b.read('mpc')]).toEqual([21, 0]);
@@ -216,7 +216,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('8254x manual 3.2.1: takes its own address, broadcasts if it may, and all if it is promiscuous', async () => {
+  it('8254x manual 3.2.1: accepts its own address, broadcasts if enabled, and all if it is promiscuous', async () => {
     const made = await upBench();
     const { a, b } = made;
     const other = frameBetween(0, 5, 60);
@@ -242,7 +242,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('8254x manual 13.7.15: drops frames that are longer than it was told to take', async () => {
+  it('8254x manual 13.7.15: drops frames longer than the configured limit', async () => {
     const made = await upBench({ ethernet: { mtuBytes: 9000 } });
     const { a, b } = made;
     await b.write('rctl', 0x8002);
@@ -258,7 +258,7 @@ describe('the receiving side', () => {
     expectBalances(made);
   });
 
-  it('8254x manual 3.2.7.3: sets RXDMT0 when the descriptors come down to RXMIN', async () => {
+  it('8254x manual 3.2.7.3: sets RXDMT0 when the number of descriptors falls to RXMIN', async () => {
     const { a, b, run } = await boundBench(16);
     await b.write('rxmin', 13);
     for (let index = 0; index < 2; index++) a.putFrame(index, frameBetween(0, 1, 60));
@@ -316,7 +316,7 @@ function expectBalances({ a, b }: NicBench): void {
   }
 }
 
-/** Frames that the NIC has taken, of those sent so far. */
+/** Frames that the NIC has accepted, of those sent so far. */
 async function txDone(machine: NicBench['a'], sent: number): Promise<number> {
   const head = await machine.read('tdh');
   return sent - ((sent - head) & 7);

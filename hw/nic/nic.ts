@@ -58,7 +58,7 @@ export class Nic implements BarTarget, ResetByRegister {
   #barBytes: Uint8Array = NOTHING;
   #barView: DataView = new DataView(NOTHING.buffer);
 
-  /** @throws ConfigurationError for a packet buffer that is not BAR2, or another MSI-X table than the interface's */
+  /** @throws ConfigurationError if the packet buffer is not in BAR2, or the MSI-X table differs from the interface's */
   constructor(setup: NicSetup) {
     checkSetup(setup);
     const { lp, config, ethernet } = setup;
@@ -114,7 +114,7 @@ export class Nic implements BarTarget, ResetByRegister {
     ];
   }
 
-  /** What each block holds, by name, and the registers: see Block.inspect. After a reset the same as when the card was made. */
+  /** State of each block, by name, and the registers: see Block.inspect. After a reset the same as after construction. */
   inspect(): BlockState {
     const states = Object.entries<NicBlock>(this.blocks).map(([name, block]) => [
       name,
@@ -123,7 +123,7 @@ export class Nic implements BarTarget, ResetByRegister {
     return { ...Object.fromEntries(states), registers: this.registers.inspect() };
   }
 
-  /** Connects an observer of what software does to the BARs; without one it costs a comparison. */
+  /** Connects an observer of software's accesses to the BARs; without one, each costs a comparison. */
   observeAccesses(observer: AccessObserver): void {
     this.#accesses = observer;
   }
@@ -175,7 +175,7 @@ export class Nic implements BarTarget, ResetByRegister {
     this.#resetUntilCycle = cycle + this.config.resetCycles;
   }
 
-  /** Everything behind configuration space as after power-on; frames and transfers on their way are gone. */
+  /** Resets everything except configuration space to the state after power-on; frames and transfers in progress are lost. */
   #reset(cycle: Cycles): void {
     if (this.#isResetting) return;
     this.#isResetting = true;
@@ -190,7 +190,7 @@ export class Nic implements BarTarget, ResetByRegister {
     this.#isResetting = false;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(_ps: number, cycles: number): void {
     this.#resetUntilCycle -= cycles;
     for (const block of this.#all) block.rebase?.(cycles);

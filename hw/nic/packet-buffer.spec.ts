@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { NO_ROOM, PacketBuffer } from './packet-buffer.ts';
 
 describe('the packet buffer', () => {
-  it('keeps frames in order, apart from one another, each in one piece within its half', () => {
+  it('keeps frames in order, separate, each in one piece within its half', () => {
     const steps = fc.array(
       fc.record({ isPut: fc.boolean(), bytes: fc.integer({ min: 1, max: 1514 }), spare: fc.nat(500) }),
       {
@@ -38,7 +38,7 @@ describe('the packet buffer', () => {
     );
   });
 
-  it('takes a frame again after any of its frames was released', () => {
+  it('accepts a frame again after any of its frames was released', () => {
     const buffer = new PacketBuffer(0, 4096);
     for (let round = 0; round < 100; round++) {
       while (buffer.reserve(1000) !== NO_ROOM) buffer.commit(1000, 0);

@@ -11,7 +11,7 @@ import type { Cycles } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 export const NO_ROOM = -1;
-/** Of a frame from which no tag was taken out. */
+/** For a frame from which no tag was removed. */
 export const NO_TAG = -1;
 
 const ALIGNMENT = 16;
@@ -22,17 +22,17 @@ export class PacketBuffer {
   readonly sizeBytes: number;
   /** Committed frames. */
   count = 0;
-  /** Bytes of committed frames, now and at most so far. */
+  /** Bytes of committed frames, now and the maximum so far. */
   usedBytes = 0;
   highWaterBytes = 0;
   readonly #capacity: number;
   readonly #offset: Int32Array;
   readonly #lengthBytes: Int32Array;
   readonly #visibleCycle: Float64Array;
-  /** Priority and VLAN of the tag that was taken out, or NO_TAG. */
+  /** Priority and VLAN of the removed tag, or NO_TAG. */
   readonly #tag: Int32Array;
   #head = 0;
-  /** Where the next frame goes, relative to the base. */
+  /** Offset of the next frame, relative to the base. */
   #tail = 0;
   #reservedAt = NO_ROOM;
 
@@ -46,7 +46,7 @@ export class PacketBuffer {
     this.#tag = new Int32Array(this.#capacity);
   }
 
-  /** Sets room for a frame of at most `bytes` aside, one at a time; returns its place in BAR2, or NO_ROOM. */
+  /** Reserves room for a frame of at most `bytes`, one at a time; returns its offset in BAR2, or NO_ROOM. */
   reserve(bytes: number): number {
     const at = this.#placeFor(Math.max(bytes, SMALLEST_BYTES));
     if (at === NO_ROOM) return NO_ROOM;
@@ -54,7 +54,7 @@ export class PacketBuffer {
     return this.base + at;
   }
 
-  /** The reserved frame is whole, with so many bytes, and can be seen from `visibleCycle` on. */
+  /** The reserved frame is complete, with this number of bytes, and can be seen from `visibleCycle` on. */
   commit(bytes: number, visibleCycle: Cycles, tag = NO_TAG): void {
     const slot = (this.#head + this.count) % this.#capacity;
     this.#offset[slot] = this.#reservedAt;
@@ -68,17 +68,17 @@ export class PacketBuffer {
     if (this.usedBytes > this.highWaterBytes) this.highWaterBytes = this.usedBytes;
   }
 
-  /** The reserved frame comes to nothing. */
+  /** The reserved frame is abandoned. */
   cancel(): void {
     this.#reservedAt = NO_ROOM;
   }
 
-  /** Whether nothing is held, nor being filled. */
+  /** Whether the buffer holds no frame, complete or being filled. */
   get isEmpty(): boolean {
     return this.count === 0 && this.#reservedAt === NO_ROOM;
   }
 
-  /** Place in BAR2 of the frame at `index` from the oldest. */
+  /** Offset in BAR2 of the frame at `index` from the oldest. */
   placeOf(index: number): number {
     return this.base + this.#offset[(this.#head + index) % this.#capacity]!;
   }
@@ -87,7 +87,7 @@ export class PacketBuffer {
     return this.#lengthBytes[(this.#head + index) % this.#capacity]!;
   }
 
-  /** The tag that was taken out of the frame, or NO_TAG. */
+  /** The tag removed from the frame, or NO_TAG. */
   tagOf(index: number): number {
     return this.#tag[(this.#head + index) % this.#capacity]!;
   }
@@ -97,7 +97,7 @@ export class PacketBuffer {
     return this.#visibleCycle[(this.#head + index) % this.#capacity]!;
   }
 
-  /** Gives the oldest frame's room back. */
+  /** Releases the oldest frame's room. */
   release(): void {
     this.usedBytes -= this.#lengthBytes[this.#head]!;
     this.#head = (this.#head + 1) % this.#capacity;
@@ -122,7 +122,7 @@ export class PacketBuffer {
     };
   }
 
-  /** Frames lie between the oldest's place and the tail; an empty buffer starts over at its base. */
+  /** Frames lie between the oldest frame's offset and the tail; an empty buffer restarts at its base. */
   #placeFor(bytes: number): number {
     if (this.count === this.#capacity) return NO_ROOM;
     if (this.count === 0) return bytes <= this.sizeBytes ? 0 : NO_ROOM;
@@ -133,7 +133,7 @@ export class PacketBuffer {
     return bytes <= head ? 0 : NO_ROOM;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     for (let slot = 0; slot < this.#capacity; slot++)
       this.#visibleCycle[slot] = this.#visibleCycle[slot]! - cycles;

@@ -62,7 +62,7 @@ describe('programmed I/O through the packet buffer', () => {
     expect(await takeFrame(b)).toEqual([...frame]);
     expect(await takeFrame(b)).toBeUndefined();
     expect(b.nic.blocks.receiveBuffer.isEmpty).toBe(true);
-    // No DMA took part: all that crossed the link were loads, stores and the message.
+    // No DMA took part: only loads, stores and the message crossed the link.
     expect(
       [a.nic.dmaRead, b.nic.dmaRead].map((engine) =>
         engine.requesters.map(({ counters }) => counters.requests),
@@ -73,7 +73,7 @@ describe('programmed I/O through the packet buffer', () => {
     ]);
   });
 
-  it('shows frames one after the other, with a cause for each', async () => {
+  it('shows frames one after another, with a cause for each', async () => {
     const { a, b, run } = await bench();
     for (const [index, bytes] of [60, 100, 61].entries()) {
       const frame = frameBetween(0, 1, bytes, index);
@@ -91,7 +91,7 @@ describe('programmed I/O through the packet buffer', () => {
     expect(await b.read('gorcl')).toBe(221 + 3 * 4);
   });
 
-  it('says when no further frame would be taken, and refuses it', async () => {
+  it('reports when no further frame is accepted, and rejects it', async () => {
     const { a, run } = await bench();
     a.nic.port.faults.addRule({ kind: 'late', delayPs: 50 * US }, { last: 1 }, { fired: () => {} });
     for (let index = 0; index < 5; index++) await a.write('piotx', command(0, 60));
@@ -106,14 +106,14 @@ describe('programmed I/O through the packet buffer', () => {
     ['beyond the transmit half', 0xfffc, 60],
     ['longer than the cable takes', 0, 1515],
     ['without a header', 0, 13],
-  ])('refuses a frame %s', async (_, place, bytes) => {
+  ])('rejects a frame %s', async (_, place, bytes) => {
     const { a } = await bench();
     await a.write('piotx', command(place, bytes));
     expect(await a.read('icr')).toBe(NicCause.PROGERR);
     expect(a.nic.counters.transmitFrames).toBe(0);
   });
 
-  it('changes its mode only while nothing is on its way', async () => {
+  it('changes its mode only while no frame is in progress', async () => {
     const { a } = await bench();
     await a.write('pbmode', 0);
     expect(await a.read('pbmode')).toBe(3);

@@ -4,8 +4,8 @@
  *     oldest frame ─► descriptor ─► bus master moves up to RXBUF bytes ─► write-back ─► more of the frame: next descriptor
  *                                                                                  └─ EOP: room given back, RXT0
  *
- * Without a descriptor the frame waits in the packet buffer, and those behind it; what no longer fits there is missed
- * (RXO). Writes are posted: a buffer outside of memory is the root complex's to report, the device never learns of it.
+ * Without a descriptor the frame and all later ones wait in the packet buffer; frames that no longer fit there are missed
+ * (RXO). Writes are posted: only the root complex reports a buffer outside memory, not the device.
  */
 
 import { NicCause, NicDmaError, nicReceiveDescriptor, nicWriteBack } from '../../abi/nic/index.ts';
@@ -48,7 +48,7 @@ export interface ReceiveEngineParts {
 
 export class ReceiveEngine {
   readonly account = new BlockAccount('nicReceive', stalls);
-  /** PBMODE: software takes the frames out of the packet buffer. */
+  /** PBMODE: software reads the frames from the packet buffer. */
   isProgrammed = false;
   /** RXBUF, RXMIN, RXCSUM.PCSS. */
   bufferBytes = RESET_BUFFER_BYTES;
@@ -62,7 +62,7 @@ export class ReceiveEngine {
   #step = TAKE_UP;
   #at = 0;
   #error = 0;
-  /** Bytes of the oldest frame that have gone, and those going now. */
+  /** Bytes of the oldest frame that were moved, and those being moved. */
   #frameMoved = 0;
   #moving = 0;
   #hasWaited = false;
@@ -89,7 +89,7 @@ export class ReceiveEngine {
     this.#parts.domain.wake(this.#stage, cycle);
   }
 
-  /** There is room for a write-back again: see WriteRequesterPort. */
+  /** A write-back has room again: see WriteRequesterPort. */
   space(): void {
     const { domain } = this.#parts;
     if (this.account.isStalledFor(STALL_WRITE_BACK)) domain.wake(this.#stage, domain.cycle + 1);
@@ -100,7 +100,7 @@ export class ReceiveEngine {
     return this.#isAnnounced;
   }
 
-  /** PIORX: software has read the oldest frame; gives its room back. */
+  /** PIORX: software has read the oldest frame; releases its room. */
   releaseShown(cycle: Cycles): void {
     if (!this.#isAnnounced) return;
     const { buffer, counters } = this.#parts;
@@ -269,7 +269,7 @@ export class ReceiveEngine {
     fields.special.set(view, this.#at, tag);
   }
 
-  /** The frame stays where it is; software has the queue start over. */
+  /** The frame stays in the buffer; software must restart the queue. */
   #fail(cycle: Cycles): void {
     const { ring, counters, interrupts } = this.#parts;
     this.account.serve(cycle, 1);

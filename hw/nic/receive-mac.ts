@@ -1,12 +1,12 @@
 /**
- * The receiving half of the MAC: takes whole frames of the cable's port, filters them, and puts them into the packet
+ * The receiving half of the MAC: takes complete frames from the cable's port, filters them, and puts them into the packet
  * buffer.
  *
  *     port ─► fifo ─► length? ─► destination ours? ─► VLAN ours? ─► tag out ─► room? ─► packet buffer ─► receive engine or PIORX
  *                       RLEC       RXFILT               RXFILT       (VME)     MPC, RXO
  *
- * There is no flow control on the cable: what has no room is dropped and counted. Source: 8254x manual, 3.2.1, 13.4.22; for groups and
- * VLANs RCTL.MO, MTA, VFTA of its chapter 13; IEEE 802.1Q, 9.6.
+ * The cable has no flow control: a frame without room is dropped and counted. Source: 8254x manual, 3.2.1, 13.4.22; for groups
+ * and VLANs RCTL.MO, MTA, VFTA of its chapter 13; IEEE 802.1Q, 9.6.
  */
 
 import { EtherType } from '../../abi/index.ts';
@@ -31,10 +31,10 @@ const MAC_BYTES = 6;
 const GROUP_BIT = 1;
 const BROADCAST_BYTE = 0xff;
 const VLAN_MASK = 0xfff;
-/** Bits of a group's address that choose a bit of MTA, and how many bits behind them are left out, by RCTL.MO. */
+/** Bits of a group's address that select a bit of MTA, and the number of bits left out after them, by RCTL.MO. */
 const HASH_MASK = 0xfff;
 const HASH_SHIFTS = [4, 3, 2, 0] as const;
-/** MTA and VFTA: a bit for each of 4096 values. */
+/** MTA and VFTA: one bit for each of 4096 values. */
 const FILTER_DWORDS = 128;
 
 export interface ReceiveMacParts {
@@ -95,7 +95,7 @@ export class ReceiveMac {
     this.#engine = engine;
   }
 
-  /** The port has a frame in this slot, whole. */
+  /** The port has a complete frame in this slot. */
   frameArrived(slot: number): void {
     const { domain, lp } = this.#parts;
     const cycle = domain.clock.cycleAfter(lp.nowPs);
@@ -103,7 +103,7 @@ export class ReceiveMac {
     domain.wake(this.#stage, cycle);
   }
 
-  /** Registers as after reset; what arrived is still in the port, and is dropped as reception is off. */
+  /** Registers as after reset; frames that have arrived are still in the port, and are dropped because reception is off. */
   reset(cycle: Cycles): void {
     this.isOn = false;
     this.isUnicastPromiscuous = false;
@@ -122,7 +122,7 @@ export class ReceiveMac {
     return [this.#arrived];
   }
 
-  /** The registers. Frames that have arrived are the port's until they are taken, so the port shows them. */
+  /** The registers. The port holds arrived frames until they are taken, so the port shows them. */
   inspect(): BlockState {
     const { isOn, isUnicastPromiscuous, isMulticastPromiscuous, takesLong, takesBroadcasts } = this;
     return {
@@ -215,7 +215,7 @@ export class ReceiveMac {
     return true;
   }
 
-  /** Of a group's address. */
+  /** For a group's address. */
   #hashOf(start: number): number {
     const { rxBytes } = this.#parts.port;
     const last = rxBytes[start + 4]! | (rxBytes[start + 5]! << 8);
@@ -237,7 +237,7 @@ export class ReceiveMac {
     return true;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.account.rebase(cycles);
     this.#arrived.rebase(cycles);

@@ -1,13 +1,13 @@
-/** BAR0 of the NIC through the bus: what software finds by writing ones and zeros, beside the data sheets' access. */
+/** BAR0 of the NIC through the bus: what software reads after writing ones and zeros, compared with the data sheets' access. */
 import { describe, expect, it } from 'vitest';
 import { nicBar0 } from '../../abi/nic/index.ts';
 import { accessMistakes } from '../../base/testing/register-access.ts';
 import { NicBench } from './testing/nic-bench.ts';
 
-/** Registers of which a write sets something off: other blocks keep, refuse or use what was written. */
+/** Registers whose writes have effects: other blocks store, reject or use the written value. */
 const effects = [
   'ctrl', // RST
-  'ims', // of 32 bits those that are causes
+  'ims', // of 32 bits, those that are causes
   'eiac',
   'iam',
   'rxbuf', // from 64 on
@@ -34,7 +34,7 @@ describe('BAR0 of the NIC', () => {
     expect(await accessMistakes(nicBar0.registers, bus, effects)).toEqual([]);
   });
 
-  // Name, offset, read after power-on, after all ones, after zeros. 8254x manual, chapter 13; 82574 datasheet, 10.2.
+  // Name, offset, value after power-on, after all ones, after zeros. 8254x manual, chapter 13; 82574 datasheet, 10.2.
   it.each([
     ['STATUS is read only', 0x0008, 1, 1, 1],
     ['ICS is write only, and sets what ICR shows', 0x00c8, 0, 0, 0],
@@ -66,7 +66,7 @@ describe('BAR0 of the NIC', () => {
     expect([await a.read('icr'), await a.read('icr')]).toEqual([0x81, 0]);
   });
 
-  it('counts writes that find nothing to write, and accesses where no register is', async () => {
+  it('counts writes without a writable field, and accesses where no register is', async () => {
     const a = await machine();
     const before = a.nic.counters.registerAccessErrors;
     await a.write('status', 1);

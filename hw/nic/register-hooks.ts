@@ -1,8 +1,9 @@
 /**
- * What the NIC's registers show and set off, by name. A register without a hook keeps what software wrote, as declared.
+ * Values and effects of the NIC's registers, by name. A register without a hook keeps the value that software wrote, as
+ * declared.
  *
- * Ring registers of a queue that is on, PBMODE while frames are on their way, and a value that cannot be change nothing:
- * PROGERR says so.
+ * Writes to ring registers of an enabled queue, to PBMODE while frames are in progress, and of invalid values change nothing:
+ * they set PROGERR.
  */
 
 import { NicCause, type nicBar0, nicBits, nicCausesAll } from '../../abi/nic/index.ts';
@@ -32,7 +33,7 @@ export function registerHooks(blocks: RegisterBlocks, card: ResetByRegister): Ni
   };
 }
 
-/** What was written cannot be: nothing changes. */
+/** The written value is invalid: nothing changes. */
 function refuse({ counters, interrupts }: RegisterBlocks, cycle: Cycles): void {
   counters.programmingErrors++;
   interrupts.set(NicCause.PROGERR, cycle);
@@ -130,7 +131,7 @@ function queueHooks(blocks: RegisterBlocks): NicHooks {
   };
 }
 
-/** The registers that a queue's ring has; base and length change only while it is off. */
+/** The registers of a queue's ring; base and length change only while the queue is off. */
 function ringHooks(ring: DescriptorRing, blocks: RegisterBlocks) {
   return {
     baseLow: {
@@ -175,7 +176,7 @@ function queueControlOf(ring: DescriptorRing): number {
   return withField(value, enable, ring.isEnabled ? 1 : 0);
 }
 
-/** What has been counted since the last read: see nic-statistics.ts. */
+/** Counts since the last read: see nic-statistics.ts. */
 function statisticsHooks({ statistics }: RegisterBlocks): NicHooks {
   const counted = (name: StatisticName) => ({ read: () => statistics.read(name) });
   return {
@@ -297,7 +298,7 @@ function bufferHooks(blocks: RegisterBlocks): NicHooks {
   };
 }
 
-/** PBMODE: each half is switched over only when nothing is on its way in it. */
+/** PBMODE: each half switches over only while no frame is in progress in it. */
 function writeMode(blocks: RegisterBlocks, written: number, cycle: Cycles): void {
   const { transmitMac, transmitBuffer, transmitEngine, receiveMac, receiveBuffer, receiveEngine } = blocks;
   const transmit = fieldOf(written, nicBits.pbmode.transmit) === 1;

@@ -1,4 +1,4 @@
-/** Tags of VLANs put in, taken out and filtered; groups by their hashes. */
+/** VLAN tags inserted, removed and filtered; groups by their hashes. */
 import { describe, expect, it } from 'vitest';
 import { nicBits } from '../../abi/nic/index.ts';
 import { toHex } from '../../base/bytes.ts';
@@ -12,7 +12,7 @@ const filterOn = withField(receiveOn, nicBits.rctl.vlanFilter, 1);
 /** Priority 5, drop eligible, VLAN 0x123. */
 const tag = 0xb123;
 
-/** The frame with a tag behind its addresses, as it is on the cable. */
+/** The frame with a tag after its addresses, as on the cable. */
 const tagged = (frame: Uint8Array, value: number): Uint8Array =>
   Uint8Array.of(...frame.subarray(0, 12), 0x81, 0x00, value >> 8, value & 0xff, ...frame.subarray(12));
 
@@ -23,7 +23,7 @@ async function vlanBench() {
   return made;
 }
 
-/** Sends frames that are whole in memory, one descriptor each. */
+/** Sends frames that are contiguous in memory, one descriptor each. */
 async function sendAll(a: NicMachine, run: (ps: number) => Promise<void>, frames: readonly Uint8Array[]) {
   for (const [index, frame] of frames.entries()) a.putFrame(index, frame);
   await a.write('tdt', frames.length);
@@ -31,7 +31,7 @@ async function sendAll(a: NicMachine, run: (ps: number) => Promise<void>, frames
 }
 
 describe('a tag (IEEE 802.1Q, 9.6)', () => {
-  it('8254x manual 3.3.3: is put in behind the addresses, all 16 bits of it, and a frame without VLE stays as it is', async () => {
+  it('8254x manual 3.3.3: is inserted after the addresses, all 16 bits of it, and a frame without VLE is unchanged', async () => {
     const { a, b, run } = await vlanBench();
     await b.write('ctrl', 1 << 6);
     const frame = frameBetween(0, 1, 200);
@@ -47,7 +47,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect(a.nic.counters.tagsInserted).toBe(1);
   });
 
-  it('8254x manual 3.2.3: is taken out, and stands in the last descriptor; its bytes were on the cable', async () => {
+  it('8254x manual 3.2.3: is removed, and stored in the last descriptor; its bytes were on the cable', async () => {
     const { a, b, run } = await vlanBench();
     const frame = frameBetween(0, 1, 1514, 9);
     await b.write('rxbuf', 1024);
@@ -60,7 +60,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
       [490, 1, tag],
     ]);
     expect(toHex(b.received(0)) + toHex(b.received(1))).toBe(toHex(frame));
-    // 1514, the tag and the FCS, as one port has sent, the other received, and either's registers say.
+    // 1514, the tag and the FCS, as counted by the sending port, the receiving port, and the registers of both.
     const { port, counters } = b.nic;
     expect([a.nic.port.transmitted.bytes, port.received.deliveredBytes]).toEqual([1522, 1522]);
     expect([await a.read('gotcl'), await b.read('gorcl')]).toEqual([1522, 1522]);
@@ -80,7 +80,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect((await busyPsOf(1)) - (await busyPsOf(0))).toBe(3200);
   });
 
-  it('is put in behind the checksum, and the sum of what came is that without it', async () => {
+  it('is inserted after the checksum, and the sum of a received frame excludes it', async () => {
     const { a, b, run } = await vlanBench();
     await b.write('rxcsum', 14);
     const frame = frameBetween(0, 1, 114);
@@ -93,14 +93,14 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     });
     await a.write('tdt', 1);
     await run(20 * US);
-    // The checksum makes the sum over all that it covers what it was with the field as it stood in memory, complemented: all ones, less that.
+    // The checksum makes the sum over its range equal the complement of the field's initial value: all ones minus that value.
     const field = (frame[20]! << 8) | frame[21]!;
     const seen = b.receiveDescriptor(0).checksum;
     expect((seen + field) % 0xffff).toBe(0);
     expect(toHex(b.received(0).subarray(0, 20))).toBe(toHex(frame.subarray(0, 20)));
   });
 
-  it('that is longer than the cable carries stops the ring', async () => {
+  it('that exceeds the cable’s limit stops the ring', async () => {
     const { a, run } = await vlanBench();
     a.putFrame(0, frameBetween(0, 1, 1515), { insertTag: 1, special: 1 });
     await a.write('tdt', 1);
@@ -108,7 +108,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect([a.nic.counters.programmingErrors, a.transmitDescriptor(0).error]).toEqual([1, 1]);
   });
 
-  it('stays where it is without VME, and in frames that end within it', async () => {
+  it('is unchanged without VME, and in frames that end within it', async () => {
     const { a, b, run } = await boundBench(16, { ethernet: { mtuBytes: 1504 } });
     const frame = tagged(frameBetween(0, 1, 100), tag);
     await sendAll(a, run, [frame]);
@@ -116,7 +116,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
     expect(b.receiveDescriptor(0)).toMatchObject({ isTagged: 0, special: 0 });
   });
 
-  it('of a frame of the least length leaves 56 bytes', async () => {
+  it('of a frame of minimum length leaves 56 bytes', async () => {
     const { a, b, run } = await vlanBench();
     await sendAll(a, run, [tagged(frameBetween(0, 1, 20), 1)]);
     expect(b.receiveDescriptor(0)).toMatchObject({ isTagged: 1, special: 1, length: 56 });
@@ -124,7 +124,7 @@ describe('a tag (IEEE 802.1Q, 9.6)', () => {
 });
 
 describe('the filter of VLANs (VFTA)', () => {
-  it('takes those whose bit is set, whatever their priority, and frames without a tag', async () => {
+  it('accepts those whose bit is set, for any priority, and frames without a tag', async () => {
     const { a, b, run } = await vlanBench();
     await b.write('rctl', filterOn);
     // VLAN 0x123 is bit 3 of dword 9.
@@ -156,14 +156,14 @@ describe('the filter of VLANs (VFTA)', () => {
 });
 
 describe('the table of groups (MTA)', () => {
-  /** 33-33-ff-12-34-56: of its last 16 bits, 0x5634 read from the last byte up, MO leaves these 12. */
+  /** 33-33-ff-12-34-56: its last 16 bits are 0x5634, read from the last byte up; MO leaves these 12. */
   const group = [0x33, 0x33, 0xff, 0x12, 0x34, 0x56];
   it.each([
     [0, 0x563],
     [1, 0xac6],
     [2, 0x58d],
     [3, 0x634],
-  ])('8254x manual 13.4.22: RCTL.MO = %i chooses bit %i', async (offset, hash) => {
+  ])('8254x manual 13.4.22: RCTL.MO = %i selects bit %i', async (offset, hash) => {
     const { a, b, run } = await boundBench();
     await b.write('rctl', withField(receiveOn, nicBits.rctl.multicastOffset, offset));
     const frame = frameBetween(0, 1, 100);

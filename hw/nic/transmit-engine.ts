@@ -4,9 +4,9 @@
  *     descriptor ─► room for a frame ─► bus master moves its bytes ─► status write-back (RS) ─► next descriptor
  *                                                                 └─ EOP: checksum, tag, frame to the MAC
  *
- * A frame is in the packet buffer as a whole before the MAC takes it. A transfer that fails, and a frame that cannot be
- * (longer than the cable takes, empty, shorter than 60 bytes without padding), ends the queue with its cause; the
- * descriptor is written back with its error bit if it asked for a report.
+ * A frame is completely in the packet buffer before the MAC takes it. A failed transfer, or an invalid frame (longer than the
+ * cable allows, empty, or shorter than 60 bytes without padding), stops the queue with its cause; the descriptor is written
+ * back with its error bit if it requested a report.
  */
 
 import { EtherType } from '../../abi/index.ts';
@@ -39,7 +39,7 @@ const {
   writeBack: STALL_WRITE_BACK,
 } = stalls;
 
-/** What the engine does next. */
+/** Next action of the engine. */
 const TAKE_UP = 0;
 const MOVE = 1;
 const REPORT = 2;
@@ -63,7 +63,7 @@ export interface TransmitEngineParts {
 export interface TransmitEnginePorts {
   readonly busMaster: BusMaster;
   readonly mac: {
-    /** A frame is whole in the packet buffer. */
+    /** A frame is complete in the packet buffer. */
     frameReady(cycle: Cycles): void;
   };
 }
@@ -82,7 +82,7 @@ export class TransmitEngine {
   readonly #stage: number;
   #busMaster: BusMaster | undefined;
   #step = TAKE_UP;
-  /** The descriptor being executed, and the frame it is a part of. */
+  /** The descriptor being executed, and its frame. */
   #at = 0;
   #error = 0;
   #isProgrammingError = false;
@@ -101,17 +101,17 @@ export class TransmitEngine {
     this.#mac = mac;
   }
 
-  /** Something changed that the engine may be waiting for. */
+  /** A condition changed for which the engine may be waiting. */
   wake(cycle: Cycles): void {
     this.#parts.domain.wake(this.#stage, cycle + 1);
   }
 
-  /** There is room for a write-back again: see WriteRequesterPort. */
+  /** A write-back has room again: see WriteRequesterPort. */
   space(): void {
     this.#wakeIf(STALL_WRITE_BACK);
   }
 
-  /** Room was given back in the packet buffer. */
+  /** The packet buffer has released room. */
   bufferFreed(): void {
     this.#wakeIf(STALL_BUFFER);
   }
@@ -248,7 +248,7 @@ export class TransmitEngine {
     this.#parts.domain.wake(this.#stage, cycle + 1);
   }
 
-  /** The frame is whole. */
+  /** The frame is complete. */
   #finish(cycle: Cycles): void {
     const { buffer, config, counters, sram } = this.#parts;
     const view = this.#view;
@@ -264,7 +264,7 @@ export class TransmitEngine {
     this.#mac.frameReady(visibleCycle);
   }
 
-  /** Behind the addresses; what its checksum covers has been summed up without it. */
+  /** The tag goes after the addresses; the checksum was computed without it. */
   #insertTag(): void {
     const { sram, counters } = this.#parts;
     const at = this.#frameAt + ethernetTagAt;
@@ -284,7 +284,7 @@ export class TransmitEngine {
     interrupts.set(this.#isProgrammingError ? NicCause.PROGERR : NicCause.DMAERR, cycle);
   }
 
-  /** The queue is switched off, between two descriptors: what there is of a frame is abandoned. */
+  /** The queue is switched off, between two descriptors: a partial frame is abandoned. */
   #stop(): void {
     if (this.#frameAt !== NO_ROOM) this.#abort();
     this.#parts.ring.stopped();
@@ -302,7 +302,7 @@ export class TransmitEngine {
   }
 }
 
-/** A frame has at least a header, and without padding by the MAC the 60 bytes of the shortest. */
+/** A frame has at least a header, and, without padding by the MAC, at least 60 bytes. */
 export const FRAME_HEADER_BYTES = 14;
 export const UNPADDED_BYTES_MIN = 60;
 

@@ -1,11 +1,11 @@
 /**
- * The transmitting half of the MAC: hands whole frames of the packet buffer to the cable's port, oldest first.
+ * The transmitting half of the MAC: hands complete frames of the packet buffer to the cable's port, oldest first.
  *
  *     packet buffer (ring) ─┐
- *     PIOTX fifo ───────────┴─► port.canTransmit ─► port.send        room given back when the port takes the next frame
+ *     PIOTX fifo ───────────┴─► port.canTransmit ─► port.send        room released when the port takes the next frame
  *
- * While the link is down frames leave all the same, and the port counts them as discarded: a ring must not stand still
- * because a cable was pulled.
+ * While the link is down frames still leave, and the port counts them as discarded: a ring must not stop because a cable was
+ * pulled.
  */
 
 import { ethernetFcsBytes, ethernetFrameMinBytes, NicCause } from '../../abi/nic/index.ts';
@@ -40,23 +40,23 @@ export interface TransmitMacParts {
 
 export interface TransmitMacPorts {
   readonly engine: {
-    /** Room of the packet buffer was given back. */
+    /** The packet buffer has released room. */
     bufferFreed(): void;
   };
 }
 
 export class TransmitMac {
   readonly account = new BlockAccount('nicTransmitMac', stalls);
-  /** PBMODE: frames come from PIOTX. */
+  /** PBMODE: frames are sent by PIOTX. */
   isProgrammed = false;
   /** Frames of PIOTX that have left the packet buffer. */
   programmedCount = 0;
   readonly #parts: TransmitMacParts;
   #engine!: TransmitMacPorts['engine'];
   readonly #stage: number;
-  /** The frame at the head of its queue is being sent by the port. */
+  /** The port is sending the frame at the head of its queue. */
   #isSending = false;
-  /** PIOTX: places and lengths of frames, a ring. */
+  /** PIOTX: offsets and lengths of frames, a ring. */
   readonly #place: Int32Array;
   readonly #lengthBytes: Int32Array;
   readonly #visibleCycle: Float64Array;
@@ -76,7 +76,7 @@ export class TransmitMac {
     this.#engine = engine;
   }
 
-  /** The port may take a frame again. */
+  /** The port may accept a frame again. */
   spaceFreed(): void {
     const { domain, lp } = this.#parts;
     domain.wakeAfter(this.#stage, lp.nowPs);
@@ -91,12 +91,12 @@ export class TransmitMac {
     return this.#count < this.#place.length;
   }
 
-  /** Nothing waits for the cable. */
+  /** No frame waits for the cable. */
   get isIdle(): boolean {
     return this.#count === 0 && this.#parts.buffer.count === 0;
   }
 
-  /** PIOTX: a frame that software has put into the packet buffer; there is room. */
+  /** PIOTX: a frame that software has put into the packet buffer; room is available. */
   program(place: number, lengthBytes: number, cycle: Cycles): void {
     const slot = (this.#head + this.#count) % this.#place.length;
     this.#place[slot] = place;
@@ -184,7 +184,7 @@ export class TransmitMac {
     interrupts.set(NicCause.PIOTX, cycle);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.account.rebase(cycles);
     for (let slot = 0; slot < this.#visibleCycle.length; slot++)

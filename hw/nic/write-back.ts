@@ -1,6 +1,6 @@
 /**
- * Status write-backs of one ring: 8 bytes of a descriptor each, staged until the DMA write engine has handed them to
- * the link, so that the descriptor's place on chip is free at once.
+ * Status write-backs of one ring: 8 bytes of a descriptor each, staged until the DMA write engine has handed them to the link,
+ * so that the descriptor's on-chip slot is free at once.
  */
 
 import { nicWriteBack } from '../../abi/nic/index.ts';
@@ -15,7 +15,7 @@ export class WriteBack {
   readonly #staging: Uint8Array;
   #next = 0;
 
-  /** @param engine the ring's, which waits while there is no room */
+  /** @param engine the ring's, which waits for room */
   constructor(
     name: string,
     writes: DmaWriteEngine,
@@ -37,7 +37,7 @@ export class WriteBack {
     return this.#writes.canRequest(this.#requester);
   }
 
-  /** Writes the 8 bytes at `place` of on-chip memory to `address`, behind all writes requested before. */
+  /** Writes the 8 bytes at `place` of on-chip memory to `address`, after all writes requested earlier. */
   send(address: BusAddress, place: number): void {
     const at = this.#next * nicWriteBack.lengthBytes;
     this.#next = this.#next + 1 === this.#depth ? 0 : this.#next + 1;
@@ -47,7 +47,7 @@ export class WriteBack {
     this.#writes.request(this.#requester, address, nicWriteBack.lengthBytes, this.#staging, at, 0);
   }
 
-  /** The place of the next one in the staging: it says how many were sent since the reset, round and round. */
+  /** Staging index of the next write-back: the number sent since the reset, modulo the size. */
   get nextSlot(): number {
     return this.#next;
   }

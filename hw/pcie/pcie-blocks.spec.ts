@@ -1,4 +1,4 @@
-/** What holds for every block of PCIe, whatever it does: contracts that each new block is held to by being in the list. */
+/** Contracts of every block of PCIe: a new block is checked by adding it to the list. */
 import { describe, expect, it } from 'vitest';
 import { InvariantError } from '../../base/assert.ts';
 import { Random } from '../../sim/random.ts';
@@ -46,12 +46,12 @@ import {
 } from './tlp/tlp.ts';
 
 describe('the wires', () => {
-  it('of the function lead to blocks that there are, and each port is connected once', () => {
+  it('of the function lead to existing blocks, and each port is connected once', () => {
     const outside = ['pcieFunction', 'target', 'messageSender', 'reads'];
     checkWires(functionWires, () => functionBench().fn.blocks, outside);
   });
 
-  it('of the root complex lead to blocks that there are, and each port is connected once', () => {
+  it('of the root complex lead to existing blocks, and each port is connected once', () => {
     const make = () => {
       const { rootComplex } = rootComplexBench();
       return { ...rootComplex.blocks, port: rootComplex.port };
@@ -60,7 +60,7 @@ describe('the wires', () => {
   });
 });
 
-/** Those that a reset of the function clears. A reset does not reach the link, nor the host. */
+/** The blocks that a reset of the function clears. A reset reaches neither the link nor the host. */
 const ofTheFunction = [PcieFunction, ConfigSpace, Completer, MessageOutbox, ErrorLatch, Msix, Intx];
 const others = [
   PcieLinkPort,
@@ -87,7 +87,7 @@ const NARROW: LinkBenchOptions = {
   rootPort: { postedHeaders: 1 },
 };
 
-/** A function of which host and device want all it can do, with little room towards the host, for a random time. */
+/** A function under maximum load from host and device, with little room towards the host, for a random time. */
 function busyFunction(seed: number): ReturnType<typeof functionBench> {
   const random = new Random(seed);
   const bench = enabledBench({ mmioReadCycles: 3 + random.below(300) }, NARROW);
@@ -126,7 +126,7 @@ function busyFunction(seed: number): ReturnType<typeof functionBench> {
         source: dword(0),
         lengthBytes: 4,
       }),
-    // Errors: outside of the BARs, poisoned, of another function.
+    // Errors: outside the BARs, poisoned, for another function.
     () => memoryWrite(host, { address: 0x1000, trafficClass: 12, source: zeros, lengthBytes: 4 }),
     () =>
       memoryWrite(host, {
@@ -151,14 +151,14 @@ function busyFunction(seed: number): ReturnType<typeof functionBench> {
 }
 
 describe('the function and its parts', () => {
-  it('PCIe 6.6.1: leave nothing behind when the link is reset, in whatever state', () => {
+  it('PCIe 6.6.1: have no state left when the link is reset, from any state', () => {
     const fresh = functionBench().fn.inspect();
     const partsSeen = new Set<string>();
     for (let seed = 1; seed <= 60; seed++) {
       const bench = busyFunction(seed);
       for (const [name, state] of Object.entries(bench.fn.inspect()))
         if (JSON.stringify(state) !== JSON.stringify(fresh[name])) partsSeen.add(name);
-      // At one edge, but for requests that have come: they hold credits of the link.
+      // At one edge, except received requests: they hold credits of the link.
       bench.fn.reset('fundamental', bench.cycleNow());
       expect({ ...bench.fn.inspect(), requests: 0 }, `seed ${seed}`).toEqual(fresh);
       bench.host.sendSideband(SIDEBAND_RESET, 1);
@@ -170,7 +170,7 @@ describe('the function and its parts', () => {
         0, 0,
       ]);
     }
-    // Of each part, something was there to be forgotten; a function that is absent is not reset so.
+    // Each part had some state to forget; an absent function is not reset this way.
     const parts = Object.keys(fresh).filter((name) => !['isAbsent', 'isHeldInReset'].includes(name));
     expect(parts.filter((name) => !partsSeen.has(name))).toEqual([]);
   });
@@ -199,7 +199,7 @@ describe('the function and its parts', () => {
     expect(tags.filter((tag) => answers.get(tag)?.bytes.length !== 64)).toEqual([]);
   });
 
-  it('stall the link while the device core takes a write: as many requests wait as there are credits', () => {
+  it('stall the link while the device core processes a write: as many requests wait as credits exist', () => {
     const bench = enabledBench({}, { endpoint: { postedHeaders: 4 }, rootPort: { postedFifoTlps: 2 } });
     bench.target.occupiedCycles = 1000;
     let sentCount = 0;
@@ -224,7 +224,7 @@ describe('the function and its parts', () => {
     );
   });
 
-  it('drop and count what their bounds have no room for: errors are hints, the registers the record', () => {
+  it('drop and count messages beyond their limits: errors are hints, the registers the record', () => {
     const { fn, devicePort } = enabledBench();
     const outbox = new MessageOutbox({ port: devicePort, messageTrafficClass: 14 });
     outbox.connect({
@@ -248,7 +248,7 @@ const FLOWS = [POSTED, NON_POSTED, COMPLETION_FLOW];
 const FLOW_NAMES = ['posted', 'nonPosted', 'completion'];
 const TLP_COUNT = 60;
 
-/** A device that sends of every flow as fast as it may, to a host that holds each TLP for some time; looked at now and then. */
+/** A device that sends in every flow as fast as allowed, to a host that holds each TLP for some time; inspected now and then. */
 function slowLink(
   options: LinkBenchOptions,
   look: (pair: ReturnType<typeof linkPair>, stopPs: number) => void,
@@ -346,7 +346,7 @@ describe('a stalled link', () => {
     ['posted', POSTED, 'postedFifoTlps'],
     ['non-posted', NON_POSTED, 'nonPostedFifoTlps'],
     ['completion', COMPLETION_FLOW, 'completionFifoTlps'],
-  ] as const)('stalls its senders: a %s fifo takes as many TLPs as it declares', (_, flow, capacity) => {
+  ] as const)('stalls its senders: a %s fifo accepts as many TLPs as it declares', (_, flow, capacity) => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 1, [capacity]: 3 } });
     const { device } = bench;
     const send = (): void => {
@@ -371,7 +371,7 @@ describe('a stalled link', () => {
 });
 
 describe('the root complex and its parts', () => {
-  it('hold nothing once everything asked of them has been answered, whatever it was', () => {
+  it('hold nothing after all their requests were answered, of any kind', () => {
     for (let seed = 1; seed <= 30; seed++) {
       const random = new Random(seed);
       const bench = rootComplexBench({
@@ -438,7 +438,7 @@ describe('the root complex and its parts', () => {
     }
   });
 
-  it('stall a core whose stores the link does not take, and tell it when there is room', () => {
+  it('stall a core whose stores the link does not accept, and notify it when room is free', () => {
     const bench = rootComplexBench({ endpoint: { postedHeaders: 1 }, rootPort: { postedFifoTlps: 1 } });
     const { rootComplex, config, device } = bench;
     const held: number[] = [];
@@ -452,7 +452,7 @@ describe('the root complex and its parts', () => {
       storedCount++;
     }
     expect(storedCount).toBe(config.cpuEgressTlps);
-    // The last place is for the one load that a core may wait for.
+    // The last slot is reserved for the single load that a core may wait for.
     rootComplex.cpuLoad(0, 0x8_0000_0000, 4, () => undefined);
     expect(store).toThrow(RangeError);
     for (let endPs = 1_000_000; held.length < storedCount + 1; endPs += 1_000_000) {

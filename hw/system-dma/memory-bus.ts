@@ -1,12 +1,12 @@
 /**
- * The bus between cores and memory, as far as masters take it from the cores: one master at a time has it, and while it
- * does, no core reaches memory.
+ * The bus between cores and memory, as far as other masters occupy it: one master at a time has it, and meanwhile no core
+ * reaches memory.
  *
- *     DMA controller ── take ──► held: cores stand still
- *                    ── give ──► free: cores go on
+ *     DMA controller ── take ──► held: cores stall
+ *                    ── give ──► free: cores continue
  *
- * A core asks at the two ends of a stretch of work how long the bus was held ({@link heldPsAt}) and is later by as much. Those
- * cycles have a cause of their own, {@link BUS_WAIT_CAUSE}. While no master takes the bus this costs nothing.
+ * A core reads at the two ends of a stretch of work how long the bus was held ({@link heldPsAt}), and is delayed by that time.
+ * Those cycles have their own cause, {@link BUS_WAIT_CAUSE}. While no master occupies the bus this costs nothing.
  */
 
 import { InvariantError, type Picoseconds } from '../../base/index.ts';
@@ -21,7 +21,7 @@ export interface MemoryBusObserver {
 }
 
 export class MemoryBus {
-  /** Times the bus was taken. */
+  /** Times the bus was occupied. */
   takenCount = 0;
   #master = FREE;
   #sincePs = 0;
@@ -46,17 +46,17 @@ export class MemoryBus {
     return { master: this.#master };
   }
 
-  /** Picoseconds the bus has been held from the beginning up to `nowPs`, the present instant. */
+  /** Picoseconds for which the bus has been held from the beginning up to `nowPs`, the present instant. */
   heldPsAt(nowPs: Picoseconds): number {
     return this.isHeld ? this.#heldPs + nowPs - this.#sincePs : this.#heldPs;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#sincePs -= ps;
   }
 
-  /** @throws InvariantError when a master has it */
+  /** @throws InvariantError if a master has it */
   take(master: number, nowPs: Picoseconds): void {
     if (this.isHeld) throw new InvariantError('master of the memory bus', this.#master, 'none');
     this.#master = master;

@@ -1,4 +1,4 @@
-/** What holds for every block of the controller, whatever it does: contracts that each new block is held to by being listed. */
+/** Contracts of every block of the controller: a new block is checked by adding it to the list. */
 import { describe, expect, it } from 'vitest';
 import { SystemDmaMode, SystemDmaTransfer, systemDmaChannelCount } from '../../abi/nic/index.ts';
 import { defaultsOf } from '../../base/parameter.ts';
@@ -25,7 +25,7 @@ const accountsOf = ({ dma }: Bench) => [dma.account];
 const makeBench = (seed: number): Bench =>
   systemDmaBench({ priority: seed % 2 === 0 ? 'rotating' : 'fixed' });
 
-/** A controller that has been given random transfers for some time, with a device that does not always take them. */
+/** A controller with random transfers for some time, and a device that does not always accept them. */
 function interrupted(seed: number): { readonly bench: Bench; readonly cycle: number } {
   const random = new Random(seed);
   const bench = makeBench(seed);
@@ -48,7 +48,7 @@ function interrupted(seed: number): { readonly bench: Bench; readonly cycle: num
   return { bench, cycle };
 }
 
-it('the wires of the controller lead to blocks that there are, and each port is connected once', () => {
+it('the wires of the controller lead to existing blocks, and each port is connected once', () => {
   const make = () => {
     const { hostLp: lp, memory, rootComplex: host } = rootComplexBench();
     const config = defaultsOf(systemDmaParameters);
@@ -61,7 +61,7 @@ it('the wires of the controller lead to blocks that there are, and each port is 
 });
 
 describe('every block of the controller', () => {
-  it('8237A data sheet: is as after power-on behind a master clear, in whatever state', () => {
+  it('8237A data sheet: has its power-on state after a master clear, from any state', () => {
     let changedCount = 0;
     for (let seed = 1; seed <= 60; seed++) {
       const fresh = statesOf(makeBench(seed));
@@ -69,7 +69,7 @@ describe('every block of the controller', () => {
       if (statesOf(bench) !== fresh) changedCount++;
       bench.dma.portWrite(commonPort.masterClear.offset, 0);
       bench.device.stores.storeSpace();
-      // A load that is under way comes back first.
+      // An outstanding load returns first.
       bench.runTo(cycle + 100);
       expect(statesOf(bench), `seed ${seed}`).toBe(fresh);
     }

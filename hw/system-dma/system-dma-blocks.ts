@@ -1,4 +1,4 @@
-/** The blocks of the controller, and who calls whom: system-dma.ts puts them between ports, memory and the root complex. */
+/** The blocks of the controller, and their wires: system-dma.ts connects them between ports, memory and the root complex. */
 import type { Wires } from '../../sim/index.ts';
 import { SystemDmaPorts } from './system-dma-ports.ts';
 import {
@@ -13,10 +13,10 @@ export function makeBlocks(core: SystemDmaCore) {
 }
 
 export type SystemDmaBlocks = ReturnType<typeof makeBlocks>;
-/** With its own port of the root complex, which is made before them. */
+/** Also its own port of the root complex, which is created before them. */
 export type SystemDmaBlocksAndPort = SystemDmaBlocks & { readonly rootComplex: RootComplexPort };
 
-/** Who calls whom. */
+/** The wires of the blocks. */
 export function systemDmaWires(
   b: SystemDmaBlocksAndPort & Pick<TransferMachinePorts, 'interrupts'>,
 ): Wires<SystemDmaBlocksAndPort> {

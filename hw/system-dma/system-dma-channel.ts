@@ -36,7 +36,7 @@ export class SystemDmaChannel {
     return fieldOf(this.mode, systemDmaBits.mode.transfer) === SystemDmaTransfer.READ;
   }
 
-  /** Whether its mode is one of those there are. */
+  /** Whether its mode is valid. */
   get isLegal(): boolean {
     const transfer = fieldOf(this.mode, systemDmaBits.mode.transfer);
     const mode = fieldOf(this.mode, systemDmaBits.mode.mode);
@@ -70,7 +70,7 @@ export class SystemDmaChannel {
     this.count = value;
   }
 
-  /** A word has moved. True at terminal count. */
+  /** A word was moved. Returns true at terminal count. */
   step(): boolean {
     const isDown = fieldOf(this.mode, systemDmaBits.mode.decrement) === 1;
     this.address += isDown ? -systemDmaWordBytes : systemDmaWordBytes;
@@ -80,7 +80,7 @@ export class SystemDmaChannel {
     return this.count === 0;
   }
 
-  /** Terminal count: the channel begins anew, or masks itself. The request is served. */
+  /** Terminal count: the channel restarts, or masks itself. The request was served. */
   finish(): void {
     this.hasReachedCount = true;
     this.terminalCounts++;
@@ -94,7 +94,7 @@ export class SystemDmaChannel {
     }
   }
 
-  /** An access failed, or the programmed transfer cannot be made: the registers stay where it happened. */
+  /** An access failed, or the programmed transfer is impossible: the registers keep the state of the failure. */
   fail(): void {
     this.hasFailed = true;
     this.failures++;

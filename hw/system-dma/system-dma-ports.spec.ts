@@ -1,4 +1,4 @@
-/** The ports of the system DMA controller as software finds them, beside the words of the 8237A data sheet. */
+/** The ports of the system DMA controller as software finds them, compared with the text of the 8237A data sheet. */
 import { describe, expect, it } from 'vitest';
 import { systemDmaChannelPorts, systemDmaPorts } from '../../abi/nic/index.ts';
 import { accessMistakes } from '../../base/testing/register-access.ts';
@@ -38,7 +38,7 @@ describe('the ports of the system DMA controller', () => {
     expect(await accessMistakes(systemDmaPorts.registers, bus)).toEqual([]);
   });
 
-  // Port, all ones written, read back: 8237A data sheet, "register description"; wider where abi/nic/system-dma.ts says "own".
+  // Port, all ones written, read back: 8237A data sheet, "register description"; wider where abi/nic/system-dma.ts has "own".
   it.each([
     ['MODE', 0x14, 0x0000_01fc],
     ['COMMAND', 0x80, 0x0000_0001],

@@ -1,6 +1,6 @@
 /**
- * The ports of the system DMA controller, as software reads and writes them: those of each channel, then those of all. What may
- * be done with each is declared (abi/nic/system-dma.ts, after the Intel 8237A data sheet); here are the hooks.
+ * The ports of the system DMA controller, as software reads and writes them: those of each channel, then those of all. Their
+ * access is declared in abi/nic/system-dma.ts, after the Intel 8237A data sheet; this file contains the hooks.
  */
 import {
   systemDmaBits,
@@ -43,13 +43,13 @@ export class SystemDmaPorts {
     this.#machine = machine;
   }
 
-  /** Reads the 32-bit port at `port` of abi/nic/system-dma.ts; one that does not exist reads all ones. */
+  /** Reads the 32-bit port at `port` of abi/nic/system-dma.ts; a nonexistent port reads all ones. */
   read(port: number): number {
     const [file, offset] = this.#placeOf(port);
     return file.isClaimed(offset) ? file.read(offset & ~3, PORT_BYTES) : NO_PORT;
   }
 
-  /** Writes a port; what it does not concern ignores it. The registers of a channel that is at work do not change. */
+  /** Writes a port. The registers of a working channel do not change. */
   write(port: number, value: number): void {
     const [file, offset] = this.#placeOf(port);
     if (file === this.#common) {

@@ -16,7 +16,7 @@ describe('a system DMA controller', () => {
     runTo(10);
     order(dma, 1, { address: 0x100, device: 0x8000, words: 4 });
     runTo(100);
-    // Chosen at 11, the bus after 2 cycles, 4 cycles for the first word and 3 for each of the others.
+    // Chosen at 11, the bus after 2 cycles, 4 cycles for the first word and 3 for each other word.
     expect(stores).toEqual([
       [17, 0x8000, [...memory.bytes.subarray(0x100, 0x104)]],
       [20, 0x8004, [...memory.bytes.subarray(0x104, 0x108)]],
@@ -27,12 +27,12 @@ describe('a system DMA controller', () => {
     expect(interrupts).toEqual([[1, 26]]);
   });
 
-  it('8237A data sheet: steals single cycles: the bus is abandoned after every word', () => {
+  it('8237A data sheet: steals single cycles: the bus is released after every word', () => {
     const { dma, runTo, stores, holds, bus } = systemDmaBench();
     runTo(10);
     order(dma, 0, { mode: SystemDmaMode.SINGLE, address: 0, device: 0x8000, words: 3 });
     runTo(100);
-    // 4 cycles with the bus, then 1 off it and 2 to get it again.
+    // 4 cycles with the bus, then 1 without it and 2 to get it again.
     expect(holds).toEqual([
       [13, 17],
       [20, 24],
@@ -65,12 +65,12 @@ describe('a system DMA controller', () => {
     runTo(200);
     expect(device.loads).toEqual([0x9000, 0x9004]);
     expect([...memory.bytes.subarray(0x300, 0x308)]).toEqual([0, 0, 0xb0, 0xa0, 1, 0, 0xb0, 0xa0]);
-    // Asked for at 13; its answer after 40 cycles is taken at the next edge, 54; the second likewise.
+    // Requested at 13; its answer after 40 cycles is taken at the next edge, 54; the second likewise.
     expect(holds).toEqual([[13, 95]]);
     expect(interrupts).toEqual([[0, 95]]);
   });
 
-  it('waits with the bus while the device takes no store', () => {
+  it('waits with the bus while the device accepts no store', () => {
     const { lp, dma, runTo, stores, device, holds } = systemDmaBench();
     device.room = 1;
     order(dma, 0, { address: 0, device: 0x8000, words: 2 });
@@ -87,7 +87,7 @@ describe('a system DMA controller', () => {
     expect(dma.account.overlapCount).toBe(0);
   });
 
-  it('8237A data sheet: begins anew at terminal count with auto-initialize, else masks itself', () => {
+  it('8237A data sheet: restarts at terminal count with auto-initialize, else masks itself', () => {
     const { dma, runTo } = systemDmaBench();
     order(dma, 0, { address: 0x10, device: 0x8000, words: 2, flags: 1 << 4 });
     order(dma, 1, { address: 0x10, device: 0x8000, words: 2 });
@@ -102,7 +102,7 @@ describe('a system DMA controller', () => {
     expect(dma.channels[0]!.wordsMoved).toBe(4);
   });
 
-  it('counts down, or keeps the device’s address, as it is programmed', () => {
+  it('counts down, or keeps the device’s address, as programmed', () => {
     const { dma, runTo, stores, memory } = systemDmaBench();
     order(dma, 0, { address: 0x108, device: 0x8000, words: 3, flags: (1 << 5) | (1 << 8) });
     runTo(100);
@@ -130,7 +130,7 @@ describe('a system DMA controller', () => {
     ['no words', { address: 0, device: 0x8000, words: 0 }],
     ['a mode that is none', { mode: 3, address: 0, device: 0x8000, words: 4 }],
     ['a transfer that is none', { transfer: 0, address: 0, device: 0x8000, words: 4 }],
-  ])('stops a channel with %s, with an error and an interrupt, and others go on', (_, bad) => {
+  ])('stops a channel with %s, with an error and an interrupt, and others continue', (_, bad) => {
     const { dma, runTo, stores, interrupts, bus } = systemDmaBench();
     order(dma, 0, bad);
     order(dma, 1, { address: 0, device: 0x8000, words: 2 });
@@ -141,7 +141,7 @@ describe('a system DMA controller', () => {
     expect(bus.isHeld).toBe(false);
   });
 
-  it('stops a channel whose load fails, and leaves memory as it was', () => {
+  it('stops a channel whose load fails, and does not change memory', () => {
     const { dma, runTo, device, memory, bus } = systemDmaBench();
     device.loadStatus = 1;
     const before = [...memory.bytes.subarray(0, 8)];
@@ -153,7 +153,7 @@ describe('a system DMA controller', () => {
     expect(bus.isHeld).toBe(false);
   });
 
-  it('stops behind the word under way when it is masked, and goes on where it was', () => {
+  it('stops after the word in progress when it is masked, and continues where it was', () => {
     const { dma, runTo, stores, bus } = systemDmaBench();
     order(dma, 0, { address: 0, device: 0x8000, words: 10 });
     runTo(12);
@@ -169,7 +169,7 @@ describe('a system DMA controller', () => {
     );
   });
 
-  it('8237A data sheet: gives up the word under way at a master clear', () => {
+  it('8237A data sheet: abandons the word in progress at a master clear', () => {
     const { dma, runTo, stores, bus, device } = systemDmaBench();
     order(dma, 0, { address: 0x100, device: 0x8000, words: 10 });
     runTo(5);
@@ -185,7 +185,7 @@ describe('a system DMA controller', () => {
     expect([dma.isIdle, bus.isHeld, dma.portRead(0x08)]).toEqual([true, false, 0]);
   });
 
-  it('reads all ones at ports that are not there', () => {
+  it('reads all ones at nonexistent ports', () => {
     const { dma } = systemDmaBench();
     expect([dma.portRead(0x18), dma.portRead(0x9c)]).toEqual([0xffff_ffff, 0xffff_ffff]);
     dma.portWrite(0x18, 1);

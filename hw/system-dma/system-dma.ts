@@ -2,17 +2,17 @@
  * The system DMA controller: a third party that moves words between memory and a device, in the host's logical process.
  *
  *     CPU ─ ports ─► channel: address, count, mode ─► request
- *                                                       │ bus asked for … bus taken: cores wait
+ *                                                       │ bus requested … bus taken: cores wait
  *                        memory ──word──► store ─► root complex ─► device BAR      READ:  memory to device
  *                        memory ◄──word── load  ◄─ root complex ◄─ device BAR      WRITE: device to memory
  *                                                       │ single: bus released after each word; block: after the last
  *                                                       └ terminal count ─► interrupt
  *
- * Promises: one word at a time; the bus is held from before a word's cycle to its end, the device's wait states
- * included (a store that the root complex does not take, a load's way to the device and back). Memory is read and
- * written at the instant at which the word's cycle ends. A word outside of memory, a load that fails, a mode that is
- * none: the channel stops with its error bit and an interrupt. Nothing is thrown at software.
- * Source: Intel 8237A data sheet; the fly-by cycle of one bus is drawn over two here, memory's and PCIe.
+ * Promises: one word at a time; the bus is held from before a word's cycle to its end, including the device's wait states (a
+ * store that the root complex does not accept, a load's round trip to the device). Memory is read and written at the instant at
+ * which the word's cycle ends. A word outside memory, a failed load or an invalid mode stops the channel with its error bit and
+ * an interrupt. Software never causes an exception. Source: Intel 8237A data sheet; the fly-by cycle of its single bus spans
+ * two buses here, memory's and PCIe.
  */
 
 import { systemDmaChannelCount } from '../../abi/nic/index.ts';
@@ -35,7 +35,7 @@ export interface SystemDmaOptions {
   readonly config: SystemDmaConfig;
   readonly memory: HostMemory;
   readonly bus: MemoryBus;
-  /** Accounting class of its stores; loads have the root complex's. */
+  /** Accounting class of its stores; loads use the root complex's. */
   readonly trafficClass: number;
 }
 
@@ -53,7 +53,7 @@ export class SystemDma {
     this.domain.addEdgeKeeper(this);
   }
 
-  /** Connects its port of the root complex, and where its interrupts go; before time starts. */
+  /** Connects its port of the root complex, and the receiver of its interrupts; before time starts. */
   connect({ rootComplex, interrupts }: Pick<TransferMachinePorts, 'rootComplex' | 'interrupts'>): void {
     const blocks = { ...this.blocks, rootComplex };
     connectBlocks(blocks, systemDmaWires({ ...blocks, interrupts }));
@@ -67,7 +67,7 @@ export class SystemDma {
     return this.blocks.machine.interruptCount;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(ps: number, cycles: number): void {
     this.blocks.machine.rebase(cycles);
     this.#bus.rebase(ps);
@@ -83,12 +83,12 @@ export class SystemDma {
     this.blocks.registers.write(port, value);
   }
 
-  /** Nothing is being moved. */
+  /** No transfer is in progress. */
   get isIdle(): boolean {
     return this.blocks.machine.isIdle;
   }
 
-  /** Behind a master clear the same as after power-on, once a word that is under way has come to nothing. */
+  /** After a master clear the state equals that after power-on, as soon as a word in progress was abandoned. */
   inspect(): BlockState {
     return {
       isEnabled: this.blocks.registers.isEnabled,

@@ -1,6 +1,6 @@
 /**
- * The machine that moves words, one at a time: it asks for the bus for a channel, holds it for a word's cycle, the device's wait
- * states included, and gives it up.
+ * The machine that moves words, one at a time: it requests the bus for a channel, holds it for a word's cycle, including the
+ * device's wait states, and releases it.
  */
 import { systemDmaChannelCount, systemDmaWordBytes } from '../../abi/nic/index.ts';
 import { type BusAddress, type Cycles, type Picoseconds, viewOf } from '../../base/index.ts';
@@ -22,7 +22,7 @@ const NO_CHANNEL = -1;
 const stalls = stallReasons('bus', 'device');
 const { bus: STALL_BUS, device: STALL_DEVICE } = stalls;
 
-/** What the controller does next. */
+/** Next action of the controller. */
 const IDLE = 0;
 const ASK = 1;
 const WORD = 2;
@@ -31,7 +31,7 @@ const LOADING = 4;
 const LOADED = 5;
 const REST = 6;
 const stepNames = ['idle', 'ask', 'word', 'store', 'loading', 'loaded', 'rest'] as const;
-/** Channel 0 is the first to be looked at. */
+/** Channel 0 is checked first. */
 const LAST_CHANNEL_AT_FIRST = systemDmaChannelCount - 1;
 
 /** The controller's own port of the root complex: a core port fits. */
@@ -48,7 +48,7 @@ export interface RootComplexPort {
   cpuLoad(busAddress: BusAddress, lengthBytes: number, done: AccessDone): void;
 }
 
-/** What the blocks of the controller share. */
+/** Resources that the blocks of the controller share. */
 export interface SystemDmaCore {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
@@ -56,7 +56,7 @@ export interface SystemDmaCore {
   readonly memory: HostMemory;
   readonly bus: MemoryBus;
   readonly channels: readonly SystemDmaChannel[];
-  /** Accounting class of its stores; loads have the root complex's. */
+  /** Accounting class of its stores; loads use the root complex's. */
   readonly trafficClass: number;
 }
 
@@ -92,7 +92,7 @@ export class TransferMachine implements StoreSender {
   /** Cycle from which the next step may be taken. */
   #dueCycle = 0;
   #loadStatus = 0;
-  /** Master clear while a word is under way: its registers are gone, the word comes to nothing. */
+  /** Master clear during a word: its registers are lost, and the word is abandoned. */
   #isCleared = false;
 
   constructor({ lp, domain, config, memory, bus, channels, trafficClass }: SystemDmaCore) {
@@ -116,13 +116,13 @@ export class TransferMachine implements StoreSender {
     return channel === this.#channel && !this.#isCleared;
   }
 
-  /** Master clear: a word under way comes to nothing. */
+  /** Master clear: abandons a word in progress. */
   clear(): void {
     this.#isCleared = true;
     this.#lastChannel = LAST_CHANNEL_AT_FIRST;
   }
 
-  /** A register has changed that it reads. */
+  /** A register that it reads has changed. */
   registersWritten(): void {
     this.#wakeNow();
   }
@@ -132,12 +132,12 @@ export class TransferMachine implements StoreSender {
     this.#wakeNow();
   }
 
-  /** Nothing is being moved. */
+  /** No transfer is in progress. */
   get isIdle(): boolean {
     return this.#step === IDLE;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.account.rebase(cycles);
     this.#dueCycle -= cycles;
@@ -179,7 +179,7 @@ export class TransferMachine implements StoreSender {
     }
   }
 
-  /** Asks for the bus for the next channel that wants it. */
+  /** Requests the bus for the next waiting channel. */
   #choose(cycle: Cycles): void {
     this.#isCleared = false;
     this.#channel = this.#ports.registers.isEnabled ? this.#nextChannel() : NO_CHANNEL;
@@ -232,7 +232,7 @@ export class TransferMachine implements StoreSender {
     this.#ports.rootComplex.cpuLoad(channel.device, systemDmaWordBytes, this.#loadDone);
   }
 
-  /** Memory to device: the word is read, and handed over. */
+  /** Memory to device: reads the word, and hands it over. */
   #moveWord(cycle: Cycles): void {
     const channel = this.#channels[this.#channel]!;
     if (this.#isCleared) {
@@ -262,7 +262,7 @@ export class TransferMachine implements StoreSender {
     this.#wordMoved(cycle);
   }
 
-  /** The device's word has come; called in the software half of an instant. */
+  /** The device's word has arrived; called in the software half of an instant. */
   #loaded(status: number, value: number): void {
     this.#loadStatus = status;
     this.#wordView.setUint32(0, value, true);

@@ -1,11 +1,11 @@
 /**
- * The driver of the conventional NIC: a network device for the stack, brought up from its PCI function, looked after
- * while it works, and taken down without a trace.
+ * The driver of the conventional NIC: a network device for the stack, brought up from its PCI function, monitored while it
+ * works, and removed without leaks.
  *
  *     stack ── transmit, kick ──► transmit ring ──► NIC      NIC ── interrupt ──► SoftInterrupt ─► poll ─┬─ transmit: clean
  *     stack ◄── receive ──────────────────────────────────────────── receive ring ◄──────────────────────┴─ receive: pass up
  *
- * Everything that probe takes has a counterpart in `#undo`, run backwards by remove and by a probe that fails.
+ * Every resource that probe acquires has an inverse step in `#undo`, which remove and a failed probe run in reverse order.
  */
 
 import { ethernetHeaderBytes, ethernetTagBytes, NicBar, nicDescriptorBytes } from '../../abi/nic/index.ts';
@@ -70,7 +70,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
   #isResetting = false;
   #sent = 0;
   #wasFull = false;
-  /** Tail last written to the device (TDT), and whether a thread is writing it. */
+  /** Tail last written to the device (TDT), and whether a thread is writing it now. */
   #rung = 0;
   #isRinging = false;
 
@@ -93,7 +93,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.#layer = layer;
   }
 
-  /** Brings the device up. @throws NetError ENODEV, ENOMEM, EIO; everything taken so far has been given back */
+  /** Brings the device up. @throws NetError ENODEV, ENOMEM, EIO, with everything acquired so far released */
   async probe(cpu: Cpu): Promise<void> {
     try {
       await this.#bringUp(cpu);
@@ -103,13 +103,13 @@ export class NicDriver implements NetDevice, Polled, Watched {
     }
   }
 
-  /** Gives everything back; the stack has let go of all its buffers. */
+  /** Releases everything; the stack has released all its buffers. */
   async remove(cpu: Cpu): Promise<void> {
     while (this.#isResetting) await cpu.sleep(1_000_000);
     await this.#takeBack(cpu);
   }
 
-  // What the stack asks.
+  // Methods for the stack.
 
   get room(): number {
     if (!this.#isUp) return 0;
@@ -130,7 +130,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     if (this.#isRinging || !this.#isUp || this.#rung === this.#transmit.tail) return;
     this.#isRinging = true;
     this.#platform.kernelEntered(cpu);
-    // A store that was given and has not left could be overtaken by that of another thread: the ring would seem full.
+    // A posted store that has not left yet could be overtaken by another thread's: the ring would appear full.
     while (this.#isUp && this.#rung !== this.#transmit.tail) {
       this.#rung = this.#transmit.tail;
       this.#counts.doorbells++;
@@ -146,7 +146,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.#watchdog.used();
   }
 
-  // What SoftInterrupt asks.
+  // Methods for SoftInterrupt.
 
   async poll(cpu: Cpu, weight: number): Promise<number> {
     this.#counts.polls++;
@@ -161,7 +161,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     if (this.#isUp) this.#registers.write(cpu, 'ims', dataCauses);
   }
 
-  // What the watchdog asks.
+  // Methods for the watchdog.
 
   get waitingMark(): number {
     if (!this.#isUp || this.#softirq.isScheduled) return -1;
@@ -187,7 +187,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.#scheduleReset('the transmit ring does not move');
   }
 
-  // Up and down.
+  // Bringing up and down.
 
   async #bringUp(cpu: Cpu): Promise<void> {
     const platform = this.#platform;
@@ -249,7 +249,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     attach(NicVector.OTHER, (cpu) => this.#otherInterrupt(cpu));
   }
 
-  /** From reset to work. @returns false when there are not enough receive buffers */
+  /** From reset to operation. @returns false if receive buffers are missing */
   async #start(cpu: Cpu): Promise<boolean> {
     const { transmitRing, receiveRing, mtu } = this.#config;
     await enableMsix(cpu, this.#platform, this.#msix, nicVectorCount);
@@ -271,28 +271,28 @@ export class NicDriver implements NetDevice, Polled, Watched {
     return true;
   }
 
-  /** The device stops: no more interrupts, no more access to memory. */
+  /** Stops the device: no more interrupts, no more access to memory. */
   async #quieten(cpu: Cpu): Promise<void> {
     this.#isUp = false;
     this.#softirq.isStopped = true;
     try {
       await resetNic(cpu, this.#platform, this.#registers, this.#config.resetLimitUs);
     } catch (error) {
-      // A device that is gone reaches no memory either.
+      // A removed device accesses no memory either.
       if (!(error instanceof NetError)) throw error;
     }
     while (this.#softirq.isScheduled) await cpu.sleep(1_000_000);
   }
 
   async #takeBack(cpu: Cpu): Promise<void> {
-    // First the device is silenced, then memory goes: the order of the list, backwards, but for the reset in front.
+    // First the device is silenced, then memory is freed: the list in reverse order, after the reset.
     if (this.#isUp) await this.#quieten(cpu);
     for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) await undo(cpu);
     this.#softirq.isStopped = false;
     await cpu.settle();
   }
 
-  // Work.
+  // Operation.
 
   async #cleanTransmit(cpu: Cpu): Promise<void> {
     let cleaned = 0;
@@ -345,7 +345,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     else this.#layer.receive(cpu, buffer, this.hasChecksumOffload ? sum : -1, tag);
   }
 
-  /** Link changes and faults: looked into by a thread, which may wait. */
+  /** Handles link changes and faults on a thread, which may wait. */
   async #otherInterrupt(cpu: Cpu): Promise<void> {
     this.#counts.interrupts++;
     cpu.charge('interrupt', this.#costs.interruptHandler);
@@ -366,7 +366,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.#platform.spawn('nic reset', (cpu) => this.#reset(cpu));
   }
 
-  /** Resets and starts afresh: frames on their way are lost, and the transport sends them again. */
+  /** Resets and restarts: frames in flight are lost, and the transport retransmits them. */
   async #reset(cpu: Cpu): Promise<void> {
     await this.#quieten(cpu);
     this.#transmit.restart();

@@ -21,7 +21,7 @@ export const dataCauses = nicCauseGroup.receive | nicCauseGroup.transmit;
 const pollPs = 1_000_000;
 const allOnes = 0xffff_ffff;
 
-/** Where the rings lie, and how long frames are. */
+/** Addresses of the rings, and the frame length. */
 export interface RingPlaces {
   readonly transmitAddress: number;
   readonly transmitEntries: number;
@@ -31,7 +31,7 @@ export interface RingPlaces {
   readonly frameBytesMax: number;
 }
 
-/** @throws NetError EIO when the reset does not end, or nothing answers */
+/** @throws NetError EIO if the reset does not end, or the device does not answer */
 export async function resetNic(
   cpu: Cpu,
   platform: NetPlatform,
@@ -75,7 +75,7 @@ export function programmeRings(cpu: Cpu, registers: NicRegisterFile, places: Rin
   registers.write(cpu, 'rxdctl', registerValue('rxdctl', { prefetch, enable: 1 }));
 }
 
-/** The tables of groups and VLANs, which are empty: a bit for each hash of a group's last 12 bits, and each VLAN. */
+/** The tables of groups and VLANs, which are empty: one bit for each hash of a group's last 12 bits, and for each VLAN. */
 export function programmeFilters(cpu: Cpu, registers: NicRegisterFile, filters: DeviceFilters): void {
   const hashes = filters.groups.map((mac) => (mac[5]! << 4) | (mac[4]! >> 4));
   for (const [name, members] of [
@@ -89,7 +89,7 @@ export function programmeFilters(cpu: Cpu, registers: NicRegisterFile, filters: 
   }
 }
 
-/** Reception, moderation, interrupts; then the link is asked for. */
+/** Reception, moderation, interrupts; then the link is requested. */
 export function startNic(cpu: Cpu, registers: NicRegisterFile, config: NetDriverConfig): void {
   registers.write(
     cpu,
@@ -117,7 +117,7 @@ export function startNic(cpu: Cpu, registers: NicRegisterFile, config: NetDriver
   registers.write(cpu, 'ctrl', registerValue('ctrl', { setLinkUp: 1, vlanMode: 1 }));
 }
 
-/** Whether a queue has stopped for an error. */
+/** Whether a queue has stopped because of an error. */
 export async function hasFault(cpu: Cpu, registers: NicRegisterFile): Promise<boolean> {
   const transmit = await registers.read(cpu, 'txdctl');
   const receive = await registers.read(cpu, 'rxdctl');
@@ -129,7 +129,7 @@ async function isLinkUp(cpu: Cpu, registers: NicRegisterFile): Promise<boolean> 
   return value !== allOnes && fieldIn('status', 'linkUp', value) === 1;
 }
 
-/** Waits for the link, up to a limit. */
+/** Waits for the link, for a limited time. */
 export async function untilLinkUp(
   cpu: Cpu,
   platform: NetPlatform,

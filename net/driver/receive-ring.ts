@@ -1,6 +1,6 @@
 /**
- * The receive ring: every descriptor but one names an empty buffer. A frame is passed up in its buffer, and another takes
- * its place; when there is none, the frame is dropped and its buffer stays, so that the ring never runs dry.
+ * The receive ring: every descriptor but one names an empty buffer. A frame is passed up in its buffer, which an empty one
+ * replaces. If no buffer is free, the frame is dropped and its buffer stays, so that the ring never runs dry.
  */
 import { nicDescriptorBytes, nicReceiveDescriptor } from '../../abi/nic/index.ts';
 import { log2Exact } from '../../base/index.ts';
@@ -12,7 +12,7 @@ const { fields } = nicReceiveDescriptor;
 export class ReceiveRing {
   readonly address: number;
   readonly entries: number;
-  /** Checksum over the frame that {@link take} handed out, the tag that was taken out of it, and whether it was whole. */
+  /** Checksum over the frame returned by {@link take}, the tag removed from it, and whether it was whole. */
   sum = 0;
   tag = noTag;
   isWhole = true;
@@ -48,7 +48,7 @@ export class ReceiveRing {
     );
   }
 
-  /** Fills the ring. @returns false when there are not enough buffers */
+  /** Fills the ring. @returns false if buffers are missing */
   fill(): boolean {
     while (((this.#tail + 1) & this.#mask) !== this.#next) {
       const buffer = this.#buffers.take();
@@ -58,7 +58,7 @@ export class ReceiveRing {
     return true;
   }
 
-  /** Takes the frame that waits; its place is filled again. @returns undefined when it had to be dropped */
+  /** Dequeues the waiting frame and refills its slot. @returns undefined if the frame had to be dropped */
   take(): PacketBuffer | undefined {
     const { view } = this.#memory;
     const at = this.#at(this.#next);
@@ -77,7 +77,7 @@ export class ReceiveRing {
     return buffer;
   }
 
-  /** Gives all buffers back and begins at descriptor 0, as the device does. */
+  /** Releases all buffers and restarts at descriptor 0, as the device does. */
   restart(): void {
     for (let index = 0; index < this.entries; index++) {
       const buffer = this.#held[index];

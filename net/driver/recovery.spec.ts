@@ -8,7 +8,7 @@ import { Watchdog } from './watchdog.ts';
 
 const port = 6000;
 
-/** A client on host 0 sends `lengthBytes`, a server on host 1 reads them; `meanwhile` may do harm once it is up. */
+/** A client on host 0 sends `lengthBytes`, a server on host 1 reads them; `meanwhile` may inject faults once it is up. */
 async function transfer(
   lengthBytes: number,
   options: TestOptions = {},
@@ -53,7 +53,7 @@ describe('the watchdog', () => {
     expect(net.nodes[0]!.network.counts.retransmissions).toBeGreaterThan(0);
   });
 
-  test('stops looking when nothing has happened for a while, and looks again when the device is used', () => {
+  test('stops checking when nothing has happened for a while, and resumes when the device is used', () => {
     const timers: (() => void)[] = [];
     const platform = { startTimer: (_delayPs: number, due: () => void) => void timers.push(due) };
     const watched = {
@@ -71,7 +71,7 @@ describe('the watchdog', () => {
       due();
       looks++;
     }
-    // The first sees that the device was used.
+    // The first check sees that the device was used.
     expect(looks).toBe(4);
     watchdog.used();
     expect(timers).toHaveLength(1);
@@ -79,7 +79,7 @@ describe('the watchdog', () => {
 });
 
 describe('probe', () => {
-  test('fails with ENOMEM where memory has run out, gives back what it took, and works when there is memory', async () => {
+  test('fails with ENOMEM when memory is exhausted, releases what it held, and works when memory is available', async () => {
     const net = new TestNetwork();
     await net.for(ms);
     const { network, host, platform } = net.nodes[0]!;
@@ -105,7 +105,7 @@ describe('probe', () => {
 });
 
 describe('an interrupt storm', () => {
-  /** How long a program's 20 ms of computing take while `harm` goes on, in milliseconds. */
+  /** Milliseconds that 20 ms of a program's computing take while `harm` runs. */
   async function computingMs(harm: (net: TestNetwork) => void, options: TestOptions = {}): Promise<number> {
     const net = new TestNetwork(options);
     let tookPs = 0;
@@ -123,7 +123,7 @@ describe('an interrupt storm', () => {
     return tookPs / ms;
   }
 
-  /** Does something to host 0 again and again. */
+  /** Repeats an action on host 0. */
   const every = (intervalPs: number, act: (net: TestNetwork) => void) => (net: TestNetwork) => {
     const { queue } = net.process;
     const handler = queue.addHandler(() => {
@@ -140,7 +140,7 @@ describe('an interrupt storm', () => {
     expect(took).toBeLessThan(50);
   });
 
-  test('of frames faster than they can be handled leaves programs their share, and polling goes on', async () => {
+  test('of frames faster than they can be handled leaves programs their share, and polling continues', async () => {
     const frame = new Uint8Array(60);
     let network: TestNetwork | undefined;
     const storm = every(us / 4, (net) => {
@@ -152,12 +152,12 @@ describe('an interrupt storm', () => {
     expect(took).toBeLessThan(50);
     const { counts } = network!.nodes[0]!.network;
     expect(counts.pollRests).toBeGreaterThan(0);
-    // Half of the core at about 1 µs a frame.
+    // Half of the core, at about 1 µs a frame.
     expect(counts.foreignTypes).toBeGreaterThan(5_000);
     expect(network!.nodes[0]!.nic.framesDropped).toBeGreaterThan(5_000);
   });
 
-  test('is moderated away by the NIC when it is asked to', async () => {
+  test('is moderated by the NIC when requested', async () => {
     const storm = every(us / 2, ({ nodes }) => nodes[0]!.nic.cause(1 << 7));
     const took = await computingMs(storm, { driver: { interruptIntervalNs: 100_000 } });
     expect(took).toBeLessThan(21);

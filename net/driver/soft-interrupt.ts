@@ -3,29 +3,29 @@
  *
  *     interrupt ─► handler: the device has masked itself ─► poll, poll … in interrupt context ─┬─ ring empty: unmask
  *                                                                                              │
- *              budget of frames used up, or more than the fair share of the core taken lately ─┘
+ *             budget of frames used up, or more than the fair share of the core used recently ─┘
  *                          └─► kernel thread: poll ─► rest while a program wants the core ─► poll … ─► unmask
  *
- * Promises: while a program wants the core, interrupts and polling take no more than the share in the long run, however
- * many frames or interrupts come: what is taken beyond it is a debt that grows with the time spent and shrinks with the
- * time that passes, and it is paid by rests with interrupts off. A core that no program wants polls without rest.
- * Source: Linux net_rx_action, __do_softirq (budget, 2 ms) and ksoftirqd.
+ * Promises: while a program wants the core, interrupts and polling use no more than their share in the long run, regardless of
+ * the number of frames or interrupts. Time beyond the share is a debt: it grows with time spent, shrinks with elapsed time, and
+ * is paid by rests with interrupts off. A core that no program wants polls without rest. Source: Linux net_rx_action,
+ * __do_softirq (budget, 2 ms) and ksoftirqd.
  */
 import { nsToPs, psPerUs, usToPs } from '../../base/index.ts';
 import type { NetStatistics } from '../net-statistics.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 
-/** What is polled. */
+/** Device that is polled. */
 export interface Polled {
-  /** Handles up to `weight` received frames. @returns how many; fewer than `weight` means nothing is left */
+  /** Handles up to `weight` received frames. @returns how many; fewer than `weight` means that none is left */
   poll(cpu: Cpu, weight: number): Promise<number>;
-  /** Has the device interrupt again: at once, if something came meanwhile. */
+  /** Re-enables the device's interrupts: it interrupts at once if a frame arrived meanwhile. */
   unmask(cpu: Cpu): void;
 }
 
 export class SoftInterrupt {
-  /** Polling is under way: the device is masked. */
+  /** Polling is in progress: the device is masked. */
   isScheduled = false;
   isStopped = false;
   readonly #platform: NetPlatform;
@@ -57,7 +57,7 @@ export class SoftInterrupt {
     platform.addTimeKeeper(this);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#debtAtPs -= ps;
   }
@@ -80,7 +80,7 @@ export class SoftInterrupt {
     else this.#defer();
   }
 
-  /** Polls from a kernel thread: for the watchdog, which has found work that no interrupt announced. */
+  /** Polls from a kernel thread: for the watchdog, which has found a frame that no interrupt announced. */
   schedule(): void {
     if (this.isScheduled || this.isStopped) return;
     this.isScheduled = true;
@@ -125,7 +125,7 @@ export class SoftInterrupt {
     if (!this.isStopped) this.#polled.unmask(cpu);
   }
 
-  /** Yields the core to other threads until the debt is paid; when no other thread waits, the debt is forgiven. */
+  /** Yields the core to other threads until the debt is paid; if no other thread waits, the debt is cancelled. */
   async #rest(cpu: Cpu): Promise<void> {
     await cpu.settle();
     const debtPs = this.#spent(cpu.ownPs, cpu.ownPs);
@@ -138,7 +138,7 @@ export class SoftInterrupt {
     await cpu.sleep(debtPs / this.#share);
   }
 
-  /** Time spent is added, the share of the time that has passed is taken off. @returns the debt */
+  /** Adds time spent, and subtracts the share of elapsed time. @returns the debt */
   #spent(fromPs: number, untilPs: number): number {
     const passedPs = Math.max(0, untilPs - this.#debtAtPs);
     this.#debtAtPs = Math.max(untilPs, this.#debtAtPs);
@@ -147,7 +147,7 @@ export class SoftInterrupt {
   }
 }
 
-/** An instant of a thread's own time that outlasts epochs. */
+/** An instant of a thread's own time that remains valid over epochs. */
 class OwnInstant {
   readonly #platform: NetPlatform;
   readonly #epochUs: number;
@@ -159,7 +159,7 @@ class OwnInstant {
     this.#ps = ps;
   }
 
-  /** Counted from the epoch of now. */
+  /** Counted from the epoch in effect now. */
   get ps(): number {
     return this.#ps - (this.#platform.epochUs() - this.#epochUs) * psPerUs;
   }

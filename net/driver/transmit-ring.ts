@@ -1,7 +1,7 @@
 /**
- * The transmit ring: one descriptor a frame, each with RS, so that every buffer comes back by its own write-back.
+ * The transmit ring: one descriptor a frame, each with RS, so that its own write-back returns each buffer.
  *
- *     post ─► tail ── kick: TDT ──► device: fetch, DMA, send, write back DD ──► clean: buffers are the stack's again
+ *     post ─► tail ── kick: TDT ──► device: fetch, DMA, send, write back DD ──► clean: buffers return to the stack
  */
 import { nicDescriptorBytes, nicTransmitDescriptor } from '../../abi/nic/index.ts';
 import { log2Exact } from '../../base/index.ts';
@@ -59,7 +59,7 @@ export class TransmitRing {
     return this.outstanding > 0 && fields.done.get(this.#memory.view, this.#at(this.#head)) === 1;
   }
 
-  /** Writes a descriptor; there is room. @param tag that the NIC is to put in, or noTag */
+  /** Writes a descriptor; the ring has room. @param tag that the NIC inserts, or noTag */
   post({ buffer, start, lengthBytes, checksum }: OutboundFrame, tag: number): void {
     const { view, bytes } = this.#memory;
     const at = this.#at(this.#tail);
@@ -82,7 +82,7 @@ export class TransmitRing {
     this.#tail = (this.#tail + 1) & this.#mask;
   }
 
-  /** Takes back the oldest frame, sent or not. */
+  /** Removes the oldest frame, sent or not. */
   takeHead(): void {
     const buffer = this.#held[this.#head]!;
     this.#held[this.#head] = undefined;
@@ -90,7 +90,7 @@ export class TransmitRing {
     this.#buffers.leftRing(buffer);
   }
 
-  /** Takes everything back and begins at descriptor 0, as the device does. */
+  /** Removes all frames and restarts at descriptor 0, as the device does. */
   restart(): void {
     while (this.outstanding > 0) this.takeHead();
     this.#head = 0;

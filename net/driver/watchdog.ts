@@ -1,21 +1,21 @@
 /**
- * Checks the rings at intervals: memory only, outside of any thread, so that it costs nothing while all is well.
+ * Checks the rings at intervals: memory only, outside of any thread, so that it costs nothing without a fault.
  *
  *     every interval ─┬─ a frame waited at the last check and still does, and no thread polls ──► a lost interrupt: poll
  *                     └─ frames to be sent, none sent for some checks ──► the ring is hung: reset the adapter
  *
- * After some checks without a finding it stops until the device is used again, so that a machine in which every thread
- * waits for nothing ends with a DeadlockError. Source: Linux dev_watchdog (transmit); e1000e's watchdog task raises the interrupt itself (ICS).
+ * After some checks without a finding it stops until the device is used again, so that a machine whose threads all wait in vain
+ * ends with a DeadlockError. Source: Linux dev_watchdog (transmit); e1000e's watchdog task raises the interrupt itself (ICS).
  */
 import { usToPs } from '../../base/index.ts';
 import type { NetDriverConfig } from '../parameters.ts';
 import type { NetPlatform } from '../platform.ts';
 
-/** What the watchdog checks. */
+/** Ring state that the watchdog checks. */
 export interface Watched {
-  /** Position of the oldest frame that waits to be taken off a ring, -1 when there is none or a thread is polling. */
+  /** Position of the oldest frame on a ring that waits to be removed; -1 if the ring is empty or a thread is polling. */
   readonly waitingMark: number;
-  /** Frames given to the device and not sent yet, and a number that changes whenever one has been. */
+  /** Frames given to the device and not sent yet, and a number that changes whenever a frame is sent. */
   readonly unsentFrames: number;
   readonly sentMark: number;
   interruptLost(): void;
@@ -50,7 +50,7 @@ export class Watchdog {
     this.#isStopped = true;
   }
 
-  /** The device was used: checks go on, if they had stopped. */
+  /** The device was used: resumes the checks if they had stopped. */
   used(): void {
     this.#activity++;
     if (!this.#isRunning && !this.#isStopped) this.#arm();

@@ -66,7 +66,7 @@ describe('a connection that does not come up', () => {
     expect(net.nodes[0]!.network.stack.connectionCount).toBe(0);
   });
 
-  test('is ETIMEDOUT without an answer, after as many tries as it is allowed, each twice as late', async () => {
+  test('is ETIMEDOUT without an answer, after the allowed tries, each after twice the time', async () => {
     const net = new TestNetwork({
       stack: { synRetries: 3, retransmitInitialUs: 1000, retransmitMinUs: 1000 },
     });
@@ -85,14 +85,14 @@ describe('a connection that does not come up', () => {
     expect(gaps).toEqual([1, 2, 4]);
   });
 
-  test('is EHOSTUNREACH for a host that is no neighbour', async () => {
+  test('is EHOSTUNREACH for a host that is not a neighbour', async () => {
     await alone(async ({ cpu }, calls) => {
       const fd = await calls.socket(cpu);
       expect(await errnoOf(calls.connect(cpu, fd, { address: 0x0b00_0001, port }))).toBe('EHOSTUNREACH');
     });
   });
 
-  test('waits its turn when the backlog is full, and comes up when it is not', async () => {
+  test('waits when the backlog is full, and is established when it has room', async () => {
     const net = new TestNetwork({ stack: { retransmitInitialUs: 1000, retransmitMinUs: 1000 }, cores: 4 });
     let accepted = 0;
     for (let core = 0; core < 3; core++) {
@@ -118,7 +118,7 @@ describe('a connection that does not come up', () => {
 });
 
 describe('a connection that ends', () => {
-  test('is ECONNRESET for a reader when the other side goes with bytes unread, reported once', async () => {
+  test('is ECONNRESET for a reader when the peer closes with bytes unread, reported once', async () => {
     await pair(
       async (cpu, calls, fd, buffer) => {
         await calls.send(cpu, fd, buffer, 5000);
@@ -133,7 +133,7 @@ describe('a connection that ends', () => {
     );
   });
 
-  test('is ECONNRESET for the next call of a reader that has got a part of what it asked for', async () => {
+  test('is ECONNRESET for the next call of a reader that has received a part', async () => {
     await pair(
       async (cpu, calls, fd, buffer) => {
         await calls.send(cpu, fd, buffer, 1000);
@@ -149,7 +149,7 @@ describe('a connection that ends', () => {
     );
   });
 
-  test('is ECONNRESET for the next call of a writer that has got rid of a part', async () => {
+  test('is ECONNRESET for the next call of a writer that has sent a part', async () => {
     await pair(
       async (cpu, calls, fd) => {
         await cpu.sleep(10 * ms);
@@ -163,7 +163,7 @@ describe('a connection that ends', () => {
     );
   });
 
-  test('has its FIN behind what was taken, and nothing else, when it is shut while another thread sends', async () => {
+  test('has its FIN after the accepted bytes, and nothing else, when it is shut while another thread sends', async () => {
     for (let delayPs = 3 * us; delayPs < 5 * us; delayPs += us / 10) {
       const net = new TestNetwork();
       let mine: { calls: SocketCalls; fd: number } | undefined;
@@ -172,7 +172,7 @@ describe('a connection that ends', () => {
       net.run(0, 'sender', async ({ cpu, memory }, calls) => {
         const fd = await connected(cpu, calls);
         const buffer = memory.map(8192);
-        // The second is held back by Nagle's rule: the third is put behind it, which takes time.
+        // Nagle's rule delays the second write: the third is appended to it, which takes time.
         for (let count = 0; count < 2; count++) taken += await calls.send(cpu, fd, buffer, 100);
         mine = { calls, fd };
         await cpu.sleep(3 * us);
@@ -253,8 +253,8 @@ describe('a connection that ends', () => {
   });
 });
 
-describe('a call with arguments that cannot be', () => {
-  test('says what POSIX says', async () => {
+describe('a call with invalid arguments', () => {
+  test('reports what POSIX specifies', async () => {
     await alone(async ({ cpu, memory }, calls) => {
       const fd = await calls.socket(cpu);
       const buffer = memory.map(4096);
@@ -289,7 +289,7 @@ describe('a call with arguments that cannot be', () => {
     );
   });
 
-  test('is EFAULT for memory that is not there, and the stream goes on whole', async () => {
+  test('is EFAULT for unmapped memory, and the stream continues intact', async () => {
     await pair(
       async (cpu, calls, fd, buffer) => {
         expect(await errnoOf(calls.send(cpu, fd, 0x7000_0000_0000, 100))).toBe('EFAULT');
@@ -304,8 +304,8 @@ describe('a call with arguments that cannot be', () => {
   });
 });
 
-describe('memory that has run out', () => {
-  test('is ENOBUFS for a sender when no packet buffer comes free', async () => {
+describe('exhausted memory', () => {
+  test('is ENOBUFS for a sender when no packet buffer becomes free', async () => {
     await pair(
       async (cpu, calls, fd, buffer, net) => {
         await cpu.sleep(ms);
@@ -324,7 +324,7 @@ describe('memory that has run out', () => {
     );
   });
 
-  test('drops frames on the receiving side, which are sent again when there is memory', async () => {
+  test('drops frames on the receiving side, which are retransmitted when memory is available', async () => {
     const net = await pair(
       async (cpu, calls, fd, buffer) => {
         await cpu.sleep(ms);
@@ -345,12 +345,12 @@ describe('memory that has run out', () => {
     expect(net.nodes[0]!.network.counts.retransmissions).toBeGreaterThan(0);
   });
 
-  test('waits for the reader: a sender blocks on a full window, and a lost window update is asked for', async () => {
+  test('waits for the reader: a sender blocks on a full window, and a lost window update is requested', async () => {
     let isUpdateLost = false;
     const net = await pair(
       async (cpu, calls, fd, buffer, machine) => {
         machine.onFrame = (from) => {
-          // The reader's first frame after it has begun to read is the window update.
+          // The reader's first frame after the read begins is the window update.
           if (from === 0 || !isReading || isUpdateLost) return true;
           isUpdateLost = true;
           return false;

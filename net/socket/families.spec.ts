@@ -1,4 +1,4 @@
-/** Sockets of both versions of IP, and of a VLAN: what names them, what they are kept apart by, and what they cost. */
+/** Sockets of both IP versions, and of a VLAN: their names, their separation, and their costs. */
 import { describe, expect, test } from 'vitest';
 import {
   addresses,
@@ -22,7 +22,7 @@ type Cpu = Parameters<NetProgram>[0]['cpu'];
 type Family = 'AF_INET' | 'AF_INET6';
 const familyOf = (address: number | string): Family => (typeof address === 'number' ? 'AF_INET' : 'AF_INET6');
 
-/** The errno of a call, or what it returned. */
+/** The errno of a call, or its result. */
 async function errnoOf(call: Promise<unknown>): Promise<string> {
   try {
     return `returned ${JSON.stringify(await call)}`;
@@ -41,7 +41,8 @@ async function listenAt(cpu: Cpu, calls: SocketCalls, local: SocketAddress): Pro
 
 /**
  * A client of host 0 sends a message to host 1 and gets it back. A frame of the cable, as a tag and an EtherType.
- * @returns what the client's connection came to, the ends as both see them, and the kinds of frames with their counts
+ * @returns the result of the client's connection, the addresses as both sides see them, and the kinds of frames with their
+ *   counts
  */
 async function exchange(
   local: number | string,
@@ -147,12 +148,12 @@ describe('a connection', () => {
     ['IPv4 of a VLAN', vlanAddresses[1], 1518],
     ['IPv6 of a VLAN', vlanIpv6Addresses[1], 1518],
   ] as const)(
-    'fills frames of its MTU over %s, and the tag is beside it',
+    'fills frames of its MTU over %s, with the tag in addition',
     async (_what, remote, lengthBytes) => {
       const found = await exchange(typeof remote === 'number' ? 0 : '::', remote, 100_000);
       expect([found.outcome, ...found.longest]).toEqual(['came back', lengthBytes, lengthBytes]);
       const [sender, receiver] = found.net.nodes.map(({ network }) => network.counts);
-      // Of the cable's bytes, each of the other's.
+      // Each host's share of the cable's bytes.
       expect(sender!.bytesSent).toBe(receiver!.bytesReceived);
       expect([sender!.framesSent, receiver!.retransmissions]).toEqual([receiver!.framesReceived, 0]);
     },
@@ -166,7 +167,7 @@ describe('a connection', () => {
     expect([found.outcome, ...found.longest]).toEqual(['came back', lengthBytes, lengthBytes]);
   });
 
-  test('RFC 1122, 3.3.4.2: is refused at an address of which nobody listens, of whatever interface', async () => {
+  test('RFC 1122, 3.3.4.2: is refused at an address without a listener, on any interface', async () => {
     expect((await exchange(0, vlanIpv6Addresses[1])).outcome).toBe('ECONNREFUSED');
     expect((await exchange(addresses[1], vlanAddresses[1])).outcome).toBe('ECONNREFUSED');
     expect((await exchange(vlanIpv6Addresses[1], ipv6Addresses[1])).outcome).toBe('ECONNREFUSED');
@@ -175,7 +176,7 @@ describe('a connection', () => {
     );
   });
 
-  test('of two interfaces with the same ports are two', async () => {
+  test('with the same ports on two interfaces are two', async () => {
     const net = new TestNetwork();
     const got: number[] = [];
     net.run(1, 'server', async ({ cpu, memory }, calls) => {
@@ -205,7 +206,7 @@ describe('a connection', () => {
 });
 
 describe('a call with an address', () => {
-  test('of another family, of no host, or of no interface is refused', async () => {
+  test('of another family, of no host, or of no interface is rejected', async () => {
     const net = new TestNetwork();
     const seen: Record<string, string> = {};
     net.run(0, 'program', async ({ cpu }, calls) => {
@@ -248,7 +249,7 @@ describe('a call with an address', () => {
     });
   });
 
-  test('from a socket that is bound goes from there, or not at all', async () => {
+  test('from a bound socket is sent from its address, or not at all', async () => {
     const net = new TestNetwork();
     const seen: string[] = [];
     net.run(0, 'program', async ({ cpu }, calls) => {
@@ -266,7 +267,10 @@ describe('a call with an address', () => {
 
 describe('cycles', () => {
   const causes = ['systemCall', 'socket', 'copy', 'protocol', 'checksum', 'driver'] as const;
-  /** Cycles of both hosts by cause, of a message that goes to and fro in a segment each, and the frames of it that both have sent and received. */
+  /**
+   * Cycles of both hosts by cause, for a message that goes there and back in one segment each, and the number of its frames
+   * that both have sent and received.
+   */
   async function cyclesOf(remote: number | string) {
     const { net, outcome } = await exchange(typeof remote === 'number' ? 0 : '::', remote, 1000);
     expect(outcome).toBe('came back');

@@ -1,4 +1,4 @@
-/** How the network part of the kernel says no: a typed error with the errno of the system call. Numbers are Linux'. */
+/** Errors of the network part of the kernel: a typed error with the errno of the system call. Numbers are those of Linux. */
 
 const netErrno = {
   EINTR: 4,
@@ -31,7 +31,7 @@ const netErrno = {
 
 export type NetErrno = keyof typeof netErrno;
 
-/** A call that failed. A call that had done part of its work (bytes queued or read) returns that instead. */
+/** A failed call. A call that has done part of its work (bytes queued or read) returns that instead. */
 export class NetError extends Error {
   override readonly name = 'NetError';
   readonly code: NetErrno;

@@ -1,8 +1,8 @@
 /**
- * Two programs of two threads each over one connection: they send, read, shut down and close at random, over a cable that loses,
- * doubles and reorders, over either version of IP, with and without the tag of a VLAN. Each direction is judged by a count of bytes alone: what send() took arrives in order and once, the end of
- * the stream is seen behind all of it and by nobody else, an error is seen only where the other side has closed, and what
- * nobody reads is bounded by the buffers of both sides.
+ * Two programs of two threads each over one connection: they send, read, shut down and close at random, over a cable that
+ * loses, duplicates and reorders frames, over either version of IP, with and without a VLAN tag. Each direction is judged by
+ * byte counts alone: bytes that send() accepted arrive once and in order, the end of the stream is seen after all of them, an
+ * error is seen only if the other side has closed, and unread bytes are bounded by the buffers of both sides.
  */
 import { describe, expect, test } from 'vitest';
 import type { ProgramContext } from '../../host/index.ts';
@@ -26,7 +26,7 @@ const stories = Math.ceil(Number(process.env['HOSTILE_PACKETS'] ?? 4_000) / 200)
 const firstSeed = Number(process.env['HOSTILE_SEED'] ?? 17) * 1000;
 
 const port = 5000;
-/** What the left end connects to. */
+/** Address to which the left end connects. */
 const remotes = [
   addresses[1],
   ipv6Addresses[1],
@@ -37,9 +37,9 @@ const remotes = [
 type Remote = (typeof remotes)[number];
 const regionBytes = 16_384;
 const sizeMax = 6000;
-/** Longer than a segment's, and without a factor in common with any size of the path. */
+/** Longer than a segment, and without a common factor with any size of the path. */
 const period = 251;
-/** SO_RCVBUF with a unit of the window and a segment that arrives at its edge; SO_SNDBUF twice over, in buffers of a segment. */
+/** SO_RCVBUF plus a unit of the window and a segment that arrives at its edge; SO_SNDBUF twice, in buffers of one segment. */
 const receiveBytes = 4096 + 128 + 1460;
 const sendBytes = 2 * 4096 + 1460;
 
@@ -55,7 +55,7 @@ class End {
   readonly out: Stream;
   readonly in: Stream;
   readonly isNoDelay: boolean;
-  /** Of the writer's process, whose sockets both threads use. */
+  /** Belongs to the writer's process, whose sockets both threads use. */
   calls: SocketCalls | undefined;
   memory!: Memory;
   fd = -1;
@@ -63,7 +63,7 @@ class End {
   threads = 2;
   isShut = false;
   isClosed = false;
-  /** One of its threads has learnt of a reset: the other is not told again (Linux: sock_error). */
+  /** One of its threads was notified of a reset: the second one is not notified again (Linux: sock_error). */
   wasReset = false;
 
   constructor(random: Random, out: Stream, into: Stream) {
@@ -96,7 +96,7 @@ async function attempt(call: Promise<number>): Promise<number | string> {
   }
 }
 
-/** What a call may fail with: our own doing, or that of the other side. */
+/** Errors that a call may return: caused by this side, or by the peer. */
 function expectError(code: string, end: End, other: End, isShut: boolean): void {
   const mine = end.isClosed ? ['EBADF'] : [];
   const its = other.isClosed ? ['ECONNRESET', 'EPIPE'] : [];
@@ -156,12 +156,12 @@ async function read(cpu: Cpu, end: End, other: End): Promise<void> {
   }
 }
 
-/** The last thread of an end closes it, or a reader that has lost patience: nobody would read for the other end's writer. */
+/** The last thread of an end closes it, or a reader that stops waiting: otherwise the other end's writer would have no reader. */
 async function leave(cpu: Cpu, end: End, isImpatient: boolean): Promise<void> {
   if (--end.threads > 0 && !isImpatient) return;
   if (end.isClosed) return;
   end.isClosed = true;
-  // The end of the process may have been quicker.
+  // The process may have ended earlier.
   await attempt(end.calls!.close(cpu, end.fd).then(() => 0));
 }
 
@@ -185,7 +185,7 @@ function newStory(seed: number): { net: TestNetwork; ends: readonly [End, End]; 
   const net = new TestNetwork({
     cable: { loss: faulty, duplication: faulty, reordering: 2 * faulty, seed },
     asksForNeighbours: random.unit() < 0.5,
-    // A question for a neighbour that is lost is asked again after a second: a SYN waits longer than that.
+    // A lost neighbour request is repeated after a second: a SYN waits longer than that.
     stack: {
       synRetries: 12,
       retransmitMinUs: 2000,
@@ -219,7 +219,7 @@ async function play(seed: number): Promise<void> {
       end.calls = calls;
       await write(cpu, end, other);
       await leave(cpu, end, false);
-      // The process lives as long as its other thread.
+      // The process lives while its other thread lives.
       while (end.threads > 0) await cpu.sleep(100 * us);
     });
     net.run(
@@ -246,7 +246,7 @@ async function play(seed: number): Promise<void> {
 }
 
 describe('sockets', () => {
-  test('keep a count of bytes, whatever two threads at each end do', async () => {
+  test('keep a count of bytes, for any actions of two threads at each end', async () => {
     for (let seed = firstSeed; seed < firstSeed + stories; seed++) {
       try {
         await play(seed);

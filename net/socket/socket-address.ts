@@ -1,12 +1,13 @@
 /**
- * Addresses as programs of sockets write them, and the ends of ours that they name.
+ * Addresses as socket programs write them, and the local ends that they name.
  *
  *     AF_INET    167772162                     10.0.0.2, its first byte the highest; 0: any
  *     AF_INET6   '2001:db8::2', '::'           text of RFC 4291, 2.2; '::': any, also of IPv4, as Linux has it (IPV6_V6ONLY off)
  *                'fe80::1%eth0.7'              an address of one link only needs the interface (RFC 4007, 11.2)
  *                '::ffff:10.0.0.2'             an IPv4 address on such a socket (RFC 3493, 3.7)
  *
- * An interface without a tag is eth0, that of VLAN 7 eth0.7: their addresses are not the same, and so a program names a VLAN by its address.
+ * The interface without a tag is eth0, that of VLAN 7 is eth0.7. Their addresses differ, so a program selects a VLAN by its
+ * address.
  */
 import {
   type IpAddress,
@@ -70,7 +71,7 @@ function scopedOf(stack: NetworkStack, family: AddressFamily, address: number | 
   return { address: ip, via };
 }
 
-/** What a socket is bound to. @throws NetError EINVAL, EAFNOSUPPORT, ENODEV, EADDRNOTAVAIL */
+/** Local address to which a socket is bound. @throws NetError EINVAL, EAFNOSUPPORT, ENODEV, EADDRNOTAVAIL */
 export function localEndOf(stack: NetworkStack, family: AddressFamily, local: SocketAddress): LocalEnd {
   const { address, via } = scopedOf(stack, family, local.address);
   if (address === 0) return { address: 'ipv4', via };
@@ -84,7 +85,7 @@ export function localEndOf(stack: NetworkStack, family: AddressFamily, local: So
   );
 }
 
-/** The way to the other end, undefined where there is none. @throws NetError EINVAL, EAFNOSUPPORT, ENODEV */
+/** The route to the other end, undefined without one. @throws NetError EINVAL, EAFNOSUPPORT, ENODEV */
 export function remoteEndOf(stack: NetworkStack, socket: Socket, remote: SocketAddress): Route | undefined {
   const { address, via } = scopedOf(stack, socket.family, remote.address);
   const { local } = socket;

@@ -1,9 +1,10 @@
 /**
- * The socket system calls of one process, by their names of POSIX. Each takes the thread that makes it, counts and charges
- * the call, and rejects with a NetError (`code`, `errno`) where POSIX has an errno.
+ * The socket system calls of one process, by their POSIX names. Each receives the calling thread, counts and charges the call,
+ * and rejects with a NetError (`code`, `errno`) where POSIX has an errno.
  *
- * Stream sockets over IPv4 and IPv6; a descriptor is valid in its process. The end of the process closes what is left
- * ({@link SocketCalls.exit}). A thread that is killed while it waits leaves the call at once; its socket is closed by exit.
+ * Stream sockets over IPv4 and IPv6; a descriptor is valid in its process. The end of the process closes the remaining
+ * descriptors ({@link SocketCalls.exit}). A thread that is killed while it waits leaves the call at once; its socket is closed
+ * by exit.
  */
 import type { Cpu, UserMemory } from '../platform.ts';
 import { finish, type NetworkStack, output, WaitQueue } from '../stack/index.ts';
@@ -19,7 +20,7 @@ import {
 import { receiveBytes, sendBytes, type Transfer } from './transfer.ts';
 
 export interface TransferFlags {
-  /** MSG_DONTWAIT: EAGAIN rather than waiting. */
+  /** MSG_DONTWAIT: returns EAGAIN instead of waiting. */
   readonly dontWait?: boolean;
   /** MSG_WAITALL: recv waits until all bytes are there. */
   readonly waitAll?: boolean;
@@ -34,7 +35,7 @@ export interface PollRequest {
   readonly events: readonly PollEvent[];
 }
 
-/** Descriptors begin behind stdin, stdout and stderr. */
+/** Descriptors begin after stdin, stdout and stderr. */
 const firstDescriptor = 3;
 const portMax = 0xffff;
 const smallestBufferBytes = 4096;
@@ -49,7 +50,7 @@ export class SocketCalls {
     this.#memory = memory;
   }
 
-  /** Sockets that are open. */
+  /** Open sockets. */
   get openCount(): number {
     return this.#sockets.size;
   }
@@ -60,7 +61,7 @@ export class SocketCalls {
     return this.#add(new Socket(this.#stack, family));
   }
 
-  /** Takes a local port; 0 takes any. @throws NetError EINVAL, EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL, ENODEV */
+  /** Binds a local port; 0 binds any. @throws NetError EINVAL, EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL, ENODEV */
   async bind(cpu: Cpu, fd: number, local: SocketAddress): Promise<void> {
     await this.#enter(cpu, 'bind', 'control');
     const socket = this.#socketOf(fd);
@@ -71,7 +72,7 @@ export class SocketCalls {
     socket.local = end;
   }
 
-  /** The local end of a socket; port 0 when it has none (getsockname). */
+  /** The local end of a socket; port 0 if it has none (getsockname). */
   async getsockname(cpu: Cpu, fd: number): Promise<SocketAddress> {
     await this.#enter(cpu, 'getsockname', 'control');
     const socket = this.#socketOf(fd);
@@ -146,7 +147,7 @@ export class SocketCalls {
 
   /**
    * Queues bytes of the process; waits for room.
-   * @returns bytes queued: all of them, unless an error came in between or `dontWait` is set
+   * @returns bytes queued: all of them, unless an error occurred in between or `dontWait` is set
    * @throws NetError ENOTCONN, EPIPE, ECONNRESET, ETIMEDOUT, EFAULT, ENOBUFS, EAGAIN
    */
   async send(
@@ -198,7 +199,7 @@ export class SocketCalls {
     await this.#stack.device.flush(cpu);
   }
 
-  /** Lets the descriptor go; what is queued is still sent. */
+  /** Closes the descriptor; queued bytes are still sent. */
   async close(cpu: Cpu, fd: number): Promise<void> {
     await this.#enter(cpu, 'close', 'control');
     const socket = this.#socketOf(fd);
@@ -207,7 +208,7 @@ export class SocketCalls {
     await this.#stack.device.flush(cpu);
   }
 
-  /** @throws NetError EINVAL for a size below the least */
+  /** @throws NetError EINVAL for a size below the minimum */
   async setsockopt(cpu: Cpu, fd: number, option: SocketOption, value: number): Promise<void> {
     await this.#enter(cpu, 'setsockopt', 'control');
     const socket = this.#socketOf(fd);
@@ -233,12 +234,12 @@ export class SocketCalls {
     }
   }
 
-  /** Waits until one of the sockets is ready, or for `timeoutPs`. @returns what each is ready for, in order */
+  /** Waits until one of the sockets is ready, or for `timeoutPs`. @returns the readiness of each, in order */
   async poll(cpu: Cpu, requests: readonly PollRequest[], timeoutPs?: number): Promise<PollResult[][]> {
     await this.#enter(cpu, 'poll', 'dataPath');
     const { platform, counts } = this.#stack;
     const watch = platform.stopwatch();
-    // The thread that wakes one of the sockets has been charged for it; passing it on costs nothing more.
+    // The thread that wakes one of the sockets is charged for it; passing the wake-up on costs nothing.
     const woken = new WaitQueue(platform, counts, this.#stack.costs.wakeUp);
     const queues = requests.flatMap(({ fd }) => this.#queuesOf(fd));
     for (const queue of queues) queue.forwardTo(woken);
@@ -254,7 +255,7 @@ export class SocketCalls {
     }
   }
 
-  /** The process has ended: everything is closed. */
+  /** The process has ended: closes everything. */
   async exit(cpu: Cpu): Promise<void> {
     for (const socket of this.#sockets.values()) socket.close(cpu);
     this.#sockets.clear();

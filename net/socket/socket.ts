@@ -1,4 +1,4 @@
-/** What a file descriptor of a stream socket names: nothing yet, a listener, or a connection. */
+/** State of a stream socket's file descriptor: nothing yet, a listener, or a connection. */
 import { kib } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
 import {
@@ -18,9 +18,9 @@ export class Socket {
   readonly family: AddressFamily;
   readonly readers: Turn;
   readonly writers: Turn;
-  /** Local port that bind() or connect() took; -1: none. */
+  /** Local port that bind() or connect() reserved; -1: none. */
   port = -1;
-  /** What bind() has said of the address. */
+  /** Address given to bind(). */
   local: LocalEnd;
   receiveLimitBytes: number;
   sendLimitBytes: number;
@@ -28,7 +28,7 @@ export class Socket {
   listener: Listener | undefined;
   connection: Connection | undefined;
   isConnecting = false;
-  /** Threads inside of calls: the last one out of a closed socket lets its connection go. */
+  /** Threads inside calls: the last one to leave a closed socket releases its connection. */
   #users = 0;
   #isClosed = false;
 
@@ -48,7 +48,7 @@ export class Socket {
     return this.#isClosed;
   }
 
-  /** Runs a call on the socket, which stays until the call is over. */
+  /** Runs a call on the socket, which exists until the call ends. */
   async use<T>(cpu: Cpu, body: () => Promise<T>): Promise<T> {
     this.#users++;
     try {
@@ -71,7 +71,7 @@ export class Socket {
     if (this.#users === 0) this.#letGo(cpu);
   }
 
-  /** The connection, which is or was up. @throws NetError ENOTCONN */
+  /** The connection, which is or was established. @throws NetError ENOTCONN */
   established(): Connection {
     const { connection } = this;
     if (this.#isClosed) throw new NetError('EBADF', 'the socket was closed meanwhile');

@@ -4,7 +4,7 @@ import { addresses, TestNetwork, type TestOptions } from '../testing/machine.ts'
 
 const port = 5000;
 
-/** Bytes that say where they belong. */
+/** Bytes that encode their own position. */
 const pattern = (lengthBytes: number, seed: number): Uint8Array =>
   Uint8Array.from({ length: lengthBytes }, (_, at) => (at * 31 + (at >> 8) * 7 + seed) & 0xff);
 
@@ -59,7 +59,7 @@ async function exchange(lengthBytes: number, options: TestOptions = {}, piece = 
 }
 
 describe('a stream', () => {
-  test('carries bytes whole both ways', async () => {
+  test('carries bytes intact in both directions', async () => {
     const { net, received } = await exchange(300_000);
     expect(received[0]).toEqual(pattern(300_000, 1));
     expect(received[1]).toEqual(pattern(300_000, 0));
@@ -78,7 +78,7 @@ describe('a stream', () => {
     }
   });
 
-  test('arrives whole both ways whatever the cable loses, doubles, reorders and corrupts', async () => {
+  test('arrives intact in both directions when the cable loses, duplicates, reorders and corrupts', async () => {
     const faults = fc.record({
       loss: fc.double({ min: 0, max: 0.1, noNaN: true }),
       duplication: fc.double({ min: 0, max: 0.1, noNaN: true }),
@@ -99,7 +99,7 @@ describe('a stream', () => {
     );
   });
 
-  test('arrives whole through rings and buffers that are far too small', async () => {
+  test('arrives intact through rings and buffers that are far too small', async () => {
     const { received, net } = await exchange(80_000, {
       driver: { transmitRing: 8, receiveRing: 8, refillBatch: 1, buffersMax: 48 },
       cable: { loss: 0.01, seed: 5 },
@@ -109,7 +109,7 @@ describe('a stream', () => {
     expect(net.nodes[0]!.network.driver.buffers.taken).toBeLessThanOrEqual(48);
   });
 
-  test('is checksummed by the CPU when the NIC does not, at a price for every byte', async () => {
+  test('is checksummed by the CPU if the NIC does not, at a cost for every byte', async () => {
     const { received, net } = await exchange(50_000, { driver: { checksumOffload: false } });
     expect(received[1]).toEqual(pattern(50_000, 0));
     const { counts } = net.nodes[0]!.network;
@@ -121,12 +121,12 @@ describe('a stream', () => {
   test('uses jumbo frames when the MTU is 9000', async () => {
     const { received, net } = await exchange(200_000, { driver: { mtu: 9000 } }, 50_000);
     expect(received[0]).toEqual(pattern(200_000, 1));
-    // 8,960 bytes a segment: 23 of them, and what Nagle lets out early.
+    // 8,960 bytes a segment: 23 of them, plus the short ones that Nagle's rule sends early.
     expect(net.nodes[0]!.network.counts.segmentsSent).toBeLessThan(100);
   });
 
   test.each([7, 14])(
-    'arrives whole in jumbo frames where the buffer is set to less than one of them, scale %i',
+    'arrives intact in jumbo frames if the buffer is set to less than one of them, scale %i',
     async (windowScale) => {
       const { received } = await exchange(60_000, {
         driver: { mtu: 9000 },
@@ -136,7 +136,7 @@ describe('a stream', () => {
     },
   );
 
-  test('is held back by a reader that does not read, in segments smaller than a unit of the window too', async () => {
+  test('is throttled by a reader that does not read, also in segments smaller than a unit of the window', async () => {
     const net = new TestNetwork();
     let sent = 0;
     let isEnough = false;
@@ -160,12 +160,12 @@ describe('a stream', () => {
       isEnough = true;
     });
     await net.toEnd();
-    // SO_RCVBUF and a unit of 128 bytes, and what the sender may queue: 2 × SO_SNDBUF in buffers of 2 KiB that hold a segment.
+    // SO_RCVBUF and a unit of 128 bytes, plus the sender's queue: 2 × SO_SNDBUF in buffers of 2 KiB that hold a segment.
     expect(sent).toBeLessThanOrEqual(131_072 + 128 + 128 * 1460);
     expect(sent).toBeGreaterThan(131_072);
   });
 
-  test('gives everything back when the NIC is removed', async () => {
+  test('releases everything when the NIC is removed', async () => {
     const { net } = await exchange(50_000, { cable: { loss: 0.05, seed: 3 } });
     for (const { index, network, host } of net.nodes) {
       await net.kernel(index, (cpu) => network.remove(cpu));

@@ -2,9 +2,9 @@
  * The data path of a socket: user bytes into packet buffers, and back. Every byte is really copied, and charged.
  *
  *     send: wait for room ─► fill the last buffer, or a new one ─► queue ─► output … until all is queued
- *     recv: wait for bytes ─► copy from the oldest buffers, free them ─► announce the window when it is worth it
+ *     recv: wait for bytes ─► copy from the oldest buffers, free them ─► announce the window when it has grown enough
  *
- * A page of the user that is not there is faulted in while the thread waits; the stack goes on meanwhile.
+ * A missing page of the user is faulted in while the thread waits; the stack continues meanwhile.
  */
 import { usToPs } from '../../base/index.ts';
 import type { Cpu, UserMemory } from '../platform.ts';
@@ -18,7 +18,7 @@ import {
 import { type NetErrno, NetError } from './net-error.ts';
 import type { Socket } from './socket.ts';
 
-/** Packet buffers that senders leave for what comes in. */
+/** Packet buffers that senders leave for received frames. */
 const receiveReserve = 4;
 
 export interface Transfer {
@@ -26,13 +26,13 @@ export interface Transfer {
   readonly memory: UserMemory;
   readonly address: number;
   readonly lengthBytes: number;
-  /** MSG_DONTWAIT, or a socket that does not block. */
+  /** MSG_DONTWAIT, or a nonblocking socket. */
   readonly isWaiting: boolean;
   /** MSG_WAITALL. */
   readonly isWhole: boolean;
 }
 
-/** Queues bytes. @returns how many; fewer than asked when an error, or the wish not to wait, came in between */
+/** Queues bytes. @returns how many; fewer than requested after an error, or if the call must not wait */
 export async function sendBytes(socket: Socket, transfer: Transfer): Promise<number> {
   const { cpu, lengthBytes } = transfer;
   let done = 0;
@@ -50,13 +50,13 @@ export async function sendBytes(socket: Socket, transfer: Transfer): Promise<num
 }
 
 /**
- * What ended the connection. A call that has moved bytes reports those, and leaves the error to the next one: taken here,
- * a connection that was reset would look to that one like a stream that has come to its end (Linux: sk_err).
+ * Error that ended the connection. A call that has moved bytes reports those, and leaves the error to the next call. If it
+ * consumed the error, a reset connection would look to the next call like the end of the stream (Linux: sk_err).
  */
 const errorFor = (socket: Socket, done: number): NetErrno | undefined =>
   done > 0 ? socket.connection?.error : socket.takeError();
 
-/** Waits until the send queue takes a buffer. */
+/** Waits until the send queue accepts a buffer. */
 async function untilRoom(socket: Socket, { cpu, isWaiting }: Transfer, done: number): Promise<Connection> {
   for (;;) {
     const connection = socket.established();
@@ -97,7 +97,7 @@ async function queueSome(connection: Connection, transfer: Transfer, done: numbe
   return isQueued ? count : 0;
 }
 
-/** So many bytes behind those of the buffer are a part of the stream: nothing was queued behind them, no FIN either. */
+/** This number of bytes after those of the buffer belongs to the stream: neither data nor a FIN was queued after them. */
 function queued(connection: Connection, buffer: PacketBuffer, count: number): void {
   buffer.length += count;
   connection.queueEnd = sequenceAdd(connection.queueEnd, count);
@@ -110,7 +110,7 @@ async function fillTail(
   done: number,
   count: number,
 ): Promise<number> {
-  // While it is being filled it is not sent.
+  // A buffer is not sent while it is being filled.
   connection.filling = tail;
   let isFilled = false;
   try {
@@ -119,7 +119,7 @@ async function fillTail(
     if (isFilled) queued(connection, tail, count);
   } finally {
     connection.filling = undefined;
-    // The connection ended meanwhile, and left the buffer to us.
+    // The connection ended meanwhile, and left the buffer to this call.
     if (!connection.sendQueue.includes(tail)) connection.environment.device.buffers.give(tail);
     else if (!isFilled) output(transfer.cpu, connection);
   }
@@ -143,7 +143,7 @@ async function copyIn(
   await cpu.settle();
 }
 
-/** A packet buffer; memory that has run out is given some time to come back. */
+/** A packet buffer; if memory is exhausted, waits for some time before it fails. */
 async function takeBuffer(connection: Connection, cpu: Cpu): Promise<PacketBuffer> {
   const { device, config, costs } = connection.environment;
   for (let tried = 0; ; tried++) {

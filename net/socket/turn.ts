@@ -1,4 +1,4 @@
-/** One thread at a time: readers of a socket among themselves, and writers, so that what they move keeps its order. */
+/** Admits one thread at a time: readers of a socket among themselves, and writers, so that their bytes keep their order. */
 import type { Cpu, NetPlatform, Signal } from '../platform.ts';
 
 export class Turn {
@@ -9,7 +9,7 @@ export class Turn {
     this.#released = platform.newSignal();
   }
 
-  /** Runs `body` while no other thread is inside; the turn is free again however the body ends. */
+  /** Runs `body` while no other thread is inside; the turn is released even if the body throws. */
   async run<T>(cpu: Cpu, body: () => Promise<T>): Promise<T> {
     while (this.#isTaken) await this.#released.wait(cpu);
     this.#isTaken = true;

@@ -1,6 +1,6 @@
 /**
- * Addresses of hosts: of IPv4 a number, its first byte the highest, of IPv6 an object with its 16 bytes. What text of them is, and that an
- * IPv4 address is written as one of IPv6 where it must be (::ffff:10.0.0.1), is for the sockets.
+ * Addresses of hosts: a number for IPv4, first byte highest; an object with 16 bytes for IPv6. The sockets handle their text,
+ * and IPv4 addresses written as IPv6 (::ffff:10.0.0.1).
  */
 import { toHex } from '../../base/index.ts';
 import {
@@ -17,7 +17,7 @@ const groupByte = 0xff;
 
 export class Ipv6Address {
   readonly bytes: Uint8Array;
-  /** In base 16: two of the same bytes have the same. */
+  /** In base 16: equal bytes give equal text. */
   readonly key: string;
 
   /** @param bytes 16, which it keeps */
@@ -26,7 +26,7 @@ export class Ipv6Address {
     this.key = toHex(bytes);
   }
 
-  /** fe80::/10 (RFC 4291, 2.5.6): of one link only. */
+  /** fe80::/10 (RFC 4291, 2.5.6): valid on one link only. */
   get isLinkLocal(): boolean {
     return (((this.bytes[0]! << 8) | this.bytes[1]!) & linkLocalMask) === linkLocalPrefix;
   }
@@ -35,7 +35,7 @@ export class Ipv6Address {
     return this.bytes[0] === groupByte;
   }
 
-  /** `::`, of a host that has none yet; as a local address, any. */
+  /** `::`, for a host without an address yet; as a local address, any. */
   get isUnspecified(): boolean {
     return this.key === unspecifiedKey;
   }
@@ -45,7 +45,7 @@ export class Ipv6Address {
     return this.key === loopbackKey;
   }
 
-  /** Whether it begins as another does. */
+  /** Whether both addresses begin with the same bits. */
   sharesPrefix(other: Ipv6Address, bits: number): boolean {
     const whole = Math.floor(bits / 8);
     const mask = 0xff & ~(0xff >> (bits % 8));
@@ -53,7 +53,7 @@ export class Ipv6Address {
     return isSame && (mask === 0 || ((this.bytes[whole]! ^ other.bytes[whole]!) & mask) === 0);
   }
 
-  /** By RFC 5952. */
+  /** Text by RFC 5952. */
   toString(): string {
     return textOfGid(this.bytes);
   }
@@ -67,7 +67,7 @@ export type IpAddress = number | Ipv6Address;
 export const isSameAddress = (left: IpAddress, right: IpAddress): boolean =>
   typeof left === 'number' || typeof right === 'number' ? left === right : left.key === right.key;
 
-/** What names an address in a table. */
+/** Key of an address in a table. */
 export const keyOfAddress = (address: IpAddress): number | string =>
   typeof address === 'number' ? address : address.key;
 
@@ -82,7 +82,7 @@ export const textOfIp = (address: IpAddress): string =>
 
 const mappedText = '::ffff:';
 
-/** The address of IPv6 that a text is, by RFC 4291, 2.2; undefined where it is none. Dots may stand in an IPv4 address of its own only. */
+/** Parses an IPv6 address by RFC 4291, 2.2; undefined if the text is not one. Dots are allowed only in an embedded IPv4 address. */
 export function ipv6Of(text: string): Ipv6Address | undefined {
   const isMapped = text.startsWith(mappedText) && text.includes('.');
   const bytes = isMapped
@@ -93,9 +93,9 @@ export function ipv6Of(text: string): Ipv6Address | undefined {
   return bytes === undefined ? undefined : new Ipv6Address(bytes);
 }
 
-/** The link-local address that a MAC makes: its modified EUI-64 (RFC 4291, appendix A; RFC 2464, 5). */
+/** The link-local address derived from a MAC: its modified EUI-64 (RFC 4291, appendix A; RFC 2464, 5). */
 export const linkLocalOf = (mac: Uint8Array): Ipv6Address => new Ipv6Address(gidOfMac(macOfBytes(mac)));
 
-/** The group in which those are whose address ends as this one (RFC 4291, 2.7.1). */
+/** The group of all hosts whose address ends like this one (RFC 4291, 2.7.1). */
 export const solicitedNodeOf = (address: Ipv6Address): Ipv6Address =>
   new Ipv6Address(solicitedNode(address.bytes));

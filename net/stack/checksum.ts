@@ -11,8 +11,8 @@ export function sumOf(bytes: Uint8Array, offset: number, lengthBytes: number, su
 }
 
 /**
- * A sum that goes on beyond what is summed, without what it has too much.
- * @param sum over everything from `lengthBytes` in front of `bytes[end]` to `bytes[sumEnd]`
+ * Removes the end of a sum that covers too much.
+ * @param sum over everything from `lengthBytes` before `bytes[end]` to `bytes[sumEnd]`
  */
 export function sumWithout(
   bytes: Uint8Array,
@@ -22,20 +22,20 @@ export function sumWithout(
   sum: number,
 ): number {
   const tail = folded(sumOf(bytes, end, sumEnd - end));
-  // Behind an odd number of bytes, its first one is the low half of a word.
+  // After an odd number of bytes, the first one is the low half of a word.
   const inPlace = lengthBytes % 2 === 0 ? tail : ((tail & 0xff) << 8) | (tail >>> 8);
   return tail === 0 ? sum : sum + 0xffff - inPlace;
 }
 
 /**
- * A sum that begins in front of what is summed, without what it has too much: an even number of bytes.
+ * Removes the beginning of a sum that covers too much: an even number of bytes.
  * @param sum from `bytes[start]` on
  */
 export function sumFrom(bytes: Uint8Array, start: number, at: number, sum: number): number {
   return sum + 0xffff - folded(sumOf(bytes, start, at - start));
 }
 
-/** A sum in 16 bits, carries added in. */
+/** Folds a sum to 16 bits by adding the carries. */
 export function folded(sum: number): number {
   let value = sum;
   while (value > 0xffff) value = (value & 0xffff) + Math.floor(value / 0x1_0000);

@@ -1,10 +1,10 @@
 /**
- * The deadlines of all connections: one timer of the platform is under way, for the nearest of them.
+ * The deadlines of all connections: one timer of the platform runs, for the nearest of them.
  *
- *     timersChanged ─ nearer than the timer ─► startTimer ─► due ─┬─ nothing is: the next deadline
+ *     timersChanged ─ nearer than the timer ─► startTimer ─► due ─┬─ none is: the next deadline
  *                                                                 └─ softirq thread: act on each that is
  *
- * A deadline that moves later costs nothing: the timer finds out when it is due.
+ * A deadline that moves later costs nothing: the timer notices it when it expires.
  */
 import { NEVER, psPerUs } from '../../base/index.ts';
 import { deadlinesDue } from '../../protocol/tcp/index.ts';
@@ -33,7 +33,7 @@ export class ConnectionTimers {
     this.#isStopped = true;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#armedPs -= ps;
     for (const connection of this.#connections) connection.rebase(ps);
@@ -50,7 +50,7 @@ export class ConnectionTimers {
   }
 
   #due(deadlinePs: number): void {
-    // A timer that a nearer one has replaced does nothing.
+    // A timer replaced by a nearer one does nothing.
     if (this.#isStopped || deadlinePs !== this.#armedPs) return;
     this.#armedPs = NEVER;
     const nowPs = this.#environment.platform.nowPs();

@@ -1,4 +1,4 @@
-/** A connection of the kernel: packet buffers, a route, threads that wait, and the price of each step in cycles. */
+/** A connection in the kernel: packet buffers, a route, waiting threads, and the cost of each step in cycles. */
 import { ConfigurationError, kib } from '../../base/index.ts';
 import { plainTcp, type SegmentFields, TcpConnection, type TcpSetup } from '../../protocol/tcp/index.ts';
 import type { Cpu } from '../platform.ts';
@@ -26,9 +26,9 @@ export class Connection extends TcpConnection<Cpu, PacketBuffer> implements Ends
   readonly received: ReceiveQueue;
   sendLimitBytes: number;
   isThrottled = false;
-  /** The socket has shut reading down. */
+  /** The socket has shut down reading. */
   isReadShut = false;
-  /** Threads that wait for bytes, for room, or for the connection to come up. */
+  /** Threads that wait for bytes, for room, or for establishment. */
   readonly readers: WaitQueue;
   readonly writers: WaitQueue;
 
@@ -47,7 +47,7 @@ export class Connection extends TcpConnection<Cpu, PacketBuffer> implements Ends
     this.writers = new WaitQueue(platform, counts, costs.wakeUp);
   }
 
-  /** Bytes to keep for the program: at least two packets, and two units of the window, or a segment would never fit into it. */
+  /** Bytes to keep for the program: at least two packets, and two units of the window; otherwise a segment would never fit. */
   setReceiveLimit(bytes: number): void {
     if (!(bytes > 0)) throw new ConfigurationError('receive buffer', bytes, 'above zero');
     this.receiveLimitBytes = Math.max(bytes, 2 * this.environment.device.mtu, 2 * 2 ** this.receiveScale);
@@ -61,7 +61,7 @@ export class Connection extends TcpConnection<Cpu, PacketBuffer> implements Ends
     return this.environment.device.room;
   }
 
-  /** Memory of the send queue against its limit: buffers count whole, and twice the limit is allowed, as in Linux. */
+  /** Send queue memory counted against its limit: buffers count whole, and twice the limit is allowed, as in Linux. */
   get hasSendRoom(): boolean {
     return this.sendQueue.length * this.environment.device.buffers.bufferBytes < 2 * this.sendLimitBytes;
   }

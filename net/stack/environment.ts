@@ -1,70 +1,70 @@
-/** What a connection needs of what is below and around it. */
+/** Services that a connection needs of the layers below and around it. */
 import type { NetStatistics } from '../net-statistics.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import type { Connection } from './connection.ts';
 import type { PacketBuffer, PacketBuffers } from './packet-buffer.ts';
 
-/** Where in a frame the device puts a checksum, and where it begins to sum. */
+/** Where the device inserts a checksum in a frame, and where it begins to sum. */
 export interface ChecksumPlace {
   readonly start: number;
   readonly offset: number;
 }
 
-/** Of a frame without a tag. */
+/** Tag value of an untagged frame. */
 export const noTag = -1;
 
-/** A frame whose MAC addresses are not yet in its buffer, or are. */
+/** A frame whose MAC addresses are in its buffer, or not yet. */
 export interface OutboundFrame {
   readonly buffer: PacketBuffer;
-  /** Where in the buffer the frame begins, and its bytes. */
+  /** Offset of the frame in the buffer, and its length in bytes. */
   readonly start: number;
   readonly lengthBytes: number;
-  /** The checksum that a device with checksum offload is to put in; undefined: none. */
+  /** The checksum that a device with checksum offload inserts; undefined: none. */
   readonly checksum: ChecksumPlace | undefined;
 }
 
-/** What a device lets through, beside frames for its own address, to all, and without a tag. */
+/** Frames that a device accepts, in addition to untagged ones to its own address or to all. */
 export interface DeviceFilters {
   /** MACs of groups. */
   readonly groups: readonly Uint8Array[];
-  /** Ids of VLANs; 0 is of frames that have a priority and no VLAN. */
+  /** IDs of VLANs; 0 is for frames with a priority but no VLAN. */
   readonly vlans: readonly number[];
 }
 
-/** A network device: the NIC's driver fits it. */
+/** A network device: the NIC's driver implements it. */
 export interface NetDevice {
   readonly macAddress: Uint8Array;
   readonly mtu: number;
   readonly hasChecksumOffload: boolean;
   readonly buffers: PacketBuffers;
-  /** Frames that can be given now. */
+  /** Frames that can be posted now. */
   readonly room: number;
   /**
-   * Gives a frame, whose MAC addresses are in its buffer; it leaves after {@link flush}.
-   * @param tag priority, bits 15:13, and VLAN of the tag that it is to have on the cable (IEEE 802.1Q, 9.6), or {@link noTag}
+   * Posts a frame whose MAC addresses are in its buffer; it is sent after {@link flush}.
+   * @param tag priority, bits 15:13, and VLAN of its tag on the cable (IEEE 802.1Q, 9.6), or {@link noTag}
    */
   transmit(cpu: Cpu, frame: OutboundFrame, tag: number): void;
   /**
-   * Rings the doorbell for the frames given; every path that may have sent something ends with it. One thread at a time
-   * rings, also for what others give meanwhile, so that the tail never goes back.
+   * Rings the doorbell for the posted frames; every path that may have posted one ends with it. One thread at a time rings,
+   * also for frames that others post meanwhile, so that the tail never goes back.
    */
   flush(cpu: Cpu): Promise<void>;
-  /** The device is in use: its watchdog goes on checking. */
+  /** The device is in use: its watchdog continues. */
   used(): void;
 }
 
-/** What a device hands its frames to. */
+/** Receiver of a device's frames. */
 export interface NetworkLayer {
-  /** The device is about to work, under this MAC. @returns what it is to let through */
+  /** The device is about to work, with this MAC. @returns the frames that it must accept */
   begins(mac: Uint8Array): DeviceFilters;
   /**
-   * A frame has arrived: `buffer.start` and `buffer.length` say where. The buffer is the layer's from now on.
-   * @param sum one's complement sum of the frame from {@link receiveSumStart} on, -1 when the device has none
-   * @param tag that the frame had on the cable and has no longer, or {@link noTag}
+   * A frame has arrived, at `buffer.start` with `buffer.length` bytes. The layer owns the buffer from now on.
+   * @param sum one's complement sum of the frame from {@link receiveSumStart} on, -1 if the device computed none
+   * @param tag removed from the frame, or {@link noTag}
    */
   receive(cpu: Cpu, buffer: PacketBuffer, sum: number, tag: number): void;
-  /** The device takes frames again. */
+  /** The device accepts frames again. */
   roomAgain(cpu: Cpu): void;
 }
 
@@ -74,14 +74,14 @@ export interface StackEnvironment {
   readonly costs: NetCostConfig;
   readonly counts: NetStatistics;
   readonly device: NetDevice;
-  /** The device has no room: the connection's output goes on when it has. */
+  /** The device has no room: the connection's output continues when it has. */
   throttle(connection: Connection): void;
   /** A deadline of the connection has changed. */
   timersChanged(connection: Connection): void;
-  /** The connection exists no longer. */
+  /** The connection no longer exists. */
   forget(connection: Connection): void;
-  /** A connection that the peer opened is established: it waits to be accepted. @returns false when there is no room */
+  /** A connection that the peer opened is established: it waits to be accepted. @returns false if the backlog is full */
   established(cpu: Cpu, connection: Connection): boolean;
-  /** The connection has come to TIME_WAIT. */
+  /** The connection has entered TIME_WAIT. */
   timeWaits(connection: Connection): void;
 }

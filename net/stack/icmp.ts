@@ -1,10 +1,9 @@
 /**
- * ICMP, of both versions of IP: requests of echo (ping) are answered, by a packet of its own with the same identifier, sequence number and
- * data, which the core copies, as Linux does; messages of neighbours go to their interface. Any other message is dropped and counted: an
- * error about a packet of ours among them, since none of ours passes a router. A request to all of IPv4 is not answered, one to a group of
- * IPv6 is.
- * Sources: RFC 792, echo; RFC 1122, 3.2.2.6; RFC 4443, 2.3, 4.1 and 4.2; RFC 1071; RFC 1624, 3; Linux 6.1, net/ipv4/icmp.c (icmp_echo,
- * sysctl_icmp_echo_ignore_broadcasts), net/ipv6/icmp.c (icmpv6_echo_reply).
+ * ICMP, of both versions of IP: echo requests (ping) are answered with a new packet of the same identifier, sequence number and
+ * data, which the core copies, as Linux does; neighbour messages go to their interface. Any other message is dropped and
+ * counted, including errors about our own packets, since none of these passes a router. A broadcast request of IPv4 is not
+ * answered; a request to an IPv6 group is. Sources: RFC 792, echo; RFC 1122, 3.2.2.6; RFC 4443, 2.3, 4.1 and 4.2; RFC 1071; RFC
+ * 1624, 3; Linux 6.1, net/ipv4/icmp.c (icmp_echo, sysctl_icmp_echo_ignore_broadcasts), net/ipv6/icmp.c (icmpv6_echo_reply).
  */
 import { IpProtocol } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
@@ -33,7 +32,7 @@ const icmpHeader = layout(
 const Echo = { request: 8, reply: 0, protocol: IpProtocol.ICMP } as const;
 const Echo6 = { request: 128, reply: 129, protocol: IpProtocol.ICMPV6 } as const;
 
-/** @param sum one's complement sum of the packet behind its IPv4 header, or -1: to be computed here */
+/** @param sum one's complement sum of the packet after its IPv4 header, or -1: to be computed here */
 export function icmpArrived(
   cpu: Cpu,
   environment: StackEnvironment,
@@ -46,7 +45,7 @@ export function icmpArrived(
   echoArrived(cpu, environment, Echo, packet, route);
 }
 
-/** @param sum of the packet behind its headers, or -1; `buffer` holds its frame */
+/** @param sum of the packet after its headers, or -1; `buffer` holds its frame */
 export function icmpv6Arrived(
   cpu: Cpu,
   environment: StackEnvironment,
@@ -64,7 +63,7 @@ export function icmpv6Arrived(
   else echoArrived(cpu, environment, Echo6, packet, via.routeTo(source, isToGroup ? undefined : destination));
 }
 
-/** Whether a message has a header and the right checksum; what has not is counted. @param pseudoSum of its pseudo header */
+/** Whether a message has a header and a correct checksum; counts those without. @param pseudoSum sum of its pseudo header */
 function isRight(
   { platform, counts }: StackEnvironment,
   { at, payloadBytes }: IpPacket,
@@ -98,7 +97,7 @@ function echoArrived(
   else counts.droppedForMemory++;
 }
 
-/** @returns false where there is no buffer, or no room */
+/** @returns false if no buffer or no room is left */
 function answer(
   cpu: Cpu,
   environment: StackEnvironment,
@@ -122,7 +121,7 @@ function answer(
   ethernetHeader.fields.type.set(view, buffer.address, version.etherType);
   const header = buffer.address + ethernetHeaderBytes;
   const answerSum = version.write(platform.memory, header, route, kind.protocol, payloadBytes);
-  // The sum was right with the request's type in its first word, and of IPv6 with the addresses of the request.
+  // The sum was correct with the request's type in its first word, and for IPv6 with the addresses of the request.
   const pseudo = kind.protocol === IpProtocol.ICMPV6 ? [addressSum, answerSum] : [0, 0];
   const was = folded(kind.request * 256 + pseudo[0]!);
   const is = folded(kind.reply * 256 + pseudo[1]!);

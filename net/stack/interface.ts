@@ -1,14 +1,15 @@
 /**
- * An interface of the host: the adapter without a tag (eth0), or with that of a VLAN (eth0.7). It has addresses of its own, and is reached by
- * those alone: what comes for an address of another one is somebody else's (RFC 1122, 3.3.4.2, the strong model).
+ * An interface of the host: the adapter without a tag (eth0), or with the tag of a VLAN (eth0.7). It has its own addresses and
+ * is reached only by those: packets for another interface's address are not its own (RFC 1122, 3.3.4.2, the strong model).
  *
  *     frame ─┬─ ARP ──► IPv4's neighbours      ┐
  *            ├─ a neighbor message ──► IPv6's  ┘ ─► MACs          a packet of ours ─► route ─► neighbours ─► device, with the tag
  *            └─ IPv4, IPv6 ──► the stack
  *
- * Of IPv6 it has the link-local address that its MAC makes, beside those of the configuration, and is in their groups. Whether another host
- * has one of them is not asked (RFC 4862, 5.4), routers are neither looked for nor heard, and groups are not reported (RFC 3810).
- * Sources: RFC 826; RFC 4861; RFC 4291, 2.8; IEEE 802.1Q, 9.6; Linux 6.1, net/8021q (names, priorities).
+ * With IPv6 it has the link-local address derived from its MAC, in addition to those of the configuration, and is a member of
+ * their groups. It does not check for duplicate addresses (RFC 4862, 5.4), neither solicits nor handles routers, and does not
+ * report groups (RFC 3810). Sources: RFC 826; RFC 4861; RFC 4291, 2.8; IEEE 802.1Q, 9.6; Linux 6.1, net/8021q (names,
+ * priorities).
  */
 import { viewOf } from '../../base/index.ts';
 import {
@@ -32,22 +33,22 @@ import { noTag, type OutboundFrame, type StackEnvironment } from './environment.
 import { type NeighbourRoute, Neighbours, type Resolution } from './neighbours.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 
-/** Addresses of IPv6 beside the link-local one. */
+/** IPv6 addresses in addition to the link-local one. */
 interface Ipv6Setup {
   readonly addresses: readonly Ipv6Address[];
-  /** Leading bits that all hosts of the link share with one of them. */
+  /** Length of the prefix that all hosts of the link share with one of them. */
   readonly prefixBits: number;
-  /** Hosts that need not be looked for, and their MACs. */
+  /** Hosts with configured MACs, which are not resolved. */
   readonly neighbours: readonly (readonly [Ipv6Address, Uint8Array])[];
 }
 
-/** What an interface is configured for. */
+/** Configuration of an interface. */
 export interface InterfaceSetup {
   /** Its IPv4 address as a number. */
   readonly address: number;
-  /** MACs of hosts of IPv4 that need not be looked for, and never change. */
+  /** Configured MACs of IPv4 hosts, which never change. */
   readonly neighbours: ReadonlyMap<number, Uint8Array>;
-  /** Leading bits that all hosts of the link share with its address, 1 to 30: these are looked for. Left out: there are no others. */
+  /** Length of the prefix, 1 to 30, that all hosts of the link share with its address: these hosts are resolved. Left out: no other hosts exist. */
   readonly linkPrefixBits?: number | undefined;
   /** Left out: no IPv6. */
   readonly ipv6?: Ipv6Setup | undefined;
@@ -57,11 +58,11 @@ export interface InterfaceSetup {
 export interface VlanSetup extends InterfaceSetup {
   /** 1 to 4094. */
   readonly vlan: number;
-  /** Of the frames that it sends, 0 to 7 (IEEE 802.1Q, 6.9.3). */
+  /** Priority of the frames that it sends, 0 to 7 (IEEE 802.1Q, 6.9.3). */
   readonly priority: number;
 }
 
-/** Where packets to a host go, and from which of our addresses. */
+/** Destination of packets to a host, and their source address. */
 export interface Route extends NeighbourRoute {
   readonly via: NetInterface;
   readonly source: IpAddress;
@@ -75,10 +76,10 @@ const allNodesGroup = new Ipv6Address(allNodes);
 
 export class NetInterface {
   readonly name: string;
-  /** Priority and VLAN of what it sends, or noTag. */
+  /** Priority and VLAN of sent frames, or noTag. */
   readonly tag: number;
   readonly address: number;
-  /** Of IPv6: the link-local one first; none before the device has begun. */
+  /** IPv6 addresses, the link-local one first; none before the device has started. */
   ipv6Addresses: readonly Ipv6Address[] = [];
   #groups: readonly Ipv6Address[] = [];
   readonly #environment: StackEnvironment;
@@ -87,7 +88,7 @@ export class NetInterface {
   readonly #ipv6Neighbours: Neighbours;
   readonly #failed: (cpu: Cpu, via: NetInterface, address: IpAddress) => void;
 
-  /** @param failed called when nobody has answered for an address, on a thread of the kernel */
+  /** @param failed called if no host has answered for an address, on a kernel thread */
   constructor(
     environment: StackEnvironment,
     setup: InterfaceSetup & Partial<VlanSetup>,
@@ -112,7 +113,7 @@ export class NetInterface {
     return this.#setup.ipv6 !== undefined;
   }
 
-  /** The device has this MAC: its addresses of IPv6 are known. @returns the MACs of its groups */
+  /** The device has this MAC, which determines its IPv6 addresses. @returns the MACs of its groups */
   begins(mac: Uint8Array): Uint8Array[] {
     const { ipv6 } = this.#setup;
     if (ipv6 === undefined) return [];
@@ -133,9 +134,9 @@ export class NetInterface {
   }
 
   /**
-   * The way to a host of the link.
-   * @param source one of our addresses, of the same version; left out: that which fits (RFC 6724)
-   * @returns undefined where there is none
+   * The route to a host of the link.
+   * @param source one of our addresses, of the same version; left out: the matching one (RFC 6724)
+   * @returns undefined without a route
    */
   routeTo(destination: IpAddress, source = this.#sourceFor(destination)): Route | undefined {
     if (source === undefined || typeof source !== typeof destination) return undefined;
@@ -143,18 +144,18 @@ export class NetInterface {
     return { via: this, source, destination, neighbour: undefined };
   }
 
-  /** Sends a packet. @returns false, and nothing is kept, where there is no way to the neighbour */
+  /** Sends a packet. @returns false, and keeps nothing, if the neighbour has no route */
   transmit(cpu: Cpu, route: Route, frame: OutboundFrame): boolean {
     if (this.tag !== noTag) cpu.charge('protocol', this.#environment.costs.vlan);
     return this.#neighboursOf(route.destination).transmit(cpu, route, frame);
   }
 
-  /** What was sent there has been acknowledged. */
+  /** A packet sent to this neighbour was acknowledged. */
   confirmed(route: Route): void {
     this.#neighboursOf(route.destination).confirmed(route);
   }
 
-  /** Takes a frame of ARP, whose bytes stay the caller's. */
+  /** Handles an ARP frame; the caller keeps its bytes. */
   receiveArp(cpu: Cpu, buffer: PacketBuffer): void {
     const { counts, device } = this.#environment;
     const neighbours = this.#ipv4Neighbours;
@@ -178,7 +179,7 @@ export class NetInterface {
     else if (outcome !== 'taken') counts.arpIgnored++;
   }
 
-  /** Takes a frame of ICMP for IPv6, whose bytes stay the caller's. @returns false for one that is no message of neighbours */
+  /** Handles an ICMPv6 frame; the caller keeps its bytes. @returns false if it is not a neighbour message */
   receiveNeighborMessage(cpu: Cpu, buffer: PacketBuffer): boolean {
     const { counts, device } = this.#environment;
     const neighbours = this.#ipv6Neighbours;
@@ -204,7 +205,7 @@ export class NetInterface {
     return true;
   }
 
-  /** The device goes. */
+  /** The device is being removed. */
   close(): void {
     this.#ipv4Neighbours.close();
     this.#ipv6Neighbours.close();
@@ -218,7 +219,7 @@ export class NetInterface {
     return this.#environment.platform.memory.bytes.subarray(physical, physical + length);
   }
 
-  /** Link-local to link-local, else that which begins as the destination does (RFC 6724, rules 2 and 8). */
+  /** Link-local to link-local, otherwise the source with the destination's prefix (RFC 6724, rules 2 and 8). */
   #sourceFor(destination: IpAddress): IpAddress | undefined {
     if (typeof destination === 'number') return this.address;
     const [linkLocal, ...others] = this.ipv6Addresses;
@@ -251,7 +252,7 @@ export class NetInterface {
     };
   }
 
-  /** Neither our own, nor that of the network or of all its hosts. */
+  /** Neither our own address, nor the network's or broadcast address. */
   #isOnIpv4Link(address: number): boolean {
     const { linkPrefixBits: bits, address: own } = this.#setup;
     if (bits === undefined || address === own) return false;
@@ -261,7 +262,7 @@ export class NetInterface {
     return isSameLink && host !== 0 && host !== hostBits && !this.#setup.neighbours.has(address);
   }
 
-  /** Neither our own, nor a group; of a router's own kind (all zeros behind the prefix) there is none. */
+  /** Neither our own address, nor a group. The subnet-router address (all zeros after the prefix) is never in use. */
   #isOnIpv6Link(address: Ipv6Address): boolean {
     const { ipv6 } = this.#setup;
     const isHost = !address.isGroup && !address.isUnspecified && !this.isOwn(address);

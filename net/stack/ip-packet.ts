@@ -1,4 +1,4 @@
-/** A packet that has come, as the two versions of IP leave it to what is behind their headers. */
+/** A received packet, in the form in which both IP versions pass it to the next protocol. */
 import type { IpAddress } from './address.ts';
 
 /** One object, reused. */
@@ -6,10 +6,10 @@ export interface IpPacket {
   source: IpAddress;
   destination: IpAddress;
   protocol: number;
-  /** Where in memory what is behind the headers begins, and its bytes. */
+  /** Address and length in bytes of the data after the headers. */
   at: number;
   payloadBytes: number;
-  /** Of both addresses, as pseudo headers have it. */
+  /** Sum of both addresses, as in pseudo headers. */
   addressSum: number;
 }
 
@@ -22,5 +22,8 @@ export const newPacket = (): IpPacket => ({
   addressSum: 0,
 });
 
-/** What a packet is. `foreign`: to another address, or to all; `option`: with one that asks who does not know it to drop the packet. */
+/**
+ * Kinds of packets. `foreign`: to another address, or to all; `option`: with an option that tells receivers to drop the packet
+ * if they do not recognise it.
+ */
 export type IpReading = 'ours' | 'bad' | 'foreign' | 'fragment' | 'option';

@@ -1,5 +1,5 @@
 /**
- * What is different in the packets of IPv4 and IPv6 that we send: their headers, of which neither has options or extensions.
+ * Differences between the IPv4 and IPv6 packets that we send: their headers, without options or extensions.
  *
  *     ┌ Ethernet 14 ┬ IPv4 20 or IPv6 40 ┬ transport 20 (28 in a SYN) ┬ payload … MTU − 40, or MTU − 60 ┐
  */
@@ -12,7 +12,7 @@ import type { ChecksumPlace } from './environment.ts';
 import { ipv4HeaderBytes, writeIpv4 } from './ipv4.ts';
 import { ipv6HeaderBytes, writeIpv6 } from './ipv6.ts';
 
-/** Of the checksum in TCP's header. */
+/** Offset of the checksum in TCP's header. */
 const segmentChecksumAt = 16;
 
 /** The two ends of a packet. */
@@ -24,19 +24,19 @@ export interface PacketEnds {
 export interface IpVersion {
   readonly etherType: number;
   readonly headerBytes: number;
-  /** Headers in front of the payload of a segment without options, without Ethernet's. */
+  /** Bytes of headers before the payload of a segment without options, without Ethernet's. */
   readonly segmentHeaderBytes: number;
-  /** Where in a frame the transport's header lies. */
+  /** Offset of the transport's header in a frame. */
   readonly transportStart: number;
-  /** Bytes of a buffer kept free in front of a payload: the headers, rounded up to a cache line. */
+  /** Bytes of a buffer kept free before a payload: the headers, rounded up to a cache line. */
   readonly headroomBytes: number;
-  /** The longest header of all: bytes of a SYN. */
+  /** Bytes of the longest header: that of a SYN. */
   readonly synBytes: number;
-  /** Where a device that sums a segment begins, and where it puts the checksum. */
+  /** Where a device that sums a segment begins, and where it inserts the checksum. */
   readonly segmentChecksum: ChecksumPlace;
-  /** Segments of who does not say how long they may be (RFC 9293, 3.7.1). */
+  /** Maximum segment size when the peer sends no MSS option (RFC 9293, 3.7.1). */
   readonly unsaidSegmentBytes: number;
-  /** Writes the header of a packet of ours at `at`. @returns the sum of its addresses, as pseudo headers have it */
+  /** Writes the header of one of our packets at `at`. @returns the sum of its addresses, as in pseudo headers */
   readonly write: (
     memory: Pick<KernelMemory, 'bytes' | 'view'>,
     at: number,
@@ -77,6 +77,6 @@ const ipv6 = versionOf(ipv6HeaderBytes, 128, {
 
 export const ipVersionOf = (address: IpAddress): IpVersion => (typeof address === 'number' ? ipv4 : ipv6);
 
-/** A payload of the longest packet begins so far into its buffer, and ends so far behind an MTU's. */
+/** Offset of the longest packet's payload in its buffer, and the bytes needed after an MTU. */
 export const bufferBytesFor = (mtu: number): number =>
   Math.max(...[ipv4, ipv6].map((version) => version.headroomBytes + mtu - version.segmentHeaderBytes));

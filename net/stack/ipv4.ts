@@ -1,7 +1,4 @@
-/**
- * The header of IPv4 without options (RFC 791): what is for us, and what we send. Nothing is fragmented, and fragments are not put
- * together.
- */
+/** The IPv4 header without options (RFC 791): packets for this host, and its own. Sends no fragments, and reassembles none. */
 import { type IpProtocol, ipv4Header } from '../../abi/index.ts';
 import { ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import { InvariantError } from '../../base/index.ts';
@@ -16,16 +13,16 @@ export const ipv4HeaderBytes = ipv4Header.sizeBytes;
 const versionAndLength = 0x45;
 const timeToLive = 64;
 const doNotFragment = 0x4000;
-/** Flag of more fragments, and the place of this one. */
+/** The more-fragments flag, and the fragment offset. */
 const fragmentMask = 0x3fff;
 const groupBit = 1;
-/** First of the addresses of groups, and of what is reserved: none of a host (RFC 1122, 3.2.1.3). */
+/** First address of groups and reserved ranges: never a host (RFC 1122, 3.2.1.3). */
 const groupsFrom = 0xe000_0000;
-/** Source and destination, in the header. */
+/** Offsets of source and destination in the header. */
 const addressesAt = 12;
 const addressesBytes = 8;
 
-/** Reads the header behind that of Ethernet. */
+/** Parses the header after that of Ethernet. */
 export function readIpv4(
   { bytes, view }: Pick<KernelMemory, 'bytes' | 'view'>,
   buffer: PacketBuffer,
@@ -55,7 +52,7 @@ export function readIpv4(
   return (fields.fragment.get(view, at) & fragmentMask) === 0 ? 'ours' : 'fragment';
 }
 
-/** Writes the header of a packet of ours: see IpVersion. */
+/** Writes the header of one of our packets: see IpVersion. */
 export function writeIpv4(
   { bytes, view }: Pick<KernelMemory, 'bytes' | 'view'>,
   at: number,

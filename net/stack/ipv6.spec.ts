@@ -1,4 +1,4 @@
-/** What a host does below its transport with IPv6: neighbours, pings, extension headers, and what it throws away. */
+/** Behaviour of a host below its transport with IPv6: neighbours, pings, extension headers, and dropped frames. */
 import { describe, expect, test } from 'vitest';
 import { toHex } from '../../base/bytes.ts';
 import { bench, checksumOf, connectTo, expectDropped } from '../testing/link-bench.ts';
@@ -12,7 +12,7 @@ const [local0, local1] = [hexOf('fe80::ff:fe00:1'), hexOf('fe80::ff:fe00:2')];
 const other = hexOf('2001:db8::9');
 const nobody = '0'.repeat(32);
 const allNodes = hexOf('ff02::1');
-/** ff02::1:ff00:2, of host 1, and its MAC; of 2001:db8::9. */
+/** ff02::1:ff00:2, the group of host 1, and its MAC; the group of 2001:db8::9. */
 const group1 = hexOf('ff02::1:ff00:2');
 const groupMac1 = '3333ff000002';
 const otherGroup = hexOf('ff02::1:ff00:9');
@@ -27,13 +27,13 @@ interface PacketFields {
   readonly length?: number;
   readonly version?: string;
 }
-/** A frame of IPv6 to host 1, from host 0 unless it says something else. */
+/** An IPv6 frame to host 1, from host 0 unless stated otherwise. */
 function packet(payload: string, fields: PacketFields = {}): string {
   const { to = mac1, from = mac0, source = ip0, destination = ip1, next = '3a', hop = '40' } = fields;
   const { length = payload.length / 2, version = '60000000' } = fields;
   return `${to}${from}86dd${version}${length.toString(16).padStart(4, '0')}${next}${hop}${source}${destination}${payload}`;
 }
-/** What is behind the header, with its checksum at byte `at` (RFC 8200, 8.1). */
+/** The data after the header, with its checksum at byte `at` (RFC 8200, 8.1). */
 function summed(message: string, source: string, destination: string, next = '3a', at = 2): string {
   const length = (message.length / 2).toString(16).padStart(8, '0');
   const checksum = checksumOf(`${source}${destination}${length}000000${next}${message}`);
@@ -73,7 +73,7 @@ describe('Neighbor Discovery', () => {
     ['a configured address', ipv6Addresses[1], ip0, ip1],
     ['a link-local one', `${linkLocalAddresses[1]}%eth0`, local0, local1],
   ])(
-    'RFC 4861, 7.2: %s is asked for in its group, and the SYN leaves with the answer',
+    'RFC 4861, 7.2: %s is solicited in its group, and the SYN leaves with the answer',
     async (_what, address, own, its) => {
       const { net, crossed } = await bench();
       expect((await connectTo(net, address))[0]).toBe('ECONNREFUSED');
@@ -82,7 +82,7 @@ describe('Neighbor Discovery', () => {
         `0 ${solicitation(own, its, group1)}`,
         `1 ${advertisement(its, own, { to: mac0, from: mac1 })}`,
       ]);
-      // SYN, and RST with ACK, which costs no question: who has asked is known.
+      // SYN, and RST with ACK, which needs no neighbour request: the requester is already known.
       expect(seen.slice(2).map((frame) => [frame.slice(2, 30), frame.slice(136, 138)])).toEqual([
         [`${mac1}${mac0}86dd`, '02'],
         [`${mac0}${mac1}86dd`, '14'],
@@ -92,7 +92,7 @@ describe('Neighbor Discovery', () => {
     },
   );
 
-  test('nobody there: asked at 0, 1 and 2 s, EHOSTUNREACH after 3 s', async () => {
+  test('an absent host: solicited at 0, 1 and 2 s, EHOSTUNREACH after 3 s', async () => {
     const { net, crossed } = await bench();
     const [outcome, afterMs] = await connectTo(net, '2001:db8::9');
     expect(outcome).toBe('EHOSTUNREACH');
@@ -113,13 +113,13 @@ describe('Neighbor Discovery', () => {
     ['a link-local address of no link', linkLocalAddresses[1], 'EINVAL'],
     ['a link-local address of a link that there is not', `${linkLocalAddresses[1]}%eth1`, 'ENODEV'],
     ['no address', '2001:db8::g', 'EINVAL'],
-  ])('has no way to %s', async (_what, address, code) => {
+  ])('has no route to %s', async (_what, address, code) => {
     const { net, crossed } = await bench();
     expect((await connectTo(net, address))[0]).toBe(code);
     expect(crossed()).toEqual([]);
   });
 
-  test('RFC 4861, 7.2.4: who asks is answered, in the name that was asked for; one without an address by an answer to all', async () => {
+  test('RFC 4861, 7.2.4: a requester is answered from the requested address; one without an address by an answer to all', async () => {
     const { sent, receive, expectCounts } = await bench();
     await receive(solicitation(local0, local1, group1));
     await receive(solicitation(ip0, ip1, group1, { to: mac1 }));
@@ -133,7 +133,7 @@ describe('Neighbor Discovery', () => {
     expectCounts({ neighborAdvertisements: 3 });
   });
 
-  test('RFC 4861, 7.3.3: a neighbour that does not acknowledge is asked itself after 5 s, and once it has answered no more', async () => {
+  test('RFC 4861, 7.3.3: a neighbour that does not acknowledge is probed after 5 s, and no more once it has answered', async () => {
     const { net, sent, receive, expectCounts } = await bench();
     const frames: string[] = [];
     net.onFrame = (from, frame) => {
@@ -158,7 +158,7 @@ describe('Neighbor Discovery', () => {
     expect(sent()).toEqual([]);
   });
 
-  test('RFC 4861, 7.3.3 and 10: one that does not answer three times is nobody, and is looked for by all anew', async () => {
+  test('RFC 4861, 7.3.3 and 10: one that does not answer three probes is removed, and resolved again', async () => {
     const { net, receive, expectCounts } = await bench();
     const frames: [number, string][] = [];
     net.onFrame = (from, frame) => {
@@ -181,7 +181,7 @@ describe('Neighbor Discovery', () => {
     });
   });
 
-  test('what a connection acknowledges confirms its neighbour: nobody is asked while it works', async () => {
+  test('acknowledgements of a connection confirm its neighbour: it is not probed meanwhile', async () => {
     const { net } = await bench();
     net.run(1, 'server', async ({ cpu, memory }, calls) => {
       const listening = await calls.socket(cpu, 'AF_INET6');
@@ -206,7 +206,7 @@ describe('Neighbor Discovery', () => {
     expect(net.nodes[0]!.network.counts.neighborSolicitations).toBe(1);
   });
 
-  test('a neighbour of IPv4 that does not acknowledge is asked itself, by ARP', async () => {
+  test('an IPv4 neighbour that does not acknowledge is probed by ARP', async () => {
     const { net, receive } = await bench();
     const frames: string[] = [];
     net.onFrame = (from, frame) => {
@@ -255,7 +255,7 @@ describe('echo over IPv6', () => {
     expect(sent().map((frame) => frame.slice(108))).toEqual([echo(data, ip1, ip0, '81')]);
   });
 
-  test('to all nodes is answered from an address of the link that asks', async () => {
+  test('to all nodes is answered from an address of the requester’s link', async () => {
     const { sent, receive } = await bench({ asksForNeighbours: false });
     const to = { to: '333300000001', source: local0, destination: allNodes };
     await receive(packet(echo('0102', local0, allNodes), to));
@@ -269,18 +269,15 @@ describe('echo over IPv6', () => {
     ]);
   });
 
-  test.each(['ff00', 'ff', '0000ff'])(
-    'behind which a sender has put %s in place of zeros',
-    async (padding) => {
-      const { sent, receive } = await bench({ asksForNeighbours: false });
-      for (const data of ['', '01', '0203']) await receive(packet(echo(data)) + padding);
-      expect(sent().map((frame) => frame.slice(108))).toEqual(
-        ['', '01', '0203'].map((data) => echo(data, ip1, ip0, '81')),
-      );
-    },
-  );
+  test.each(['ff00', 'ff', '0000ff'])('after which a sender has put %s instead of zeros', async (padding) => {
+    const { sent, receive } = await bench({ asksForNeighbours: false });
+    for (const data of ['', '01', '0203']) await receive(packet(echo(data)) + padding);
+    expect(sent().map((frame) => frame.slice(108))).toEqual(
+      ['', '01', '0203'].map((data) => echo(data, ip1, ip0, '81')),
+    );
+  });
 
-  /** The request behind these headers. */
+  /** The request after these headers. */
   const behind = (headers: string, first: string): string =>
     packet(`${headers}${echo('0102')}`, { next: first, length: headers.length / 2 + 10 });
   test.each([
@@ -289,9 +286,9 @@ describe('echo over IPv6', () => {
     ['a routing header that has come to its end', '3a00000000000000', '2b'],
     ['a fragment that is the whole packet', '3a00000012345678', '2c'],
     ['several of them', '3c00010400000000' + '2c00010400000000' + '3a00000012345678', '00'],
-  ])('RFC 8200, 4; RFC 6946: is read behind %s', async (what, headers, first) => {
+  ])('RFC 8200, 4; RFC 6946: is read after %s', async (what, headers, first) => {
     const { sent, receive, expectCounts } = await bench({ asksForNeighbours: false });
-    // 1e 0a, ten bytes, then PadN of one... the second case is 16 bytes.
+    // 1e 0a, ten bytes, then PadN of one… the second case has 16 bytes.
     const whole = what.startsWith('options') ? '3a011e0a000000000000000000000100' : headers;
     await receive(behind(whole, first));
     expect(sent().map((frame) => frame.slice(108))).toEqual([echo('0102', ip1, ip0, '81')]);
@@ -308,7 +305,7 @@ describe('echo over IPv6', () => {
     ['the first part of a packet', '3a00000100000001', '2c', 'fragments'],
     ['the last part of a packet', '3a00000800000001', '2c', 'fragments'],
     ['the end of headers', '', '3b', 'foreignProtocols'],
-  ] as const)('RFC 8200, 4: is not read behind %s', async (_what, headers, first, reason) => {
+  ] as const)('RFC 8200, 4: is not read after %s', async (_what, headers, first, reason) => {
     const { sent, receive, expectCounts } = await bench({ asksForNeighbours: false });
     await receive(behind(headers, first));
     expect(sent()).toEqual([]);
@@ -316,7 +313,7 @@ describe('echo over IPv6', () => {
   });
 });
 
-describe('thrown away, and counted', () => {
+describe('dropped, and counted', () => {
   test.each([
     [
       'a solicitation that has passed a router',
@@ -424,7 +421,7 @@ describe('thrown away, and counted', () => {
     expect([sent(), counts.badFrames]).toEqual([[], length - 1]);
   });
 
-  test('a host that asks for more neighbours than it keeps holds no more of them, nor memory', async () => {
+  test('a host that resolves more neighbours than it keeps holds no more of them, nor memory', async () => {
     const { net, receive, buffers, counts } = await bench({ driver: { receiveRing: 512 } });
     net.onFrame = () => false;
     const held = buffers.taken;
@@ -439,7 +436,7 @@ describe('thrown away, and counted', () => {
     }
     await receive();
     expect(counts.echoReplies).toBe(1200);
-    // 1024 are looked for; of the others there is nobody to be found.
+    // 1024 addresses are being resolved; none of the others is.
     expect(buffers.taken - held).toBe(1024);
     expect(counts.unresolvedFrames).toBe(176);
     await net.for(4000 * ms);

@@ -1,6 +1,7 @@
 /**
- * The header of IPv6 (RFC 8200): what is for us, and what we send. Extension headers are read over: options that may be (4.2), a routing
- * header that has come to its end (4.4), a fragment that is the whole packet (RFC 6946). Others are not put together, and none is sent.
+ * The IPv6 header (RFC 8200): packets for this host, and its own. Skips these extension headers: ignorable options (4.2), a
+ * routing header without segments left (4.4), a fragment that is the whole packet (RFC 6946). Reassembles no other fragments,
+ * and sends none.
  *
  *     ┌ Ethernet 14 ┬ IPv6 40 ┬ (hop-by-hop options) ┬ (others …) ┬ transport … ┐
  */
@@ -25,26 +26,26 @@ const destinationAt = ipv6Header.fields.destination.field.offset;
 
 /** Next headers that are extensions (RFC 8200, 4.1). */
 const Extension = { HOP_BY_HOP: 0, ROUTING: 43, FRAGMENT: 44, DESTINATION: 60 } as const;
-/** Their length is in units of this, and does not count the first (a fragment's has none). */
+/** Their length is in units of this, and does not count the first unit (a fragment header has no length). */
 const extensionUnitBytes = 8;
-/** Offset and flag of more fragments. */
+/** Fragment offset and more-fragments flag. */
 const fragmentMask = 0xfff9;
-/** Option of one byte, which has no length; what is to be done about one that is not known stands in the two highest bits. */
+/** The one-byte padding option, which has no length. The two highest bits of an unknown option define the action. */
 const padOne = 0;
 const padMore = 1;
 const optionHeadBytes = 2;
 const unknownMask = 0xc0;
 
-/** Whose packets are read. */
+/** Addresses whose packets are accepted. */
 export interface Ipv6Receiver {
   isOwn(address: Ipv6Address): boolean;
-  /** One of the groups of its addresses, or that of all nodes. */
+  /** A group of one of its addresses, or the all-nodes group. */
   isOwnGroup(address: Ipv6Address): boolean;
 }
 
 type Memory = Pick<KernelMemory, 'bytes' | 'view'>;
 
-/** Reads the headers behind that of Ethernet. */
+/** Parses the headers after that of Ethernet. */
 export function readIpv6(
   memory: Memory,
   buffer: PacketBuffer,
@@ -77,7 +78,7 @@ export function readIpv6(
   return readExtensions(memory, into);
 }
 
-/** Reads over the extension headers, and leaves the packet with what is behind them. */
+/** Skips the extension headers; the packet then holds the data after them. */
 function readExtensions({ bytes, view }: Memory, packet: IpPacket): IpReading {
   for (let isFirst = true; ; isFirst = false) {
     const { at, payloadBytes, protocol } = packet;
@@ -101,7 +102,7 @@ function readExtensions({ bytes, view }: Memory, packet: IpPacket): IpReading {
   }
 }
 
-/** None is known but padding (RFC 8200, 4.2). */
+/** Only padding is recognised (RFC 8200, 4.2). */
 function readOptions(bytes: Uint8Array, from: number, end: number): IpReading {
   for (let at = from; at < end; ) {
     const kind = bytes[at]!;
@@ -117,7 +118,7 @@ function readOptions(bytes: Uint8Array, from: number, end: number): IpReading {
   return 'ours';
 }
 
-/** Writes the header of a packet of ours: see IpVersion. */
+/** Writes the header of one of our packets: see IpVersion. */
 export function writeIpv6(
   { bytes, view }: Memory,
   at: number,

@@ -1,4 +1,4 @@
-/** What a host does below its transport: neighbours by ARP, pings, and what it throws away. */
+/** Behaviour of a host below its transport: neighbours by ARP, pings, and dropped frames. */
 import { describe, expect, test } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import { bench, checksumOf, connectTo, expectDropped } from '../testing/link-bench.ts';
@@ -27,7 +27,7 @@ interface PacketFields {
   readonly length?: number;
   readonly version?: string;
 }
-/** A frame of IPv4 to host 1, from host 0 unless it says something else. */
+/** An IPv4 frame to host 1, from host 0 unless stated otherwise. */
 function packet(payload: string, fields: PacketFields = {}): string {
   const { to = mac1, source = ip0, destination = ip1, protocol = '01', fragment = '0000' } = fields;
   const { length = 20 + payload.length / 2, version = '45' } = fields;
@@ -39,7 +39,7 @@ const echo = (data: string, type = '08', code = '00'): string =>
   `${type}${code}${checksumOf(`${type}${code}0000${'12340001'}${data}`)}12340001${data}`;
 
 describe('ARP', () => {
-  test('RFC 826: everybody is asked once, the SYN leaves with the answer, and the one asked need not ask', async () => {
+  test('RFC 826: one request is broadcast, the SYN leaves with the answer, and the answering host need not ask', async () => {
     const { net, crossed } = await bench();
     const [outcome] = await connectTo(net, addresses[1]);
     expect(outcome).toBe('ECONNREFUSED');
@@ -55,7 +55,7 @@ describe('ARP', () => {
     ]);
   });
 
-  test('nobody there: asked at 0, 1 and 2 s, EHOSTUNREACH after 3 s, and asked anew the next time', async () => {
+  test('an absent host: requested at 0, 1 and 2 s, EHOSTUNREACH after 3 s, and requested again the next time', async () => {
     const { net, crossed } = await bench();
     const [outcome, afterMs] = await connectTo(net, 0x0a00_0009);
     expect(outcome).toBe('EHOSTUNREACH');
@@ -63,14 +63,14 @@ describe('ARP', () => {
     expect(afterMs).toBeLessThan(3001);
     expect(crossed()).toEqual(new Array(3).fill(`0 ${arp(broadcast, mac0, 1, mac0, ip0, none, other)}`));
     const { counts, driver } = net.nodes[0]!.network;
-    // The SYN, and the one that was sent again after a second.
+    // The SYN, and its retransmission after a second.
     expect([counts.arpRequests, counts.unresolvedFrames]).toEqual([3, 2]);
     expect(driver.buffers.taken).toBe(net.nodes[1]!.network.driver.buffers.taken);
     expect((await connectTo(net, 0x0a00_0009))[0]).toBe('EHOSTUNREACH');
     expect(crossed()).toHaveLength(3);
   });
 
-  test('a request that gets lost is repeated', async () => {
+  test('a lost request is repeated', async () => {
     const { net } = await bench();
     const frames: string[] = [];
     net.onFrame = (_from, frame) => frames.push(toHex(frame).slice(24, 28)) > 1;
@@ -86,13 +86,13 @@ describe('ARP', () => {
     ['all hosts of the link', 0x0a00_00ff],
     ['the link itself', 0x0a00_0000],
     ['the host itself', addresses[0]],
-  ])('has no way to %s', async (_what, address) => {
+  ])('has no route to %s', async (_what, address) => {
     const { net, crossed } = await bench();
     expect((await connectTo(net, address))[0]).toBe('EHOSTUNREACH');
     expect(crossed()).toEqual([]);
   });
 
-  test('a neighbour that is configured is not looked for, nor taken from what others say', async () => {
+  test('a configured neighbour is not resolved, nor learnt from others’ announcements', async () => {
     const { net, crossed, receive } = await bench({ asksForNeighbours: false });
     await receive(arp(mac1, mac0, 2, '0200000000ee', ip0, mac1, ip1));
     await receive(arp(broadcast, mac0, 1, '0200000000ee', ip0, none, ip1), packet(echo('00')));
@@ -101,7 +101,7 @@ describe('ARP', () => {
     expect(crossed().every((frame) => frame.slice(26, 30) === '0800')).toBe(true);
   });
 
-  test('a MAC that was found gives way to one said unasked, and to no other answer for a second', async () => {
+  test('a resolved MAC is replaced by an unsolicited one, and by no other answer for a second', async () => {
     const { sent, receive } = await bench();
     const destination = async (): Promise<string> => {
       await receive(packet(echo('00')));
@@ -115,7 +115,7 @@ describe('ARP', () => {
     expect(await destination()).toBe('0200000000ee');
   });
 
-  test('frames wait for an answer, the oldest giving way beyond 101, and leave in their order', async () => {
+  test('frames wait for an answer, the oldest being dropped beyond 101, and leave in order', async () => {
     const { sent, receive, expectCounts, buffers } = await bench();
     const held = buffers.taken;
     for (let at = 0; at < 130; at++) {
@@ -132,7 +132,7 @@ describe('ARP', () => {
     expectCounts({ arpRequests: 1, echoReplies: 130, unresolvedFrames: 29 });
   });
 
-  test('a device that goes gives back what waits', async () => {
+  test('a removed device releases waiting frames', async () => {
     const { net, receive, buffers } = await bench();
     await receive(packet(echo('00'), { source: other }));
     await net.kernel(1, (cpu) => net.nodes[1]!.network.remove(cpu));
@@ -142,7 +142,7 @@ describe('ARP', () => {
 });
 
 describe('echo', () => {
-  test('RFC 792: comes back with identifier, sequence number and data, under checksums of its own', async () => {
+  test('RFC 792: returns identifier, sequence number and data, under new checksums', async () => {
     const { sent, receive, expectCounts } = await bench({ asksForNeighbours: false });
     const headers = `${mac1}${mac0}0800${'4500002300770000400166610a0000010a000002'}`;
     await receive(`${headers}0800549d1234000161626364656667`);
@@ -171,20 +171,17 @@ describe('echo', () => {
     expect(sent().map((frame) => frame.slice(68))).toEqual([echo(data, '00')]);
   });
 
-  test.each(['ff00', 'ff', '0000ff'])(
-    'behind which a sender has put %s in place of zeros',
-    async (padding) => {
-      const { sent, receive, expectCounts } = await bench({ asksForNeighbours: false });
-      for (const data of ['', '01', '0203'])
-        await receive(packet(echo(data), { length: 28 + data.length / 2 }) + padding);
-      expect(sent().map((frame) => frame.slice(68))).toEqual(
-        ['', '01', '0203'].map((data) => echo(data, '00')),
-      );
-      expectCounts({ echoReplies: 3 });
-    },
-  );
+  test.each(['ff00', 'ff', '0000ff'])('after which a sender has put %s instead of zeros', async (padding) => {
+    const { sent, receive, expectCounts } = await bench({ asksForNeighbours: false });
+    for (const data of ['', '01', '0203'])
+      await receive(packet(echo(data), { length: 28 + data.length / 2 }) + padding);
+    expect(sent().map((frame) => frame.slice(68))).toEqual(
+      ['', '01', '0203'].map((data) => echo(data, '00')),
+    );
+    expectCounts({ echoReplies: 3 });
+  });
 
-  test('of a host that has not said who he is: he is asked first', async () => {
+  test('from an unknown host: its address is resolved first', async () => {
     const { net, crossed, receive } = await bench();
     await receive(packet(echo('abcd')));
     expect(crossed().map((frame) => [frame.slice(0, 1), frame.slice(26, 30)])).toEqual([
@@ -196,7 +193,7 @@ describe('echo', () => {
   });
 
   test('without a packet buffer it is not answered, and later it is', async () => {
-    // The receive ring takes all but one: the frame's place is filled by that.
+    // The receive ring uses all buffers but one, which replaces the frame's.
     const { sent, receive, counts } = await bench({
       asksForNeighbours: false,
       driver: { receiveRing: 16, buffersMax: 16 },
@@ -207,7 +204,7 @@ describe('echo', () => {
 });
 
 const udp = '1234567800080000';
-describe('thrown away, and counted', () => {
+describe('dropped, and counted', () => {
   test.each([
     ['ARP of another operation', arp(broadcast, mac0, 3, mac0, ip0, none, ip1), 'badFrames'],
     ['ARP of a group', arp(broadcast, mac0, 1, '0300000000ee', ip0, none, ip1), 'badFrames'],
@@ -264,7 +261,7 @@ describe('thrown away, and counted', () => {
     expect([sent(), counts.badFrames]).toEqual([[], 41]);
   });
 
-  test('a storm to all, of a network that has gone round in a circle, holds no memory, and who asks is answered', async () => {
+  test('a broadcast storm of a looped network holds no memory, and a requester is answered', async () => {
     const { net, sent, receive, buffers, counts } = await bench();
     const held = buffers.taken;
     const storm = [
@@ -286,7 +283,7 @@ describe('thrown away, and counted', () => {
 });
 
 describe('TCP with other hosts', () => {
-  /** A SYN to port 4000 with these options, and what host 1, which listens there, answers: flags, window, options. */
+  /** Sends a SYN to port 4000, where host 1 listens, with these options. @returns flags, window and options of the answer */
   async function answerTo(options: string): Promise<string> {
     const { net, sent, receive } = await bench({ asksForNeighbours: false });
     net.run(1, 'server', async ({ cpu }, calls) => {
@@ -303,11 +300,11 @@ describe('TCP with other hosts', () => {
     await receive(packet(segment(checksumOf(pseudo + segment('0000'))), { protocol: '06' }));
     return sent()[0]?.slice(92) ?? '';
   }
-  /** 20 bytes of header and 8 of options, SYN and ACK; what the NIC puts in for a checksum is left out. */
+  /** 20 bytes of header and 8 of options, SYN and ACK, without the checksum that the NIC inserts. */
   const answered = (options: string) => new RegExp(`^7012ffff....0000${options}$`);
 
-  test('RFC 7323, 2.2: says how its window is scaled to one that has said so: MSS 1460, scale 7', async () => {
-    // As Linux: MSS, SACK permitted, timestamps, a no-operation, scale 7.
+  test('RFC 7323, 2.2: sends its window scale to a peer that has sent one: MSS 1460, scale 7', async () => {
+    // As in Linux: MSS, SACK permitted, timestamps, a no-operation, scale 7.
     expect(await answerTo('020405b40402080a00000001000000000103 0307'.replace(' ', ''))).toMatch(
       answered('020405b401030307'),
     );
@@ -317,11 +314,11 @@ describe('TCP with other hosts', () => {
     expect(await answerTo('020405b4')).toMatch(answered('020405b401010101'));
   });
 
-  test('RFC 9293, 3.7.1: takes one that says no MSS for 536', async () => {
+  test('RFC 9293, 3.7.1: assumes 536 for a peer that sends no MSS', async () => {
     expect(await answerTo('')).toMatch(answered('0204021801010101'));
   });
 
-  test('options that end early or run beyond their header are let be', async () => {
+  test('options that end early or exceed their header are ignored', async () => {
     for (const options of ['02040000', '00000000', '0300020a', '02ff05b4', '02010101'])
       expect(await answerTo(options)).toMatch(/^7012/);
   });

@@ -1,4 +1,4 @@
-/** A listening port: connections half open, and those that wait to be accepted. Both together are bounded by the backlog. */
+/** A listening port: half-open connections, and those that wait to be accepted. The backlog bounds both together. */
 
 import { sendReset } from '../../protocol/tcp/index.ts';
 import type { Cpu } from '../platform.ts';
@@ -8,9 +8,9 @@ import type { StackEnvironment } from './environment.ts';
 import type { NetInterface, Route } from './interface.ts';
 import { WaitQueue } from './wait-queue.ts';
 
-/** What a socket is bound to beside its port. */
+/** Address to which a socket is bound, without the port. */
 export interface LocalEnd {
-  /** Any address of IPv4, or of both versions (IPV6_V6ONLY off, as Linux has it), or one. */
+  /** Any address of IPv4, or of both versions (IPV6_V6ONLY off, as in Linux), or a single address. */
   readonly address: 'ipv4' | 'both' | IpAddress;
   /** The interface of the address; left out: any. */
   readonly via?: NetInterface | undefined;
@@ -20,7 +20,7 @@ export class Listener {
   readonly port: number;
   readonly #local: LocalEnd;
   readonly acceptable: WaitQueue;
-  /** Buffer sizes that accepted connections get; undefined: the stack's. */
+  /** Buffer sizes of accepted connections; undefined: the stack's. */
   receiveLimitBytes: number | undefined;
   sendLimitBytes: number | undefined;
   backlog: number;
@@ -36,7 +36,7 @@ export class Listener {
     this.acceptable = new WaitQueue(platform, counts, costs.wakeUp);
   }
 
-  /** Whether it takes a connection to this end of ours. */
+  /** Whether it accepts a connection to this local end. */
   isFor({ via, source }: Route): boolean {
     const { address, via: own } = this.#local;
     if (own !== undefined && own !== via) return false;
@@ -63,7 +63,7 @@ export class Listener {
     this.acceptable.wake(cpu);
   }
 
-  /** The connection has ended before it was accepted, perhaps; one that was established is still handed out. */
+  /** Removes a connection that ended before it was accepted; one that was established is still handed out. */
   forget(connection: Connection): void {
     this.#halfOpen.delete(connection);
   }
@@ -72,7 +72,7 @@ export class Listener {
     return this.#waiting.shift();
   }
 
-  /** Resets whatever was not accepted. */
+  /** Resets all connections that were not accepted. */
   close(cpu: Cpu): void {
     this.isClosed = true;
     for (const connection of [...this.#halfOpen, ...this.#waiting.splice(0)]) {

@@ -1,12 +1,12 @@
 /**
- * The hosts of a link and their MACs, of one version of IP: those of the configuration, and those that have been found.
+ * The hosts of a link and their MACs, for one IP version: configured and resolved ones.
  *
  *     transmit ─┬─ MAC known ──► device
- *               └─ not ──► the frame waits, everybody is asked ─┬─ answer ──► all that waited leave
- *                          (at 0, 1 and 2 s)                    └─ 3 s without one ──► they are dropped, the stack is notified
+ *               └─ not ──► the frame waits, all hosts are asked ─┬─ answer ──► all that waited leave
+ *                          (at 0, 1 and 2 s)                     └─ 3 s without one ──► they are dropped, the stack is notified
  *
- * Whether a neighbour is still there is found out as Linux does: by what it acknowledges, else by asking itself (driver/network). What is
- * sent and handled costs what a segment does. Sources: Linux 6.1, net/core/neighbour.c (__neigh_event_send: the oldest that waits goes).
+ * Confirms a neighbour as Linux does: by its acknowledgements, otherwise by probing it (driver/network). A sent or handled
+ * packet costs as much as a segment. Sources: Linux 6.1, net/core/neighbour.c (__neigh_event_send: the oldest that waits goes).
  */
 import { type Neighbour, NeighbourTable, ProtocolTimers } from '../../driver/network/index.ts';
 import type { NetStatistics } from '../net-statistics.ts';
@@ -14,27 +14,27 @@ import type { Cpu } from '../platform.ts';
 import { bytesOfIp, type IpAddress, keyOfAddress } from './address.ts';
 import type { OutboundFrame, StackEnvironment } from './environment.ts';
 
-/** Of a link, to a host of it. */
+/** On a link, to a host of it. */
 export interface NeighbourRoute {
   readonly destination: IpAddress;
-  /** Found when it was last sent to. */
+  /** The neighbour entry found by the last send. */
   neighbour: Neighbour | undefined;
 }
 
-/** How neighbours of one version of IP are found. */
+/** How neighbours of one IP version are resolved. */
 export interface Resolution {
-  /** Whether an address is one of those that are looked for. */
+  /** Whether an address can be resolved. */
   isOnLink(address: IpAddress): boolean;
-  /** The frame that asks for an address: everybody, or the one that had it. */
+  /** The frame that asks for an address: sent to all stations, or to its last known owner. */
   request(address: Uint8Array, mac?: Uint8Array): Uint8Array;
   readonly requestCount: keyof Pick<NetStatistics, 'arpRequests' | 'neighborSolicitations'>;
   /** The tag of the link's frames. */
   readonly tag: number;
-  /** Nobody has answered for an address; on a thread of the kernel. */
+  /** No host has answered for an address; called on a kernel thread. */
   failed(cpu: Cpu, address: IpAddress): void;
 }
 
-/** Frames for an address that is looked for. */
+/** Frames that wait for an address being resolved. */
 interface Waiting {
   readonly address: IpAddress;
   readonly frames: OutboundFrame[];
@@ -42,7 +42,7 @@ interface Waiting {
 
 /** mcast_solicit times retrans_time. */
 const resolutionMs = 3000;
-/** Frames that wait for a neighbour: unresolved ones of Linux (unres_qlen). */
+/** Limit of frames that wait for a neighbour: unresolved ones of Linux (unres_qlen). */
 const waitingFramesMax = 101;
 const macBytes = 6;
 
@@ -54,7 +54,7 @@ export class Neighbours {
   readonly #waiting = new Map<number | string, Waiting>();
   #isClosed = false;
 
-  /** @param configured MACs that need not be looked for, and never change */
+  /** @param configured MACs that are never resolved, and never change */
   constructor(
     environment: StackEnvironment,
     resolution: Resolution,
@@ -80,14 +80,14 @@ export class Neighbours {
     for (const [address, mac] of configured) this.table.addPermanent(bytesOfIp(address), mac);
   }
 
-  /** Whether there is a way to an address, as far as the configuration says. */
+  /** Whether the configuration has a route to an address. */
   isReachable(address: IpAddress): boolean {
     return this.#resolution.isOnLink(address) || this.table.find(bytesOfIp(address))?.state === 'permanent';
   }
 
   /**
-   * Gives a frame to the device, with both MAC addresses, now or when the neighbour's is known.
-   * @returns false, and nothing is kept, where there is no way to the neighbour
+   * Posts a frame to the device, with both MAC addresses, at once or when the neighbour's is known.
+   * @returns false, and keeps nothing, if the neighbour has no route
    */
   transmit(cpu: Cpu, route: NeighbourRoute, frame: OutboundFrame): boolean {
     const mac = this.#macOf(route);
@@ -98,12 +98,12 @@ export class Neighbours {
     return true;
   }
 
-  /** A neighbour has acknowledged something. */
+  /** A neighbour has acknowledged a packet. */
   confirmed({ neighbour }: NeighbourRoute): void {
     if (neighbour !== undefined) this.table.confirmed(neighbour);
   }
 
-  /** The table may know an address better: what has waited for it leaves. */
+  /** The table may have resolved an address: frames that waited for it are sent. */
   found(cpu: Cpu, address: IpAddress): void {
     const neighbour = this.table.find(bytesOfIp(address));
     const waiting = this.#waiting.get(keyOfAddress(address));
@@ -118,7 +118,7 @@ export class Neighbours {
     }
   }
 
-  /** Sends a frame that is whole. @returns false where there is no buffer, or no room in the ring: it is as if the cable had lost it */
+  /** Sends a complete frame. @returns false if no buffer, or no room in the ring, is left: as if the cable had lost it */
   send(cpu: Cpu, frame: Uint8Array): boolean {
     const { device, platform, costs } = this.#environment;
     const buffer = device.room > 0 ? device.buffers.take() : undefined;
@@ -130,7 +130,7 @@ export class Neighbours {
     return true;
   }
 
-  /** The device goes: what waits is dropped, and nobody is asked any more. */
+  /** The device is being removed: drops waiting frames and stops all requests. */
   close(): void {
     this.#isClosed = true;
     this.table.close();
@@ -138,7 +138,7 @@ export class Neighbours {
     for (const { address } of [...this.#waiting.values()]) this.#drop(address);
   }
 
-  /** Everything that a thread of ours has sent leaves. */
+  /** Flushes all frames that one of our threads has posted. */
   #spawn(name: string, body: (cpu: Cpu) => Promise<void>): void {
     this.#environment.platform.spawn(name, async (cpu) => {
       await body(cpu);

@@ -1,11 +1,11 @@
 /**
- * Packet buffers of the kernel: physically contiguous, of one size, taken from memory as they are needed and kept for
- * reuse. What Linux calls an skb with its data.
+ * Packet buffers of the kernel: physically contiguous, of one size, allocated on demand and kept for reuse. Linux calls them an
+ * skb with its data.
  *
  *     take ──► the ring, a send queue, a receive queue ──► give
  *
- * Promises: never more than `max` of them; every buffer that is held is counted; `release` gives all memory
- * back once every buffer has been given back.
+ * Promises: never more than `max` of them; every held buffer is counted; `release` frees all memory after every buffer has been
+ * returned.
  */
 import { InvariantError } from '../../base/index.ts';
 import type { KernelMemory } from '../platform.ts';
@@ -16,16 +16,16 @@ export class PacketBuffer {
   /** Physical address of its first byte. */
   readonly address: number;
   readonly capacity: number;
-  /** Where the bytes that count begin, and how many they are. */
+  /** Offset and number of the valid bytes. */
   start = 0;
   length = 0;
   /** Sequence number of the first payload byte. */
   sequence = 0;
-  /** Sent at least once: its contents are fixed. */
+  /** Sent at least once: its contents must not change. */
   isSent = false;
-  /** Descriptors of the transmit ring that name it, and frames of it that wait for a neighbour. */
+  /** References from descriptors of the transmit ring, and from frames that wait for a neighbour. */
   inRing = 0;
-  /** Given back as soon as the ring is done with it. */
+  /** Returned as soon as the ring is done with it. */
   isDone = false;
   isFree = true;
 
@@ -34,7 +34,7 @@ export class PacketBuffer {
     this.capacity = capacity;
   }
 
-  /** Bytes behind the last one that counts. */
+  /** Free bytes after the last valid one. */
   get room(): number {
     return this.capacity - this.start - this.length;
   }
@@ -47,7 +47,7 @@ export class PacketBuffer {
 export class PacketBuffers {
   readonly bufferBytes: number;
   readonly max: number;
-  /** Times a buffer was asked for and there was none. */
+  /** Requests that found no buffer. */
   refusals = 0;
   readonly #memory: KernelMemory;
   readonly #free: PacketBuffer[] = [];
@@ -61,15 +61,15 @@ export class PacketBuffers {
     this.max = max;
   }
 
-  /** Buffers that are held. */
+  /** Held buffers. */
   get taken(): number {
     return this.#count - this.#free.length;
   }
 
   /**
-   * A buffer without bytes; undefined when the bound is reached or memory has run out.
-   * @param reserve buffers left for others: who only fills queues must not take the last ones, without which no
-   * acknowledgement could come in to empty them
+   * An empty buffer; undefined if the bound is reached or memory is exhausted.
+   * @param reserve buffers left for other users: a caller that only fills queues must leave the last ones, which receive the
+   *   acknowledgements that empty the queues
    */
   take(reserve = 0): PacketBuffer | undefined {
     const buffer = this.#free.length > reserve ? this.#free.pop() : this.#grow();
@@ -93,19 +93,19 @@ export class PacketBuffers {
     this.#free.push(buffer);
   }
 
-  /** Gives the buffer back now, or when the transmit ring is done with it. */
+  /** Returns the buffer, now or when the transmit ring is done with it. */
   giveWhenSent(buffer: PacketBuffer): void {
     if (buffer.inRing > 0) buffer.isDone = true;
     else this.give(buffer);
   }
 
-  /** The transmit ring, or who kept a frame of it, is done with the buffer. */
+  /** The transmit ring, or the holder of a waiting frame, is done with the buffer. */
   leftRing(buffer: PacketBuffer): void {
     buffer.inRing--;
     if (buffer.isDone && buffer.inRing === 0) this.give(buffer);
   }
 
-  /** Gives all memory back. @throws InvariantError when a buffer is still held */
+  /** Frees all memory. @throws InvariantError if a buffer is still held */
   release(): void {
     if (this.taken !== 0) throw new InvariantError('packet buffers taken', this.taken, '0');
     for (const { address, frames } of this.#runs) this.#memory.freeFrames(address, frames);

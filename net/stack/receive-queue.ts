@@ -1,12 +1,12 @@
 /**
- * What has arrived on a connection and has not been read: bytes in order, and segments behind a gap.
+ * The unread data of a connection: bytes in order, and segments after a gap.
  *
  *     arrive ─┬─ at `next` ──► in order ──► read
- *             └─ behind a gap, inside the window ──► sorted, until the gap closes
+ *             └─ after a gap, inside the window ──► sorted, until the gap closes
  *
- * Promises: every byte once and in order, whatever is lost, doubled or reordered; memory is bounded by the window:
- * segments behind a gap are bounded in number, and small ones in order are copied together, so that two neighbours
- * always hold more than one buffer's worth. Source: RFC 9293, 3.10.7.4; Linux tcp_collapse for the copying.
+ * Promises: every byte once and in order, even if segments are lost, duplicated or reordered. Memory is bounded by the window:
+ * the number of segments after a gap is bounded, and small segments in order are merged, so that two neighbours always hold
+ * more than one buffer's worth. Source: RFC 9293, 3.10.7.4; Linux tcp_collapse for the copying.
  */
 
 import {
@@ -23,7 +23,7 @@ import type { PacketBuffer, PacketBuffers } from './packet-buffer.ts';
 export class ReceiveQueue implements ReceivedBytes<PacketBuffer> {
   /** Sequence number expected next. */
   next = 0;
-  /** Bytes that can be read. */
+  /** Bytes ready to be read. */
   readableBytes = 0;
   /** Bytes copied within the kernel by the last {@link arrive}. */
   copiedBytes = 0;
@@ -43,17 +43,17 @@ export class ReceiveQueue implements ReceivedBytes<PacketBuffer> {
     return this.#behindGap.length > 0;
   }
 
-  /** Buffers that are held. */
+  /** Held buffers. */
   get bufferCount(): number {
     return this.#inOrder.length + this.#behindGap.length;
   }
 
-  /** The buffer to read from first. */
+  /** The next buffer to read. */
   get head(): PacketBuffer | undefined {
     return this.#inOrder[0];
   }
 
-  /** Takes a segment whose payload the buffer holds, and which begins inside the window: the buffer is the queue's. */
+  /** Accepts a segment that begins inside the window. Its payload is in the buffer, which the queue now owns. */
   arrive(buffer: PacketBuffer): Arrival {
     this.copiedBytes = 0;
     const old = sequenceDistance(this.next, buffer.sequence);
@@ -83,7 +83,7 @@ export class ReceiveQueue implements ReceivedBytes<PacketBuffer> {
     return emptied;
   }
 
-  /** Gives everything back. */
+  /** Returns all buffers. */
   clear(): void {
     for (const buffer of this.#inOrder.splice(0)) this.#buffers.give(buffer);
     for (const buffer of this.#behindGap.splice(0)) this.#buffers.give(buffer);

@@ -1,4 +1,4 @@
-/** Reads a received segment: checks its header, and says where the payload is. */
+/** Parses a received segment: checks its header, and locates the payload. */
 import { IpProtocol } from '../../abi/index.ts';
 import {
   newSegmentFields,
@@ -27,7 +27,7 @@ export const newSegment = (): ReadSegment => ({
 
 /**
  * Parses the segment in `buffer` and narrows the buffer to its payload.
- * @param sum of the packet behind its headers; -1: to be computed here
+ * @param sum of the packet after its headers; -1: to be computed here
  */
 export function readSegment(
   bytes: Uint8Array,

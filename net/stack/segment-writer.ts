@@ -1,4 +1,4 @@
-/** Builds frames in place: the headers in front of a payload that lies behind the headroom of its buffer. */
+/** Builds frames in place: the headers directly before a payload that follows the headroom of its buffer. */
 import { IpProtocol } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
 import {
@@ -15,8 +15,8 @@ import { ipVersionOf } from './ip-version.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 
 /**
- * Writes the headers of a segment whose payload is `payloadBytes` at `payloadAt` of the buffer, and has it leave.
- * @returns false when there is no way to the neighbour
+ * Writes the headers of a segment whose payload is `payloadBytes` at `payloadAt` of the buffer, and sends it.
+ * @returns false if the neighbour has no route
  */
 export function sendSegment(
   cpu: Cpu,

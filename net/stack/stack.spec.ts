@@ -11,7 +11,7 @@ test('the checksum is that of the example of RFC 1071', () => {
   const bytes = Uint8Array.of(0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7);
   expect(folded(sumOf(bytes, 0, 8))).toBe(0xddf2);
   expect(folded(sumOf(Uint8Array.of(0x12, 0x34, 0x56), 0, 3))).toBe(0x1234 + 0x5600);
-  // From the fifth byte on: f4f5 + f6f7, and its carry.
+  // From the fifth byte on: f4f5 + f6f7, plus the carry.
   expect(folded(sumFrom(bytes, 0, 4, sumOf(bytes, 0, 8)))).toBe(0xebed);
 });
 
@@ -53,7 +53,7 @@ describe('the receive queue', () => {
   }
   const counting = (count: number): number[] => Array.from({ length: count }, (_, at) => at & 0xff);
 
-  test('puts what is behind gaps, overlaps and repeats itself into one stream', () => {
+  test('merges data after gaps, overlaps and repetitions into one stream', () => {
     const { queue, buffers, arrive, read } = newQueue();
     expect(arrive(100, 50)).toBe('behindGap');
     expect(arrive(30, 40)).toBe('behindGap');
@@ -75,7 +75,7 @@ describe('the receive queue', () => {
     expect(read()).toEqual(counting(10_000));
   });
 
-  test('refuses more behind a gap than its bound', () => {
+  test('rejects more data after a gap than its limit', () => {
     const { queue, buffers, arrive } = newQueue(3);
     const outcomes = [1, 2, 3, 4].map((at) => arrive(at * 100, 10));
     expect(outcomes).toEqual(['behindGap', 'behindGap', 'behindGap', 'refused']);
@@ -98,7 +98,7 @@ describe('on the wire', () => {
     readonly frame: Uint8Array;
   }
 
-  /** A client sends `lengthBytes` in one call and closes; what crossed the cable, and the network. */
+  /** A client sends `lengthBytes` in one call and closes. @returns the frames on the cable, and the network */
   async function watch(
     lengthBytes: number,
     options: TestOptions = {},
@@ -135,7 +135,7 @@ describe('on the wire', () => {
   }
 
   test('a connection is SYN, SYN and ACK, ACK; data; a delayed ACK; FIN and ACK from both sides', async () => {
-    // A buffer that the window of the SYN announces whole: reading has nothing to add.
+    // A buffer that the SYN's window announces completely: reading adds nothing.
     const { seen } = await watch(100, { stack: { receiveBufferKib: 32 } });
     const [fin, syn, psh, ack] = [1, 2, 8, 16];
     expect(seen.map(({ from, flags, payload }) => [from, flags, payload])).toEqual([
@@ -155,7 +155,7 @@ describe('on the wire', () => {
     expect(heldMs).toBeLessThan(40.1);
   });
 
-  /** The ACK of a frame, as if it had been sent so many bytes later; its checksum is that of RFC 1624, equation 3. */
+  /** The ACK of a frame, as if it had been sent this many bytes later; its checksum follows RFC 1624, equation 3. */
   function laterBy(bytes: number, ack: Uint8Array): Uint8Array {
     const frame = ack.slice();
     const view = new DataView(frame.buffer);
@@ -169,13 +169,13 @@ describe('on the wire', () => {
     return frame;
   }
 
-  test('a keep-alive probe, of the byte before what comes next, is answered by an ACK (RFC 9293, 3.8.4)', async () => {
+  test('a keep-alive probe, of the byte before the next one, is answered by an ACK (RFC 9293, 3.8.4)', async () => {
     let ack: Uint8Array | undefined;
     const { net, seen } = await watch(
       100,
       { stack: { receiveBufferKib: 32 } },
       ({ frame }, index, { nodes }) => {
-        // The ACK of the SYN says where the 100 bytes begin, and the delayed ACK that they have come.
+        // The ACK of the SYN tells where the 100 bytes begin; the delayed ACK tells that they have arrived.
         if (index === 2) ack = frame;
         if (index === 4) nodes[1]!.nic.frameArrived(laterBy(99, ack!));
         return false;
@@ -189,7 +189,7 @@ describe('on the wire', () => {
     expect([answer.from, answer.flags, answer.payload]).toEqual([1, 16, 0]);
     expect(numbers(answer)).toEqual(numbers(delayed));
     expect((answer.atPs - delayed.atPs) / ms).toBeLessThan(1);
-    // Nothing of it is left: the connection ends as it would have.
+    // No trace of it is left: the connection ends normally.
     expect(seen.slice(6).map(({ from, flags }) => [from, flags & 1])).toEqual([
       [0, 1],
       [1, 0],
@@ -207,7 +207,7 @@ describe('on the wire', () => {
     expect(acks.length).toBeLessThanOrEqual(7);
   });
 
-  test('one lost segment among many is sent again after three duplicates, without waiting for a timeout', async () => {
+  test('one lost segment among many is retransmitted after three duplicates, without waiting for a timeout', async () => {
     let data = 0;
     const { net } = await watch(100_000, {}, ({ payload }) => payload > 0 && ++data === 20);
     const { counts } = net.nodes[0]!.network;
@@ -224,7 +224,7 @@ describe('on the wire', () => {
     expect((sent[2]!.atPs - sent[1]!.atPs) / ms).toBeGreaterThan(199);
   });
 
-  test('never more is on its way than the reader has announced', async () => {
+  test('never more data is in flight than the reader has announced', async () => {
     const { net, seen } = await watch(300_000, { stack: { receiveBufferKib: 8, initialWindowSegments: 64 } });
     expect(seen.length).toBeGreaterThan(200);
     expect(net.nodes[1]!.network.counts.droppedForRoom).toBe(0);
@@ -238,7 +238,7 @@ describe('on the wire', () => {
   });
 });
 
-test('the defaults are those of Linux where they are said to be', () => {
+test('the defaults are those of Linux if they claim to be', () => {
   const defaults = defaultsOf(netStackParameters);
   expect([
     defaults.retransmitMinUs,

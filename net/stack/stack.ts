@@ -1,6 +1,5 @@
 /**
- * The protocol stack of one host: finds the connection that a frame is for, opens and listens, and looks after the ends
- * of connections.
+ * The protocol stack of one host: finds the connection of a frame, opens and listens, and completes the closing of connections.
  *
  *     driver ── receive ─► interface, by its tag ─┬─ ARP ──► interface
  *                                                 └─ IPv4, IPv6 ─┬─ ICMP ──► echo; neighbours of IPv6 ──► interface
@@ -8,7 +7,8 @@
  *                                                                                   ├─ SYN for a listener ──► half open, SYN + ACK
  *                                                                                   └─ neither ──► RST
  *
- * A neighbour's hardware address is configuration, or found by ARP or Neighbor Discovery. No routes but to the own links, no loopback.
+ * A neighbour's hardware address is configured, or resolved by ARP or Neighbor Discovery. Its only routes are to its own links;
+ * it has no loopback.
  */
 import { EtherType, IpProtocol } from '../../abi/index.ts';
 import { ethernetHeader, ethernetHeaderBytes } from '../../abi/nic/index.ts';
@@ -55,7 +55,7 @@ import type { PacketBuffer } from './packet-buffer.ts';
 import { newSegment, type ReadSegment, readSegment } from './segment-reader.ts';
 import { sendSegment } from './segment-writer.ts';
 
-/** Where packets that are not for us are counted. */
+/** Counters of packets that are not for this host. */
 const readingCounts = {
   bad: 'badFrames',
   foreign: 'foreignDestinations',
@@ -63,12 +63,12 @@ const readingCounts = {
   option: 'foreignProtocols',
 } as const;
 
-/** The network as the stack is configured for it: the interface without a tag, and those of VLANs. */
+/** The network as configured for the stack: the interface without a tag, and those of VLANs. */
 export interface NetAddresses extends InterfaceSetup {
   readonly vlans?: readonly VlanSetup[] | undefined;
 }
 
-/** Where in a received frame a device begins to sum: behind the header of IPv4. */
+/** Where a device begins to sum a received frame: after the IPv4 header. */
 export const receiveSumStart = ipv4.transportStart;
 
 const firstEphemeralPort = 32_768;
@@ -83,14 +83,14 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   readonly costs: NetCostConfig;
   readonly counts: NetStatistics;
   readonly device: NetDevice;
-  /** The one without a tag first. */
+  /** The interface without a tag comes first. */
   readonly interfaces: readonly NetInterface[];
   readonly #byVlan: ReadonlyMap<number, NetInterface>;
   readonly #connections = new Set<Connection>();
-  /** By the two ports; few connections share both. */
+  /** Connections by their two ports; few share both. */
   readonly #byPorts = new Map<number, Connection[]>();
   readonly #listeners = new Map<number, Listener>();
-  /** Ports that bind() has given away. */
+  /** Ports that bind() has reserved. */
   readonly #bound = new Set<number>();
   readonly #throttled: Connection[] = [];
   readonly #waitingOut: Connection[] = [];
@@ -123,14 +123,14 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.platform.addTimeKeeper(this.#timers);
   }
 
-  /** Connections of any state, those without a socket included. */
+  /** Connections in any state, including those without a socket. */
   get connectionCount(): number {
     return this.#connections.size;
   }
 
-  // What the socket layer asks.
+  // Methods for the socket layer.
 
-  /** Takes a port. @returns it (0 asks for any), or -1 when it is in use */
+  /** Reserves a port. @returns it (0 reserves any), or -1 if it is in use */
   bind(port: number): number {
     const chosen = port === 0 ? this.#freePort() : port;
     if (chosen < 0 || this.#bound.has(chosen)) return -1;
@@ -154,7 +154,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     listener.close(cpu);
   }
 
-  /** The way to a host: the first that an interface has, or one has of its own addresses. */
+  /** The route to a host: the first one of an interface, or of one of its own addresses. */
   routeTo(destination: IpAddress, via?: NetInterface, source?: IpAddress): Route | undefined {
     const interfaces = via === undefined ? this.interfaces : [via];
     for (const own of interfaces) {
@@ -164,7 +164,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     return undefined;
   }
 
-  /** Begins to open a connection. @returns undefined when one with these ends exists */
+  /** Begins to open a connection. @returns undefined if one with these ends exists */
   connect(
     cpu: Cpu,
     ends: Ends,
@@ -179,7 +179,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     return connection;
   }
 
-  /** Takes the device away from everybody: connections end with ENETDOWN. */
+  /** Removes the device: all connections end with ENETDOWN. */
   shutDown(cpu: Cpu): void {
     this.#timers.stop();
     for (const listener of [...this.#listeners.values()]) this.unlisten(cpu, listener);
@@ -187,7 +187,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     for (const own of this.interfaces) own.close();
   }
 
-  // What the device calls.
+  // Methods for the device.
 
   begins(mac: Uint8Array): DeviceFilters {
     const groups = new Map<string, Uint8Array>();
@@ -224,7 +224,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     }
   }
 
-  // What connections need.
+  // Methods for connections.
 
   throttle(connection: Connection): void {
     if (connection.isThrottled) return;
@@ -263,7 +263,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     if (waiting >= 0) this.#waitingOut.splice(waiting, 1);
   }
 
-  // Inside.
+  // Internals.
 
   #packetArrived(cpu: Cpu, via: NetInterface, type: number, buffer: PacketBuffer, sum: number): void {
     const { platform, counts, costs } = this;
@@ -293,7 +293,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.device.buffers.give(buffer);
   }
 
-  /** The sum of a frame without what is in front of the packet's payload, and behind it: padding is zeros, where the sender keeps the standard. */
+  /** The sum of a frame without the bytes before the packet's payload and after it: padding is zeros, if the sender keeps the standard. */
   #sumOfPacket({ physical, length }: PacketBuffer, sum: number): number {
     const { bytes } = this.platform.memory;
     const { at, payloadBytes } = this.#packet;
@@ -328,14 +328,14 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     else this.#strangerArrived(cpu, segment, route);
   }
 
-  /** A segment is from one host to another: neither is a group, nobody, or this host itself. */
+  /** A segment goes from one host to another: neither may be a group, the unspecified address, or this host itself. */
   #isFromHost(via: NetInterface): boolean {
     const { source, destination } = this.#packet;
     if (typeof source === 'number' || typeof destination === 'number') return true;
     return !source.isUnspecified && !destination.isGroup && !via.isOwn(source);
   }
 
-  /** Nobody has answered for an address: what is being opened to it ends (Linux: tcp_v4_err); what is open tries on. */
+  /** No host has answered for an address: connections being opened to it end (Linux: tcp_v4_err); established ones keep trying. */
   #isUnreachable(cpu: Cpu, via: NetInterface, address: IpAddress): void {
     for (const connection of [...this.#connections]) {
       const { route } = connection;
@@ -375,7 +375,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     return candidates?.find((connection) => isSameRoute(connection.route, route));
   }
 
-  /** A SYN with a later number reopens a connection that only waits (RFC 9293, 3.10.7.4). */
+  /** A SYN with a later number reopens a connection in TIME_WAIT (RFC 9293, 3.10.7.4). */
   #isReplaced(cpu: Cpu, connection: Connection, segment: ReadSegment): boolean {
     const isNewSyn =
       connection.state === 'TIME_WAIT' &&
@@ -395,7 +395,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
       this.#refuse(cpu, segment, route);
       return;
     }
-    // No room: the SYN is forgotten, and comes again.
+    // No room: drops the SYN, which the peer retransmits.
     if (!listener.hasRoom) {
       this.counts.droppedForRoom++;
       return;
@@ -455,7 +455,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   }
 }
 
-/** Closes a connection that its socket lets go: FIN behind what is queued, or RST when something was not read. */
+/** Closes a connection that its socket releases: FIN after the queued bytes, or RST if bytes were not read. */
 export function closeConnection(
   cpu: Cpu,
   connection: Connection,
@@ -477,7 +477,7 @@ export function closeConnection(
   if (connection.state === 'FIN_WAIT_2') limitOrphan(connection);
 }
 
-/** Queues a FIN: nothing is sent after what is queued. */
+/** Queues a FIN: it is the last thing sent, after the queued bytes. */
 export function finish(cpu: Cpu, connection: Connection): void {
   if (connection.isFinQueued) return;
   if (connection.state === 'ESTABLISHED') connection.state = 'FIN_WAIT_1';

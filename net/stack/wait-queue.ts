@@ -1,6 +1,6 @@
 /**
- * Threads that wait for something to happen to a socket. A wake-up is charged and counted when a thread waits; a woken
- * thread checks again whether what it waited for is there.
+ * Threads that wait for something to happen to a socket. A wake-up is charged and counted if a thread waits; a woken thread
+ * checks its condition again.
  */
 import type { NetStatistics } from '../net-statistics.ts';
 import type { Cpu, NetPlatform, Signal } from '../platform.ts';
@@ -19,7 +19,7 @@ export class WaitQueue {
     this.#wakeUpCycles = wakeUpCycles;
   }
 
-  /** Wakes the threads that wait here, and those of queues that listen in. */
+  /** Wakes the threads that wait here, and those of linked queues. */
   wake(cpu: Cpu): void {
     for (const other of this.#others) other.wake(cpu);
     if (this.#waiters === 0 || this.#isWoken) return;
@@ -29,7 +29,7 @@ export class WaitQueue {
     this.#signal.raise();
   }
 
-  /** Gives the core up until woken, or for `timeoutPs`: then false. */
+  /** Yields the core until woken, or for `timeoutPs`: then false. */
   async wait(cpu: Cpu, timeoutPs?: number): Promise<boolean> {
     this.#waiters++;
     this.#isWoken = false;
@@ -41,7 +41,7 @@ export class WaitQueue {
     }
   }
 
-  /** Has another queue woken together with this one, until {@link ignore}. */
+  /** Wakes another queue together with this one, until {@link ignore}. */
   forwardTo(other: WaitQueue): void {
     this.#others.add(other);
   }

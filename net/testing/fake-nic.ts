@@ -1,7 +1,6 @@
 /**
- * A NIC for specs: registers, rings and interrupts as abi/nic says, without link, DMA engines or time of its own but the
- * cable's. It reads and writes its host's memory at once. What it does wrong is asked of it: lost interrupts, interrupts
- * without end, a transmit ring that hangs.
+ * A NIC for specs: registers, rings and interrupts by abi/nic, without link, DMA engines or timing except the cable's. It reads
+ * and writes its host's memory at once. Specs request its faults: lost interrupts, endless interrupts, a hung transmit ring.
  */
 import { nicBar0, nicIdentity, nicReceiveDescriptor, nicTransmitDescriptor } from '../../abi/nic/index.ts';
 import { fieldOf } from '../../base/registers.ts';
@@ -20,18 +19,18 @@ const { registers } = nicBar0;
 const transmit = nicTransmitDescriptor.fields;
 const receive = nicReceiveDescriptor.fields;
 
-/** What takes a frame to the other side. */
+/** Carries a frame to the other side. */
 export type SendFrame = (frame: Uint8Array) => void;
 
 export class FakeNic {
   /** Interrupt messages that are not sent. */
   lostInterrupts = 0;
-  /** Frames are taken off the ring no more; a reset mends it. */
+  /** Frames are no longer taken from the ring; a reset repairs it. */
   isHung = false;
   resets = 0;
   framesSent = 0;
   framesDropped = 0;
-  /** All zero after removal: nothing of the host's memory is named any more. */
+  /** All zero after removal: the device no longer refers to the host's memory. */
   readonly values = new Map<number, number>();
   sendFrame: SendFrame = () => {};
   readonly #process: LogicalProcess;
@@ -74,7 +73,7 @@ export class FakeNic {
     return ((this.#config.get(4) ?? 0) & 4) !== 0;
   }
 
-  /** A frame comes off the cable. */
+  /** A frame arrives from the cable. */
   frameArrived(onCable: Uint8Array): void {
     const isTagged = this.#hasVlanMode && onCable[12] === 0x81 && onCable[13] === 0;
     const tag = isTagged ? (onCable[14]! << 8) | onCable[15]! : 0;

@@ -1,10 +1,10 @@
-/** A host at a cable whose frames are written out by the spec: what it sends, answers and counts. For specs only. */
+/** A host on a cable whose frames the spec writes: shows what the host sends, answers and counts. For specs only. */
 import { expect } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import type { NetStatistics } from '../net-statistics.ts';
 import { ms, TestNetwork, type TestOptions } from './machine.ts';
 
-/** RFC 1071, of bytes as hexadecimal digits. */
+/** RFC 1071, for bytes as hexadecimal digits. */
 export function checksumOf(hex: string): string {
   const words = hex.padEnd(Math.ceil(hex.length / 4) * 4, '0').match(/..../g) ?? [];
   const sum = words.reduce((total, word) => total + Number.parseInt(word, 16), 0);
@@ -12,7 +12,7 @@ export function checksumOf(hex: string): string {
   return (0xffff - ((folded % 0x1_0000) + Math.floor(folded / 0x1_0000))).toString(16).padStart(4, '0');
 }
 
-/** A connection of host 0 to an address: 'up' or the errno, and how long that took. */
+/** A connection of host 0 to an address: 'up' or the errno, and its duration. */
 export async function connectTo(
   net: TestNetwork,
   address: number | string,
@@ -33,7 +33,7 @@ export async function connectTo(
   return outcome;
 }
 
-/** Two hosts that find each other, both up; what host 1 sends, and host 0 does, is seen. */
+/** Two connected hosts, both up; records the frames of host 1 and the actions of host 0. */
 export async function bench(options: TestOptions = {}) {
   const net = new TestNetwork({ asksForNeighbours: true, ...options });
   const frames: string[] = [];
@@ -49,14 +49,14 @@ export async function bench(options: TestOptions = {}) {
     counts: network.counts,
     stack: network.stack,
     buffers: network.driver.buffers,
-    /** Frames of host 1, or of both with the number of the host in front. */
+    /** Frames of host 1, or of both hosts, each with the host's number before it. */
     sent: () => frames.splice(0).map((frame) => frame.slice(2)),
     crossed: () => frames.splice(0),
     receive: async (...all: string[]) => {
       for (const frame of all) nic.frameArrived(fromHex(frame.padEnd(120, '0')));
       await net.for(5 * ms);
     },
-    /** What was counted of frames that came to nothing, or were answered. */
+    /** Counters of dropped and answered frames. */
     expectCounts: (expected: Partial<Record<keyof NetStatistics, number>>) => {
       const counted = reasons.map((name) => [name, network.counts[name] - before[name]] as const);
       expect(Object.fromEntries(counted.filter(([, count]) => count !== 0))).toEqual(expected);
@@ -64,7 +64,7 @@ export async function bench(options: TestOptions = {}) {
   };
 }
 
-/** A frame for host 1 comes to nothing, and is counted once under this reason: no answer to it, no buffer kept. */
+/** A frame for host 1 is dropped, and counted once under this reason: it gets no answer and keeps no buffer. */
 export async function expectDropped(frame: string, reason: keyof NetStatistics): Promise<void> {
   const { sent, receive, expectCounts, buffers } = await bench();
   const held = buffers.taken;

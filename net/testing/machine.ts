@@ -1,6 +1,6 @@
 /**
- * Two hosts with the whole kernel path, for specs: real hosts (host/), fake NICs, and a cable that loses, doubles, delays
- * and corrupts frames under a seed. Both hosts share one logical process.
+ * Two hosts with the whole kernel path, for specs: real hosts (host/), fake NICs, and a cable that loses, duplicates, delays
+ * and corrupts frames by a seed. Both hosts share one logical process.
  *
  *     program ── SocketCalls ── stack ── driver ── FakeNic ══ cable ══ FakeNic ── driver ── stack ── SocketCalls ── program
  */
@@ -25,19 +25,19 @@ import { type InterfaceSetup, ipv6Of, linkLocalOf, type NetAddresses } from '../
 import { FakeNic, fakeBars } from './fake-nic.ts';
 
 export const addresses = [0x0a00_0001, 0x0a00_0002] as const;
-/** The same of IPv6; of VLAN {@link vlanId}, of either version. */
+/** The same for IPv6; for VLAN {@link vlanId}, for both versions. */
 export const ipv6Addresses = ['2001:db8::1', '2001:db8::2'] as const;
 export const linkLocalAddresses = ['fe80::ff:fe00:1', 'fe80::ff:fe00:2'] as const;
 export const vlanId = 7;
 export const vlanAddresses = [0x0a07_0001, 0x0a07_0002] as const;
 export const vlanIpv6Addresses = ['2001:db8:7::1', '2001:db8:7::2'] as const;
-/** Of frames of the VLAN, by host. */
+/** Addresses in the VLAN, by host. */
 export const vlanPriorities = [3, 5] as const;
 const macs = [Uint8Array.of(2, 0, 0, 0, 0, 1), Uint8Array.of(2, 0, 0, 0, 0, 2)] as const;
 export const us = 1_000_000;
 export const ms = 1_000_000_000;
 
-/** What the cable does to frames; fractions of all. */
+/** Faults of the cable; fractions of all frames. */
 export interface CableFaults {
   readonly loss?: number;
   readonly duplication?: number;
@@ -53,7 +53,7 @@ export interface TestOptions {
   readonly cost?: Partial<NetCostConfig>;
   readonly cores?: number;
   readonly latencyPs?: number;
-  /** The hosts are not told each other's MACs, and find them by ARP. */
+  /** The hosts do not know each other's MACs, and find them by ARP. */
   readonly asksForNeighbours?: boolean;
 }
 
@@ -72,7 +72,7 @@ export interface TestNode {
 export class TestNetwork {
   readonly process = new LogicalProcess('net');
   readonly nodes: readonly TestNode[];
-  /** Sees each frame on the cable; false takes it off. */
+  /** Sees each frame on the cable; returning false removes it. */
   onFrame: (from: number, frame: Uint8Array) => boolean = () => true;
   readonly #runner: SingleRunner;
   readonly #faults: CableFaults;
@@ -103,7 +103,7 @@ export class TestNetwork {
     });
   }
 
-  /** Runs until all programs have ended, and a while more. */
+  /** Runs until all programs have ended, and a while longer. */
   async toEnd(drainPs = 1, limitPs = 600_000 * ms): Promise<void> {
     const outcome = await this.#runner.runUntilEnded(drainPs, limitPs);
     if (outcome.reason !== 'ended') throw new Error('the programs have not ended');
@@ -113,7 +113,7 @@ export class TestNetwork {
     await this.#runner.runTo(this.process.nowPs + durationPs);
   }
 
-  /** Runs a kernel thread to its end. */
+  /** Runs a kernel thread until it ends. */
   async kernel(node: number, body: (cpu: CoreThread) => Promise<void>): Promise<void> {
     let isDone = false;
     this.nodes[node]!.host.spawn('test', async (cpu) => {
@@ -143,7 +143,7 @@ export class TestNetwork {
     if (draw() < corruption)
       frame[14 + Math.floor(draw() * (frame.length - 14))]! ^= 1 << Math.floor(draw() * 8);
     const extraPs = draw() < reordering ? Math.floor(draw() * 40 * us) : 0;
-    // 10 Gb/s, one frame after the other.
+    // 10 Gb/s, one frame after another.
     const { nowPs } = this.process;
     this.#freePs[from] = Math.max(nowPs, this.#freePs[from]!) + (frame.length + 24) * 800;
     const wirePs = this.#freePs[from]! - nowPs;
@@ -198,7 +198,7 @@ function newNode(process: LogicalProcess, index: number, options: TestOptions): 
   return { index, host, network, platform, log, nic: parts.nic!, isUp: false };
 }
 
-/** Both interfaces of a host. @param mac of the other host; undefined: it is to be looked for */
+/** Both interfaces of a host. @param mac of the other host; undefined: it must be resolved */
 export function addressesOf(index: number, mac: Uint8Array | undefined): NetAddresses {
   const vlan = { vlan: vlanId, priority: vlanPriorities[index]! };
   return {

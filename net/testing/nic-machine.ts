@@ -1,6 +1,6 @@
 /**
- * Two hosts end to end, for specs: real hosts, root complexes, PCIe links, hw/nic and an Ethernet cable, six logical
- * processes, with the kernel path of net/ above. What system/ builds from a plan, in miniature.
+ * Two hosts end to end, for specs: real hosts, root complexes, PCIe links, hw/nic and an Ethernet cable, six logical processes,
+ * with the kernel path of net/ above: a small version of the machine that a plan describes.
  */
 import { defaultsOf } from '../../base/parameter.ts';
 import {
@@ -45,7 +45,7 @@ export interface NicMachineOptions {
   readonly driver?: Partial<NetDriverConfig>;
   readonly stack?: Partial<NetStackConfig>;
   readonly seed?: number;
-  /** The hosts are not told each other's MACs. */
+  /** The hosts do not know each other's MACs. */
   readonly asksForNeighbours?: boolean;
 }
 
@@ -181,7 +181,7 @@ export class NicMachine {
     });
   }
 
-  /** Runs a thread of a host's kernel to its end. */
+  /** Runs a thread of a host's kernel until it ends. */
   async kernel(node: number, body: (cpu: CoreThread) => Promise<void>): Promise<void> {
     const { host, hostLp } = this.nodes[node]!;
     hostLp.addMember();

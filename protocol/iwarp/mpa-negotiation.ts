@@ -1,5 +1,5 @@
 /**
- * What both sides of a connection agree on by MPA's request and reply (RFC 5044, 7.1.2; RFC 6581, 4 and 9).
+ * Agreement of both sides of a connection by MPA's request and reply (RFC 5044, 7.1.2; RFC 6581, 4 and 9).
  *
  *     initiator: requestOf ──► responder: answerRequest ──► reply ──► initiator: concludeReply ──► ready-to-receive message
  *

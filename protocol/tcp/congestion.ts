@@ -84,7 +84,7 @@ export class Congestion {
     return false;
   }
 
-  /** So many duplicates that a segment must be lost. @returns false when its loss is known already */
+  /** The threshold number of duplicates was reached: a segment must be lost. @returns false if its loss is already known */
   lost(flightBytes: number, sentTo: number, duplicates: number): boolean {
     if (this.isRecovering) return false;
     this.isRecovering = true;

@@ -1,4 +1,4 @@
-/** What an engine of a card has beside a kernel's connection: SACK, timestamps, CUBIC, keepalive, and taking a connection over. */
+/** Features of a card's engine beyond those of a kernel's connection: SACK, timestamps, CUBIC, keepalive, and taking a connection over. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

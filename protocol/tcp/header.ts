@@ -177,7 +177,7 @@ function writeSack(view: DataView, at: number, { sackBlocks, sackEdges }: Segmen
 /**
  * Parses the header at `at`.
  * @param lengthBytes of the segment
- * @returns bytes of the header, or 0 for one that is shorter than its fixed part or longer than the segment
+ * @returns bytes of the header, or 0 if it is shorter than its fixed part or longer than the segment
  */
 export function readSegmentHeader(
   view: DataView,

@@ -59,7 +59,7 @@ export function resend<Actor, Buffer extends StreamBuffer>(
   return true;
 }
 
-/** Sends the oldest unacknowledged segment again, whatever the windows say. */
+/** Retransmits the oldest unacknowledged segment, regardless of the windows. */
 export function resendFirst<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
@@ -92,7 +92,7 @@ export function sendSyn<Actor, Buffer extends StreamBuffer>(
   return connection.sendControl(actor, fields, buffer);
 }
 
-/** Sends an acknowledgement; with `isProbe` one of an old byte, which the other side must answer with its window. */
+/** Sends an acknowledgement; with `isProbe` one of an old byte, to which the other side must respond with its window. */
 export function acknowledge<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
@@ -131,8 +131,8 @@ export function sendReset<Actor, Buffer extends StreamBuffer>(
 }
 
 /**
- * Room that reading has made is announced when it is worth a segment (RFC 9293, 3.8.6.2.2) and at least doubles what the
- * other side has been sent (Linux tcp_cleanup_rbuf); smaller steps ride on acknowledgements.
+ * Announces room made by reading if it amounts to a segment (RFC 9293, 3.8.6.2.2) and at least doubles the announced window
+ * (Linux tcp_cleanup_rbuf); smaller steps are announced with acknowledgements.
  */
 export function isWindowWorthAnnouncing<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
@@ -155,7 +155,7 @@ function mayData<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<A
   return buffer.isSent || !isHeldByNagle(connection, buffer);
 }
 
-/** A segment that is not full waits while another such one is on its way. */
+/** A segment that is not full waits while another such segment is in flight. */
 function isHeldByNagle<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
   buffer: Buffer,
@@ -174,7 +174,7 @@ function mayFin<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Ac
   );
 }
 
-/** Whether the device takes a frame; if not, the connection is called when it does. */
+/** Whether the device accepts a frame; if not, it calls the connection when it does. */
 function hasRoom<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): boolean {
   if (connection.room > 0) return true;
   connection.throttle();
@@ -241,9 +241,9 @@ function prepare<Actor, Buffer extends StreamBuffer>(
   const unit = 2 ** receiveScale;
   const announced = Math.max(0, sequenceDistance(connection.windowEdge, received.next));
   const free = Math.max(0, receiveLimitBytes - received.readableBytes);
-  // A window that was announced is never taken back, and grows in steps that are worth it.
+  // An announced window never shrinks, and grows by at least a worthwhile step.
   const isWorth = free - announced >= Math.min(connection.segmentBytes, receiveLimitBytes / 2);
-  // Rounded up where there is room: with every segment, that would add up to a window without end.
+  // Rounded up if room is left: rounding with every segment would add up to an unlimited window.
   const units = Math.min(Math.ceil((isWorth ? free : announced) / unit), Math.ceil(free / unit));
   const field = Math.min(Math.max(units, Math.floor(announced / unit)), windowFieldMax);
   const edge = sequenceAdd(received.next, field * unit);
@@ -275,7 +275,7 @@ function advance<Actor, Buffer extends StreamBuffer>(
   if (isBefore(connection.sendMax, end)) connection.sendMax = end;
 }
 
-/** Something is on its way: it must be acknowledged. Nothing is, but something waits: the window is probed. */
+/** If data are in flight, they must be acknowledged. If none are but some wait, the window is probed. */
 function startTimer<Actor, Buffer extends StreamBuffer>(connection: TcpConnection<Actor, Buffer>): void {
   if (connection.retransmitPs !== NEVER || connection.isOver) return;
   const isOnItsWay = isBefore(connection.sendUnacknowledged, connection.sendMax);

@@ -1,4 +1,4 @@
-/** Round-trip time and retransmission time of a connection. Source: RFC 6298; samples by Karn's rule are the caller's. */
+/** Round-trip time and retransmission time of a connection. Source: RFC 6298; the caller selects samples by Karn's rule. */
 
 /** Microseconds in, picoseconds out: bounds of the retransmission time. */
 export interface RetransmitLimits {
@@ -11,7 +11,7 @@ export class RoundTrip {
   /** Smoothed round-trip time and its variation in picoseconds; 0 before the first sample. */
   smoothedPs = 0;
   variationPs = 0;
-  /** Doublings since something new was acknowledged. */
+  /** Doublings since the last new acknowledgement. */
   backoff = 0;
   readonly #limits: RetransmitLimits;
   #basePs: number;
@@ -26,7 +26,7 @@ export class RoundTrip {
     return Math.min(this.#basePs * 2 ** Math.min(this.backoff, 20), this.#limits.maxPs);
   }
 
-  /** Takes a measurement; the backoff ends. */
+  /** Records a measurement; ends the backoff. */
   sample(roundTripPs: number): void {
     if (this.smoothedPs === 0) {
       this.smoothedPs = roundTripPs;

@@ -1,5 +1,5 @@
 /**
- * What a sender knows of its peer by SACK: received ranges, what was retransmitted, and how much is in the network. Source: RFC 6675, 3 and 4.
+ * State that a sender keeps for SACK: ranges received by its peer, retransmitted ranges, and the amount in the network. Source: RFC 6675, 3 and 4.
  */
 import { isAfter, isBefore, sequenceAdd } from './sequence.ts';
 import { SequenceRanges } from './sequence-ranges.ts';

@@ -115,7 +115,7 @@ function answerArrived<Actor, Buffer extends StreamBuffer>(
   output(actor, connection);
 }
 
-/** The test of RFC 9293, 3.10.7.4, first step. An empty window still takes a segment without length at its edge. */
+/** The test of RFC 9293, 3.10.7.4, first step. An empty window still accepts a segment of length 0 at its edge. */
 function isAcceptable<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
   segment: SegmentFields,
@@ -157,7 +157,7 @@ function becomesEstablished<Actor, Buffer extends StreamBuffer>(
   segment: SegmentFields,
 ): boolean {
   if (segment.acknowledgement !== connection.sendMax) return false;
-  // Where it can't be queued the acknowledgement is forgotten: the SYN is answered again.
+  // If it cannot be queued, the acknowledgement is dropped: the SYN is answered again.
   if (!connection.established(actor)) return false;
   connection.state = 'ESTABLISHED';
   connection.windowSequence = segment.sequence;
@@ -167,7 +167,7 @@ function becomesEstablished<Actor, Buffer extends StreamBuffer>(
   return true;
 }
 
-/** @returns false when the rest of the segment is to be ignored */
+/** @returns false if the rest of the segment must be ignored */
 function acknowledgementArrived<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
@@ -255,7 +255,7 @@ function sampleEcho<Actor, Buffer extends StreamBuffer>(
   if (echo !== 0 && elapsedMs >= 0) connection.roundTrip.sample(Math.max(elapsedMs, 1) * psPerMs);
 }
 
-/** Takes what was acknowledged out of the queue, and the timers with it. @returns buffers that were freed */
+/** Removes acknowledged data from the queue, and stops their timers. @returns freed buffers */
 function takeAcknowledged<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
   acknowledgement: number,
@@ -355,7 +355,7 @@ function payloadArrived<Actor, Buffer extends StreamBuffer>(
   if (connection.hasSack) noteRanges(connection, arrival, segment.sequence, end);
   if (received.copiedBytes > 0) connection.copied(actor, received.copiedBytes);
   if (arrival === 'inOrder') {
-    // A gap that has just been closed, or is still there, is acknowledged at once (RFC 5681, 4.2).
+    // A gap that was just closed, or still exists, is acknowledged at once (RFC 5681, 4.2).
     connection.unacknowledgedSegments++;
     if (connection.unacknowledgedSegments >= 2 || received.hasGap) connection.isAckDue = true;
     else delayAcknowledgement(connection);
@@ -399,7 +399,7 @@ function finArrived<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
   end: number,
 ): void {
-  // Behind a gap it is left to be sent again.
+  // After a gap the segment is dropped; the peer retransmits it.
   connection.isAckDue = true;
   if (connection.hasFin || end !== connection.received.next) return;
   const { state } = connection;

@@ -19,7 +19,7 @@ import { SackScoreboard } from './sack-scoreboard.ts';
 import { sequenceAdd, sequenceDistance } from './sequence.ts';
 import { SequenceRanges } from './sequence-ranges.ts';
 
-/** States of RFC 9293, 3.3.2; LISTEN is a listener of its own. */
+/** States of RFC 9293, 3.3.2; LISTEN is a separate class. */
 export type ConnectionState =
   | 'SYN_SENT'
   | 'SYN_RECEIVED'
@@ -153,7 +153,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   readonly initialSequence: number;
   sendUnacknowledged: number;
   sendNext: number;
-  /** The furthest that was ever sent. */
+  /** The highest sequence number that was ever sent. */
   sendMax: number;
   /** Window of the peer: its size, the segment that carried it, and the shift of its field. */
   sendWindow = 0;
@@ -165,9 +165,9 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   /** Payload bytes of the longest segment: the maximum segment size less the options of each segment. */
   segmentBytes: number;
   readonly sendQueue: Buffer[] = [];
-  /** First of the queue to be sent next. */
+  /** First entry of the queue to be sent next. */
   sendIndex = 0;
-  /** A buffer that its owner is still filling: not to be sent. */
+  /** A buffer that its owner is still filling: must not be sent. */
   filling: Buffer | undefined;
   /** Sequence number after everything queued: that of our FIN. */
   queueEnd: number;
@@ -188,10 +188,10 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   // Receiving.
   abstract readonly received: ReceivedBytes<Buffer>;
   receiveScale: number;
-  /** Both sides scale their windows, as far as this side has learned: a SYN-ACK has the option only if the SYN had it (RFC 7323, 2.2). */
+  /** Whether both sides scale their windows, as far as this side knows: a SYN-ACK has the option only if the SYN had it (RFC 7323, 2.2). */
   isScaled = true;
   receiveLimitBytes = 0;
-  /** Edge of the window that we have announced. */
+  /** Edge of the announced window. */
   windowEdge = 0;
   unacknowledgedSegments = 0;
   isAckDue = false;
@@ -288,7 +288,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   /** The connection is CLOSED and no longer exists. */
   abstract forget(): void;
 
-  /** Bytes on their way. */
+  /** Bytes in flight. */
   get flightBytes(): number {
     return sequenceDistance(this.sendNext, this.sendUnacknowledged);
   }
@@ -344,7 +344,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     return Math.min(this.retransmitPs, this.delayedAckPs, this.closePs, this.keepalivePs);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.timedPs -= ps;
     this.retransmitPs -= ps;
@@ -451,7 +451,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.writable(actor);
   }
 
-  /** TIME_WAIT: the last acknowledgement may have got lost. */
+  /** TIME_WAIT: the last acknowledgement may have been lost. */
   waitOut(actor: Actor): void {
     this.state = 'TIME_WAIT';
     this.retransmitPs = NEVER;

@@ -1,4 +1,4 @@
-/** A small C compiler and the headers of libibverbs in a guest, out of a kit of their own: programs are built where they run. */
+/** A small C compiler and the headers of libibverbs in a guest, from a separate kit: programs are built where they run. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ensureKits } from '../../guests/linux/packages/cache.ts';
@@ -28,7 +28,7 @@ const compilerKit: Kit = {
 };
 
 const libraries = 'usr/lib/x86_64-linux-gnu';
-/** The files of libc6-dev and libibverbs-dev that a dynamically linked program needs. */
+/** Files of libc6-dev and libibverbs-dev needed by a dynamically linked program. */
 const linked = ['crt1.o', 'crti.o', 'crtn.o', 'libc.so', 'libc_nonshared.a', 'libibverbs.so', 'tcc'];
 
 /** Libraries of the compiler that nothing else in the guest needs. */

@@ -1,4 +1,4 @@
-/** The cable of stock guests as a capture, and what the independent reader (analyser/independent) finds wrong with its packets. */
+/** The cable of stock guests as a capture, and the errors that the independent reader (analyser/independent) finds in its packets. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,14 +6,14 @@ import { readCapture } from '../../analyser/capture/index.ts';
 import { errorsOf, readCaptured } from '../../analyser/independent/index.ts';
 import type { CaptureOptions } from '../../machine/analysis/index.ts';
 
-/** The first packets of each end are kept: writing them must not outlast the time in which serving has to stop. */
+/** Limit of packets kept at each end: writing them must not outlast the time limit for the end of serving. */
 const sizeBytes = 2 ** 22;
 
 export class CableCapture {
   readonly #folder = mkdtempSync(join(tmpdir(), 'hca-guest-pcap-'));
   readonly options: CaptureOptions & { readonly file: string };
 
-  /** @param hcas HCAs that the guests have */
+  /** @param hcas HCAs of the guests */
   constructor(hcas: number) {
     const ends = Array.from({ length: hcas }, (_, node) => ({ node }));
     this.options = { ends, sizeBytes, file: join(this.#folder, 'cable.pcapng') };
@@ -21,7 +21,7 @@ export class CableCapture {
 
   /**
    * Reads the file that serving has written at its end, and removes it.
-   * @returns packets of InfiniBand and RoCE in it, and what is wrong with them
+   * @returns its packets of InfiniBand and RoCE, and their errors
    */
   read(): { readonly packets: number; readonly wrong: readonly string[] } {
     const { interfaces, frames } = readCapture(readFileSync(this.options.file));

@@ -1,6 +1,6 @@
 /**
- * Redis and Slurm out of Debian's packages, unpacked into the cache of guests/linux and not installed, on loopback and on free
- * ports; each process is ended by whoever started it.
+ * Redis and Slurm from Debian's packages, unpacked into the cache of guests/linux and not installed, on loopback and on free
+ * ports; the caller that starts a process ends it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -30,7 +30,7 @@ const clusterKit: Kit = {
   isKernel: false,
 };
 
-/** Valkey is in Debian since 13. */
+/** Debian has Valkey from release 13 on. */
 const valkeyKit: Kit = {
   ...clusterKit,
   name: 'valkey',
@@ -39,14 +39,14 @@ const valkeyKit: Kit = {
   packages: ['valkey-server'],
 };
 
-/** Folder of an unpacked kit; fetches it if it is missing. @throws ConfigurationError when it cannot be had */
+/** Folder of an unpacked kit; fetches it if it is missing. @throws ConfigurationError if it is unavailable */
 async function treeOf(kit: Kit): Promise<string> {
   const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
   const [folder] = await ensureKits([kit], cache);
   return folder!;
 }
 
-/** Ports that nobody has on loopback. */
+/** Unused ports on loopback. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));
@@ -55,7 +55,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** Waits for something to be so. @throws Error when it is not in ten minutes */
+/** Waits for a condition. @throws Error if it does not hold within ten minutes */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 600_000;
   while (!(await isSo())) {
@@ -64,7 +64,7 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   }
 }
 
-/** A process of ours, and what it has said. */
+/** A process of ours, and its output. */
 export class Started implements AsyncDisposable {
   readonly child: ChildProcess;
   text = '';
@@ -103,7 +103,7 @@ export interface QueueServer extends AsyncDisposable {
   readonly url: string;
 }
 
-/** A server of our own for queues. */
+/** A private server for queues. */
 export async function startQueueServer(name: 'redis' | 'valkey'): Promise<QueueServer> {
   const tree = await treeOf(name === 'redis' ? clusterKit : valkeyKit);
   const folder = mkdtempSync(join(tmpdir(), `hca-${name}-`));
@@ -130,11 +130,11 @@ export interface Slurm extends AsyncDisposable {
 const clients = ['sbatch', 'squeue', 'scancel', 'sinfo'];
 const pluginFolder = 'usr/lib/x86_64-linux-gnu/slurm-wlm';
 
-/** Munge, which all parts of Slurm know each other by, a controller and a machine that runs jobs as the user of this process. */
+/** Munge, by which all parts of Slurm authenticate each other, a controller, and a machine that runs jobs as the user of this process. */
 export async function startSlurm(): Promise<Slurm> {
   const tree = await treeOf(clusterKit);
   const folder = mkdtempSync(join(tmpdir(), 'hca-slurm-'));
-  // Munge trusts no folder that others may write to, and others have to find its socket.
+  // Munge requires a folder that others cannot write to, but in which they can find its socket.
   chmodSync(folder, 0o755);
   for (const name of ['bin', 'state', 'spool']) mkdirSync(join(folder, name));
   const [controlPort, machinePort] = await freePorts(2);

@@ -1,6 +1,7 @@
 /**
- * The counters of adapters and ports as a stock guest reads them in sysfs, by name: after data and errors of each kind that can be had, on packets
- * of which some are lost, damaged and doubled, each is what the program that did it expects, and what the device's report says.
+ * The counters of adapters and ports as a stock guest reads them in sysfs, by name: after data and errors of every available
+ * kind, with some packets lost, damaged and duplicated, each equals the value expected by the test program and the device's
+ * report.
  */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,7 +11,7 @@ import type { FaultPlan } from '../../machine/faults/index.ts';
 import { pythonTree } from './pyverbs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
-/** Of what counters.py sends. */
+/** Packets sent by counters.py. */
 const faults: FaultPlan = [
   { packet: 'lost', opcode: 'RC_RDMA_WRITE_MIDDLE', nth: 7 },
   { packet: 'corrupted', opcode: 'RC_RDMA_WRITE_MIDDLE', nth: 13, where: 'payload', crc: 'icrc' },
@@ -46,7 +47,7 @@ const diagnostics = [...ofBoth, 'num_cqovf', 'rq_num_udsdprd'];
 type Counts = Readonly<Record<string, number>>;
 const devices = [0, 1] as const;
 
-/** Without the file that says how long the kernel keeps what it has read, which is less than is waited here. */
+/** Without the file that tells how long the kernel caches values, which is less than the wait here. */
 const listing =
   'sleep 0.1; cd /sys/class/infiniband; for d in mlx4_0 mlx4_1; do for f in $d/hw_counters/* $d/ports/1/hw_counters/* $d/ports/1/counters/*; do echo $f $(cat $f); done; done';
 
@@ -120,11 +121,11 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('counters 
     expect(others).toEqual(wanted);
     const [few, many] = device === 0 ? [sent, received] : [received, sent];
     expect(few).toBe(0);
-    // Those of one request at the guest's pace, and two until retries were used up.
+    // Retransmissions of one request at the guest's pace, and of two until retries were used up.
     expect(many).toBeGreaterThan(3);
   });
 
-  it('are what the report says of the transport', () => {
+  it('equal the transport counters of the report', () => {
     const [near, far] = devices.map((device) => countsIn(after, `mlx4_${device}/hw_counters/`));
     const [requester, responder] = report.nodes.map(({ hca }) => hca.transport);
     expect(requester).toEqual({
@@ -137,7 +138,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('counters 
     expect(others).toEqual({
       rnrNakSent: far!['rq_num_rnr'],
       sequenceNakSent: far!['rq_num_oos'],
-      // A receive that cannot be written has no counter of NAKs: rq_num_lpe counts its completion.
+      // A receive that cannot be written has no NAK counter: rq_num_lpe counts its completion.
       errorNakSent: far!['rq_num_rire']! + far!['rq_num_rae']! + far!['rq_num_lpe']!,
       duplicateRequest: far!['rq_num_dup'],
       unreliableNoReceive: far!['rq_num_udsdprd'],
@@ -147,7 +148,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('counters 
     expect(failed).toBe(errors.reduce((sum, [, count]) => sum + count, 0));
   });
 
-  it('IBTA 16.1.3.5: count what the report says of the cable, and damaged packets at the port where they came', () => {
+  it('IBTA 16.1.3.5: equal the cable counters of the report, and count damaged packets at the receiving port', () => {
     const [near, far] = devices.map((device) => countsIn(after, `mlx4_${device}/ports/1/counters/`));
     const [there, back] = report.wire;
     // Dwords from LRH to ICRC: without the two bytes of the VCRC.

@@ -1,6 +1,6 @@
 /**
- * DPDK's mlx4 driver on a port of Ethernet: a stock testpmd answers pings of a second guest, whose interface is mlx4_en's. It makes work
- * queues with an indirection table, a raw-packet QP for sending, and rules of device-managed steering.
+ * DPDK's mlx4 driver on an Ethernet port: a stock testpmd answers pings of a second guest, whose interface uses mlx4_en. It
+ * creates work queues with an indirection table, a raw-packet QP for sending, and rules of device-managed steering.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -74,7 +74,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')("DPDK's ml
   };
 
   it('starts on a port of mlx4_en with device-managed steering', { timeout: 400_000 }, async () => {
-    // DPDK loads no driver from below a folder into which everyone may write.
+    // DPDK loads no driver from below a world-writable folder.
     await run(0, 'chmod 755 / /usr');
     await run(0, 'modprobe mlx4_core log_num_mgm_entry_size=-1 && modprobe -a mlx4_en mlx4_ib ib_uverbs');
     await run(1, 'modprobe mlx4_en');
@@ -93,7 +93,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')("DPDK's ml
     expect(said).not.toContain('ended');
   });
 
-  it('answers the ARP requests and pings of the other guest', { timeout: 400_000 }, async () => {
+  it('answers the ARP requests and pings of the second guest', { timeout: 400_000 }, async () => {
     for (const bytes of [56, 1400]) {
       const said = await run(1, `ping -c 5 -i 0.2 -W 10 -s ${bytes} ${addressOf(0)}; true`);
       expect(said).toMatch(/5 (packets )?received, (\+\d+ duplicates, )?0% packet loss/);

@@ -1,4 +1,4 @@
-/** What Linux waits a whole minute for, nearly all of it idle. */
+/** Faults for which Linux waits a whole minute, nearly all of it idle. */
 import { testScenario } from './suite.ts';
 
 await testScenario('faults-silence', 'debian');

@@ -1,4 +1,4 @@
-/** Faults while drivers and programs work. Much of this is waiting, for a reset or a timer. */
+/** Faults while drivers and programs work. Most of the time is waiting for a reset or a timer. */
 import { testScenario } from './suite.ts';
 
 await testScenario('faults-work', 'backports');

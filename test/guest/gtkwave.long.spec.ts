@@ -1,6 +1,6 @@
 /**
- * A value change dump of a machine, converted by GTKWave's own tools out of Debian's packages into its format and back: neither complains, and no
- * signal, instant or value is lost.
+ * A value change dump of a machine, converted by GTKWave's own tools from Debian's packages into its format and back: the tools
+ * report no error, and no signal, instant or value is lost.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { silentProgress } from '../../guests/linux/progress.ts';
 import { treeProgram } from '../../guests/linux/tree-program.ts';
 import { smallMachine } from '../machines.ts';
 
-/** The converters need no window: what draws is left out. */
+/** The converters need no window: graphical parts are left out. */
 const gtkwaveKit: Kit = {
   name: 'gtkwave',
   title: "GTKWave's converters",
@@ -39,7 +39,7 @@ const gtkwaveKit: Kit = {
 
 type Changes = ReadonlyMap<string, readonly string[]>;
 
-/** Each signal's changes as text, by its name; leading zeros and the order of signals at an instant say nothing. */
+/** Each signal's changes as text, by its name; leading zeros and the order of signals at an instant are insignificant. */
 function changesOf(text: string): Changes {
   const names = new Map<string, string>();
   const changes = new Map<string, string[]>();
@@ -87,7 +87,7 @@ describe('a value change dump, read by GTKWave', () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** What the tool prints. */
+  /** Output of the tool. */
   function run(tool: string, ...args: readonly string[]): string {
     const { file, arguments: before } = treeProgram(tree, `usr/bin/${tool}`);
     return execFileSync(file, [...before, ...args], { cwd: folder, encoding: 'utf8', stdio: 'pipe' });

@@ -1,4 +1,4 @@
-/** A guest with files and modules of the user's own, held to a budget: `hca guest --copy --module --budget`. */
+/** A guest with a user's own files and modules, checked against a budget: `hca guest --copy --module --budget`. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,12 +35,12 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     rmSync(folder, { recursive: true });
   });
 
-  it('are there, and run', async () => {
+  it('are present, and run', async () => {
     const { output } = await run('/root/hello.sh you; /usr/lib/there/hello there');
     expect(output).toBe('hello, you\nhello, there\n');
   });
 
-  it('are modules that take the place of stock ones of the same name, and others besides', async () => {
+  it('are modules that replace stock ones of the same name, and others', async () => {
     const { output } = await run(
       '/usr/sbin/modinfo -n mlx4_ib; /usr/sbin/modinfo -n dummy; lsmod | grep -c -e "^mlx4_ib " -e "^dummy "',
     );
@@ -52,7 +52,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     ).toEqual(['updates/mlx4_ib.ko', 'updates/dummy.ko', '2']);
   });
 
-  it('cost what the device counts: a WRITE of perftest a CQE and a doorbell each, one way', async () => {
+  it('have the device’s costs: a WRITE of perftest costs a CQE and a doorbell each, in one direction', async () => {
     const [before] = await session.figures();
     const { exitStatus } = await run(
       "pair 'ib_write_bw -n 500 -s 64 -Q 1' 'ib_write_bw -n 500 -s 64 -Q 1 localhost'",
@@ -63,7 +63,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     expect(counted['mmioWrites']).toBeGreaterThanOrEqual(500);
   });
 
-  it('are on the page of the guest in the end, with its interrupts and what its devices did', async () => {
+  it('are on the page of the guest at the end, with its interrupts and its devices’ figures', async () => {
     const command = '/root/hello.sh reader';
     const ran = { guest: 0, ...(await run(command)) };
     const report = guestReportOf(await session.finish(), [ran]);
@@ -86,7 +86,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     );
     expect(writes.length).toBe(report.serve.operations['WRITE']!.count);
     expect(timeline.processes).toEqual(['guest0', 'hca0']);
-    // Nothing is taken from elsewhere.
+    // No file is taken from elsewhere.
     expect(page).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
   });
 });

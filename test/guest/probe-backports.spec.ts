@@ -1,4 +1,4 @@
-/** The drivers come and go, and the guest restarts: with a newer kernel. */
+/** Loads and unloads the drivers, and restarts the guest: with a newer kernel. */
 import { testScenario } from './suite.ts';
 
 await testScenario('probe', 'backports');

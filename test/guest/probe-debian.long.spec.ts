@@ -1,4 +1,4 @@
-/** The drivers come and go, and the guest restarts: with the kernel of Debian. */
+/** Loads and unloads the drivers, and restarts the guest: with Debian's kernel. */
 import { testScenario } from './suite.ts';
 
 await testScenario('probe', 'debian');

@@ -1,7 +1,7 @@
 /**
  * The tests of rdma-core itself, written for pyverbs, in a guest with Debian's Python: those of extended reliable connections,
- * of extended completion queues and of memory windows.
- * What libmlx4 has not (extended posts) and what the card has not (on-demand paging) they skip.
+ * of extended completion queues and of memory windows. They skip features that libmlx4 lacks (extended posts) or the card lacks
+ * (on-demand paging).
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { GuestSession } from '../../guests/linux/index.ts';
 import { pythonTree } from './pyverbs.ts';
 import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
-/** What is in the names of the tests that are run, and how they end. */
+/** Name patterns of the tests to run, and their expected results. */
 const outcomesOf = {
   xrc: {
     test_xrc_atomic_cmp_and_swap: 'ok',
@@ -45,8 +45,8 @@ const outcomesOf = {
 const isWanted = new RegExp(`(?:def test_|class )\\w*(?:${Object.keys(outcomesOf).join('|')})`);
 
 /**
- * Debian packs some of the tests' files. Those in which no test is wanted are left out: an emulated processor takes half a minute to
- * compile them all.
+ * Debian packages compressed copies of some test files. Files without a wanted test are left out: an emulated processor needs
+ * half a minute to compile them all.
  */
 function unpackedTests(tree: string, folder: string): string {
   const tests = join(folder, 'tests');
@@ -126,7 +126,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('the tests
       number,
       number,
     ];
-    // Simulated time follows the wall clock while the guest sleeps, within what a busy computer lets it lag.
+    // Simulated time follows the wall clock while the guest sleeps, within the lag of a busy computer.
     const rate = ((cyclesAfter - cyclesBefore) * 1e6) / (nanosecondsAfter - nanosecondsBefore);
     expect(rate / khz!).toBeGreaterThan(0.8);
     expect(rate / khz!).toBeLessThan(1.2);

@@ -1,4 +1,4 @@
-/** Debian's Python with pyverbs in a guest, out of a kit of its own. */
+/** Debian's Python with pyverbs in a guest, from a separate kit. */
 import { join } from 'node:path';
 import { ensureKits } from '../../guests/linux/packages/cache.ts';
 import type { Kit } from '../../guests/linux/packages/kits.ts';
@@ -31,7 +31,7 @@ const pyverbsKit: Kit = {
 
 const libraries = 'lib/x86_64-linux-gnu';
 
-/** @returns the folder of the kit, and what of it is copied into a guest so that `python3` runs there */
+/** @returns the folder of the kit, and the files to copy into a guest so that `python3` runs there */
 export async function pythonTree(): Promise<{ readonly tree: string; readonly copies: readonly string[] }> {
   const [tree] = await ensureKits([pyverbsKit], cache);
   const place = (path: string, to = `/${path}`): string => `${join(tree!, path)}:${to}`;

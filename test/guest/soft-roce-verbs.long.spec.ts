@@ -1,7 +1,7 @@
 /**
- * Every verb between the adapter and Linux's Soft-RoCE (rdma_rxe) at the other end of its cable, each the one that asks, over IPv4 and
- * IPv6, at every path MTU, up to 16 MiB, and over a cable that loses, doubles, damages and reorders packets: every byte, length,
- * immediate, key and status is looked at by a program of two ends for pyverbs.
+ * Every verb between the adapter and Linux's Soft-RoCE (rdma_rxe) at the other end of its cable, with each as the requester,
+ * over IPv4 and IPv6, at every path MTU, up to 16 MiB, and over a cable that loses, duplicates, damages and reorders packets: a
+ * pyverbs program with two ends checks every byte, length, immediate, key and status.
  */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ const verbs = {
   UC: ['SEND', 'SEND with immediate', 'WRITE', 'WRITE with immediate'],
   UD: ['SEND', 'SEND with immediate'],
 };
-/** What the program says it has done, without how often. */
+/** Actions reported by the program, without their counts. */
 const reliable = [
   ...[256, 512, 1024, 2048, 4096].flatMap((mtu) => verbs.RC.map((verb) => `${verb} on RC, path MTU ${mtu}`)),
   ...['compare and swap', 'fetch and add', 'SEND with Invalidate'].map(
@@ -60,7 +60,7 @@ describe.skipIf(mayBeSkipped).each(cables)('the adapter and Soft-RoCE at $of', (
   });
 
   it.each(['IPv6', 'IPv4'] as const)(
-    'do every verb as they should, over %s',
+    'execute every verb correctly, over %s',
     { timeout: 900_000 },
     async (family) => {
       const commandOf = async (guest: 0 | 1, device: string, peer: string): Promise<string> => {

@@ -1,4 +1,4 @@
-/** What is compared by speed, in brief: that it works. */
+/** The programs of the speed comparison, in brief: they must work. */
 import { testScenario } from './suite.ts';
 
 await testScenario('soft-roce', 'debian');

@@ -1,21 +1,21 @@
-/** Guests of a test, in which the steps of a scenario are carried out one after the other, in tests of their own. */
+/** Guests of a test, in which the steps of a scenario run one after another, each in its own test. */
 import { GuestError } from '../../guests/linux/index.ts';
 
-/** What is needed of guests: that their power can be cut. */
+/** Required interface of guests: their power can be cut. */
 interface Guests {
   readonly session: AsyncDisposable;
 }
 
 interface StepIn<Stage> {
   readonly title: string;
-  /** @returns what is worth telling */
+  /** @returns text worth showing */
   run(stage: Stage): Promise<string | undefined>;
 }
 
 /**
- * A step that fails is tried once more in guests that boot anew, after all the steps before it: a guest that no longer answers is not
- * asked again, and what is left over from the first try is gone. Both tries are printed. One boot more is had in all; where a step fails
- * after it, those behind it fail at once.
+ * A failed step is tried once more in freshly booted guests, after all earlier steps: a guest that no longer answers is not
+ * used again, and nothing is left of the first try. Both tries are printed. At most one additional boot is made; if a step
+ * fails after it, all later steps fail at once.
  */
 export class Staged<Stage extends Guests> {
   readonly #start: (onNotice: (text: string) => void) => Promise<Stage>;
@@ -24,10 +24,10 @@ export class Staged<Stage extends Guests> {
   #stage: Stage | undefined;
   #hasBootedAnew = false;
   #failure: string | undefined;
-  /** What the devices said of guests that wait or go. */
+  /** Output of the devices about guests that wait or disconnect. */
   readonly #notices: string[] = [];
 
-  /** @param start boots the guests; @param print takes what is said of a step that failed */
+  /** @param start boots the guests; @param print receives the output of a failed step */
   constructor(
     start: (onNotice: (text: string) => void) => Promise<Stage>,
     print: (text: string) => void = (text) => console.error(text),
@@ -64,7 +64,7 @@ export class Staged<Stage extends Guests> {
     return this.#stage!;
   }
 
-  /** Cuts the power of what still runs. */
+  /** Cuts the power of guests that still run. */
   async end(): Promise<void> {
     await this.#stage?.session[Symbol.asyncDispose]();
   }

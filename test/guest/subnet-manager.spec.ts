@@ -1,4 +1,4 @@
-/** A stock subnet manager, and what needs one. */
+/** A stock subnet manager, and its users. */
 import { testScenario } from './suite.ts';
 
 await testScenario('subnet-manager', 'debian');

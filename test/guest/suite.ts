@@ -1,7 +1,6 @@
 /**
- * Turns a scenario of guests/linux into tests: a boot for all, a test for each step, and one for the ledgers at the end.
- * Where a guest cannot be had (no apt, no koffi, another platform) the tests are skipped, each saying why; under CI a
- * guest that cannot be had fails.
+ * Turns a scenario of guests/linux into tests: one boot for all, a test for each step, and one for the ledgers at the end. If
+ * guests are unavailable (no apt, no koffi, another platform) the tests are skipped with a reason; under CI they fail.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SimulatorError } from '../../base/assert.ts';
@@ -20,14 +19,14 @@ import { Staged } from './staged.ts';
 
 export type Kernel = 'debian' | 'backports';
 
-/** Where guests of tests come from. */
+/** Source of the tests' guests. */
 export const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
 
 /** Booting takes seconds, several times that on a busy machine. */
 export const bootTimeoutMs = 240_000;
 const stepTimeoutMs = 900_000;
 
-/** Why no guest can be had with this kernel; undefined when it can. Fetches what is missing. */
+/** Why no guest with this kernel is available; undefined if one is. Fetches missing parts. */
 export async function reasonAgainst(kernel: Kernel): Promise<string | undefined> {
   const reason = nativeUnavailableReason();
   if (reason !== undefined) return reason;
@@ -51,13 +50,13 @@ export const optionsFor = (kernel: Kernel, cpus = 2): ScenarioOptions => ({
   onNotice: () => {},
 });
 
-/** Of stock drivers, which keep the rules of the adapter's interface: the linter watches all that they do. */
+/** For stock drivers, which keep the rules of the adapter's interface: the linter checks all their actions. */
 const linted = [
   ...['cable', 'ethernet-offloads', 'ethernet-peer', 'loopback', 'nfs', 'nfs-roce', 'probe', 'raw-packets'],
   ...['roce', 'roce-peer', 'roce-v1', 'roce-v1-peer', 'subnet-manager', 'two-guests'],
 ];
 
-/** Declares the tests of a scenario, of its brief steps where it has such. */
+/** Declares the tests of a scenario, with its brief steps if it has such. */
 export async function testScenario(name: string, kernel: Kernel): Promise<void> {
   const scenario = scenarioNamed(name);
   const isLinted = linted.includes(name);
@@ -71,7 +70,7 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
     return;
   }
   describe(title, () => {
-    // Of two guests each has one processor: they start in two thirds of the time, and guests that are alone have several.
+    // Each of two guests has one processor, since they then start in two thirds of the time; a single guest has several.
     const options = optionsFor(kernel, scenario.guests === 2 ? 1 : 2);
     const capture = new CableCapture(scenario.hcas);
     const analysis = { capture: capture.options, ...(isLinted ? { lint: true } : {}) };
@@ -90,13 +89,13 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
     }
     it('ends with ledgers that balance, and interrupts on which device and guest agree', {
       timeout: stepTimeoutMs,
-      // It ends the guests, which a second try would ask.
+      // It ends the guests, which a second try would need.
       retry: 0,
     }, async ({ annotate }) => {
       const { report } = await finishScenario(staged.finished());
       expect(report.analyses).toHaveLength(isLinted ? scenario.hcas : 0);
       expect(report.analyses.flatMap(({ findings }) => findings)).toEqual([]);
-      // IBTA vol 1, 7.8: headers and CRCs of all that passed the cable, by a reader that shares nothing with the device.
+      // IBTA vol 1, 7.8: headers and CRCs of all packets on the cable, checked by a reader that shares no code with the device.
       const { packets, wrong } = capture.read();
       expect(wrong).toEqual([]);
       await annotate(`${packets} packets of the cable are right`);

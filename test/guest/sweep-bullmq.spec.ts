@@ -1,6 +1,6 @@
 /**
- * A sweep by workers of a queue on Debian's Redis and Valkey: one worker is killed while it runs a point, the sweep itself is killed
- * and comes back, and the rows are those of a sweep on one machine. A point that kills its workers is given up.
+ * A sweep by workers of a queue on Debian's Redis and Valkey: one worker is killed while it runs a point, the sweep itself is
+ * killed and restarted, and the rows equal those of a sweep on one machine. A point that kills its workers is abandoned.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,10 +38,10 @@ const startWorker = (place: readonly string[], leaseSeconds: number): Started =>
   startHca('worker', ...place, '--jobs', '1', '--lease', `${leaseSeconds}`);
 const startSweep = (place: readonly string[], spec: string, out: string): Started =>
   startHca(spec, '--engine', 'bullmq', ...place, '--out', out);
-/** A test that is tried again has a queue and a file of its own. */
+/** A repeated test has its own queue and file. */
 let triesCount = 0;
 
-/** The hashes of points for each event of a server's queue, as they come. */
+/** The hashes of points for each event of a server's queue, in order of arrival. */
 async function watched([, url, , queue]: readonly string[]): Promise<
   AsyncDisposable & { of(event: string): string[] }
 > {
@@ -60,7 +60,7 @@ async function watched([, url, , queue]: readonly string[]): Promise<
   };
 }
 
-it('has each point once, though a worker and the sweep are killed', async () => {
+it('has each point once, even if a worker and the sweep are killed', async () => {
   const place = placeOf(redis, `own-${++triesCount}`);
   const out = `queue-${triesCount}.jsonl`;
   await using events = await watched(place);
@@ -72,7 +72,7 @@ it('has each point once, though a worker and the sweep are killed', async () => 
     expect(await first.kill('SIGKILL')).toBe('SIGKILL');
     expect(await sweep.kill('SIGKILL')).toBe('SIGKILL');
   }
-  // What the other one runs while there is no sweep is kept for it.
+  // Results of the second worker while no sweep runs are kept for the next one.
   const doneCount = events.of('completed').length;
   await until('a point without a sweep', () => events.of('completed').length > doneCount);
   await using again = startSweep(place, 'spec.yaml', out);
@@ -81,7 +81,7 @@ it('has each point once, though a worker and the sweep are killed', async () => 
     expect.stringContaining('12 of 12 points are done.'),
   ]);
   expect(readFileSync(inFolder(out), 'utf8')).toBe(readFileSync(inFolder('local.jsonl'), 'utf8'));
-  // The point that the dead worker had was run by the other; no point ended twice.
+  // The second worker ran the dead worker's point; no point ended twice.
   expect(events.of('stalled').length).toBeGreaterThan(0);
   expect(events.of('completed')).toHaveLength(12);
   expect(new Set(events.of('completed')).size).toBe(12);
@@ -90,7 +90,7 @@ it('has each point once, though a worker and the sweep are killed', async () => 
   expect([ended, second.text]).toEqual([0, expect.stringMatching(/\d+ points have run here/)]);
 });
 
-it('gives up a point that three workers did not survive', async () => {
+it('abandons a point that has killed three workers', async () => {
   const place = placeOf(valkey, `long-${++triesCount}`);
   writeFileSync(inFolder('long.yaml'), 'workload: write-bw,size=64\nvary: { iters: [100000000] }\n');
   await using events = await watched(place);
@@ -108,7 +108,7 @@ it('gives up a point that three workers did not survive', async () => {
   expect(events.of('completed')).toEqual([]);
 });
 
-it('has a worker of another version refuse a point, which stays for others', async () => {
+it('has a worker of another version reject a point, which remains for others', async () => {
   const { packages, redis: connection } = await connected({ url: valkey.url, queue: 'other' });
   const queue = new packages.Queue('other', { connection });
   try {
@@ -130,7 +130,7 @@ const points = pointsOf(checkedSpec({ workload: 'write-bw', vary: { size: [64, 1
   ({ hash, order }) => ({ hash, order: order! }),
 );
 
-it('takes what is no outcome for a failure, and ends when its points are taken out of the queue', async () => {
+it('treats an invalid result as a failure, and ends when its points are removed from the queue', async () => {
   const address = { url: valkey.url, queue: 'strange' };
   const { packages, redis: connection } = await connected(address);
   const queue = new packages.Queue('strange', { connection });
@@ -157,7 +157,7 @@ it('takes what is no outcome for a failure, and ends when its points are taken o
   }
 });
 
-it('runs again what a sweep that was killed has left failed, if it is to', async () => {
+it('repeats on request the failed points of a killed sweep', async () => {
   const address = { url: valkey.url, queue: 'failed' };
   const { packages, redis: connection } = await connected(address);
   const queue = new packages.Queue('failed', { connection });
@@ -193,7 +193,7 @@ it('runs again what a sweep that was killed has left failed, if it is to', async
   }
 });
 
-it('ends with one line when the server has gone, whatever was under way', async () => {
+it('ends with one line when the server has ended, in any state', async () => {
   const options = { manner: {}, onNotice: () => {}, retries: 2 };
   await using engine = await BullmqEngine.open({ url: valkey.url, queue: 'gone' }, options);
   const ended = engine.run(points, () => {}).catch((error: unknown) => error);

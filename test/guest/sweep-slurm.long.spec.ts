@@ -1,6 +1,6 @@
 /**
- * A sweep by job arrays of Debian's Slurm: a task is killed while it runs a point, the sweep itself is killed and comes back, and
- * the rows are those of a sweep on one machine.
+ * A sweep by job arrays of Debian's Slurm: a task is killed while it runs a point, the sweep itself is killed and restarted,
+ * and the rows equal those of a sweep on one machine.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ afterAll(async () => {
 const start = (file: string, ...words: string[]): Started =>
   new Started(file, words, { cwd: folder, env: slurm.env });
 
-it('has each point once, though a task and the sweep are killed', async () => {
+it('has each point once, even if a task and the sweep are killed', async () => {
   const words = [
     mainPath,
     'sweep',
@@ -61,7 +61,7 @@ it('has each point once, though a task and the sweep are killed', async () => {
     0,
     expect.stringContaining('12 of 12 points are done.'),
   ]);
-  // What the dead task had not run was submitted again.
+  // Points that the dead task had not run were submitted again.
   expect(again.text).toMatch(/Submitted array \d+ of \d tasks/);
   expect(readFileSync(join(folder, 'array.jsonl'), 'utf8')).toBe(
     readFileSync(join(folder, 'local.jsonl'), 'utf8'),

@@ -1,4 +1,4 @@
-/** The sweep that other machines run in tests: twelve points of a third of a second each, and more on a busy machine. */
+/** The sweep of tests with other machines: twelve points of a third of a second each, and more on a busy machine. */
 import { existsSync, readFileSync } from 'node:fs';
 
 export const sweepSpec = `
@@ -9,6 +9,6 @@ vary:
   pcie.link.generation: [1, 2, 3]
 `;
 
-/** Whole rows of a file of results, behind its header. */
+/** Complete rows of a result file, after its header. */
 export const rowCountOf = (file: string): number =>
   existsSync(file) ? Math.max(0, readFileSync(file, 'utf8').split('\n').length - 2) : 0;

@@ -1,7 +1,7 @@
-/** Fields of the transport as tshark names them, and what they are of a packet that was read here. */
+/** tshark's names of transport fields, and the values of a packet that was parsed here. */
 import type { WirePacket } from '../../wire/index.ts';
 
-/** A field of tshark's and how it is had from a packet: undefined where it has none. */
+/** A field of tshark, and its value from a packet: undefined if the packet lacks it. */
 export type ComparedFields = Readonly<Record<string, (packet: WirePacket) => number | bigint | undefined>>;
 
 export const transportFields: ComparedFields = {
@@ -24,7 +24,7 @@ export const transportFields: ComparedFields = {
 /** tshark's spelling of a number: decimal, 0x, or a truth value. */
 const numberOf = (text: string): bigint => (text === 'True' ? 1n : text === 'False' ? 0n : BigInt(text));
 
-/** The fields of a packet in which tshark reads something else, with what it reads and what was meant. */
+/** The fields of a packet that tshark reads differently, with its value and the intended one. */
 export function otherFieldsOf(
   compared: ComparedFields,
   packet: WirePacket,

@@ -1,6 +1,6 @@
 /**
- * Frames read by tshark: those of an LSO, whose checksums it computes itself, are one stream of TCP; PAUSE frames say what they are for; two
- * simulated kernels with NICs find each other and talk over IPv4 and IPv6, with and without a tag.
+ * Frames read by tshark: those of an LSO, whose checksums it computes itself, form one TCP stream; PAUSE frames are decoded
+ * correctly; two simulated kernels with NICs find each other and communicate over IPv4 and IPv6, with and without a tag.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ import { fieldsOf, tsharkTree } from './tshark.ts';
 const BUFFER_BYTES = 2000;
 const ETHERNET = 1;
 
-/** A capture of the first kind (draft-ietf-opsawg-pcap). */
+/** A capture in the original format (draft-ietf-opsawg-pcap). */
 function captureOf(frames: readonly Uint8Array[]): Uint8Array {
   const head = Buffer.alloc(24);
   head.writeUInt32LE(0xa1b2_c3d4, 0);
@@ -38,7 +38,7 @@ function captureOf(frames: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([head, ...records]);
 }
 
-/** What b's ring received of an LSO of a's with these headers. */
+/** Frames that b's ring received from an LSO of a with these headers. */
 async function framesOf(headers: Uint8Array, data: Uint8Array, segmentBytes: number): Promise<Uint8Array[]> {
   const { bench, a, b, from, to } = await ringScene({ offloads: { logMaxLsoBytes: 16 } });
   const count = Math.ceil(data.length / segmentBytes);
@@ -55,7 +55,7 @@ async function framesOf(headers: Uint8Array, data: Uint8Array, segmentBytes: num
 const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('PAUSE frames, read by tshark, are those of MAC control, for all their quanta and for none', async () => {
+it('PAUSE frames, read by tshark, are MAC control frames, for all their quanta and for none', async () => {
   const ethernet = { receiveFifoFrames: 1, pauseQuanta: 1234 };
   const { bench, a, b, from, to } = await ringScene({ ethernet, hasFlowControl: true });
   const frames: Uint8Array[] = [];
@@ -115,7 +115,7 @@ describe('the frames of an LSO, read by tshark', () => {
   });
 });
 
-/** All frames of two hosts, of which the first sends bytes to each of these addresses of the second. */
+/** All frames of two hosts; the first sends bytes to each of these addresses of the second. */
 async function framesBetween(
   remotes: readonly (number | string)[],
   lengthBytes: number,
@@ -176,7 +176,7 @@ it('the frames of two simulated kernels, read by tshark, are ARP, Neighbor Disco
   const none = new Set<string>();
   const bytes = 5000;
   const of = (count: number, status = GOOD) => ({ bytes: count, status });
-  // Of VLAN 7 the first host's frames have priority 3, the other's 5.
+  // In VLAN 7, frames of the first host have priority 3, those of the second 5.
   expect(Object.fromEntries(kinds)).toEqual({
     '1 arp   ': of(0, none),
     '2 arp   ': of(0, none),

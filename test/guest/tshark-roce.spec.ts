@@ -1,6 +1,7 @@
 /**
- * What hosts on Ethernet send, read by tshark: every opcode of reliable and unreliable connections and of datagrams, by RoCE v1 and by v2 over
- * IPv4 and IPv6, lost and repeated ones too, and the frames by which the hosts find each other. tshark does not check ICRCs: test/wire does.
+ * Frames of Ethernet hosts, read by tshark: every opcode of reliable and unreliable connections and of datagrams, by RoCE v1
+ * and by v2 over IPv4 and IPv6, including lost and repeated ones, and the frames of neighbour discovery. tshark does not check
+ * ICRCs: test/wire does.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +20,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Every form of every operation: one packet and several, two and four of READs. */
+/** Every form of every operation: one packet and several; READs of two and four. */
 const steps = {
   rc:
     'send:10 send:10:i send:3000 send:3000:i send:64:V send:3000:V write:10 write:10:i write:3000 write:3000:i ' +
@@ -54,7 +55,7 @@ interface Way {
   readonly network: ComparedFields;
 }
 
-/** GIDs stand in the order of link-local and IPv4, of each version 1 before version 2. */
+/** GIDs are in the order link-local, IPv4; for each, version 1 precedes version 2. */
 const ways: Readonly<Record<string, Way>> = {
   'RoCE v1': {
     version: 'v1',
@@ -95,7 +96,7 @@ const ways: Readonly<Record<string, Way>> = {
   },
 };
 
-/** The frames of both hosts as a capture file. The second packet of the first WRITE of several is lost. */
+/** The frames of both hosts as a capture file. The second packet of the first multi-packet WRITE is lost. */
 async function capture({ version, sgidIndex }: Way, transport: Transport): Promise<Uint8Array> {
   const opcode = `${transport.toUpperCase()}_RDMA_WRITE_MIDDLE`;
   await using machine = await smallMachine({
@@ -111,8 +112,8 @@ async function capture({ version, sgidIndex }: Way, transport: Transport): Promi
 
 const all = Object.keys(ways).flatMap((name) => transports.map((transport) => [name, transport] as const));
 
-describe('what hosts on Ethernet send, read by tshark', () => {
-  it.each(all)('has the very fields that were sent, in every opcode: %s, %s', async (name, transport) => {
+describe('frames of Ethernet hosts, read by tshark', () => {
+  it.each(all)('have exactly the sent fields, in every opcode: %s, %s', async (name, transport) => {
     const way = ways[name]!;
     const bytes = await capture(way, transport);
     const file = join(folder, 'roce.pcapng');
@@ -132,7 +133,7 @@ describe('what hosts on Ethernet send, read by tshark', () => {
       if (comment.includes('lost')) lostCount++;
       expect([at, otherFieldsOf(compared, packet, rows[at]!)]).toEqual([at, []]);
     });
-    // The numbers of masked atomics are this model's own (docs/reference/deviations.md).
+    // The numbers of masked atomics are emulator-specific (docs/reference/deviations.md).
     const meant = opcodeTable.filter(
       ({ service, name: opcode }) => service === transport.toUpperCase() && !opcode.includes('MASKED'),
     );
@@ -142,7 +143,7 @@ describe('what hosts on Ethernet send, read by tshark', () => {
     expect(lostCount).toBe(transport === 'ud' ? 0 : 1);
   });
 
-  it('begins with a request of ARP and its answer', async () => {
+  it('begin with an ARP request and its answer', async () => {
     const fields = [
       'eth.dst',
       'arp.opcode',
@@ -163,7 +164,7 @@ describe('what hosts on Ethernet send, read by tshark', () => {
     expect(rows.filter(([, opcode]) => opcode !== '')).toHaveLength(2);
   });
 
-  it('begins with a solicitation of Neighbor Discovery and its advertisement, whose checksums are right', async () => {
+  it('begin with a solicitation of Neighbor Discovery and its advertisement, whose checksums are right', async () => {
     const fields = [
       'eth.dst',
       'ipv6.src',

@@ -1,7 +1,7 @@
 /**
- * What a machine's cable carries, read by tshark: every packet of runs with every opcode of reliable and unreliable connections and of datagrams, also those that
- * are lost, damaged and sent again, has the very fields that were meant, and none is malformed. tshark does not check CRCs: that is done by code that
- * shares nothing with the device (analyser/independent).
+ * Packets on a machine's cable, read by tshark: every packet of runs with every opcode of reliable and unreliable connections
+ * and of datagrams, including lost, damaged and retransmitted ones, has exactly the intended fields, and none is malformed.
+ * tshark does not check CRCs: the independent reader does (analyser/independent), which shares no code with the device.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { type ComparedFields, otherFieldsOf, transportFields } from './tshark-fi
 
 const ERF_BYTES = 16;
 
-/** What tshark reads of a packet and what was sent. */
+/** tshark's values of a packet, and the sent values. */
 const compared: ComparedFields = {
   'infiniband.lrh.vl': ({ lrh }) => lrh!.virtualLane,
   'infiniband.lrh.sl': ({ lrh }) => lrh!.serviceLevel,
@@ -42,14 +42,14 @@ const faults = [
   { packet: 'duplicated', nth: 90 },
 ];
 
-/** Every form of every operation of the services that do not repeat: one packet and several. All of them with a GRH. */
+/** Every form of every operation of the unreliable services: one packet and several. All of them with a GRH. */
 const unreliable = {
   uc: 'send:10 send:10:i send:3000 send:3000:i write:10 write:10:i write:3000 write:3000:i',
   ud: 'send:10 send:10:i <send:77',
 } as const;
 
 describe.each(['uc', 'ud'] as const)('the packets of service %s, read by tshark', (transport) => {
-  it('are of every opcode, have the very fields that were sent, and none is malformed', async () => {
+  it('have every opcode and exactly the sent fields, and none is malformed', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'hca-pcap-'));
     const file = join(folder, 'out.pcapng');
     await using machine = await smallMachine({
@@ -119,9 +119,9 @@ describe('the packets of a machine, read by tshark', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('are of every opcode of RC that tshark knows but those with invalidation, and some were lost, damaged and sent again', () => {
+  it('have every RC opcode that tshark knows except those with invalidation, and some were lost, damaged and retransmitted', () => {
     const sent = new Set(packets.map(({ packet }) => opcodeRow(packet.bth.opcode)!.name));
-    // The numbers of masked atomics are this model's own (docs/reference/deviations.md).
+    // The numbers of masked atomics are emulator-specific (docs/reference/deviations.md).
     const meant = opcodeTable.filter(
       ({ service, headers, name }) =>
         service === 'RC' && !headers.includes('IETH') && !name.includes('MASKED'),
@@ -132,7 +132,7 @@ describe('the packets of a machine, read by tshark', () => {
       expect(comments.some((comment) => comment.includes(word))).toBe(true);
   });
 
-  it('have the very fields that were sent, and none is malformed', () => {
+  it('have exactly the sent fields, and none is malformed', () => {
     expect(rows).toHaveLength(packets.length);
     rows.forEach((row, index) => {
       const { packet, comment } = packets[index]!;
@@ -143,7 +143,7 @@ describe('the packets of a machine, read by tshark', () => {
     });
   });
 
-  it('IBTA 7.8: have CRCs and headers in which the independent reader finds nothing wrong, but for the two damaged ones', () => {
+  it('IBTA 7.8: have right CRCs and headers for the independent reader, except for the two damaged ones', () => {
     const wrong = packets.filter(({ bytes }) => {
       const read = readLinkPacket(bytes);
       return typeof read === 'string' || errorsOf(read).length > 0;

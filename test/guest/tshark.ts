@@ -1,4 +1,4 @@
-/** tshark out of Debian's packages, unpacked into the cache of guests/linux and not installed. */
+/** tshark from Debian's packages, unpacked into the cache of guests/linux and not installed. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const tsharkKit: Kit = {
   isKernel: false,
 };
 
-/** Folder of the unpacked tshark; fetches what is missing. @throws ConfigurationError when it cannot be had */
+/** Folder of the unpacked tshark; fetches missing parts. @throws ConfigurationError if it is unavailable */
 export async function tsharkTree(): Promise<string> {
   const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
   const [folder] = await ensureKits([tsharkKit], cache);
@@ -31,13 +31,13 @@ export async function tsharkTree(): Promise<string> {
 
 const run = promisify(execFile);
 
-/** Protocols that tshark guesses at in any payload; ours is random. */
+/** Protocols that tshark guesses in any payload; ours is random. */
 const guesses = ['rpcordma', 'smb_direct', 'iser', 'nvme-rdma', 'infiniband_sdp', 'lnet', 'rds'];
 
 /**
- * What tshark reads of a capture: for each frame the values of these fields, of several occurrences with commas between; with preferences
- * as its option -o takes them.
- * @throws Error with what tshark complains of
+ * tshark's output for a capture: for each frame the values of these fields, with commas between several occurrences; with
+ * preferences in the form of its option -o.
+ * @throws Error with tshark's complaint
  */
 export async function fieldsOf(
   tree: string,

@@ -7,7 +7,7 @@ import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
 const reason = await reasonAgainst('debian');
 
-/** By the mistakes of verbs-mistakes.c: cause, and the sentence with the numbers that the program has used. */
+/** By the mistakes of verbs-mistakes.c: cause, and the sentence with the numbers that the program used. */
 const expected: Readonly<Record<string, readonly [cause: string, says: RegExp]>> = {
   'wrong-rkey': ['remote-key-unknown', /uses rkey 0x\w+, which no region of host 0 ever had/],
   'few-receives': ['no-receive', /all 1 posted ones were used: 3 RNR NAKs .* rnr_retry 2 is used up/],
@@ -48,7 +48,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
       expect(found[0]!.sentence).toMatch(says);
     });
 
-    it('accuses nothing else, and not the program without a mistake', () => {
+    it('accuses nothing else, and never the program without a mistake', () => {
       const names = Object.values(expected).map(([cause]) => cause);
       expect(causes.map(({ cause }) => cause).toSorted()).toEqual(names.toSorted());
     });

@@ -1,5 +1,5 @@
 /**
- * RoCE between stock guests with one mistake: a neighbour table that is wrong, VLANs that differ, versions that differ. The programs are
+ * RoCE between stock guests with one mistake: a wrong neighbour table, different VLANs, different versions. The programs are
  * those of rdma-core; only the devices record the contents of their packets.
  */
 import { describe, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6; ip addr add 10.2.0.${guest + 
 const verbsUp = `set -e; until [ "$(cat /sys/class/net/eth0/carrier)" = 1 ]; do sleep 0.1; done
 modprobe -a mlx4_ib ib_uverbs; until grep -q ACTIVE ${ports}/state; do sleep 0.1; done`;
 
-/** A ping-pong by the GID of an address. */
+/** A ping-pong with the GID of an address. */
 const pingPong = (address: string, rest = '', version = 'v2'): string =>
   `cd ${ports}; for i in $(seq 0 20); do grep -qs ffff:${address} gids/$i && grep -qs ${version} gid_attrs/types/$i && break; done
 timeout 60 ibv_rc_pingpong -n 5 -g $i ${rest}`;
@@ -49,12 +49,12 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
   'why, of RoCE between stock guests',
   () => {
     it(
-      'names the MAC that a wrong entry of the neighbour table gave, and the one that the port has',
+      'names the MAC of a wrong neighbour table entry, and the port’s own',
       async () => {
         expect(reason).toBeUndefined();
         await using session = await roceGuests();
         const run = runnerOf(session);
-        // The address of the exchange over TCP stays right, that of RoCE does not.
+        // The address of the exchange over TCP stays right; that of RoCE does not.
         await run(1, 'ip addr add 10.2.0.12/24 dev eth0');
         await run(1, `(${pingPong('0a02:000c')}) >/dev/null 2>&1 & sleep 1`);
         await run(0, `/bin/ip neigh replace 10.2.0.12 lladdr ${strange} nud permanent dev eth0`);
@@ -74,7 +74,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
     );
 
     it(
-      'names VLANs that differ',
+      'names different VLANs',
       async () => {
         expect(reason).toBeUndefined();
         await using session = await roceGuests();
@@ -83,7 +83,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
         for (const guest of [0, 1]) macs.push((await run(guest, 'cat /sys/class/net/eth0/address')).trim());
         for (const guest of [0, 1]) {
           const name = `eth0.${7 + guest}`;
-          // Each side has the other in its VLAN, so neither requests its MAC.
+          // Each side has the peer in its VLAN, so neither requests its MAC.
           await run(
             guest,
             `modprobe 8021q; ip link add link eth0 name ${name} type vlan id ${7 + guest} && ip addr add 10.3.0.${guest + 1}/24 dev ${name} &&
@@ -105,7 +105,7 @@ ip link set ${name} up && /bin/ip neigh replace 10.3.0.${2 - guest} lladdr ${mac
     );
 
     it(
-      'names versions that differ',
+      'names different versions',
       async () => {
         expect(reason).toBeUndefined();
         await using session = await roceGuests();

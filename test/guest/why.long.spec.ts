@@ -1,4 +1,4 @@
-/** Mistakes of programs in a stock guest are named from what the devices know alone: commands, contexts, packets, counters. */
+/** Mistakes of programs in a stock guest are named from the devices' evidence alone: commands, contexts, packets, counters. */
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Cause, diagnosedGuests } from '../../explain/why/index.ts';
@@ -8,7 +8,7 @@ import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
 const reason = await reasonAgainst('debian');
 
-/** By the names of mistakes.py: what the sentence must say, with the numbers that the program has used. */
+/** By the names of mistakes.py: required contents of the sentence, with the numbers that the program used. */
 const sentences: Readonly<Record<string, RegExp>> = {
   'wrong-qpn': /sends to QP 0x7777, which host 1 does not have: its device dropped 3 packets/,
   'wrong-lid': /sends to LID 0x55, which no port has/,
@@ -73,7 +73,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('why, of a
     expect(causes.some(({ cause, sentence }) => cause === 'wrong-qpn' && /0x6666/.test(sentence))).toBe(true);
   });
 
-  it('accuses nothing of what was right', () => {
+  it('accuses nothing that was right', () => {
     const text = `QP 0x${qps['none']!.toString(16)} `;
     expect(causes.filter(({ sentence }) => sentence.includes(`${text}of host 0`))).toEqual([]);
   });

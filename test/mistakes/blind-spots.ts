@@ -1,6 +1,6 @@
 /**
- * Mistakes where stories were blind until now: queue pairs in every state, arm requests, addresses with high bits, PSNs and retries,
- * partitions, sockets.
+ * Mistakes that stories could not find so far: queue pairs in every state, arm requests, addresses with high bits, PSNs and
+ * retries, partitions, sockets.
  */
 import type { Mistake } from './mistake.ts';
 
@@ -288,9 +288,9 @@ export const blindSpotMistakes: readonly Mistake[] = [
     scene: 'lost-packets',
     file: 'hw/hca/requester/acknowledgements.ts',
     find: `if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    // Behind`,
+    //`,
     replace: `if (!this.#completeThrough(pair, psn, cycle)) return WAIT;
-    // Behind`,
+    //`,
   },
   {
     name: 'rnr-retries-not-refilled',

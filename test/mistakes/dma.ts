@@ -1,4 +1,4 @@
-/** Mistakes in the DMA engines: tags, splits, order, what is counted as whose wait. */
+/** Mistakes in the DMA engines: tags, splits, order, attribution of waits. */
 import type { Mistake } from './mistake.ts';
 
 export const dmaMistakes: readonly Mistake[] = [

@@ -1,4 +1,4 @@
-/** Mistakes in the driver and in the pins that it takes. */
+/** Mistakes in the driver and in its pins. */
 import type { Mistake } from './mistake.ts';
 
 export const driverMistakes: readonly Mistake[] = [

@@ -1,4 +1,4 @@
-/** Mistakes in ports of Ethernet: their frames, their flow control, and RoCE's packets in frames. */
+/** Mistakes in Ethernet ports: their frames, their flow control, and RoCE packets in frames. */
 import type { Mistake } from './mistake.ts';
 
 export const ethernetMistakes: readonly Mistake[] = [

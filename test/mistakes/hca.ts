@@ -1,4 +1,4 @@
-/** Mistakes in the data path of the HCA, each such as a tired engineer makes. */
+/** Mistakes in the data path of the HCA, each typical of a tired engineer. */
 import type { Mistake } from './mistake.ts';
 
 export const hcaMistakes: readonly Mistake[] = [

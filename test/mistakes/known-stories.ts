@@ -1,7 +1,7 @@
 /**
- * The stories of a search in the order of their seeds (trial.ts), each played once in the unchanged source: what it costs, and
- * whether it has a finding without any mistake. A mistake is then looked for in those first that are likely to show it: what
- * one of them finds, a search in order finds with it at the latest.
+ * The stories of a search in the order of their seeds (trial.ts), each played once in the unchanged source: its cost, and
+ * whether it has a finding without any mistake. A mistake is then searched first in the stories that are likely to show it: a
+ * search in order finds it at the latest with the same story.
  */
 import { type Finding, storyOfSeed } from '../../torture/index.ts';
 import type { Mistake } from './mistake.ts';
@@ -11,11 +11,11 @@ import type { Trial } from './trial.ts';
 
 interface KnownStory {
   readonly seed: number;
-  /** Of the scene; undefined of a story of players. */
+  /** Name of the scene; undefined for a story of players. */
   readonly scene: string | undefined;
-  /** Of the processor. */
+  /** Processor time. */
   readonly cpuMs: number;
-  /** Of this and all before it. */
+  /** Of this story and all before it. */
   readonly endMs: number;
   readonly findings: readonly Finding[];
 }
@@ -29,7 +29,7 @@ export class KnownStories {
     this.#firstSeed = firstSeed;
   }
 
-  /** Plays so many as one processor plays in `minutes`. */
+  /** Plays as many stories as one processor plays in `minutes`. */
   static async play(
     unchanged: SourceTree,
     { firstSeed, minutes, jobs }: { firstSeed: number; minutes: number; jobs: number },
@@ -64,12 +64,12 @@ export class KnownStories {
     return this.#stories.length;
   }
 
-  /** Stories that have findings in the unchanged source. */
+  /** Stories with findings in the unchanged source. */
   failing(): readonly { readonly seed: number; readonly findings: readonly Finding[] }[] {
     return this.#stories.filter(({ findings }) => findings.length > 0);
   }
 
-  /** Looks for a mistake; the cost of a search in order follows from that of the stories without the mistake. */
+  /** Searches for a mistake; the cost of a search in order is computed from that of the stories without the mistake. */
   async tryMistake(mistake: Mistake, tree: SourceTree): Promise<Trial> {
     using _change = tree.make(mistake);
     if (mistake.isServed === true) return await tryServed(mistake, tree);
@@ -90,7 +90,7 @@ export class KnownStories {
 
 const servedStoriesMax = 20;
 
-/** Looks for a mistake in short stories of a served device. */
+/** Searches for a mistake in short stories of a served device. */
 async function tryServed(mistake: Mistake, tree: SourceTree): Promise<Trial> {
   await using player = new StoryPlayer(tree);
   let seconds = 0;

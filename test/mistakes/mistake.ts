@@ -1,11 +1,11 @@
-/** A defect put into the model on purpose, to see whether the stories of `hca torture` find it. */
+/** A defect put into the model on purpose, to check that the stories of `hca torture` find it. */
 export interface Mistake {
   /** Short and unique: names the mistake on the command line and in the table of bench/notes/torture.md. */
   readonly name: string;
-  /** What is wrong then, in one sentence. */
+  /** The resulting error, in one sentence. */
   readonly what: string;
   readonly kind: MistakeKind;
-  /** The scene that shows it most often; left out: stories of players do. */
+  /** The scene that shows it most often; left out: stories of players. */
   readonly scene?: string;
   /** Stories of served devices show it (torture/served). */
   readonly isServed?: true;
@@ -13,7 +13,7 @@ export interface Mistake {
   readonly file: string;
   /** Text that occurs exactly once in the file … */
   readonly find: string;
-  /** … and what stands there instead; the result still compiles. */
+  /** … and its replacement; the result still compiles. */
   readonly replace: string;
 }
 

@@ -19,12 +19,12 @@ describe('seeded mistakes', () => {
     },
   );
 
-  it('name scenes that there are', () => {
+  it('name existing scenes', () => {
     const names = new Set(sceneNames);
     expect(allMistakes.flatMap(({ scene }) => scene ?? []).filter((name) => !names.has(name))).toEqual([]);
   });
 
-  it('are sixty at least, of all kinds, and in every area of the model', () => {
+  it('are at least sixty, of all kinds, and in every area of the model', () => {
     expect(allMistakes.length).toBeGreaterThanOrEqual(60);
     expect(new Set(allMistakes.map(({ kind }) => kind))).toEqual(new Set(mistakeKinds));
     const files = allMistakes.map(({ file }) => file);

@@ -1,4 +1,4 @@
-/** Mistakes that sender and receiver share: what a packet's CRCs cover and its lengths count, and which datagrams are to a group. */
+/** Mistakes shared by sender and receiver: the coverage of a packet's CRCs, its lengths, and which datagrams go to a group. */
 import type { Mistake } from './mistake.ts';
 
 export const packetMistakes: readonly Mistake[] = [

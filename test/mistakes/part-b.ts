@@ -1,4 +1,4 @@
-/** Mistakes that the model had once: those that outsiders' programs found, put back one by one into the code of today. */
+/** Mistakes that the model had once: those found by outsiders' programs, put back one by one into today's code. */
 import type { Mistake } from './mistake.ts';
 
 export const onceFoundMistakes: readonly Mistake[] = [

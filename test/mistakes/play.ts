@@ -10,7 +10,7 @@ async function playSeed(seed: number): Promise<readonly Finding[]> {
   return (await runStory(storyOfSeed(seed))).findings;
 }
 
-/** Short: one rough guest between two that are not. */
+/** Short: one rough guest between two normal ones. */
 const playServed = (seed: number): readonly Finding[] =>
   playServedStory({ seed, lives: 1, actions: 500, watchesMemory: false }).findings.map(({ kind, text }) => ({
     judge: kind,

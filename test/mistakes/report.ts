@@ -1,4 +1,4 @@
-/** Mistakes in what is reported, in what is measured, and in the order of time itself. */
+/** Mistakes in reports, in measurements, and in the order of time itself. */
 import type { Mistake } from './mistake.ts';
 
 export const reportMistakes: readonly Mistake[] = [

@@ -1,6 +1,6 @@
 /**
- * `npm run mistakes`: tests the tester. Each seeded mistake is put into a copy of the source, alone, and `hca torture` has
- * to find it. Prints one line for each, and at the end the table for bench/notes/torture.md.
+ * `npm run mistakes`: tests the tester. Each seeded mistake is put into a copy of the source, alone, and `hca torture` must
+ * find it. Prints one line for each, and at the end the table for bench/notes/torture.md.
  */
 import { writeFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
@@ -58,7 +58,7 @@ const waiting = [...wanted];
 await Promise.all(Array.from({ length: Math.min(jobs, wanted.length) }, work));
 process.stdout.write(`\n${markdownOf(trials)}\n`);
 
-/** @throws Error for a name or an area that there is not */
+/** @throws Error for an unknown name or area */
 function chosen(names: readonly string[] | undefined, areas: readonly string[] | undefined): Mistake[] {
   if (names === undefined && areas === undefined) return [...allMistakes];
   const byArea = (areas ?? []).flatMap((name) => {

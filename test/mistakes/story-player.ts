@@ -1,4 +1,4 @@
-/** Plays stories in a source tree of its own, in a process of its own, one after the other. */
+/** Plays stories in a separate source tree, in a separate process, one after another. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -6,15 +6,15 @@ import { createInterface } from 'node:readline';
 import type { Finding } from '../../torture/index.ts';
 import type { SourceTree } from './source-tree.ts';
 
-/** A story that takes longer never ends. */
+/** A story that takes longer is considered endless. */
 const storyLimitMs = 120_000;
 
-/** A process that is to end does so by itself, and so leaves what it has compiled to the next one, or is ended. */
+/** A process that must end does so by itself, and so leaves its compile cache to the next one; otherwise it is killed. */
 const endLimitMs = 5000;
 
 export interface PlayedStory {
   readonly findings: readonly Finding[];
-  /** Of the processor; with the start of the process, if it is the first. */
+  /** Processor time; including the start of the process for the first story. */
   readonly cpuMs: number;
 }
 
@@ -26,7 +26,7 @@ export class StoryPlayer implements AsyncDisposable {
     this.#tree = tree;
   }
 
-  /** A process that ends badly, or a story that does not end, is a finding; the next story has a new process. */
+  /** A process that crashes, or a story that does not end, is a finding; the next story gets a new process. */
   async play(seed: number | `served ${number}`): Promise<PlayedStory> {
     this.#process ??= new PlayingProcess(this.#tree);
     const played = await this.#process.play(seed);
@@ -61,7 +61,7 @@ class PlayingProcess {
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   }
 
-  /** @returns why the process is of no more use, if so */
+  /** @returns why the process is no longer usable, if so */
   async play(seed: number | `served ${number}`): Promise<PlayedStory | string> {
     let isEndless = false;
     const limit = setTimeout(() => {

@@ -1,6 +1,6 @@
 /**
- * One mistake against the stories: `hca torture` runs in a tree that has the mistake, until a story has a finding that the
- * unchanged source does not have for the same seed, or the time is up.
+ * One mistake against the stories: `hca torture` runs in a tree with the mistake, until a story has a finding that the
+ * unchanged source lacks for the same seed, or the time is up.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,24 +15,24 @@ export interface Trial {
   readonly find: Find | undefined;
   /** Stories that were begun, in the order of their seeds, until it was found, or until the time was up … */
   readonly stories: number;
-  /** … and what they took. */
+  /** … and their duration. */
   readonly seconds: number;
 }
 
 interface Find {
-  /** The judge; `process` when the command itself ended badly. */
+  /** The judge; `process` if the command itself crashed. */
   readonly by: string;
   readonly seed: number;
-  /** The story that shows it, where that is known; undefined for stories of players. */
+  /** The story that shows it, if known; undefined for stories of players. */
   readonly scene?: string | undefined;
   readonly what: string;
 }
 
-/** Stories that were not looked at while the judges were written; the same for every mistake. */
+/** Stories that were not used while the judges were written; the same for every mistake. */
 export const firstSeed = 2_000_000_000;
-/** The command line reports no more failures than this; then it is begun again behind them. */
+/** Limit of failures in one report of the command line; it is then restarted after them. */
 const failuresMax = 25;
-/** A story that is under way when the time is up is waited for: so long at most. */
+/** Limit of waiting for a story that runs when the time is up. */
 const patienceMs = 330_000;
 
 const findingPattern = /^seed (\d+)(?: \(\w+\))?: FOUND by ([^:]+): (.*)$/;
@@ -84,9 +84,9 @@ export async function tryMistake(
 
 interface Stretch {
   readonly find: Find | undefined;
-  /** Last seed of which anything is known. */
+  /** Last seed with a known result. */
   readonly last: number;
-  /** Where to go on; undefined when the time was up. */
+  /** Seed at which to continue; undefined if the time was up. */
   readonly next: number | undefined;
 }
 

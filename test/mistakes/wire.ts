@@ -1,4 +1,4 @@
-/** Mistakes in the wire port and in what shares it out. */
+/** Mistakes in the wire port and in its sharing. */
 import type { Mistake } from './mistake.ts';
 
 export const wireMistakes: readonly Mistake[] = [

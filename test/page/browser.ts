@@ -1,12 +1,9 @@
-/**
- * Tests in a page of a browser. Where none can be had (no apt, another platform) they are skipped and say why;
- * under CI a browser that cannot be had fails.
- */
+/** Tests in a page of a browser. If no browser is available (no apt, another platform) they are skipped with a reason; under CI they fail. */
 import { expect, it } from 'vitest';
 import { SimulatorError } from '../../base/assert.ts';
 import { browsersTree } from './tree.ts';
 
-/** Folder of the browsers, or why there is none. */
+/** Folder of the browsers, or why they are unavailable. */
 async function browser(): Promise<{ readonly tree: string } | { readonly reason: string }> {
   try {
     return { tree: await browsersTree() };
@@ -18,7 +15,7 @@ async function browser(): Promise<{ readonly tree: string } | { readonly reason:
 
 const found = await browser();
 
-/** A test that is given the folder of the browsers. */
+/** A test that receives the folder of the browsers. */
 export function inBrowser(name: string, test: (tree: string) => Promise<void>): void {
   if ('tree' in found) it(name, () => test(found.tree));
   else if (process.env['CI'] === 'true') it(name, () => expect.fail(found.reason));

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { browserTarget, disposeSymbols } from '../../build/lab.ts';
 
-/** @throws Error when anything of Node.js is in it */
+/** @throws Error if it contains anything of Node.js */
 export async function bundledWorker(): Promise<string> {
   const input = fileURLToPath(new URL('./worker.ts', import.meta.url));
   const isOfNode = (id: string): boolean => /^(node:|(fs|os|path|util|v8|crypto|worker_threads)$)/.test(id);

@@ -1,7 +1,7 @@
 /**
- * Pages of charts, in headless Chromium, narrow and wide, light and dark: of lines with knees, heat maps and Pareto fronts (`hca plot`),
- * of `hca sweep`, `hca ask` and `hca cutoff`. All of a page is seen, nothing lies on anything else, and each point opens its report.
- * The figures are made up, so that knees, long names and many columns are where they are hardest to draw: nothing is simulated.
+ * Pages of charts, in headless Chromium, narrow and wide, light and dark: of lines with knees, heat maps and Pareto fronts
+ * (`hca plot`), of `hca sweep`, `hca ask` and `hca cutoff`. All of a page is visible, nothing overlaps, and each point opens
+ * its report. The figures are invented, so that knees, long names and many columns are hardest to draw: nothing is simulated.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ interface Row {
   readonly figures: Readonly<Record<string, number>>;
 }
 
-/** Every combination of the values of axes, the last fastest, with figures of its own. */
+/** Every combination of the values of axes, the last one fastest, with its own figures. */
 function rowsOver(
   axes: Readonly<Record<string, readonly (number | string)[]>>,
   figuresOf: (place: Row['axes'], index: number) => Row['figures'],
@@ -55,7 +55,7 @@ const headerOver = (rows: readonly Row[]): object => ({
 const powers = (from: number, count: number): number[] =>
   Array.from({ length: count }, (_, at) => from * 2 ** at);
 
-/** Six lines, each of which has its knee elsewhere, and no two of which have a point in common. */
+/** Six lines, each with its knee at a different point, and without a common point. */
 const kneed = rowsOver(
   {
     'hca.mttCacheLines': powers(16, 8),
@@ -74,7 +74,7 @@ const kneed = rowsOver(
   },
 );
 
-/** More columns than a narrow page has room for figures in, and over names that are longer than these. */
+/** More columns than a narrow page has room for, with names longer than their figures. */
 const wide = rowsOver(
   {
     'hca.mttCacheLines': Array.from({ length: 28 }, (_, at) => 1024 * (at + 1)),
@@ -96,7 +96,7 @@ const study = studies.find(({ name }) => name === 'inline')!;
 const asked = pointsOf(checkedSpec(study.spec));
 
 let folder: string;
-/** Files of pages, by what is on them. */
+/** Files of pages, by their contents. */
 const files = new Map<string, string>();
 
 async function made(name: string, ...words: string[]): Promise<void> {
@@ -143,7 +143,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Two crossings beside each other, whose words have no room beside each other. */
+/** Two adjacent crossings, whose texts have no room next to each other. */
 function cutoffPage(): string {
   const sizes = powers(64, 12);
   const ofWays = (factor: number) => ({
@@ -222,7 +222,7 @@ inBrowser('the text of a page of charts has contrast for everybody, light and da
   }
 });
 
-/** Where a point of the first chart lies in the window, its chart having been scrolled to. */
+/** Position in the window of a point of the first chart, after scrolling to that chart. */
 const placeOf = async (
   page: Page,
   x: number,
@@ -237,7 +237,7 @@ const placeOf = async (
     })()`,
   )) as { x: number; y: number };
 
-/** Numbers of the reports that are open; then all are folded again. */
+/** Numbers of the open reports; afterwards all are folded again. */
 const openReports = async (page: Page): Promise<readonly number[]> =>
   (await page.evaluate(
     `[...document.querySelectorAll('details[open]')].map((each) => { each.open = false; return Number(each.id.slice('report-'.length)); })`,
@@ -271,7 +271,7 @@ const tipOf = async (page: Page): Promise<Tip> =>
     })()`,
   )) as Tip;
 
-describe('a point of a chart says what it is and opens its report', () => {
+describe('a point of a chart shows its values and opens its report', () => {
   const charts = [
     ['lines', 'hca.mttCacheLines', 1],
     ['Pareto front', 'typicalPs', 1e6],

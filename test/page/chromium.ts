@@ -1,7 +1,4 @@
-/**
- * A headless Chromium, and a page shown in it. The page says what came of it by a POST to the server that it came from: nothing else is
- * asked of the browser.
- */
+/** A headless Chromium, and a page shown in it. The page reports its result by a POST to its own server: nothing else is required of the browser. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -13,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import { type Browser, launch } from 'puppeteer-core';
 import { environmentOf } from './tree.ts';
 
-/** No network but loopback, no profile of anybody's, no sandbox (which root may not have). */
+/** No network except loopback, no user profile, no sandbox (which root may lack). */
 const switches = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
   ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
@@ -21,7 +18,7 @@ const switches = [
 
 const executableOf = (tree: string): string => join(tree, 'usr/lib/chromium/chromium-headless-shell');
 
-/** The browser, to be driven: closed, and its profile removed, when it goes out of scope. */
+/** The browser, to be driven: closed, and its profile removed, at the end of its scope. */
 export async function drivenBrowser(tree: string): Promise<AsyncDisposable & { readonly browser: Browser }> {
   const profile = mkdtempSync(join(tmpdir(), 'hca-chromium-'));
   const browser = await launch({
@@ -39,18 +36,18 @@ export async function drivenBrowser(tree: string): Promise<AsyncDisposable & { r
   };
 }
 
-/** What a page may use shared memory for: nothing of another origin is in it. */
+/** Condition for shared memory in a page: it contains nothing of another origin. */
 const isolation = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };
 
-/** What is served under each path: its type and its text. */
+/** Content of each path: its type and its text. */
 export type Files = Readonly<Record<string, readonly [type: string, text: string]>>;
 
 /**
- * Shows the page `/` of `files`, and waits for what it sends by a POST.
- * @throws Error with what Chromium complains of when it ends before that, or does not get there in `limitMs`
+ * Shows the page `/` of `files`, and waits for its POST.
+ * @throws Error with Chromium's complaint if it ends before that, or takes longer than `limitMs`
  */
 export async function showPage(tree: string, files: Files, limitMs: number): Promise<string> {
   const sent = Promise.withResolvers<string>();

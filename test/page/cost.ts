@@ -1,6 +1,6 @@
 /**
- * What the lab costs a reader: `npm run bench:lab`. In headless Chromium: from the navigation to the first picture, a step of an operation,
- * a slider of "What if", and memory after ten machines. Figures are this computer's, with what else runs on it.
+ * Costs of the lab for a reader: `npm run bench:lab`. In headless Chromium: from the navigation to the first picture, a step of
+ * an operation, a slider of "What if", and memory after ten machines. Figures depend on this computer and its load.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ const stepMs = (page: Page): Promise<number> =>
     requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - began)));
   })`) as Promise<number>;
 
-/** Milliseconds from a turn of a slider until the closed form is drawn, and until the first simulated point is. */
+/** Milliseconds from a change of a slider until the closed form is drawn, and until the first simulated point is. */
 const sliderMs = (page: Page, direction: 1 | -1): Promise<[number, number]> =>
   page.evaluate(`new Promise((resolve) => {
     const words = () => document.querySelector('.verdict').innerText;
@@ -61,7 +61,7 @@ const sliderMs = (page: Page, direction: 1 | -1): Promise<[number, number]> =>
     requestAnimationFrame(look);
   })`) as Promise<[number, number]>;
 
-/** Memory of the browser's processes that run pages, of what they share their part. */
+/** Memory of the browser's processes that run pages, including their share of shared memory. */
 function rendererMiB(): number {
   let kib = 0;
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -70,7 +70,7 @@ function rendererMiB(): number {
       if (!command.includes('chromium-headless-shell') || !command.includes('--type=renderer')) continue;
       kib += Number(/^Pss: +(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   return kib / 1024;

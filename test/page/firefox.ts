@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Browser, launch } from 'puppeteer-core';
 import { environmentOf } from './tree.ts';
 
-/** Nothing is asked of any server. */
+/** No server is contacted. */
 const preferences = {
   'browser.newtabpage.activity-stream.feeds.system.topsites': false,
   'browser.newtabpage.enabled': false,
@@ -14,7 +14,7 @@ const preferences = {
   'network.connectivity-service.enabled': false,
 };
 
-/** The browser, to be driven: closed, and its profile removed, when it goes out of scope. */
+/** The browser, to be driven: closed, and its profile removed, at the end of its scope. */
 export async function drivenFirefox(tree: string): Promise<AsyncDisposable & { readonly browser: Browser }> {
   const home = mkdtempSync(join(tmpdir(), 'hca-firefox-'));
   const browser = await launch({

@@ -1,4 +1,4 @@
-/** The lab in headless Chromium: what its page shows is what the model says in Node.js, and nothing is cut. */
+/** The lab in headless Chromium: its page shows the model's results in Node.js, and nothing is cut off. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -29,7 +29,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const limitMs = 100_000;
 const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
 
-it('files are called by what is in them', () => {
+it('files are named after their contents', () => {
   expect(readdirSync(folder).filter((name) => name.endsWith('.js'))).toEqual(
     [
       ...['start-model', 'page', 'view-operation', 'view-other-way', 'view-what-if', 'view-program'],
@@ -52,11 +52,11 @@ it('files are called by what is in them', () => {
   );
 });
 
-/** One browser for all; each test has a context of its own, as in a browser that has just begun. */
+/** One browser for all; each test has its own context, as in a new browser. */
 let driven: ReturnType<typeof drivenBrowser> | undefined;
 afterAll(async () => (await driven)?.[Symbol.asyncDispose]());
 
-/** Shows an address of the lab; what the page complains of fails the test. */
+/** Shows an address of the lab; an error of the page fails the test. */
 async function atAddress(
   tree: string,
   hash: string,
@@ -81,14 +81,14 @@ async function atAddress(
 const textOf = (page: Page): Promise<string> => page.evaluate('document.body.innerText') as Promise<string>;
 const untilText = (page: Page, pattern: RegExp): Promise<unknown> =>
   page.waitForFunction(`${pattern}.test(document.body.innerText)`, { timeout: limitMs });
-/** Presses a button by its text, when it is there. */
+/** Presses a button by its text, when it exists. */
 async function press(page: Page, name: string): Promise<void> {
   const button = `[...document.querySelectorAll('button')].find((each) => each.innerText === ${JSON.stringify(name)})`;
   await page.waitForFunction(button, { timeout: limitMs });
   await page.evaluate(`${button}.click()`);
 }
 
-/** What the page says, when nothing is being computed any more. */
+/** Text of the page when all computing has ended. */
 async function settledText(page: Page): Promise<string> {
   await page.waitForFunction(`!/imulating …|Loading …|Drawing …|running/.test(document.body.innerText)`, {
     timeout: limitMs,
@@ -102,7 +102,7 @@ const saidOf = (page: Page): Promise<unknown> =>
     `[...document.querySelectorAll('[role=status], .breaks, .results, .moment')].map((each) => each.innerText)`,
   );
 
-/** Opens the page's own address anew. @returns what it says then */
+/** Opens the page's own address again. @returns its text then */
 async function textOfReopened(page: Page, ready: RegExp): Promise<string> {
   const address = page.url();
   await page.goto('about:blank');
@@ -124,7 +124,7 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
     for (const { atPs, text: milestone } of picture.milestones)
       expect(text.replace(/\s+/g, ' ')).toContain(`${nsText(atPs)} ${milestone}`);
 
-    // The axis has the milestones, queues and credits; the caches' worth is the other picture's.
+    // The axis has the milestones, queues and credits; the other picture has the caches' validity.
     const drawnOn = (row: string): Promise<number> =>
       page.evaluate(
         `document.querySelectorAll('.axis-row[data-name="${row}"] > *').length`,
@@ -138,7 +138,7 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
       `Cold it takes ${timeText(cold.latencyPs)} with ${cold.misses} misses: the caches save ${timeText(cold.latencyPs - picture.latencyPs)}.`,
     );
 
-    // The frame that contradicts the textbook: the CQE is there, TLPs with payload are on their way.
+    // The frame that contradicts the textbook: the CQE has arrived, while TLPs with payload are in flight.
     await press(page, 'show this frame');
     await untilText(page, /CQE: in memory now|MWr cqe: in memory now/);
     const frame = await textOf(page);
@@ -158,7 +158,7 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
       for (const { fields } of picture.decoded[at]!.sections)
         for (const field of fields) expect(frame).toContain(field);
 
-    // Forward and back are the next instants at which something happens.
+    // Forward and back go to the next instants with an event.
     const instants = instantsOf(picture);
     await press(page, 'Forward ▶');
     const next = instants.find((ps) => ps > cqePs!)!;
@@ -166,7 +166,7 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
     await press(page, '◀ Back');
     await page.waitForFunction(`location.hash.endsWith('at=${cqePs}')`);
 
-    // To the next event of a block alone.
+    // To the next event of a single block.
     await page.select('.player select', 'hca0 doorbells');
     await press(page, '◀ Back');
     const doorbell = instantsOf(picture, recordsOfCell(picture, 'hca0', 'doorbells')).findLast(
@@ -227,7 +227,7 @@ inBrowser('"The other way" draws what the ledgers of both hosts have', async (tr
       both('systemCalls'),
       both('interrupts'),
     ]);
-    // The bars say what has been spent until the instant.
+    // The bars show the time spent up to the instant.
     const labels = (await page.evaluate(
       `[...document.querySelectorAll('.bar')].map((bar) => bar.getAttribute('aria-label'))`,
     )) as string[];
@@ -247,7 +247,7 @@ inBrowser('"What if" shows the figures of the closed form and of the simulation'
     const text = await textOf(page);
     expect(text).toContain(`${timeText(Math.round(totalPs))} by the closed form`);
     expect(text).toContain(`${timeText(Math.round(meanPs))} simulated`);
-    // A second machine beside it, with a longer cable, and both in the address.
+    // A second machine next to it, with a longer cable; both are in the address.
     await press(page, 'Compare with another');
     await page.waitForFunction(`location.hash.endsWith('&side=B')`, { timeout: limitMs });
     await page.focus('input[aria-label="Cable length"]');
@@ -302,7 +302,7 @@ inBrowser('a program runs as in Node.js, and a mistake stands at its line', asyn
     for (const { line, text: remark } of progress.remarks) expect(shown).toContain(`line ${line}: ${remark}`);
     for (const { text: line } of progress.log) expect(shown).toContain(line);
     expect(await page.$$('.cm-lint-marker-error')).toHaveLength(1);
-    // How far it has run is in the address, and the same seed gives the same.
+    // The address contains how far it has run, and the same seed gives the same results.
     await page.waitForFunction(`location.hash.includes('ran=${progress.atPs + 1}&')`, { timeout: limitMs });
     const said = await saidOf(page);
     await textOfReopened(page, /ended at/);
@@ -324,7 +324,7 @@ inBrowser(
     const { text } = labPrograms.find(({ name }) => name === 'write-and-poll')!;
     const lines = text.split('\n');
     const line = lines.findIndex((each) => each.includes('postSend(')) + 1;
-    // The device counts the posts of the line by itself.
+    // The device counts the posts of each line itself.
     const session = new ProgramSession();
     await session.load({ text, machine, faults: [] });
     while (!(await session.runFor(200_000_000)).hasEnded);
@@ -364,7 +364,7 @@ inBrowser(
           { timeout: limitMs },
         );
         const standsPs = Number(/ran=(\d+)/.exec(page.url())![1]);
-        // The line runs next: its post is not made yet, the post before it is.
+        // The line runs next: its post has not been made, the earlier one has.
         expect(standsPs).toBeGreaterThan(before);
         expect(standsPs).toBeLessThanOrEqual(postedPs);
         expect(postedPs - standsPs).toBeLessThan(1_000_000);
@@ -432,7 +432,7 @@ inBrowser('the line at which each program waits is marked in the editor, step by
           lines.flatMap((each, host) => (each === line ? [`host ${host}`] : [])).join(', '),
         ]),
       );
-      // The mark is a colour and a word in the margin; the same is said in the text.
+      // The mark is a colour and a word in the margin; the text contains the same.
       const shown = await textOf(page);
       for (const [host, line] of lines.entries()) expect(shown).toContain(`Host ${host} at line ${line}:`);
     }
@@ -496,7 +496,7 @@ inBrowser('a program that never comes back is ended, and another runs after it',
   });
 });
 
-/** Each view, with a text that is there when it has its figures. */
+/** Each view, with a text that appears when it has its figures. */
 const views = [
   ['#size=4096&caches=warm', /Milestones/],
   ['#view=other-way&size=64', /programmed I\/O\s+\d+/],
@@ -516,7 +516,7 @@ inBrowser('levels stand until they change, and are not drawn before they are kno
     isWarm: false,
   });
   const samples = Array.from({ length: 101 }, (_, at) => fromPs + (at * (toPs - fromPs)) / 100);
-  // A sample right at a step is on its edge.
+  // A sample exactly at a step is on its edge.
   const isNearStep = (steps: (typeof levels)[number]['steps'], ps: number): boolean =>
     steps.some(([atPs]) => Math.abs(atPs - ps) < (toPs - fromPs) / 500);
   expect(levels.some(({ steps }) => steps[0]![0] > fromPs + (toPs - fromPs) / 10)).toBe(true);
@@ -547,19 +547,19 @@ inBrowser('levels stand until they change, and are not drawn before they are kno
 const excessOf = (page: Page): Promise<unknown> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 
-/** Tables that are wider than their place, by name. */
+/** Tables wider than their place, by name. */
 const cutTables = (page: Page): Promise<unknown> =>
   page.evaluate(
     `[...document.querySelectorAll('.scroll')].filter((place) => place.scrollWidth > place.clientWidth + 1).map((place) => place.ariaLabel)`,
   );
 
-/** Fails when the page is wider than its window, or a table or a chart is cut off. */
+/** Fails if the page is wider than its window, or a table or a chart is cut off. */
 async function fits(page: Page, where: string): Promise<void> {
   for (const width of [400, 1100, 2500, 800]) {
     await page.setViewport({ width, height: 900 });
     expect(await cutTables(page), `${where} at ${width}`).toEqual([]);
     expect(await excessOf(page), `${where} at ${width}`).toBe(0);
-    // What would be cut off by its place is drawn anew to fit it.
+    // Parts that would be cut off are drawn again to fit.
     await page.waitForFunction(
       `[...document.querySelectorAll('.chart')].every((place) => [...place.querySelectorAll('*')].every((part) =>
         part.getBoundingClientRect().right <= place.getBoundingClientRect().right + 1))`,
@@ -568,7 +568,7 @@ async function fits(page: Page, where: string): Promise<void> {
   }
 }
 
-/** Fails when a part of the page has no name or role, or too little contrast for everybody. */
+/** Fails if a part of the page lacks a name or role, or has too little contrast. */
 async function isForEverybody(page: Page, where: string): Promise<void> {
   const found = await page.evaluate(
     `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
@@ -600,7 +600,7 @@ inBrowser(
 
 inBrowser('a chart that is not drawn anew yet makes nothing wider than the window', async (tree) => {
   await atAddress(tree, '', async (page, url) => {
-    // The browser never says that a place has become another: what is drawn stays as wide as it was.
+    // The browser never reports a change of a place's size: drawn parts keep their width.
     await page.evaluateOnNewDocument(
       'globalThis.ResizeObserver = class { observe() {} unobserve() {} disconnect() {} }',
     );

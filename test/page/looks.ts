@@ -1,4 +1,4 @@
-/** Where the text of a page of charts stands in Chromium: in elements, and in canvases, which say nothing of it by themselves. */
+/** Positions of text on a page of charts in Chromium: in elements, and in canvases, whose text is not accessible by itself. */
 import type { Page } from 'puppeteer-core';
 
 interface Box {
@@ -10,11 +10,11 @@ interface Box {
 
 interface PlacedText extends Box {
   readonly text: string;
-  /** Of a canvas's text. */
+  /** For the text of a canvas. */
   readonly colour?: string;
 }
 
-/** What belongs together: no two of its texts lie on each other, and none leaves its bounds. */
+/** Groups of texts: no two texts of a group overlap, and none exceeds the group's bounds. */
 interface TextGroup {
   readonly place: string;
   readonly bounds: Box;
@@ -22,16 +22,16 @@ interface TextGroup {
 }
 
 export interface Looks {
-  /** By how many pixels the page is wider than its window. */
+  /** Pixels by which the page is wider than its window. */
   readonly excess: number;
-  /** Tables and texts that are wider than their place, and figures that continue in the next line, folded parts included. */
+  /** Tables and texts wider than their place, and figures that continue in the next line, including folded parts. */
   readonly cut: readonly string[];
-  /** Colour that is behind all text. */
+  /** Background colour of all text. */
   readonly ground: string;
   readonly groups: readonly TextGroup[];
 }
 
-/** To be evaluated before a page is: from then on `canvasTexts` has what is written on each canvas since it was cleared. */
+/** Evaluated before a page: from then on `canvasTexts` holds the text written on each canvas since it was cleared. */
 export const recordCanvasText = `
 var canvasTexts = new WeakMap();
 {
@@ -57,7 +57,7 @@ const looksScript = `(() => {
     range.selectNodeContents(element);
     return { text: element.textContent.trim().slice(0, 80), ...plain(range.getBoundingClientRect()) };
   };
-  // What is hidden from sight alone is a pixel large.
+  // Elements hidden only from sight are one pixel large.
   const textsOf = (elements) =>
     [...elements].filter((element) => element.checkVisibility() && element.offsetWidth > 1).map(textOf).filter(({ text }) => text !== '');
   const root = document.documentElement;
@@ -95,7 +95,7 @@ export const looksOf = async (page: Page): Promise<Looks> => (await page.evaluat
 /** Half a pixel is rounding. */
 const tolerance = 0.75;
 
-/** What a reader would complain of. */
+/** Complaints of a reader. */
 export function complaintsOf({ excess, cut, ground, groups }: Looks): string[] {
   return [
     ...(excess === 0 ? [] : [`the page is ${excess} pixels wider than its window`]),
@@ -129,7 +129,7 @@ const areOverEachOther = (one: Box, other: Box): boolean =>
   one.top < other.bottom - tolerance &&
   other.top < one.bottom - tolerance;
 
-/** WCAG 2.2, 1.4.3: of text that is not large. */
+/** WCAG 2.2, 1.4.3: for text that is not large. */
 const contrastLeast = 4.5;
 
 function contrast(one: string, other: string): number {

@@ -1,4 +1,4 @@
-/** The model in a page of Chromium and of Firefox; and a picture of the lab in Firefox, for the other tests of the lab have Chromium. */
+/** The model in a page of Chromium and of Firefox; and a picture of the lab in Firefox, since the other tests of the lab use Chromium. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Pages that commands write, in headless Chromium: nothing is cut, however narrow the window is, and text is readable in light and dark. */
+/** Pages that commands write, in headless Chromium: nothing is cut off, at any window width, and text is readable in light and dark. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { drivenBrowser, showPage } from './chromium.ts';
 const limitMs = 60_000;
 const widths = [400, 560, 800, 1000, 1400, 2500];
 
-/** Shows each page in frames of several widths, and returns how wide their content is. */
+/** Shows each page in frames of several widths, and returns the widths of their content. */
 const measuring = (
   names: readonly string[],
 ): string => `<!doctype html><title>widths</title><body><script type="module">
@@ -27,7 +27,7 @@ for (const name of ${JSON.stringify(names)}) for (const width of ${JSON.stringif
   document.body.append(frame);
   await new Promise((resolve) => { frame.onload = resolve; });
   const { documentElement: root, body } = frame.contentDocument;
-  // What is folded away is measured too.
+  // Folded parts are measured, too.
   for (const details of frame.contentDocument.querySelectorAll('details')) details.open = true;
   const cut = [...frame.contentDocument.querySelectorAll('.scroll, pre')].filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.ariaLabel ?? part.textContent.slice(0, 60));
   const broken = [...frame.contentDocument.querySelectorAll('td:not(.said):not(.worded)')].filter((cell) => {
@@ -45,18 +45,18 @@ for (const name of ${JSON.stringify(names)}) for (const width of ${JSON.stringif
 fetch('/outcome', { method: 'POST', body: JSON.stringify(measured) });
 </script>`;
 
-/** Measures of a page in a frame: its cut parts, the excess width of its content, its thinnest bar, and whether it is long. */
+/** Measures of a page in a frame: its cut-off parts, the excess width of its content, its thinnest bar, and whether it is long. */
 interface Measured {
   readonly name: string;
   readonly width: number;
-  /** Tables and texts that are wider than their place, and figures that continue in the next line. */
+  /** Tables and texts wider than their place, and figures that continue in the next line. */
   readonly cut: readonly string[];
   readonly excess: number;
   readonly bars: number;
   readonly height: boolean;
 }
 
-/** Commands and what they print behind the place of their page; each has another kind of section. */
+/** Commands, and their output after the page's path; each has another kind of section. */
 const commands: readonly (readonly [name: string, ...words: string[]])[] = [
   ['move', join(packageFolder, 'LICENSE')],
   ['perf', 'write-bw', '--all', '--iters', '1'],
@@ -68,7 +68,7 @@ const commands: readonly (readonly [name: string, ...words: string[]])[] = [
   ['validate', '--rows', 'A-011,D-069..D-076'],
 ];
 
-/** Each of them, and that of a guest, by name: made once. */
+/** Each of them, and that of a guest, by name: generated once. */
 let made: Promise<ReadonlyMap<string, string>> | undefined;
 function pages(): Promise<ReadonlyMap<string, string>> {
   made ??= guestPageOf().then(
@@ -91,7 +91,7 @@ function pageOf(words: readonly string[]): string {
   }
 }
 
-/** The page of a guest with a long command, a long line and all its tables; its devices are served for a moment. */
+/** The page of a guest with a long command, a long line and all its tables; its devices are served briefly. */
 async function guestPageOf(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'hca-page-'));
   try {

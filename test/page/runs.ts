@@ -1,4 +1,4 @@
-/** Runs whose reports must be the same bytes in Node.js and in a page: they import the model alone, and nothing of Node.js. */
+/** Runs whose reports must have the same bytes in Node.js and in a page: they import only the model, and nothing of Node.js. */
 import type { TextSink } from '../../base/runtime.ts';
 import { type CompareArgs, type ComparePath, machineOf } from '../../experiments/workloads/compare-plan.ts';
 import {
@@ -37,7 +37,7 @@ async function run(args: PerfArgs, options: MachineOptions): Promise<string> {
 /** 400 WRITEs of 64 bytes: results and report. */
 const plainRun = (): Promise<string> => run(writes, {});
 
-/** READs of 5,000 bytes, of which packets are lost, with the linter and a log of the bus: the log is in the text. */
+/** READs of 5,000 bytes with packet loss, with the linter and a bus log: the log is in the text. */
 async function watchedRun(): Promise<string> {
   const lines: string[] = [];
   const sink: TextSink = { write: (text) => lines.push(text), close: () => lines.push('end of the log\n') };
@@ -52,7 +52,7 @@ async function watchedRun(): Promise<string> {
   return `${told}\n${lines.join('')}`;
 }
 
-/** 4 KiB by each way of the traditional path: both sides' figures of the transfer and the report. */
+/** 4 KiB by each variant of the traditional path: both sides' figures of the transfer and the report. */
 async function traditionalRun(path: ComparePath): Promise<string> {
   await using machine = await Machine.create({ set: machineOf(path) });
   const args: CompareArgs = { path, sizeBytes: 4096, totalBytes: 4096, latencyRounds: 1, file: null };

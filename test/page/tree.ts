@@ -1,6 +1,6 @@
 /**
- * Chromium and Firefox out of Debian's packages, unpacked into the cache of guests/linux and not installed: one tree, for most of
- * what they need is the same.
+ * Chromium and Firefox from Debian's packages, unpacked into the cache of guests/linux and not installed: one tree, because
+ * they share most dependencies.
  */
 import { join } from 'node:path';
 import { libraryFolders } from '../../guests/linux/image/libraries.ts';
@@ -9,8 +9,8 @@ import type { Kit } from '../../guests/linux/packages/kits.ts';
 import { silentProgress } from '../../guests/linux/progress.ts';
 
 /**
- * The C library is the machine's: browsers start themselves anew for their other processes, which a loader of the tree's own (as
- * tree-program.ts uses) does not live through. Icons, printers and settings of a desktop are not needed without a window.
+ * The C library is the machine's: browsers re-execute themselves for their other processes, which does not work with the tree's
+ * own loader (as in tree-program.ts). Icons, printers and settings of a desktop are not needed without a window.
  */
 const browsersKit: Kit = {
   name: 'browsers',
@@ -28,17 +28,17 @@ const browsersKit: Kit = {
   isKernel: false,
 };
 
-/** Folder of the unpacked browsers; fetches what is missing. @throws ConfigurationError when they cannot be had */
+/** Folder of the unpacked browsers; fetches missing parts. @throws ConfigurationError if they are unavailable */
 export async function browsersTree(): Promise<string> {
   const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
   const [folder] = await ensureKits([browsersKit], cache);
   return folder!;
 }
 
-/** Some libraries are in folders beside. */
+/** Some libraries are in separate folders. */
 const libraries = [...libraryFolders, 'usr/lib/x86_64-linux-gnu/pulseaudio', 'usr/lib/firefox-esr'];
 
-/** What a browser of the tree is started with. */
+/** Environment of the tree's browsers. */
 export const environmentOf = (tree: string, home: string): Record<string, string> => ({
   PATH: process.env['PATH'] ?? '',
   HOME: home,

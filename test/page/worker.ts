@@ -1,4 +1,4 @@
-/** What the page's worker runs. */
+/** Code of the page's worker. */
 import { allRuns } from './runs.ts';
 
 declare const postMessage: (message: string) => void;

@@ -1,9 +1,9 @@
 /**
- * A pair of processes of their own that move data before, during and after whatever else happens on their hosts, and
- * check every byte of it: by WRITE and READ back, by FETCH_ADD, and by SEND, round after round.
+ * A separate pair of processes that move data before, during and after all other activity on their hosts, and check every byte
+ * of it: by WRITE and READ back, by FETCH_ADD, and by SEND, round after round.
  *
- * The program under test, on the client's host, finds the client's {@link Progress} by its host; thus it sees that
- * rounds went on while it did harm, and ends them.
+ * The program under test, on the client's host, finds the client's {@link Progress} by its host; so it sees that rounds
+ * continued during its harmful actions, and ends them.
  */
 import type { Host } from '../../host/index.ts';
 import type { ProgramContext } from '../../machine/program.ts';
@@ -72,7 +72,7 @@ export async function client(program: ProgramContext): Promise<BystanderResult> 
   return result;
 }
 
-/** Local: 0 pattern, 1024 what came back, 2048 counter. Remote: 0 pattern, 1024 counter, 2048 received. */
+/** Local: 0 pattern, 1024 data read back, 2048 counter. Remote: 0 pattern, 1024 counter, 2048 received. */
 async function oneRound(
   side: Side,
   pair: Pair,

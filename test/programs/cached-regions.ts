@@ -1,4 +1,4 @@
-/** Programs that change their memory under cached registrations, run into the limit of pins, fork and leave. */
+/** Programs that change their memory under cached registrations, reach the pin limit, fork and exit. */
 
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
@@ -18,8 +18,8 @@ interface Offer {
 }
 
 /**
- * Replaces the pages under a region twice: under one that nobody minds, and under one of the cache; by madvise, or by mapping
- * other memory at the same addresses (MAP_FIXED). After each change the peer reads the buffer through what it was told last.
+ * Replaces the pages of a region twice: of an unmonitored one, and of a cached one; by madvise, or by mapping other memory at
+ * the same addresses (MAP_FIXED). After each change the peer reads the buffer through the latest key that it received.
  */
 export async function replacer(program: ProgramContext): Promise<JsonValue> {
   const { memory } = program;
@@ -54,7 +54,7 @@ export async function replacer(program: ProgramContext): Promise<JsonValue> {
   return { hits, misses, invalidations };
 }
 
-/** Reads what it is offered, four times. @returns which pattern it found each time, 0 for none */
+/** Reads the offered buffer four times. @returns the pattern found each time, 0 for none */
 export async function reader(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const pair = await side.pair('reads', { bufferBytes });
@@ -88,11 +88,11 @@ export async function changer(program: ProgramContext): Promise<JsonValue> {
   memory.mapFixed(address, bufferBytes);
   await send();
   const moved = memory.remap(address, bufferBytes, 4 * bufferBytes, true);
-  // What lies behind is free or not: either way the range is known anew where it is now.
+  // The range after it may be free or not: either way the range is registered again at its present address.
   if (typeof moved !== 'number') return moved;
   address = moved;
   await send();
-  // One page of three replaced: the region over all of them is of no use.
+  // One page of three was replaced: the region over all of them is useless.
   memory.advise(address + 4096, 4096, 'dontNeed');
   await send();
   const counts = { ...channel.cache.counts };
@@ -119,7 +119,7 @@ export async function follower(program: ProgramContext): Promise<JsonValue> {
 
 const longBytes = 1_000_000;
 
-/** Replaces the buffer's pages while the peer reads it: that transfer moves what was there, the next one what is. */
+/** Replaces the buffer's pages while the peer reads it: that transfer moves the old bytes, the next one the new ones. */
 export async function hasty(program: ProgramContext): Promise<JsonValue> {
   const { memory } = program;
   const side = await MessageSide.open(program);
@@ -156,7 +156,7 @@ export async function longReceiver(program: ProgramContext): Promise<JsonValue> 
 
 const thirdBytes = 200_000;
 
-/** More buffers than it may pin at once; then one that it may never pin; then a small message. */
+/** More buffers than it may pin at once; then a single one above the pin limit; then a small message. */
 export async function limited(program: ProgramContext): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   const { channel } = side;
@@ -185,7 +185,7 @@ export async function limitedReceiver(program: ProgramContext): Promise<JsonValu
   return right;
 }
 
-/** Forks between two messages from one buffer: the region stays good for the parent, whose frames it pins. */
+/** Forks between two messages from one buffer: the region remains valid for the parent, whose frames it pins. */
 export async function forking(program: ProgramContext): Promise<JsonValue> {
   const { memory, cpu } = program;
   const side = await MessageSide.open(program);
@@ -232,7 +232,7 @@ export async function deserter(program: ProgramContext): Promise<JsonValue> {
   return side.channel.cache.size;
 }
 
-/** Sees, from another process, pages being pinned and all of them given back. */
+/** Observes, from another process, pages being pinned and all of them released. */
 export async function watcher({ host, cpu }: ProgramContext): Promise<JsonValue> {
   const pinned = (): number => host.mm.counts.pinnedPages - host.mm.counts.unpinnedPages;
   const before = pinned();
@@ -247,7 +247,7 @@ export async function watcher({ host, cpu }: ProgramContext): Promise<JsonValue>
 
 const channelCount = 6;
 
-/** Many channels of one process at once, messages of both kinds under way on all of them. */
+/** Many channels of one process at once, with both kinds of messages in flight on all of them. */
 export async function many(program: ProgramContext): Promise<JsonValue> {
   const lengths = [100, 30_000];
   const sides: MessageSide[] = [];

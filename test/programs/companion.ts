@@ -1,6 +1,6 @@
 /**
- * Runs scenarios one after the other, each beside a companion QP of the same process and PD that moves data before,
- * during and after, and beside the bystander processes of the host.
+ * Runs scenarios one after another. Meanwhile a companion QP of the same process and PD, and the bystander processes of the
+ * host, move data before, during and after each.
  */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { postSend } from '../../userlib/index.ts';
@@ -9,18 +9,18 @@ import { statusesOf, take } from './outcomes.ts';
 import { areEqual, patternOf, readOf, remoteAt, segment, writeOf } from './requests.ts';
 import { type Pair, Side } from './side.ts';
 
-/** What one side does in a scenario, and tells of it. */
+/** Actions of one side in a scenario, and their results. */
 export type Act = (side: Side, name: string) => Promise<JsonValue>;
 export type Acts = Readonly<Record<string, Act>>;
 
-/** A scenario's result beside which nobody else was disturbed. */
+/** Result of a scenario that disturbed no other program. */
 export interface Told {
   readonly told: JsonValue;
   readonly companionIsRight: boolean;
   readonly bystanderWentOn: boolean;
 }
 
-/** Posts a WRITE now; the answer posts a READ behind it, and compares what comes back. */
+/** Posts a WRITE now; the returned function posts a READ after it, and compares the result. */
 export function companionBegins(side: Side, pair: Pair, seed: number): () => Promise<boolean> {
   const pattern = patternOf(seed + 500, 1500);
   side.write(pair.buffer, pattern);
@@ -32,7 +32,7 @@ export function companionBegins(side: Side, pair: Pair, seed: number): () => Pro
   };
 }
 
-/** The side at the bystander client's host. */
+/** The side on the bystander client's host. */
 export async function provoke(program: ProgramContext, acts: Acts): Promise<Record<string, Told>> {
   const side = await Side.open(program);
   const companion = await side.pair('companion');
@@ -52,7 +52,7 @@ export async function provoke(program: ProgramContext, acts: Acts): Promise<Reco
   return results;
 }
 
-/** The side at the other host. */
+/** The side on the second host. */
 export async function accompany(program: ProgramContext, acts: Acts): Promise<JsonValue> {
   const side = await Side.open(program);
   await side.pair('companion');
@@ -64,11 +64,11 @@ export async function accompany(program: ProgramContext, acts: Acts): Promise<Js
   return results;
 }
 
-/** The scenarios that the arguments name, or all. */
+/** The scenarios named by the arguments, or all. */
 function chosen({ args }: ProgramContext, acts: Acts): [string, Act][] {
   const all = Object.entries(acts);
   return Array.isArray(args) ? all.filter(([name]) => args.includes(name)) : all;
 }
 
-/** The act of a side that has nothing to do. */
+/** Action of a side that has nothing to do. */
 export const idle: Act = async () => null;

@@ -13,7 +13,7 @@ async function next(channel: ibv.RdmaEventChannel): Promise<ibv.RdmaCmEvent> {
   return event;
 }
 
-/** The next event of an ID; those of others are of connections that have ended. */
+/** The next event of an ID; events of other IDs belong to ended connections. */
 async function nextOf(id: ibv.RdmaCmId): Promise<ibv.RdmaCmEvent> {
   for (;;) {
     const event = await next(id.channel);
@@ -119,7 +119,7 @@ export async function isLeft(context: ProgramContext): Promise<JsonValue> {
   return ibv.rdmaEventStr((await next(channel)).event);
 }
 
-/** Takes its events so late that the peer, which had accepted, is gone. */
+/** Fetches its events so late that the peer, which had accepted, has ended. */
 export async function isLate({ verbs, exchange, cpu, memory }: ProgramContext): Promise<JsonValue> {
   await exchange.take('listening');
   const channel = await ibv.rdmaCreateEventChannel(verbs);
@@ -145,7 +145,7 @@ export async function goes(context: ProgramContext): Promise<void> {
   await ibv.rdmaAccept(id);
 }
 
-/** Accepts a request whose program is gone. */
+/** Accepts a request whose program has ended. */
 export async function acceptsLate(context: ProgramContext): Promise<JsonValue> {
   const channel = await listening(context);
   const { id } = await next(channel);
@@ -157,7 +157,7 @@ export async function acceptsLate(context: ProgramContext): Promise<JsonValue> {
   return [refusal ?? 'none', ibv.rdmaEventStr(event), qpState === ibv.IBV_QPS_ERR];
 }
 
-/** Asks, and ends before the peer has answered. */
+/** Sends a request, and ends before the peer has answered. */
 export async function asksAndGoes({ verbs, exchange }: ProgramContext): Promise<void> {
   await exchange.take('listening');
   const channel = await ibv.rdmaCreateEventChannel(verbs);
@@ -166,7 +166,7 @@ export async function asksAndGoes({ verbs, exchange }: ProgramContext): Promise<
   await ibv.rdmaConnect(id);
 }
 
-/** Asks for a host that is not there, for as long as one may ask. */
+/** Connects to an absent host, for as long as allowed. */
 export async function isPatient({ verbs }: ProgramContext): Promise<JsonValue> {
   const channel = await ibv.rdmaCreateEventChannel(verbs);
   const id = await ibv.rdmaCreateId(channel, null, ibv.RDMA_PS_TCP);
@@ -181,7 +181,7 @@ export interface ResetArgs {
   readonly resets: 0 | 1;
 }
 
-/** Has the driver reset its device, as a program finds it: by what Linux does for an internal error. */
+/** Makes the driver reset its device, as a program observes it: like Linux after an internal error. */
 async function resetDevice({ verbs, cpu }: ProgramContext): Promise<void> {
   const [driver] = verbs.devices as Driver[];
   driver!.device.lifecycle.die('a test wants it');
@@ -205,7 +205,7 @@ async function talkOver(id: ibv.RdmaCmId, { memory }: ProgramContext): Promise<T
 
 const segmentsOf = ({ addr, lkey }: Talk) => ({ sgList: [{ addr, length: 8, lkey }], numSge: 1 });
 
-/** Connects, sends the number of the round, and has a device reset, again and again. @returns what it was told in each round */
+/** Repeatedly connects, sends the number of the round, and has a device reset. @returns the events of each round */
 export async function reconnects(context: ProgramContext<ResetArgs>): Promise<JsonValue> {
   const { verbs, exchange, memory, args } = context;
   const { rounds, resets } = args;
@@ -245,7 +245,7 @@ export async function reconnects(context: ProgramContext<ResetArgs>): Promise<Js
   return told;
 }
 
-/** Takes connections by one listener at any address, however often a device is reset. @returns first bytes received, and events */
+/** Accepts connections by one listener at any address, over all resets of a device. @returns first bytes received, and events */
 export async function staysListening(context: ProgramContext<ResetArgs>): Promise<JsonValue> {
   const { exchange, memory, args } = context;
   const { rounds, resets } = args;
@@ -275,7 +275,7 @@ export async function staysListening(context: ProgramContext<ResetArgs>): Promis
   return told;
 }
 
-/** Listens at an address of the device, which is then reset; listens again. @returns what it was told */
+/** Listens at an address of the device, which is then reset; listens again. @returns its events */
 export async function listensAtAnAddress(context: ProgramContext): Promise<JsonValue> {
   const { verbs, exchange } = context;
   const channel = await ibv.rdmaCreateEventChannel(verbs);
@@ -299,12 +299,12 @@ export async function listensAtAnAddress(context: ProgramContext): Promise<JsonV
     ibv.rdmaEventStr(removal.event),
     removal.id === first,
     ibv.rdmaEventStr(request.event),
-    // The device is opened again for what comes after the reset.
+    // The device is opened again for the time after the reset.
     second.verbs !== before && request.id.verbs === second.verbs,
   ];
 }
 
-/** Asks while that listener is none, and when it listens again. */
+/** Sends requests while that listener is inactive, and when it listens again. */
 export async function asksTwice({ verbs, exchange }: ProgramContext): Promise<JsonValue> {
   await exchange.take('listening');
   const channel = await ibv.rdmaCreateEventChannel(verbs);
@@ -318,7 +318,7 @@ export async function asksTwice({ verbs, exchange }: ProgramContext): Promise<Js
   return [ibv.rdmaEventStr(event), status];
 }
 
-/** Has its device reset while a request waits to be fetched. @returns events, and how long after the first REQ the request came again */
+/** Has its device reset while a request waits to be fetched. @returns events, and the time from the first REQ to its repetition */
 export async function fetchesLate(context: ProgramContext): Promise<JsonValue> {
   const { cpu, exchange } = context;
   const channel = await listening(context);
@@ -333,7 +333,7 @@ export async function fetchesLate(context: ProgramContext): Promise<JsonValue> {
   return [ibv.rdmaEventStr(event.event), Math.round(seconds * 10), more === undefined];
 }
 
-/** Asks once, and receives the answer in the end. */
+/** Sends one request, and receives the answer eventually. */
 export async function asksOnce({ verbs, exchange }: ProgramContext): Promise<JsonValue> {
   await exchange.take('listening');
   const channel = await ibv.rdmaCreateEventChannel(verbs);

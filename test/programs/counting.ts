@@ -1,4 +1,4 @@
-/** Counts on a word of the other host by FETCH_ADDs that are posted together: for faults that lose or repeat some of them. */
+/** Counts on a word of the second host by FETCH_ADDs that are posted together: for faults that lose or repeat some of them. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { postSend } from '../../userlib/index.ts';
 import { statusesOf, take, takeAll } from './outcomes.ts';
@@ -11,12 +11,12 @@ const options = { timeoutCode: 6, readsMax: 16 };
 
 export interface CounterResult {
   readonly statuses: readonly string[];
-  /** What each of them found, in the order in which they were posted. */
+  /** Value found by each of them, in the order of posting. */
   readonly found: readonly number[];
   readonly surplus: readonly string[];
 }
 
-/** Of the program at the other host: what the word has come to. */
+/** Result of the program on the second host: the final value of the word. */
 export interface CountedResult {
   readonly count: number;
 }

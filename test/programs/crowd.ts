@@ -1,6 +1,6 @@
 /**
- * A crowd: many programs at both hosts, each with QPs of its own, which post small requests one doorbell at a time and poll
- * meanwhile, so that doorbells arrive while the device serves the very QPs that they ring.
+ * A crowd: many programs on both hosts, each with its own QPs, which post small requests one doorbell at a time and poll
+ * meanwhile, so that doorbells arrive while the device serves the same QPs.
  */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
@@ -17,21 +17,21 @@ import { readOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './request
 import { type Pair, Side } from './side.ts';
 
 export interface CrowdArgs {
-  /** Which crowd this program and the one at the other host belong to. */
+  /** The crowd of this program and its partner on the second host. */
   readonly label: string;
   readonly qps: number;
-  /** Requests of each QP, and how many may be outstanding. */
+  /** Requests of each QP, and the limit of outstanding ones. */
   readonly requests: number;
   readonly window: number;
   readonly bytes: number;
-  /** What is posted in turn. */
+  /** Requests posted in rotation. */
   readonly verbs: readonly ('write' | 'read' | 'send')[];
   /** Nodes that post. */
   readonly nodes: readonly number[];
   readonly mtu?: number;
 }
 
-/** One QP and what it has posted and seen completed. */
+/** One QP with its posted and completed requests. */
 interface Member {
   readonly pair: Pair;
   posted: number;

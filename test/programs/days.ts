@@ -1,6 +1,4 @@
-/**
- * Programs that last for days: they measure with their own stopwatch, and look at the clock in whole picoseconds since power-on.
- */
+/** Programs that run for days: they measure with their own stopwatch, and read the clock in whole picoseconds since power-on. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IbvWc, pollCq, postSend } from '../../userlib/index.ts';
 import { take } from './outcomes.ts';
@@ -10,18 +8,18 @@ import { Side } from './side.ts';
 const ms = 1e9;
 const second = 1e12;
 
-/** Sleeps until a whole number of milliseconds since power-on: there every clock stands as it did at the start. */
+/** Sleeps until a whole number of milliseconds since power-on: there every clock has the same phase as at the start. */
 async function untilWholeMs({ cpu }: ProgramContext): Promise<void> {
   const restPs = Number(BigInt(ms) - (BigInt(cpu.instantPs) % BigInt(ms)));
   await cpu.sleep(restPs);
 }
 
-/** Picoseconds of so many WRITEs, one after the other, each from posting to its completion in the program's hands. */
+/** Picoseconds of this many WRITEs, one after another, each from posting to its completion in the program. */
 async function measured(program: ProgramContext, side: Side, args: { label: string }): Promise<number[]> {
   const pair = await side.pair(args.label, { timeoutCode: 14 });
   const { qp, buffer, sendCq } = pair;
   const took: number[] = [];
-  // The first fill caches.
+  // The first ones fill caches.
   for (let turn = 0; turn < 6; turn++) {
     await untilWholeMs(program);
     const watch = program.cpu.stopwatch();
@@ -46,7 +44,7 @@ export async function sleeper(program: ProgramContext): Promise<JsonValue> {
   return { before, after, sleptPs: sleptPs.toString(), refusal: refusalOf(() => cpu.localPs) };
 }
 
-/** The other end: only its device works. */
+/** The passive end: only its device works. */
 export async function target(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   for (const label of ['before', 'after']) {
@@ -64,7 +62,7 @@ function refusalOf(read: () => unknown): string {
   }
 }
 
-/** Posts a WRITE that nothing answers, and looks for its completion every quarter of an hour. */
+/** Posts a WRITE that is never answered, and polls for its completion every quarter of an hour. */
 export async function patient(program: ProgramContext): Promise<JsonValue> {
   const { cpu, args } = program;
   const options = args as { timeoutCode: number; retryCount: number };

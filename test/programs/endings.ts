@@ -1,4 +1,4 @@
-/** Programs that end badly, or not at all. */
+/** Programs that fail, or never end. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { IbvWc, pollCq, postRecv, postSend, spinCq } from '../../userlib/index.ts';
 import { receiveOf, segment, sendOf } from './requests.ts';
@@ -12,7 +12,7 @@ export async function throws({ cpu, name, verbs }: ProgramContext): Promise<Json
   throw new RangeError(`${name} has ${verbs.devices.length} device and gives up`);
 }
 
-/** Waits for what nobody sends. */
+/** Waits for a message that is never sent. */
 export async function waitsForNothing(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   return side.hear('nothing');
@@ -23,7 +23,7 @@ export async function goesOn({ cpu }: ProgramContext): Promise<JsonValue> {
   for (;;) await cpu.sleep(sleepPs);
 }
 
-/** Polls in a loop for what the other side may send. @returns when it came */
+/** Polls in a loop for a message of the peer. @returns its arrival time */
 export async function pollsInALoop(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const beforeReady = ({ qp, buffer }: Pair) => postRecv(qp, receiveOf([segment(buffer, 0, 64)]));
@@ -33,7 +33,7 @@ export async function pollsInALoop(program: ProgramContext): Promise<JsonValue> 
   return program.cpu.localPs;
 }
 
-/** Sends to it after so many milliseconds as it is told; ends without a word when that is 0. */
+/** Sends to it after a given number of milliseconds; ends without sending if that is 0. */
 export async function sendsLate(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const { qp, buffer, sendCq } = await side.pair('a');

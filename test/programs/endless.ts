@@ -1,7 +1,7 @@
 /** Programs that never end by themselves, for test/called-off.spec.ts. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 
-/** Sleeps, works and logs, for as long as it may. */
+/** Sleeps, works and logs, without end. */
 export async function worksOn({ cpu, log, memory }: ProgramContext): Promise<JsonValue> {
   log('begun');
   const address = memory.map(4096);
@@ -12,7 +12,7 @@ export async function worksOn({ cpu, log, memory }: ProgramContext): Promise<Jso
   }
 }
 
-/** Awaits what is not simulated. */
+/** Awaits something outside simulated time. */
 export async function waitsForTheWorld({ log }: ProgramContext): Promise<void> {
   log('begun');
   await new Promise(() => undefined);

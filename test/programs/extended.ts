@@ -1,6 +1,6 @@
 /**
- * XRC as programs use it: two processes of one host, each with an SRQ of the domain that a file names, share the target of one
- * connection; and the misuse that verbs refuse.
+ * XRC as programs use it: two processes of one host, each with an SRQ of a file's domain, share the target of one connection;
+ * and misuse that the verbs refuse.
  *
  *     node 0: sender (initiator) ──one connection──> node 1: owner (target, SRQ)     guest (SRQ of the same domain)
  */
@@ -62,7 +62,7 @@ interface Address extends PortAddress {
   readonly psn: number;
 }
 
-/** What a process of node 1 says of its queue. */
+/** Data that a process of node 1 sends about its queue. */
 interface Queue {
   readonly srqn: number;
   readonly address: number;
@@ -100,7 +100,7 @@ async function closeReceiver({ side, xrcd, cq, srq, area }: Receiver): Promise<J
   return busy;
 }
 
-/** Receives two messages, whoever holds the target. */
+/** Receives two messages, regardless of the target's holder. */
 async function received({ side, cq, area }: Receiver): Promise<JsonValue> {
   const wcs = await take(cq, 2);
   return {
@@ -111,7 +111,7 @@ async function received({ side, cq, area }: Receiver): Promise<JsonValue> {
   };
 }
 
-/** Makes the domain and the target. */
+/** Creates the domain and the target. */
 export async function owner(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const { context } = side;
@@ -134,7 +134,7 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
   return { again, absent, isMarked, told, events, busy: await closeReceiver(receiver) };
 }
 
-/** The owner may be later. */
+/** The owner may start later. */
 async function sharedDomain(side: Side): Promise<IbvXrcd> {
   for (;;) {
     try {
@@ -145,7 +145,7 @@ async function sharedDomain(side: Side): Promise<IbvXrcd> {
   }
 }
 
-/** Shares the domain, and the target, which it holds longer than its maker. */
+/** Shares the domain and the target, which it holds longer than its creator. */
 export async function guest(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const { context } = side;
@@ -214,7 +214,7 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
     areEqual(side.read(area, 892, 3200), side.read(area, 892, 1024));
   const words = new DataView(side.read(area, 24, 3072).slice().buffer);
   const atomics = [0, 8, 16].map((at) => Number(words.getBigUint64(at, true)));
-  // Memory of the one process by the queue of the other, or by none.
+  // Accesses memory of one process through the queue of another, or of none.
   const [first, second] = queues as [Queue, Queue];
   const foreign = { address: first.address, rkey: first.rkey };
   const qpType = { xrc: { remoteSrqn: program.args === 'no queue' ? 0xfffffe : second.srqn } };

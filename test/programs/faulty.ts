@@ -1,6 +1,6 @@
 /**
- * Traffic to inject faults into: two WRITEs, a READ and a SEND, on one QP, polled. Before it begins, the machine is quiet
- * for 100 µs and the sender's progress says so: a test can count what has happened until then, and name what comes next.
+ * Traffic to inject faults into: two WRITEs, a READ and a SEND, on one QP, polled. Before it begins, the machine is quiet for
+ * 100 µs, and the sender's progress reports this: a test can count the events up to then, and number the next ones.
  */
 
 import { allAccess, toInit } from '../../experiments/workloads/rc-states.ts';
@@ -29,7 +29,7 @@ import { type Pair, type PairOptions, Side } from './side.ts';
 export interface FaultyArgs {
   readonly timeoutCode?: number;
   readonly retryCount?: number;
-  /** Simulated time that the sender waits for late events at the end. */
+  /** Simulated time for which the sender waits for late events at the end. */
   readonly lingerUs?: number;
 }
 
@@ -39,7 +39,7 @@ const waitUs = 15_000;
 const writeBytes = 2000;
 const sendBytes = 300;
 const bufferBytes = 16_384;
-/** Sources at both sides; what is written, read and received lies behind. */
+/** Sources on both sides; written, read and received data follow them. */
 const sourceOf = (node: number): Uint8Array => patternOf(node + 40, 4096);
 const firstAt = 4096;
 const secondAt = 8192;
@@ -109,7 +109,7 @@ export async function receiver(program: ProgramContext): Promise<JsonValue> {
 }
 
 /**
- * Waits for the event of one WRITE's completion, for 500 µs or as long as it is told, after a quiet time as above; then looks what there is. The
+ * Waits for the event of one WRITE's completion, for 500 µs or for a given time, after a quiet time as above; then polls. The
  * partner is {@link idler}.
  */
 export async function waiter(program: ProgramContext): Promise<JsonValue> {
@@ -131,8 +131,8 @@ export async function waiter(program: ProgramContext): Promise<JsonValue> {
 }
 
 /**
- * Destroys a CQ whose event nobody has taken, and makes another, which gets the same number: the events that it brings, and
- * the completions found behind each. -1 is a wait in vain.
+ * Destroys a CQ with an unfetched event, and creates another one, which gets the same number. @returns the events of the new
+ * one, and the completions found after each; -1 is a wait in vain
  */
 export async function successor(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
@@ -176,7 +176,7 @@ export async function idler(program: ProgramContext): Promise<JsonValue> {
   return null;
 }
 
-/** Makes one object of each kind twice: the codes of the first and the second time, and whether anything is left over. */
+/** Creates one object of each kind twice. @returns the codes of the first and the second time, and whether anything leaked */
 export async function maker(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const { context, pd } = side;

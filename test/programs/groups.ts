@@ -1,4 +1,4 @@
-/** Multicast groups of two hosts: who receives what host 0 sends, and what attaching refuses. For test/multicast.spec.ts. */
+/** Multicast groups of two hosts: the receivers of host 0's datagrams, and refused attachments. For test/multicast.spec.ts. */
 import type { Driver } from '../../driver/index.ts';
 import { announcedOf, pathTo, peerFrom } from '../../experiments/workloads/port-address.ts';
 import { connectUd, initUd, qkey } from '../../experiments/workloads/unreliable-states.ts';
@@ -12,7 +12,7 @@ export interface GroupArgs {
   /** 16 bytes. */
   readonly gid: readonly number[];
   readonly lid: number;
-  /** As many groups as this with a last byte of their own, so that chains of entries form. */
+  /** As many groups as this one, each with another last byte, so that chains of entries form. */
   readonly groups?: number;
 }
 
@@ -52,7 +52,10 @@ async function sendTo(side: Side, { qp, area }: Member, { gid, lid }: GroupArgs)
   return (await take(qp.sendCq, 1))[0]!.status;
 }
 
-/** Members at each host: plain, plain, one that is not attached, and at host 0 the sender, which blocks its own. @returns datagrams received */
+/**
+ * Members on each host: plain, plain, one that is not attached, and on host 0 the sender, which blocks its own datagrams.
+ * @returns received datagrams
+ */
 export async function members(program: ProgramContext<GroupArgs>): Promise<JsonValue> {
   const args = program.args;
   const gid = Uint8Array.from(args.gid);
@@ -81,7 +84,7 @@ export async function members(program: ProgramContext<GroupArgs>): Promise<JsonV
   return { status, first, second, busy, free };
 }
 
-/** What attaching and detaching refuses. */
+/** Refused attachments and detachments. */
 export async function refusals(program: ProgramContext<GroupArgs>): Promise<JsonValue> {
   const args = program.args;
   const gid = Uint8Array.from(args.gid);
@@ -104,7 +107,7 @@ export async function refusals(program: ProgramContext<GroupArgs>): Promise<Json
   };
 }
 
-/** Many groups, of which every third is left again; then each is sent to once by host 0. @returns which of them host 1 has received */
+/** Many groups, of which every third is left again; then host 0 sends to each once. @returns those that host 1 has received */
 export async function many(program: ProgramContext<GroupArgs>): Promise<JsonValue> {
   const args = program.args;
   const count = args.groups ?? 0;
@@ -134,7 +137,7 @@ export async function many(program: ProgramContext<GroupArgs>): Promise<JsonValu
   return { found, left: (program.verbs.devices[0] as Driver).device.multicast.overflowCount };
 }
 
-/** Host 0 sends a datagram to host 1, which answers it by the address that the completion gives. @returns what each has received */
+/** Host 0 sends a datagram to host 1, which answers to the address in the completion. @returns the datagrams received by each */
 export async function answers(program: ProgramContext): Promise<object> {
   const side = await Side.open(program);
   const member = await memberOf(side);
@@ -188,7 +191,7 @@ export async function answers(program: ProgramContext): Promise<object> {
   };
 }
 
-/** On InfiniBand hosts tell each other their GIDs. */
+/** On InfiniBand, hosts tell each other their GIDs. */
 async function exchangedGid(side: Side, own: Uint8Array): Promise<number[]> {
   await side.tell('gid', [...own]);
   return await side.hear<number[]>('gid');

@@ -1,4 +1,4 @@
-/** The same small messages into lists of buffers, as ever and in their receive WQE: for what each costs. */
+/** The same small messages into lists of buffers, normally and in their receive WQE: for the cost of each. */
 import { pageBytes } from '../../base/index.ts';
 import {
   barrier,

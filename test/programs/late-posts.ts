@@ -1,4 +1,4 @@
-/** Programs that post to QPs long after these have gone to error. */
+/** Programs that post to QPs long after these have entered the error state. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createSrq,
@@ -18,14 +18,14 @@ import { type Pair, Side } from './side.ts';
 
 const toError = (pair: Pair): Promise<void> => modifyQp(pair.qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
 
-/** Spins until a completion has come. @returns its status behind `kind` */
+/** Spins until a completion has arrived. @returns its status, after `kind` */
 async function statusOf(cq: IbvCq, kind: string): Promise<string> {
   const wcs = [new IbvWc()];
   await spinCq(cq, 1, wcs);
   return `${kind} ${wcs[0]!.status}`;
 }
 
-/** As ib_drain_rq and ib_drain_sq: 2ERR, a request of each queue, its completion; each time after a long while. */
+/** Like ib_drain_rq and ib_drain_sq: 2ERR, a request on each queue, its completion; each after a long time. */
 export async function drains(
   program: ProgramContext<{ readonly rounds: number; readonly waitPs: number }>,
 ): Promise<JsonValue> {
@@ -49,7 +49,7 @@ export async function drains(
   return statuses;
 }
 
-/** Two QPs with one SRQ, of which one goes to error: its receives serve the other one. @returns the statuses, and what was flushed */
+/** Two QPs with one SRQ, of which one fails: its receives serve the remaining QP. @returns the statuses, and the flushed requests */
 export async function shares(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const srq = await createSrq(side.pd, { attr: { maxWr: 8, maxSge: 1 } });
@@ -69,7 +69,7 @@ export async function shares(program: ProgramContext): Promise<JsonValue> {
   return [status, flushed === 0 ? 'nothing' : 'a receive of the failed QP'];
 }
 
-/** Posts a receive while the page of its doorbell record is not mapped by the IOMMU, and maps it later. @returns the statuses */
+/** Posts a receive while the IOMMU does not map the page of its doorbell record, and maps it later. @returns the statuses */
 export async function remaps(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const pair = await side.pair('remapped');
@@ -105,7 +105,7 @@ export async function worksBeside(program: ProgramContext): Promise<JsonValue> {
   return statuses;
 }
 
-/** Leaves a QP in error, and ends, or waits for what never comes. */
+/** Leaves a QP in error, and ends, or waits for an event that never occurs. */
 export async function leaves(program: ProgramContext): Promise<void> {
   const side = await Side.open(program);
   const pair = await side.pair('left');

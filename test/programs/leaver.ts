@@ -1,6 +1,6 @@
 /**
- * A program that returns with work in flight, and its partner at the other host, which goes on talking to it. The kernel
- * takes everything back; others of the leaver's host find by {@link departureOf} when it goes and when it has gone.
+ * A program that returns with work in flight, and its partner on the second host, which continues to send to it. The kernel
+ * releases everything; other programs on the leaver's host learn from {@link departureOf} when it leaves and when it has left.
  */
 import type { Host, Process } from '../../host/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
@@ -10,7 +10,7 @@ import { readOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './request
 import { Side } from './side.ts';
 
 export interface Departure {
-  /** Set by whoever wants the leaver to come. */
+  /** Set by the program that wants the leaver to start. */
   isWanted: boolean;
   /** Set by the leaver. */
   process: Process | undefined;
@@ -29,7 +29,7 @@ export function departureOf(host: Host): Departure {
   return departure;
 }
 
-/** Lets the leaver come and go, and waits until the kernel has taken back what it left. */
+/** Starts the leaver, and waits until the kernel has released its resources. */
 export async function untilGone({ host, cpu }: ProgramContext): Promise<void> {
   const departure = departureOf(host);
   departure.isWanted = true;
@@ -56,7 +56,7 @@ export async function leave(program: ProgramContext): Promise<JsonValue> {
   return { pinnedBytes: program.process.memory.space.pinnedBytes };
 }
 
-/** Writes to the leaver until it answers no more: timeout code 4 (65.5 µs), two retries. */
+/** Writes to the leaver until it no longer answers: timeout code 4 (65.5 µs), two retries. */
 export async function stay(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const pair = await side.pair('leaving', { bufferBytes, timeoutCode: 4, retryCount: 2 });

@@ -1,7 +1,4 @@
-/**
- * The life of a driver and of its device: removal and another probe, reset under traffic, and processes that ring what is
- * not theirs.
- */
+/** The life cycle of a driver and of its device: removal and another probe, reset under traffic, and processes that ring foreign doorbells. */
 import { uarOffset } from '../../abi/bar-map.ts';
 import { sendDoorbell } from '../../abi/doorbells.ts';
 import type { Driver } from '../../driver/index.ts';
@@ -32,18 +29,18 @@ const bufferBytes = 65_536;
 /** A host's driver, as its own programs find it. */
 const driverOf = ({ verbs }: ProgramContext): Driver => verbs.devices[0] as Driver;
 
-/** What the driver has, and frames that no process has mapped. */
+/** The driver's resources, and frames that no process has mapped. */
 const takenOn = (program: ProgramContext): Record<string, number> => ({
   ...driverOf(program).resourceCounts(),
   frames: program.host.frames.usedCount - program.host.mm.residentBytes / 4096,
 });
 
-/** What is taken now: asked before anything else is done. */
+/** Resources held now: read before any other action. */
 export async function counts(program: ProgramContext): Promise<JsonValue> {
   return takenOn(program);
 }
 
-/** Has the driver probe its device again. */
+/** Makes the driver probe its device again. */
 export async function probe(program: ProgramContext): Promise<JsonValue> {
   const driver = driverOf(program);
   await driver.probe(program.cpu);
@@ -70,8 +67,8 @@ function postLong(pair: Pair, count: number): void {
 }
 
 /**
- * In the middle of traffic the device is reset (`how`), then its driver removed and probed again; a second life begins,
- * and data move as in the first.
+ * In the middle of traffic the device is reset (`how`), then its driver removed and probed again; a second life begins, and
+ * data move as in the first.
  */
 export async function resetter(program: ProgramContext): Promise<JsonValue> {
   const { cpu, args } = program;
@@ -113,7 +110,7 @@ async function resetFunction(program: ProgramContext): Promise<void> {
   await restoreConfiguration(cpu, platform, saved);
 }
 
-/** The peer: its requests towards the reset device run out of retries; a new pair works. */
+/** The peer: its requests to the reset device exhaust their retries; a new pair works. */
 export async function survivor(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const pair = await side.pair('first life', quick);
@@ -136,7 +133,7 @@ export async function survivor(program: ProgramContext): Promise<JsonValue> {
   };
 }
 
-/** What an intruder of the same host is told, as if it had guessed. */
+/** Data for an intruder on the same host, as if it had guessed them. */
 interface Target {
   qp: IbvQp | undefined;
   isOver: boolean;
@@ -149,8 +146,8 @@ function targetOf(host: Host): Target {
 }
 
 /**
- * Work posted through the doorbell page of another context is not done, and a CQ armed through it raises no event, until
- * the own page is used. Meanwhile an intruder rings for this QP from its own process.
+ * Work posted through the doorbell page of another context is not done, and a CQ armed through it raises no event, until the
+ * own page is used. Meanwhile an intruder in another process rings for this QP.
  */
 export async function owner(program: ProgramContext): Promise<JsonValue> {
   const { verbs, host } = program;
@@ -208,7 +205,7 @@ export async function intruder(program: ProgramContext): Promise<JsonValue> {
   return rings;
 }
 
-/** Forks a child that opens the device, and kills it `killNs` later; when it has ended, the driver holds nothing of it. */
+/** Forks a child that opens the device, and kills it `killNs` later; after its end, the driver holds nothing of it. */
 export async function killer(program: ProgramContext): Promise<JsonValue> {
   const { cpu, args } = program;
   const { killNs } = args as { readonly killNs: readonly number[] };

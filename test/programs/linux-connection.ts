@@ -1,6 +1,6 @@
 /**
- * What stock programs of librdmacm did when the captures of `reference/wire` were taken (rping, ucmatose, wt), for simulated hosts: a connection with the
- * same parameters, the same operations over it one after the other, and its end by the same side.
+ * Actions of stock librdmacm programs in the captures of `reference/wire` (rping, ucmatose, wt), for simulated hosts: a
+ * connection with the same parameters, the same operations one after another, and its end by the same side.
  */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
@@ -10,13 +10,13 @@ import { takeWithin } from './outcomes.ts';
 export interface LinuxConnection {
   readonly address: string;
   readonly port: number;
-  /** Without it nobody is asked to listen. */
+  /** Without it no listener is needed. */
   readonly isListening: boolean;
-  /** Of rdma_connect, and of rdma_accept. */
+  /** Parameters of rdma_connect, and of rdma_accept. */
   readonly connect: Partial<ibv.RdmaConnParam>;
   readonly accept: Partial<ibv.RdmaConnParam>;
   readonly steps: readonly LinuxStep[];
-  /** Who disconnects; the other answers. */
+  /** The side that disconnects; the peer answers. */
   readonly endsAt: number;
 }
 
@@ -32,7 +32,7 @@ async function next(channel: ibv.RdmaEventChannel): Promise<ibv.RdmaCmEvent> {
   return event;
 }
 
-/** An end of the connection that has its QP. */
+/** The end of the connection that has this QP. */
 class End {
   readonly #program: ProgramContext;
   readonly #qp: ibv.IbvQp;
@@ -87,7 +87,7 @@ class End {
   }
 }
 
-/** Plays all steps, and ends the connection. @returns the events that this end had behind that of its connection */
+/** Runs all steps, and ends the connection. @returns the events of this end after that of its connection */
 async function use(
   program: ProgramContext<LinuxConnection>,
   channel: ibv.RdmaEventChannel,

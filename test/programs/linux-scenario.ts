@@ -1,6 +1,6 @@
 /**
- * The program of which stock Linux made the captures of `reference/wire` (wt.c there), for a simulated host: the same steps, buffers, keys
- * and attributes, so that it has the device send what Linux' Soft-RoCE sent.
+ * The program with which stock Linux made the captures of `reference/wire` (wt.c there), for a simulated host: the same steps,
+ * buffers, keys and attributes, so that the device sends the same packets as Linux' Soft-RoCE.
  */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
@@ -70,7 +70,7 @@ export interface LinuxWork {
   readonly flags: string;
 }
 
-/** Work requests that one end posts at once; the other posts its receives before, or so late. */
+/** Work requests that one end posts at once; the peer posts its receives before, or this much later. */
 export interface LinuxStep {
   readonly poster: number;
   readonly lateMs: number;
@@ -79,7 +79,7 @@ export interface LinuxStep {
   readonly works: readonly LinuxWork[];
 }
 
-/** What wt is started with. */
+/** Arguments of wt. */
 export interface LinuxScenario {
   readonly transport: 'rc' | 'uc' | 'ud';
   readonly sgidIndex: number;
@@ -95,7 +95,7 @@ export interface LinuxScenario {
   readonly retryCount: number;
   readonly rnrRetryCount: number;
   readonly rnrTimerCode: number;
-  /** Whether the QP of the server gives rights. */
+  /** Whether the server's QP grants rights. */
   readonly serverGives: boolean;
   readonly steps: readonly LinuxStep[];
 }
@@ -118,7 +118,7 @@ interface Told {
   readonly lid: number;
 }
 
-/** What wt fills its buffer with. */
+/** wt's fill pattern of its buffer. */
 const byteOf = (isServer: boolean, at: number): number =>
   isServer ? 0x40 + (at % 53) : (at * 7 + (at >> 8)) & 0xff;
 
@@ -274,7 +274,7 @@ class End {
     }
   }
 
-  /** The passive end binds a window, whose key it tells. */
+  /** The passive end binds a window, and sends its key. */
   async #windowKey(isPoster: boolean, name: string): Promise<number> {
     if (isPoster) return await this.#side.hear<number>(name);
     const { mr, address: addr } = this.#buffer;
@@ -289,7 +289,7 @@ class End {
     return rkey;
   }
 
-  /** @returns statuses of what this end waited for */
+  /** @returns statuses of the completions that this end awaited */
   async play({ poster, lateMs, receiveBytes, works }: LinuxStep, name: string): Promise<string[]> {
     const { node } = this.#side.program;
     const isPoster = node === poster;
@@ -323,7 +323,7 @@ class End {
 const statusesUpTo = (outcomes: readonly { readonly status: string }[], count: number): string[] =>
   Array.from({ length: count }, (_, at) => outcomes[at]?.status ?? 'none');
 
-/** @returns the statuses of each step, and where this end's buffer is, with its key and QP number */
+/** @returns the statuses of each step, and the address of this end's buffer, with its key and QP number */
 export async function linux(program: ProgramContext<LinuxScenario>): Promise<JsonValue> {
   const scenario = program.args;
   const side = await Side.open(program);

@@ -4,11 +4,11 @@ import type { ProgramContext } from '../../machine/program.ts';
 import * as ibv from '../../userlib/index.ts';
 
 const sinPort = 4791;
-/** Client's connections that are on their way at any time: fewer than the server's backlog. */
+/** Client's unfinished connections at any time: fewer than the server's backlog. */
 const atOnce = 64;
 const numberBytes = 4;
 
-/** What all connections of a side share. */
+/** Resources shared by all connections of a side. */
 interface Side {
   readonly channel: ibv.RdmaEventChannel;
   readonly pd: ibv.IbvPd;
@@ -123,7 +123,7 @@ async function endOf(id: ibv.RdmaCmId): Promise<void> {
   await ibv.rdmaDestroyId(id);
 }
 
-/** Takes `args` connections, and a number over each; returns how many different numbers have come. */
+/** Accepts `args` connections, and receives a number over each; returns how many different numbers have arrived. */
 export async function servesMany(context: ProgramContext): Promise<number> {
   const count = context.args as number;
   const side = await sideOf(context, count);

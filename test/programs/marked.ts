@@ -33,7 +33,7 @@ import {
 const bufferBytes = 16_384;
 const receives = 8;
 
-/** Polls until so many completions have come. */
+/** Polls until this many completions have arrived. */
 async function reap(cq: IbvCq, count: number): Promise<void> {
   const wcs = Array.from({ length: 16 }, () => new IbvWc());
   for (let done = 0; done < count; ) done += await spinCq(cq, 16, wcs);
@@ -75,7 +75,7 @@ async function connected(program: ProgramContext, hasChannel: boolean) {
   return { endpoint, channel, ready };
 }
 
-/** A request of so many bytes; the QP signals only what asks for it. */
+/** A request of this many bytes; the QP signals only requests that ask for it. */
 function requestOf(
   { address, lkey, remote }: Ready,
   opcode: IbvSendWr['opcode'],
@@ -95,7 +95,7 @@ export async function client(program: ProgramContext): Promise<JsonValue> {
     postSend(qp, wr);
     await reap(cq, 1);
   };
-  // Everything that is fetched once is on chip from here on.
+  // From here on everything that is fetched once is on chip.
   await one(requestOf(ready, IBV_WR_RDMA_WRITE, 256));
   await one(requestOf(ready, IBV_WR_RDMA_READ, 256));
   await one(requestOf(ready, IBV_WR_ATOMIC_FETCH_AND_ADD, 8));
@@ -125,7 +125,7 @@ export async function client(program: ProgramContext): Promise<JsonValue> {
     await reap(cq, 1);
   });
   await operation('nothing', () => {});
-  // Posted in one operation, completed in the next: the TLPs are the first one's.
+  // Posted in one operation, completed in the next: the TLPs belong to the first.
   await operation('posts', () => {
     postSend(qp, requestOf(ready, IBV_WR_RDMA_WRITE, 64));
   });
@@ -139,7 +139,7 @@ export async function client(program: ProgramContext): Promise<JsonValue> {
   return Number(unmarkedPs);
 }
 
-/** The same without marks: for what marking must not change. */
+/** The same without marks: for results that marking must not change. */
 export async function unmarkedClient(program: ProgramContext): Promise<JsonValue> {
   return client({ ...program, operation: async (_name, stretch) => stretch() });
 }

@@ -1,4 +1,4 @@
-/** Programs that use message channels in every way in which they can go wrong. */
+/** Programs that use message channels in every way that can fail. */
 
 import { openMessageChannel } from '../../experiments/workloads/message-pingpong.ts';
 import { barrier, openEndpoint } from '../../experiments/workloads/rc-endpoint.ts';
@@ -13,7 +13,7 @@ interface MessagesArgs {
   readonly lengths?: readonly number[];
 }
 
-/** A channel between the two programs, and memory at places that no page boundary favours. */
+/** A channel between the two programs, and memory without any page alignment. */
 export class MessageSide {
   readonly program: ProgramContext;
   readonly channel: MessageChannel;
@@ -51,7 +51,7 @@ export class MessageSide {
   }
 }
 
-/** What a failing call rejects with: its name and code. */
+/** Error of a failing call: its name and code. */
 export async function failureOf(call: () => Promise<unknown>): Promise<string> {
   try {
     await call();
@@ -62,7 +62,7 @@ export async function failureOf(call: () => Promise<unknown>): Promise<string> {
   }
 }
 
-/** Makes channels of which nobody has said when to copy, or with a cut-off above what the buffers take. */
+/** Creates channels without a chosen cut-off, or with one above the buffers' size. */
 export async function unchosen(program: ProgramContext): Promise<JsonValue> {
   const { pd } = await openEndpoint(program);
   const { messaging } = program.configuration;
@@ -72,7 +72,7 @@ export async function unchosen(program: ProgramContext): Promise<JsonValue> {
   return told;
 }
 
-/** Sends messages of the lengths asked for, one after the other. */
+/** Sends messages of the requested lengths, one after another. */
 export async function sender(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   const { lengths = [] } = program.args;
@@ -82,7 +82,7 @@ export async function sender(program: ProgramContext<MessagesArgs>): Promise<Jso
   return { eager, rendezvous };
 }
 
-/** Receives them into buffers of just their length. @returns for each whether it is right */
+/** Receives them into buffers of exactly their length. @returns for each whether it is right */
 async function receiveAll(side: MessageSide, program: ProgramContext<MessagesArgs>): Promise<boolean[]> {
   const { lengths = [] } = program.args;
   const right: boolean[] = [];
@@ -94,7 +94,7 @@ async function receiveAll(side: MessageSide, program: ProgramContext<MessagesArg
   return right;
 }
 
-/** Receives them as they come. */
+/** Receives them as they arrive. */
 export async function receiver(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   return receiveAll(await MessageSide.open(program), program);
 }
@@ -125,7 +125,7 @@ export async function exchanger(program: ProgramContext<MessagesArgs>): Promise<
   return right;
 }
 
-/** Too little room for an eager message and for a rendezvous; the next ones arrive all the same. */
+/** Too little room for an eager message and for a rendezvous; the next messages still arrive. */
 export async function narrowReceiver(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   const { lengths = [] } = program.args;
@@ -141,14 +141,14 @@ export async function narrowReceiver(program: ProgramContext<MessagesArgs>): Pro
   return told;
 }
 
-/** An address that was mapped once. */
+/** An address that was mapped earlier. */
 function unmapped({ memory }: ProgramContext): number {
   const address = memory.map(4096);
   memory.unmap(address, 4096);
   return address;
 }
 
-/** Tries to send from memory that is not there, more often than there are buffers, before each message of the lengths asked for. */
+/** Tries to send from unmapped memory, more often than there are buffers, before each message of the requested lengths. */
 export async function carelessSender(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   const { lengths = [] } = program.args;
@@ -163,7 +163,7 @@ export async function carelessSender(program: ProgramContext<MessagesArgs>): Pro
   return [...told];
 }
 
-/** Receives every other message of the lengths asked for into memory that is not there. */
+/** Receives every second message of the requested lengths into unmapped memory. */
 export async function carelessReceiver(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   const { lengths = [] } = program.args;
@@ -178,7 +178,7 @@ export async function carelessReceiver(program: ProgramContext<MessagesArgs>): P
   return told;
 }
 
-/** The connection dies under a receive and under a send. */
+/** The connection fails during a receive and during a send. */
 export async function abandoned(program: ProgramContext): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   await barrier(program, 'open');
@@ -196,7 +196,7 @@ export async function abandoned(program: ProgramContext): Promise<JsonValue> {
   return { send, receive };
 }
 
-/** Sends more than one buffer of a size by rendezvous, time and again, from fewer buffers than the cache keeps or more. */
+/** Repeatedly sends more than one buffer of a size by rendezvous, from fewer or more buffers than the cache keeps. */
 export async function cachedSender(program: ProgramContext<MessagesArgs>): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   const { lengths = [] } = program.args;

@@ -1,5 +1,5 @@
 /**
- * All operations at once: the load under which partitions, orders of one instant and repeated runs are compared.
+ * All operations at once: the load for comparing partitions, orders within one instant and repeated runs.
  *
  * `polling`: several QPs, both ways, WRITE, WRITE with immediate, READ, both atomics, SEND fenced, SEND inline with
  * immediate, some unsignalled. `sleeping`: QPs with one SRQ, both ways, woken by completion events. Both check every byte.
@@ -129,7 +129,7 @@ function requestsOf(pair: Pair, round: number): IbvSendWr[] {
   ];
 }
 
-/** The slot and the QP's place among the pairs are the work request's id. */
+/** The slot and the QP's index among the pairs form the work request's ID. */
 function postSlot({ label, qp, buffer }: Pair, slot: number): void {
   const index = Number(label.split(' ')[1]);
   const sge = segment(buffer, slotsAt + slot * slotBytes, slotBytes);
@@ -153,7 +153,7 @@ function checkRound(side: Side, pair: Pair, index: number, round: number, mistak
   if (swapped !== BigInt(round)) mistakes.push(`QP ${index} round ${round}: swapped ${swapped}`);
 }
 
-/** What the peer wrote, and what it sent last. */
+/** Data that the peer wrote, and data that it sent last. */
 function checkTarget(side: Side, pair: Pair, index: number, mistakes: string[]): void {
   const peer = sourceOf(side.program.peers[0]!, index);
   if (!areEqual(side.read(pair.buffer, writeBytes, targetAt), peer.subarray(0, writeBytes)))
@@ -212,7 +212,7 @@ function checkShared(side: Side, slots: Area, { wrId, immData, byteLen }: IbvWc,
     mistakes.push(`message ${immData}: other bytes received`);
 }
 
-/** Sleeps for completion events and takes what they announce. */
+/** Sleeps for completion events and dequeues the announced completions. */
 class EventWaiter {
   readonly mistakes: string[] = [];
   eventCount = 0;
@@ -229,7 +229,7 @@ class EventWaiter {
     for (const cq of cqs) reqNotifyCq(cq, 0);
   }
 
-  /** Until so many have completed since the beginning. */
+  /** Until this many have completed since the beginning. */
   async until(count: number, received: (wc: IbvWc) => void): Promise<void> {
     await this.#takeAll(received);
     while (this.#completed < count) {

@@ -1,4 +1,4 @@
-/** Programs that look for neighbours on a cable of Ethernet, and tell how long each took; and that connect to them. */
+/** Programs that resolve neighbours on an Ethernet cable, and report the duration of each; and that connect to them. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   allocPd,
@@ -34,16 +34,16 @@ import { codeOf, take } from './outcomes.ts';
 import { receiveOf, segment, sendOf } from './requests.ts';
 import type { Area } from './side.ts';
 
-/** Nanoseconds that a wait took, whole. */
+/** Duration of a wait in whole nanoseconds. */
 const sinceNs = ({ cpu }: ProgramContext, startPs: number): number =>
   Math.round((cpu.localPs - startPs) / 1000);
 
-/** A host that only answers, for so many seconds. */
+/** A host that only answers, for this many seconds. */
 export async function bystander({ cpu, args }: ProgramContext): Promise<void> {
   await cpu.sleep((args as number) * 1e12);
 }
 
-/** rdma_resolve_addr of each address, one after the other: the event, its status, and what it took. */
+/** rdma_resolve_addr of each address, one after another: the event, its status, and its duration. */
 export async function resolveByCm(program: ProgramContext): Promise<JsonValue> {
   const channel = await rdmaCreateEventChannel(program.verbs);
   const said: JsonValue[] = [];
@@ -62,7 +62,7 @@ export async function resolveByCm(program: ProgramContext): Promise<JsonValue> {
   return said;
 }
 
-/** ibv_create_ah to each GID from a place of the own table, one after the other: an error or "ok", and what it took. */
+/** ibv_create_ah to each GID from an index of the own table, one after another: an error or "ok", and its duration. */
 export async function resolveByVerbs(program: ProgramContext): Promise<JsonValue> {
   const context = await openDevice(getDeviceList(program.verbs)[0]!);
   const pd = await allocPd(context);
@@ -107,7 +107,7 @@ const addressesOf = async (id: RdmaCmId): Promise<JsonValue> => [
   (await rdmaGetPeerAddr(id))!.sinAddr,
 ];
 
-/** Connects to an address by rdma_cm, and sends: what was told, and the addresses of both. */
+/** Connects to an address by rdma_cm, and sends. @returns its events, and the addresses of both */
 export async function connectAndSend(program: ProgramContext): Promise<JsonValue> {
   await program.exchange.take('listening');
   const channel = await rdmaCreateEventChannel(program.verbs);
@@ -127,7 +127,7 @@ export async function connectAndSend(program: ProgramContext): Promise<JsonValue
   return [said, outcome!.status, addresses];
 }
 
-/** Listens at an address, receives and ends the connection; of a program that is refused it hears nothing. */
+/** Listens at an address, receives and ends the connection; a rejected program is not reported to it. */
 export async function listenAndReceive(program: ProgramContext): Promise<JsonValue> {
   const [sinAddr, isRefused] = program.args as readonly [string, boolean];
   const channel = await rdmaCreateEventChannel(program.verbs);

@@ -1,8 +1,8 @@
 /**
  * Two-way traffic over on-demand regions, drawn from a seed: several connected pairs, each side posting SENDs, WRITEs, READs
- * and atomics of awkward sizes over scatter lists. Every request has slots of its own at both ends, so its bytes can be
- * checked alone; pages are untouched, written, in use by a forked child, given back with MADV_DONTNEED, or evicted
- * while requests are under way. Every request is legal: all of them must succeed.
+ * and atomics of awkward sizes over scatter lists. Every request has its own slots at both ends, so its bytes can be checked
+ * separately; pages are untouched, written, in use by a forked child, released with MADV_DONTNEED, or evicted while requests
+ * are in progress. Every request is legal: all of them must succeed.
  */
 import { pageBytes } from '../../base/index.ts';
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
@@ -42,7 +42,7 @@ export interface StormArgs {
   readonly pairs: number;
   /** Requests of each pair and direction. */
   readonly works: number;
-  /** Requests of a pair and direction posted and not yet complete. */
+  /** Requests of a pair and direction that are posted and not complete. */
   readonly window: number;
   readonly mtu: 1 | 2 | 3 | 4 | 5;
   readonly timeoutCode: number;
@@ -53,12 +53,12 @@ export interface StormArgs {
 }
 
 const slotBytes = 3 * pageBytes;
-/** No slot begins where its neighbour does in a page; multiples of 8, as atomics need. */
+/** Adjacent slots begin at different offsets of a page; all are multiples of 8, as atomics need. */
 const slotStride = slotBytes + 1032;
 const sizes = [0, 1, 8, 255, 1024, 1025, 2048, 4095, 4096, 4097, 8192, 10_000, slotBytes];
 const kinds = ['SEND', 'SEND_IMM', 'WRITE', 'WRITE_IMM', 'READ', 'FETCH_ADD', 'CMP_SWAP'] as const;
 const quiescentUntilPs = 10_000_000;
-/** Of simulated time: ends what makes no progress. */
+/** In simulated time: ends a run without progress. */
 const limitPs = 2e12;
 
 interface Work {
@@ -66,7 +66,7 @@ interface Work {
   readonly size: number;
   readonly cuts: readonly number[];
   readonly isFenced: boolean;
-  /** The page amid the target is given back before the request is posted. */
+  /** A page inside the target is released before the request is posted. */
   readonly isGivenBack: boolean;
 }
 
@@ -96,7 +96,7 @@ function planOf(args: StormArgs, pair: number, node: number): Work[] {
 const seedOf = (args: StormArgs, pair: number, node: number, index: number): number =>
   ((args.seed * 64 + pair) * 2 + node) * 1024 + index + 1;
 
-/** The first half of an area holds the slots of the requests posted here, the second those that the peer's requests reach. */
+/** The first half of an area holds the slots of requests posted here, the second half those that the peer's requests reach. */
 const sourceAt = (index: number): number => index * slotStride;
 const targetAt = (args: StormArgs, index: number): number => (args.works + index) * slotStride;
 
@@ -141,7 +141,7 @@ class Party {
     return isOver || this.wrong.length > 0;
   }
 
-  /** What the peer's READs bring is there before anything begins, and receives are posted. */
+  /** Data for the peer's READs are present before anything begins, and receives are posted. */
   prepare(): void {
     const { peers } = this.#side.program;
     this.in.forEach((work, index) => {
@@ -152,7 +152,7 @@ class Party {
     });
   }
 
-  /** Posts what the window allows. */
+  /** Posts as many as the window allows. */
   pump(): void {
     while (this.#posted < this.out.length && this.#posted - this.completed < this.#args.window)
       this.#post(this.#posted++);
@@ -185,7 +185,7 @@ class Party {
     const to = remoteAt(this.pair, targetAt(this.#args, index));
     const isFromHere = work.kind !== 'READ' && !isAtomic(work);
     const firstPage = Math.ceil((buffer.address + from) / pageBytes) * pageBytes;
-    // The whole pages of a slot are given back, whether the device has them or not: of a pinned region it would lose them.
+    // Releases the whole pages of a slot, whether the device has them or not: a pinned region would lose them.
     if (work.isGivenBack && this.#isOnDemand) memory.advise(firstPage, 2 * pageBytes, 'dontNeed');
     const pattern = patternOf(seedOf(this.#args, this.#number, node, index), work.size);
     if (isFromHere) this.#side.write(buffer, pattern, from);
@@ -214,7 +214,7 @@ class Party {
     }
   }
 
-  /** Compares every slot with what the requests must have left there. */
+  /** Compares every slot with its expected contents. */
   check(): string[] {
     const { node, peers } = this.#side.program;
     const wrong: string[] = [];
@@ -240,7 +240,7 @@ class Party {
   }
 }
 
-/** What was wrong: statuses that are not SUCCESS, completions out of order, bytes that are not what was sent. */
+/** Errors: statuses other than SUCCESS, completions out of order, wrong bytes. */
 export async function storm(program: ProgramContext<StormArgs>): Promise<JsonValue> {
   const args = program.args;
   const side = await Side.open(program);

@@ -1,4 +1,4 @@
-/** Programs over on-demand regions: nothing is pinned, pages come when the device asks for them, and go when they must. */
+/** Programs over on-demand regions: nothing is pinned, pages arrive when the device requests them, and leave when they must. */
 import { pageBytes } from '../../base/index.ts';
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
@@ -23,7 +23,7 @@ const onDemandAccess = allAccess | IBV_ACCESS_ON_DEMAND;
 
 const pageOf = (area: Area, page: number, length: number) => segment(area, page * pageBytes, length);
 
-/** Posts one request and waits for its status; how long that took. */
+/** Posts one request and waits for its status. @returns its duration */
 async function timed(
   { program }: Side,
   pair: Pair,
@@ -36,8 +36,8 @@ async function timed(
 }
 
 /**
- * Node 0 does every operation twice over untouched pages of both sides, first touch and steady; each has pages of its own.
- * The second argument says which side is on demand: the other is pinned.
+ * Node 0 does every operation twice over untouched pages of both sides, first touch and steady; each has its own pages. The
+ * second argument selects the on-demand side: the opposite side is pinned.
  */
 export async function everyOperation(program: ProgramContext): Promise<JsonValue> {
   const { sender, receiver } = program.args as { sender: boolean; receiver: boolean };
@@ -81,7 +81,7 @@ async function operate(side: Side, pair: Pair, length: number): Promise<Record<s
     if (first !== 'SUCCESS' || second !== 'SUCCESS') wrong.push(`${name}: ${first}, ${second}`);
     times[name] = [firstPs, secondPs];
   };
-  // The sender's pages of WRITE and SEND are touched by its own writing of them, the device's view of them is not.
+  // Writing touches the sender's pages of WRITE and SEND, but not the device's view of them.
   side.write(pair.buffer, patternOf(1, length));
   await run('WRITE', writeOf([pageOf(pair.buffer, 0, length)], remoteAt(pair, 0)));
   side.write(pair.buffer, patternOf(2, length), 20 * pageBytes);
@@ -105,7 +105,7 @@ function stamp(bytes: Uint8Array<ArrayBuffer>, chunk: number): Uint8Array<ArrayB
   return bytes;
 }
 
-/** A region of so many times the host's memory: every page written and read back by RDMA, through swap. */
+/** A region of several times the host's memory: every page written and read back by RDMA, through swap. */
 export async function largerThanMemory(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const totalBytes = (program.args as number) * program.host.memory.sizeBytes;
@@ -134,7 +134,7 @@ export async function largerThanMemory(program: ProgramContext): Promise<JsonVal
   return { wrong };
 }
 
-/** The parent forks between two writes of the peer: the child keeps what it saw, the parent gets what comes. */
+/** The parent forks between two writes of the peer: the child keeps the old data, the parent gets the new ones. */
 export async function forked(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const length = 3 * pageBytes;
@@ -171,7 +171,7 @@ export async function forked(program: ProgramContext): Promise<JsonValue> {
   return { isRight, seen };
 }
 
-/** Node 1 unmaps under a stream of writes; another pair of the same processes goes on. */
+/** Node 1 unmaps under a stream of writes; another pair of the same processes continues. */
 export async function unmapped(program: ProgramContext): Promise<JsonValue> {
   const what = program.args as 'target' | 'source' | 'receive' | 'dontNeed';
   const side = await Side.open(program);
@@ -216,7 +216,7 @@ export async function unmapped(program: ProgramContext): Promise<JsonValue> {
   return { statuses, received, again, isRight, events, state: await side.stateOf(pair) };
 }
 
-/** What a program does to its memory before it posts is what the device works on, though it had translations cached. */
+/** The device works on the memory as the program changed it before posting, even with cached translations. */
 export async function replaced(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const pair = await side.pair('replaced', { bufferBytes: 4 * pageBytes, bufferAccess: onDemandAccess });
@@ -237,7 +237,7 @@ export async function replaced(program: ProgramContext): Promise<JsonValue> {
   return { wrong };
 }
 
-/** What cannot be paged in: a range that is not mapped, and memory that may only be read. */
+/** Pages that cannot be paged in: an unmapped range, and read-only memory. */
 export async function refused(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const statuses: string[] = [];

@@ -1,4 +1,4 @@
-/** Acts: requests in every form, lists of buffers, inline, immediate, unsignalled, atomic, fenced; and what became of them. */
+/** Acts: requests in every form, lists of buffers, inline, immediate, unsignalled, atomic, fenced; and their results. */
 import type { JsonValue } from '../../machine/program.ts';
 import {
   IBV_SEND_FENCE,
@@ -90,7 +90,7 @@ export async function forms(side: Side, name: string): Promise<JsonValue> {
   };
 }
 
-/** Both atomics on one word of the peer, which holds 2^63 − 1 at first. */
+/** Both atomics on one word of the peer, which initially holds 2^63 − 1. */
 async function atomics(side: Side, pair: Pair): Promise<JsonValue> {
   const { memory } = side.program;
   const place = remoteAt(pair, 28_672);
@@ -165,7 +165,7 @@ function concatenated(parts: readonly Uint8Array[]): Uint8Array {
   return Uint8Array.from(parts.flatMap((part) => [...part]));
 }
 
-/** A fenced WRITE behind a READ of the same word: the READ must see the word as it was. */
+/** A fenced WRITE after a READ of the same word: the READ must see the old word. */
 export async function fence(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, { bufferBytes: 65_536 });
   side.write(pair.buffer, new Uint8Array(64).fill(1));
@@ -173,7 +173,7 @@ export async function fence(side: Side, name: string): Promise<JsonValue> {
   const seen: number[] = [];
   for (let round = 0; round < 4; round++) {
     postSend(pair.qp, readOf([segment(pair.buffer, 4096, 30_000)], remoteAt(pair, 0), { sendFlags: 0 }));
-    // What was read is sent on at once: without the fence it would be what was there before.
+    // The data just read are sent at once: without the fence they would be the old ones.
     postSend(pair.qp, writeOf([segment(pair.buffer, 4096, 30_000)], remoteAt(pair, 32_768), { sendFlags }));
     await take(pair.sendCq, 1);
     postSend(pair.qp, readOf([segment(pair.buffer, 36_000, 8)], remoteAt(pair, 32_768 + 29_992)));

@@ -1,4 +1,4 @@
-/** Acts: what queues do around the requests: shared receives, wake-ups, moderation, resizing, draining. */
+/** Acts: queue features: shared receives, wake-ups, moderation, resizing, draining. */
 import type { JsonValue } from '../../machine/program.ts';
 import {
   ackCqEvents,
@@ -31,7 +31,7 @@ import type { Side } from './side.ts';
 
 const microsecond = 1e6;
 
-/** Two QPs on one SRQ; the limit raises one event; a QP in error says that it has taken its last WQE. */
+/** Two QPs on one SRQ; the limit raises one event; a QP in error reports that it has consumed its last WQE. */
 export async function sharedQueue(side: Side, name: string): Promise<JsonValue> {
   const srq = await createSrq(side.pd, { attr: { maxWr: 15, maxSge: 2 } });
   const slots = await side.area(16 * 256);
@@ -77,14 +77,14 @@ export async function sharedQueuePartner(side: Side, name: string): Promise<Json
   return [...new Set(statuses)];
 }
 
-/** Whether an event of the channel comes within 100 µs. */
+/** Whether an event of the channel occurs within 100 µs. */
 async function isWoken(channel: IbvCompChannel): Promise<boolean> {
   const cq = await getCqEvent(channel, 100 * microsecond);
   if (cq !== undefined) ackCqEvents(cq, 1);
   return cq !== undefined;
 }
 
-/** Completion vector 3, and what wakes it: any completion, only solicited ones, each third one. */
+/** Completion vector 3, and its wake-ups: any completion, only solicited ones, every third one. */
 export async function wakeUps(side: Side, name: string): Promise<JsonValue> {
   const channel = await createCompChannel(side.context);
   const recvCq = await createCq(side.context, 64, null, channel, 2);
@@ -128,7 +128,7 @@ export async function wakeUpsPartner(side: Side, name: string): Promise<JsonValu
   return null;
 }
 
-/** One event for each four completions; the period of a millisecond brings the rest. */
+/** One event for every four completions; the period of a millisecond triggers the rest. */
 export async function moderation(side: Side, name: string): Promise<JsonValue> {
   const channel = await createCompChannel(side.context);
   const sendCq = await createCq(side.context, 64, null, channel, 3);
@@ -150,7 +150,7 @@ export async function moderation(side: Side, name: string): Promise<JsonValue> {
   return { wakes, late: late === sendCq };
 }
 
-/** Grows and shrinks a CQ while completions come; each request completes once, in order. */
+/** Grows and shrinks a CQ while completions arrive; each request completes once, in order. */
 export async function resizing(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, { cap: { maxSendWr: 64 } });
   const ids: number[] = [];
@@ -178,7 +178,7 @@ export async function resizing(side: Side, name: string): Promise<JsonValue> {
   };
 }
 
-/** Drains the send queue: what was posted before completes, what is posted then waits until the QP sends again. */
+/** Drains the send queue: earlier requests complete, later ones wait until the QP sends again. */
 export async function draining(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, { bufferBytes: 65_536 });
   const post = (wrId: number): number =>
@@ -196,7 +196,7 @@ export async function draining(side: Side, name: string): Promise<JsonValue> {
   const posted = post(10);
   const held = statusesOf(await takeWithin(pair.sendCq, 1, 200));
   await modifyQp(pair.qp, { qpState: IBV_QPS_RTS }, IBV_QP_STATE);
-  // Whatever had not begun when the QP was drained goes on now.
+  // Requests that had not begun when the QP was drained continue now.
   const rest = await take(pair.sendCq, 5 - drained.length);
   const ids = [...drained, ...rest].map(({ wrId }) => wrId);
   return { events, state, posted, held, ids, statuses: [...new Set(statusesOf([...drained, ...rest]))] };

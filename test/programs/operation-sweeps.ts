@@ -1,4 +1,4 @@
-/** Acts: WRITE, READ and SEND of every size that matters, at every place that matters; payload is checked byte by byte at both ends. */
+/** Acts: WRITE, READ and SEND of every relevant size, at every relevant offset; payload is checked byte by byte at both ends. */
 
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
 import type { JsonValue } from '../../machine/program.ts';
@@ -14,10 +14,10 @@ import { statusesOf, take } from './outcomes.ts';
 import { areEqual, patternOf, readOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';
 import type { Area, Pair, Side } from './side.ts';
 
-/** MTU of the sweeps: small, so that a few hundred bytes are many packets. */
+/** MTU of the sweeps: small, so that a few hundred bytes need many packets. */
 const mtuBytes = 256;
 const sizes = [0, 1, mtuBytes - 1, mtuBytes, mtuBytes + 1, 3 * mtuBytes, 5000];
-/** Offsets that begin or end at, or cross, a 4 KiB page. */
+/** Offsets that begin or end at a 4 KiB page boundary, or cross one. */
 const offsets = [0, 1, 4095, 4096 - mtuBytes, 8191];
 const sweepBytes = 16_384;
 const receiveAt = 0;
@@ -55,7 +55,7 @@ async function sweepPair(side: Side, pair: Pair): Promise<JsonValue> {
   return mistakes;
 }
 
-/** Takes each SEND of a sweep into a buffer that is longer than the message, and looks around it. */
+/** Receives each SEND of a sweep into a buffer longer than the message, and checks the bytes around it. */
 export async function sweepPartner(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, {
     mtu: IBV_MTU_256,
@@ -84,7 +84,7 @@ async function takeSweep(side: Side, pair: Pair): Promise<JsonValue> {
   return mistakes;
 }
 
-/** Messages over the boundary of two 2 MiB pages, and over 4 KiB pages of the other side, both ways. */
+/** Messages over the boundary of two 2 MiB pages, and over 4 KiB pages of the peer, in both directions. */
 export async function hugePages(side: Side, name: string): Promise<JsonValue> {
   const { process } = side.program.memory;
   const hugeBytes = 2 ** 21;

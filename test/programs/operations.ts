@@ -1,4 +1,4 @@
-/** Every operation at every size that matters, in every form: one act after the other, the same ones at both hosts. */
+/** Every operation at every relevant size, in every form: one act after another, the same on both hosts. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import type { Acts } from './companion.ts';
 import { fence, forms, formsPartner } from './operation-forms.ts';

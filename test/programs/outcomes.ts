@@ -1,4 +1,4 @@
-/** How things ended, in the words of the standard: statuses, error codes and events as plain data for a result. */
+/** Results in the standard's words: statuses, error codes and events as plain data. */
 import {
   eventTypeStr,
   getAsyncEvent,
@@ -11,7 +11,7 @@ import {
   wcStatusStr,
 } from '../../userlib/index.ts';
 
-/** A completion as a result can carry it. */
+/** A completion in a form that a result can carry. */
 export interface Outcome {
   readonly wrId: number;
   readonly status: string;
@@ -43,7 +43,7 @@ export async function take(cq: IbvCq, count: number): Promise<Outcome[]> {
   return taken;
 }
 
-/** Takes what has come and what comes until nothing has for `quietUs`. */
+/** Dequeues completions until none has arrived for `quietUs`. */
 export async function takeAll(cq: IbvCq, quietUs = 50): Promise<Outcome[]> {
   const taken: Outcome[] = [];
   for (;;) {
@@ -57,7 +57,7 @@ export async function takeAll(cq: IbvCq, quietUs = 50): Promise<Outcome[]> {
   }
 }
 
-/** Waits for `count` completions, but no longer than `limitUs`: polls every 10 µs. */
+/** Waits for `count` completions, at most `limitUs`: polls every 10 µs. */
 export async function takeWithin(cq: IbvCq, count: number, limitUs: number): Promise<Outcome[]> {
   const taken: Outcome[] = [];
   const deadlinePs = cq.cpu.localPs + limitUs * microsecond;
@@ -71,7 +71,7 @@ export async function takeWithin(cq: IbvCq, count: number, limitUs: number): Pro
 
 export const statusesOf = (outcomes: readonly Outcome[]): string[] => outcomes.map(({ status }) => status);
 
-/** What a control verb came to: `ok`, or the name of its error code. */
+/** Result of a control verb: `ok`, or the name of its error code. */
 export async function codeOf(verb: Promise<unknown>): Promise<string> {
   try {
     await verb;
@@ -82,7 +82,7 @@ export async function codeOf(verb: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Names of the asynchronous events of a context, without IBV_EVENT_, until none has come for `quietUs`. */
+/** Names of the asynchronous events of a context, without IBV_EVENT_, until none has occurred for `quietUs`. */
 export async function eventsWithin(context: IbvContext, quietUs = 20): Promise<string[]> {
   const events: string[] = [];
   for (;;) {

@@ -1,4 +1,4 @@
-/** Programs that keep their own record of what a report says: latencies by their own clock, and counts. */
+/** Programs that keep their own record of reported values: latencies by their own clock, and counts. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createQp,
@@ -18,8 +18,8 @@ import { type Pair, Side } from './side.ts';
 const lengths = { large: 1 << 20, small: 64 };
 
 /**
- * Two QPs whose numbers differ by `apart`: in each round one writes 1 MiB, and while that is under way the other 64
- * bytes under the same WQE counter. Returns how far the numbers are apart, and the sum of all latencies.
+ * Two QPs whose numbers differ by `apart`: in each round the first writes 1 MiB, and meanwhile the second writes 64 bytes with
+ * the same WQE counter. Returns the difference of the numbers, and the sum of all latencies.
  */
 export async function farApart(program: ProgramContext): Promise<JsonValue> {
   const { apart, rounds } = program.args as { apart: number; rounds: number };
@@ -43,8 +43,8 @@ export async function farApart(program: ProgramContext): Promise<JsonValue> {
 const slow = { messages: 40, lengthBytes: 10_000 };
 
 /**
- * Host 0 sends 40 messages of 10,000 bytes to a shared queue, which grants no credits; host 1 posts a receive for each
- * every 30 us. Returns how many completed, and how.
+ * Host 0 sends 40 messages of 10,000 bytes to a shared queue, which grants no credits; host 1 posts a receive for each every 30
+ * µs. Returns the number of completions, and their statuses.
  */
 export async function slowReceiver(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
@@ -67,7 +67,7 @@ export async function slowReceiver(program: ProgramContext): Promise<JsonValue> 
   return { statuses: [...new Set(taken.map(({ status }) => status))], count: taken.length };
 }
 
-/** Makes and destroys QPs, so that the next gets a number that many further on. */
+/** Creates and destroys QPs, so that the next one gets a number that many further on. */
 async function skipNumbers(side: Side, { sendCq, recvCq }: Pair, count: number): Promise<void> {
   const cap = { maxSendWr: 1, maxRecvWr: 1, maxSendSge: 1, maxRecvSge: 1, maxInlineData: 0 };
   for (let made = 0; made < count; made++)
@@ -83,7 +83,7 @@ function post(pair: Pair, lengthBytes: number): number {
   return pair.qp.cpu.localPs;
 }
 
-/** @returns the program's time when it had the next completion of the pair */
+/** @returns the program's time of the pair's next completion */
 async function takenPs({ sendCq, qp }: Pair): Promise<number> {
   await spinCq(sendCq, 1, [new IbvWc()]);
   return qp.cpu.localPs;

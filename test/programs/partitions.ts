@@ -1,4 +1,4 @@
-/** Two hosts in partitions: what passes between full and limited members, for test/pkeys.spec.ts. */
+/** Two hosts in partitions: traffic between full and limited members, for test/pkeys.spec.ts. */
 
 import { announcedOf, peerFrom } from '../../experiments/workloads/port-address.ts';
 import { allAccess, toInit, toRtr, toRts } from '../../experiments/workloads/rc-states.ts';
@@ -8,7 +8,7 @@ import { codeOf, statusesOf, take } from './outcomes.ts';
 import { segment, writeOf } from './requests.ts';
 import { attributesOf, type Remote, Side } from './side.ts';
 
-/** P_Key of each host, at place 1 of its table, one pair after the other. */
+/** P_Key of each host, at index 1 of its table, one pair after another. */
 export type PkeyPairs = readonly (readonly [number, number])[];
 
 /** Host 0 writes to host 1 over a new connection for each pair of P_Keys. @returns statuses, and host 1's P_Key violations after each */
@@ -41,13 +41,13 @@ export async function members(program: ProgramContext<PkeyPairs>): Promise<JsonV
   return told;
 }
 
-/** What setting an entry comes to. */
+/** Result of setting an entry. */
 export async function setting(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   return codeOf(ibv.smSetPkeys(side.context, 1, 0, [0x8001]));
 }
 
-/** What the table and a QP refuse. */
+/** Refusals of the table and of a QP. */
 export async function refusals(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const { context } = side;
@@ -70,7 +70,7 @@ export async function refusals(program: ProgramContext): Promise<JsonValue> {
   };
 }
 
-/** Attributes by ibv_query_device_ex beside those by ibv_query_device. */
+/** Attributes by ibv_query_device_ex compared with those by ibv_query_device. */
 export async function attributes(program: ProgramContext): Promise<JsonValue> {
   const { context } = await Side.open(program);
   const { origAttr, completionTimestampMask, ...rest } = await ibv.queryDeviceEx(context);

@@ -1,6 +1,6 @@
 /**
- * Programs that want more memory than there is, while RDMA goes on in registered memory: both hosts fill four times their
- * physical memory, and meanwhile write to each other's pinned buffers and check what arrived.
+ * Programs that need more memory than exists, while RDMA continues in registered memory: both hosts fill four times their
+ * physical memory, and meanwhile write to each other's pinned buffers and check the received data.
  */
 import { pageBytes } from '../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
@@ -14,7 +14,7 @@ const mib = 2 ** 20;
 const bufferBytes = 256 * 1024;
 const chunkBytes = 4 * mib;
 
-/** Page content that names its page and how often it was written. */
+/** Page content that identifies its page and how often it was written. */
 function fill(bytes: Uint8Array, page: number, version: number): Uint8Array {
   const words = new Uint32Array(bytes.buffer);
   for (let word = 0; word < words.length; word++)
@@ -27,7 +27,7 @@ const framesOf = ({ program }: Side, { buffer }: Pair): string =>
     program.process.memory.space.translate(buffer.address + page * pageBytes),
   ).join();
 
-/** WRITE a pattern to the other side's buffer, READ it back. */
+/** WRITEs a pattern to the peer's buffer, READs it back. */
 async function exchangeOnce(side: Side, pair: Pair, round: number): Promise<boolean> {
   const half = bufferBytes / 4;
   const pattern = patternOf(round + 1 + 100 * side.program.node, half);
@@ -67,7 +67,7 @@ export async function squeeze(program: ProgramContext): Promise<JsonValue> {
   return { exchanges, wrong: wrong.slice(0, 5), isStill, pinnedBytes: memory.process.space.pinnedBytes > 0 };
 }
 
-/** A registered buffer through a fork: the device and the parent go on with their frame, the child has a copy. */
+/** A registered buffer through a fork: the device and the parent keep their frame, the child has a copy. */
 export async function forker(program: ProgramContext): Promise<JsonValue> {
   const { memory, cpu } = program;
   const side = await Side.open(program);
@@ -90,7 +90,7 @@ export async function forker(program: ProgramContext): Promise<JsonValue> {
   return { isRight, isStill, seen, copied: copied >= bufferBytes / pageBytes };
 }
 
-/** Registers, moves data and takes everything back: what the device can reach is what it could before. */
+/** Registers, moves data and releases everything: the device can then reach the same memory as before. */
 export async function devicePages(program: ProgramContext): Promise<JsonValue> {
   const { host } = program;
   const side = await Side.open(program);
@@ -106,7 +106,7 @@ export async function devicePages(program: ProgramContext): Promise<JsonValue> {
   return before === undefined ? { isRight } : { isRight, areGivenBack };
 }
 
-/** Host 1 takes a registered page from its device behind the driver's back; host 0 writes to it. */
+/** Host 1 takes a registered page from its device without the driver's knowledge; host 0 writes to it. */
 export async function trespass(program: ProgramContext): Promise<JsonValue> {
   const { host, node, memory } = program;
   const side = await Side.open(program);
@@ -129,7 +129,7 @@ export async function trespass(program: ProgramContext): Promise<JsonValue> {
   };
 }
 
-/** Takes memory and writes to it, more and more, with a buffer pinned, until it is killed for it. */
+/** Allocates and writes more and more memory, with a buffer pinned, until it is killed. */
 export async function glutton(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   await side.area(bufferBytes);
@@ -140,7 +140,7 @@ export async function glutton(program: ProgramContext): Promise<JsonValue> {
   }
 }
 
-/** Waits until memory and swap have run out and somebody was killed for it. @returns what is left, once others went on */
+/** Waits until memory and swap are exhausted and a process was killed. @returns the remaining memory, after others have continued */
 export async function overseer(program: ProgramContext): Promise<JsonValue> {
   const { host, cpu, memory } = program;
   const { counts, frames } = host.mm;

@@ -1,7 +1,7 @@
 /**
- * Requests that memory protection refuses, one after the other, each on a QP of its own: the requester (host 0) provokes,
- * both sides tell what came of it. Beside it a companion QP of the same process and PD moves data, and a bystander
- * process; both must not notice.
+ * Requests that memory protection refuses, one after another, each on its own QP: the requester (host 0) provokes, both sides
+ * report the results. Meanwhile a companion QP of the same process and PD, and a bystander process, move data; both must not be
+ * affected.
  */
 
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
@@ -24,14 +24,14 @@ import { statusesOf, take, takeAll } from './outcomes.ts';
 import { digestOf, fetchAddOf, patternOf, readOf, receiveOf, segment, sendOf, writeOf } from './requests.ts';
 import { type Area, type PairOptions, Side } from './side.ts';
 
-/** The memory that each side brings. */
+/** Memory provided by each side. */
 interface Ground {
   readonly plain: Area;
-  /** Under another PD. */
+  /** In another PD. */
   readonly foreign: Area;
-  /** No right at all but local reading. */
+  /** Only local reading is allowed. */
   readonly readOnly: Area;
-  /** Local writing, no right for the other side. */
+  /** Local writing, but no right for the peer. */
   readonly localOnly: Area;
 }
 
@@ -55,7 +55,7 @@ const at = ({ address, rkey }: Place, offset: number): Place => ({ address: addr
 const withKey = ({ address }: Place, rkey: number): Place => ({ address, rkey });
 const source = (own: Ground, length = 64) => [segment(own.plain, 0, length)];
 
-/** What each remote operation asks of a place. */
+/** Rights that each remote operation requires. */
 const remoteOperations = {
   WRITE: (own: Ground, to: Place) => writeOf(source(own), to),
   READ: (own: Ground, from: Place) => readOf(source(own), from),
@@ -171,7 +171,7 @@ export async function requester(program: ProgramContext): Promise<JsonValue> {
     const seed = Object.keys(results).length;
     const check = companionBegins(side, companion, seed);
     postSend(pair.qp, { ...provoke(ground, places), wrId: 11 });
-    // Behind the bad one: never carried out.
+    // After the bad one: never carried out.
     const fenced = { wrId: 12, sendFlags: IBV_SEND_SIGNALED | IBV_SEND_FENCE };
     postSend(pair.qp, writeOf(source(ground), at(places.plain, 128), fenced));
     const companionIsRight = await check();
@@ -218,7 +218,7 @@ export async function responder(program: ProgramContext): Promise<JsonValue> {
       receives: statusesOf(receives),
       state: await side.stateOf(pair),
       events: await side.events(),
-      // A message that is too long fills its buffer before it is found out.
+      // A message that is too long fills its buffer before the error is detected.
       isUntouched: digestsOf(side, ground) === before || name.includes('shorter'),
     };
     await side.closePair(pair);

@@ -1,7 +1,4 @@
-/**
- * Misuse of queues, as the verbs answer it: QPs in the wrong state, queues that are full, too many buffers, CQs that
- * overrun, receives that are not there.
- */
+/** Misuse of queues and the verbs' answers: QPs in the wrong state, full queues, too many buffers, CQs that overrun, missing receives. */
 
 import { allAccess, toInit, toRtr, toRts } from '../../experiments/workloads/rc-states.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
@@ -57,7 +54,7 @@ const toState = (
   qpState: NonNullable<Parameters<typeof modifyQp>[1]['qpState']>,
 ): Promise<string> => codeOf(modifyQp(pair.qp, { qpState }, IBV_QP_STATE));
 
-/** Posting and modifying in every state in which it is not allowed; the state must stay. */
+/** Posts and modifies in every state in which that is not allowed; the state must not change. */
 async function wrongStates(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.unconnected(name);
   const request = sendOf([segment(pair.buffer, 0, 8)]);
@@ -131,7 +128,7 @@ function listOf<T extends { next?: T | null }>(requests: readonly T[]): T {
 
 const smallCap: Partial<QpCap> = { maxSendWr: 4, maxRecvWr: 4, maxSendSge: 1, maxRecvSge: 1 };
 
-/** A list two longer than the queue: what does not fit is named, and never done, and what fits is done. */
+/** A list two longer than the queue: the first request that does not fit is named and never done; those that fit are done. */
 async function sendQueueFull(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, { cap: smallCap });
   const { maxSendWr } = pair.cap;
@@ -187,7 +184,7 @@ async function receiveQueueFull(side: Side, name: string): Promise<JsonValue> {
   return { queue, flushed, shared };
 }
 
-/** More buffers, inline data or requests than granted, or than the device has. */
+/** More buffers, inline data or requests than granted, or than the device supports. */
 async function overTheLimits(side: Side, name: string): Promise<JsonValue> {
   const { context, pd } = side;
   const cq = await createCq(context, 8);
@@ -238,7 +235,7 @@ async function overTheLimits(side: Side, name: string): Promise<JsonValue> {
 
 const microsecond = 1e6;
 
-/** Nothing is posted until 200 µs have passed: RNR NAKs, then success. */
+/** Nothing is posted for the first 200 µs: RNR NAKs, then success. */
 async function receiverNotReady(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, { rnrRetryCount: 7 });
   const { cpu } = side.program;
@@ -263,7 +260,7 @@ async function receiverNotReadyPartner(side: Side, name: string): Promise<JsonVa
   return { status, byteLen };
 }
 
-/** Nothing is ever posted: the first try and two retries, 0.01 ms (code 1) apart at least. */
+/** Nothing is ever posted: the first try and two retries, at least 0.01 ms (code 1) apart. */
 async function receiverNeverReady(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, { rnrRetryCount: 2 });
   const { cpu } = side.program;

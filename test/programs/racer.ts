@@ -44,7 +44,7 @@ const breaches: Readonly<Record<string, Breach>> = {
   },
 };
 
-/** What a program may do: read what the device reads, write what it has been told is done, reuse inline data at once. */
+/** Permitted actions of a program: reading memory that the device reads, writing buffers of completed requests, reusing inline data at once. */
 async function keeps(side: Side, pair: Pair): Promise<void> {
   side.write(pair.buffer, Uint8Array.of(1, 2, 3));
   postSend(pair.qp, writeOf([segment(pair.buffer, 0, 4096)], remoteAt(pair, 0)));
@@ -52,7 +52,7 @@ async function keeps(side: Side, pair: Pair): Promise<void> {
   side.write(pair.buffer, Uint8Array.of(9), 4096);
   await take(pair.sendCq, 1);
   side.write(pair.buffer, Uint8Array.of(4));
-  // The first has no completion of its own; that of the second ends both.
+  // The first has no completion of its own; the second's completion ends both.
   postSend(pair.qp, writeOf([segment(pair.buffer, 0, 64)], remoteAt(pair, 0), { sendFlags: 0 }));
   postSend(pair.qp, fetchAddOf(segment(pair.buffer, 64, 8), remoteAt(pair, 0), 1n));
   await take(pair.sendCq, 1);

@@ -1,4 +1,4 @@
-/** What registering and deregistering cost a program, by its own clock, over sizes. */
+/** Costs of registering and deregistering for a program, by its own clock, for several sizes. */
 import { pageBytes } from '../../base/index.ts';
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
 import type { ProgramContext } from '../../machine/program.ts';
@@ -12,8 +12,8 @@ export interface RegistrationRow {
 }
 
 /**
- * Registers buffers of so many pages, which are present, one after the other. A small region lives meanwhile, and each size is
- * registered once before it is timed: the tables of translations are mapped then.
+ * Registers buffers of this many present pages, one after another. A small region exists meanwhile, and each size is registered
+ * once before it is timed: the translation tables are then mapped.
  */
 export async function registrar(program: ProgramContext): Promise<RegistrationRow[]> {
   const { cpu, memory, args } = program;

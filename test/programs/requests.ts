@@ -1,4 +1,4 @@
-/** Send and receive work requests of the tests, and the bytes they move. */
+/** Send and receive work requests of the tests, and their bytes. */
 import {
   IBV_SEND_SIGNALED,
   IBV_WR_ATOMIC_CMP_AND_SWP,
@@ -74,13 +74,13 @@ export const receiveOf = (sgList: IbvSge[], wrId = 1): IbvRecvWr => ({
   numSge: sgList.length,
 });
 
-/** A place in the peer's buffer of a pair. */
+/** An offset in the peer's buffer of a pair. */
 export const remoteAt = ({ remote }: Pair, offset: number): Target => ({
   address: remote.address + offset,
   rkey: remote.rkey,
 });
 
-/** Bytes that no other seed, and no shift of this one, would give. */
+/** Bytes that no other seed, and no shift of this one, would produce. */
 export function patternOf(seed: number, lengthBytes: number): Uint8Array {
   const bytes = new Uint8Array(lengthBytes);
   let state = (Math.imul(seed, 0x9e3779b1) ^ 0x5bd1e995) >>> 0 || 1;
@@ -93,7 +93,7 @@ export function patternOf(seed: number, lengthBytes: number): Uint8Array {
   return bytes;
 }
 
-/** FNV-1a of bytes: what a result says of them. */
+/** FNV-1a of bytes: their summary in a result. */
 export function digestOf(bytes: Uint8Array): number {
   let hash = 0x811c9dc5;
   for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;

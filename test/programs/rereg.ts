@@ -10,10 +10,10 @@ import { Side } from './side.ts';
 const bytes = 512;
 const { IBV_ACCESS_LOCAL_WRITE: local, IBV_ACCESS_REMOTE_WRITE: remote } = ibv;
 
-/** What host 1 does before each WRITE, and the PD of the QP that is written to. */
+/** Action of host 1 before each WRITE, and the PD of the target QP. */
 const steps = ['none', 'noRemoteWrite', 'remoteWrite', 'moved', 'otherPd', 'ownPd', 'all'] as const;
 
-/** Host 0: WRITEs once after each step, over a new connection. @returns their statuses */
+/** Host 0: one WRITE after each step, over a new connection. @returns their statuses */
 export async function writer(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const statuses: string[] = [];
@@ -28,7 +28,7 @@ export async function writer(program: ProgramContext): Promise<JsonValue> {
   return statuses;
 }
 
-/** Host 1. @returns whether each WRITE is where it was to go, whether keys stayed, and what is held in the end */
+/** Host 1. @returns whether each WRITE is at its target, whether keys stayed, and the resources held at the end */
 export async function changer(program: ProgramContext): Promise<JsonValue> {
   const { memory, verbs } = program;
   const side = await Side.open(program);
@@ -70,7 +70,7 @@ export async function changer(program: ProgramContext): Promise<JsonValue> {
   };
 }
 
-/** What is refused before anything happens, and what a failure half-way leaves. */
+/** Refusals before any change, and the state after a failure half-way. */
 export async function failures(program: ProgramContext): Promise<JsonValue> {
   const { memory } = program;
   const side = await Side.open(program);

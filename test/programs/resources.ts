@@ -1,6 +1,6 @@
 /**
- * Resources that go while they are used, or that are not there: deregistered regions, a process that ends, the pin limit,
- * physical memory, the tables of the device.
+ * Resources that are removed while in use, or are missing: deregistered regions, a process that ends, the pin limit, physical
+ * memory, the tables of the device.
  */
 
 import { allAccess, toInit } from '../../experiments/workloads/rc-states.ts';
@@ -36,7 +36,7 @@ export const partner = (program: ProgramContext): Promise<JsonValue> => accompan
 const bufferBytes = 65_536;
 const requestCount = 12;
 
-/** Everything taken on this host: by the driver, and of physical memory. */
+/** Everything held on this host: by the driver, and of physical memory. */
 function takenOn({ program }: Side): Record<string, number> {
   const [device] = program.verbs.devices;
   return {
@@ -91,7 +91,7 @@ async function deregisteredRemotely(side: Side, name: string): Promise<JsonValue
   return told;
 }
 
-/** What is deregistered is not written any more: cleared at once, it stays clear. */
+/** Deregistered memory is not written any more: cleared at once, it stays clear. */
 async function deregisteredRemotelyPartner(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, { bufferBytes });
   await side.barrier(`${name} begins`);
@@ -103,7 +103,7 @@ async function deregisteredRemotelyPartner(side: Side, name: string): Promise<Js
   return { wasWritten, isClear, state: await side.stateOf(pair), events: await side.events() };
 }
 
-/** The leaver (leaver.ts) comes and goes; nothing of it is left. */
+/** Starts and ends the leaver (leaver.ts); nothing of it is left. */
 async function processEnded(side: Side): Promise<JsonValue> {
   const before = takenOn(side);
   await untilGone(side.program);
@@ -120,7 +120,7 @@ async function pinLimit(side: Side): Promise<JsonValue> {
   const pinned = memory.process.space.pinnedBytes;
   const tooMuch = await codeOf(regMr(side.pd, address, bytes, allAccess));
   const isUnchanged = hasSame(takenOn(side), before) && memory.process.space.pinnedBytes === pinned;
-  // What fits is taken; then each object that needs a page fails, and is gone again.
+  // Requests that fit succeed; then each object that needs a page fails, and is released again.
   const fits = await regMr(side.pd, address, bytes - pinned - 4096, allAccess);
   const oneMore = await codeOf(regMr(side.pd, address, 4097, allAccess));
   const cq = await codeOf(createCq(side.context, 1000));
@@ -132,7 +132,7 @@ async function pinLimit(side: Side): Promise<JsonValue> {
   return { tooMuch, isUnchanged, oneMore, cq, srq, isGivenBack };
 }
 
-/** Takes all of the host's memory, to the last frame. */
+/** Allocates all of the host's memory, to the last frame. */
 function takeAllMemory({ program }: Side): number[] {
   const { process } = program.memory;
   const taken: number[] = [];
@@ -167,7 +167,7 @@ async function outOfMemory(side: Side): Promise<JsonValue> {
     cq: await codeOf(createCq(context, 100)),
     qp: await codeOf(createQp(pd, { sendCq, recvCq: sendCq, cap, qpType: IBV_QPT_RC })),
     srq: await codeOf(createSrq(pd, { attr: { maxWr: 16, maxSge: 1 } })),
-    // Needs no page of its own: its pages are there and stay, and the tables of the device have room.
+    // Needs no new page: its pages are present, and the device's tables have room.
     mr: await codeOf(regMr(pd, address, 8192, allAccess).then(deregMr)),
   };
   const isUnchanged = hasSame(takenOn(side), hoarded);
@@ -178,7 +178,7 @@ async function outOfMemory(side: Side): Promise<JsonValue> {
   return { ...codes, isUnchanged, isGivenBack, again };
 }
 
-/** Makes objects until one fails, then takes one back and makes one more. */
+/** Creates objects until one fails, then releases one and creates one more. */
 async function exhaust<T>(make: () => Promise<T>, destroy: (made: T) => Promise<void>): Promise<JsonValue> {
   const made: T[] = [];
   let code = 'none';

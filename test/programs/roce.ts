@@ -1,4 +1,4 @@
-/** Programs of two hosts whose ports are of Ethernet: a WRITE alone, a datagram, and what the verbs refuse there. */
+/** Programs of two hosts whose ports are Ethernet: a single WRITE, a datagram, and the refusals of the verbs there. */
 
 import { pathTo, peerFrom } from '../../experiments/workloads/port-address.ts';
 import { allAccess, toInit, toRtr } from '../../experiments/workloads/rc-states.ts';
@@ -28,7 +28,7 @@ import { attributesOf, Side } from './side.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-/** What the verbs say of the port; host 0 then writes so many bytes three times, one after the other, and host 1 tells what it has. */
+/** The verbs' attributes of the port; host 0 then writes this many bytes three times, one after another, and host 1 reports its data. */
 export async function oneByOne(program: ProgramContext<number>): Promise<object | string | null> {
   const side = await Side.open(program);
   const { context, port } = side;
@@ -115,7 +115,7 @@ export async function datagram(program: ProgramContext): Promise<JsonValue> {
   return [first, status, await taken(1024)];
 }
 
-/** Error codes of what has no address on Ethernet. */
+/** Error codes of addresses that do not exist on Ethernet. */
 export async function refused(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const { sgidIndex = 0, gid = [] } = side.own;

@@ -1,4 +1,4 @@
-/** A send error of an unreliable connection between two QPs of one process, and the way back from it. */
+/** A send error of an unreliable connection between two QPs of one process, and the recovery from it. */
 
 import { toInit } from '../../experiments/workloads/rc-states.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
@@ -39,7 +39,7 @@ async function connect(side: Side, qp: IbvQp, peer: IbvQp): Promise<void> {
   await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: 5 }, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
-/** @returns statuses, states and codes in the order in which they came */
+/** @returns statuses, states and codes in order */
 export async function sendErrors(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const [aCq, bCq] = [await createCq(side.context, 16), await createCq(side.context, 16)];

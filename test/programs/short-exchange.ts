@@ -20,16 +20,16 @@ import {
 import { areEqual, patternOf, readOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';
 import { type Pair, Side } from './side.ts';
 
-/** A cable trains for 10 s at most. */
+/** A cable trains for at most 10 s. */
 const patienceMs = 12_000;
 const pollMs = 5;
 const bytes = 40;
-/** Where the WRITE goes, and where the READ of the peer's pattern is put. */
+/** Target of the WRITE, and of the READ of the peer's pattern. */
 const written = 1024;
 const read = 2048;
 const sent = 3072;
 
-/** A program that does not wait finds a port without a LID on a machine whose link comes up late. */
+/** On a machine whose link comes up late, a program that does not wait finds a port without a LID. */
 async function portIsActive({ cpu, verbs }: ProgramContext): Promise<void> {
   const context = await openDevice(getDeviceList(verbs)[0]!);
   for (let waitedMs = 0; (await queryPort(context, 1)).state !== IBV_PORT_ACTIVE; waitedMs += pollMs) {
@@ -48,7 +48,7 @@ async function open(program: ProgramContext, maxInlineData = 0): Promise<{ side:
     sendCq,
     recvCq,
     cap: { maxSendWr: 1, maxRecvWr: 1, maxSendSge: 1, maxRecvSge: 1, maxInlineData },
-    // Longer than the slowest machine takes.
+    // Longer than the slowest machine needs.
     timeoutCode: 31,
     readsMax: 1,
     beforeReady: ({ qp, buffer }) => {
@@ -66,10 +66,10 @@ async function statusOf(pair: Pair, request: IbvSendWr): Promise<number> {
   return wcs[0]!.status;
 }
 
-/** Sends, writes and reads. @returns what went wrong */
+/** Sends, writes and reads. @returns the errors */
 export const asker = (program: ProgramContext): Promise<JsonValue> => ask(program, 0);
 
-/** Likewise, with requests short enough for BlueFlame. */
+/** The same, with requests short enough for BlueFlame. */
 export const inlineAsker = (program: ProgramContext): Promise<JsonValue> => ask(program, IBV_SEND_INLINE);
 
 async function ask(program: ProgramContext, flag: number): Promise<JsonValue> {
@@ -92,7 +92,7 @@ async function ask(program: ProgramContext, flag: number): Promise<JsonValue> {
   ];
 }
 
-/** Receives and looks at its memory. @returns what went wrong */
+/** Receives and checks its memory. @returns the errors */
 export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const { side, pair } = await open(program);
   const wcs = [new IbvWc()];

@@ -1,6 +1,6 @@
 /**
- * One end of a test: an open device and as many connected pairs of QPs as the test asks for, with every attribute that
- * a test may want to set otherwise. The program at the other host asks for the same pairs in the same order.
+ * One end of a test: an open device and as many connected pairs of QPs as the test asks for, with every attribute that a test
+ * may want to change. The program on the second host requests the same pairs in the same order.
  *
  *     Side.open ─► pair('label', options) ─► post … ─► take(cq, n) ─► closePair
  */
@@ -52,10 +52,10 @@ export interface PairOptions {
   readonly qpAccess?: number;
   readonly bufferAccess?: number;
   readonly bufferBytes?: number;
-  /** PD of the buffer when it is not the QP's. */
+  /** PD of the buffer, if it is not the QP's. */
   readonly bufferPd?: IbvPd;
   readonly mtu?: PortAttr['activeMtu'];
-  /** ACK timeout 4.096 µs × 2^code; 0 waits for ever. */
+  /** ACK timeout 4.096 µs × 2^code; 0 waits without limit. */
   readonly timeoutCode?: number;
   readonly retryCount?: number;
   readonly rnrRetryCount?: number;
@@ -65,13 +65,13 @@ export interface PairOptions {
   readonly sendCq?: IbvCq;
   readonly recvCq?: IbvCq;
   readonly sqSigAll?: number;
-  /** What the other side is told. */
+  /** Data sent to the peer. */
   readonly note?: JsonValue;
-  /** Runs in INIT: where receives can be posted before anything arrives. */
+  /** Called in INIT: receives can be posted before anything arrives. */
   beforeReady?(pair: Pair): void;
 }
 
-/** What one side tells the other of a pair. */
+/** Data of a pair that one side sends to the other. */
 export interface Remote extends PeerAddress {
   readonly qpNum: number;
   readonly psn: number;
@@ -108,7 +108,7 @@ export class Side {
   readonly context: IbvContext;
   readonly pd: IbvPd;
   readonly port: PortAttr;
-  /** Where the port is found. */
+  /** Location of the port. */
   readonly own: PeerAddress;
 
   private constructor(
@@ -138,7 +138,7 @@ export class Side {
     return { address, lengthBytes, mr: await regMr(pd, address, lengthBytes, access) };
   }
 
-  /** A QP in RESET with CQs and a buffer of its own. */
+  /** A QP in RESET with its own CQs and buffer. */
   async unconnected(label: string, options: PairOptions = {}): Promise<Pair> {
     const { context } = this;
     const pd = options.pd ?? this.pd;
@@ -157,7 +157,7 @@ export class Side {
     return { label, qp, sendCq, recvCq, buffer, cap: init.cap, remote };
   }
 
-  /** A QP in RTS, connected to that of the other side's call with the same label. */
+  /** A QP in RTS, connected to that of the peer's call with the same label. */
   async pair(label: string, options: PairOptions = {}): Promise<Pair> {
     const pair = await this.unconnected(label, options);
     const psn = this.program.random.below(1 << 24);
@@ -179,7 +179,7 @@ export class Side {
     return pair;
   }
 
-  /** Destroys what {@link pair} made; not CQs and PDs that the options brought. */
+  /** Destroys objects created by {@link pair}; not CQs and PDs passed in the options. */
   async closePair(pair: Pair, options: PairOptions = {}): Promise<void> {
     await destroyQp(pair.qp);
     if (options.sendCq === undefined) await destroyCq(pair.sendCq);
@@ -201,12 +201,12 @@ export class Side {
     await this.hear(`barrier ${name}`);
   }
 
-  /** Names of the asynchronous events until none has come for a while. */
+  /** Names of the asynchronous events until none has occurred for a while. */
   events(): Promise<string[]> {
     return eventsWithin(this.context);
   }
 
-  /** The QP's state as the device has it. */
+  /** The QP's state as reported by the device. */
   async stateOf(pair: Pair): Promise<string> {
     const names = ['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'SQE', 'ERR'];
     return names[(await queryQp(pair.qp)).qpState ?? 0]!;

@@ -1,4 +1,4 @@
-/** Programs that wait for what never comes, each in another call. */
+/** Programs that wait for events that never occur, each in another call. */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   createCompChannel,

@@ -1,6 +1,6 @@
 /**
- * A program that outlives its device: makes and unmakes objects until the device dies, takes the event, closes what it
- * had, waits until the device can be opened again, and works on. What it saw at each step is its result.
+ * A program that outlives its device: creates and destroys objects until the device dies, fetches the event, closes its
+ * objects, waits until the device can be opened again, and continues. Its observations at each step are its result.
  */
 
 import { allAccess } from '../../experiments/workloads/rc-states.ts';
@@ -30,13 +30,13 @@ import {
 import { codeOf } from './outcomes.ts';
 
 export interface SurvivorArgs {
-  /** Most rounds of work before it is content. */
+  /** Limit of rounds of work before it stops. */
   readonly rounds?: number;
   /** Pause between two rounds. */
   readonly pauseUs?: number;
   /** How long it waits for the event, and then for the device. */
   readonly patienceMs?: number;
-  /** Times that it begins anew. */
+  /** Number of restarts. */
   readonly lives?: number;
 }
 
@@ -44,22 +44,22 @@ const microsecond = 1e6;
 const millisecond = 1e9;
 
 export interface SurvivorResult {
-  /** Rounds of work that went well, and how the last one ended. */
+  /** Successful rounds of work, and the end of the last one. */
   readonly worked: Work;
   readonly event: string | null;
-  /** Whether the completion channel woke it, with no completion to be found. */
+  /** Whether the completion channel woke it without a completion. */
   readonly isWoken: boolean;
-  /** What a query came to after the event. */
+  /** Result of a query after the event. */
   readonly after: string;
-  /** What destroying and closing came to. */
+  /** Result of destroying and closing. */
   readonly farewell: readonly string[];
-  /** Devices that are listed by then. */
+  /** Devices listed by then. */
   readonly listed: number;
   readonly pinnedBytes: number;
-  /** What opening came to as long as it failed, and how long that took. */
+  /** Result of opening while it failed, and the duration of that. */
   readonly away: string;
   readonly tookMs: number;
-  /** Work on the device that is back; null when it never was. */
+  /** Work on the returned device; null if it never returned. */
   readonly workedAgain: Work | null;
   readonly usedFrames: number;
 }
@@ -129,7 +129,7 @@ async function live(
   };
 }
 
-/** Registers and gives back a region, over and over. @returns how often it went well, and how it ended */
+/** Repeatedly registers and deregisters a region. @returns the number of successes, and the final result */
 async function work(pd: IbvPd, address: number, rounds: number, pause: () => Promise<void>): Promise<Work> {
   for (let done = 0; done < rounds; done++) {
     const ended = await codeOf(regMr(pd, address, 4096, allAccess).then(deregMr));

@@ -1,18 +1,18 @@
-/** Programs on kernel sockets: streams both ways, and everything that can go wrong with them. */
+/** Programs on kernel sockets: streams in both directions, and all their failures. */
 import { createHash } from 'node:crypto';
 import { barrier } from '../../experiments/workloads/rc-endpoint.ts';
 import { addressOf } from '../../machine/node/nic-software.ts';
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 
-/** What a stream is to be. */
+/** Parameters of a stream. */
 export interface StreamArgs {
   readonly bytes: number;
   readonly port: number;
   /** Bytes of one call. */
   readonly callBytes: number;
-  /** Node of the sending program; the other receives. */
+  /** Node of the sending program; the peer receives. */
   readonly from: number;
-  /** The receiver looks away for so long before it reads. */
+  /** The receiver waits this long before it reads. */
   readonly pausePs?: number;
 }
 
@@ -29,7 +29,7 @@ export function bytesOfStream({ bytes, port }: Pick<StreamArgs, 'bytes' | 'port'
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** One side of a stream. @returns the hash of what was sent or received, and when */
+/** One side of a stream. @returns the hash of the sent or received bytes, and the time */
 export async function stream(program: ProgramContext<StreamArgs>): Promise<JsonValue> {
   const args = program.args;
   const hash =
@@ -97,7 +97,7 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Connects to a port where nobody listens, then to a host that is not there. */
+/** Connects to a port without a listener, then to an absent host. */
 export async function refused({ sockets, cpu }: ProgramContext): Promise<JsonValue> {
   const fd = await sockets!.socket(cpu);
   const nobody = await codeOf(sockets!.connect(cpu, fd, { address: addressOf(1), port: 9 }));
@@ -109,7 +109,7 @@ export async function refused({ sockets, cpu }: ProgramContext): Promise<JsonVal
 const resetPort = 700;
 const lump = 4096;
 
-/** Sends to a peer that closes without having read: the next calls say so. */
+/** Sends to a peer that closes without having read: the next calls report it. */
 export async function resetClient(program: ProgramContext): Promise<JsonValue> {
   const { cpu, memory } = program;
   const sockets = program.sockets!;
@@ -134,7 +134,7 @@ export async function resetServer(program: ProgramContext): Promise<JsonValue> {
 
 const freedPort = 701;
 
-/** Overwrites, unmaps and maps anew the buffer of a call that has returned: what was sent is what it held. */
+/** Overwrites, unmaps and remaps the buffer of a call that has returned: the sent bytes are those that it held. */
 export async function freesAfterSend(program: ProgramContext): Promise<JsonValue> {
   const { cpu, memory } = program;
   const sockets = program.sockets!;
@@ -152,7 +152,7 @@ export async function freesAfterSend(program: ProgramContext): Promise<JsonValue
   return { hash: sha256Of(bytes), unmapped };
 }
 
-/** Reads into memory that is not mapped: the bytes stay, and the next call gets them. */
+/** Reads into unmapped memory: the bytes remain, and the next call gets them. */
 export async function readsNowhere(program: ProgramContext): Promise<JsonValue> {
   const { cpu, memory } = program;
   const sockets = program.sockets!;
@@ -171,7 +171,7 @@ export async function readsNowhere(program: ProgramContext): Promise<JsonValue> 
   return { hash: hash.digest('hex'), unmapped };
 }
 
-/** Works for a fixed number of cycles, a microsecond at a time. @returns how long that took, and the longest microsecond */
+/** Works for a fixed number of cycles, a microsecond at a time. @returns the total duration, and the longest microsecond */
 export async function works({ cpu, args }: ProgramContext): Promise<JsonValue> {
   const { rounds } = args as { readonly rounds: number };
   const startPs = cpu.localPs;

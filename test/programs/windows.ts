@@ -1,6 +1,7 @@
 /**
- * Memory windows as programs use them: host 1 gives host 0 access to parts of a region by windows of either type, and takes it
- * back by unbinding, by a local invalidate, and by a SEND with Invalidate of host 0. Host 0 tries each key while it is good and after.
+ * Memory windows as programs use them: host 1 gives host 0 access to parts of a region by windows of either type, and revokes
+ * it by unbinding, by a local invalidate, and by a SEND with Invalidate of host 0. Host 0 tries each key while it is valid and
+ * afterwards.
  */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
@@ -35,7 +36,7 @@ const given = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 const regionBytes = 16_384;
 const [first, length] = [5000, 1000];
 
-/** Host 0: writes through the keys that it is given. @returns the status of each attempt */
+/** Host 0: writes through the keys that it receives. @returns the status of each attempt */
 export async function user(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const statuses: string[] = [];
@@ -58,7 +59,7 @@ export async function user(program: ProgramContext): Promise<JsonValue> {
   }
 }
 
-/** Host 1: owns the memory. @returns what it saw, a line each */
+/** Host 1: owns the memory. @returns its observations, one line each */
 export async function owner(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
   const seen: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Takes memory from the device in the middle of traffic, by each call that does so, and uses it for something else at once:
- * what the device reads later must not reach the peer, what it writes later would be seen.
+ * Takes memory from the device in the middle of traffic, by each call that does so, and reuses it at once: later reads of the
+ * device must not reach the peer, and later writes would be visible.
  */
 import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
@@ -19,7 +19,7 @@ import { type Pair, Side } from './side.ts';
 const messageBytes = 65_536;
 const messages = 4;
 const bufferBytes = messages * messageBytes;
-/** What the program writes when the memory is its own again, and what was there before: at the peer, and here. */
+/** Data that the program writes when it owns the memory again, and the earlier data: at the peer, and here. */
 const later = 0x22;
 const [before, peersBefore] = [0x11, 0x33];
 
@@ -70,7 +70,7 @@ export interface WithdrawalArgs {
   readonly delayUs: number;
 }
 
-/** Bytes that may not be there: at host 0 what the device wrote later, at host 1 what it read later. */
+/** Forbidden bytes: on host 0 those that the device wrote later, on host 1 those that it read later. */
 export async function withdraw(program: ProgramContext<WithdrawalArgs>): Promise<JsonValue> {
   const { traffic, by, delayUs } = program.args;
   const { node, post, hasReceives } = traffics[traffic]!;

@@ -1,6 +1,7 @@
 /**
- * A minute of stories that were never played before, in addition to the fixed ones of `torture`. The wall clock bounds how long the test
- * looks, and draws where it begins; no story depends on it. HCA_TORTURE_SEED=N begins at N instead, to play the same ones again.
+ * A minute of stories that were never played before, in addition to the fixed ones of `torture`. The wall clock limits the
+ * duration of the test, and selects its first seed; no story depends on it. HCA_TORTURE_SEED=N begins at N instead, to play the
+ * same ones again.
  */
 import { expect, it } from 'vitest';
 import { seedMax } from '../../cli/torture/seed-range.ts';
@@ -9,12 +10,12 @@ import { randomComparison } from '../image-stories.ts';
 
 const lookMs = 60_000;
 const imagesMs = 5_000;
-/** The story that is under way when the minute ends is played to its end; the campaign itself ends what hangs. */
+/** The story that runs when the minute ends is played to its end; the campaign itself ends a hanging one. */
 const testTimeoutMs = 480_000;
-/** By the clock seeds stay below the greatest. */
+/** Seeds from the clock stay below the maximum. */
 const seedsPerMs = 16;
 
-/** @throws Error when HCA_TORTURE_SEED is no seed */
+/** @throws Error if HCA_TORTURE_SEED is not a seed */
 function firstSeed(): number {
   const asked = process.env['HCA_TORTURE_SEED'];
   if (asked === undefined) return Date.now() * seedsPerMs;
@@ -41,11 +42,11 @@ it('a minute of fresh stories is played without a finding', { timeout: testTimeo
   }
   console.log(`${stories} stories played, ${refused} of them refused by the configuration's checks.`);
   expect(found, found.join('\n')).toEqual([]);
-  // A run in which every story was refused has looked at nothing.
+  // A run in which every story was refused has tested nothing.
   expect(stories).toBeGreaterThan(refused);
 });
 
-it('machines that begin from images do as fresh ones do, on fresh hardware', {
+it('machines that start from images behave like fresh ones, on random hardware', {
   timeout: testTimeoutMs,
 }, async () => {
   const endMs = performance.now() + imagesMs;

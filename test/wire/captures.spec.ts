@@ -1,6 +1,7 @@
 /**
- * The captures of stock Linux, those of InfiniBand hardware and the specification's sample packet (reference/wire/README.md): all of them
- * are read, with the very fields and CRCs that the independent reader finds (analyser/independent), and each packet is made again.
+ * The captures of stock Linux, those of InfiniBand hardware and the specification's sample packet (reference/wire/README.md):
+ * all of them are parsed, with exactly the fields and CRCs that the independent reader finds (analyser/independent), and each
+ * packet is rebuilt.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
@@ -56,7 +57,7 @@ const packets = all.flatMap(({ bytes, isFrame, read, independent }) =>
   read.kind === 'packet' ? [{ bytes, isFrame, read, independent: packetOf(independent) }] : [],
 );
 
-/** Headers in front of the BTH, as packets in parts name them. */
+/** Headers before the BTH, by their names in parsed packets. */
 const routeNames = {
   ETHERNET: 'ethernet',
   VLAN: 'vlan',
@@ -69,13 +70,13 @@ const routeNames = {
 } as const;
 const nameOf = ({ name }: HeaderFields): string => (routeNames as Record<string, string>)[name] ?? name;
 
-/** Of fields that software would have to say; the encoder makes lengths, pad counts, the checksum of IPv4 and CRCs of its own. */
+/** Fields that software would have to set; the encoder computes lengths, pad counts, the checksum of IPv4 and CRCs itself. */
 const madeFields = ['packetLength', 'payloadLength', 'totalLength', 'length', 'padCount'];
 
-/** Of reserved bits the rules of the independent reader say that they are zero. */
+/** Reserved bits are zero by the rules of the independent reader. */
 const isReserved = (name: string): boolean => /^reserved\d$/.test(name);
 
-/** Fields by header as the device's own layouts name them. */
+/** Fields by header, with the names of the device's own layouts. */
 function fieldsOf({ headers }: IndependentPacket, without: readonly string[] = []) {
   const byHeader: Record<string, Record<string, unknown>> = {};
   for (const header of headers) {
@@ -90,7 +91,7 @@ function fieldsOf({ headers }: IndependentPacket, without: readonly string[] = [
   return byHeader;
 }
 
-/** The packet's parts by the independent reader alone. */
+/** The packet's parts, by the independent reader alone. */
 function partsOf(packet: IndependentPacket, bytes: Uint8Array): PacketParts {
   const { ethernet, vlan, lrh, grh, ipv4, ipv6, udp, bth, ...headers } = fieldsOf(packet, madeFields);
   const payload = bytes.slice(packet.payload, packet.payloadEnd);
@@ -98,7 +99,7 @@ function partsOf(packet: IndependentPacket, bytes: Uint8Array): PacketParts {
 }
 
 describe('the captures', () => {
-  it('are all read: 73 files of 1432 frames, as many as their page counts', () => {
+  it('are all parsed: 73 files of 1432 frames, as many as their page counts', () => {
     const page = readFileSync(new URL('README.md', folder), 'utf8');
     const counted = [...page.matchAll(/^\| (\S+\.pcap(?:ng)?) \| (\d+) \|/gm)];
     expect(names).toHaveLength(73);
@@ -109,7 +110,7 @@ describe('the captures', () => {
     expect(all.filter(({ read }) => read.kind === 'malformed')).toEqual([]);
   });
 
-  it('hold nothing else but ARP, neighbour discovery, and the TCP of iWARP', () => {
+  it('contain nothing else but ARP, neighbour discovery, and the TCP of iWARP', () => {
     const protocolOf = ({ read }: Read): string => {
       if (read.kind !== 'other') return read.kind;
       const { ethernet, ipv4, ipv6 } = read;
@@ -132,7 +133,7 @@ describe('the captures', () => {
       expect(typeof independent).toBe(read.kind === 'packet' ? 'object' : 'undefined');
   });
 
-  it('IBTA 7.8: hold nothing that the independent reader finds wrong, and end with the CRCs that it computes', () => {
+  it('IBTA 7.8: contain no error for the independent reader, and end with the CRCs that it computes', () => {
     for (const { read, independent } of packets) {
       expect(errorsOf(independent)).toEqual([]);
       expect([read.isIcrcRight, read.isVcrcRight]).toEqual([true, true]);
@@ -140,7 +141,7 @@ describe('the captures', () => {
     }
   });
 
-  it('IBTA 7.7, 8.3, 9.2 to 9.4: have the very fields in all headers that the independent reader finds', () => {
+  it('IBTA 7.7, 8.3, 9.2 to 9.4: have exactly the fields in all headers that the independent reader finds', () => {
     for (const { bytes, read, independent } of packets) {
       const route = Object.values(routeNames).flatMap((name) =>
         read[name] === undefined ? [] : [[name, read[name]]],
@@ -151,7 +152,7 @@ describe('the captures', () => {
     }
   });
 
-  it('are made again byte for byte from the fields that the independent reader finds, without lengths, pads and CRCs', () => {
+  it('are rebuilt byte for byte from the fields that the independent reader finds, without lengths, pads and CRCs', () => {
     for (const { bytes, independent } of packets)
       expect(Buffer.compare(encodePacket(partsOf(independent, bytes)), bytes)).toBe(0);
   });
@@ -197,7 +198,7 @@ describe('the captures', () => {
   });
 });
 
-/** Of a frame of RoCE v2: what the ICRC leaves out. */
+/** Parts of a RoCE v2 frame excluded from the ICRC. */
 function isUncovered({ ipv4 }: WirePacket, bit: number): boolean {
   const byte = bit >> 3;
   const ip = 14;

@@ -1,4 +1,4 @@
-/** Messages of communication management that stock Linux sent: read, and made again (reference/wire/README.md). */
+/** Messages of communication management sent by stock Linux: parsed, and rebuilt (reference/wire/README.md). */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { cmMessages, ipCmHeader, mad } from '../../abi/index.ts';
@@ -57,7 +57,7 @@ describe('the messages of communication management in the captures', () => {
     expect(messages.length).toBeGreaterThan(20);
   });
 
-  it('IBTA 12.6: are made again byte for byte from their fields, no reserved bit of which is set', () => {
+  it('IBTA 12.6: are rebuilt byte for byte from their fields, no reserved bit of which is set', () => {
     for (const { attributeId, bytes } of messages) {
       const message = cmMessages[attributeId];
       const data = bytes.subarray(HEADER_BYTES);
@@ -66,7 +66,7 @@ describe('the messages of communication management in the captures', () => {
     }
   });
 
-  it('IBTA 12.6.5, 12.6.8: name the QP, and the first PSN that the other side sends there', () => {
+  it('IBTA 12.6.5, 12.6.8: name the QP, and the first PSN that the peer sends there', () => {
     let checked = 0;
     for (const name of names) {
       const req = packetsOf(name).find(isCm(0x10));
@@ -92,7 +92,7 @@ describe('the messages of communication management in the captures', () => {
     expect(checked).toBeGreaterThan(5);
   });
 
-  it('annex A11: of rdma_cm begin with the addresses of IP, which are those of the frames', () => {
+  it('annex A11: of rdma_cm begin with the IP addresses, which are those of the frames', () => {
     for (const name of names.filter((each) => each.includes('ipv4'))) {
       const [req] = messagesOf(name).filter(({ attributeId }) => attributeId === 0x10);
       if (req === undefined) continue;

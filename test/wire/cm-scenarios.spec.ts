@@ -1,7 +1,8 @@
 /**
- * Two hosts of ours connect by rdma_cm as two stock Linux machines did when the captures `cm-…` of `reference/wire` were taken, with the same parameters,
- * operations and loss. The messages of communication management are held to the captured ones field by field, in their order, and the data to
- * theirs at each end. Numbers that each machine chooses are compared by where they recur; what else differs is named here, with its reason.
+ * Two simulated hosts connect by rdma_cm as two stock Linux machines did in the captures `cm-…` of `reference/wire`, with the
+ * same parameters, operations and loss. The messages of communication management are compared with the captured ones field by
+ * field, in order, and so are the data at each end. Numbers chosen by a machine are compared by their recurrences; other
+ * differences are listed here, with reasons.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { cmMessages, ipCmHeader, mad } from '../../abi/index.ts';
@@ -14,7 +15,10 @@ vi.setConfig({ testTimeout: 60_000 });
 
 type Scenario = Omit<LinuxConnection, 'address' | 'steps'> & { readonly steps: readonly string[] };
 
-/** What rping, ucmatose (rdma-core 44, librdmacm/examples) and wt (wt.c beside the captures) ask of rdma_connect and rdma_accept, and what they do. */
+/**
+ * Parameters of rdma_connect and rdma_accept in rping, ucmatose (rdma-core 44, librdmacm/examples) and wt (wt.c next to the
+ * captures), and the actions of these programs.
+ */
 const one = { responderResources: 1, initiatorDepth: 1 };
 const four = { responderResources: 4, initiatorDepth: 4, retryCount: 3, rnrRetryCount: 7 };
 const ping = ['send:16', '<read:64', '<send:16', 'send:16', '<write:64', '<send:16'];
@@ -74,14 +78,14 @@ const managementQpn = 1;
 const headerBytes = 24;
 const ipHeaderBytes = 36;
 
-/** A message of communication management; numbers of a machine's choice by names. */
+/** A message of communication management; machine-chosen numbers are replaced by names. */
 interface Message {
   readonly node: number;
   readonly name: string;
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Numbers are named in the order in which they come: QP 0, QP 1. 0, which stands for none, stays. */
+/** Numbers are named in order of occurrence: QP 0, QP 1. 0, which means none, is kept. */
 class Names {
   readonly #known = new Map<string, string>();
 
@@ -94,7 +98,7 @@ class Names {
   }
 }
 
-/** Fields of numbers that a machine chooses, and what they are numbers of. */
+/** Fields with machine-chosen numbers, and the meaning of the numbers. */
 const chosen: Readonly<Record<string, string>> = {
   localCommId: 'ID',
   remoteCommId: 'ID',
@@ -129,7 +133,7 @@ function messagesOf(packets: readonly SentPacket[]): Message[] {
         partitionKey: bth.partitionKey,
         opcode: opcodeRow(bth.opcode)!.name,
         solicited: bth.solicitedEvent,
-        // One more than that of the message before it.
+        // One more than in the previous message.
         isNextPsn: bth.psn === (nextPsns[node] ?? bth.psn),
         path:
           ipv4 === undefined
@@ -137,7 +141,7 @@ function messagesOf(packets: readonly SentPacket[]): Message[] {
             : [ipv4.timeToLive, ipv4.differentiatedServices, ipv4.ecn],
       };
       nextPsns[node] = (bth.psn + 1) & 0xff_ffff;
-      // Both sides may choose the same: a number is that of a side. A transaction is whose request it began with.
+      // Both sides may choose the same number, so a number belongs to a side. A transaction belongs to the side of its request.
       const askerOf = { DREQ: node, DREP: 1 - node }[message.name] ?? 0;
       const sideOf = (field: string): number => (field.startsWith('remote') ? 1 - node : node);
       const named = Object.entries(fields).map(([field, value]) => {
@@ -150,7 +154,7 @@ function messagesOf(packets: readonly SentPacket[]): Message[] {
     });
 }
 
-/** What a packet of data says, PSNs counted from the first of its direction. */
+/** Contents of a data packet, with PSNs counted from the first of its direction. */
 function dataOf(packets: readonly SentPacket[], node: number): unknown[] {
   const own = packets.filter((sent) => sent.node === node && sent.packet.bth.destinationQp !== managementQpn);
   const isRequest = ({ packet }: SentPacket): boolean => opcodeRow(packet.bth.opcode)!.isRequest;
@@ -173,13 +177,13 @@ function dataOf(packets: readonly SentPacket[], node: number): unknown[] {
   });
 }
 
-/** Requests and answers of an end each by themselves: at which of its answers a machine sends its next request is a matter of its pace. */
+/** Requests and answers of an end, each separately: after which of its answers a machine sends its next request depends on its speed. */
 const bothKinds = (data: readonly unknown[]): unknown[][] => {
   const isAnswer = (one: unknown): boolean => /ACKNOWLEDGE|RESPONSE/.test((one as { opcode: string }).opcode);
   return [data.filter((one) => !isAnswer(one)), data.filter(isAnswer)];
 };
 
-/** In every REQ. Of what Linux says, how it comes to it. */
+/** In every REQ. Origin of Linux' values. */
 const differences: Readonly<Record<string, { readonly ours: unknown; readonly why: string }>> = {
   primaryFlowLabel: {
     ours: 0,
@@ -204,7 +208,8 @@ describe('two hosts that connect as two Linux machines did', () => {
       });
       const isAskedAgain = ({ name: what }: Message, at: number): boolean => what === 'REQ' && at > 0;
       expect(ours.filter((message, at) => !isAskedAgain(message, at)).map(like)).toEqual(linux.map(like));
-      // Linux' passive side leaves the packet life time out of its own wait (cm.c: cm_req_handler): its REP comes again before the REQ.
+      // Linux' passive side leaves the packet life time out of its own wait (cm.c: cm_req_handler): its REP is repeated before
+      // the REQ.
       expect(ours.filter(isAskedAgain)).toHaveLength(name === 'cm-drop-rep-ipv4.pcapng' ? 1 : 0);
       for (const [field, { ours: own, why }] of Object.entries(differences)) {
         expect([field, ours[0]!.fields[field]], why).toEqual([field, own]);
@@ -215,7 +220,7 @@ describe('two hosts that connect as two Linux machines did', () => {
     },
   );
 
-  it('are those of all captures of rdma_cm but of datagrams, which rdma_cm has not here', () => {
+  it('cover all captures of rdma_cm except datagrams, which rdma_cm lacks here', () => {
     expect(Object.keys(scenarios)).toHaveLength(6);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Marks of congestion in frames of stock Linux (reference/wire/README.md): only ECN and the checksum of IPv4 change, both right by
- * calculations of this file, and the ICRC, by code that shares nothing with the device, stays that of the capture.
+ * Congestion marks in frames of stock Linux (reference/wire/README.md): only ECN and the checksum of IPv4 change, both checked
+ * by calculations of this file, and the ICRC, checked by independent code, stays that of the capture.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -23,7 +23,7 @@ const frames = names.flatMap((name) => {
 
 const isIpv4 = (bytes: Uint8Array): boolean => bytes[12] === 0x08 && bytes[13] === 0;
 
-/** Sum of the ten words of an IPv4 header, which is ffff where its checksum is right (RFC 1071, 1). */
+/** Sum of the ten words of an IPv4 header, which is ffff if its checksum is right (RFC 1071, 1). */
 function sumOf(bytes: Uint8Array): number {
   let sum = 0;
   for (let at = 14; at < 34; at += 2) sum += (bytes[at]! << 8) | bytes[at + 1]!;
@@ -51,7 +51,7 @@ describe('a mark of congestion', () => {
     expect(checksumAfter(0xdd2f, 0x5555, 0x3285)).toBe(0);
   });
 
-  it('RFC 3168, 5: is set in packets of Linux that say ECT, and in no others', () => {
+  it('RFC 3168, 5: is set in packets of Linux with ECT, and in no others', () => {
     let count = 0;
     for (const frame of frames) {
       expect(takesCongestionMark(withEcn(frame, 0), 0, frame.length)).toBe(false);
@@ -76,7 +76,7 @@ describe('a mark of congestion', () => {
     }
   });
 
-  it('is refused where packets have no IP header', async () => {
+  it('is rejected if packets have no IP header', async () => {
     const refused = (set: Record<string, string>) =>
       expect(runPrograms([], { set, faults: [{ packet: 'congested' }] satisfies FaultPlan })).rejects;
     const ethernet = { 'hca.capability.linkLayer': 'ethernet' };

@@ -1,4 +1,4 @@
-/** The captures of `reference/wire` as what was run there: the notation of wt, and what the relay did to frames, as faults. */
+/** The runs of the captures in `reference/wire`: wt's notation, and the relay's treatment of frames, as faults. */
 import { readFileSync } from 'node:fs';
 import { readCapture } from '../../analyser/capture/index.ts';
 import { decodeEthernet, opcodeRow, type WirePacket } from '../../wire/index.ts';
@@ -8,8 +8,8 @@ const folder = new URL('../../reference/wire/', import.meta.url);
 const page = readFileSync(new URL('README.md', folder), 'utf8');
 
 /**
- * Frames as long as the captured ones, and a cable on which all that is posted at once has left before the first answer comes, as between
- * those machines; each request has its own acknowledgement.
+ * Frames as long as the captured ones, and a cable on which all requests posted at once have left before the first answer
+ * arrives, as between those machines; each request has its own acknowledgement.
  */
 export const linuxMachines = {
   'hca.capability.linkLayer': 'ethernet',
@@ -19,14 +19,14 @@ export const linuxMachines = {
   'ethernet.cableMetres': 10_000,
 };
 
-/** A packet of RDMA, and from which end it left. */
+/** A packet of RDMA, and the end that sent it. */
 export interface SentPacket {
   readonly node: number;
   readonly packet: WirePacket;
   readonly comment: string;
 }
 
-/** Files of which the page says with which options wt made them, connection management aside. */
+/** Files for which the page lists wt's options, without those of connection management. */
 export const scenarioNames: readonly string[] = [
   ...page.matchAll(/^\| (\S+\.pcap(?:ng)?) \| \d+ \| `wt ([^`]*)`/gm),
 ]
@@ -60,7 +60,7 @@ export function stepOf(text: string): LinuxStep {
   };
 }
 
-/** What wt was started with; of an option that stands twice the first counts. */
+/** Options of wt; of a repeated option the first counts. */
 export function scenarioOf(name: string): LinuxScenario {
   const words = commandOf(name)
     .split(' ')
@@ -92,7 +92,7 @@ export function scenarioOf(name: string): LinuxScenario {
   };
 }
 
-/** Packets of RDMA of a capture file's bytes, with the end that sent them by `nodeOf`. */
+/** RDMA packets in the bytes of a capture file, with their senders by `nodeOf`. */
 export function packetsOf(
   bytes: Uint8Array,
   nodeOf: (packet: WirePacket, at: number) => number,
@@ -111,7 +111,7 @@ const isOfClient = ({ ipv4, ipv6 }: WirePacket): boolean =>
 export const capturedPackets = (name: string): SentPacket[] =>
   packetsOf(readFileSync(new URL(name, folder)), (packet) => (isOfClient(packet) ? 0 : 1));
 
-/** A copy comes when its packet has been answered, and before the program has gone on. The relay's came at once, but Soft-RoCE is slower. */
+/** A copy arrives when its packet was answered, and before the program has continued. The relay's copy arrived at once, but Soft-RoCE is slower. */
 const copyDelay = '20us';
 
 const effects: readonly (readonly [RegExp, Readonly<Record<string, string | number>>])[] = [
@@ -122,7 +122,7 @@ const effects: readonly (readonly [RegExp, Readonly<Record<string, string | numb
   [/bit flipped/, { packet: 'corrupted', where: 'payload', crc: 'icrc' }],
 ];
 
-/** What the relay did, as faults of the packets with the same opcode and PSN that leave at the same end. */
+/** Actions of the relay, as faults of the packets with the same opcode and PSN sent by the same end. */
 export function faultsOf(packets: readonly SentPacket[]): Readonly<Record<string, string | number>>[] {
   const seen = new Map<string, number>();
   return packets.flatMap(({ node, packet, comment }) => {

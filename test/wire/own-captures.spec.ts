@@ -1,6 +1,7 @@
 /**
- * What our machines write with `--pcap`, read by the independent reader (analyser/independent): all opcodes of all transports on both networks,
- * with and without a GRH, lost and repeated ones too. No header contradicts another, and every CRC is right.
+ * Captures of our machines (`--pcap`), read by the independent reader (analyser/independent): all opcodes of all transports on
+ * both networks, with and without a GRH, including lost and repeated packets. No header contradicts another, and every CRC is
+ * right.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../../analyser/capture/index.ts';
@@ -125,7 +126,7 @@ describe('the packets that our machines write into captures', () => {
     expect(meant.filter((row) => !sent.has(row.name)).map((row) => row.name)).toEqual([]);
   });
 
-  it('IBTA A14: are right of extended reliable connections', async () => {
+  it('IBTA A14: are right for extended reliable connections', async () => {
     const seen = await packetsOf(
       [
         programOf('extended', 'sender', 0),
@@ -139,7 +140,7 @@ describe('the packets that our machines write into captures', () => {
   });
 
   it.each(['fields', 'bytes'])(
-    'IBTA 7.8: are right without a GRH, but for those that faults damaged, in the form of %s',
+    'IBTA 7.8: are right without a GRH, except those damaged by faults, in the form of %s',
     async (form) => {
       const programs = [
         programOf('operations', 'provoker', 0),

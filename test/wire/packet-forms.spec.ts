@@ -1,6 +1,6 @@
 /**
- * Whether fields travel the cable or bytes: the reports are equal but for the parameter that says so, in every partition, also when
- * packets are lost, damaged, copied and put out of order. A cable of Ethernet carries bytes whatever it says.
+ * Fields or bytes on the cable: the reports are equal except for that parameter, in every partition, also if packets are lost,
+ * damaged, copied and reordered. An Ethernet cable always carries bytes.
  */
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../../machine/machine.ts';
@@ -29,7 +29,7 @@ function run(form: 'fields' | 'bytes', more: MachineOptions = {}): Promise<Outco
 let reference: Promise<Outcome> | undefined;
 const fieldsRun = (): Promise<Outcome> => (reference ??= run('fields'));
 
-/** A report without what the parameter itself changes. */
+/** A report without the parts that the parameter itself changes. */
 function withoutForm(report: Report): string {
   const text = bytesOf(report);
   return text
@@ -49,7 +49,7 @@ describe('fields and bytes', () => {
     },
   );
 
-  it('come to the same when packets are damaged, lost, copied and passed by others', async () => {
+  it('are equal if packets are damaged, lost, copied and reordered', async () => {
     const [fields, bytes] = [await run('fields', { faults }), await run('bytes', { faults })];
     expect(bytes.results).toEqual(fields.results);
     expectBalanced(bytes.report);
@@ -61,7 +61,7 @@ describe('fields and bytes', () => {
     'are one on Ethernet, whose receivers check and read the bytes of RoCE %s',
     async (roce) => {
       const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': roce };
-      // The ICRC alone is wrong: but for the bytes nothing says so.
+      // Only the ICRC is wrong: nothing but the bytes shows it.
       const damaged = { packet: 'corrupted', crc: 'icrc', only: 'requests', nth: '40-42' };
       const plan = [...faults.filter(({ packet }) => packet !== 'corrupted'), damaged];
       const [fields, bytes] = [

@@ -1,6 +1,6 @@
 /**
- * Records and frames of RoCE: each from the other, held to the captures of stock Linux (reference/wire/README.md), and to
- * packet-bytes.ts, which has no code in common but the tables and the CRC.
+ * Records and frames of RoCE: each built from the other, compared with the captures of stock Linux (reference/wire/README.md),
+ * and with packet-bytes.ts, which shares only the tables and the CRC.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
@@ -46,7 +46,7 @@ function roceBytes() {
   return { area, roce: new RoceBytes(area) };
 }
 
-/** The frame made of the record that was made of this frame, which is at an odd place, with so much padding behind it. */
+/** The frame built from the record that was built from this frame, which is at an odd offset, with this much padding after it. */
 function remade(frame: Uint8Array, padding = 0): Uint8Array {
   const { roce } = roceBytes();
   const from = new Uint8Array(frame.length + padding + 10);
@@ -57,7 +57,7 @@ function remade(frame: Uint8Array, padding = 0): Uint8Array {
   return into.subarray(5, 5 + bytes);
 }
 
-/** The same packet with another route in front of its BTH. */
+/** The same packet with another route before its BTH. */
 const rerouted = (read: WirePacket, route: Partial<PacketParts>): Uint8Array => {
   const { bth, headers, payload, ethernet } = read;
   return encodePacket({ ethernet, bth, headers, payload, ...route } as PacketParts);
@@ -97,14 +97,14 @@ describe('a frame of RoCE', () => {
     }
   });
 
-  it('is none of another protocol, and none of version 2 where that is not asked for', () => {
+  it('is not one of another protocol, nor of version 2 if that is not enabled', () => {
     const others = frames.filter((bytes) => decodeEthernet(bytes).kind === 'other');
     expect(others.length).toBeGreaterThan(100);
     for (const bytes of others) expect(isRoceFrame(bytes, 0, bytes.length, ROCE_UDP_PORT)).toBe(false);
     for (const { bytes } of packets) expect(isRoceFrame(bytes, 0, bytes.length)).toBe(false);
   });
 
-  it('IBTA 7.8.1: is found damaged or malformed when any bit behind the MACs is flipped that no router may change', () => {
+  it('IBTA 7.8.1: is found damaged or malformed if any bit after the MACs is flipped that no router may change', () => {
     const flips = fc
       .constantFrom(...packets)
       .chain(({ bytes }) =>
@@ -125,7 +125,7 @@ describe('a frame of RoCE', () => {
     );
   });
 
-  it('IBTA 9.2: is malformed when payload and pad are no whole dwords, though its ICRC is right', () => {
+  it('IBTA 9.2: is malformed if payload and pad are not whole dwords, though its ICRC is right', () => {
     const withPayload = packets.filter(({ read }) => read.ipv4 !== undefined && read.payload.length > 0);
     expect(withPayload.length).toBeGreaterThan(50);
     for (const { bytes, read } of withPayload) {
@@ -147,7 +147,7 @@ describe('a frame of RoCE', () => {
     }
   });
 
-  it('with an ICRC that is wrong is said to have that', () => {
+  it('with a wrong ICRC is reported as such', () => {
     for (const { bytes } of packets.slice(0, 50)) {
       const frame = bytes.slice();
       frame[frame.length - 1]! ^= 1;
@@ -156,8 +156,8 @@ describe('a frame of RoCE', () => {
   });
 });
 
-describe('whatever comes as a frame', () => {
-  it('is taken or refused, and never read beyond', () => {
+describe('any bytes in place of a frame', () => {
+  it('are accepted or rejected, and never read beyond their end', () => {
     const hostile = fc.tuple(
       fc.constantFrom(...packets),
       fc.array(fc.tuple(fc.nat(80), fc.nat(255)), { maxLength: 6 }),

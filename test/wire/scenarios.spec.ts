@@ -1,7 +1,8 @@
 /**
- * Two hosts of ours do what two stock Linux machines did when the captures of `reference/wire` were taken, on a cable that does to packets
- * what the relay between those did; what they send is held to the captures, packet by packet at each end: opcode, PSN, flags, pad, extension
- * headers and payload. Addresses, keys and QP numbers are their own. Where Linux' Soft-RoCE departs from the standard it is named.
+ * Two simulated hosts repeat the actions of two stock Linux machines in the captures of `reference/wire`, on a cable that
+ * treats packets like the relay between those. Their packets are compared with the captures, one by one at each end: opcode,
+ * PSN, flags, pad, extension headers and payload. Addresses, keys and QP numbers are their own. Deviations of Linux' Soft-RoCE
+ * from the standard are listed.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { AethKind, NakCode, Opcode, opcodeRow, syndromeKind, syndromeValue } from '../../wire/index.ts';
@@ -42,7 +43,7 @@ async function play(
   };
 }
 
-/** What a packet says, without what is its machines' own. */
+/** Contents of a packet, without values specific to its machines. */
 interface Said {
   readonly opcode: string;
   readonly psn: number;
@@ -54,7 +55,7 @@ interface Said {
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-/** An ACK's credits are what the receiver has; of a NAK and an RNR NAK the value is what it says. */
+/** An ACK's credits depend on the receiver; the value of a NAK or RNR NAK is its meaning. */
 function aethOf({ syndrome, messageSequenceNumber }: { syndrome: number; messageSequenceNumber: number }) {
   const kind = syndromeKind(syndrome);
   return kind === AethKind.ACK
@@ -62,7 +63,7 @@ function aethOf({ syndrome, messageSequenceNumber }: { syndrome: number; message
     : { kind, value: syndromeValue(syndrome), messageSequenceNumber };
 }
 
-/** Addresses as distances from the first of their direction, keys as the bits in which they differ from its first. */
+/** Addresses as distances from the first of their direction, keys as the bits that differ from its first. */
 function saidBy(packets: readonly SentPacket[]): Said[] {
   let [address, key]: [bigint | undefined, number | undefined] = [undefined, undefined];
   return packets.map(({ packet }) => {
@@ -98,7 +99,7 @@ function saidBy(packets: readonly SentPacket[]): Said[] {
   });
 }
 
-/** What left at an end, copies that the cable made aside. */
+/** Packets that left an end, without copies made by the cable. */
 const leavingAt = (node: number, packets: readonly SentPacket[]): SentPacket[] =>
   packets.filter((sent) => sent.node === node && !/duplicate|a copy/.test(sent.comment));
 
@@ -119,7 +120,7 @@ async function bothOf(name: string): Promise<Outcome> {
 
 /** READs repeated from their middle: Soft-RoCE answers with MIDDLE (RESP_RESUME_OP of the page); the standard has FIRST, with an AETH. */
 const repeatedReads = ['drop-read-response-middle-ipv4.pcapng', 'reorder-read-response-ipv4.pcapng'];
-/** What came of them hung on how soon a requester went back, and what had left until then. */
+/** Their results depended on how soon a requester went back, and on the packets sent until then. */
 const reordered = ['reorder-read-response-ipv4.pcapng', 'reorder-write-ipv4.pcapng'];
 const inTheirOwnWay = [
   ...new Set([...repeatedReads, ...reordered]),
@@ -146,7 +147,7 @@ const isNakOf =
     return aeth?.kind === AethKind.NAK && 'value' in aeth && aeth.value === code;
   };
 
-/** Stock tools: the path MTU and what they do, as their command line says; the answers of a request are not waited for. */
+/** Stock tools: the path MTU and their actions, as on their command line; the answers of a request are not awaited. */
 const many = (count: number, work: string): string => Array(count).fill(work).join('+');
 const tools: Readonly<
   Record<string, { readonly mtu: LinuxScenario['mtu']; readonly steps: readonly string[] }>
@@ -160,7 +161,7 @@ const tools: Readonly<
 
 const isRequest = ({ packet }: SentPacket): boolean => opcodeRow(packet.bth.opcode)!.isRequest;
 
-/** The packets of each connection of a capture. A QP is known by its number and its end; a peer by the PSNs that it acknowledges. */
+/** The packets of each connection of a capture. A QP is identified by its number and its end; a peer by the PSNs that it acknowledges. */
 function connectionsOf(packets: readonly SentPacket[]): SentPacket[][] {
   const flows = Object.values(
     Object.groupBy(packets, ({ node, packet }) => `${node} ${packet.bth.destinationQp}`),
@@ -178,7 +179,7 @@ function connectionsOf(packets: readonly SentPacket[]): SentPacket[][] {
     });
 }
 
-/** First PSNs and the hop limit are the tool's own: those of the capture. */
+/** First PSNs and the hop limit are chosen by the tool: those of the capture. */
 function scenarioOfTool(name: string, connection: readonly SentPacket[]): LinuxScenario {
   const { mtu, steps } = tools[name]!;
   const psns = [0, 1].map(
@@ -193,7 +194,7 @@ function scenarioOfTool(name: string, connection: readonly SentPacket[]): LinuxS
   };
 }
 
-/** Requests and answers by themselves, which a tool's pace mixes; what bytes are sent, or were there, and where, is the tool's own. */
+/** Requests and answers separately, because a tool's pace mixes them; the bytes sent or read, and their addresses, are the tool's own. */
 function byKind(packets: readonly SentPacket[]): unknown[][] {
   const said = saidBy(packets).map(({ payload, headers: all, ...one }) => {
     const { address: _at, AtomicAckETH: _was, ...headers } = all;
@@ -225,12 +226,12 @@ describe('two hosts that do what two Linux machines did', () => {
     },
   );
 
-  it('are those of all captures of wt', () => {
+  it('cover all captures of wt', () => {
     expect(scenarioNames).toHaveLength(47);
     expect(inTheirOwnWay.filter((name) => !scenarioNames.includes(name))).toEqual([]);
   });
 
-  it('IBTA 9.7.5.1.4: answer a READ that is repeated from its middle with FIRST, where Soft-RoCE goes on with MIDDLE', async () => {
+  it('IBTA 9.7.5.1.4: answer a READ that is repeated from its middle with FIRST, where Soft-RoCE continues with MIDDLE', async () => {
     const { ours, linux, told } = await bothOf(repeatedReads[0]!);
     expect(ours[0]).toEqual(linux[0]);
     const standards = linux[1]!.map((said, at) => {
@@ -245,7 +246,7 @@ describe('two hosts that do what two Linux machines did', () => {
 
   it.each(reordered)('do so until they go back: %s', async (name) => {
     const { ours, linux, told } = await bothOf(name);
-    // Six packets of 6000 bytes, whichever passed another, and a NAK for each gap.
+    // Six packets of 6000 bytes, for any reordering, and a NAK for each gap.
     const byPsn = (said: readonly Said[], count: number): Said[] =>
       said.slice(0, count).toSorted((left, right) => left.psn - right.psn);
     const [requests, answers] = name.includes('read') ? [1, 6] : [6, 3];
@@ -254,7 +255,7 @@ describe('two hosts that do what two Linux machines did', () => {
     expect(told).toEqual([[['SUCCESS']], [[]]]);
   });
 
-  it('do so where a packet was damaged, but for the bytes of the damaged one', async () => {
+  it('do so if a packet was damaged, except for the bytes of the damaged one', async () => {
     const { ours, linux } = await bothOf('corrupt-icrc-write-ipv4.pcapng');
     const damaged = 1;
     expect(ours[0]![damaged]!.payload).not.toBe(linux[0]![damaged]!.payload);
@@ -262,11 +263,11 @@ describe('two hosts that do what two Linux machines did', () => {
     expect(ours[1]).toEqual(linux[1]);
   });
 
-  it('IBTA 9.7.5.1.4: acknowledge a packet that comes twice again, as far as they have received until then', async () => {
+  it('IBTA 9.7.5.1.4: acknowledge a duplicated packet again, as far as they have received until then', async () => {
     const { ours, linux } = await bothOf('dup-send-ipv4.pcapng');
     expect(ours[0]).toEqual(linux[0]);
     const psns = (said: readonly Said[]): number[] => said.map(({ psn }) => psn);
-    // The copy of 257 comes behind the message's last packet here, ahead of it there.
+    // The copy of 257 follows the message's last packet here, and precedes it there.
     expect([psns(ours[1]!), psns(linux[1]!)]).toEqual([
       [258, 258, 259],
       [257, 258, 259],
@@ -282,7 +283,7 @@ describe('two hosts that do what two Linux machines did', () => {
     expect(told).toEqual([[['REM_INV_REQ_ERR']], [['LOC_LEN_ERR']]]);
   });
 
-  it('IBTA 9.7.5.1: answer many requests that come at once in their order, several with one ACK', async () => {
+  it('IBTA 9.7.5.1: answer many simultaneous requests in order, several with one ACK', async () => {
     const { ours, linux } = await bothOf('rc-mixed-batch-ipv4.pcap');
     expect(ours[0]).toEqual(linux[0]);
     const answers = (said: readonly Said[]): string[] => said.map(({ opcode, psn }) => `${opcode} ${psn}`);
@@ -292,27 +293,27 @@ describe('two hosts that do what two Linux machines did', () => {
     expect(own).toHaveLength(9);
   });
 
-  it('do so with the flow label that was asked for, where Soft-RoCE sends 0', async () => {
+  it('do so with the requested flow label, where Soft-RoCE sends 0', async () => {
     const { ours, linux } = await bothOf('rc-tclass-flowlabel-ipv6.pcap');
     const labelled = linux.map((said) => said.map((one) => ({ ...one, path: one.path.with(-1, 0xabcde) })));
     expect(ours).toEqual(labelled);
-    // 0x68 as asked for: 26 of DSCP, and not ECN-capable.
+    // 0x68 as requested: 26 of DSCP, and not ECN-capable.
     expect(ours[0]![0]!.path).toEqual([64, 26, 0, 0xabcde]);
   });
 
   it.each(['rnr-retry-ipv4.pcap', 'rnr-retry-multi-ipv4.pcap'])(
-    'IBTA 9.7.5.2.8: do so as often as the time of the RNR NAK has it, and send no other NAK meanwhile: %s',
+    'IBTA 9.7.5.2.8: do so as often as the time of the RNR NAK demands, and send no other NAK meanwhile: %s',
     async (name) => {
       const { ours, linux } = await bothOf(name);
       expect(distinct(ours[0]!)).toEqual(distinct(linux[0]!));
-      // Soft-RoCE answers what follows a request that it has put off with a NAK of its own.
+      // Soft-RoCE answers requests after one that it has deferred with a NAK of its own.
       const answers = linux[1]!.filter((said) => !isNakOf(NakCode.PSN_SEQUENCE_ERROR)(said));
       expect(distinct(ours[1]!)).toEqual(distinct(answers));
     },
   );
 
   it.each(['ud-ipv4.pcap', 'ud-ipv6.pcap'])(
-    'IBTA A17: do so with datagrams, and with what stood ahead of one that is sent back: %s',
+    'IBTA A17: do so with datagrams, and with the header of one that is sent back: %s',
     async (name) => {
       const { ours, linux } = await bothOf(name);
       const headersBytes = 40;
@@ -320,7 +321,8 @@ describe('two hosts that do what two Linux machines did', () => {
         said.map((one) => ({ ...one, payload: one.payload.slice(2 * headersBytes) }));
       expect(ours[0]).toEqual(linux[0]);
       expect(behind(ours[1]!)).toEqual(behind(linux[1]!));
-      // The server sends from where it received: 20 bytes of nothing and the IPv4 header, or the IPv6 header. Version, length, protocol.
+      // The server sends from its receive buffer: 20 unused bytes and the IPv4 header, or the IPv6 header. Version, length,
+      // protocol.
       const [own, theirs] = [ours, linux].map((said) => Buffer.from(said[1]![0]!.payload, 'hex'));
       const fields = name.includes('ipv4')
         ? [

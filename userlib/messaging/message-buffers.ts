@@ -35,7 +35,7 @@ export class MessageBuffers {
     this.#free = Array.from({ length: sendCount }, (_, index) => sendCount - 1 - index);
   }
 
-  /** @throws VerbsError ENOMEM when the process can have no more memory, or as ibv_reg_mr does */
+  /** @throws VerbsError ENOMEM if the process has no more memory, or as ibv_reg_mr does */
   static async create(
     pd: IbvPd,
     eagerBytes: number,
@@ -66,7 +66,7 @@ export class MessageBuffers {
     return this.#free.length;
   }
 
-  /** A free send slot. The caller asked {@link freeCount}. */
+  /** A free send slot. The caller has checked {@link freeCount}. */
   take(): number {
     return this.#free.pop()!;
   }

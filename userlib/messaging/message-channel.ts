@@ -4,12 +4,12 @@
  *
  *     eager        copy ─► SEND into a posted buffer ─► copy
  *     rendezvous   ADVERTISE ─► READ of the sender's buffer ─► FINISHED
- *       by WRITE   ADVERTISE ─► CLEAR ─► WRITE into the receiver's buffer, FINISHED behind it
+ *       by WRITE   ADVERTISE ─► CLEAR ─► WRITE into the receiver's buffer, then FINISHED
  *
- * Promises: messages are matched with receives in the order in which they were sent and asked for; a receive never
- * overruns its buffer; the peer's posted buffers never run out. A message waits unreceived in the buffer it came in,
- * so the peer can be ahead by {@link MessagingConfig.bufferCount} messages and no more. One thread uses a channel; each
- * of its waits moves everything that is under way.
+ * Promises: messages are matched with receives in the order of sends and of receives; a receive never overruns its buffer; the
+ * peer's posted buffers never run out. An unreceived message waits in the buffer in which it arrived, so the peer can be ahead
+ * by at most {@link MessagingConfig.bufferCount} messages. One thread uses a channel; each of its waits advances all sends and
+ * receives.
  */
 import { assertRange } from '../../base/index.ts';
 import { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } from '../constants.ts';
@@ -35,7 +35,7 @@ function checkRange(address: number, lengthBytes: number): void {
 /** A send or a receive that was started. */
 export class MessageRequest {
   readonly address: number;
-  /** Of a receive: room for so many bytes; of a send: its length. */
+  /** For a receive: size of its buffer in bytes; for a send: its length. */
   readonly capacityBytes: number;
   isDone = false;
   /** Bytes received or sent, once done. */
@@ -54,13 +54,13 @@ export class MessageRequest {
   }
 }
 
-/** A payload on its way by rendezvous, at either side. */
+/** The payload of an unfinished rendezvous, on either side. */
 interface Rendezvous {
   readonly request: MessageRequest;
   readonly cached: CachedRegion;
 }
 
-/** Messages by how they went, sent and received. */
+/** Messages by protocol, sent and received. */
 export interface MessageStatistics {
   eager: number;
   rendezvous: number;
@@ -68,7 +68,7 @@ export interface MessageStatistics {
 }
 
 export class MessageChannel {
-  /** Messages of more bytes than this go by rendezvous. */
+  /** Messages of more bytes than this use a rendezvous. */
   readonly cutoffBytes: number;
   readonly cache: RegistrationCache;
   readonly counts: MessageStatistics = { eager: 0, rendezvous: 0, received: 0 };
@@ -78,7 +78,7 @@ export class MessageChannel {
   readonly #posted: MessageRequest[] = [];
   /** Slots of messages that wait for a receive, in order. */
   readonly #unmatched: number[] = [];
-  /** Rendezvous that this side advertised, and those it answers, by the advertiser's slot. */
+  /** Rendezvous that this side advertised, and those that it answers, by the advertiser's slot. */
   readonly #sending: (Rendezvous | undefined)[];
   readonly #receiving: (Rendezvous | undefined)[];
 
@@ -92,8 +92,8 @@ export class MessageChannel {
   }
 
   /**
-   * Makes a channel with its QP in RESET. The caller connects {@link qp} and calls {@link postReceives} when it has
-   * come to INIT. Both sides have the same configuration, with a cut-off already chosen.
+   * Creates a channel with its QP in RESET. The caller connects {@link qp} and calls {@link postReceives} in INIT. Both sides
+   * have the same configuration, with a cut-off already chosen.
    * @throws VerbsError as the verbs do; ConfigurationError for a cut-off that is 0 or above eagerBytes
    */
   static async create(
@@ -120,14 +120,14 @@ export class MessageChannel {
     this.#link.postReceives();
   }
 
-  /** Waits until all that was sent has arrived in the peer's buffers. */
+  /** Waits until all sent messages have arrived in the peer's buffers. */
   async flush(): Promise<void> {
     await this.#handleAll();
     while (!this.#link.isIdle || this.#sending.some((rendezvous) => rendezvous !== undefined))
       await this.#progress();
   }
 
-  /** Gives everything back. What is under way is lost: both sides {@link flush}, exchange that they have, then close. */
+  /** Releases everything. Messages in flight are lost: both sides {@link flush}, tell each other, then close. */
   async close(): Promise<void> {
     await this.#link.destroy();
     for (const table of [this.#sending, this.#receiving])
@@ -146,7 +146,7 @@ export class MessageChannel {
     return this.wait(await this.startReceive(address, capacityBytes));
   }
 
-  /** Begins to send; an eager message is done at once, when there is room for it. */
+  /** Begins to send; an eager message is done at once, if room is available. */
   async startSend(address: number, lengthBytes: number): Promise<MessageRequest> {
     checkRange(address, lengthBytes);
     if (lengthBytes > messageBytesMax)
@@ -163,7 +163,7 @@ export class MessageChannel {
     return request;
   }
 
-  /** Gives a buffer for a message to come. @throws MessageError ENOBUFS when as many wait as messages can arrive */
+  /** Posts a buffer for a later message. @throws MessageError ENOBUFS if as many receives wait as messages can arrive */
   async startReceive(address: number, capacityBytes: number): Promise<MessageRequest> {
     checkRange(address, capacityBytes);
     if (this.#posted.length >= this.#config.bufferCount)
@@ -199,14 +199,14 @@ export class MessageChannel {
     });
   }
 
-  /** Handles what there is, or waits for something to come. */
+  /** Handles present events, or waits for the next one. */
   async #progress(): Promise<void> {
     if (await this.#handleAll()) return;
     await this.#link.wait();
     await this.#handleAll();
   }
 
-  /** @returns whether there was anything to do */
+  /** @returns whether it handled an event */
   async #handleAll(): Promise<boolean> {
     const { moved, arrivals } = this.#link;
     for (let didWork = false; ; didWork = true) {
@@ -258,7 +258,7 @@ export class MessageChannel {
     }
   }
 
-  /** Copies an eager message to where it was asked for. @returns why that is not possible: the message is lost then */
+  /** Copies an eager message into the receive's buffer. @returns the reason if that is impossible: the message is then lost */
   #copyOut(slot: number, request: MessageRequest, lengthBytes: number): MessageError | undefined {
     const { platform, cpu } = this.#link;
     try {
@@ -270,7 +270,7 @@ export class MessageChannel {
     }
   }
 
-  /** Receiver: reads the advertised payload, or says where to write it. */
+  /** Receiver: reads the advertised payload, or tells the sender where to write it. */
   async #take(
     request: MessageRequest,
     rendezvous: number,
@@ -322,7 +322,7 @@ export class MessageChannel {
     }
   }
 
-  /** The other side says that the payload is where it should be, or that it had no room for it. */
+  /** The other side reports that the payload has arrived, or that it had no room for it. */
   async #finished(rendezvous: number, status: number): Promise<void> {
     const isSender = this.#config.rendezvousBy === 'read' || status !== 0;
     await this.#end(isSender ? this.#sending : this.#receiving, rendezvous);

@@ -31,7 +31,7 @@ import { MessageKind, messageHeader, messageHeaderBytes } from './message-header
 import type { MessagingConfig } from './parameters.ts';
 import { copyUserMemory } from './user-copy.ts';
 
-/** What a header carries besides credits. */
+/** Fields of a header besides credits. */
 export interface HeaderFields {
   readonly kind: number;
   readonly status?: number;
@@ -41,10 +41,10 @@ export interface HeaderFields {
   readonly rkey?: number;
 }
 
-/** How the thread waits for completions: on the CQ's memory, or asleep until an event. */
+/** How the thread waits for completions: by polling the CQ's memory, or asleep until an event. */
 export type Waiting = 'poll' | 'event';
 
-/** Work request ids: a kind above, a slot or a rendezvous below. */
+/** Work request IDs: a kind in the upper bits, a slot or a rendezvous in the lower bits. */
 const ID_SEND = 0;
 const ID_RECEIVE = 1;
 const ID_MOVE = 2;
@@ -58,13 +58,13 @@ export class MessageLink {
   readonly qp: IbvQp;
   readonly cpu: VerbsCpu;
   readonly platform: VerbsPlatform;
-  /** Receive slots with a message that was not handled yet, in the order of arrival. */
+  /** Receive slots with an unhandled message, in order of arrival. */
   readonly arrivals: number[] = [];
   /** Rendezvous whose READ or WRITE has completed. */
   readonly moved: number[] = [];
-  /** Data messages that the peer has room for, and one CREDIT. */
+  /** Data messages, and one CREDIT, for which the peer has room. */
   credits: number;
-  /** Buffers made free, not yet announced to the peer. */
+  /** Freed buffers that were not announced to the peer yet. */
   owed = 0;
 
   readonly #cq: IbvCq;
@@ -93,11 +93,11 @@ export class MessageLink {
     this.#overheadCycles = config.messageOverhead;
     this.#inlineBytes = config.inlineBytes;
     this.credits = config.bufferCount + 1;
-    // At 1 a CREDIT, which takes a credit itself, would be answered by a CREDIT, for ever.
+    // At 1, a CREDIT, which uses a credit itself, would be answered by another CREDIT indefinitely.
     this.#grantAt = Math.max(2, Math.floor((config.bufferCount + 1) / 2));
   }
 
-  /** Makes everything; the QP is in RESET. @throws VerbsError as the verbs do; nothing is left behind then */
+  /** Creates everything; the QP is in RESET. @throws VerbsError as the verbs do, with everything released */
   static async create(pd: IbvPd, config: MessagingConfig, waiting: Waiting): Promise<MessageLink> {
     const slots = config.bufferCount + 1 + 2 * config.rendezvousCount;
     const undo: (() => Promise<void>)[] = [];
@@ -131,7 +131,7 @@ export class MessageLink {
     await this.#buffers.destroy();
   }
 
-  /** Posts all receive slots: once, when the QP has come to INIT. */
+  /** Posts all receive slots: once, when the QP has entered INIT. */
   postReceives(): void {
     for (let slot = 0; slot < this.#buffers.receiveCount; slot++) this.#postReceive(slot);
   }
@@ -141,24 +141,24 @@ export class MessageLink {
     return this.credits > 1 && this.#buffers.freeCount > 0;
   }
 
-  /** Whether an answer can go now; if not, waiting for completions helps. */
+  /** Whether an answer can be sent now; if not, waiting for completions helps. */
   get canAnswer(): boolean {
     return this.#buffers.freeCount > 0;
   }
 
-  /** Whether nothing that was sent is on its way. */
+  /** Whether every sent message has completed. */
   get isIdle(): boolean {
     return this.#buffers.freeCount === this.#buffers.sendCount;
   }
 
-  /** Whether the peer should be notified of its credits by a message of their own. */
+  /** Whether the peer should receive its credits in a separate message. */
   get owesCredit(): boolean {
     return this.owed >= this.#grantAt && this.credits > 0 && this.#buffers.freeCount > 0;
   }
 
   /**
-   * Sends a header, and of an EAGER message the payload at `from` behind it. The caller asked for room.
-   * @throws VerbsError EINVAL when the payload is not mapped: nothing is sent, and slot, credit and what is owed stay
+   * Sends a header, followed by the payload at `from` if it is EAGER. The caller has checked for room.
+   * @throws VerbsError EINVAL if the payload is not mapped: nothing is sent, and slot, credit and owed credits are unchanged
    */
   send(header: HeaderFields, from = 0): void {
     const { kind, payloadBytes = 0 } = header;
@@ -215,13 +215,13 @@ export class MessageLink {
     return this.#buffers.receiveAddress(slot) + messageHeaderBytes;
   }
 
-  /** Makes a receive slot free again. @param isOwed whether the message in it took a credit */
+  /** Makes a receive slot free again. @param isOwed whether its message used a credit */
   repost(slot: number, isOwed: boolean): void {
     if (isOwed) this.owed++;
     this.#postReceive(slot);
   }
 
-  /** Waits until at least one completion was taken. @throws MessageError ECONNRESET when the connection has failed */
+  /** Waits for at least one completion. @throws MessageError ECONNRESET if the connection has failed */
   async wait(): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
     const count =

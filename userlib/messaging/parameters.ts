@@ -1,4 +1,4 @@
-/** Numbers of the messaging layer. Costs that the processor pays for verbs and copies are the host's. */
+/** Parameters of the messaging layer. The host defines the costs of verbs and copies. */
 import { type ConfigOf, choice, number } from '../../base/index.ts';
 
 const kib = 1024;

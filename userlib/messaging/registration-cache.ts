@@ -5,13 +5,13 @@
  *              └► regMr ─► over a limit? the least recently used that are idle are deregistered
  *     memory unmapped or replaced ─► stale: never found again; deregistered when its last user has released it
  *
- * A region pins the frames it was made over. When the program unmaps the range and maps something else there, the
- * address is the same and the frames are not: a cache that is not notified would let the device read and write the old
- * frames. So the cache follows the process's invalidations; in a process that offers none it keeps nothing. A region whose
- * range is invalidated while it is being made may pin the frames of before: it serves its one caller and is never found.
+ * A region pins the frames it was made over. When the program unmaps the range and maps something else there, the address is
+ * the same and the frames are not: a cache that is not notified would let the device read and write the old frames. So the
+ * cache follows the process's invalidations; without them it keeps nothing. A region whose range is invalidated during
+ * registration may pin the old frames: it serves only its caller and is never found again.
  *
- * Kept regions count against the limit of pinned memory: where registering fails for it, they are given back, the least
- * recently used first, and it is tried again.
+ * Kept regions count against the limit of pinned memory: if a registration fails for lack of it, they are deregistered, least
+ * recently used first, and the registration is retried.
  */
 import { InvariantError, pageBytes, roundUp } from '../../base/index.ts';
 import { deregMr, regMr } from '../memory.ts';
@@ -28,7 +28,7 @@ export interface RegistrationCacheLimits {
   readonly lookupCycles: number;
 }
 
-/** What the cache has done so far. */
+/** Counters of the cache. */
 export interface RegistrationCacheStatistics {
   hits: number;
   misses: number;
@@ -52,9 +52,9 @@ export class RegistrationCache {
   readonly #limits: RegistrationCacheLimits;
   /** Usable ones, the least recently used first. */
   readonly #regions: CachedRegion[] = [];
-  /** Stale and idle ones, deregistered when a thread comes by that may wait. */
+  /** Stale idle regions, deregistered by the next thread that may wait. */
   #retired: CachedRegion[] = [];
-  /** Ranges that are being registered now. */
+  /** Ranges being registered now. */
   readonly #making: { readonly start: number; readonly end: number; isStale: boolean }[] = [];
   readonly #keeps: boolean;
   readonly #forgetInvalidations: () => void;
@@ -81,8 +81,8 @@ export class RegistrationCache {
   }
 
   /**
-   * A region over [address, address + lengthBytes), made unless there is one. The caller gives it back by
-   * {@link release}. @throws VerbsError as ibv_reg_mr does
+   * A region over [address, address + lengthBytes), registered unless the cache has one. The caller returns it by {@link
+   * release}. @throws VerbsError as ibv_reg_mr does
    */
   async acquire(address: number, lengthBytes: number): Promise<CachedRegion> {
     checkArguments('ibv_reg_mr', ['addr', address, addressMax], ['length', lengthBytes, addressMax]);
@@ -98,14 +98,14 @@ export class RegistrationCache {
       }
     }
     this.counts.misses++;
-    // Whole pages: what is next to a message on its pages is found too.
+    // Whole pages: a later message on the same pages finds the region, too.
     const first = this.#keeps ? address - (address % pageBytes) : address;
     const length = (this.#keeps ? roundUp(address + lengthBytes, pageBytes) : address + lengthBytes) - first;
     if (this.#keeps) await this.#makeRoom(length);
     return this.#make(first, length);
   }
 
-  /** Ends one use. What is not to be kept is deregistered, which takes its time. */
+  /** Ends one use. A region that is not to be kept is deregistered, which takes time. */
   async release(cached: CachedRegion): Promise<void> {
     if (cached.users < 1) throw new InvariantError('users of a region', cached.users, 'at least 1');
     cached.users--;
@@ -115,7 +115,7 @@ export class RegistrationCache {
     await deregMr(cached.region);
   }
 
-  /** Deregisters all regions without users, and follows the process's memory no longer. */
+  /** Deregisters all regions without users, and stops following the process's memory. */
   async close(): Promise<void> {
     this.#forgetInvalidations();
     await this.#deregisterRetired();
@@ -150,7 +150,7 @@ export class RegistrationCache {
     }
   }
 
-  /** Gives the least recently used idle region back. @returns false when there is none */
+  /** Deregisters the least recently used idle region. @returns false if no region is idle */
   async #evict(): Promise<boolean> {
     const victim = this.#regions.find(({ users }) => users === 0);
     if (victim === undefined) return false;
@@ -170,7 +170,7 @@ export class RegistrationCache {
     if (at >= 0) this.#regions.splice(at, 1);
   }
 
-  /** Room for one region more, as far as idle ones give it. */
+  /** Makes room for another region, as far as idle regions allow. */
   async #makeRoom(lengthBytes: number): Promise<void> {
     const { regionCount, pinnedBytes } = this.#limits;
     for (;;) {
@@ -180,7 +180,7 @@ export class RegistrationCache {
     }
   }
 
-  /** The kernel's call, in the middle of an munmap: nothing here may wait. */
+  /** Called by the kernel in the middle of an munmap: nothing here may wait. */
   #invalidate(start: number, end: number): void {
     for (const making of this.#making) if (making.start < end && start < making.end) making.isStale = true;
     const hit = this.#regions.filter(

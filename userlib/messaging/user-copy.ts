@@ -1,19 +1,19 @@
 /**
- * Copies by the processor within its own memory: the cost that RDMA avoids. The bytes are there at once; the cycles move
- * the core's own time, and whatever the thread does next comes after them.
+ * Copies by the processor within its own memory: the cost that RDMA avoids. The bytes are copied at once; the cycles advance
+ * the core's own time, so the thread's next action comes after them.
  */
 import { pageBytes } from '../../base/index.ts';
 import type { VerbsCpu, VerbsPlatform } from '../platform.ts';
 import { VerbsError } from '../verbs-error.ts';
 
-/** Cycles of one copy. */
+/** Fixed cycles of one copy. */
 export function copyCycles({ costs }: VerbsPlatform, lengthBytes: number): number {
   return lengthBytes === 0 ? 0 : costs.copyFixed + Math.ceil(lengthBytes / costs.copyBytesPerCycle);
 }
 
 /**
  * Copies [from, from + lengthBytes) to `to`, both user addresses; the ranges do not overlap.
- * @throws VerbsError EINVAL at the first address that is not mapped; what comes before it is copied
+ * @throws VerbsError EINVAL at the first address that is not mapped; the bytes before it are copied
  */
 export function copyUserMemory(
   platform: VerbsPlatform,
@@ -35,7 +35,7 @@ export function copyUserMemory(
   }
 }
 
-/** A fault on one page may take the other away when memory is short: both are looked up until they stay. */
+/** A fault on one page may evict the other when memory is short: both are looked up until they stay. */
 function bothPresent(platform: VerbsPlatform, from: number, to: number): readonly [number, number] {
   for (;;) {
     const source = locate(platform, from);

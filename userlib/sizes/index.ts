@@ -1,4 +1,4 @@
-/** What the library lays out for queues and requests, in bytes and rows: for models that count them, and no part of verbs. */
+/** Sizes of the library's queues and requests, in bytes and rows: for models that count them, not part of verbs. */
 export { sendSizesOf } from '../send-ring.ts';
 export { sendRowsOf } from '../send-rows.ts';
 export { wqeBytesOf } from '../wqe-writer.ts';

@@ -1,6 +1,6 @@
-/** What goes into the guest's initial file system: which programs, plug-ins, data files and kernel modules. */
+/** Contents of the guest's initial file system: programs, plug-ins, data files and kernel modules. */
 
-/** Programs, as paths that Debian's packages give them; the libraries they need follow by themselves. */
+/** Programs, by their paths in Debian's packages; the required libraries are found automatically. */
 export const programs: readonly string[] = [
   'bin/busybox',
   'bin/kmod',
@@ -37,23 +37,23 @@ export const plugIns: readonly string[] = ['mlx4', 'rxe'].map(
   (name) => `usr/lib/x86_64-linux-gnu/libibverbs/lib${name}-rdmav34.so`,
 );
 
-/** Libraries that libraries load by name when they are first needed, which no list of needed libraries says. */
+/** Libraries that libraries load by name on first use, and that no list of needed libraries contains. */
 export const lateLibraries: readonly string[] = [
-  // pthread_cancel and pthread_exit unwind the stack by it (glibc, sysdeps/nptl/unwind-forcedunwind.c), or abort the program.
+  // pthread_cancel and pthread_exit unwind the stack with it (glibc, sysdeps/nptl/unwind-forcedunwind.c), or abort the program.
   'libgcc_s.so.1',
 ];
 
-/** Files copied as they are. */
+/** Files copied unchanged. */
 export const dataFiles: readonly string[] = [
   'etc/libibverbs.d/mlx4.driver',
   'etc/libibverbs.d/rxe.driver',
   'usr/share/misc/pci.ids',
 ];
 
-/** Names under which kmod does its different work. */
+/** Names by which kmod selects its function. */
 export const kmodNames: readonly string[] = ['modprobe', 'rmmod', 'insmod', 'lsmod', 'modinfo', 'depmod'];
 
-/** Kernel modules: the adapter's drivers, what user space and tests reach them by, and Soft-RoCE to compare with. */
+/** Kernel modules: the adapter's drivers, their interfaces for user space and tests, and Soft-RoCE for comparison. */
 export const modules: readonly string[] = [
   'mlx4_core',
   'mlx4_ib',
@@ -69,9 +69,9 @@ export const modules: readonly string[] = [
   'crc32_pclmul',
   'virtio_pci',
   'virtio_net',
-  // Storage over RDMA, both sides, and what it stores on.
+  // Storage over RDMA, both sides, and its backing stores.
   ...['nvme_rdma', 'nvmet_rdma', 'ib_srp', 'ib_srpt', 'target_core_file', 'target_core_iblock', 'sd_mod'],
   ...['brd', 'loop', 'ext4', 'rds_rdma', 'rds'],
-  // Files over RDMA: NFS, both sides, and its way through RDMA.
+  // Files over RDMA: NFS, both sides, and its RDMA transport.
   ...['nfs', 'nfsv3', 'nfsv4', 'nfsd', 'rpcrdma'],
 ];

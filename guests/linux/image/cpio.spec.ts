@@ -10,7 +10,7 @@ interface Read {
   readonly content: string;
 }
 
-/** Reads an archive by the format's description: 13 fields of 8 hex digits behind the magic. */
+/** Reads an archive by the format's description: 13 fields of 8 hex digits after the magic. */
 function readArchive(archive: Uint8Array): Read[] {
   const text = Buffer.from(archive).toString('latin1');
   const entries: Read[] = [];
@@ -59,7 +59,7 @@ describe('an archive for the kernel', () => {
     expect(found.get('init')).toMatchObject({ mode: 0o100755, content: '#!/bin/sh\n' });
   });
 
-  it('has every directory before what lies in it, also those that were not given', () => {
+  it('has every directory before its contents, also those that were not given', () => {
     const names = readArchive(cpioArchive(new Map([['usr/lib/x/y', file('')]]))).map(({ name }) => name);
     expect(names).toEqual(['usr', 'usr/lib', 'usr/lib/x', 'usr/lib/x/y']);
   });
@@ -83,7 +83,7 @@ describe('an archive for the kernel', () => {
     expect(cpioArchive(new Map(entries.toReversed()))).toEqual(cpioArchive(new Map(entries)));
   });
 
-  it.each(['/etc/passwd', '', 'a/../b', 'a//b', './a'])('refuses the path %j', (path) => {
+  it.each(['/etc/passwd', '', 'a/../b', 'a//b', './a'])('rejects the path %j', (path) => {
     expect(() => cpioArchive(new Map([[path, file('')]]))).toThrow(ConfigurationError);
   });
 });

@@ -1,16 +1,16 @@
 /**
  * Writes the archive Linux unpacks as its initial file system: cpio in the "newc" format.
  *
- * Every entry is a header of 110 ASCII characters, its name with a final NUL, and its content; header plus name and
- * content are each padded to four bytes, and an entry named TRAILER!!! ends the archive. The kernel takes several
- * archives one after the other, later entries winning, so files of one run can follow an image that is kept.
+ * Every entry is a header of 110 ASCII characters, its name with a final NUL, and its content; header plus name and content are
+ * each padded to four bytes, and an entry named TRAILER!!! ends the archive. The kernel accepts several consecutive archives,
+ * and later entries win, so files of one run can follow a kept image.
  *
  * Everything belongs to root and carries no time, so the same tree gives the same bytes.
  * Source: Linux Documentation/driver-api/early-userspace/buffer-format.rst; cpio(5).
  */
 import { ConfigurationError } from '../../../base/index.ts';
 
-/** What one path of the tree is. Modes are permission bits alone. */
+/** Contents of one path of the tree. Modes contain permission bits only. */
 export type TreeEntry =
   | { readonly kind: 'directory'; readonly mode: number }
   | { readonly kind: 'file'; readonly mode: number; readonly content: Uint8Array }
@@ -39,8 +39,8 @@ const typeBits = {
 const nameBytesMax = 4096;
 
 /**
- * The archive holding `tree`, whose keys are paths without a leading slash. Directories on the way to an entry that
- * are not in the tree are added (mode 755), each before what it holds.
+ * The archive holding `tree`, whose keys are paths without a leading slash. Parent directories that are not in the tree are
+ * added (mode 755), each before its contents.
  * @throws ConfigurationError for a path that is absolute, empty, too long or leads upwards
  */
 export function cpioArchive(tree: ReadonlyMap<string, TreeEntry>): Uint8Array {

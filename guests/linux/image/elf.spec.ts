@@ -33,8 +33,8 @@ function elfWith(
   return bytes;
 }
 
-describe('what a program needs to be loaded', () => {
-  it('is its loader and its libraries, whichever comes first in the table', () => {
+describe('the requirements of a program', () => {
+  it('are its loader and its libraries, in any order of the table', () => {
     const needs = elfNeeds(
       elfWith([
         [1, 11],
@@ -46,7 +46,7 @@ describe('what a program needs to be loaded', () => {
     expect(needs).toEqual({ libraries: ['libibverbs.so.1', 'libc.so.6'], loader: '/lib64/ld.so' });
   });
 
-  it('is unknown for a script, a 32-bit program and an empty file', () => {
+  it('are unknown for a script, a 32-bit program and an empty file', () => {
     expect(elfNeeds(Buffer.from(`#!/bin/sh\n${' '.repeat(80)}`))).toBeUndefined();
     expect(elfNeeds(elfWith([], { class32: true }))).toBeUndefined();
     expect(elfNeeds(new Uint8Array(0))).toBeUndefined();

@@ -1,15 +1,15 @@
 /**
- * What a program or library of x86-64 Linux needs to be loaded: the names of its shared libraries and of its loader; notes.
+ * Requirements for loading a program or library of x86-64 Linux: the names of its shared libraries and of its loader; notes.
  *
- * Reads the program headers of a 64-bit little-endian ELF file: PT_INTERP names the loader, PT_DYNAMIC lists DT_NEEDED
- * as offsets into the string table whose address DT_STRTAB gives, which PT_LOAD maps to a place in the file.
- * Source: System V ABI, gABI 4.1, chapters 4 and 5.
+ * Reads the program headers of a 64-bit little-endian ELF file: PT_INTERP names the loader, PT_DYNAMIC lists DT_NEEDED as
+ * offsets into the string table at the address DT_STRTAB, which PT_LOAD maps to a file offset. Source: System V ABI, gABI 4.1,
+ * chapters 4 and 5.
  */
 
 export interface ElfNeeds {
-  /** Names like `libc.so.6`, in the order of the file. */
+  /** Names like `libc.so.6`, in file order. */
   readonly libraries: readonly string[];
-  /** Path of the dynamic loader; absent in libraries and in static programs. */
+  /** Path of the dynamic loader; absent in libraries and static programs. */
   readonly loader: string | undefined;
 }
 
@@ -32,7 +32,7 @@ interface Segment {
   readonly fileBytes: number;
 }
 
-/** What `file` needs; undefined when it is no 64-bit ELF file (a script, say). */
+/** Requirements of `file`; undefined if it is not a 64-bit ELF file (e.g. a script). */
 export function elfNeeds(file: Uint8Array): ElfNeeds | undefined {
   const view = viewOfElf(file);
   if (view === undefined) return undefined;
@@ -108,7 +108,7 @@ function neededLibraries(view: DataView, segments: readonly Segment[]): string[]
   return nameOffsets.map((offset) => textAt(view, stringTable + offset));
 }
 
-/** Where in the file the byte lies that is loaded at `address`. */
+/** File offset of the byte loaded at `address`. */
 function fileOffset(segments: readonly Segment[], address: number): number {
   const holder = segments.find(
     (segment) =>

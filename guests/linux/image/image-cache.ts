@@ -1,6 +1,6 @@
 /**
- * Keeps initial file systems in the cache, one per set of inputs: kits (whose folders are named by what is in them),
- * lists of contents, and scripts. A change of any of them gives another file.
+ * Keeps initial file systems in the cache, one per set of inputs: kits (whose folders are named by their contents), lists of
+ * contents, and scripts. A change of any input selects another file.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
@@ -12,10 +12,10 @@ import { agentScript, initScript, testScripts } from './init-scripts.ts';
 import { buildInitramfs } from './initramfs.ts';
 import { kernelVersionIn } from './modules.ts';
 
-/** Raised when the image is built otherwise from the same inputs. */
+/** Raised when the image is built differently from the same inputs. */
 const formatVersion = 1;
 
-/** Path of the initial file system for two unpacked kits; builds it when it is not there whole. @throws ConfigurationError */
+/** Path of the initial file system for two unpacked kits; builds it if it is missing or incomplete. @throws ConfigurationError */
 export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: string): string {
   const inputs = [
     formatVersion,
@@ -42,7 +42,7 @@ export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: 
   return path;
 }
 
-/** What distinguishes trees: its packages, or for a kernel of the user's own when its modules were installed. */
+/** Identity of a tree: its packages, or for a user's own kernel the time at which its modules were installed. */
 function identityOf(root: string): unknown[] {
   const packages = join(root, 'packages.json');
   if (existsSync(packages)) return [basename(root), readFileSync(packages, 'utf8')];

@@ -2,15 +2,15 @@
  * The shell scripts of the guest: `init`, the first process; the agent through which the emulator runs commands (see
  * ../agent-line.ts for the other end and the protocol); and those that run the two sides of a test.
  *
- * They are written for busybox's ash. Nothing is configured here beyond what every Debian would have mounted and
- * named: modules are loaded, and devices used, by commands that the emulator sends, so that each can be seen to fail.
+ * They are written for busybox's ash. Only the mounts and names of every Debian are configured here: the emulator sends
+ * commands that load modules and use devices, so that each failure is visible.
  */
 
-/** Serial ports as the guest names them: the console, and the agent's line. */
+/** Serial ports by their names in the guest: the console, and the agent's line. */
 export const consoleDevice = 'ttyS0';
 const agentDevice = 'ttyS1';
 
-/** On the kernel's command line: the console has a shell, for a guest that is run by hand. */
+/** Kernel command-line option: the console has a shell, for a guest that is run by hand. */
 export const shellParameter = 'hca.shell';
 
 export const initScript = `#!/bin/sh
@@ -33,13 +33,13 @@ while :; do agent </dev/${agentDevice} >/dev/${agentDevice} 2>/dev/${consoleDevi
 `;
 
 /**
- * Reads lines "token seconds command", the command as `printf %b` takes it, and answers each with
- * RS token " begin" LF, the command's output, RS token " end " exit-status LF. The first line it sends is RS "ready" LF.
- * Commands run one after the other in a session of their own; one that takes longer is killed with all of its session.
- * They run in the foreground: what a shell without job control puts into the background ignores Ctrl-C indefinitely.
+ * Reads lines "token seconds command", the command as `printf %b` takes it, and answers each with RS token " begin" LF, the
+ * command's output, RS token " end " exit-status LF. The first line it sends is RS "ready" LF. Commands run one after the other
+ * in a session of their own; one that takes longer is killed with its whole session. They run in the foreground: background
+ * processes of a shell without job control ignore Ctrl-C indefinitely.
  *
- * To start a process takes an emulated processor tens of milliseconds: a command takes one of its own, and one other shell, which is
- * there from the beginning, watches the time of all. It is given the seconds of each by a pipe, and an empty line at its end.
+ * Starting a process takes an emulated processor tens of milliseconds: each command starts one, and another shell, started at
+ * the beginning, watches the time of all. A pipe passes it the seconds of each command, and an empty line at its end.
  */
 export const agentScript = `#!/bin/sh
 stty raw -echo 2>/dev/null
@@ -62,17 +62,17 @@ while read -r token seconds text; do
 done
 `;
 
-/** The TCP port at which perftest and the ping-pong programs of libibverbs meet. */
+/** The TCP port of perftest and of libibverbs' ping-pong programs. */
 export const meetingPort = 18_515;
-/** As /proc/net/tcp writes it. */
+/** The port as /proc/net/tcp prints it. */
 const meetingPortText = meetingPort.toString(16).toUpperCase();
 
 /**
- * Scripts by which both sides of a test are run. `test-server COMMAND` starts one side and returns when it listens;
- * `test-server-end` waits for its end, kills it after SECONDS, and has its exit status; `pair SERVER CLIENT` does both
- * and runs the other side between. What the server printed is shown when something failed.
+ * Scripts that run both sides of a test. `test-server COMMAND` starts one side and returns when it listens; `test-server-end`
+ * waits for its end, kills it after SECONDS, and returns its exit status; `pair SERVER CLIENT` does both and runs the other
+ * side in between. The server's output is shown if something failed.
  *
- * Each is a call of what stands in `test-sides`, and waits without starting a process: by a pipe into which nobody writes.
+ * Each calls a function in `test-sides`, and waits without starting a process: on a pipe without a writer.
  */
 export const testScripts: Readonly<Record<string, string>> = {
   'test-sides': `[ -p /run/pause ] || mkfifo /run/pause

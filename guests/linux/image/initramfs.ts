@@ -1,9 +1,9 @@
 /**
- * Builds the guest's initial file system out of unpacked Debian packages: busybox, the tools, their libraries, the
- * kernel modules and the scripts of init-scripts.ts. It is not compressed: unpacking in an emulated processor
- * would cost more time than reading saves.
+ * Builds the guest's initial file system from unpacked Debian packages: busybox, the tools, their libraries, the kernel modules
+ * and the scripts of init-scripts.ts. It is not compressed: unpacking in an emulated processor would cost more time than
+ * reading saves.
  *
- * The tree is a merged /usr, as Debian has it: /bin, /sbin, /lib and /lib64 are links.
+ * The tree is a merged /usr, as in Debian: /bin, /sbin, /lib and /lib64 are links.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ const loaderName = 'ld-linux-x86-64.so.2';
 
 /**
  * The archive for the kernel unpacked at `kernelRoot` with the tools unpacked at `toolsRoot`.
- * @throws ConfigurationError when a module, program or library is missing there
+ * @throws ConfigurationError if a module, program or library is missing there
  */
 export function buildInitramfs(toolsRoot: string, kernelRoot: string): Uint8Array {
   const tree = new Map<string, TreeEntry>();
@@ -34,7 +34,7 @@ const executable = (content: Uint8Array): TreeEntry => ({ kind: 'file', mode: 0o
 const plain = (content: Uint8Array): TreeEntry => ({ kind: 'file', mode: 0o644, content });
 const link = (target: string): TreeEntry => ({ kind: 'link', target });
 
-/** Scripts, accounts, links of the merged /usr, and the console the kernel opens before anything is mounted. */
+/** Scripts, accounts, links of the merged /usr, and the console that the kernel opens before anything is mounted. */
 function addFrame(tree: Map<string, TreeEntry>): void {
   for (const name of ['bin', 'sbin', 'lib', 'lib64']) tree.set(name, link(`usr/${name}`));
   for (const name of ['proc', 'sys', 'dev', 'run', 'root'])

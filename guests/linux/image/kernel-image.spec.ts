@@ -52,7 +52,7 @@ describe('the kernel in a package’s image', () => {
     expect(pvhKernelIn(bzImageWith(compressed), unxz)).toEqual(kernel);
   });
 
-  it('is what xz decompresses, which gets the payload without the size behind it', () => {
+  it('is the output of xz, which receives the payload without the size after it', () => {
     const compressed = Uint8Array.of(0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 9, 8, 7);
     const seen: number[][] = [];
     const found = pvhKernelIn(bzImageWith(compressed), (bytes) => {
@@ -63,7 +63,7 @@ describe('the kernel in a package’s image', () => {
     expect(seen).toEqual([[...compressed]]);
   });
 
-  it('is not taken out where PVH has no entry, another compression was chosen, or the image is none', () => {
+  it('is not extracted if PVH has no entry, another compression was used, or the file is not an image', () => {
     expect(pvhKernelIn(bzImageWith(gzipSync(kernelWith('Xen', 17))), unxz)).toBeUndefined();
     expect(pvhKernelIn(bzImageWith(gzipSync(kernelWith('GNU', 18))), unxz)).toBeUndefined();
     expect(pvhKernelIn(bzImageWith(Buffer.from('02214c18', 'hex')), unxz)).toBeUndefined();

@@ -1,11 +1,11 @@
 /**
- * The kernel that QEMU starts: what a package's image holds, already decompressed, entered by PVH.
+ * The kernel that QEMU starts: the already decompressed contents of a package's image, entered by PVH.
  *
  *     bzImage = boot sector and setup code · protected-mode code [ … payload: ELF, compressed; its size … ]
  *
- * An emulated processor takes seconds to decompress and to relocate its own kernel, which this computer does once. A kernel without the
- * entry, or of a compression that is not known here, is started as the package has it.
- * Sources: Linux, Documentation/arch/x86/boot.rst (real-mode kernel header); Xen, docs/misc/pvh.pandoc (entry by ELF note).
+ * An emulated processor needs seconds to decompress and relocate its own kernel; this computer does so once. A kernel without
+ * the entry, or with an unsupported compression, is started as packaged. Sources: Linux, Documentation/arch/x86/boot.rst
+ * (real-mode kernel header); Xen, docs/misc/pvh.pandoc (entry by ELF note).
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { treeProgram } from '../tree-program.ts';
 import { hasElfNote } from './elf.ts';
 
 const sectorBytes = 512;
-/** Offsets in the header, and the first version of it that says where the payload is. */
+/** Offsets in the header, and its first version that locates the payload. */
 const setupSectorsAt = 0x1f1;
 const magicAt = 0x202;
 const versionAt = 0x206;
@@ -25,17 +25,17 @@ const payloadBytesAt = 0x24c;
 const headerBytes = 0x250;
 const headerMagic = 'HdrS';
 const versionWithPayload = 0x0208;
-/** Behind the compressed bytes: how many they will be. */
+/** After the compressed bytes: their uncompressed size. */
 const sizeBytes = 4;
-/** Of a decompressed kernel; execFileSync wants a limit. */
+/** Limit of a decompressed kernel; execFileSync requires one. */
 const kernelBytesMax = 512 * 1024 * 1024;
 
-/** XEN_ELFNOTE_PHYS32_ENTRY: where PVH enters. */
+/** XEN_ELFNOTE_PHYS32_ENTRY: the entry point of PVH. */
 const pvhNote = { owner: 'Xen', type: 18 } as const;
 
 /**
- * Path of what is to be started instead of `kernel`, made in the cache when it is not there whole; of `kernel` itself where nothing can
- * be taken out of it. `toolsRoot` has xz.
+ * Path of the file to start instead of `kernel`, created in the cache if it is missing or incomplete; `kernel` itself if
+ * nothing can be extracted. `toolsRoot` has xz.
  */
 export function ensureKernelImage(cacheFolder: string, toolsRoot: string, kernel: string): string {
   const folder = join(cacheFolder, 'images');
@@ -48,7 +48,7 @@ export function ensureKernelImage(cacheFolder: string, toolsRoot: string, kernel
   return path;
 }
 
-/** The kernel within a bzImage, if QEMU can enter it by PVH. @param unxz decompresses what `xz` has compressed */
+/** The kernel within a bzImage, if QEMU can enter it by PVH. @param unxz decompresses the output of `xz` */
 export function pvhKernelIn(
   bzImage: Uint8Array,
   unxz: (bytes: Uint8Array) => Uint8Array,
@@ -68,7 +68,7 @@ function payloadOf(bzImage: Uint8Array): Uint8Array | undefined {
   return end > bzImage.length || end - at <= sizeBytes ? undefined : view.subarray(at, end - sizeBytes);
 }
 
-/** @returns undefined for other compressions, and for what is damaged: the guest's own console says so then */
+/** @returns undefined for other compressions, and for damaged data: the guest's own console then reports it */
 function decompress(payload: Uint8Array, unxz: (bytes: Uint8Array) => Uint8Array): Uint8Array | undefined {
   const starts = (...magic: number[]): boolean => magic.every((byte, index) => payload[index] === byte);
   try {

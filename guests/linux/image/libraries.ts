@@ -1,16 +1,16 @@
-/** Finds the shared libraries that programs need, and those the libraries need, in an unpacked tree of packages. */
+/** Finds the shared libraries that programs need, and those that the libraries need, in an unpacked tree of packages. */
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigurationError } from '../../../base/index.ts';
 import { elfNeeds } from './elf.ts';
 
-/** Where Debian keeps libraries of amd64, as paths within a tree. */
+/** Debian's library folders for amd64, as paths within a tree. */
 export const libraryFolders = ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu'] as const;
 
 /**
  * Every library that `files` (paths within `root`) need, and the libraries `alsoNeeded` names, as name and path within the
  * root, each once.
- * @throws ConfigurationError when one is not in the tree
+ * @throws ConfigurationError if one is not in the tree
  */
 export function libraryClosure(
   root: string,
@@ -34,7 +34,7 @@ export function libraryClosure(
   return found;
 }
 
-/** Path of a library within the tree, of the file itself where the name is a symbolic link. */
+/** Path of a library within the tree; of its target if the name is a symbolic link. */
 function libraryPath(root: string, name: string): string | undefined {
   const folder = libraryFolders.find((candidate) => existsSync(join(root, candidate, name)));
   if (folder === undefined) return undefined;

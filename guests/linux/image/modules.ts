@@ -1,9 +1,9 @@
 /**
- * Picks the kernel modules a guest needs out of an unpacked kernel package, with all they depend on, and makes the
- * tables modprobe reads for just these.
+ * Selects the kernel modules that a guest needs from an unpacked kernel package, with their dependencies, and creates
+ * modprobe's tables for these modules only.
  *
- * A package brings modules (plain or compressed by xz) but not their tables: installation would run depmod. Here
- * depmod runs twice: over all modules, once per kernel, to learn who needs whom; and over the few that were picked.
+ * A package brings modules (plain or compressed by xz) but not their tables: installation would run depmod. Here depmod runs
+ * twice: once per kernel over all modules, to find their dependencies; and over the few selected ones.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,10 +11,10 @@ import { basename, dirname, join } from 'node:path';
 import { ConfigurationError } from '../../../base/index.ts';
 import { treeProgram } from '../tree-program.ts';
 
-/** Modules decompressed are below this; execFileSync wants a limit. */
+/** Limit of decompressed modules; execFileSync requires one. */
 const moduleBytesMax = 64 * 1024 * 1024;
 
-/** The version of the one kernel in an unpacked package, as uname -r says it. @throws ConfigurationError without one */
+/** The version of the only kernel in an unpacked package, as printed by uname -r. @throws ConfigurationError without one */
 export function kernelVersionIn(kernelRoot: string): string {
   const folder = join(kernelRoot, 'lib/modules');
   const versions = existsSync(folder) ? readdirSync(folder) : [];
@@ -25,7 +25,7 @@ export function kernelVersionIn(kernelRoot: string): string {
   return version;
 }
 
-/** Makes the tables of all modules under `root`; `toolsRoot` has kmod. */
+/** Creates the tables of all modules under `root`; `toolsRoot` has kmod. */
 export function runDepmod(toolsRoot: string, root: string, version: string): void {
   const { file, arguments: parameters } = treeProgram(toolsRoot, kmodPath(toolsRoot), 'depmod');
   execFileSync(file, [...parameters, '-b', root, version], { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -35,9 +35,9 @@ const kmodPath = (toolsRoot: string): string =>
   existsSync(join(toolsRoot, 'usr/bin/kmod')) ? 'usr/bin/kmod' : 'bin/kmod';
 
 /**
- * Paths (within lib/modules/VERSION) of the modules named and of all they depend on. Names that the kernel has built
- * in need no module and are passed over.
- * @throws ConfigurationError for a module that the kernel does not have
+ * Paths (within lib/modules/VERSION) of the modules named and of all they depend on. Names that are built into the kernel need
+ * no module and are skipped.
+ * @throws ConfigurationError for a module that the kernel lacks
  */
 function moduleClosure(moduleFolder: string, names: readonly string[]): string[] {
   const table = new Map<string, { path: string; needs: string[] }>();
@@ -65,8 +65,8 @@ const moduleName = (path: string): string =>
     .replaceAll('-', '_');
 
 /**
- * Copies the picked modules, decompressed, to `stagingRoot` and makes their tables there; the files of the result
- * are under stagingRoot/lib/modules/VERSION.
+ * Copies the selected modules, decompressed, to `stagingRoot` and creates their tables there; the resulting files are under
+ * stagingRoot/lib/modules/VERSION.
  */
 export function stageModules(
   toolsRoot: string,

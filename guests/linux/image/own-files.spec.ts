@@ -32,7 +32,7 @@ function entriesOf(own: Partial<OwnFiles>, memoryMib = 1024): [string, string, s
 }
 
 describe('files of the user’s own', () => {
-  it('lie in /root under their name, with their permissions', () => {
+  it('are in /root under their name, with their permissions', () => {
     writeFileSync(at('run.sh'), 'echo', { mode: 0o755 });
     expect(entriesOf({ copies: [at('run.sh')] })).toEqual([
       ['root', '40755', ''],
@@ -40,7 +40,7 @@ describe('files of the user’s own', () => {
     ]);
   });
 
-  it('lie where the option puts them, below /usr where the image has links', () => {
+  it('are where the option puts them, below /usr where the image has links', () => {
     writeFileSync(at('a:b'), '1', { mode: 0o644 });
     expect(entriesOf({ copies: [`${at('a:b')}:/lib/x/y`] }).map(([name]) => name)).toEqual([
       'usr',
@@ -78,7 +78,7 @@ describe('files of the user’s own', () => {
     expect(moduleNameOf(at('my-driver.ko'))).toBe('my_driver');
   });
 
-  it('are no archive when there are none', () => {
+  it('are no archive if there are none', () => {
     expect(entriesOf({})).toEqual([]);
   });
 
@@ -89,11 +89,11 @@ describe('files of the user’s own', () => {
     ['a device', { copies: ['/dev/null'] }],
     ['a place that leads upwards', { copies: ['package.json:/x/../y'] }],
     ['a module of another name', { modules: ['package.json'] }],
-  ])('are refused: %s', (_, own) => {
+  ])('are rejected: %s', (_, own) => {
     expect(() => entriesOf(own)).toThrow(ConfigurationError);
   });
 
-  it('are refused when they take more than half of the guest’s memory', () => {
+  it('are rejected if they use more than half of the guest’s memory', () => {
     writeFileSync(at('big'), Buffer.alloc(2 ** 20));
     expect(() => entriesOf({ copies: [at('big')] }, 2)).not.toThrow();
     writeFileSync(at('one'), 'x');

@@ -1,9 +1,9 @@
 /**
- * Files of the user's own in a guest: an archive that follows the kept image, which stays as it is.
+ * A user's own files in a guest: an archive that follows the kept image, which is unchanged.
  *
- *     SOURCE          a file or a folder with all that is in it, at /root/NAME
+ *     SOURCE          a file or a folder with all its contents, at /root/NAME
  *     SOURCE:PLACE    at that absolute path
- *     FILE.ko         as a module: in the kernel's `updates`, where modprobe takes it instead of a stock one of the same name
+ *     FILE.ko         as a module: in the kernel's `updates`, where modprobe prefers it to a stock one of the same name
  */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
@@ -19,13 +19,13 @@ export interface OwnFiles {
 
 export const noOwnFiles: OwnFiles = { copies: [], modules: [] };
 
-/** Folders that are links in the image: what is put below them belongs below /usr. */
+/** Folders that are links in the image: files added below them belong below /usr. */
 const mergedFolders: ReadonlySet<string> = new Set(['bin', 'sbin', 'lib', 'lib64']);
-/** A tree in memory has room for so much of it; the rest is for programs. */
+/** Share of memory available for the in-memory tree; the rest is for programs. */
 const memoryShare = 0.5;
 
 /**
- * The archive, empty when there is nothing to put into it.
+ * The archive, empty without such files.
  * @param kernelVersion as `uname -r` has it
  * @param memoryMib of the guest, which keeps its files in memory
  * @throws ConfigurationError for a source that is not there or is no file, folder or link, a place that is no absolute path, a
@@ -53,7 +53,7 @@ export function ownFilesArchive(
   const bytesMax = memoryMib * 2 ** 20 * memoryShare;
   if (bytes > bytesMax)
     throw new ConfigurationError('--copy', `${bytes} bytes`, `at most ${bytesMax}, half of --memory`);
-  // A folder that is named on the way to an entry gets the usual mode.
+  // A parent folder of an entry gets the usual mode.
   if ([...tree.keys()].some((path) => path.startsWith('tmp/')))
     tree.set('tmp', { kind: 'directory', mode: 0o1777 });
   return cpioArchive(tree);
@@ -76,7 +76,7 @@ function statsOf(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false });
 }
 
-/** A link that is named itself is followed; those within a folder stay links. */
+/** A link named directly is followed; those within a folder remain links. */
 function addTree(tree: Map<string, TreeEntry>, option: string, source: string, place: string): void {
   const found = statSync(source, { throwIfNoEntry: false });
   if (found === undefined) throw new ConfigurationError(option, source, 'a file or folder that is there');

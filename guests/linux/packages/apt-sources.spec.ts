@@ -78,11 +78,11 @@ describe("the machine's apt sources", () => {
     expect(debianArchive(folder)).toEqual({ uri: 'http://m.example/debian', signedBy: '/k.gpg' });
   });
 
-  it('may be overruled by an address the user gives', () => {
+  it('may be overridden by an address from the user', () => {
     expect(debianArchive(folder, 'http://mine.example/debian').uri).toBe('http://mine.example/debian');
   });
 
-  it('without a Debian archive are an error that names the option to give one', () => {
+  it('without a Debian archive are an error that names the option for one', () => {
     writeFileSync(join(folder, 'sources.list'), 'deb http://ubuntu.example/ubuntu noble main\n');
     expect(() => debianArchive(folder)).toThrow(ConfigurationError);
     expect(() => debianArchive(folder)).toThrow('--mirror');

@@ -1,6 +1,6 @@
 /**
- * Finds the Debian archive that this machine already uses, in apt's own configuration: the address of its mirror and
- * the key that signs it. Nothing of it is written down in this project, so what works for apt works here.
+ * Finds the Debian archive that this machine already uses, in apt's own configuration: the address of its mirror and the key
+ * that signs it. Nothing of it is hard-coded in this project, so a working apt suffices.
  *
  * Reads the one-line format (`deb [options] URI SUITE COMPONENT…`, files *.list) and the deb822 format (fields in
  * stanzas, files *.sources). Source: sources.list(5).
@@ -13,11 +13,11 @@ export interface AptSource {
   readonly uri: string;
   readonly suites: readonly string[];
   readonly components: readonly string[];
-  /** A keyring's path, a fingerprint or a key in full, as the source gives it. */
+  /** A keyring's path, a fingerprint or a complete key, as given by the source. */
   readonly signedBy: string | undefined;
 }
 
-/** A Debian archive from which any suite can be had. */
+/** A Debian archive that provides every suite. */
 export interface DebianArchive {
   readonly uri: string;
   readonly signedBy: string | undefined;
@@ -27,7 +27,7 @@ export interface DebianArchive {
 const debianSuites =
   /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/;
 
-/** Keys of all of Debian's releases, where the package debian-archive-keyring puts them. */
+/** Keys of all Debian releases, where the package debian-archive-keyring installs them. */
 const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { packagesToInstall } from './apt.ts';
 
-describe('what apt would install', () => {
-  it('is read from its simulation: new packages, upgrades, other architectures, epochs', () => {
+describe('the packages that apt would install', () => {
+  it('are read from its simulation: new packages, upgrades, other architectures, epochs', () => {
     const output = [
       'NOTE: This is only a simulation!',
       'Inst libc6 (2.36-9+deb12u14 Debian:12.15/oldstable [amd64])',

@@ -1,11 +1,10 @@
 /**
- * Debian's apt as an ordinary user's tool: it resolves, fetches and checks packages for us in a state folder of its
- * own, and installs nothing.
+ * Debian's apt as an ordinary user's tool: it resolves, fetches and checks packages in a private state folder, and installs
+ * nothing.
  *
- * Its idea of what is installed is a list of ours, empty but for stand-ins: packages (a package manager, an init
- * system) on which others depend for being installed, and which mere unpacking does not need. Of the machine's own
- * configuration only the ways to the network are taken over (proxies), never hooks, pins or sources.
- * Source: apt.conf(5), apt-get(8), README.progress-reporting of apt for the status lines.
+ * Its list of installed packages contains only stand-ins: packages (a package manager, an init system) on which others depend
+ * for installation, but not for unpacking. Of the machine's own configuration it uses only the network settings (proxies),
+ * never hooks, pins or sources. Source: apt.conf(5), apt-get(8), README.progress-reporting of apt for the status lines.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,13 +13,13 @@ import { ConfigurationError } from '../../../base/index.ts';
 import { digestOfFile } from '../digested-file.ts';
 import type { DebianArchive } from './apt-sources.ts';
 
-/** What apt is asked for: packages, out of suites, of which the last may be preferred over the others. */
+/** Request to apt: packages from suites, of which the last may be preferred. */
 export interface AptRequest {
   readonly suites: readonly string[];
-  /** A suite like trixie-backports, whose packages are otherwise taken only on demand. */
+  /** A suite like trixie-backports, whose packages are otherwise used only on request. */
   readonly preferredSuite: string | undefined;
   readonly packages: readonly string[];
-  /** Packages taken as installed. */
+  /** Packages considered installed. */
   readonly standIns: readonly string[];
 }
 
@@ -30,7 +29,7 @@ export interface AptPackage {
   readonly architecture: string;
 }
 
-/** How much of the fetching is done, 0 to 100, and what apt does. */
+/** Progress of fetching, 0 to 100, and apt's present action. */
 export type AptProgress = (percent: number, doing: string) => void;
 
 const architecture = 'amd64';
@@ -40,7 +39,7 @@ export class Apt {
   readonly #folder: string;
   readonly #archive: DebianArchive;
 
-  /** `folder` is made and filled; several processes must not use it at once. */
+  /** `folder` is created and filled; several processes must not use it at once. */
   constructor(folder: string, archive: DebianArchive) {
     this.#folder = folder;
     this.#archive = archive;
@@ -55,7 +54,7 @@ export class Apt {
     await this.#run(['update', '-q', '-o', 'APT::Update::Error-Mode=any'], progress);
   }
 
-  /** What has to be unpacked to have what was asked for. @throws ConfigurationError with apt's first complaint */
+  /** The packages to unpack for a request. @throws ConfigurationError with apt's first complaint */
   resolve(request: AptRequest): AptPackage[] {
     this.#prepare(request);
     const output = this.#read('apt-get', ['install', '-s', '-qq', '-y', ...choice(request)]);
@@ -69,8 +68,8 @@ export class Apt {
   }
 
   /**
-   * Removes fetched packages that are not, byte for byte, what the archive's signed lists say: apt itself takes a file of
-   * the right size that is there for the right file.
+   * Removes fetched packages that differ from the archive's signed lists: apt itself accepts an existing file of the right
+   * size.
    * @returns those removed
    */
   removeDamaged(packages: readonly AptPackage[]): AptPackage[] {
@@ -82,13 +81,13 @@ export class Apt {
     return damaged;
   }
 
-  /** SHA-256 of packages by name and version, as apt's lists have it. */
+  /** SHA-256 of packages by name and version, from apt's lists. */
   #digestsOf(packages: readonly AptPackage[]): Map<string, string> {
     const names = packages.map(({ name, version }) => `${name}=${version}`);
     return packageDigests(this.#read('apt-cache', ['show', ...names]));
   }
 
-  /** Where a fetched package lies. */
+  /** Path of a fetched package. */
   fileOf({ name, version, architecture }: AptPackage): string {
     return join(this.#folder, 'archives', `${name}_${version.replaceAll(':', '%3a')}_${architecture}.deb`);
   }
@@ -213,13 +212,13 @@ function readStatus(stream: NodeJS.ReadableStream, progress: AptProgress): void 
   });
 }
 
-/** The settings of the machine's own apt by which it reaches the network, as lines of a configuration file. */
+/** The network settings of the machine's own apt, as lines of a configuration file. */
 function networkSettings(): string[] {
   const all = execFileSync('apt-config', ['dump'], { encoding: 'utf8' });
   return all.split('\n').filter((line) => /^Acquire::(http|https|ftp|tor|ForceIPv[46])\b/.test(line));
 }
 
-/** The first error line, else the last line of what apt said. */
+/** The first error line, else the last line of apt's output. */
 function firstComplaint(output: string): string {
   const lines = output.split('\n').filter(Boolean);
   return (lines.find((line) => line.startsWith('E:')) ?? lines.at(-1) ?? 'failed').replace(/^E: /, '');

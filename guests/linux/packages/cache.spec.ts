@@ -18,10 +18,7 @@ import type { Kit } from './kits.ts';
 
 const digestOfPackage = createHash('sha256').update('package\n').digest('hex');
 
-/**
- * Stand-ins for apt and dpkg in a PATH of their own: they log how they are called, and do to files what the real ones
- * do. The lock is the real one.
- */
+/** Stand-ins for apt and dpkg in their own PATH: they log their calls, and treat files as the real ones do. The lock is the real one. */
 const fakeTools = {
   'apt-config': '',
   'apt-cache': `printf 'Package: hello\\nVersion: 1:2.0\\nSHA256: ${digestOfPackage}\\n'`,
@@ -90,14 +87,14 @@ describe('the cache of kits', () => {
     );
   });
 
-  it('does not run apt for a kit that is there', async () => {
+  it('does not run apt for an existing kit', async () => {
     await ensure();
     const count = calls().length;
     await ensure();
     expect(calls()).toHaveLength(count);
   });
 
-  it('fetches once when two ask at the same time, and the second says that it waits', async () => {
+  it('fetches once when two ask at the same time, and the second reports that it waits', async () => {
     process.env['FETCH_SECONDS'] = '1.5';
     const roots = await Promise.all([ensure(), ensure()]);
     expect(roots[0]).toEqual(roots[1]);
@@ -105,7 +102,7 @@ describe('the cache of kits', () => {
     expect(steps).toContain('waiting for another process to fill the cache');
   });
 
-  it('leaves no kit behind when unpacking fails, and makes it whole the next time', async () => {
+  it('leaves no kit when unpacking fails, and completes it the next time', async () => {
     process.env['UNPACKS_BADLY'] = 'yes';
     await expect(ensure()).rejects.toThrow(ConfigurationError);
     expect(existsSync(kitFolder(cacheFolder(), kit))).toBe(false);
@@ -114,7 +111,7 @@ describe('the cache of kits', () => {
     expect(readdirSync(root!).sort()).toEqual(['packages.json', 'usr']);
   });
 
-  it('fetches a package again that lies in the cache, damaged at equal size', async () => {
+  it('fetches a package again that is damaged in the cache at equal size', async () => {
     const file = join(cacheFolder(), 'apt/archives/hello_1%3a2.0_amd64.deb');
     mkdirSync(join(cacheFolder(), 'apt/archives'), { recursive: true });
     writeFileSync(file, 'pockage\n');
@@ -123,7 +120,7 @@ describe('the cache of kits', () => {
     expect(steps).toContain('fetching hello, of which a part was damaged');
   });
 
-  it('does not unpack a package that comes damaged, and does not keep it', async () => {
+  it('does not unpack a package that arrives damaged, and does not keep it', async () => {
     process.env['FETCHES_BADLY'] = 'yes';
     await expect(ensure()).rejects.toThrow(/"hello".*SHA-256 differs/);
     expect(existsSync(kitFolder(cacheFolder(), kit))).toBe(false);
@@ -132,7 +129,7 @@ describe('the cache of kits', () => {
     await ensure();
   });
 
-  it('passes on what apt complains of, in one line', async () => {
+  it('passes on apt’s complaint, in one line', async () => {
     process.env['REFUSES'] = 'yes';
     await expect(ensure()).rejects.toThrow(ConfigurationError);
     await expect(ensure()).rejects.toThrow('Unable to fetch some archives');
@@ -143,17 +140,17 @@ describe('the cache of kits', () => {
     await expect(ensure()).rejects.toThrow(/"apt-get".*to be installed \(Debian package apt\)/);
   });
 
-  it('says so when the cache cannot be there', async () => {
+  it('reports when the cache cannot be created', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     const options = { folder: join(file, 'cache'), mirror: 'http://mirror.example/debian', progress };
     await expect(ensureKits([kit], options)).rejects.toThrow(/a folder that can be made \(ENOTDIR\)/);
-    // Node's own recursive mkdir never returns from here.
+    // Node's own recursive mkdir never returns here.
     const nowhere = { ...options, folder: '/proc/no-such' };
     await expect(ensureKits([kit], nowhere)).rejects.toThrow(/a folder that can be made \(ENOENT\)/);
   });
 
-  it('names another kit by another folder when what is asked for changes', () => {
+  it('uses another folder for a kit when its request changes', () => {
     const other = { ...kit, packages: ['hello', 'world'] };
     expect(kitFolder(cacheFolder(), other)).not.toBe(kitFolder(cacheFolder(), kit));
   });

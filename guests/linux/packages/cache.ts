@@ -1,10 +1,10 @@
 /**
- * The cache that holds unpacked kits. A kit is there, whole and ready, exactly when its folder is: it is put together
- * in a temporary folder that takes the kit's name at the end, so an interruption leaves nothing half-done, and the
- * next attempt continues with the packages already fetched. A kit that is there needs no network and no apt.
+ * The cache that holds unpacked kits. A kit is complete exactly if its folder exists: it is assembled in a temporary folder
+ * that gets the kit's name at the end. So an interruption leaves nothing half-done, and the next attempt continues with the
+ * packages already fetched. An existing kit needs no network and no apt.
  *
  *     CACHE/apt/…                      apt's lists and fetched packages, until they are unpacked; checked before that
- *     CACHE/kits/qemu-1f2e3d4c/        name and a digest of what was asked for; packages.json names the versions
+ *     CACHE/kits/qemu-1f2e3d4c/        name and a digest of the request; packages.json names the versions
  *     CACHE/images/…                   initial file systems (../image/image-cache.ts)
  */
 import { execFile } from 'node:child_process';
@@ -29,7 +29,7 @@ import { debianArchive } from './apt-sources.ts';
 import { type Kit, toolsKit } from './kits.ts';
 import { takeLock } from './lock.ts';
 
-/** Says what goes on, a step at a time. `percent` is 0 to 100 of the step. */
+/** Reports progress, one step at a time. `percent` is 0 to 100 of the step. */
 export interface FetchProgress {
   step(title: string): void;
   update(percent: number): void;
@@ -44,10 +44,10 @@ export interface CacheOptions {
   readonly progress: FetchProgress;
 }
 
-/** Raised when what unpacking does changes, so that kits unpacked otherwise are not used. */
+/** Raised when unpacking changes, so that kits unpacked differently are not used. */
 const formatVersion = 1;
 
-/** Programs of the machine that fetching needs, and the package that has each. */
+/** Programs of the machine needed for fetching, and their packages. */
 const neededTools = {
   'apt-get': 'apt',
   'apt-cache': 'apt',
@@ -63,7 +63,7 @@ export function defaultCacheFolder(): string {
   return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'hca-emulator');
 }
 
-/** The unpacked tree of each kit, in their order; fetches those that are missing. @throws ConfigurationError */
+/** The unpacked tree of each kit, in order; fetches missing ones. @throws ConfigurationError */
 export async function ensureKits(kits: readonly Kit[], options: CacheOptions): Promise<string[]> {
   const missing = (): Kit[] => kits.filter((kit) => !existsSync(kitFolder(options.folder, kit)));
   if (missing().length > 0) {
@@ -72,7 +72,7 @@ export async function ensureKits(kits: readonly Kit[], options: CacheOptions): P
     await using _lock = await takeLock(join(options.folder, 'lock'), () =>
       options.progress.step('waiting for another process to fill the cache'),
     );
-    // Another process may have fetched them while this one waited.
+    // Another process may have fetched them meanwhile.
     await fetchKits(missing(), options);
   }
   return kits.map((kit) => kitFolder(options.folder, kit));
@@ -83,7 +83,7 @@ export function packagesOfKit(folder: string): readonly AptPackage[] {
   return JSON.parse(readFileSync(join(folder, 'packages.json'), 'utf8')) as AptPackage[];
 }
 
-/** Where a kit is, or will be. */
+/** Present or future path of a kit. */
 export function kitFolder(cacheFolder: string, kit: Kit): string {
   const digest = createHash('sha256').update(JSON.stringify({ formatVersion, kit })).digest('hex');
   return join(cacheFolder, 'kits', `${kit.name}-${digest.slice(0, 8)}`);
@@ -96,7 +96,7 @@ async function fetchKits(kits: readonly Kit[], { folder, mirror, progress }: Cac
     progress.step("Debian's lists of packages");
     const suites = [...new Set(kits.flatMap((kit) => kit.suites))];
     await apt.update(suites, (percent) => progress.update(percent));
-    // Tools first: making the tables of a kernel's modules takes one of them.
+    // Tools first: creating the tables of a kernel's modules needs one of them.
     for (const kit of kits.toSorted((a, b) => Number(a.isKernel) - Number(b.isKernel))) {
       await fetchKit(apt, kit, folder, progress);
     }
@@ -133,7 +133,7 @@ async function fetchKit(apt: Apt, kit: Kit, cacheFolder: string, progress: Fetch
   for (const one of packages) rmSync(apt.fileOf(one), { force: true });
 }
 
-/** @throws ConfigurationError with what dpkg-deb complains of: a full disk, a damaged archive */
+/** @throws ConfigurationError with dpkg-deb's complaint: a full disk, a damaged archive */
 async function unpack(archive: string, folder: string): Promise<void> {
   try {
     await run('dpkg-deb', ['-x', archive, folder]);
@@ -144,7 +144,7 @@ async function unpack(archive: string, folder: string): Promise<void> {
   }
 }
 
-/** @throws ConfigurationError when the cache cannot be there */
+/** @throws ConfigurationError if the cache cannot be created */
 function makeFolder(folder: string): void {
   try {
     makeEach(resolve(folder));
@@ -154,19 +154,19 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** One after the other: asked to make all at once, Node tries indefinitely where none can be, as below /proc. */
+/** One after another: for a whole path, Node tries indefinitely if it cannot be created, as below /proc. */
 function makeEach(folder: string): void {
   if (existsSync(folder)) return;
   makeEach(dirname(folder));
   try {
     mkdirSync(folder);
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it meanwhile.
     if (!existsSync(folder)) throw error;
   }
 }
 
-/** @throws ConfigurationError naming the first tool that is missing and what to install */
+/** @throws ConfigurationError naming the first missing tool and the package to install */
 function checkTools(): void {
   for (const [tool, debianPackage] of Object.entries(neededTools)) {
     if (!isInPath(tool)) {

@@ -1,4 +1,4 @@
-/** The trees of unpacked packages a guest is made of: which packages, from which of Debian's suites. */
+/** The trees of unpacked packages of which a guest consists: the packages, and their Debian suites. */
 import type { AptRequest } from './apt.ts';
 
 export interface Kit extends AptRequest {
@@ -6,17 +6,17 @@ export interface Kit extends AptRequest {
   readonly name: string;
   /** For people, in progress lines. */
   readonly title: string;
-  /** Holds kernel modules, whose tables are to be made. */
+  /** Contains kernel modules, whose tables must be created. */
   readonly isKernel: boolean;
 }
 
-/** What packages want for being installed and configured, and unpacking does not. */
+/** Dependencies of installing and configuring packages that unpacking does not need. */
 const installers = [
   ...['adduser', 'base-passwd', 'debconf', 'dpkg', 'init-system-helpers', 'login.defs', 'lsb-base', 'passwd'],
   ...['perl', 'perl-base', 'sysvinit-utils', 'tar', 'udev', 'usrmerge'],
 ];
 
-/** QEMU with a client of vfio-user, which exists from 10.1 on. */
+/** QEMU with a vfio-user client, which exists from 10.1 on. */
 export const qemuKit: Kit = {
   name: 'qemu',
   title: 'QEMU',
@@ -51,7 +51,7 @@ export const toolsKit: Kit = {
 
 const kernelStandIns = [...installers, 'coreutils', 'initramfs-tools', 'kmod', 'linux-base'];
 
-/** Kernels by their name for --kernel. */
+/** Kernels by their names for --kernel. */
 export const kernelKits = {
   debian: {
     name: 'kernel-debian',

@@ -1,6 +1,6 @@
 /**
- * A lock between processes that fill the same cache. The operating system holds it (flock, by the program of that
- * name), so it ends with its holder however that ends, and there is no stale lock to break.
+ * A lock between processes that fill the same cache. The operating system holds it (flock, by the program of that name), so it
+ * always ends with its holder, and locks are never stale.
  */
 import { spawn } from 'node:child_process';
 import { ConfigurationError } from '../../../base/index.ts';
@@ -9,15 +9,15 @@ export interface Lock {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Waits this long before saying that it waits. */
+/** Waits this long before reporting that it waits. */
 const patienceMs = 1_000;
 
 /**
- * Waits for the lock on `file`, which is made, and takes it; `onWait` is called when that takes a while.
- * @throws ConfigurationError when the file cannot be locked
+ * Waits for the lock on `file`, which it creates, and takes it; `onWait` is called if that takes a while.
+ * @throws ConfigurationError if the file cannot be locked
  */
 export async function takeLock(file: string, onWait: () => void): Promise<Lock> {
-  // The holder is a cat that ends with its input, hence with this process at the latest.
+  // The holder is a cat that ends with its input, and so with this process at the latest.
   const holder = spawn('flock', [file, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
     stdio: ['pipe', 'pipe', 'ignore'],
   });

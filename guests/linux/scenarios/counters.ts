@@ -1,4 +1,4 @@
-/** What the performance agent and the kernel's own files say of a port, next to what is known to have crossed its cable. */
+/** Port counters of the performance agent and of the kernel's files, next to the known traffic of the cable. */
 import type { Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
@@ -6,8 +6,8 @@ const count = 40;
 const messageBytes = 65_536;
 const mtu = 2048;
 /**
- * A WRITE of 64 KiB in packets of 2048 bytes: 32 packets, each with LRH 8, BTH 12 and ICRC 4 bytes, and an RETH of 16 in
- * the first. The counters count dwords of that. IBA 9.2, 9.3.3, 16.1.3.5.
+ * A WRITE of 64 KiB in packets of 2048 bytes: 32 packets, each with LRH 8, BTH 12 and ICRC 4 bytes, and an RETH of 16 in the
+ * first. The counters count dwords of them. IBA 9.2, 9.3.3, 16.1.3.5.
  */
 const packets = count * (messageBytes / mtu);
 const dwords = (count * messageBytes + packets * 24 + count * 16) / 4;

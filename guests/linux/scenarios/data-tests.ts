@@ -1,25 +1,25 @@
 /**
- * The tests by which data is moved: the ping-pong programs of rdma-core and perftest, in the forms that the adapter is
- * held to. Where a tool can check what arrives (`-c`, `--validate_buf`) it does.
+ * The tests that move data: the ping-pong programs of rdma-core and perftest, in the forms that the adapter must support. If a
+ * tool can check received data (`-c`, `--validate_buf`), it does.
  */
 import type { Step } from './scenario.ts';
 import type { PairedTest, Stage } from './stage.ts';
 
-/** Where the two sides of a test are. */
+/** Locations of the two sides of a test. */
 export interface Route {
   readonly serverDevice: string;
   readonly clientDevice: string;
-  /** How the client names the server's host. */
+  /** The server's host name for the client. */
   readonly host: string;
   run(stage: Stage, test: PairedTest): Promise<string>;
 }
 
-/** Sizes around every boundary that a message can have: none, cache line, page, MTU, many packets. */
+/** Sizes around every boundary of a message: none, cache line, page, MTU, many packets. */
 const pingPongSizes = [1, 64, 2047, 2048, 2049, 4096, 65_536, 1_048_576];
 
 const pathMtus = [256, 512, 1024, 2048, 4096];
 
-/** Bytes of a message that spans packets of every MTU, with a part of one left over. */
+/** Bytes of a message that spans packets of every MTU, with a partial last one. */
 const mtuMessageBytes = 10_000;
 
 const both = (route: Route, command: string): PairedTest => ({
@@ -27,7 +27,7 @@ const both = (route: Route, command: string): PairedTest => ({
   client: `${command.replace('{device}', `-d ${route.clientDevice}`)} ${route.host}`,
 });
 
-/** A step that runs the commands one after the other. `{device}` represents the option that names the adapter. */
+/** A step that runs the commands one after another. `{device}` represents the option that names the adapter. */
 function stepOf(route: Route, title: string, commands: readonly string[]): Step {
   return {
     title,
@@ -39,7 +39,7 @@ function stepOf(route: Route, title: string, commands: readonly string[]): Step 
   };
 }
 
-/** The line of a tool's output that has the figures. */
+/** The line with the figures in a tool's output. */
 const resultLine = (output: string): string | undefined =>
   output
     .split('\n')
@@ -50,7 +50,7 @@ const resultLine = (output: string): string | undefined =>
 
 const rc = 'ibv_rc_pingpong {device}';
 
-/** The plainest ping-pongs of rdma-core, which every arrangement of adapters takes. */
+/** The simplest ping-pongs of rdma-core, which every arrangement of adapters runs. */
 export function plainPingPongSteps(route: Route): Step[] {
   return [
     stepOf(route, 'ibv_rc_pingpong: polling', [`${rc} -n 100`]),
@@ -86,7 +86,7 @@ export function unreliableStep(route: Route): Step {
   ]);
 }
 
-/** Its ping-pongs by receive queues that QPs share. */
+/** Its ping-pongs with shared receive queues. */
 export function sharedReceiveSteps(route: Route): Step[] {
   return [
     stepOf(route, 'ibv_srq_pingpong: polling, and events with data checked', [
@@ -101,7 +101,7 @@ export function sharedReceiveSteps(route: Route): Step[] {
 }
 
 /**
- * perftest: every operation. A queue has room for 128 requests: a test of rate goes round it once.
+ * perftest: every operation. A queue has room for 128 requests: a rate test uses each slot once.
  *
  * Latency is reported in cycles: in other units each side measures the processor's clock, for a quarter of a second.
  */
@@ -126,7 +126,7 @@ export function operationsSteps(route: Route): Step[] {
   ];
 }
 
-/** perftest: every operation once, by the one measure or the other. */
+/** perftest: every operation once, by either measure. */
 export function briefOperationsStep(route: Route): Step {
   return stepOf(route, 'perftest writes, reads, sends, compares and swaps', [
     'ib_write_bw {device} -n 200',
@@ -136,7 +136,7 @@ export function briefOperationsStep(route: Route): Step {
   ]);
 }
 
-/** perftest: several QPs keep a path busy. */
+/** perftest: several QPs saturate a path. */
 export function queuePairsStep(route: Route): Step {
   return stepOf(route, 'several QPs', [
     'ib_write_bw {device} -n 140 -q 8 -s 4096',
@@ -145,7 +145,7 @@ export function queuePairsStep(route: Route): Step {
   ]);
 }
 
-/** perftest: a path is busy both ways. */
+/** perftest: traffic in both directions. */
 export function bothDirectionsStep(route: Route): Step {
   return stepOf(route, 'both directions at once', [
     'ib_write_bw {device} -n 200 -b',
@@ -153,7 +153,7 @@ export function bothDirectionsStep(route: Route): Step {
   ]);
 }
 
-/** perftest: the forms in which an operation can be asked for. */
+/** perftest: the variants of requesting an operation. */
 export function formsSteps(route: Route): Step[] {
   return [
     stepOf(route, 'inline data', [
@@ -179,12 +179,12 @@ export function formsSteps(route: Route): Step[] {
   ];
 }
 
-/** The longest messages of perftest, which has each of them sent five times at least. */
+/** The longest messages of perftest, which sends each of them at least five times. */
 export function longestStep(route: Route): Step {
   return stepOf(route, 'ib_write_lat: 8 MiB', [`ib_write_lat {device} -s ${2 ** 23} -n 5 -C`]);
 }
 
-/** Long messages, as perftest reads and sends them: of longer ones most of the time is its filling of buffers, byte by byte. */
+/** Long messages for perftest's READ and SEND: with longer ones, filling buffers byte by byte would take most of the time. */
 export function longSteps(route: Route): Step[] {
   return (['read', 'send'] as const).map((operation) =>
     stepOf(route, `ib_${operation}_bw: 2 MiB`, [`ib_${operation}_bw {device} -s ${2 ** 21} -n 5`]),

@@ -1,6 +1,6 @@
 /**
- * Data moved over every arrangement of adapters: one that talks to itself, two with a cable, and two guests. What stock programs can ask an
- * adapter for is asked of the first; over cables goes what a cable can make a difference to.
+ * Data moved over every arrangement of adapters: one that talks to itself, two with a cable, and two guests. The first runs
+ * every request of stock programs; over cables run those that a cable can affect.
  */
 import { countersStep } from './counters.ts';
 import {

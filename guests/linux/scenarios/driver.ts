@@ -1,21 +1,21 @@
-/** What scenarios do with the drivers: load and unload them, and look what the kernel has to say. */
+/** Actions of scenarios with the drivers: loading, unloading, and checking the kernel's messages. */
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-/** Gives the first adapter to the driver, which is loaded, and takes it away. */
+/** Binds the first adapter to the loaded driver, and unbinds it. */
 export const bind = 'echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx4_core/bind';
 export const unbind = 'echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx4_core/unbind';
 
-/** In the order in which they can be unloaded. */
+/** In unloading order. */
 const driverModules = ['rdma_ucm', 'rdma_cm', 'ib_umad', 'mlx4_ib', 'mlx4_core'];
 
-/** Loads the drivers and waits for the port; the kernel must not have warned of anything. */
+/** Loads the drivers and waits for the port; the kernel must not have warned. */
 export async function loadWithoutWarning(stage: Stage): Promise<void> {
   const mark = await stage.markMessages();
   await stage.session.load();
   await expectNoWarning(stage, mark);
 }
 
-/** Unloads the drivers, which must leave nothing behind and warn of nothing. */
+/** Unloads the drivers, which must leave nothing loaded and cause no warning. */
 export async function unload(stage: Stage): Promise<void> {
   const mark = await stage.markMessages();
   await stage.check(`rmmod ${driverModules.join(' ')}`);
@@ -24,39 +24,39 @@ export async function unload(stage: Stage): Promise<void> {
   if (left.trim() !== '0') throw new ScenarioFailure(`the driver left interrupts: ${left}`);
 }
 
-/** Unloads what is loaded, after something went wrong. */
+/** Unloads loaded drivers, after an error. */
 export async function unloadAnyhow(stage: Stage): Promise<void> {
   await stage.check(
     `for module in ${driverModules.join(' ')}; do rmmod $module 2>/dev/null; done; ! lsmod | grep mlx4`,
   );
 }
 
-/** Tries to load mlx4_core, which must not find a device it can use, and stays loaded. @returns what the kernel said */
+/** Tries to load mlx4_core, which must not find a usable device, and stays loaded. @returns the kernel's messages */
 export async function loadWithoutSuccess(stage: Stage): Promise<string> {
   const mark = await stage.markMessages();
   await stage.check('modprobe mlx4_core; sleep 0.1; ! ls /sys/class/infiniband/mlx4_0 2>/dev/null');
   return await stage.messagesSince(mark);
 }
 
-/** A message that crosses the adapter and comes back with the right bytes. */
+/** A message that crosses the adapter and returns with the right bytes. */
 export const pingPong = (stage: Stage, options = ''): Promise<string> =>
   stage.pair({
     server: `ibv_rc_pingpong -c -n 50 ${options}`,
     client: `ibv_rc_pingpong -c -n 50 ${options} localhost`,
   });
 
-/** The kernel must not have warned of anything since the mark. @throws ScenarioFailure */
+/** The kernel must not have warned since the mark. @throws ScenarioFailure */
 export async function expectNoWarning(stage: Stage, mark: number): Promise<void> {
   const warnings = await stage.warningsSince(mark);
   if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
 }
 
-/** Waits until the function answers again: its configuration space reads as all ones while it does not. */
+/** Waits until the function answers again: until then its configuration space reads as all ones. */
 export async function waitUntilBack(stage: Stage): Promise<void> {
   await stage.check('until [ "$(setpci -s 01:00.0 VENDOR_ID)" = 15b3 ]; do sleep 0.2; done');
 }
 
-/** Takes the adapter off the bus and finds it again, as after a change of cards. */
+/** Removes the adapter from the bus and finds it again, as after an exchange of cards. */
 export async function rescan(stage: Stage): Promise<void> {
   await stage.check(
     'echo 1 >/sys/bus/pci/devices/0000:01:00.0/remove; sleep 0.2; echo 1 >/sys/bus/pci/rescan; sleep 0.2; ' +

@@ -1,21 +1,21 @@
-/** What scenarios over an Ethernet cable share: both ends, their addresses, and the indices of their GIDs. */
+/** Values shared by scenarios over an Ethernet cable: both ends, their addresses, and their GID indices. */
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 /** Guests at the two ends of a cable. */
 export const guests = [0, 1] as const;
 export type Guest = (typeof guests)[number];
 
-/** Of the interfaces by guest; the same behind a tag. */
+/** Addresses of the interfaces by guest; the same with a tag. */
 export const addresses = ['10.2.0.1', '10.2.0.2'] as const;
 export const taggedAddresses = ['10.3.0.1', '10.3.0.2'] as const;
-/** The interface of the adapter in a guest, which has no other. */
+/** The only interface of the adapter in a guest. */
 export const interfaceName = 'eth0';
 const vlanId = 7;
 export const jumboMtu = 9000;
-/** Of a ConnectX-3 Pro, which has RoCE version 2. */
+/** Device ID of a ConnectX-3 Pro, which has RoCE version 2. */
 export const proDeviceId = 0x1007;
 
-/** In both guests, the one after the other. */
+/** In both guests, one after another. */
 export async function inBoth(stage: Stage, command: (guest: Guest) => string): Promise<string[]> {
   const outputs = [];
   for (const guest of guests) outputs.push(await stage.check(command(guest), { guest }));
@@ -38,9 +38,9 @@ export function addVlans(stage: Stage): Promise<string[]> {
 }
 
 export type RoceVersion = 'v1' | 'v2';
-/** Types of GIDs as sysfs has them. */
+/** Types of GIDs, as in sysfs. */
 export const gidTypes = { v1: 'IB/RoCE v1', v2: 'RoCE v2' } as const;
-/** Beginnings of GIDs as sysfs has them: of {@link addresses} and those next to a simulated host, and of link-local addresses. */
+/** Prefixes of GIDs as in sysfs: of {@link addresses}, of those next to a simulated host, and of link-local addresses. */
 const gidBegins = { IPv4: /^0000:0000:0000:0000:0000:ffff:0a0[02]:/, IPv6: /^fe80:/ } as const;
 export type GidFamily = keyof typeof gidBegins;
 
@@ -51,7 +51,7 @@ export async function gidIndex(
   version: RoceVersion,
   family: GidFamily,
 ): Promise<number> {
-  // One process reads all: a guest takes longer to start forty. An entry that is empty has no type, and cannot be read.
+  // One process reads all: a guest would need longer to start forty. An empty entry has no type, and cannot be read.
   const listing = await stage.check(
     `cd /sys/class/infiniband/${device}/ports/1; grep -Hs '' gids/? gids/1? gid_attrs/types/? gid_attrs/types/1?; true`,
     { guest },
@@ -71,7 +71,7 @@ export async function gidIndex(
   return found[0];
 }
 
-/** The last line with figures of what a test said. */
+/** The last line with figures in a test's output. */
 export function lastFigures(output: string): string {
   const lines = output.split('\n').filter((line) => /^\s*\d+.*\d/.test(line));
   return lines.at(-1)?.trim().replace(/\s+/g, ' ') ?? output;

@@ -1,6 +1,6 @@
 /**
- * Segmentation and received checksums of adapters whose ports are of Ethernet, under the stock mlx4_en: what the driver makes of the
- * capabilities, what they save, and that the driver's counters agree with the cable's.
+ * Segmentation and received checksums of adapters with Ethernet ports, under the stock mlx4_en: the driver's use of the
+ * capabilities, their savings, and the agreement of the driver's counters with the cable's.
  */
 import { bringUp, counterOf, pauseStep, pausingPorts, pingBothWays, pingCount } from './ethernet.ts';
 import {
@@ -22,13 +22,13 @@ const checksumCounters = ['rx_csum_good', 'rx_csum_complete', 'rx_csum_none'] as
 const counters = ['tso_packets', 'tx_packets', 'rx_packets', ...checksumCounters] as const;
 type Counters = Record<(typeof counters)[number], number>;
 
-/** What a guest's driver has counted: it adds up what its rings have of checksums every 250 ms, and of frames when it is asked. */
+/** Counts of a guest's driver: it sums its rings' checksum counts every 250 ms, and frame counts on request. */
 async function countersOf(stage: Stage, guest: 0 | 1): Promise<Counters> {
   const listing = await stage.check(`sleep 1; ethtool -S ${name}`, { guest });
   return Object.fromEntries(counters.map((counter) => [counter, counterOf(listing, counter)])) as Counters;
 }
 
-/** What the device of a guest has done since it was made. mlx4_en asks for a completion of each work request. */
+/** Counts of a guest's device since it was created. mlx4_en requests a completion for each work request. */
 async function deviceCounts(stage: Stage, guest: 0 | 1) {
   const { hca, interrupts, pcie } = (await stage.session.machine.report()).nodes[guest]!;
   const { transmitted, completed } = hca.ethernet!;
@@ -47,7 +47,7 @@ function difference<Name extends string>(before: Figures<Name>, after: Figures<N
   return Object.fromEntries(names.map((each) => [each, after[each] - before[each]])) as Figures<Name>;
 }
 
-/** A stream of TCP from guest 0 to guest 1: what its sender's device did for it, and what both drivers counted. */
+/** A stream of TCP from guest 0 to guest 1: counts of its sender's device, and of both drivers. */
 async function stream(stage: Stage, to: string) {
   await stage.check('iperf3 -s -1 -D -I /run/iperf3.pid; sleep 0.5', { guest: 1 });
   const before = await Promise.all([deviceCounts(stage, 0), countersOf(stage, 0), countersOf(stage, 1)]);
@@ -74,7 +74,7 @@ async function listFeatures(stage: Stage): Promise<string> {
   return wanted.join(', ');
 }
 
-/** The same bytes without segmentation, by software or by device, and with it. */
+/** The same bytes without any segmentation offload, with software's, and with the device's. */
 async function compareStreams(stage: Stage): Promise<string> {
   await stage.check(`ethtool -K ${name} tso off gso off`);
   const without = await stream(stage, addresses[1]);
@@ -87,14 +87,14 @@ async function compareStreams(stage: Stage): Promise<string> {
   return `${inWords(without.device)}; with ${cut.sender.tso_packets} segmentations ${inWords(cut.device)}`;
 }
 
-/** Linux rings once for several requests where it has them ready, so that doorbells are fewer than those in any case. */
+/** Linux rings once for several ready requests, so there are always fewer doorbells than requests. */
 const inWords = ({ frames, requests, doorbells, interrupts }: Awaited<ReturnType<typeof deviceCounts>>) =>
   `${frames} frames by ${requests} work requests, ${doorbells} doorbells, ${interrupts} interrupts`;
 
-/** IPv6 speaks at times of its own: so many frames may have come between the adding up and the asking. */
+/** IPv6 sends at its own times: this many frames may arrive between summing and reading. */
 const lateFrames = 3;
 
-/** Every frame that a driver has received is counted once by its checksum. */
+/** Every frame received by a driver is counted once by its checksum. */
 function checkTotals(received: Counters): void {
   const total = checksumCounters.reduce((sum, counter) => sum + received[counter], 0);
   if (Math.abs(total - received.rx_packets) > lateFrames) throw new ScenarioFailure(JSON.stringify(received));
@@ -103,7 +103,7 @@ function checkTotals(received: Counters): void {
 async function compareCounters(stage: Stage): Promise<string> {
   const { device, sender, receiver } = await stream(stage, addresses[1]);
   checkTotals(receiver);
-  // Other frames than those of TCP are few: ARP, and IPv6 that looks for neighbours.
+  // Few frames are not TCP: ARP, and IPv6 neighbour discovery.
   const others = receiver.rx_csum_none + receiver.rx_csum_complete;
   if (Math.abs(device.frames - sender.tx_packets) > 5 || others > 10 || receiver.rx_csum_good < others)
     throw new ScenarioFailure(JSON.stringify({ device, sender, receiver }));
@@ -111,8 +111,8 @@ async function compareCounters(stage: Stage): Promise<string> {
 }
 
 /**
- * Pings of `sizes`, each frame of which is counted once, and none as TCP or UDP. Since 5.0 mlx4_en takes no sum of what it is given: it asks for the
- * length of a frame before it has set it, and so takes all for padded ones (en_rx.c: check_csum, short_frame).
+ * Pings of `sizes`: each frame is counted once, and none as TCP or UDP. Since 5.0 mlx4_en uses no received sum: it reads the
+ * length of a frame before it has set it, and so considers all frames padded (en_rx.c: check_csum, short_frame).
  */
 async function pingCounted(stage: Stage, to: readonly string[], sizes: readonly number[]): Promise<string> {
   const before = await Promise.all(guests.map((guest) => countersOf(stage, guest)));
@@ -185,7 +185,8 @@ const steps: readonly Step[] = [
         const place = names!.split(' ').indexOf('InCsumErrors');
         if (values!.split(' ')[place] !== '0') throw new ScenarioFailure(listing);
       }
-      // An open interface asks for its statistics four times a second: closed, it is quiet while interrupts are compared.
+      // An open interface requests its statistics four times a second: it is closed, and so quiet, while interrupts are
+      // compared.
       await inBoth(stage, () => `ip link set ${name} down; sleep 1`);
       return 'InCsumErrors 0';
     },

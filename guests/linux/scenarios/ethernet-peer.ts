@@ -1,7 +1,7 @@
 /**
- * The stock mlx4_en of a guest, and the kernel path of a simulated host with a conventional NIC, at the two ends of an Ethernet cable that
- * loses, damages, doubles and reorders some frames: ARP and Neighbor Discovery, pings, TCP in both directions, over IPv4 and IPv6, without
- * and with the tag of a VLAN, long frames, and counters.
+ * The stock mlx4_en of a guest, and the kernel path of a simulated host with a conventional NIC, at the two ends of an Ethernet
+ * cable that loses, damages, duplicates and reorders some frames: ARP and Neighbor Discovery, pings, TCP in both directions,
+ * over IPv4 and IPv6, without and with the tag of a VLAN, long frames, and counters.
  */
 import { peerAddresses } from '../peer-network.ts';
 import { counterOf, surplusOf } from './ethernet.ts';
@@ -11,7 +11,7 @@ import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 const guestAddress = 0x0a00_0001;
-/** As nic-software.ts gives them to the simulated host, node 1; the guest has those of node 0. */
+/** Addresses that nic-software.ts assigns to the simulated host, node 1; the guest has those of node 0. */
 const ipv6 = {
   guest: '2001:db8::1',
   peer: '2001:db8::2',
@@ -36,14 +36,14 @@ async function kernelOf(stage: Stage): Promise<Readonly<Record<string, number>>>
   return (await stage.session.machine.report()).peer!.node.nic!.kernel;
 }
 
-/** How much more it has counted after an act. */
+/** Increase of a counter by an action. */
 async function countedBy(stage: Stage, act: () => Promise<unknown>, counter: string): Promise<number> {
   const before = (await kernelOf(stage))[counter] ?? 0;
   await act();
   return ((await kernelOf(stage))[counter] ?? 0) - before;
 }
 
-/** The host speaks first: so it is the one that asks. */
+/** The host sends first, so it sends the neighbour request. */
 async function callGuest(stage: Stage, address: number | string, requests: string): Promise<string> {
   await stage.check(`nc -l -p ${ports.call} -e cat >/run/call.log 2>&1 & sleep 1`);
   const task = { service: 'call', address, port: ports.call, bytes: callBytes } as const;
@@ -61,7 +61,7 @@ async function resolve(stage: Stage): Promise<string> {
   return said.trim();
 }
 
-/** Pings of a size, that all come back, or none. */
+/** Pings of a size, all of which return, or none. */
 async function ping(stage: Stage, bytes: number, isAnswered = true, to = 'peer'): Promise<string> {
   const { output } = await stage.run(`ping -c 3 -i 0.1 -W 2 -s ${bytes} ${to}`);
   if (!output.includes(isAnswered ? ' 0% packet loss' : ' 100% packet loss'))
@@ -72,13 +72,13 @@ async function ping(stage: Stage, bytes: number, isAnswered = true, to = 'peer')
 async function pingAll(stage: Stage): Promise<string> {
   let last = '';
   for (const bytes of [0, 1, 56, 1472]) last = await ping(stage, bytes);
-  // Linux sends what is longer than its MTU in parts.
+  // Linux fragments packets longer than its MTU.
   const parts = await countedBy(stage, () => ping(stage, 2000, false), 'fragments');
   if (parts !== 6) throw new ScenarioFailure(`${parts} parts of packets`);
   return last;
 }
 
-/** A busy computer is slow: how fast it is is said, and not asserted. */
+/** A busy computer is slow: the rate is reported, not asserted. */
 async function stream(stage: Stage, options: string, to = 'peer', size = '2M'): Promise<string> {
   const task = { service: 'iperf3', port: ports.iperf3 } as const;
   const output = await play(stage, task, `iperf3 -c ${to} -n ${size} ${options}`, true);
@@ -104,7 +104,7 @@ async function echoFile(stage: Stage): Promise<string> {
   return `${fileMib} MiB both ways; ${lost.join(', and ')}`;
 }
 
-/** A reader takes nothing for so long: the writer has sent what the window and the buffers hold, and then asks again and again. */
+/** A reader reads nothing for this long: the writer has filled the window and the buffers, and then probes repeatedly. */
 const pauseMs = 1500;
 
 async function closeWindows(stage: Stage): Promise<string> {
@@ -118,14 +118,14 @@ async function closeWindows(stage: Stage): Promise<string> {
   return `${bytes} bytes each`;
 }
 
-/** Nothing listens there: the kernel resets. */
+/** No listener exists there: the kernel resets. */
 async function refuse(stage: Stage): Promise<string> {
   const output = await stage.checkFails(`iperf3 -c peer -p ${nobodysPort} -n 1M`);
   if (!output.includes('Connection refused')) throw new ScenarioFailure(output);
   return output.trim();
 }
 
-/** Addresses of IPv6 and of a VLAN; priority 3 for what the guest sends there. */
+/** Addresses for IPv6 and for a VLAN; priority 3 for the guest's frames there. */
 async function addAddresses(stage: Stage): Promise<string> {
   const ip = '/bin/ip';
   await stage.check(
@@ -154,7 +154,7 @@ async function pingIpv6(stage: Stage): Promise<string> {
   return said.trim();
 }
 
-/** What it has of a VLAN, and nothing of another one. */
+/** Frames of its own VLAN arrive, and none of another one. */
 async function useVlan(stage: Stage): Promise<string> {
   await ping(stage, 1472, true, vlan.peer);
   await ping(stage, 1452, true, vlan.peer6);
@@ -172,7 +172,7 @@ async function useVlan(stage: Stage): Promise<string> {
   return `${filtered} frames of another VLAN filtered`;
 }
 
-/** Both ends have them as long as the cable carries. */
+/** Both ends use the longest frames that the cable carries. */
 async function useLongFrames(stage: Stage): Promise<string> {
   await stage.check(
     `ip link set ${name} mtu ${jumboMtu}; ip link set ${link} mtu ${jumboMtu}; until [ "$(cat /sys/class/net/${name}/carrier)" = 1 ]; do sleep 0.1; done`,
@@ -189,7 +189,7 @@ async function useLongFrames(stage: Stage): Promise<string> {
   return said;
 }
 
-/** IPv6 speaks at times of its own, also between the reading of the one and of the other: so it may take another try. */
+/** IPv6 sends at its own times, also between the two readings: so several attempts are allowed. */
 async function compareCounters(stage: Stage): Promise<string> {
   for (let attempt = 0; ; attempt++) {
     const before = await surplusOf(stage, 0);
@@ -239,7 +239,7 @@ const steps: readonly Step[] = [
   endStep,
 ];
 
-/** Pings, and what is said before the streams, come to fewer frames than the first of these: the call to 70 each way, and as many ACKs. */
+/** Pings, and the set-up before the streams, cause fewer frames than the first of these: the call to 70 each way, and as many ACKs. */
 const struck = [400, 401, 700, 1100] as const;
 
 export const ethernetPeer: Scenario = {

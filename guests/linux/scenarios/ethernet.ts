@@ -1,6 +1,6 @@
 /**
- * Adapters whose ports are of Ethernet, under the stock mlx4_en: two guests on a cable reach each other, and what the driver reads of the
- * device's counters is what the cable carried.
+ * Adapters whose ports are of Ethernet, under the stock mlx4_en: two guests on a cable reach each other, and the device's
+ * counters, as read by the driver, equal the cable's traffic.
  */
 import { psPerUs } from '../../../base/index.ts';
 import {
@@ -16,7 +16,7 @@ import {
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-/** What mlx4_en says at the level of warnings of any adapter, and of one without segmentation. */
+/** Warnings of mlx4_en for any adapter, and for one without segmentation. */
 const usual = /LSO not supported|Using \d+ [RT]X rings|Initializing port/;
 
 /** The cable comes up when both its ends are open. */
@@ -34,10 +34,10 @@ export async function bringUp(stage: Stage): Promise<string> {
   return `${driver}, ${speed}, ${/([0-9a-f]{2}:){5}[0-9a-f]{2}/.exec(said)?.[0]}`;
 }
 
-/** Of each size, from each guest. */
+/** For each size, from each guest. */
 export const pingCount = 4;
 
-/** Pings of these sizes go from each guest to the address of the other, and all come back. */
+/** Pings of these sizes go from each guest to the other's address, and all return. */
 export async function pingBothWays(
   stage: Stage,
   to: readonly string[],
@@ -64,7 +64,7 @@ export function counterOf(listing: string, counter: string): number {
 
 const phyCounters = ['tx_packets_phy', 'tx_bytes_phy', 'rx_packets_phy', 'rx_bytes_phy'] as const;
 
-/** How much more a guest's driver has counted than the cable has carried, by counter: nothing since the driver's counters began again. */
+/** Difference between a guest's driver counters and the cable's traffic, by counter, since the driver's counters started. */
 export async function surplusOf(stage: Stage, guest: 0 | 1): Promise<string> {
   // The driver's task fetches the counters every 250 ms.
   const listing = await stage.check(`sleep 1; ethtool -S ${name}`, { guest });
@@ -80,7 +80,7 @@ export async function surplusOf(stage: Stage, guest: 0 | 1): Promise<string> {
     .join(', ');
 }
 
-/** IPv6 speaks at times of its own, also between the reading of the one and of the other: so it may take another try. */
+/** IPv6 sends at its own times, also between the two readings: so several attempts are allowed. */
 async function compareCounters(stage: Stage): Promise<string> {
   for (let attempt = 0; ; attempt++) {
     const before = await Promise.all(guests.map((guest) => surplusOf(stage, guest)));
@@ -104,7 +104,7 @@ const pauseCounters = {
   tx_pause_transition: 'sentTransitions',
 } as const;
 
-/** How much more a guest's driver has counted of pauses than the report, in the order of {@link pauseCounters}: likewise. */
+/** Difference between a guest's driver counters of pauses and the report, in the order of {@link pauseCounters}. */
 async function pauseSurplusOf(stage: Stage, guest: 0 | 1): Promise<readonly number[]> {
   const listing = await stage.check(`sleep 1; ethtool -S ${name}`, { guest });
   const { flowControl } = (await stage.session.machine.report()).nodes[guest]!.hca.ethernet!;
@@ -114,13 +114,13 @@ async function pauseSurplusOf(stage: Stage, guest: 0 | 1): Promise<readonly numb
   });
 }
 
-/** Times are whole microseconds since the driver's counters began again. */
+/** Times are whole microseconds since the driver's counters started. */
 const isSameSurplus = (before: readonly number[], after: readonly number[]): boolean =>
   Object.values(pauseCounters).every(
     (own, at) => Math.abs(before[at]! - after[at]!) <= (own.endsWith('Ps') ? 1 : 0),
   );
 
-/** Both ways by default. */
+/** Both directions by default. */
 async function comparePauses(stage: Stage): Promise<string> {
   for (const guest of guests) {
     const said = await stage.check(`ethtool -a ${name}`, { guest });
@@ -148,10 +148,10 @@ export const pauseStep: Step = {
   run: comparePauses,
 };
 
-/** With room for one frame each has the other pause, and without pauses would drop some. */
+/** With room for one frame, each pauses the other; without pauses it would drop some. */
 export const pausingPorts = { 'ethernet.receiveFifoFrames': 1 } as const;
 
-/** TCP, whose checksums the device computes. A busy computer is slow: how fast it is is said, and not asserted. */
+/** TCP, whose checksums the device computes. A busy computer is slow: the rate is reported, not asserted. */
 async function streamTcp(stage: Stage, direction: string): Promise<string> {
   await stage.check('iperf3 -s -D -I /run/iperf3.pid && sleep 0.5', { guest: 1 });
   const output = await stage.check(`iperf3 -c ${addresses[1]} -t 2 ${direction}`);
@@ -161,7 +161,7 @@ async function streamTcp(stage: Stage, direction: string): Promise<string> {
   return line.trim();
 }
 
-/** What an interface is for, once it is up: it has long frames and a VLAN afterwards. */
+/** Uses of an interface that is up: it has long frames and a VLAN afterwards. */
 export const frameSteps: readonly Step[] = [
   {
     title: 'pings go both ways, of any size that a frame has room for',

@@ -1,9 +1,9 @@
 /**
- * Faults that hit the drivers while they load. Each is recognised by what the kernel says, and after each the drivers
- * must load again, as they would on hardware.
+ * Faults that hit the drivers while they load. Each is recognised by a kernel message, and after each the drivers must load
+ * again, as on hardware.
  *
- * Faults begin and end by what the driver does, because no test can say at which simulated time a guest gets where. The
- * trigger of one is the end of the attempt before it.
+ * Faults begin and end with actions of the driver, because no test can predict a guest's progress in simulated time. The
+ * trigger of each is the end of the previous attempt.
  */
 import type { FaultPlan } from '../../../machine/faults/index.ts';
 import {
@@ -20,19 +20,19 @@ import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 const faults: FaultPlan = [
-  // The first attempt gets as far as QUERY_DEV_CAP; with its failure the owner register turns to taken for a while.
+  // The first attempt proceeds to QUERY_DEV_CAP; when that fails, the owner register reads as taken for a while.
   { command: 'QUERY_DEV_CAP', nth: 1, status: 'INTERNAL_ERR' },
   { owner: 'taken', after: 'QUERY_DEV_CAP', nth: 1, for: '8s' },
-  // Then the second of the event queues cannot be had.
+  // Then creating the second event queue fails.
   { command: 'SW2HW_EQ', nth: 2, status: 'BAD_RES_STATE' },
-  // Then the drivers load; when they let go of the device another owner takes the semaphore for a while.
+  // Then the drivers load; when they release the device, another owner takes the semaphore for a while.
   { semaphore: 'held', after: 'CLOSE_HCA', nth: 2, for: '3s' },
-  // And after that the device is late to come back from its reset: longer than the two seconds for which the driver waits.
-  // Of the resets so far, this is the fifth: an attempt that finds the owner register taken makes none.
+  // Then the device returns late from its reset: after more than the two seconds for which the driver waits. It is the fifth
+  // reset so far: an attempt that finds the owner register taken makes none.
   { reset: 'stuck', nth: 5, for: '5s' },
 ];
 
-/** An attempt that fails, and the kernel says so. */
+/** An attempt that fails with a kernel message. */
 const failing = (title: string, said: RegExp, attempt: (stage: Stage) => Promise<string>): Step => ({
   title,
   async run(stage) {
@@ -45,14 +45,14 @@ const failing = (title: string, said: RegExp, attempt: (stage: Stage) => Promise
 
 const anotherOwns = /Multiple PFs not yet supported/;
 
-/** Tries to give the device to the driver that is loaded. @returns what the kernel said */
+/** Tries to bind the device to the loaded driver. @returns the kernel's messages */
 async function bindWithoutSuccess(stage: Stage): Promise<string> {
   const mark = await stage.markMessages();
   await stage.check(`! ${bind}`);
   return await stage.messagesSince(mark);
 }
 
-/** The same, again and again while another driver owns it. */
+/** The same, repeatedly, while another driver owns it. */
 async function bindWithoutSuccessOnceFree(stage: Stage): Promise<string> {
   for (;;) {
     const text = await bindWithoutSuccess(stage);
@@ -61,7 +61,7 @@ async function bindWithoutSuccessOnceFree(stage: Stage): Promise<string> {
   }
 }
 
-/** How often the semaphore was read. */
+/** Number of reads of the semaphore. */
 async function semaphoreReads(stage: Stage): Promise<number> {
   const { nodes } = await stage.session.machine.report();
   return nodes[0]!.accesses.registers['semaphore']?.reads ?? 0;
@@ -112,7 +112,7 @@ const steps: readonly Step[] = [
     title: 'once it is back and was found anew on the bus, the drivers load, and data moves',
     async run(stage) {
       await waitUntilBack(stage);
-      // The driver could not restore what it had saved of the configuration, so loading again is not enough.
+      // The driver could not restore the saved configuration, so loading again is not enough.
       await rescan(stage);
       await stage.session.load();
       await pingPong(stage);

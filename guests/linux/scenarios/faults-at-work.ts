@@ -1,9 +1,9 @@
 /**
- * Faults that hit the drivers and programs while they work: what Linux makes of each, and that everything works again
- * afterwards, by itself or after what an administrator would do.
+ * Faults that hit the drivers and programs while they work: Linux' reaction to each, and the recovery afterwards, automatic or
+ * by an administrator.
  *
- * Faults of the device need a trigger that a test can pull when it wants: here it is a shared receive queue, which no
- * program but ours makes. The trigger's n-th pull is SW2HW_SRQ's n-th completion.
+ * Faults of the device need a trigger that a test controls: here it is a shared receive queue, which only our program creates.
+ * The n-th trigger is SW2HW_SRQ's n-th completion.
  */
 import type { FaultPlan } from '../../../machine/faults/index.ts';
 import { differencesOf } from '../guest-report.ts';
@@ -11,7 +11,7 @@ import { loadWithoutWarning, pingPong, rescan, unloadAnyhow, waitUntilBack } fro
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-/** More messages of vector 1 than the device has sent until the step that wants a spurious one behind them. */
+/** More messages of vector 1 than the device has sent until the step that injects a spurious one after them. */
 const messagesBefore = 400;
 
 const faults: FaultPlan = [
@@ -21,21 +21,21 @@ const faults: FaultPlan = [
   { read: 'payloadRead', nth: 5000, answer: 'poisoned' },
   { read: 'payloadRead', nth: 9000, answer: 'lost' },
   { interrupt: 'late', vector: 1, nth: '10-20', delay: '20ms' },
-  // So late that nothing else happens: one that finds another pending merges with it.
+  // So late that nothing else happens: a message that finds another pending merges with it.
   { interrupt: 'spurious', vector: 1, nth: messagesBefore, delay: '2s' },
   { port: 'down', after: 'SW2HW_SRQ', nth: 1, delay: '100ms', for: '1s' },
   { catastrophic: 0xdead, after: 'SW2HW_SRQ', nth: 2, delay: '10us' },
   { device: 'gone', after: 'SW2HW_SRQ', nth: 3, delay: '10us', for: '12s' },
 ];
 
-/** Makes a shared receive queue, which sets off the next fault of the device; the program listens when it has made it. */
+/** Creates a shared receive queue, which triggers the next fault of the device; the program listens when it has created it. */
 const pullTrigger = '(test-server ibv_srq_pingpong; test-server-end 0) >/dev/null 2>&1; true';
 
-/** Follows events of the adapter into a file, from now on. */
+/** Writes events of the adapter to a file, from now on. */
 const watchEvents =
   'ibv_asyncwatch >/run/events 2>&1 & until grep -q "async event" /run/events; do sleep 0.1; done';
 
-/** A test that fails, and says why, and works when it is run again. */
+/** A test that fails with a reason, and works when it is repeated. */
 const failingOnce = (title: string, command: string, said: RegExp): Step => ({
   title,
   async run(stage) {
@@ -47,13 +47,13 @@ const failingOnce = (title: string, command: string, said: RegExp): Step => ({
   },
 });
 
-/** What the device counted of the vector of programs' completion events. */
+/** The device's counts for the vector of programs' completion events. */
 async function completionVector(stage: Stage): Promise<{ sent: number; delivered: number }> {
   const { interrupts } = (await stage.session.machine.report()).nodes[0]!;
   return interrupts.find(({ vector }) => vector === 1) ?? { sent: 0, delivered: 0 };
 }
 
-/** Waits until the kernel has said something. @returns all it said since the mark */
+/** Waits for a kernel message. @returns all messages since the mark */
 async function waitFor(stage: Stage, mark: number, said: RegExp, seconds: number): Promise<string> {
   for (const endMs = performance.now() + 1000 * seconds; ; ) {
     const text = await stage.messagesSince(mark);

@@ -1,6 +1,6 @@
 /**
- * Faults in which something never comes: the answer to a command, and an interrupt. Linux waits a minute for each before
- * it acts, so two adapters of one guest suffer at the same time.
+ * Faults of missing inputs: the answer to a command, and an interrupt. Linux waits a minute for each before it acts, so two
+ * adapters of one guest are affected at the same time.
  */
 import { pingPong } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';

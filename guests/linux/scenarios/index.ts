@@ -53,7 +53,7 @@ export const scenarios: readonly Scenario[] = [
   srpUnbind,
 ];
 
-/** @throws ConfigurationError for a name that no scenario has */
+/** @throws ConfigurationError for an unknown scenario */
 export function scenarioNamed(name: string): Scenario {
   const known = assertOneOf(
     'scenario',

@@ -1,7 +1,8 @@
 /**
- * Files over RDMA between two guests, by stock modules of the kernel: nfsd and the NFS client over rpcrdma (RFC 8166, 8267). The client registers what
- * it sends and asks for by fast registration, at addresses with the number of the call in their upper half, above 2^53; the server reads and
- * writes it, and its answers invalidate the keys. What programs of nfs-utils would do is done by the kernel's files, as those do it.
+ * Files over RDMA between two guests, by stock modules of the kernel: nfsd and the NFS client over rpcrdma (RFC 8166, 8267).
+ * The client registers its buffers by fast registration, at addresses with the number of the call in their upper half, above
+ * 2^53; the server reads and writes them, and its answers invalidate the keys. The kernel's files are used directly, as
+ * programs of nfs-utils would.
  */
 import { proDeviceId } from './ethernet-ends.ts';
 import type { Scenario, Step } from './scenario.ts';
@@ -23,8 +24,8 @@ const authentication = '/proc/net/rpc/auth.unix.ip/channel';
 const channelOf = (kind: 'fh' | 'export'): string => `/proc/net/rpc/nfsd.${kind}/channel`;
 
 /**
- * A program for `nc -e` that answers calls of RPC (RFC 5531): each comes as a record, and its answer, accepted and successful, has its number; that of the
- * procedure, in hexadecimal, says what follows.
+ * A program for `nc -e` that answers calls of RPC (RFC 5531): each is a record, and its answer, accepted and successful, has
+ * the same number; the procedure's number, in hexadecimal, selects the rest.
  */
 const answerer = (answerOf: string): string => `#!/bin/sh
 take() { dd bs=1 count=$1 2>/dev/null | xxd -p | tr -d '\\n'; }
@@ -36,7 +37,7 @@ while mark=$(take 4); [ \${#mark} = 8 ]; do
 done
 `;
 
-/** Has a port of TCP answered by such a program. */
+/** Makes a port of TCP answer with such a program. */
 const answerAt = (port: number, answerOf: string): string =>
   [
     `cat >/run/answer-${port} <<'END'\n${answerer(answerOf)}END`,
@@ -46,9 +47,9 @@ const answerAt = (port: number, answerOf: string): string =>
 /** Guest 1 offers a folder in its memory, at the port for RDMA alone. */
 const serve = [
   'set -e; modprobe -a nfsd rpcrdma; mkdir -p /export; mount -t tmpfs tmpfs /export; ip link set lo up',
-  // NFS 3 has lockd next to it, which wants its ports registered: rpcbind says yes to everything.
+  // NFS 3 needs lockd, which registers its ports: this rpcbind accepts everything.
   answerAt(rpcbindPort, '00000001'),
-  // Nobody has anything to reclaim: the time for that is as short as may be.
+  // No client has locks to reclaim: the grace period is as short as possible.
   'mount -t nfsd nfsd /proc/fs/nfsd; cd /proc/fs/nfsd; echo 10 >nfsv4leasetime; echo 10 >nfsv4gracetime',
   `echo "+3 +4 +4.1 +4.2" >versions; echo "nfsd ${address(0)} ${expiry} client" >${authentication}`,
   `echo "client /export ${expiry} ${exportFlags} 65534 65534 0" >${channelOf('export')}`,
@@ -57,8 +58,8 @@ const serve = [
 ].join('\n');
 
 /**
- * MNT, the procedure 1 of the MOUNT protocol (RFC 1813, appendix I), by which clients of NFS 3 get the handle of a folder: no error, the handle's length, itself, and one
- * flavour of authentication, that of Unix.
+ * MNT, the procedure 1 of the MOUNT protocol (RFC 1813, appendix I), by which clients of NFS 3 get the handle of a folder: no
+ * error, the handle's length, the handle, and one authentication flavour, Unix.
  */
 const answerMounts = [
   'set -e; exec 3<>/proc/fs/nfsd/filehandle; echo "client /export 64" >&3; read -r handle <&3; exec 3>&-',
@@ -76,10 +77,10 @@ function mount(version: Version): string {
     : `mount -i -t nfs4 -o vers=${version},${over},clientaddr=${address(0)} ${address(server)}:/ /mnt`;
 }
 
-/** From what is in the message to what takes many requests; less and more than pages. */
+/** From data inside the message to data of many requests; less and more than pages. */
 const sizesBytes = [1, 1000, 4096, 5000, 65_536, 1_000_001, 8_388_608] as const;
 
-/** Files of all sizes, and what of them is seen by way of `folder`. */
+/** Files of all sizes, and their contents as seen through `folder`. */
 const write = (folder: string): string =>
   sizesBytes.map((bytes) => `head -c ${bytes} /dev/urandom >${folder}/${bytes}`).join('\n');
 const sums = (folder: string): string =>
@@ -92,7 +93,7 @@ const mountStep = (version: Version): Step => ({
     const mounted = await stage.check('grep " /mnt " /proc/mounts');
     if (!mounted.includes('proto=rdma') || !mounted.includes(`vers=${version}`))
       throw new ScenarioFailure(`mounted otherwise: ${mounted}`);
-    // Written by the client, and by the server; read by the other one, which has nothing of them in its cache.
+    // Written by the client, and by the server; read by the opposite one, whose cache is empty.
     for (const writer of ['client', 'server']) {
       const isClient = writer === 'client';
       await stage.check(`set -e\n${write(isClient ? '/mnt' : '/export')}\nsync`, {
@@ -107,7 +108,7 @@ const mountStep = (version: Version): Step => ({
       await stage.check(isClient ? 'rm /mnt/*' : 'mv /mnt/1 /mnt/one && rm /mnt/*');
     }
     const left = await stage.check('umount /mnt && grep -c " /mnt " /proc/mounts || true; ls /mnt');
-    if (left.trim() !== '0') throw new ScenarioFailure(`left behind: ${left}`);
+    if (left.trim() !== '0') throw new ScenarioFailure(`left over: ${left}`);
     const onServer = await stage.check('ls /export', { guest: server });
     if (onServer !== '') throw new ScenarioFailure(`not removed: ${onServer}`);
     return undefined;

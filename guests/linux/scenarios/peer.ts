@@ -1,6 +1,6 @@
 /**
- * Stock programs in a guest, and programs of ours on a simulated host at the other end of its cable: `ibv_rc_pingpong` and `rping`,
- * either side of each. Both ends check what arrives.
+ * Stock programs in a guest, and our programs on a simulated host at the other end of its cable: `ibv_rc_pingpong` and `rping`,
+ * either side of each. Both ends check received data.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,9 +15,9 @@ import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 /**
- * Has our program play its side; the guest runs `command` meanwhile.
- * @param isListening whether it says so when the guest's client can connect
- * @throws ScenarioFailure when either fails
+ * Runs our program's side while the guest runs `command`.
+ * @param isListening whether it reports when the guest's client can connect
+ * @throws ScenarioFailure if either fails
  */
 export async function play(
   stage: Stage,
@@ -33,7 +33,7 @@ export async function play(
   machine.put('task', { ...task });
   if (isListening) await Promise.race([machine.take('listening'), ended]);
   const { output, exitStatus } = await stage.run(`timeout ${stepSeconds} ${command}`);
-  // When the guest's side has failed, the other may wait for it indefinitely.
+  // If the guest's side has failed, the simulated one may wait for it indefinitely.
   const outcome = await Promise.race([
     done,
     delay(exitStatus === 0 ? patienceMs : 0, { error: 'it waits' }, { ref: false }),
@@ -45,7 +45,7 @@ export async function play(
   return output;
 }
 
-/** Either side waits indefinitely for one that has failed. */
+/** Each side waits indefinitely for one that has failed. */
 const stepSeconds = 120;
 const patienceMs = 30_000;
 
@@ -54,16 +54,16 @@ const iterations = 50;
 const lineOf = (output: string, pattern: RegExp): string | undefined =>
   output.split('\n').find((line) => pattern.test(line));
 
-/** Messages there and back, of 1 byte, and of one packet and several. */
+/** Messages there and back, of 1 byte, of one packet, and of several. */
 export const pingPongSizes = [1, 64, 4096, 10_000] as const;
 
-/** By GIDs: their places in the tables of the guest and of the simulated host. */
+/** By GIDs: their indices in the tables of the guest and of the simulated host. */
 export interface GidPair {
   readonly guest: number;
   readonly peer: number;
 }
 
-/** Ping-pongs of these sizes; what the guest's side said of the last. @throws ScenarioFailure for other bytes at either end */
+/** Ping-pongs of these sizes; the output of the guest's side for the last. @throws ScenarioFailure for wrong bytes at either end */
 export async function pingPongs(
   stage: Stage,
   guest: 'client' | 'server',
@@ -92,9 +92,9 @@ const pingCount = 10;
 const lastPing = 'ping data: rdma-ping-9: JKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA';
 
 /**
- * rping, the guest being either side; the last ping as the guest has it.
+ * rping, with the guest on either side; the last ping in the guest's output.
  * @param addresses of the guest and of the simulated host
- * @throws ScenarioFailure for other bytes at either end
+ * @throws ScenarioFailure for wrong bytes at either end
  */
 export async function ping(
   stage: Stage,
@@ -104,7 +104,7 @@ export async function ping(
   const task = { program: 'rping', guest, address: addresses.guest, count: pingCount } as const;
   const output = await (guest === 'client'
     ? play(stage, task, `rping -c -a ${addresses.peer} -C ${pingCount} -V -v`, true)
-    : // Its server exits with 1 when its client has gone.
+    : // Its server exits with 1 when its client has ended.
       play(stage, task, `sh -c 'rping -s -a :: -C ${pingCount} -v; [ $? -le 1 ]'`, false));
   const last = output.split('\n').find((line) => line.endsWith(lastPing));
   if (last === undefined) throw new ScenarioFailure(output);

@@ -1,4 +1,4 @@
-/** The stock drivers' probe, reload and a restart of the guest: what every user of the adapter begins with. */
+/** The stock drivers' probe, a reload and a restart of the guest: the first steps of every user of the adapter. */
 
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -9,14 +9,14 @@ import { loadWithoutWarning, pingPong, unload } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-/** What has to be in a listing, each with a word on what it means. @throws ScenarioFailure naming what is missing */
+/** Required entries of a listing, each with its meaning. @throws ScenarioFailure naming a missing one */
 function demand(listing: string, wanted: Readonly<Record<string, RegExp>>): void {
   for (const [meaning, pattern] of Object.entries(wanted)) {
     if (!pattern.test(listing)) throw new ScenarioFailure(`no ${meaning} (${pattern}) in:\n${listing}`);
   }
 }
 
-/** How often Linux posts each command, by docs/reference/probe-sequence.md. */
+/** Number of times Linux posts each command, by docs/reference/probe-sequence.md. */
 function knownCommands(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { command, count } of linuxSequence().steps)
@@ -41,7 +41,7 @@ async function portState(stage: Stage): Promise<string> {
     .join(', ');
 }
 
-/** `hca devinfo` of what is served, in a process of its own, with a completion vector for each of the guest's processors. */
+/** `hca devinfo` of the served adapter, in a separate process, with a completion vector for each of the guest's processors. */
 function simulatedDevinfo(processors: number): string {
   const command = join(packageFolder, 'bin/hca.js');
   const set = `driver.completionVectorsMax=${processors}`;
@@ -49,7 +49,7 @@ function simulatedDevinfo(processors: number): string {
   return execFileSync(process.execPath, parameters, { encoding: 'utf8' });
 }
 
-/** Without the kernel's connection manager, which adds a flag of its own to the port's (IB_PORT_CM_SUP). */
+/** Without the kernel's connection manager, which adds its own flag to the port's (IB_PORT_CM_SUP). */
 async function compareDevinfo(stage: Stage): Promise<string> {
   const listing = await stage.check('rmmod rdma_ucm rdma_cm ib_cm && ibv_devinfo -v && modprobe rdma_ucm');
   const processors = Number(await stage.check('nproc'));
@@ -104,7 +104,7 @@ const steps: readonly Step[] = [
       for (const name of new Set([...known.keys(), ...seen.keys()])) {
         const more = name === 'QUERY_HCA' ? clockQueries : 0;
         const [expected, found] = [(known.get(name) ?? 0) + more, seen.get(name) ?? 0];
-        // How often the port is asked for its state depends on when it comes up.
+        // The number of port state queries depends on when the port comes up.
         const isSame = name === 'MAD_IFC' ? expected > 0 && found > 0 : expected === found;
         if (!isSame)
           throw new ScenarioFailure(
@@ -138,7 +138,7 @@ const steps: readonly Step[] = [
 ];
 
 /**
- * The driver reads the frequency of the core clock by one more QUERY_HCA where the device has timestamps (Linux
+ * The driver reads the frequency of the core clock by one more QUERY_HCA if the device has timestamps (Linux
  * drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_init_hca), which the device of the golden captures did not advertise.
  */
 const clockQueries = 1;

@@ -1,6 +1,6 @@
 /**
- * Raw-packet QPs of the stock mlx4_ib: programs make whole frames and take those that a rule steers to them. Rules are device-managed
- * steering, for which Linux asks if a parameter of its module says so; then mlx4_en takes its frames by rules, too.
+ * Raw-packet QPs of the stock mlx4_ib: programs build whole frames and receive those that a rule steers to them. Rules are
+ * device-managed steering, which Linux enables by a module parameter; then mlx4_en receives its frames by rules, too.
  */
 import {
   addresses,
@@ -16,10 +16,10 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 
 const device = 'mlx4_0';
 
-/** Fewer than the default has Linux choose device-managed steering. */
+/** A value below the default makes Linux choose device-managed steering. */
 const managed = 'log_num_mgm_entry_size=-1';
 
-/** MLX4_STEERING_MODE_DEVICE_MANAGED, as mlx4_en names it. */
+/** MLX4_STEERING_MODE_DEVICE_MANAGED, by its name in mlx4_en. */
 const deviceManaged = 2;
 
 async function bringUp(stage: Stage): Promise<string> {
@@ -42,11 +42,11 @@ const ping = async (stage: Stage): Promise<string> => {
   return said.trim().split('\n').at(-1)!;
 };
 
-/** How often a program is tried: nothing says when the side that takes has its rule, and what comes before is lost without a word. */
+/** Attempts of a program: the receiving side does not report when its rule is ready, and earlier frames are lost silently. */
 const attempts = 4;
-/** Its QP is ready a little before. */
+/** Its QP is ready a little earlier. */
 const untilReady = `for i in $(seq 100); do rdma resource show qp | grep RAW_PACKET | grep -qE 'RTR|RTS' && break; sleep 0.1; done`;
-/** A side that waits for what was lost ends after so long; one whose other side has sent everything, sooner. */
+/** A side that waits for a lost frame ends after this time; a side whose peer has sent everything ends sooner. */
 const patienceSeconds = 40;
 const lastPatienceSeconds = 8;
 

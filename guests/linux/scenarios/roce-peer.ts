@@ -1,7 +1,7 @@
 /**
- * Stock mlx4_en and mlx4_ib in a guest, and programs of ours on a simulated host at the other end of an Ethernet cable, by RoCE:
- * `ibv_rc_pingpong` and `rping`, either side of each, from IPv4 and link-local addresses. Either end finds the other's MAC by itself. Both
- * check what arrives.
+ * Stock mlx4_en and mlx4_ib in a guest, and programs of ours on a simulated host at the other end of an Ethernet cable, by
+ * RoCE: `ibv_rc_pingpong` and `rping`, either side of each, from IPv4 and link-local addresses. Each end resolves the other's
+ * MAC itself. Both check received data.
  */
 import { peerAddresses } from '../peer-network.ts';
 import { type GidFamily, gidIndex, gidTypes, proDeviceId, type RoceVersion } from './ethernet-ends.ts';
@@ -9,11 +9,11 @@ import { endStep, ping, pingPongSizes, pingPongs, workload } from './peer.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-/** The adapter's interface, behind that by which programs tell each other addresses. */
+/** The adapter's interface, after the one by which programs exchange addresses. */
 const name = 'eth1';
 const device = 'mlx4_0';
 const peerMac = '00:02:c9:00:00:11';
-/** Addresses of both, the link-local ones by their MACs, and what `ip` calls the family. */
+/** Addresses of both ends, the link-local ones derived from their MACs, and the name of the family for `ip`. */
 const families = {
   IPv4: { addresses: peerAddresses, option: '-4', protocol: 'ARP' },
   IPv6: {
@@ -23,7 +23,7 @@ const families = {
   },
 } as const;
 
-/** An act of which the simulated host must have counted one more of these. */
+/** An action after which the simulated host must have counted one more of these. */
 async function countedBy(
   stage: Stage,
   counter: 'answers' | 'resolved',
@@ -61,14 +61,14 @@ function rpingSteps(family: GidFamily): readonly Step[] {
 /** Bytes of the frames of rping's SENDs: 14 of Ethernet; a GRH, or IPv4 and UDP; BTH; 16 of payload; ICRC and FCS. */
 const sendFrameBytes = { v1: 14 + 40 + 12 + 16 + 4 + 4, v2: 14 + 20 + 8 + 12 + 16 + 4 + 4 } as const;
 
-/** SENDs that went over the cable so far, either way, and the bytes of their frames. */
+/** SENDs on the cable so far, in both directions, and the bytes of their frames. */
 const sendsOf = async (stage: Stage): Promise<readonly (readonly [packets: number, bytes: number])[]> =>
   (await stage.session.machine.report()).wire.map(({ opcodes }) => {
     const { packets = 0, bytes = 0 } = opcodes['RC_SEND_ONLY'] ?? {};
     return [packets, bytes];
   });
 
-/** A card with both versions: who is asked goes by the version of who asks. */
+/** A card with both versions: the responder uses the requester's version. */
 const versionSteps = (['v1', 'v2'] as const).map(
   (version): Step => ({
     title: `rping by RoCE ${version}, as the guest's connection manager is set: data go by it both ways`,
@@ -91,7 +91,7 @@ const versionSteps = (['v1', 'v2'] as const).map(
   }),
 );
 
-/** From every GID, by its place in the simulated host's table. */
+/** From every GID, by its index in the simulated host's table. */
 const pingPongStep = (versions: readonly RoceVersion[], guest: 'client' | 'server'): Step => ({
   title: `ibv_rc_pingpong -g: the guest is the ${guest}; 1 to 10,000 bytes from every GID, data checked`,
   async run(stage) {
@@ -108,7 +108,7 @@ const pingPongStep = (versions: readonly RoceVersion[], guest: 'client' | 'serve
   },
 });
 
-/** Also of what the guest's kernel says over the cable by itself. */
+/** Includes frames that the guest's kernel sends by itself. */
 const wellFormedStep: Step = {
   title:
     'every frame that came to the simulated host was one that a station may send, and it lost none of its own',
@@ -122,7 +122,7 @@ const wellFormedStep: Step = {
 };
 
 const stepsOf = (versions: readonly RoceVersion[]): readonly Step[] => [
-  // First of all, when neither knows the other.
+  // The very first step, when neither end knows the other.
   ...rpingSteps('IPv4'),
   ...rpingSteps('IPv6'),
   ...(versions.length > 1 ? versionSteps : []),

@@ -1,6 +1,6 @@
 /**
- * RoCE under the stock mlx4_ib, next to mlx4_en on the same ports: two guests on a cable. Programs name what they use by GIDs, each of
- * which stands in the table of a guest once for each version of RoCE that the adapter has.
+ * RoCE under the stock mlx4_ib, next to mlx4_en on the same ports: two guests on a cable. Programs use GIDs, each of which is
+ * in the table of a guest once for each version of RoCE that the adapter has.
  */
 import { frameSteps } from './ethernet.ts';
 import {
@@ -26,12 +26,12 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 const device = 'mlx4_0';
 const ports = `/sys/class/infiniband/${device}/ports/1`;
 
-/** What mlx4_en and mlx4_ib say at the level of warnings of any adapter, and of one without segmentation and counters. */
+/** Warnings of mlx4_en and mlx4_ib for any adapter, and for one without segmentation and counters. */
 const usual = /LSO not supported|Using \d+ [RT]X rings|Initializing port|mlx4_ib_add: /;
 
 /**
- * Interfaces, then verbs. Without IPv6 a GID table has no address twice: libmlx4 takes the indices of datagrams' GIDs for those of the
- * device, and Linux gives an address that stands twice one place there.
+ * Interfaces first, then verbs. Without IPv6 a GID table has no address twice. Otherwise libmlx4 mistakes the GID indices of
+ * datagrams for the device's, while Linux gives a repeated address one index there.
  */
 async function bringUp(stage: Stage): Promise<string> {
   const marks = await Promise.all(guests.map((guest) => stage.markMessages(guest)));
@@ -56,7 +56,7 @@ async function bringUp(stage: Stage): Promise<string> {
   return `${layer}, ${state}, MTU ${mtu}, part ${part}`;
 }
 
-/** A test of two sides over GIDs of this kind; its last line with figures. `{gid}` represents the index. */
+/** A test with two sides over GIDs of this kind; its last line with figures. `{gid}` represents the index. */
 async function across(stage: Stage, command: string, version: Version, family: GidFamily): Promise<string> {
   const [client, server] = [
     await gidIndex(stage, { guest: 0, device }, version, family),
@@ -93,7 +93,7 @@ async function allOf(
   return last;
 }
 
-/** Neighbours of link-local addresses are found by IPv6. */
+/** Neighbours of link-local addresses are resolved by IPv6. */
 async function useIpv6(stage: Stage): Promise<void> {
   await inBoth(stage, () => `echo 0 >/proc/sys/net/ipv6/conf/${name}/disable_ipv6`);
   await inBoth(
@@ -131,7 +131,7 @@ const olderStep: Step = {
   run: (stage) => allOf(stage, [perftests[0], perftests[3]], 'v1', 'IPv4'),
 };
 
-/** By the connection manager, which takes the version that it is set to. */
+/** By the connection manager, which uses the configured version. */
 async function connect(stage: Stage, version: Version, to: string): Promise<string> {
   const mode = `/sys/kernel/config/rdma_cm/${device}`;
   await inBoth(
@@ -154,7 +154,7 @@ async function connect(stage: Stage, version: Version, to: string): Promise<stri
   return last;
 }
 
-/** rping to an address, in a guest of its own; what comes back is compared. */
+/** rping to an address, in a separate guest; the returned data are compared. */
 async function ping(stage: Stage, to: string, server: Guest = 1): Promise<string> {
   await stage.check('(rping -s -C 20 -V >/run/rping.log 2>&1 &); sleep 1', { guest: server });
   const output = await stage.check(`rping -c -a ${to} -C 20 -V -v`);
@@ -163,11 +163,11 @@ async function ping(stage: Stage, to: string, server: Guest = 1): Promise<string
   return `${pings.length} pings`;
 }
 
-/** An open interface asks for its statistics four times a second: closed, it is quiet while interrupts are compared. */
+/** An open interface requests its statistics four times a second: it is closed, and so quiet, while interrupts are compared. */
 const closeInterfaces = (stage: Stage): Promise<string[]> =>
   inBoth(stage, () => `ip link set ${name} down; sleep 1`);
 
-/** Beside and within. */
+/** Next to it and within it. */
 const sharedSteps: readonly Step[] = [
   {
     title: 'a program reaches another of its own guest by the same address',
@@ -188,7 +188,7 @@ const sharedSteps: readonly Step[] = [
   },
 ];
 
-/** What drivers can do to an interface under verbs. */
+/** Changes by drivers to an interface that verbs use. */
 const changeSteps: readonly Step[] = [
   {
     title: 'rping goes over a VLAN',

@@ -1,13 +1,13 @@
 /**
- * Guests that do what no driver does: one that is killed while data moves, and one that stores whatever it likes wherever it
- * can. The server must stay up, answer within its time, and offer the next guest a device like new.
+ * Guests that act as no driver does: one that is killed while data moves, and one that stores random values everywhere. The
+ * server must stay up, answer within its time, and offer the next guest a device like new.
  */
 import { bar0 } from '../../../abi/index.ts';
 import { loadWithoutWarning, pingPong, unload } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-/** "Never a hang over 5 s": what the server may take to answer. */
+/** "Never a hang over 5 s": the server's limit for an answer. */
 const answerMs = 5000;
 const storeCount = 300;
 const hcrOffset = bar0.registers.hcr.offset;
@@ -27,7 +27,7 @@ async function expectUp(stage: Stage): Promise<void> {
   if (defects.length > 0) throw new ScenarioFailure(`${defects[0]!.access}: ${defects[0]!.message}`);
 }
 
-/** The next guest finds a device with which all is well. */
+/** The next guest finds a working device. */
 async function expectNextGuest(stage: Stage): Promise<string> {
   await stage.session.replaceGuest(0);
   await loadWithoutWarning(stage);
@@ -36,7 +36,7 @@ async function expectNextGuest(stage: Stage): Promise<string> {
   return `guest number ${(await stage.session.machine.report()).nodes[0]!.sessions}`;
 }
 
-/** How often the guest has written into BARs and configuration space. */
+/** Number of the guest's writes to BARs and configuration space. */
 async function writes(stage: Stage): Promise<number> {
   const { nodes } = await stage.session.machine.report();
   const { configuration, registers, doorbells } = nodes[0]!.accesses;
@@ -45,9 +45,9 @@ async function writes(stage: Stage): Promise<number> {
 }
 
 /**
- * Stores at random into registers, the command register among them, and doorbells; at last into the capabilities of
- * configuration space, which may well put the device to sleep. The values come from a fixed seed, and the bus is the
- * device's, so that what it makes of them may go anywhere in the guest's memory.
+ * Stores at random into registers, the command register among them, and doorbells; finally into the capabilities of
+ * configuration space, which may put the device to sleep. The values are drawn from a fixed seed; the device is bus master, so
+ * it may write anywhere in the guest's memory because of them.
  */
 const storeAnywhere = `set -- $(cut -d' ' -f1 /sys/bus/pci/devices/0000:01:00.0/resource)
 setpci -s 01:00.0 COMMAND=6

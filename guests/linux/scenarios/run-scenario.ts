@@ -1,4 +1,4 @@
-/** Runs a scenario from beginning to end, telling of each step as it goes; a step that fails ends it. */
+/** Runs a scenario from beginning to end, and reports each step; a failed step ends it. */
 import type { ServedMachine, ServeReport } from '../../serve/index.ts';
 import { GuestError } from '../guest-error.ts';
 import type { SessionVersions } from '../guest-session.ts';
@@ -25,8 +25,8 @@ export interface ScenarioOutcome {
 }
 
 /**
- * @param whenOver looks at the devices when all is over, however it went
- * @throws ConfigurationError for options; GuestError when the guests do not start
+ * @param whenOver inspects the devices at the end, in any case
+ * @throws ConfigurationError for options; GuestError if the guests do not start
  */
 export async function runScenario(
   scenario: Scenario,

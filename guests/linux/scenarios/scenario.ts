@@ -1,7 +1,7 @@
 /**
- * A scenario: guests and adapters of some arrangement, and steps that are carried out one after the other in them, each
- * of which holds or says what was seen instead. The command line runs them by name (`hca guest --scenario`), and the
- * test suite (test/guest) runs the very same, but for steps that only measure, which it takes in brief.
+ * A scenario: an arrangement of guests and adapters, and steps that run in them one after another; each step holds or reports
+ * the observed difference. The command line runs scenarios by name (`hca guest --scenario`), and the test suite (test/guest)
+ * runs the same ones, but shortens steps that only measure.
  */
 import type { FaultPlan } from '../../../machine/faults/index.ts';
 import type { ProgramModule } from '../../../machine/index.ts';
@@ -12,9 +12,9 @@ import { GuestSession, type SessionOptions, type SessionResult } from '../guest-
 import { ScenarioFailure, Stage } from './stage.ts';
 
 export interface Step {
-  /** A sentence: what holds afterwards. */
+  /** A sentence that holds afterwards. */
   readonly title: string;
-  /** Throws ScenarioFailure when it does not; returns what is worth showing. */
+  /** Throws ScenarioFailure if it does not hold; returns text worth showing. */
   run(stage: Stage): Promise<string | undefined>;
 }
 
@@ -22,27 +22,27 @@ export interface Scenario {
   readonly name: string;
   readonly title: string;
   readonly hcas: 1 | 2;
-  /** Whether a cable joins two HCAs; without one each talks to itself. */
+  /** Whether a cable joins two HCAs; without it each talks to itself. */
   readonly isCabled: boolean;
   readonly guests: 1 | 2;
   readonly faults: FaultPlan;
-  /** A simulated host at the other end of the cable, and its program; left out: there is none. */
+  /** A simulated host at the other end of the cable, and its program; left out: none. */
   readonly peer?: ProgramModule;
   /** See GuestChoice. */
   readonly stranger?: 'rxe';
-  /** Parameters other than the user's or the profile's. */
+  /** Parameters that differ from the user's or the profile's. */
   readonly set?: ParameterValues;
   /** Whether the drivers are loaded before the first step. */
   readonly isLoaded: boolean;
   readonly steps: readonly Step[];
-  /** The same steps with less repetition, where figures are reported and nothing is asserted of them, or without what tests hold elsewhere. */
+  /** The same steps with less repetition: for reported figures that are not asserted, and without checks that tests make elsewhere. */
   readonly briefSteps?: readonly Step[];
 }
 
-/** Options that the scenario does not set. */
+/** Options not set by the scenario. */
 export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable' | 'peer' | 'stranger'>;
 
-/** Serves and boots what the scenario needs. @throws ConfigurationError, GuestError */
+/** Serves and boots the scenario's machines. @throws ConfigurationError, GuestError */
 export async function startScenario(scenario: Scenario, options: ScenarioOptions): Promise<Stage> {
   const { hcas, isCabled, guests, faults, peer, stranger, set = {} } = scenario;
   const session = await GuestSession.start({
@@ -67,7 +67,7 @@ export async function startScenario(scenario: Scenario, options: ScenarioOptions
   return new Stage(session);
 }
 
-/** Ends a scenario: its ledgers must balance, and interrupts agree. @throws ScenarioFailure naming what does not */
+/** Ends a scenario: its ledgers must balance, and interrupts agree. @throws ScenarioFailure naming a violation */
 export async function finishScenario(stage: Stage): Promise<SessionResult> {
   const result = await stage.session.finish();
   const { checks, defects } = result.report;

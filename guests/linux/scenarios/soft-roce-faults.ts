@@ -1,7 +1,7 @@
 /**
- * Strangers at the two ends of a bad cable: what a stock Soft-RoCE and the adapter send each other is lost, doubled, damaged in a switch
- * and put out of order, in both directions, and every byte is right all the same (IBTA volume 1, 9.7). Datagrams are spared: nothing
- * repeats them but the connection manager, after seconds.
+ * Independent implementations at the two ends of a bad cable: packets between a stock Soft-RoCE and the adapter are lost,
+ * duplicated, damaged in a switch and reordered, in both directions, and every byte is still right (IBTA volume 1, 9.7).
+ * Datagrams are excluded: only the connection manager repeats them, after seconds.
  */
 import type { FaultPlan } from '../../../machine/faults/index.ts';
 import { addresses } from './ethernet-ends.ts';
@@ -10,7 +10,7 @@ import { bothUp, bothWays, perftest, setVersion, softRoceEnds } from './soft-roc
 import { ScenarioFailure, type Stage } from './stage.ts';
 import { storageStep } from './storage.ts';
 
-/** Of what either end sends; node 1 is the third-party endpoint. */
+/** Packets sent by either end; node 1 is the third-party endpoint. */
 export const badCable: FaultPlan = [0, 1].flatMap((node) =>
   (['requests', 'responses'] as const).flatMap((only) => [
     { packet: 'lost', only, chance: '0.5%', node },

@@ -1,6 +1,7 @@
 /**
- * Strangers at the other end of the cable: an HCA with RoCE version 2 in guest 0, and in guest 1 an ordinary network card under Linux's own
- * Soft-RoCE (rdma_rxe), which judges every packet by itself. Each is the server of the other.
+ * An independent implementation at the other end of the cable: an HCA with RoCE version 2 in guest 0, and in guest 1 an
+ * ordinary network card under Linux's own Soft-RoCE (rdma_rxe), which checks every packet itself. Each end is the other's
+ * server in turn.
  */
 import {
   addresses,
@@ -17,7 +18,7 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 /** The two ends, by guest. */
 const devices = ['mlx4_0', 'rxe0'] as const;
 
-/** A test of two sides: `{device}` and `{gid}` stand for what names an end's. The client's last line with figures. */
+/** A test with two sides: `{device}` and `{gid}` represent the names at an end. The client's last line with figures. */
 async function across(stage: Stage, command: string, family: Family, server: End): Promise<string> {
   const client: End = server === 1 ? 0 : 1;
   const sideOf = async (end: End): Promise<string> =>
@@ -30,13 +31,13 @@ async function across(stage: Stage, command: string, family: Family, server: End
   return lastFigures(output);
 }
 
-/** Who is the client, and the end that serves it. */
+/** The client, and the end that serves it. */
 const directions = [
   ['the HCA asks', 1],
   ['Soft-RoCE asks', 0],
 ] as const;
 
-/** Commands one after the other, in both directions; what the last one said. */
+/** Commands one after another, in both directions; the output of the last one. */
 export const bothWays = (title: string, family: Family, commands: readonly string[]): Step[] =>
   directions.map(([who, server]) => ({
     title: `${title}, ${family}: ${who}`,
@@ -48,7 +49,7 @@ export const bothWays = (title: string, family: Family, commands: readonly strin
   }));
 
 const pingPong = '{device} -g {gid}';
-/** Half a second before anything is sent again: a busy computer is late, and loses nothing. */
+/** Half a second before a retransmission: a busy computer is late, and loses nothing. */
 export const perftest = '{device} -x {gid} -F -u 17';
 
 /** rping to an address, and the connection manager's other programs. */
@@ -70,11 +71,11 @@ async function connect(stage: Stage, server: End): Promise<string> {
   return `${pings.length} pings`;
 }
 
-/** The manager of the HCA's device takes version 2, which is Soft-RoCE's only one. */
+/** The manager of the HCA's device uses version 2, the only one of Soft-RoCE. */
 export const setVersion = `mount -t configfs none /sys/kernel/config 2>/dev/null; mkdir -p /sys/kernel/config/rdma_cm/mlx4_0 &&
 echo 'RoCE v2' >/sys/kernel/config/rdma_cm/mlx4_0/ports/1/default_roce_mode`;
 
-/** The first step of all: links and devices are up. */
+/** The very first step: links and devices are up. */
 export const bothUp: Step = {
   title: 'both ends of the cable are up, and pings go both ways',
   async run(stage) {
@@ -93,7 +94,7 @@ const lengths: readonly Step[] = [
   ]),
   ...bothWays('messages of 64 KiB to 4 MiB', 'IPv4', [
     ...[16, 22].map((log) => `ib_write_bw -n 5 -s ${2 ** log} ${perftest}`),
-    // By events: one that polls takes a processor from the other guest and the emulator.
+    // With events: a polling program would occupy a processor that the other guest and the emulator need.
     `ib_read_bw -n 5 -s ${2 ** 20} -e ${perftest}`,
     `ib_send_bw -n 5 -s ${2 ** 20} -e ${perftest}`,
   ]),
@@ -108,7 +109,7 @@ const steps: readonly Step[] = [
     `ibv_ud_pingpong -c -n 100 -s 1000 ${pingPong}`,
   ]),
   ...bothWays('writes, reads, sends, atomics', 'IPv4', [
-    // 64 KiB each, of which Soft-RoCE makes and sums up every packet in an emulated processor.
+    // 64 KiB each; Soft-RoCE builds and checksums every packet in an emulated processor.
     `ib_write_bw -n 20 ${perftest}`,
     `ib_read_bw -n 20 ${perftest}`,
     `ib_send_bw -n 20 ${perftest}`,
@@ -126,7 +127,7 @@ const steps: readonly Step[] = [
   })),
 ];
 
-/** An adapter with RoCE on the one side, Soft-RoCE on the other. */
+/** An adapter with RoCE at one end, Soft-RoCE at the other. */
 export const softRoceEnds = {
   hcas: 1,
   isCabled: false,

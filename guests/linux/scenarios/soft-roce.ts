@@ -1,6 +1,6 @@
 /**
- * The adapter next to Linux's own Soft-RoCE (rdma_rxe) in the same guest, in the same run: the same perftest program on both in turn, and
- * the ratio of what it measures.
+ * The adapter next to Linux's own Soft-RoCE (rdma_rxe) in the same guest, in the same run: the same perftest program on both in
+ * turn, and the ratio of its measurements.
  *
  *     ib_write_bw ─► mlx4_0 ─► vfio-user ─► emulated HCA          rate of the HCA
  *     ib_write_bw ─► rxe0 (over a dummy Ethernet device)          ───────────────── = ratio, 1 and above: as fast
@@ -23,7 +23,7 @@ interface Measurement {
   readonly messages: number;
   readonly rounds: number;
   readonly unit: 'MiB/s' | 'messages/s' | 'us';
-  /** Column of perftest's result line, and what makes the unit of it. */
+  /** Column of perftest's result line, and the factor of its unit. */
   readonly column: number;
   readonly scale: number;
 }
@@ -69,7 +69,7 @@ const measurements: readonly Measurement[] = [
   },
 ];
 
-/** Messages of a run whose processor time is what every run takes. */
+/** Messages of a run whose processor time is the fixed cost of every run. */
 const fewMessages = 5;
 /** perftest gives up when a busy computer upsets its measurement of the processor's clock. */
 const attempts = 4;
@@ -78,7 +78,7 @@ const clockComplaint = "Can't produce a report";
 /** Its GID of the interface's address. */
 const softRoceSides: Sides = { server: '-d rxe0 -x 1', client: '-d rxe0 -x 1' };
 
-/** A dummy interface leads nowhere; packets to its own address come back, in 4096-byte packets as the adapter's. */
+/** A dummy interface leads nowhere; packets to its own address return, in packets of 4096 bytes as on the adapter. */
 const setUp = `modprobe -a rdma_rxe crc32_generic dummy
 ip link add rxe-net type dummy && ip link set rxe-net mtu 9000 up && ip addr add 10.1.0.1/24 dev rxe-net || exit 1
 rdma link add rxe0 type rxe netdev rxe-net || exit 1
@@ -129,7 +129,7 @@ async function measured(
 const medianOf = (values: readonly number[]): number =>
   values.toSorted((left, right) => left - right)[values.length >> 1]!;
 
-/** How many times as fast the adapter is: of a rate the quotient, of a latency its inverse. */
+/** Speed-up of the adapter: the quotient of rates, the inverse quotient of latencies. */
 const ratioOf = ({ unit }: Measurement, ours: number, theirs: number): number =>
   unit === 'us' ? theirs / ours : ours / theirs;
 
@@ -141,7 +141,7 @@ const stepOf = (measurement: Measurement, sides: Sides): Step => ({
 async function measureBoth(stage: Stage, measurement: Measurement, sides: Sides): Promise<string> {
   const { name, unit, messages, rounds } = measurement;
   const adapters = { hca: sides, softRoce: softRoceSides };
-  // The emulator's code is compiled while it runs for the first time.
+  // The emulator's code is compiled during its first run.
   await measured(stage, measurement, sides, messages);
   const few = {
     hca: await measured(stage, measurement, adapters.hca, fewMessages),
@@ -210,7 +210,7 @@ const stepsOf = (sides: Sides, taken: readonly Measurement[]): Step[] => [
   sideBySide,
 ];
 
-/** What a scenario has of the adapter's two sides. */
+/** Measurements of the adapter's two sides in a scenario. */
 const stepsBetween = (sides: Sides) => ({
   steps: stepsOf(sides, measurements),
   briefSteps: stepsOf(sides, measurements.map(inBrief)),

@@ -1,7 +1,7 @@
 /**
- * The driver is unbound while stock `ib_srp` is logged in. Its workers drain a queue pair that is in error: `ib_drain_rq` posts a receive,
- * which has no doorbell, and waits without limit for the flush (IBTA vol 1, 10.3.1). A device that does not notice the receive hangs the
- * worker, and every unbind after it.
+ * The driver is unbound while stock `ib_srp` is logged in. Its workers drain a queue pair in the error state: `ib_drain_rq`
+ * posts a receive, which has no doorbell, and waits without limit for the flush (IBTA vol 1, 10.3.1). A device that does not
+ * notice the receive blocks the worker and every later unbind.
  */
 import { bind, unbind } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';
@@ -9,7 +9,7 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 import { loginBySrp, srpTargetNames, useSrpDisk } from './storage.ts';
 
 const rounds = 3;
-/** Seconds a kernel task may be blocked. An unbind needs 2 s here; a drain that is never flushed never returns. */
+/** Limit in seconds for a blocked kernel task. An unbind takes 2 s here; an unflushed drain never returns. */
 const blockedSeconds = 20;
 const unbindTimeoutSeconds = 90;
 
@@ -17,7 +17,7 @@ const isPortActive = '[ "$(cat /sys/class/infiniband/mlx4_0/ports/1/state)" = "4
 const untilActive = `for t in $(seq 150); do ${isPortActive} && exit 0; sleep 0.2; done; exit 1`;
 const hangs = /blocked for more than|drain|BUG:|Oops|WARNING:/;
 
-/** The kernels have warned of no task that is blocked, nor of themselves. @throws ScenarioFailure */
+/** The kernels have reported neither a blocked task nor another warning. @throws ScenarioFailure */
 async function expectNoHang(stage: Stage): Promise<void> {
   for (const guest of [0, 1]) {
     const said = (await stage.check('dmesg', { guest })).split('\n').filter((line) => hangs.test(line));
@@ -69,7 +69,8 @@ const steps: readonly Step[] = [
       'the target’s driver is unbound, the initiator’s queue pair ends in error and is drained long after it',
     async run(stage) {
       const target = await takeAway(stage, unbind, 1);
-      // The initiator fails its command, and reconnects in vain (fast_io_fail_tmo, reconnect_delay): posts follow ERR by seconds.
+      // The initiator fails its command, and reconnects in vain (fast_io_fail_tmo, reconnect_delay): its posts are seconds
+      // later than ERR.
       await stage.check('dd if=/dev/sda of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null & sleep 15');
       await expectNoHang(stage);
       const initiator = await takeAway(stage, unbind);

@@ -1,26 +1,26 @@
-/** What the steps of a scenario act with: commands in the guests, the two sides of a test, and what the kernel said. */
+/** Actions of a scenario's steps: commands in the guests, the two sides of a test, and kernel messages. */
 import type { CommandResult } from '../agent-line.ts';
 import { GuestError } from '../guest-error.ts';
 import type { GuestSession } from '../guest-session.ts';
 
-/** A step that did not hold. */
+/** A failed step. */
 export class ScenarioFailure extends GuestError {
   override readonly name = 'ScenarioFailure';
 }
 
 export interface RunOptions {
-  /** Guest to run in; 0 unless given. */
+  /** Guest in which to run; 0 unless given. */
   readonly guest?: number;
   readonly timeoutSeconds?: number;
 }
 
-/** Seconds a test may take, by the clock of the guest: a busy machine is slow, and a guest that booted there may be fast. */
+/** Limit of a test in seconds, by the guest's clock: a busy machine is slow, and a guest's clock may run fast there. */
 const usualTimeoutSeconds = 150;
 
 /** Kernel messages of this priority or worse are warnings (linux/kern_levels.h). */
 const warningPriority = 4;
 
-/** What Linux says of processors that are emulated, on a computer that has others to serve as well. */
+/** Kernel messages about emulated processors on a computer that is busy otherwise. */
 const slownessWarnings =
   /hrtimer: interrupt took|clocksource|perf: interrupt took|rcu_.*(stall|kthread)|sched: RT throttling|hpet: Lost \d+ RTC/;
 
@@ -33,7 +33,7 @@ export class Stage {
     this.session = session;
   }
 
-  /** Runs a command, however it ends. @throws GuestError when the guest has disconnected */
+  /** Runs a command, with any result. @throws GuestError if the guest has disconnected */
   run(
     command: string,
     { guest = 0, timeoutSeconds = usualTimeoutSeconds }: RunOptions = {},
@@ -41,7 +41,7 @@ export class Stage {
     return this.session.run(guest, command, { timeoutSeconds });
   }
 
-  /** Runs a command that has to succeed; its output. @throws ScenarioFailure when it does not */
+  /** Runs a command that must succeed; its output. @throws ScenarioFailure if it fails */
   async check(command: string, options: RunOptions = {}): Promise<string> {
     const { output, exitStatus, hasTimedOut } = await this.run(command, options);
     if (hasTimedOut) throw new ScenarioFailure(`${command}: took too long:\n${output}`);
@@ -49,7 +49,7 @@ export class Stage {
     return output;
   }
 
-  /** Runs a command that has to fail; its output. @throws ScenarioFailure when it succeeds, or does not end */
+  /** Runs a command that must fail; its output. @throws ScenarioFailure if it succeeds, or does not end */
   async checkFails(command: string, options: RunOptions = {}): Promise<string> {
     const { output, exitStatus, hasTimedOut } = await this.run(command, options);
     if (hasTimedOut) throw new ScenarioFailure(`${command}: took too long:\n${output}`);
@@ -64,12 +64,12 @@ export class Stage {
     return { emulator: (user + system) / 1000, guests };
   }
 
-  /** Runs server and client of a test in guest 0; what the client printed. */
+  /** Runs server and client of a test in guest 0; the client's output. */
   pair({ server, client }: PairedTest): Promise<string> {
     return this.check(`pair '${server}' '${client}'`);
   }
 
-  /** Runs the server of a test in guest 1 and the client in guest 0; what the client printed. */
+  /** Runs the server of a test in guest 1 and the client in guest 0; the client's output. */
   async pairAcross({ server, client }: PairedTest): Promise<string> {
     await this.check(`test-server '${server}'`, { guest: 1 });
     const output = await this.check(client);
@@ -77,7 +77,7 @@ export class Stage {
     return output;
   }
 
-  /** Warnings and errors the kernel printed since the mark, but those of how slow its processors are. */
+  /** Warnings and errors that the kernel printed since the mark, except those about slow processors. */
   async warningsSince(mark: number, guest = 0): Promise<string[]> {
     const lines = (await this.check(`dmesg -r | tail -n +${mark + 1}`, { guest })).split('\n');
     return lines.filter((line) => {
@@ -92,7 +92,7 @@ export class Stage {
     return await this.check(`dmesg | tail -n +${mark + 1}`, { guest });
   }
 
-  /** How many messages the kernel has printed. */
+  /** Number of messages printed by the kernel. */
   async markMessages(guest = 0): Promise<number> {
     return Number(await this.check('dmesg -r | wc -l', { guest }));
   }

@@ -7,7 +7,7 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 
 const subsystem = 'disk';
 
-/** A guest offers a disk in its memory at `address`, by configfs as nvmetcli would write it. */
+/** A guest offers a disk in its memory at `address`, through configfs as nvmetcli would. */
 const target = (address: string): string =>
   [
     'set -e; mkdir -p /sys/kernel/config; mount -t configfs none /sys/kernel/config 2>/dev/null || true',
@@ -19,7 +19,7 @@ const target = (address: string): string =>
     `ln -s /sys/kernel/config/nvmet/subsystems/${subsystem} ports/1/subsystems/`,
   ].join('\n');
 
-/** Writes a file of 4 MiB to a disk, forgets what is cached, and prints the sums of what it reads back and of what it wrote. */
+/** Writes a file of 4 MiB to a disk, drops caches, and prints the checksums of the data read back and of the data written. */
 const copy = (disk: string): readonly string[] => [
   `for t in $(seq 100); do [ -b ${disk} ] && break; sleep 0.1; done; [ -b ${disk} ]`,
   'dd if=/dev/urandom of=/run/file bs=64k count=64 2>/dev/null',
@@ -27,7 +27,7 @@ const copy = (disk: string): readonly string[] => [
   `dd if=${disk} bs=64k count=64 2>/dev/null | sha256sum | cut -c1-64; sha256sum /run/file | cut -c1-64`,
 ];
 
-/** Another connects, writes a file to the disk, forgets what it has cached, and reads it back. */
+/** The second guest connects, writes a file to the disk, drops its caches, and reads it back. */
 const initiator = (address: string): string =>
   [
     `set -e; modprobe nvme_rdma; nvme connect -t rdma -n ${subsystem} -a ${address} -s 4420 -i 2 >&2`,
@@ -37,7 +37,7 @@ const initiator = (address: string): string =>
 const title =
   'NVMe over RDMA: 4 MiB to a disk of the other guest and back, by fast registration and SEND with Invalidate';
 
-/** @param address of the guest that has the disk, where the connection manager finds it */
+/** @param address of the guest with the disk, used by the connection manager */
 export const storageStep = (address: string, server: 0 | 1, suffix = ''): Step => ({
   title: title + suffix,
   async run(stage) {
@@ -53,7 +53,7 @@ export const storageStep = (address: string, server: 0 | 1, suffix = ''): Step =
 const guidOf = 'G=$(tr -d : </sys/class/infiniband/mlx4_0/node_guid)';
 const gidOf = 'D=$(tr -d : </sys/class/infiniband/mlx4_0/ports/1/gids/0)';
 
-/** A guest offers a file of its memory at its port, by configfs as targetcli would, to the port of this GUID. */
+/** A guest offers a file in its memory at its port, through configfs as targetcli would, to the port of this GUID. */
 const srpTarget = (initiatorPort: string): string =>
   [
     `set -e; ${gidOf}; mkdir -p /sys/kernel/config; mount -t configfs none /sys/kernel/config 2>/dev/null || true`,
@@ -66,7 +66,7 @@ const srpTarget = (initiatorPort: string): string =>
     `echo 1 >$P/enable; ${guidOf}; echo $G $D`,
   ].join('\n');
 
-/** Another logs in at that port, and uses the disk. */
+/** The second guest logs in at that port, and uses the disk. */
 const srpInitiator = (guid: string, gid: string): string =>
   [
     'set -e; modprobe -a sd_mod ib_srp',
@@ -75,14 +75,14 @@ const srpInitiator = (guid: string, gid: string): string =>
     ...copy('/dev/sda'),
   ].join('\n');
 
-/** A guest offers a disk by SRP, the other logs in, writes a file and reads it back; the session stays. */
+/** A guest offers a disk by SRP, the second one logs in, writes a file and reads it back; the session remains. */
 export async function loginBySrp(stage: Stage): Promise<void> {
   const own = (await stage.check(`${gidOf}; echo $D`)).trim();
   const answer = (await stage.check(srpTarget(own.slice(16)), { guest: 1 })).trim().split('\n').at(-1) ?? '';
   await useSrpDisk(stage, answer);
 }
 
-/** Guest 0 logs in at a target that guest 1 offers already. @param target its GUID and GID */
+/** Guest 0 logs in at a target that guest 1 already offers. @param target its GUID and GID */
 export async function useSrpDisk(stage: Stage, target: string): Promise<void> {
   const [guid = '', gid = ''] = target.split(' ');
   const [read, written] = (await stage.check(srpInitiator(guid, gid))).trim().split('\n').slice(-2);
@@ -93,7 +93,7 @@ export async function useSrpDisk(stage: Stage, target: string): Promise<void> {
 export const srpTargetNames = (stage: Stage): Promise<string> =>
   stage.check(`${gidOf}; ${guidOf}; echo $G $D`, { guest: 1 }).then((names) => names.trim());
 
-/** By path records and messages of connections on QP1, as the ports find each other. */
+/** By path records and connection messages on QP1, by which the ports find each other. */
 export const srpStep: Step = {
   title: 'SRP (ib_srp, ib_srpt): 4 MiB to a disk of the other guest and back',
   async run(stage) {

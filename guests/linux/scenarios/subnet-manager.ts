@@ -1,16 +1,16 @@
 /**
- * A subnet manager of the guests' own: stock opensm sweeps the subnet that a cable makes, and what needs one works: IP over
- * InfiniBand, multicast groups, path records, the connection manager, storage over RDMA, queries of the other node.
+ * A subnet manager in the guests: stock opensm sweeps the subnet of a cable, and its users work: IP over InfiniBand, multicast
+ * groups, path records, the connection manager, storage over RDMA, queries of the other node.
  */
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 import { srpStep, storageStep } from './storage.ts';
 
 const activePort = '[ "$(cat /sys/class/infiniband/mlx4_0/ports/1/state)" = "4: ACTIVE" ]';
-/** Of IP over InfiniBand; the guests' Ethernet has 10.0.0.0. */
+/** Network of IP over InfiniBand; the guests' Ethernet uses 10.0.0.0. */
 export const address = (guest: number): string => `10.1.0.${guest + 1}`;
 
-/** Runs a server in guest 1, which has to end well when its client in guest 0 has. */
+/** Runs a server in guest 1, which must end successfully after its client in guest 0. */
 async function serverAndClient(stage: Stage, server: string, client: string): Promise<string> {
   await stage.check(
     `rm -f /run/done; (${server} >/run/log 2>&1; echo $? >/run/done) </dev/null >/dev/null 2>&1 & sleep 2`,
@@ -21,7 +21,7 @@ async function serverAndClient(stage: Stage, server: string, client: string): Pr
     'for t in $(seq 100); do [ -s /run/done ] && break; sleep 0.1; done; cat /run/done /run/log',
     { guest: 1 },
   );
-  // rping's server exits with 1 when its client has gone, and with 134 when it aborts.
+  // rping's server exits with 1 when its client has ended, and with 134 when it aborts.
   if (!/^[01]\n/.test(end) || /libgcc|Aborted/.test(end + output))
     throw new ScenarioFailure(`${server}: ended with ${end}`);
   return output;
@@ -56,7 +56,7 @@ const connectionsStep: Step = {
   },
 };
 
-/** What needs a subnet manager, by the embedded one, between two guests. */
+/** Users of a subnet manager, with the embedded one, between two guests. */
 export const embeddedManagerSteps: readonly Step[] = [
   {
     title: 'the embedded subnet manager says that it is the master',
@@ -71,7 +71,7 @@ export const embeddedManagerSteps: readonly Step[] = [
   srpStep,
 ];
 
-/** The same of a port that talks to itself. */
+/** The same for a port that talks to itself. */
 export const ownManagerStep: Step = {
   title: 'IP over InfiniBand and the connection manager, by the embedded subnet manager, to itself',
   async run(stage) {

@@ -1,6 +1,6 @@
 /**
- * The project's own kernel driver behind a slot, as a guest's kernel: every access goes through regions, every interrupt
- * comes as a descriptor, and whatever it waits for is waited for by turning the wall clock.
+ * The project's own kernel driver on a slot, as a guest's kernel: every access uses regions, every interrupt arrives by a
+ * descriptor, and every wait advances the wall clock.
  *
  *     Driver ── DriverPlatform ──► regionRead, regionWrite, setInterrupt ──► Slot
  *            ◄── descriptor 1000 + vector ──────────────────────────────────┘
@@ -15,7 +15,7 @@ const bar0Address = 0xfe00_0000;
 const bar2Address = 0xe000_0000;
 const firstDescriptor = 1000;
 const PS_PER_MS = 1e9;
-/** Wall time of one turn of the wait loop, at least. */
+/** Minimum wall time of one turn of the wait loop. */
 const TURN_MS = 0.01;
 
 export class DrivenSlot {
@@ -24,13 +24,13 @@ export class DrivenSlot {
   readonly memory: BenchGuestMemory;
   readonly platform: DriverPlatform;
   readonly cpu: Cpu;
-  /** Called before each store into BAR0 and BAR2; what it returns is stored instead. */
+  /** Called before each store into BAR0 and BAR2; its result is stored instead. */
   distort: (value: number) => number = (value) => value;
   readonly #handlers = new Map<number, (cpu: Cpu) => Promise<void>>();
   #nextPage = 1;
   #seenInterrupts = 0;
 
-  /** A guest with this much memory arrives at the slot. */
+  /** A guest with this much memory connects to the slot. */
   constructor(bench: SlotBench, node = 0, memoryBytes = 64 * 2 ** 20) {
     this.bench = bench;
     this.node = node;
@@ -46,7 +46,7 @@ export class DrivenSlot {
     while (this.bench.wallMs < endMs) this.turn(endMs);
   }
 
-  /** Lets time pass to the next thing that is due, at most to `endMs`, and serves interrupts. */
+  /** Lets time pass until the next due event, at most to `endMs`, and serves interrupts. */
   turn(endMs: number): void {
     const { bench } = this;
     const dueMs = bench.emulation.work(1000);
@@ -56,12 +56,12 @@ export class DrivenSlot {
       bench.wallMs = Math.min(endMs, bench.wallMs + Math.max(dueMs, TURN_MS));
   }
 
-  /** Lets time pass where programs of a simulated host can run, if there is one. */
+  /** Lets time pass where programs of a simulated host can run, if one exists. */
   async turnOutside(endMs: number): Promise<void> {
     await this.#outside(() => this.turn(endMs));
   }
 
-  /** Acts out of a callback of the event loop where there is a simulated host, whose programs run only there. */
+  /** Acts from a callback of the event loop if a simulated host exists, because its programs run only there. */
   #outside<T>(act: () => T): T | Promise<T> {
     return this.bench.emulation.peer === undefined ? act() : outsideOfMicrotasks(act);
   }

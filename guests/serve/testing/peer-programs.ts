@@ -1,9 +1,9 @@
-/** Programs of a simulated host next to a guest, for specs: modules, since they run in the thread that serves. */
+/** Programs of a simulated host next to a guest, for specs: modules, since they run in the serving thread. */
 
 import { acceptGuest, connectGuest } from '../../../experiments/workloads/index.ts';
 import type { ProgramContext } from '../../../machine/index.ts';
 
-/** Takes one connection of the guest and sends back what comes, to its end. @returns its bytes */
+/** Accepts one connection of the guest and sends back the received bytes, until its end. @returns its bytes */
 export async function echo(program: ProgramContext): Promise<number> {
   const stream = await acceptGuest(program);
   for (let count = 0; ; ) {
@@ -17,7 +17,7 @@ export async function echo(program: ProgramContext): Promise<number> {
   }
 }
 
-/** Connects to a port of the guest, sends 5000 bytes, and takes as many. @returns the sum of what came */
+/** Connects to a port of the guest, sends 5000 bytes, and receives as many. @returns the sum of the received bytes */
 export async function call(program: ProgramContext): Promise<number> {
   const stream = await connectGuest(program, Number(program.args));
   await stream.write(Uint8Array.from({ length: 5000 }, (_, at) => at));
@@ -37,7 +37,7 @@ export async function misuse({ cpu }: ProgramContext): Promise<void> {
   await Promise.all([cpu.sleep(1e6), cpu.sleep(1e6)]);
 }
 
-/** Says that it has begun, and waits indefinitely. */
+/** Reports that it has begun, and waits indefinitely. */
 export async function wait({ exchange }: ProgramContext): Promise<void> {
   await exchange.put('begun', true);
   await exchange.take('what never comes');

@@ -22,7 +22,7 @@ export function reportPartsOf({ emulation }: SlotBench): ServeReportParts {
   return structuredClone(parts);
 }
 
-/** Those of a machine whose guest does nothing yet, next to a program that has ended. */
+/** Parts for a machine whose guest does nothing yet, next to a program that has ended. */
 export async function reportPartsOfIdle(set: ParameterValues): Promise<ServeReportParts> {
   const bench = await outsideOfMicrotasks(() => new SlotBench({ peer: async () => 0, set }));
   const slot = await outsideOfMicrotasks(() => new DrivenSlot(bench));

@@ -1,6 +1,4 @@
-/**
- * A slot with its device and without a socket: a spec acts as a guest's machine does, and turns the wall clock by hand.
- */
+/** A slot with its device and without a socket: a spec acts as a guest's machine, and advances the wall clock. */
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { AnalysisOptions } from '../../../machine/analysis/index.ts';
 import type { JsonValue, ProgramFunction } from '../../../machine/index.ts';
@@ -15,7 +13,7 @@ export const CONFIG = 7;
 export const BAR0 = 0;
 export const BAR2 = 2;
 
-/** Guest memory in one piece, from address 0, which notes whether anything outside of it was asked for. */
+/** Guest memory in one piece, from address 0, which records accesses outside it. */
 export class BenchGuestMemory implements GuestMemory {
   readonly bytes: Uint8Array;
   isMapped = true;
@@ -69,9 +67,9 @@ export interface SlotBenchOptions {
   readonly cabling?: Cabling;
   readonly timeScale?: number;
   readonly shortcuts?: boolean;
-  /** The computer's own clock instead of one turned by hand: for what must end within real time. */
+  /** The computer's own clock instead of a simulated one: for code that must end within real time. */
   readonly isRealTime?: boolean;
-  /** The program of a simulated host on a cable: then all is to be done out of callbacks of the event loop. */
+  /** The program of a simulated host on a cable: all actions must then run from callbacks of the event loop. */
   readonly peer?: ProgramFunction;
   readonly analysis?: AnalysisOptions;
 }
@@ -109,7 +107,7 @@ export class SlotBench {
     return this.emulation.slots[node]!;
   }
 
-  /** A guest arrives. */
+  /** A guest connects. */
   connect(node = 0, sizeBytes = 1 << 20): BenchGuestMemory {
     const memory = new BenchGuestMemory(sizeBytes);
     this.slot(node).clientConnected(memory);

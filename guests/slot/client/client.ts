@@ -1,6 +1,6 @@
 /**
- * A vfio-user client in the server's own thread: sends what QEMU sends, or whatever bytes a test wants, and waits for
- * replies while it drives the server (`pump`, a reactor's poll).
+ * A vfio-user client in the server's own thread: sends QEMU's messages, or arbitrary bytes of a test, and waits for replies
+ * while it drives the server (`pump`, a reactor's poll).
  */
 import { ftruncateSync } from 'node:fs';
 import { type Initial, viewOf } from '../../../base/index.ts';
@@ -62,7 +62,7 @@ export class VfioUserClient {
   readonly #outbox = new Outbox();
   #hasUnanswered = false;
 
-  /** Connects; `pump` lets the server do something and does not wait. */
+  /** Connects; `pump` lets the server work without waiting. */
   constructor(path: string, pump: () => void) {
     const descriptor = connectTo(path);
     if (descriptor < 0) throw new NativeCallError('connect', -descriptor);
@@ -74,14 +74,14 @@ export class VfioUserClient {
     return this.#connection.descriptor;
   }
 
-  /** Sends bytes in one send, with descriptors, after what waits; throws NativeCallError where the server has disconnected. */
+  /** Sends bytes in one send, with descriptors, after queued messages; throws NativeCallError if the server has disconnected. */
   send(bytes: Uint8Array, descriptors: readonly number[] = []): void {
     this.flush();
     this.#hasUnanswered = true;
     this.#sendAll(bytes, descriptors);
   }
 
-  /** Sends what {@link postLater} and {@link readLater} have left. */
+  /** Sends the messages queued by {@link postLater} and {@link readLater}. */
   flush(): void {
     if (!this.#outbox.isEmpty) this.#sendAll(this.#outbox.take(), []);
   }
@@ -127,7 +127,7 @@ export class VfioUserClient {
     return answer;
   }
 
-  /** The next reply; undefined when the server has closed the connection. */
+  /** The next reply; undefined if the server has closed the connection. */
   answer(): Answer | undefined {
     for (let tries = 0; tries < pumpCountMax; tries++) {
       const answer = this.#takeAnswer();
@@ -150,14 +150,14 @@ export class VfioUserClient {
     return false;
   }
 
-  /** Lets the server work, and returns whether it has replied anything. */
+  /** Lets the server work, and returns whether it has replied. */
   isSilent(): boolean {
     for (let tries = 0; tries < 10; tries++) this.#pump();
     this.#receive();
     return this.#inboxBytes === 0;
   }
 
-  /** Takes all replies that there are, whatever they answer: for callers that have let the server carry out all it was sent. */
+  /** Reads all present replies to any messages: for callers that have let the server process everything. */
   forget(): void {
     do this.#inboxBytes = 0;
     while (this.#receive() > 0);
@@ -180,7 +180,7 @@ export class VfioUserClient {
     return this.request(Command.DMA_UNMAP, payload);
   }
 
-  /** Sets, or without descriptors takes away, the eventfds of some vectors. */
+  /** Sets the eventfds of some vectors, or removes them if none are given. */
   setEventfds(
     index: number,
     start: number,
@@ -226,18 +226,18 @@ export class VfioUserClient {
     return this.request(Command.REGION_WRITE, writePayload(region, offset, bytes)).errno;
   }
 
-  /** As QEMU does for a guest's stores: no reply is wanted. */
+  /** Like QEMU's messages for a guest's stores: requests no reply. */
   post(region: number, offset: number, bytes: Uint8Array): void {
     this.postLater(region, offset, bytes);
     this.flush();
   }
 
-  /** Something was sent, or waits to be, that {@link forget} has not taken the replies of. */
+  /** Messages were sent or queued whose replies {@link forget} has not read. */
   get hasUnanswered(): boolean {
     return this.#hasUnanswered;
   }
 
-  /** As {@link post}, sent with whatever is sent next. */
+  /** Like {@link post}, sent with the next message. */
   postLater(region: number, offset: number, bytes: Uint8Array): void {
     this.#hasUnanswered = true;
     if (this.#outbox.isFullFor(bytes.length)) this.flush();
@@ -248,7 +248,7 @@ export class VfioUserClient {
     this.#outbox.write(this.#newId(), region, offset, bytes);
   }
 
-  /** A read that is sent with whatever is sent next; the message id of its reply. */
+  /** A read sent with the next message; the message ID of its reply. */
   readLater(region: number, offset: number, count: number): number {
     this.#hasUnanswered = true;
     if (this.#outbox.isFullFor(0)) this.flush();

@@ -1,6 +1,6 @@
 /**
- * Accesses of regions that are written down one after the other and then sent at once: as many as a guest's machine has
- * made between two calls of the server. Written by the fields of the layouts into one buffer, so that an access costs no allocation.
+ * Region accesses that are queued and then sent at once: as many as a guest's machine makes between two calls of the server.
+ * Written by the layouts' fields into one buffer, so that an access needs no allocation.
  */
 import { viewOf } from '../../../base/index.ts';
 import { Command, HEADER_BYTES, header, MESSAGE_COMMAND, regionAccess } from '../vfio-user/protocol.ts';
@@ -17,12 +17,12 @@ export class Outbox {
     return this.#lengthBytes === 0;
   }
 
-  /** Whether a write of so many bytes, or a read (0), has no room any more. */
+  /** Whether a write of this many bytes, or a read (0), no longer has room. */
   isFullFor(dataBytes: number): boolean {
     return this.#lengthBytes + accessBytes + dataBytes > outboxBytes;
   }
 
-  /** Adds a REGION_WRITE to which no reply is wanted. */
+  /** Adds a REGION_WRITE that requests no reply. */
   write(id: number, region: number, offset: number, bytes: Uint8Array): void {
     this.#access(id, Command.REGION_WRITE, region, offset, bytes.length, bytes.length);
     this.#bytes.set(bytes, this.#lengthBytes - bytes.length);
@@ -33,7 +33,7 @@ export class Outbox {
     this.#access(id, Command.REGION_READ, region, offset, count, 0);
   }
 
-  /** The added messages, until the next addition; the outbox keeps none of them. */
+  /** The added messages, until the next addition; the outbox then forgets them. */
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.#lengthBytes);
     this.#lengthBytes = 0;

@@ -18,14 +18,14 @@ import {
 const vectorOffset = messageHeader.sizeBytes;
 const controlOffset = vectorOffset + iovec.sizeBytes;
 
-/** What the kernel reads lies here: a buffer that is only known by its address could be collected before the call. */
+/** Memory that the kernel reads: a buffer referenced only by its address could be collected before the call. */
 const dataBytesMax = 2 ** 20;
 const descriptorsMax = 253;
 const structures = new Uint8Array(new ArrayBuffer(controlOffset + controlBytesOf(descriptorsMax)));
 const view = viewOf(structures);
 const data = new Uint8Array(new ArrayBuffer(dataBytesMax));
 
-/** One sendmsg, with descriptors: bytes sent, 0 where the socket is full. Throws where the peer has disconnected. */
+/** One sendmsg, with descriptors: bytes sent, 0 if the socket is full. Throws if the peer has disconnected. */
 export function sendWith(socket: number, bytes: Uint8Array, descriptors: readonly number[] = []): number {
   const native = nativeLibrary();
   const lengthBytes = Math.min(bytes.length, dataBytesMax);

@@ -16,7 +16,7 @@ import { FRAME_BYTES_MAX } from './frame-stream.ts';
 const unavailable = nativeUnavailableReason();
 if (unavailable !== undefined) console.warn(`skipped: ${unavailable}`);
 
-/** As QEMU has it: four bytes of length, the highest first, and the frame. */
+/** In QEMU's form: four bytes of length, highest first, and the frame. */
 function framed(...frames: readonly Uint8Array[]): Buffer {
   return Buffer.concat(
     frames.flatMap((frame) => {
@@ -76,7 +76,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     sendWith(client.descriptor, bytes);
     settle();
   };
-  /** All that the client can read now. */
+  /** All bytes that the client can read now. */
   const read = (client: Connection): Buffer => {
     const address = nativeLibrary().addressOf(buffer.buffer);
     const parts: Buffer[] = [];
@@ -88,7 +88,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     }
   };
 
-  it('hands on frames in order, wherever the stream is cut', () => {
+  it('passes frames on in order, for any cuts of the stream', () => {
     const sizes = fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(sizes, fc.array(fc.integer({ min: 1, max: 4000 }), { minLength: 1 }), (lengths, cuts) => {
@@ -133,7 +133,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     const { framesToClient, unreadFrames } = server.counters;
     expect(unreadFrames).toBeGreaterThan(1);
     expect(framesToClient + unreadFrames).toBe(3002);
-    // Linux has taken what net.core.wmem_default allows, 212,992 bytes with what it needs itself; a MiB waits here.
+    // Linux accepts net.core.wmem_default, 212,992 bytes including its overhead; a MiB waits here.
     const waitingBytes = server.waitingBytes();
     expect(waitingBytes).toBeGreaterThan(2 ** 20 - 1004);
     expect(waitingBytes).toBeLessThan((framesToClient - 1) * 1004);
@@ -145,7 +145,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     expect(read(client)).toEqual(framed(bytes.subarray(0, 50)));
   });
 
-  it('hangs up on a second client, and takes it when the first has gone', () => {
+  it('disconnects a second client, and accepts it when the first has disconnected', () => {
     const first = connect();
     const second = connect();
     expect(second.receive(nativeLibrary().addressOf(buffer.buffer), 10)).not.toBe(NOTHING_YET);
@@ -159,7 +159,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     expect(said).toEqual(['connected', 'it hung up', 'connected']);
   });
 
-  it('ends with a client that sends what no frame can be, and forgets half a frame of one that has gone', () => {
+  it('ends with a client that sends an impossible frame, and forgets half a frame of a disconnected one', () => {
     const client = connect();
     write(client, framed(frameOf(40, 1)).subarray(0, 20));
     client.close();
@@ -173,7 +173,7 @@ describe.skipIf(unavailable !== undefined)('the end of a cable on a socket', () 
     expect(frames.at(-1)).toHaveLength(FRAME_BYTES_MAX);
   });
 
-  it('notices within a turn that a send has found the client gone, and keeps no descriptor that a client passes', () => {
+  it('notices within a turn that the client has disconnected, and keeps no descriptor from a client', () => {
     const client = connect();
     const descriptor = createEventfd();
     sendWith(client.descriptor, framed(frameOf(20, 1)), [descriptor]);

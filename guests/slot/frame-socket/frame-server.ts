@@ -1,13 +1,13 @@
 /**
- * The end of an Ethernet cable on a UNIX socket, for one client at a time: QEMU's `-netdev stream`, or any client of the same protocol
- * (frame-stream.ts). A second client is hung up on at once.
+ * The end of an Ethernet cable on a UNIX socket, for one client at a time: QEMU's `-netdev stream`, or any client of the same
+ * protocol (frame-stream.ts). A second client is disconnected at once.
  *
  *     client ──recv──► frames ──► onFrame, while hasRoom            descriptor: the client, or without one the listening socket
  *     client ◄──send── waiting bytes ◄── send                       nextDescriptor: the client while bytes wait, else the listening socket
  *
- * As a cable does, it never makes the sender wait: what the client does not take, and finds no room here, is dropped and counted. A sender
- * that can wait holds on by itself while {@link FrameServer.waitingBytes} are many. A client whose frames find no room is not read. Driven
- * by a Reactor; `send` may be called at any time.
+ * Like a cable, it never makes the sender wait: frames that the client does not read, and that find no room here, are dropped
+ * and counted. A sender that can wait does so by itself while {@link FrameServer.waitingBytes} is large. A client whose frames
+ * find no room is not read. Driven by a Reactor; `send` may be called at any time.
  */
 
 import { CONNECTION_BROKEN, Connection, END_OF_STREAM, NOTHING_YET } from '../native/connection.ts';
@@ -28,31 +28,31 @@ import {
 const backlog = 4;
 /** Bytes for the client that wait for room in the socket, frames and prefixes. */
 const WAITING_BYTES_MAX = 2 ** 20;
-/** Turns after the last frame in which the client is asked again without poll(2). */
+/** Turns after the last frame in which the client is polled again without poll(2). */
 const BUSY_TURNS = 64;
-/** After an accept failed for want of descriptors or memory. */
+/** After an accept failed for lack of descriptors or memory. */
 const acceptPauseMs = 100;
 
 export interface FrameServerOptions {
-  /** Where the socket file is made: at most 107 bytes. A stale one is replaced. */
+  /** Path of the socket file: at most 107 bytes. A stale one is replaced. */
   readonly path: string;
-  /** Takes a frame of the client, which lies in `bytes` during the call. */
+  /** Receives a frame of the client, which is in `bytes` during the call. */
   readonly onFrame: (bytes: Uint8Array, at: number, lengthBytes: number) => void;
   /** Whether a frame can be taken now. */
   readonly hasRoom: () => boolean;
   readonly onConnect: () => void;
-  /** Called with the reason, in words, when the client has gone. */
+  /** Called with the reason, in words, when the client has disconnected. */
   readonly onDisconnect: (reason: string) => void;
 }
 
 /** Frames of all clients that have passed the socket. */
 export interface FrameSocketCounters {
   clients: number;
-  /** Clients that came while another was there. */
+  /** Clients that came while another was connected. */
   refused: number;
   framesFromClient: number;
   framesToClient: number;
-  /** Frames that no client took: there was none, or it did not read. */
+  /** Frames that no client read: none was connected, or it did not read. */
   unreadFrames: number;
 }
 
@@ -74,13 +74,13 @@ export class FrameServer implements PolledServer {
   #waitingStart = 0;
   #waitingEnd = 0;
   #client: Connection | undefined;
-  /** The client has disconnected, as a send has shown: it is dropped at the next turn, not within the call. */
+  /** The client has disconnected, as a send has shown: it is removed at the next turn, not within the call. */
   #isBroken = false;
   #busyTurns = 0;
   /** 0: not paused. */
   #acceptPausedUntilMs = 0;
 
-  /** Listens from now on. @throws ConfigurationError where the path cannot be had, NativeUnavailableError */
+  /** Starts listening. @throws ConfigurationError if the path is unavailable, NativeUnavailableError */
   constructor(options: FrameServerOptions) {
     this.path = options.path;
     this.#options = options;
@@ -116,13 +116,13 @@ export class FrameServer implements PolledServer {
     return this.#client === undefined ? Number.POSITIVE_INFINITY : this.#pauseLeftMs();
   }
 
-  /** Bytes for the client that its socket has not taken, after an attempt to send them. */
+  /** Bytes that the client's socket has not accepted, after an attempt to send them. */
   waitingBytes(): number {
     if (this.#client !== undefined && this.#hasWaiting) this.#flush(this.#client);
     return this.#waitingEnd - this.#waitingStart;
   }
 
-  /** Accepts a client, or takes what it has sent. Whether it may have more in a moment. */
+  /** Accepts a client, or reads its bytes. Returns whether it may have more soon. */
   pump(): boolean {
     if (this.#client === undefined) return this.#acceptClient();
     if (this.#isBroken) {
@@ -135,7 +135,7 @@ export class FrameServer implements PolledServer {
     return true;
   }
 
-  /** Sends what waits, or refuses a second client. */
+  /** Sends waiting bytes, or refuses a second client. */
   answerNext(): boolean {
     if (this.#client === undefined) return false;
     if (this.#hasWaiting) return this.#flush(this.#client);
@@ -163,7 +163,7 @@ export class FrameServer implements PolledServer {
     if (!wasWaiting) this.#flush(client);
   }
 
-  /** Drops the client, stops listening, removes the socket file. */
+  /** Disconnects the client, stops listening, removes the socket file. */
   close(): void {
     this.#drop('closed');
     this.#listener.close();
@@ -205,7 +205,7 @@ export class FrameServer implements PolledServer {
     return true;
   }
 
-  /** Reads once, and hands on the frames that are whole. Whether anything came, or the client went. */
+  /** Reads once, and passes on complete frames. Returns whether anything arrived, or the client disconnected. */
   #read(client: Connection): boolean {
     if (!this.#handOn()) return false;
     const at = this.#stream.roomAt;
@@ -224,7 +224,7 @@ export class FrameServer implements PolledServer {
     return true;
   }
 
-  /** False when a frame is left for which there is no room. */
+  /** Returns false if a frame without room is left. */
   #handOn(): boolean {
     const { onFrame, hasRoom } = this.#options;
     while (this.#stream.next === FRAME_WHOLE) {
@@ -237,7 +237,7 @@ export class FrameServer implements PolledServer {
     return true;
   }
 
-  /** Whether anything was sent, or the client has disconnected. */
+  /** Returns whether anything was sent, or the client has disconnected. */
   #flush(client: Connection): boolean {
     const waitingBytes = this.#waitingEnd - this.#waitingStart;
     const count = client.send(this.#waitingAddress + this.#waitingStart, waitingBytes);

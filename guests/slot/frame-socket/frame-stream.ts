@@ -1,6 +1,6 @@
 /**
- * Ethernet frames in a stream of bytes as QEMU's `-netdev stream` has them: four bytes of length, the highest first, and the frame
- * without its check sequence. Cuts what has been read into frames, in place.
+ * Ethernet frames in the stream format of QEMU's `-netdev stream`: four bytes of length, highest first, and the frame without
+ * its check sequence. Cuts the received bytes into frames, in place.
  *
  *     │ read already │ a frame │ a frame │ half a fra… │ free │
  *                    ▲ start                           ▲ end
@@ -9,21 +9,21 @@
  */
 import { layout, u32, viewOf } from '../../../base/index.ts';
 
-/** In front of each frame. */
+/** Bytes before each frame. */
 const prefix = layout(
   'prefix of a frame',
   { sizeBytes: 4, byteOrder: 'big', source: 'QEMU net/net.c' },
   { lengthBytes: u32(0) },
 );
 export const PREFIX_BYTES = prefix.sizeBytes;
-/** The longest frame that QEMU sends or takes: NET_BUFSIZE. */
+/** The longest frame that QEMU sends or accepts: NET_BUFSIZE. */
 export const FRAME_BYTES_MAX = 4096 + 65_536;
 
 const BUFFER_BYTES = 4 * (PREFIX_BYTES + FRAME_BYTES_MAX);
 
 export const FRAME_WHOLE = 1;
 export const FRAME_PARTIAL = 0;
-/** The length is beyond any frame: what follows makes no sense. */
+/** The length exceeds any frame: the rest of the stream is meaningless. */
 export const FRAME_IMPOSSIBLE = -1;
 
 /** Writes the prefix of a frame. */
@@ -37,7 +37,7 @@ export class FrameStream {
   #start = 0;
   #end = 0;
 
-  /** Where the next bytes are to be read to: at least a frame has room there. */
+  /** Offset for the next bytes read: at least a frame has room there. */
   get roomAt(): number {
     if (this.#start > 0) {
       this.bytes.copyWithin(0, this.#start, this.#end);
@@ -51,7 +51,7 @@ export class FrameStream {
     return BUFFER_BYTES - this.#end;
   }
 
-  /** So many bytes were read to {@link roomAt}. */
+  /** This many bytes were read to {@link roomAt}. */
   filled(count: number): void {
     this.#end += count;
   }
@@ -65,7 +65,7 @@ export class FrameStream {
     return heldBytes < PREFIX_BYTES + frameBytes ? FRAME_PARTIAL : FRAME_WHOLE;
   }
 
-  /** Of the next frame, when there is one: where it lies in {@link bytes}, and its length. */
+  /** Offset in {@link bytes} and length of the next frame, if it is complete. */
   get frameAt(): number {
     return this.#start + PREFIX_BYTES;
   }
@@ -74,7 +74,7 @@ export class FrameStream {
     return prefix.fields.lengthBytes.get(this.#view, this.#start);
   }
 
-  /** The next frame has been dealt with. */
+  /** The next frame was processed. */
   pop(): void {
     this.#start += PREFIX_BYTES + this.frameBytes;
   }

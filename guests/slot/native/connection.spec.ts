@@ -45,7 +45,7 @@ describe.skipIf(unavailable !== undefined)('a connection', () => {
     for (const descriptor of received()) closeSync(descriptor);
   };
 
-  it('reports that nothing has come, and later that the peer has closed', () => {
+  it('reports that no bytes are available, and later that the peer has closed', () => {
     expect(receive()).toBe(NOTHING_YET);
     closeSync(peer);
     peer = -1;
@@ -59,7 +59,7 @@ describe.skipIf(unavailable !== undefined)('a connection', () => {
     expect(Buffer.from(buffer.subarray(0, 6)).toString()).toBe('onetwo');
   });
 
-  it('ends a read behind the send that carried descriptors (Linux af_unix: the rule the message stream relies on)', () => {
+  it('ends a read after the send that carried descriptors (Linux af_unix: the rule on which the message stream relies)', () => {
     sendWith(peer, Buffer.from('plain'));
     sendWith(peer, Buffer.from('with'), [anEventfd()]);
     sendWith(peer, Buffer.from('after'));
@@ -81,7 +81,7 @@ describe.skipIf(unavailable !== undefined)('a connection', () => {
     closeReceived();
   });
 
-  it('has the descriptors with the first byte of their send, however little is read', () => {
+  it('has the descriptors with the first byte of their send, for any read size', () => {
     sendWith(peer, Buffer.from('abcdef'), [anEventfd()]);
     expect(connection.receive(address, 2)).toBe(2);
     expect(received()).toHaveLength(1);
@@ -100,7 +100,7 @@ describe.skipIf(unavailable !== undefined)('a connection', () => {
     closeReceived();
   });
 
-  it('says so when more descriptors came than it takes, and leaks none', () => {
+  it('reports when more descriptors arrive than it accepts, and leaks none', () => {
     sendWith(peer, Buffer.from('x'), [anEventfd(), anEventfd(), anEventfd(), anEventfd(), anEventfd()]);
     expect(receive()).toBe(1);
     expect(connection.hasLostDescriptors).toBe(true);
@@ -111,7 +111,7 @@ describe.skipIf(unavailable !== undefined)('a connection', () => {
     expect(connection.hasLostDescriptors).toBe(false);
   });
 
-  it('takes one descriptor more than an odd limit rather than lose it: control messages are padded', () => {
+  it('accepts one descriptor more than an odd limit instead of losing it: control messages are padded', () => {
     connection.close();
     closeSync(peer);
     const [near, far] = socketPair();
@@ -123,7 +123,7 @@ describe.skipIf(unavailable !== undefined)('a connection', () => {
     closeReceived();
   });
 
-  it('sends more than the socket holds once the peer reads, and gives up on one that does not', () => {
+  it('sends more than the socket holds once the peer reads, and gives up on a peer that does not read', () => {
     const startMs = performance.now();
     const large = new ArrayBuffer(2 ** 22);
     expect(connection.sendAll(nativeLibrary().addressOf(large), large.byteLength, 50)).toBe(false);

@@ -1,10 +1,10 @@
 /**
- * One connected UNIX stream socket: reads into one large buffer with the descriptors that came along, and sends whole.
+ * One connected UNIX stream socket: reads into one large buffer, together with descriptors, and sends completely.
  *
- * A stream read ends behind the first send that carried descriptors (Linux net/unix/af_unix.c,
- * unix_stream_read_generic: it stops after the buffer whose descriptors it has handed out), and a send's descriptors
- * come with its first byte. So the descriptors of one read belong to the last send in it; whose message that is, is
- * for the reader of the stream to say (vfio-user/message-stream.ts).
+ * A stream read ends after the first send that carried descriptors (Linux net/unix/af_unix.c, unix_stream_read_generic: it
+ * stops after the buffer whose descriptors it has handed out), and a send's descriptors arrive with its first byte. So the
+ * descriptors of one read belong to the last send in it; the reader of the stream determines the message
+ * (vfio-user/message-stream.ts).
  *
  * Nothing is allocated per call. No call waits, except `sendAll` on a peer that does not read: at most its limit, by
  * the wall clock.
@@ -37,10 +37,10 @@ const vectorOffset = messageHeader.sizeBytes;
 const controlOffset = vectorOffset + iovec.sizeBytes;
 
 export class Connection {
-  /** Descriptors that came with the last `receive`; its caller owns them. */
+  /** Descriptors received by the last `receive`; its caller owns them. */
   readonly descriptors: Int32Array;
   descriptorCount = 0;
-  /** The last `receive` lost descriptors: more came than fit, or this process may open no more. */
+  /** The last `receive` lost descriptors: more arrived than fit, or this process cannot open more. */
   hasLostDescriptors = false;
 
   readonly #native = nativeLibrary();
@@ -50,7 +50,7 @@ export class Connection {
   readonly #writable = new PollSet(1);
   #descriptor: number;
 
-  /** @param descriptorCountMax descriptors accepted in one read; what comes beyond is closed by the kernel */
+  /** @param descriptorCountMax descriptors accepted in one read; the kernel closes the rest */
   constructor(descriptor: number, descriptorCountMax: number) {
     this.#descriptor = descriptor;
     this.descriptors = new Int32Array(descriptorCountMax + 1);
@@ -68,7 +68,7 @@ export class Connection {
     return this.#descriptor;
   }
 
-  /** Reads what is there, up to `lengthBytes` (above zero), to an address; the number of bytes or a result from above. */
+  /** Reads available bytes, up to `lengthBytes` (above zero), to an address; returns their number or a result from above. */
   receive(address: number, lengthBytes: number): number {
     const { fields } = messageHeader;
     iovec.fields.base.setNumber(this.#view, vectorOffset, address);
@@ -91,7 +91,7 @@ export class Connection {
     return count;
   }
 
-  /** Sends as much as the socket takes at once; the number of bytes, NOTHING_YET or CONNECTION_BROKEN. */
+  /** Sends as much as the socket accepts at once; returns the number of bytes, NOTHING_YET or CONNECTION_BROKEN. */
   send(address: number, lengthBytes: number): number {
     const count = this.#native.send(this.#descriptor, address, lengthBytes, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count >= 0) return count;
@@ -99,7 +99,7 @@ export class Connection {
     return errno === EAGAIN || errno === EINTR ? NOTHING_YET : CONNECTION_BROKEN;
   }
 
-  /** Sends all of it. False when the peer has disconnected, or takes nothing for `waitLimitMs`: drop the connection then. */
+  /** Sends all of it. Returns false if the peer has disconnected, or accepts nothing for `waitLimitMs`: the caller must then close the connection. */
   sendAll(address: number, lengthBytes: number, waitLimitMs: number): boolean {
     let sentBytes = 0;
     let startMs = -1;

@@ -12,7 +12,7 @@ import {
   socketAddress,
 } from './structures.ts';
 
-/** Runs a line of code in a process of its own, where `library` is the module; what it printed. */
+/** Runs a line of code in a separate process, where `library` is the module; returns its output. */
 function printed(prelude: string, code: string): string {
   const path = JSON.stringify(join(import.meta.dirname, 'library.ts'));
   const source = `${prelude}; const library = await import(${path}); ${code}`;
@@ -25,7 +25,7 @@ function printed(prelude: string, code: string): string {
 const notify = 'console.log(library.nativeUnavailableReason())';
 
 describe('native calls', () => {
-  it('say in one line which platform is needed', () => {
+  it('report in one line the required platform', () => {
     const prelude = "Object.defineProperty(process, 'platform', { value: 'darwin' })";
     const line = printed(prelude, notify).trim();
     expect(line).toContain('needs Linux on x64 or arm64');
@@ -33,7 +33,7 @@ describe('native calls', () => {
     expect(line.split('\n')).toHaveLength(1);
   });
 
-  it('say in one line what to install where koffi is missing', () => {
+  it('report in one line what to install if koffi is missing', () => {
     const prelude = `import { registerHooks } from 'node:module';
       registerHooks({ resolve(name, context, next) {
         if (name === 'koffi') throw new Error("Cannot find module 'koffi'");
@@ -65,7 +65,7 @@ describe('native calls', () => {
     expect([1, 2, 3, 16].map(controlBytesOf)).toEqual([24, 24, 32, 80]);
   });
 
-  it('are there on Linux on x64 and arm64: all that needs them is skipped elsewhere, but never here', ({
+  it('are available on Linux on x64 and arm64: their users are skipped elsewhere, but never here', ({
     skip,
   }) => {
     skip(process.platform !== 'linux' || !/^(x64|arm64)$/.test(process.arch), 'this is another platform');

@@ -1,8 +1,8 @@
 /**
- * The few libc calls that Node has no word for, bound by koffi: loaded at the first use, once per thread.
+ * The few libc calls that Node lacks, bound by koffi: loaded at the first use, once per thread.
  *
- * Structures are passed by address, so nothing is converted per call: one call costs about 0.2 µs more than the
- * system call itself. Memory whose address is given out must be an ArrayBuffer of its own, which is never moved.
+ * Structures are passed by address, so nothing is converted per call: one call costs about 0.2 µs more than the system call
+ * itself. Memory whose address is passed out must be a separate ArrayBuffer, which is never moved.
  */
 import { createRequire } from 'node:module';
 import { ConfigurationError } from '../../../base/index.ts';
@@ -37,9 +37,9 @@ export interface NativeLibrary {
   memfdCreate(name: string, flags: number): number;
   socketPair(domain: number, type: number, protocol: number, pair: number): number;
   errno(): number;
-  /** Where a buffer of its own lies. The caller keeps the buffer alive as long as the address is in use. */
+  /** Address of a buffer. The caller keeps the buffer alive as long as the address is in use. */
   addressOf(buffer: ArrayBuffer): number;
-  /** A view on memory that JavaScript does not own; the caller ends all use of it before the memory goes. */
+  /** A view of memory that JavaScript does not own; the caller ends all use of it before the memory is freed. */
   viewAt(address: number, lengthBytes: number): ArrayBuffer;
 }
 
@@ -47,13 +47,13 @@ type Koffi = typeof import('koffi');
 
 let loaded: NativeLibrary | undefined;
 
-/** libc. Throws NativeUnavailableError where there is none to be had. */
+/** libc. Throws NativeUnavailableError if it is unavailable. */
 export function nativeLibrary(): NativeLibrary {
   loaded ??= bindLibrary(loadKoffi());
   return loaded;
 }
 
-/** Why `nativeLibrary` would throw, in one line; undefined where it works. */
+/** Why `nativeLibrary` would throw, in one line; undefined if it works. */
 export function nativeUnavailableReason(): string | undefined {
   try {
     nativeLibrary();

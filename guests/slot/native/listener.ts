@@ -9,7 +9,7 @@ import { closeDescriptor } from './poll.ts';
 import { AF_UNIX, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, socketAddress } from './structures.ts';
 
 const { EADDRINUSE, EAGAIN, ECONNABORTED, ECONNREFUSED, EINTR } = constants.errno;
-/** Result of `accept`: a client waits, but there is no descriptor or memory for it. */
+/** Result of `accept`: a client waits, but no descriptor or memory is left for it. */
 export const CANNOT_ACCEPT = -2;
 const pathBytesMax = socketAddress.fields.path.lengthBytes - 1;
 
@@ -19,7 +19,7 @@ export class Listener {
   readonly #inode: bigint;
   #descriptor: number;
 
-  /** Throws ConfigurationError where the path cannot be had: too long, in use, not a socket, no such folder. */
+  /** Throws ConfigurationError if the path is unavailable: too long, in use, not a socket, no such folder. */
   constructor(path: string, backlog: number) {
     this.path = path;
     checkPath(path);
@@ -37,7 +37,7 @@ export class Listener {
     return this.#descriptor;
   }
 
-  /** The next client's socket, -1 when none waits, CANNOT_ACCEPT when this process can have no more. */
+  /** The next client's socket, -1 if none waits, CANNOT_ACCEPT if this process cannot have more. */
   accept(): number {
     const client = this.#native.accept(this.#descriptor, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (client >= 0) return client;
@@ -46,7 +46,7 @@ export class Listener {
     return CANNOT_ACCEPT;
   }
 
-  /** Stops listening and removes the socket file, if it is still ours. */
+  /** Stops listening and removes the socket file, if it is still this listener's. */
   close(): void {
     if (this.#descriptor < 0) return;
     closeDescriptor(this.#descriptor);
@@ -62,7 +62,7 @@ export class Listener {
   }
 }
 
-/** Where a path lies for the kernel: known by its address alone, so it must not be collected. */
+/** Memory of a path for the kernel: referenced only by its address, so it must not be collected. */
 const addressBytes = new Uint8Array(new ArrayBuffer(socketAddress.sizeBytes));
 
 function checkPath(path: string): void {
@@ -86,7 +86,7 @@ function openSocket(): number {
   return descriptor;
 }
 
-/** Connects to a path; the socket, or minus an errno. For the listener's own question and for test clients. */
+/** Connects to a path; returns the socket, or minus an errno. For the listener's own check and for test clients. */
 export function connectTo(path: string): number {
   const native = nativeLibrary();
   checkPath(path);
@@ -97,7 +97,7 @@ export function connectTo(path: string): number {
   return -errno;
 }
 
-/** Removes a socket file without a listener; whether there is one is found by connecting. */
+/** Removes a socket file without a listener; connecting shows whether one listens. */
 function removeStale(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;

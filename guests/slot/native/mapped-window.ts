@@ -1,12 +1,12 @@
 /**
  * A piece of a file in our address space, shared with all that map it: a guest's RAM, in place.
  *
- * Who else maps it looks on while we write, so order counts. A write becomes visible in ascending order as far as
- * anybody can rely on: with address, length and source aligned to four bytes, each word appears whole and the last
- * words appear after all others (a CQE's owner bit, the last byte a benchmark polls). Unaligned ends go byte by byte.
+ * Other processes that map it read while we write, so order matters. The guaranteed order of a write: with address, length and
+ * source aligned to four bytes, each word appears whole and the last words appear after all others (a CQE's owner bit, the last
+ * byte a benchmark polls). Unaligned ends are written byte by byte.
  *
- * At most 1 GiB, so that an offset is a 32-bit integer. The views never leave this file: after `unmap` a touch of
- * them would be a fault of the whole process.
+ * At most 1 GiB, so that an offset is a 32-bit integer. The views never leave this file: after `unmap` an access to them would
+ * kill the whole process.
  */
 import { bytesPerGib } from '../../../base/index.ts';
 import { nativeLibrary } from './library.ts';
@@ -14,9 +14,9 @@ import { MAP_SHARED, PROT_READ, PROT_WRITE } from './structures.ts';
 
 export const WINDOW_BYTES_MAX = bytesPerGib;
 
-/** Up to here a loop over words is cheaper than Buffer's copy (base/block-copy.ts has the figures). */
+/** Up to this size a loop over words is cheaper than Buffer's copy (base/block-copy.ts has the figures). */
 const wordCopyLimitBytes = 64;
-/** What is stored last, word by word: covers a CQE's last words. */
+/** Bytes stored last, word by word: covers a CQE's last words. */
 const tailBytes = 16;
 const copyBytes = Buffer.prototype.copy;
 const none = new Int32Array(0);
@@ -26,7 +26,7 @@ export class MappedWindow {
   readonly #address: number;
   #bytes: Uint8Array;
   #words: Int32Array;
-  /** The last source and target seen, and their words: a root complex has one of each. */
+  /** The last source and target, and their words: a root complex has one of each. */
   #source: Uint8Array = new Uint8Array(0);
   #sourceWords: Int32Array = none;
   #target: Uint8Array = new Uint8Array(0);
@@ -40,7 +40,7 @@ export class MappedWindow {
     this.#words = new Int32Array(buffer);
   }
 
-  /** Maps [fileOffset, + lengthBytes), both in whole pages; minus an errno where the kernel refuses. */
+  /** Maps [fileOffset, + lengthBytes), both in whole pages; minus an errno if the kernel refuses. */
   static map(
     descriptor: number,
     fileOffset: number,
@@ -53,14 +53,14 @@ export class MappedWindow {
     return address === -1 ? -native.errno() : new MappedWindow(address, lengthBytes);
   }
 
-  /** Ends the mapping. Nothing of this window may be used any more. */
+  /** Ends the mapping. The caller must not use this window any more. */
   unmap(): void {
     this.#bytes = new Uint8Array(0);
     this.#words = none;
     nativeLibrary().munmap(this.#address, this.lengthBytes);
   }
 
-  /** Copies from the window; the range lies in it. */
+  /** Copies from the window; the range is in it. */
   readInto(offset: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     if (
       lengthBytes > wordCopyLimitBytes ||
@@ -77,7 +77,7 @@ export class MappedWindow {
     return true;
   }
 
-  /** Copies into the window; the range lies in it. */
+  /** Copies into the window; the range is in it. */
   write(offset: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
     const isAligned = ((offset | lengthBytes | sourceOffset | source.byteOffset) & 3) === 0;
     const bodyBytes = lengthBytes > wordCopyLimitBytes ? lengthBytes - tailBytes : 0;
@@ -113,7 +113,7 @@ function copyWords(from: Int32Array, fromWord: number, to: Int32Array, toWord: n
   for (let word = 0; word < count; word++) to[toWord + word] = from[fromWord + word]!;
 }
 
-/** The whole words of a view; empty where it does not begin at one, since then they are not used. */
+/** The whole words of a view; empty if it is unaligned, since they are then not used. */
 function wordsOf(bytes: Uint8Array): Int32Array {
   if ((bytes.byteOffset & 3) !== 0) return none;
   return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2);

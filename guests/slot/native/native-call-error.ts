@@ -1,4 +1,4 @@
-/** A system call failed for a reason that no guest can cause: the machine lacks something, or the emulator is wrong. */
+/** A system call failed for a reason that no guest can cause: the machine lacks a resource, or the emulator is wrong. */
 
 import { getSystemErrorMap } from 'node:util';
 

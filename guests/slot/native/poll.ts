@@ -9,7 +9,7 @@ import { EFD_CLOEXEC, EFD_NONBLOCK, POLLIN, POLLRDHUP, pollEntry, timeSpec } fro
 
 const { descriptor: descriptorField, events, returnedEvents } = pollEntry.fields;
 
-/** A fixed number of places, each with a descriptor or none. */
+/** A fixed number of slots, each with a descriptor or none. */
 export class PollSet {
   readonly #native = nativeLibrary();
   readonly #capacity: number;
@@ -30,7 +30,7 @@ export class PollSet {
     this.#count = 0;
   }
 
-  /** Waits for `wanted` (POLLIN, POLLOUT) on a descriptor too; a hang-up is always waited for. Returns its place. */
+  /** Also waits for `wanted` (POLLIN, POLLOUT) on a descriptor; a hang-up is always waited for. Returns its slot. */
   add(descriptor: number, wanted = POLLIN): number {
     if (this.#count === this.#capacity)
       throw new RangeError(`more than ${this.#capacity} descriptors to poll`);
@@ -41,7 +41,7 @@ export class PollSet {
     return this.#count++;
   }
 
-  /** Waits at most `timeoutMs` (may be fractional; infinite is Infinity). A signal ends the wait early. */
+  /** Waits at most `timeoutMs` (may be fractional or Infinity). A signal ends the wait early. */
   wait(timeoutMs: number): number {
     let time = 0;
     if (timeoutMs < 2 ** 31) {
@@ -59,7 +59,7 @@ export class PollSet {
     return 0;
   }
 
-  /** Whether the descriptor at a place has what was waited for, has hung up or is in error. */
+  /** Whether the awaited event, a hang-up or an error has occurred on the descriptor of a slot. */
   isReady(place: number): boolean {
     return returnedEvents.get(this.#view, timeSpec.sizeBytes + place * pollEntry.sizeBytes) !== 0;
   }
@@ -80,7 +80,7 @@ const one = new Uint8Array(8);
 viewOf(one).setUint32(0, 1, true);
 const drained = new Uint8Array(8);
 
-/** A new eventfd that never blocks. Throws NativeCallError when the process has no descriptor left. */
+/** A new eventfd that never blocks. Throws NativeCallError if the process has no descriptor left. */
 export function createEventfd(): number {
   const native = nativeLibrary();
   const descriptor = native.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -88,7 +88,7 @@ export function createEventfd(): number {
   return descriptor;
 }
 
-/** Adds one to an eventfd, from any thread. False when that is not possible: it is closed, or its count is at the top. */
+/** Adds one to an eventfd, from any thread. Returns false if that is impossible: it is closed, or its count is at the maximum. */
 export function signalEventfd(descriptor: number): boolean {
   try {
     writeSync(descriptor, one, 0, 8, null);
@@ -98,7 +98,7 @@ export function signalEventfd(descriptor: number): boolean {
   }
 }
 
-/** Sets an eventfd's count to zero; returns what it was (0 when nothing was there). */
+/** Sets an eventfd's count to zero; returns the old count. */
 export function drainEventfd(descriptor: number): number {
   try {
     readSync(descriptor, drained, 0, 8, null);
@@ -108,7 +108,7 @@ export function drainEventfd(descriptor: number): number {
   return Number(viewOf(drained).getBigUint64(0, true));
 }
 
-/** Closes a descriptor; one that is closed already is left alone. */
+/** Closes a descriptor; ignores one that is already closed. */
 export function closeDescriptor(descriptor: number): void {
   try {
     closeSync(descriptor);

@@ -1,9 +1,9 @@
 /**
- * The file behind a descriptor that a client sent as its RAM: judged before it is touched, then mapped, or reached by
- * pread and pwrite.
+ * The file of a descriptor that a client sent as its RAM: checked before it is accessed, then mapped, or accessed by pread and
+ * pwrite.
  *
- * Mapped memory whose file becomes shorter raises SIGBUS on the next touch and ends the process, so a client could kill
- * the server by one ftruncate. What we do about it:
+ * Mapped memory whose file becomes shorter raises SIGBUS on the next touch and ends the process, so a client could kill the
+ * server by one ftruncate. Countermeasures:
  *
  *   memfd sealed against shrinking (QEMU's memory-backend-memfd)     ──► mapped
  *   memfd that can still be sealed                                   ──► we seal it (F_SEAL_SHRINK), then mapped
@@ -11,7 +11,7 @@
  *   anything else: huge pages (a hole may fault when none is left),
  *   a disk or network file system or FUSE (may block), no file       ──► refused
  *
- * Holes in a sealed memfd are no fault: the kernel fills them with zeros. They cost memory, which is the client's.
+ * Holes in a sealed memfd are no fault: the kernel fills them with zeros. They cost memory of the client.
  */
 
 import { fstatSync, readSync, writeSync } from 'node:fs';
@@ -35,9 +35,9 @@ import {
 
 const { EACCES, EINVAL, ENOMEM } = constants.errno;
 
-/** Something that holds bytes at offsets; the caller has checked that the range is inside. */
+/** A store of bytes by offset; the caller has checked that the range is inside. */
 export interface Backing {
-  /** False: the bytes could not be had. */
+  /** False: the bytes are unavailable. */
   readInto(offset: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
   write(offset: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean;
 }
@@ -45,19 +45,19 @@ export interface Backing {
 /** A part of a file that one backing serves. */
 export interface FilePart {
   readonly backing: Backing;
-  /** Where the part begins in the backing. */
+  /** Offset of the part in the backing. */
   readonly backingOffset: number;
   readonly lengthBytes: number;
 }
 
 export class SharedFile {
   readonly isWritable: boolean;
-  /** Whether its bytes are reached in place. */
+  /** Whether its bytes are accessed in place. */
   readonly isMapped: boolean;
   readonly #descriptor: number;
   /** By file offset / WINDOW_BYTES_MAX. */
   readonly #windows = new Map<number, MappedWindow>();
-  /** Shorter windows that a longer one has replaced: regions may still use them. */
+  /** Shorter windows replaced by a longer one: regions may still use them. */
   readonly #replaced: MappedWindow[] = [];
 
   private constructor(descriptor: number, isWritable: boolean, isMapped: boolean) {
@@ -66,7 +66,7 @@ export class SharedFile {
     this.isMapped = isMapped;
   }
 
-  /** Takes over a descriptor, or answers minus an errno and leaves it to the caller. */
+  /** Takes over a descriptor, or returns minus an errno and leaves it to the caller. */
   static open(descriptor: number): SharedFile | number {
     const native = nativeLibrary();
     if (!isShared(native, descriptor)) return -EINVAL;
@@ -85,8 +85,8 @@ export class SharedFile {
   }
 
   /**
-   * The parts that serve [fileOffset, + lengthBytes), in order, mapped here and now; minus an errno when the file has
-   * no such range, or more than `windowCountMax` new windows would be needed.
+   * The parts that serve [fileOffset, + lengthBytes), in order, mapped here and now; minus an errno if the file has no such
+   * range, or more than `windowCountMax` new windows would be needed.
    */
   partsOf(fileOffset: number, lengthBytes: number, windowCountMax: number): FilePart[] | number {
     const sizeBytes = fstatSync(this.#descriptor).size;
@@ -116,7 +116,7 @@ export class SharedFile {
     closeDescriptor(this.#descriptor);
   }
 
-  /** A window that covers at least `neededBytes` from its base, and as much of the file as there is now. */
+  /** A window that covers at least `neededBytes` from its base, and as much of the file as exists now. */
   #windowFor(index: number, neededBytes: number, availableBytes: number): MappedWindow | number {
     const present = this.#windows.get(index);
     if (present !== undefined && present.lengthBytes >= neededBytes) return present;
@@ -147,7 +147,7 @@ export class SharedFile {
   };
 }
 
-/** Identity of a file that may be shared memory, and how it may be used: equal ones can share a mapping. */
+/** Identity of a file that may be shared memory, and its permitted use: equal ones can share a mapping. */
 export function fileKeyOf(descriptor: number): string | undefined {
   if (!isShared(nativeLibrary(), descriptor)) return undefined;
   const { dev, ino } = fstatSync(descriptor, { bigint: true });
@@ -155,7 +155,7 @@ export function fileKeyOf(descriptor: number): string | undefined {
   return `${dev}:${ino}:${accessMode}`;
 }
 
-/** A memfd or a file on tmpfs. Asks for seals first: a file of FUSE would be asked by statfs, and may never answer. */
+/** A memfd or a file on tmpfs. Queries seals first: statfs on a FUSE file may never return. */
 function isShared(native: NativeLibrary, descriptor: number): boolean {
   if (native.fcntl(descriptor, F_GET_SEALS, 0) < 0) return false;
   const buffer = new ArrayBuffer(256);

@@ -1,6 +1,6 @@
 /**
- * The C structures that cross into libc, declared once, for Linux on x64 and arm64: both are little-endian LP64 with
- * the same layouts here. musl pads where glibc has 64-bit counts, so the same bytes serve both.
+ * The C structures that cross into libc, declared once, for Linux on x64 and arm64: both are little-endian LP64 with the same
+ * layouts here. musl has padding where glibc has 64-bit counts, so the same bytes serve both.
  *
  * Sources: Linux include/linux/socket.h (struct user_msghdr, struct cmsghdr), include/uapi/linux/{uio,un,time_types}.h,
  * include/uapi/asm-generic/poll.h. Addresses are handled as numbers: user space ends at 2^48 at most on both

@@ -1,4 +1,4 @@
-/** A server with a test device on a socket of its own, for specs. */
+/** A server with a test device on its own socket, for specs. */
 
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ export class ServerBench {
     this.reactor.poll(0);
   };
 
-  /** Lets the server do all there is to do. */
+  /** Lets the server do all available work. */
   settle(): void {
     while (this.reactor.poll(0));
   }
@@ -44,7 +44,7 @@ export class ServerBench {
     return client;
   }
 
-  /** A client past its handshake. */
+  /** A client after its handshake. */
   connectAgreed(): VfioUserClient {
     const client = this.connect();
     client.handshake();

@@ -1,4 +1,4 @@
-/** A device for specs: regions that are plain memory, and a record of the calls made to it. */
+/** A device for specs: regions of plain memory, and a record of its calls. */
 
 import {
   INTERRUPT_ERROR,
@@ -30,7 +30,7 @@ export class TestDevice implements VfioUserDevice {
     { index: INTERRUPT_REQUEST, count: 1 },
   ];
 
-  /** One line per call, the reads and writes excepted. */
+  /** One line per call, except reads and writes. */
   readonly notified: string[] = [];
   readonly bytes = new Map(
     this.regions.map(({ index, sizeBytes }) => [index, new Uint8Array(sizeBytes)] as const),

@@ -1,4 +1,4 @@
-/** A client in a process of its own that maps memory, sets interrupts and writes indefinitely; to be killed. */
+/** A client in a separate process that maps memory, sets interrupts and writes indefinitely; it must be killed. */
 
 import { createMemfd, VfioUserClient } from '../client/client.ts';
 import { INTERRUPT_MSIX, REGION_BAR0 } from '../device.ts';

@@ -1,12 +1,12 @@
 /**
- * Interrupts of one client: DEVICE_GET_IRQ_INFO, DEVICE_SET_IRQS and the eventfds they leave here.
+ * Interrupts of one client: DEVICE_GET_IRQ_INFO, DEVICE_SET_IRQS and the eventfds that they pass.
  *
  *     TRIGGER eventfds   the device writes them: an interrupt
  *     UNMASK eventfd     the client writes it: its pin is unmasked, as by the message. KVM does so when the guest has served the pin
  *
- * An eventfd is made non-blocking when it comes, and nothing but an eventfd is accepted: raising an interrupt must not
- * wait. (A client that clears the flag again and fills the counter can still make us wait; it is the one process we
- * cannot defend against with a file description it shares.)
+ * An eventfd is made non-blocking on arrival, and only eventfds are accepted: raising an interrupt must not wait. (A client
+ * that clears the flag again and fills the counter can still make us wait; against a shared file description, no defence
+ * exists.)
  */
 import { readlinkSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -81,7 +81,7 @@ export class ClientInterrupts {
     return interruptInfo.sizeBytes;
   }
 
-  /** DEVICE_SET_IRQS, its descriptors in `stream`: 0, or minus an errno. */
+  /** DEVICE_SET_IRQS, with its descriptors in `stream`: 0, or minus an errno. */
   set(payload: Uint8Array, stream: MessageStream): number {
     if (payload.length < setInterrupts.sizeBytes) return -EINVAL;
     const request = setInterrupts.decode(payload);
@@ -110,7 +110,7 @@ export class ClientInterrupts {
     return true;
   }
 
-  /** The client has disconnected: all its eventfds are taken away from the device, then closed. */
+  /** The client has disconnected: all its eventfds are removed from the device, then closed. */
   release(): void {
     for (let index = 0; index < this.#descriptors.length; index++) this.#takeAway(index);
   }
@@ -135,7 +135,7 @@ export class ClientInterrupts {
     }
   }
 
-  /** Of the pin alone, which is the only interrupt that is automasked; an eventfd for masking is refused by Linux's vfio-pci, too. */
+  /** Only for the pin, the only automasked interrupt; Linux's vfio-pci also refuses an eventfd for masking. */
   #setUnmaskEventfd({ action, index }: SetRequest, stream: MessageStream): number {
     if (action !== ACTION_UNMASK || index !== INTERRUPT_INTX) return -ENOTSUP;
     const descriptor = stream.descriptorCount > 0 ? stream.descriptors[0]! : -1;

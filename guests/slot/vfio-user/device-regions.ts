@@ -1,6 +1,6 @@
 /**
- * The device's regions as a client reads and writes them: the hot path. A load or store of up to eight bytes, which is
- * all that a guest's processor does, allocates nothing.
+ * The device's regions as a client reads and writes them: the hot path. A load or store of up to eight bytes, as made by a
+ * guest's processor, allocates nothing.
  */
 import { constants } from 'node:os';
 import { PCI_REGION_COUNT, type VfioUserDevice } from '../device.ts';
@@ -21,7 +21,7 @@ export class DeviceRegions {
   readonly #sizeBytes = new Float64Array(PCI_REGION_COUNT);
   readonly #isReadable = new Uint8Array(PCI_REGION_COUNT);
   readonly #isWritable = new Uint8Array(PCI_REGION_COUNT);
-  /** By length up to eight: where a short write's bytes go, and where a short read's bytes come in the reply. */
+  /** By length up to eight: source of a short write's bytes, and destination of a short read's bytes in the reply. */
   readonly #shortWrites: readonly Uint8Array[];
   readonly #shortReads: readonly Uint8Array[];
 
@@ -98,7 +98,7 @@ export class DeviceRegions {
     return regionAccess.sizeBytes;
   }
 
-  /** REGION_WRITE_MULTI: the writes in order up to the first that fails; bytes of the reply's payload or minus an errno. */
+  /** REGION_WRITE_MULTI: the writes in order up to the first failed one; returns bytes of the reply's payload or minus an errno. */
   writeMulti(bytes: Uint8Array, view: DataView, offset: number, payloadBytes: number): number {
     if (payloadBytes < multiWrite.sizeBytes) return -EINVAL;
     const count = multiWrite.fields.count.getNumber(view, offset);
@@ -122,7 +122,7 @@ export class DeviceRegions {
     return multiWrite.sizeBytes;
   }
 
-  /** Writes to the device `count` bytes that lie at `at`; 0 or an errno. */
+  /** Writes `count` bytes at `at` to the device; returns 0 or an errno. */
   #store(region: number, regionOffset: number, count: number, bytes: Uint8Array, at: number): number {
     if (!this.#isInside(region, regionOffset, count) || this.#isWritable[region] === 0) return EINVAL;
     if (count === 0) return 0;

@@ -1,6 +1,6 @@
 /**
- * Whatever bytes come, the server stays up, touches nothing it may not, and gives everything back. Seeds are fixed; a
- * failure prints the smallest stream that makes it.
+ * For any input, the server stays up, accesses nothing forbidden, and releases everything. Seeds are fixed; a failure prints
+ * the smallest stream that causes it.
  */
 import { closeSync } from 'node:fs';
 import fc from 'fast-check';
@@ -17,7 +17,7 @@ const unavailable = nativeUnavailableReason();
 if (unavailable !== undefined) console.warn(`skipped: ${unavailable}`);
 
 const smallNumber = fc.oneof(fc.nat(64), fc.constantFrom(4096, 8192, 0xffff_ffff, 0x8000_0000, 65_536));
-/** Words that make sense in many places: the more a message is nearly right, the deeper it gets. */
+/** Words with a meaning in many places: the closer a message is to a valid one, the further it proceeds. */
 const payload = fc
   .array(smallNumber, { maxLength: 16 })
   .map((words) => new Uint8Array(Uint32Array.from(words).buffer));
@@ -54,7 +54,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
     expect(openDescriptorCount()).toBe(before);
   });
 
-  /** Sends in these chunks until all is sent or the server has had enough. */
+  /** Sends in these chunks until all is sent or the server has disconnected. */
   const send = (
     client: VfioUserClient,
     bytes: Uint8Array,

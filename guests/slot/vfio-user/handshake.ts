@@ -1,9 +1,9 @@
 /**
- * VERSION: what the client proposes, and what we answer.
+ * VERSION: the client's proposal, and the server's answer.
  *
- * The reply names the same major version, a minor version that both know, and our limits in JSON text. QEMU takes no
- * reply longer than its own proposal, so the text is short and offers only what was proposed where the specification
- * has no default.
+ * The reply names the same major version, a minor version that both know, and our limits in JSON text. QEMU accepts no reply
+ * longer than its own proposal, so the text is short and contains only proposed capabilities without a default in the
+ * specification.
  */
 import { constants } from 'node:os';
 import type { VfioUserConfig } from './parameters.ts';
@@ -11,7 +11,7 @@ import { VERSION_MAJOR, VERSION_MINOR_MAX, version } from './protocol.ts';
 import { PAYLOAD_OFFSET, type Reply } from './reply.ts';
 
 const { EINVAL, EPROTONOSUPPORT } = constants.errno;
-/** A proposal is a few hundred bytes; what is longer than this is no proposal. */
+/** A proposal has a few hundred bytes; longer data are not a proposal. */
 const versionBytesMax = 16_384;
 const textDecoder = new TextDecoder('utf-8', { fatal: true });
 const textEncoder = new TextEncoder();
@@ -35,7 +35,7 @@ export function answerVersion(payload: Uint8Array, reply: Reply, config: VfioUse
   return version.sizeBytes + text.length;
 }
 
-/** The object `capabilities` of the version data; empty if none exists, undefined where the data is no such text. */
+/** The object `capabilities` of the version data; empty if absent, undefined if the data is not such text. */
 function capabilitiesOf(data: Uint8Array): Record<string, unknown> | undefined {
   if (data.length === 0) return {};
   if (data[data.length - 1] !== 0) return undefined;

@@ -41,7 +41,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     opened.push(descriptor);
     return descriptor;
   };
-  /** A client that has brought RAM and interrupts. */
+  /** A client that has provided RAM and interrupts. */
   const settled = (): VfioUserClient => {
     const client = bench.connectAgreed();
     expect(client.map({ sizeBytes: 8192n, readable: 1, writable: 1 }, kept(createMemfd(8192)))).toBe(0);
@@ -49,7 +49,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(client.setEventfds(INTERRUPT_MSIX, 0, 2, descriptors)).toBe(0);
     return client;
   };
-  /** The next client is served, and finds nothing of the one before. */
+  /** The next client is served, and finds no trace of its predecessor. */
   const expectFreshService = (): void => {
     const memory = bench.device.memory;
     const client = bench.connectAgreed();
@@ -62,14 +62,14 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
   };
   const gone = ['interrupt 2:0 gone', 'interrupt 2:1 gone', 'gone'];
 
-  it('giving back all of the first before it serves the second, who came when the first had gone', () => {
+  it('releasing everything of the first before it serves the second, which came after the first had disconnected', () => {
     const idle = openDescriptorCount();
     const first = settled();
     for (let value = 0; value < 100; value++) first.post(REGION_BAR0, value, Uint8Array.of(value));
     first.close();
     const second = bench.connect();
     second.send(messageOf({ id: 7, command: Command.DEVICE_RESET }));
-    // EINVAL: it should have begun with VERSION. It is served, though 100 messages of the first were still unread.
+    // EINVAL: it should have begun with VERSION. It is served, although 100 messages of the first client were still unread.
     expect(second.answer()).toMatchObject({ id: 7, errno: 22 });
     expect(second.isDropped()).toBe(true);
     second.close();
@@ -114,13 +114,13 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(second.answer()).toMatchObject({ id: 9, errno: EBUSY });
   });
 
-  it('dropping a second that says nothing, or goes, without a word of it', () => {
+  it('dropping a silent or disconnected second client without a message', () => {
     bench.close();
     bench = new ServerBench({ refusalWaitMs: 30 });
     settled();
     bench.connect().close();
     const silent = bench.connect();
-    // Each look ends with what happens first: on a busy computer that is not yet the end of the wait.
+    // Each poll ends with the first event: on a busy computer that is not yet the end of the wait.
     for (let looks = 0; looks < 100 && !silent.isDropped(); looks++) {
       bench.reactor.poll(20);
       bench.settle();
@@ -139,7 +139,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     bench = new ServerBench({ messageWaitMs: 40 });
     const client = settled();
     const message = messageOf({ command: Command.REGION_WRITE }, writePayload(0, 0, new Uint8Array(64)));
-    // A complete one before it, in the same send.
+    // A complete message before it, in the same send.
     client.send(Buffer.concat([message, message.subarray(0, count)]));
     const startMs = performance.now();
     bench.settle();
@@ -151,7 +151,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expectFreshService();
   });
 
-  it('but not one that goes on, however slowly, nor one that is silent between two messages', () => {
+  it('but not one that continues, however slowly, nor one that is silent between two messages', () => {
     bench.close();
     bench = new ServerBench({ messageWaitMs: 100 });
     const client = settled();
@@ -168,7 +168,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(bench.ends).toEqual([]);
   });
 
-  it('doing what the last messages of a client say, even if it is gone already', () => {
+  it('processing the last messages of a client, even after it has disconnected', () => {
     const client = settled();
     for (let value = 0; value < 100; value++) client.post(REGION_BAR0, value, Uint8Array.of(value));
     client.close();
@@ -178,7 +178,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expectFreshService();
   });
 
-  it('keeping the device as it is', () => {
+  it('keeping the state of the device', () => {
     const client = settled();
     client.write(REGION_BAR0, 64, Uint8Array.of(9));
     client.close();
@@ -228,7 +228,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expectFreshService();
   });
 
-  it('dropping one that asks and asks and never reads', () => {
+  it('dropping one that sends requests and never reads', () => {
     const client = settled();
     const ask = messageOf(
       { command: Command.REGION_READ },
@@ -265,7 +265,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     expect(bench.server.descriptor).toBe(-1);
   });
 
-  it('though one is killed again and again in full flight', { timeout: 60_000 }, async () => {
+  it('even if one is killed repeatedly during work', { timeout: 60_000 }, async () => {
     const idle = openDescriptorCount();
     for (let round = 0; round < 3; round++) {
       const script = join(import.meta.dirname, '../testing/hasty-client.ts');

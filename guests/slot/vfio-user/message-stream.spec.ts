@@ -26,7 +26,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     expect(openDescriptorCount()).toBe(before);
   });
 
-  /** What the socket does: bytes at the end, with new descriptors. */
+  /** Like the socket: appends bytes at the end, with new descriptors. */
   const append = (bytes: Uint8Array, descriptorCount = 0): boolean => {
     stream.prepare();
     stream.bytes.set(bytes, stream.end);
@@ -36,7 +36,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
   };
   const message = (id: number, payloadBytes = 0): Uint8Array =>
     messageOf({ id, command: 9 }, new Uint8Array(payloadBytes).fill(id));
-  /** Takes the complete message: its id, payload size and number of descriptors. */
+  /** Takes the complete message: its ID, payload size and number of descriptors. */
   const take = (): [number, number, number] => {
     const sizeBytes = stream.peek();
     expect(sizeBytes).toBeGreaterThan(0);
@@ -48,7 +48,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     return taken;
   };
 
-  it('cuts the same messages out of any chunks, with any sizes in between', () => {
+  it('cuts the same messages from any chunks, with any sizes in between', () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(messageBytesMax - header.sizeBytes), { minLength: 1, maxLength: 300 }),
@@ -81,7 +81,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     );
   });
 
-  it('keeps a beginning until the rest has come, byte by byte', () => {
+  it('keeps a beginning until the rest has arrived, byte by byte', () => {
     for (const byte of message(3, 5)) {
       expect(stream.peek()).toBe(INCOMPLETE);
       append(Uint8Array.of(byte));
@@ -97,7 +97,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     expect(take()).toEqual([3, 4, 2]);
   });
 
-  it('keeps them with a message of which only the beginning has come', () => {
+  it('keeps them with a message of which only the beginning has arrived', () => {
     append(Buffer.concat([message(1), message(2, 20).subarray(0, 7)]), 1);
     expect(take()).toEqual([1, 0, 0]);
     append(message(2, 20).subarray(7));
@@ -111,13 +111,13 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     expect(take()).toEqual([2, 0, 3]);
   });
 
-  it('gives those that come in the middle of a message to it', () => {
+  it('assigns descriptors in the middle of a message to that message', () => {
     append(message(1, 30).subarray(0, 20), 1);
     append(message(1, 30).subarray(20), 2);
     expect(take()).toEqual([1, 30, 3]);
   });
 
-  it('refuses more for one message than it may carry, and closes them', () => {
+  it('rejects more for one message than it may carry, and closes them', () => {
     expect(append(message(1, 30).subarray(0, 20), 3)).toBe(true);
     const open = openDescriptorCount();
     expect(append(message(1, 30).subarray(20), 2)).toBe(false);
@@ -135,7 +135,7 @@ describe.skipIf(unavailable !== undefined)('a stream of messages', () => {
     }
   });
 
-  it('closes what was not taken when the stream is over, and begins afresh', () => {
+  it('closes untaken ones when the stream is over, and restarts', () => {
     append(Buffer.concat([message(1), message(2, 40).subarray(0, 30)]), 4);
     stream.close();
     expect(openDescriptorCount()).toBe(before);

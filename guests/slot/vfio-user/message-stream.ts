@@ -1,15 +1,15 @@
 /**
- * The stream of one client cut into messages, each with the descriptors that came with it.
+ * The stream of one client cut into messages, each with its descriptors.
  *
  *   socket ──► one large buffer: [ … consumed | message | message | beginning of a message      ]
  *                                             ^ begin             ^ lastBegun   ^ end
  *
- * Descriptors come with the first byte of a send and end the read (native/connection.ts), so those of a read belong to
- * the message that began last in it. For QEMU, which sends each message at once, that is exact. A client that packs
- * several messages into one send with descriptors gives them to the last; it only ever hurts itself, and every
- * descriptor is either taken with its message or closed.
+ * Descriptors arrive with the first byte of a send and end the read (native/connection.ts), so those of a read belong to the
+ * message that began last in it. For QEMU, which sends each message at once, that is exact. A client that packs several
+ * messages into one send with descriptors gives them to the last message; it only harms itself, and every descriptor is either
+ * taken with its message or closed.
  *
- * A message waits until it is complete. One that is too short, too long or not a command ends the stream.
+ * A message waits until it is complete. A message that is too short, too long or not a command ends the stream.
  */
 import { closeDescriptor } from '../native/poll.ts';
 import { HEADER_BYTES, header, MESSAGE_COMMAND } from './protocol.ts';
@@ -23,19 +23,19 @@ export const MALFORMED = -1;
 export class MessageStream {
   readonly bytes: Uint8Array;
   readonly view: DataView;
-  /** Where the first message that is not consumed begins. */
+  /** Offset of the first unconsumed message. */
   begin = 0;
-  /** Descriptors of the message that `take` took; who takes the message owns those he sets to -1, the rest is closed. */
+  /** Descriptors of the message that `take` took; its caller owns those that it sets to -1, the rest is closed. */
   readonly descriptors: Int32Array;
   descriptorCount = 0;
 
   readonly #messageBytesMax: number;
   #end = 0;
-  /** Where the next message to begin begins; may lie behind `end`. */
+  /** Offset at which the next message begins; may be after `end`. */
   #nextBegin = 0;
-  /** Where the message lies that began last: the owner of descriptors that come now. */
+  /** Offset of the message that began last: the owner of descriptors that arrive now. */
   #lastBegun = 0;
-  /** Descriptors not taken yet, and where their messages begin. */
+  /** Descriptors not taken yet, and the offsets of their messages. */
   readonly #held: Int32Array;
   readonly #heldOwner: Int32Array;
   #heldCount = 0;
@@ -50,7 +50,7 @@ export class MessageStream {
     this.#heldOwner = new Int32Array(messageDescriptorsMax * 2);
   }
 
-  /** Where the next bytes go; `room` of them fit, always enough to complete a message. */
+  /** Offset of the next bytes; `room` of them fit, always enough to complete a message. */
   get end(): number {
     return this.#end;
   }
@@ -59,7 +59,7 @@ export class MessageStream {
     return this.bytes.length - this.#end;
   }
 
-  /** Makes room before a read. Call only when no complete message is left. */
+  /** Makes room before a read. Called only if no complete message is left. */
   prepare(): void {
     if (this.begin === 0 || this.room >= this.#messageBytesMax) return;
     this.bytes.copyWithin(0, this.begin, this.#end);
@@ -71,8 +71,8 @@ export class MessageStream {
   }
 
   /**
-   * `count` bytes have been put at `end`, and these descriptors came with them. False: more descriptors than a message
-   * may carry; all of the read's are closed.
+   * `count` bytes were put at `end`, with these descriptors. Returns false if a message has more descriptors than allowed; all
+   * of the read's are then closed.
    */
   append(count: number, descriptors: Int32Array, descriptorCount: number): boolean {
     this.#end += count;
@@ -114,7 +114,7 @@ export class MessageStream {
     if (this.begin === this.#end) this.#restart();
   }
 
-  /** Closes what came with the message that was taken and is not -1. */
+  /** Closes the descriptors of the taken message that are not -1. */
   closeTaken(): void {
     for (let at = 0; at < this.descriptorCount; at++) {
       if (this.descriptors[at]! >= 0) closeDescriptor(this.descriptors[at]!);
@@ -122,7 +122,7 @@ export class MessageStream {
     this.descriptorCount = 0;
   }
 
-  /** Closes all descriptors that were not taken and forgets all bytes: the stream is over, another may begin. */
+  /** Closes all untaken descriptors and forgets all bytes: the stream is over, another may begin. */
   close(): void {
     this.closeTaken();
     for (let at = 0; at < this.#heldCount; at++) closeDescriptor(this.#held[at]!);

@@ -1,4 +1,4 @@
-/** Sizes, counts and waits of the vfio-user server: all that a client can make grow is bounded here. */
+/** Sizes, counts and waits of the vfio-user server: limits for everything that a client can make grow. */
 
 import { type ConfigOf, number } from '../../../base/index.ts';
 

@@ -2,8 +2,8 @@
  * vfio-user on the wire, declared once: header, commands, message layouts. Little-endian: the protocol takes the byte
  * order of the machine, and the machines we serve on are little-endian.
  *
- * Source: QEMU docs/interop/vfio-user.rst (versions 0.0 and 0.1), hw/vfio-user/protocol.h, and for the structures taken
- * over from the kernel's interface include/uapi/linux/vfio.h. Layouts lie behind the header unless they say otherwise.
+ * Source: QEMU docs/interop/vfio-user.rst (versions 0.0 and 0.1), hw/vfio-user/protocol.h, and for the structures of the
+ * kernel's interface include/uapi/linux/vfio.h. Layouts follow the header unless stated otherwise.
  */
 import { bits32, bytes, layout, named, u16, u32, u64 } from '../../../base/index.ts';
 
@@ -50,7 +50,7 @@ export const header = layout(
 
 export const HEADER_BYTES = header.sizeBytes;
 
-/** VERSION, command and reply; behind it JSON text that ends with NUL. */
+/** VERSION, command and reply; followed by JSON text that ends with NUL. */
 export const version = layout(
   'VERSION',
   { sizeBytes: 4, byteOrder, source },
@@ -59,7 +59,7 @@ export const version = layout(
 export const VERSION_MAJOR = 0;
 export const VERSION_MINOR_MAX = 1;
 
-/** DMA_MAP; a descriptor comes along where the memory can be mapped. The reply is a bare header. */
+/** DMA_MAP; with a descriptor if the memory can be mapped. The reply is only a header. */
 export const dmaMap = layout(
   'DMA_MAP',
   { sizeBytes: 32, byteOrder, source },

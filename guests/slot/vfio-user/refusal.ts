@@ -1,8 +1,8 @@
 /**
- * A client that is refused because the device has one already: its first message is answered with an error at once, so that
- * it can say why it does not start, and the connection is closed.
+ * A client that is refused because the device already has one: its first message is answered with an error at once, so that the
+ * client can report the reason, and the connection is closed.
  *
- * Promises: it brings nothing that is kept, and is over within `refusalWaitMs` whatever it does.
+ * Promises: nothing of it is kept, and it ends within `refusalWaitMs` in any case.
  */
 import { constants } from 'node:os';
 import { Connection, NOTHING_YET } from '../native/connection.ts';
@@ -13,7 +13,7 @@ import { HEADER_BYTES, header } from './protocol.ts';
 import type { Reply } from './reply.ts';
 
 const { EBUSY } = constants.errno;
-/** A proposal of a version is a few hundred bytes. */
+/** A version proposal has a few hundred bytes. */
 const readBytesMax = 16_384;
 
 export class Refusal {
@@ -24,7 +24,7 @@ export class Refusal {
   readonly #endMs: number;
   readonly #sendWaitMs: number;
   #receivedBytes = 0;
-  /** Whether it has said something and was notified that the device is taken. */
+  /** Whether it has sent a message and was told that the device is in use. */
   isAnswered = false;
 
   /** Takes the socket over. `reply` is used while it is answered. */
@@ -40,12 +40,12 @@ export class Refusal {
     return this.#connection.descriptor;
   }
 
-  /** Milliseconds of wall clock until it is to be pumped even if nothing has come. */
+  /** Milliseconds of wall clock until it must be pumped even if nothing has arrived. */
   get attentionMs(): number {
     return Math.max(0, this.#endMs - performance.now());
   }
 
-  /** Reads what has come; whether it is over, answered or not, and can be closed. */
+  /** Reads received bytes; returns whether it is over, answered or not, and can be closed. */
   pump(): boolean {
     const connection = this.#connection;
     const count = connection.receive(this.#address + this.#receivedBytes, readBytesMax - this.#receivedBytes);

@@ -3,7 +3,7 @@
 import { nativeLibrary } from '../native/library.ts';
 import { HEADER_BYTES, header, MESSAGE_REPLY } from './protocol.ts';
 
-/** Behind the header of the reply. */
+/** Offset after the header of the reply. */
 export const PAYLOAD_OFFSET = HEADER_BYTES;
 
 export class Reply {
@@ -19,12 +19,12 @@ export class Reply {
     this.address = nativeLibrary().addressOf(this.bytes.buffer);
   }
 
-  /** Writes the header of a reply with `payloadBytes` behind it; returns the size of the whole. */
+  /** Writes the header of a reply with `payloadBytes` after it; returns the total size. */
   succeed(id: number, command: number, payloadBytes: number): number {
     return this.#writeHeader(id, command, HEADER_BYTES + payloadBytes, 0);
   }
 
-  /** Writes the header of an error reply; an error reply is nothing else. */
+  /** Writes the header of an error reply, which has no payload. */
   fail(id: number, command: number, errno: number): number {
     return this.#writeHeader(id, command, HEADER_BYTES, errno);
   }

@@ -3,9 +3,9 @@
  *
  *   accepted ──VERSION──► agreed ──(end of stream | malformed message | does not read)──► over
  *
- * Before VERSION, only VERSION: a client that says anything else is dropped. A command that cannot be carried out gets
- * an error reply; one that breaks the framing (size, type, descriptors lost) ends the connection. `close` gives back
- * everything the client brought: maps, files, eventfds, the socket.
+ * The first message must be VERSION: a client that sends anything else is disconnected. A command that cannot be carried out
+ * gets an error reply; one that breaks the framing (size, type, lost descriptors) ends the connection. `close` releases
+ * everything of the client: maps, files, eventfds, the socket.
  */
 import { constants } from 'node:os';
 import { PCI_INTERRUPT_COUNT, PCI_REGION_COUNT, type VfioUserDevice } from '../device.ts';
@@ -27,7 +27,7 @@ const { id: idField, command: commandField, noReply: noReplyField, isError: isEr
 /** Room for headers around the longest data, and for the longest VERSION. */
 const overheadBytes = HEADER_BYTES + 32_768;
 
-/** Buffers that a server keeps from one client to the next. */
+/** Buffers that a server reuses for the next client. */
 export class SessionBuffers {
   readonly stream: MessageStream;
   readonly streamAddress: number;
@@ -44,7 +44,7 @@ export class SessionBuffers {
 export class Session {
   /** Why it is over, in words; undefined while it is not. */
   endReason: string | undefined;
-  /** Whether the client went by itself, with nothing half said. */
+  /** Whether the client disconnected by itself, without an incomplete message. */
   isCleanEnd = false;
 
   readonly #device: VfioUserDevice;
@@ -58,7 +58,7 @@ export class Session {
   readonly #interrupts: ClientInterrupts;
   readonly #regions: DeviceRegions;
   readonly #acceptedMs = performance.now();
-  /** When the last part of a message came that is not complete; 0: none is half said. */
+  /** When the last part of an incomplete message arrived; 0: no message is incomplete. */
   #partCameMs = 0;
   #hasAgreed = false;
 
@@ -96,12 +96,12 @@ export class Session {
     return this.#interrupts.answerUnmask();
   }
 
-  /** Whether the client has disconnected or will send no more; what it has sent may still be unread. */
+  /** Whether the client has disconnected or will send no more; its sent messages may still be unread. */
   get hasHungUp(): boolean {
     return hasHungUp(this.#connection.descriptor);
   }
 
-  /** Milliseconds of wall clock until it is to be pumped even if nothing has come. */
+  /** Milliseconds of wall clock until it must be pumped even if nothing has arrived. */
   get attentionMs(): number {
     const { handshakeWaitMs, messageWaitMs } = this.#config;
     const agreeEndMs = this.#hasAgreed ? Infinity : this.#acceptedMs + handshakeWaitMs;
@@ -110,7 +110,7 @@ export class Session {
     return endMs === Infinity ? Infinity : Math.max(0, endMs - performance.now());
   }
 
-  /** Reads once if no message is at hand, and carries out at most `countMax` messages. Whether anything had come. */
+  /** Reads once if no message is present, and processes at most `countMax` messages. Returns whether anything had arrived. */
   pump(countMax: number): boolean {
     let count = 0;
     let hasRead = false;
@@ -130,7 +130,7 @@ export class Session {
     return count > 0 || hasRead;
   }
 
-  /** Ends it from our side, or after `endReason` was set: gives everything back. */
+  /** Ends it from our side, or after `endReason` was set: releases everything. */
   close(): void {
     this.endReason ??= 'the server was closed';
     this.#interrupts.release();
@@ -140,7 +140,7 @@ export class Session {
     if (this.#hasAgreed) this.#device.clientDisconnected();
   }
 
-  /** Part of a message has come, and the rest has not. */
+  /** Part of a message has arrived, but not the rest. */
   get #isInMessage(): boolean {
     return this.#stream.end > this.#stream.begin && this.#stream.peek() === INCOMPLETE;
   }
@@ -149,7 +149,7 @@ export class Session {
     this.endReason ??= reason;
   }
 
-  /** False when nothing was there. */
+  /** False if nothing was available. */
   #receive(): boolean {
     const stream = this.#stream;
     const connection = this.#connection;

@@ -115,7 +115,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(bench.device.notified).toEqual([]);
     });
 
-    it('first of all: what says anything else is dropped', () => {
+    it('first of all: any other first message disconnects the client', () => {
       const client = bench.connect();
       expect(client.request(Command.DEVICE_RESET, nothing).errno).toBe(EINVAL);
       expect(client.isDropped()).toBe(true);
@@ -128,7 +128,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(client.read(REGION_BAR0, 0, 4)).toEqual(new Uint8Array(4));
     });
 
-    it('with a client that says nothing only for so long', () => {
+    it('with a silent client only for a limited time', () => {
       bench.close();
       bench = new ServerBench({ handshakeWaitMs: 20 });
       const client = bench.connect();
@@ -193,7 +193,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
   });
 
   describe('reads and writes regions', () => {
-    it('of every length, and echoes where', () => {
+    it('of every length, and echoes the offset', () => {
       const client = bench.connectAgreed();
       for (const lengthBytes of [1, 2, 3, 4, 7, 8, 9, 64, 4096, BAR0_BYTES]) {
         const bytes = Uint8Array.from({ length: lengthBytes }, (_, at) => (at + lengthBytes) & 0xff);
@@ -202,7 +202,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       }
     });
 
-    it('in the order sent, posted ones too, with no reply to those', () => {
+    it('in the order sent, including posted ones, without a reply to those', () => {
       const client = bench.connectAgreed();
       for (let value = 0; value < 500; value++)
         client.post(REGION_BAR0, 8, Uint8Array.of(value & 0xff, value >> 8));
@@ -231,7 +231,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(client.read(REGION_BAR0, 0, 32)).toEqual(expected);
     });
 
-    it('and nothing outside of them, or without the right', () => {
+    it('and nothing outside them, or without the right', () => {
       const client = bench.connectAgreed();
       expect(client.read(REGION_BAR0, BAR0_BYTES - 3, 4)).toBe(EINVAL);
       expect(client.read(REGION_BAR0, 2 ** 52, 4)).toBe(EINVAL);
@@ -251,7 +251,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(bench.device.readCount + bench.device.writeCount).toBe(0);
     });
 
-    it('and passes on that the device failed', () => {
+    it('and passes on an error of the device', () => {
       const client = bench.connectAgreed();
       bench.device.isBroken = true;
       expect(client.read(REGION_BAR0, 0, 4)).toBe(EIO);
@@ -275,7 +275,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(bench.device.writeCount).toBe(0);
     });
 
-    it('and stops many writes at the first that is wrong', () => {
+    it('and stops many writes at the first failed one', () => {
       const entry = (count: number): Uint8Array => multiWriteEntry.encode({ region: REGION_BAR0, count });
       const payload = Buffer.concat([multiWrite.encode({ count: 3n }), entry(4), entry(9), entry(4)]);
       expect(bench.connectAgreed().request(Command.REGION_WRITE_MULTI, payload).errno).toBe(EINVAL);
@@ -292,7 +292,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(descriptors.map(drainEventfd)).toEqual([0, 1, 0]);
     });
 
-    it('and closes what is replaced or taken away', () => {
+    it('and closes replaced or removed ones', () => {
       const client = bench.connectAgreed();
       const descriptors = eventfds(16);
       const open = openDescriptorCount();
@@ -307,7 +307,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(bench.device.eventfds.size).toBe(0);
     });
 
-    it('and raises them itself when the client asks', () => {
+    it('and raises them itself on the client’s request', () => {
       const client = bench.connectAgreed();
       const descriptors = eventfds(3);
       client.setEventfds(INTERRUPT_MSIX, 0, 3, descriptors);
@@ -323,7 +323,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(descriptors.map(drainEventfd)).toEqual([1, 0, 1]);
     });
 
-    it('and notifies the device of what is masked and unmasked', () => {
+    it('and notifies the device of masking and unmasking', () => {
       const client = bench.connectAgreed();
       expect(client.actOnInterrupts(ACTION_MASK, INTERRUPT_INTX, 0, 1)).toBe(0);
       expect(client.actOnInterrupts(ACTION_UNMASK, INTERRUPT_INTX, 0, 1)).toBe(0);
@@ -342,7 +342,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
         expect(bench.reactor.poll(0)).toBe(true);
         expect(bench.device.notified.slice(1)).toEqual(Array(round).fill('interrupt 0:0 unmasked'));
       }
-      // Without a descriptor the request takes it away, and so does the end of all of the pin's eventfds.
+      // Without a descriptor the request removes it, and so does the removal of all of the pin's eventfds.
       expect(client.setEventfds(INTERRUPT_INTX, 0, 1, [], ACTION_UNMASK)).toBe(0);
       signalEventfd(unmask!);
       expect(bench.reactor.poll(0)).toBe(false);
@@ -386,7 +386,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(bench.device.notified).toEqual(['connected']);
     });
 
-    it('but not to fewer or more eventfds than vectors, nor to what is no eventfd', () => {
+    it('but not to fewer or more eventfds than vectors, nor to other descriptors', () => {
       const client = bench.connectAgreed();
       const open = openDescriptorCount();
       const descriptors = eventfds(3);
@@ -400,7 +400,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
   });
 
   describe('maps memory', () => {
-    it('and unmaps it, as the guest does over and over', () => {
+    it('and unmaps it, as the guest does repeatedly', () => {
       const client = bench.connectAgreed();
       const ram = kept(createMemfd(2 ** 24));
       for (let round = 0; round < 20; round++) {
@@ -426,7 +426,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
       expect(bench.device.memory!.regions).toHaveLength(0);
     });
 
-    it('but not twice, nor unmaps what is not there', () => {
+    it('but not twice, nor unmaps anything unmapped', () => {
       const client = bench.connectAgreed();
       const region = { sizeBytes: 4096n, readable: 1 };
       expect(client.map(region)).toBe(0);
@@ -472,13 +472,13 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
     ['DMA_READ, which is ours to send', Command.DMA_READ, EINVAL],
     ['command 0', 0, EINVAL],
     ['command 65535', 0xffff, EINVAL],
-  ])('answers %s with an error and goes on', (_, command, errno) => {
+  ])('answers %s with an error and continues', (_, command, errno) => {
     const client = bench.connectAgreed();
     expect(client.request(command, new Uint8Array(40)).errno).toBe(errno);
     expect(client.read(REGION_BAR0, 0, 4)).toEqual(new Uint8Array(4));
   });
 
-  it('closes descriptors that a command has no use for', () => {
+  it('closes unused descriptors of a command', () => {
     const client = bench.connectAgreed();
     const descriptors = eventfds(5);
     const open = openDescriptorCount();
@@ -487,7 +487,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
     expect(bench.device.notified).toEqual(['connected']);
   });
 
-  it('says nothing when no reply is wanted, not even an error', () => {
+  it('sends nothing if no reply is wanted, not even an error', () => {
     const client = bench.connectAgreed();
     client.command(Command.DEVICE_RESET, nothing, { noReply: true });
     client.command(Command.REGION_READ, nothing, { noReply: true });
@@ -496,7 +496,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
     expect(bench.server.counters.errorReplyCount).toBe(2);
   });
 
-  it('counts what it did', () => {
+  it('counts its work', () => {
     const client = bench.connectAgreed();
     client.read(REGION_BAR0, 0, 4);
     client.write(REGION_BAR0, 0, new Uint8Array(4));
@@ -525,7 +525,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
     expect(existsSync(bench.path)).toBe(false);
   });
 
-  it('refuses a device with impossible tables', () => {
+  it('rejects a device with impossible tables', () => {
     const device = new TestDevice();
     const path = `${bench.path}2`;
     const tables = {

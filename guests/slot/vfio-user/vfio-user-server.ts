@@ -1,13 +1,13 @@
 /**
- * A device offered on a UNIX socket to one vfio-user client at a time. A second client is answered "busy" at once; one that
- * comes when the first has hung up waits until everything of the first has been given back. The device keeps its state in
+ * A device offered on a UNIX socket to one vfio-user client at a time. A second client is answered "busy" at once; a client
+ * that comes after the first has disconnected waits until everything of the first was released. The device keeps its state in
  * between.
  *
  *     descriptor        the client served, or without one the listening socket ──► pump
  *     nextDescriptor    with a client: the one being refused, or the listening socket ──► answerNext
  *     signalDescriptor  the eventfd by which the client unmasks its pin ──► answerSignal
  *
- * Driven by a Reactor; nothing happens outside of its `poll`.
+ * Driven by a Reactor; nothing happens outside its `poll`.
  */
 import { assertRange, defaultsOf } from '../../../base/index.ts';
 import { PCI_INTERRUPT_COUNT, PCI_REGION_COUNT, type VfioUserDevice } from '../device.ts';
@@ -17,18 +17,18 @@ import { type VfioUserConfig, vfioUserParameters } from './parameters.ts';
 import { Refusal } from './refusal.ts';
 import { Session, SessionBuffers } from './session.ts';
 
-/** After an accept failed for want of descriptors or memory. */
+/** After an accept failed for lack of descriptors or memory. */
 const acceptPauseMs = 100;
 
 export interface VfioUserServerOptions {
-  /** Where the socket file is made: at most 107 bytes. A stale one is replaced. */
+  /** Path of the socket file: at most 107 bytes. A stale one is replaced. */
   readonly path: string;
   readonly device: VfioUserDevice;
-  /** Defaults where left out. */
+  /** Defaults for fields left out. */
   readonly config?: Partial<VfioUserConfig>;
-  /** Called with the reason, in words, when a client has gone. */
+  /** Called with the reason, in words, when a client has disconnected. */
   readonly onClientEnd?: (reason: string, isClean: boolean) => void;
-  /** A client was notified that another is served. */
+  /** A client was told that another is being served. */
   readonly onRefuse?: () => void;
 }
 
@@ -48,8 +48,8 @@ export class VfioUserServer {
   #acceptPausedUntilMs = 0;
 
   /**
-   * Listens from now on. Throws NativeUnavailableError where there are no native calls, ConfigurationError where the
-   * path cannot be had or the device's tables are impossible.
+   * Starts listening. Throws NativeUnavailableError without native calls, ConfigurationError if the path is unavailable or the
+   * device's tables are invalid.
    */
   constructor({ path, device, config, onClientEnd, onRefuse }: VfioUserServerOptions) {
     this.path = path;
@@ -90,7 +90,7 @@ export class VfioUserServer {
     return this.#session?.answerUnmask() ?? false;
   }
 
-  /** Milliseconds of wall clock until `answerNext` is to be called even if poll(2) tells nothing; Infinity: never. */
+  /** Milliseconds of wall clock until `answerNext` must be called even if poll(2) reports nothing; Infinity: never. */
   get nextAttentionMs(): number {
     if (this.#refusal !== undefined) return this.#refusal.attentionMs;
     return this.#session === undefined || this.#acceptPausedUntilMs === 0
@@ -98,7 +98,7 @@ export class VfioUserServer {
       : Math.max(0, this.#acceptPausedUntilMs - performance.now());
   }
 
-  /** Milliseconds of wall clock until `pump` is to be called even if poll(2) tells nothing; Infinity: never. */
+  /** Milliseconds of wall clock until `pump` must be called even if poll(2) reports nothing; Infinity: never. */
   get attentionMs(): number {
     if (this.#session !== undefined) return this.#session.attentionMs;
     return this.#acceptPausedUntilMs === 0
@@ -106,7 +106,7 @@ export class VfioUserServer {
       : Math.max(0, this.#acceptPausedUntilMs - performance.now());
   }
 
-  /** Reads, accepts, carries out a bounded number of messages. Whether anything happened. For the reactor. */
+  /** Reads, accepts, processes a bounded number of messages. Returns whether anything happened. For the reactor. */
   pump(): boolean {
     if (this.#session === undefined) return this.#accept();
     const session = this.#session;
@@ -116,13 +116,13 @@ export class VfioUserServer {
     return true;
   }
 
-  /** Refuses a client that comes while another is served. Whether anything happened. For the reactor. */
+  /** Refuses a client that comes while another is served. Returns whether anything happened. For the reactor. */
   answerNext(): boolean {
     if (this.#refusal !== undefined) {
       if (this.#refusal.pump()) this.#endRefusal();
       return true;
     }
-    // What the first has left unread is carried out before the next is served: pump gets there by itself.
+    // Unread messages of the first client are processed before the next is served: pump does so by itself.
     if (this.#session === undefined || this.#session.hasHungUp) return false;
     const descriptor = this.#acceptOne();
     if (descriptor < 0) return false;
@@ -130,14 +130,14 @@ export class VfioUserServer {
     return true;
   }
 
-  /** Drops the client, if there is one; the next is served. Not to be called by a device. */
+  /** Disconnects the client, if any; the next is served. A device must not call this. */
   dropClient(reason: string): void {
     if (this.#session === undefined) return;
     this.#session.endReason ??= reason;
     this.#endSession();
   }
 
-  /** Drops the client, stops listening, removes the socket file. */
+  /** Disconnects the client, stops listening, removes the socket file. */
   close(): void {
     if (this.#session !== undefined) this.#endSession();
     this.#endRefusal();

@@ -1,6 +1,6 @@
 /**
- * Two machines in miniature: memory, root complex, link and NIC, joined by an Ethernet cable; and software that brings
- * the NICs up and works their rings as a driver does. Times are of all four logical processes at once. For specs only.
+ * Two small machines: memory, root complex, link and NIC, joined by an Ethernet cable; and software that brings the NICs up and
+ * operates their rings like a driver. Times apply to all four logical processes. For specs only.
  */
 
 import {
@@ -44,7 +44,7 @@ const FUNCTION_ID = 0x0100;
 const MESSAGE_ADDRESS = 0xfee0_0000;
 export const US = 1_000_000;
 
-/** Where a bench's software keeps things. */
+/** Addresses that a bench's software uses. */
 export const TRANSMIT_RING = 0x1_0000;
 export const RECEIVE_RING = 0x2_0000;
 const TRANSMIT_BUFFERS = 0x4_0000;
@@ -72,7 +72,7 @@ export class NicMachine {
   readonly rootComplex: RootComplex;
   readonly memory = new BenchMemory(MEMORY_BYTES);
   readonly view = viewOf(this.memory.bytes);
-  /** Interrupts as they reach the host. */
+  /** Interrupts received by the host. */
   readonly interrupts: { readonly timePs: Picoseconds; readonly vector: number }[] = [];
   readonly pins: { readonly timePs: Picoseconds; readonly isAsserted: boolean }[] = [];
   barAddress: readonly number[] = [];
@@ -168,12 +168,12 @@ export class NicMachine {
     return this.loadAt(NicBar.REGISTERS, nicBar0.registers[name].offset + at);
   }
 
-  /** Writes a register, and lets it get there. */
+  /** Writes a register, and waits until the write arrives. */
   write(name: RegisterName, value: number, at = 0): Promise<void> {
     return this.storeAt(NicBar.REGISTERS, nicBar0.registers[name].offset + at, value);
   }
 
-  /** Gives the store to the root complex without waiting. */
+  /** Passes the store to the root complex without waiting. */
   post(name: RegisterName, value: number): void {
     this.#store(NicBar.REGISTERS, nicBar0.registers[name].offset, value);
   }
@@ -198,7 +198,7 @@ export class NicMachine {
 
   // ---- a driver ----
 
-  /** Rings of `count` descriptors, receive buffers given, both directions and the link on, all causes on vectors 0, 1, 2. */
+  /** Sets up rings of `count` descriptors and receive buffers, enables both directions and the link, and all causes on vectors 0, 1, 2. */
   async start(count = 16, receiveGiven = count - 1): Promise<void> {
     await this.write('tdbal', TRANSMIT_RING);
     await this.write('tdlen', count * nicDescriptorBytes);
@@ -234,7 +234,7 @@ export class NicMachine {
     return nicReceiveDescriptor.decode(this.memory.bytes, RECEIVE_RING + index * nicDescriptorBytes);
   }
 
-  /** Puts a frame's bytes into memory and its descriptor into the ring at `index`; the tail is the caller's. */
+  /** Writes a frame's bytes to memory and its descriptor into the ring at `index`; the caller writes the tail. */
   putFrame(
     index: number,
     frame: Uint8Array,
@@ -257,7 +257,7 @@ export class NicMachine {
     );
   }
 
-  /** Runs until the call has been answered. */
+  /** Runs until the call was answered. */
   async #wait(call: (done: (value: number) => void) => void): Promise<number> {
     let answer: number | undefined;
     call((value) => {
@@ -286,7 +286,7 @@ export class NicBench {
     this.#runner = new SingleRunner(this.#all);
   }
 
-  /** Runs everything on by `durationPs`; software acts at the instant that is reached. */
+  /** Runs everything for `durationPs`; software acts at the instant then reached. */
   async run(durationPs: Picoseconds): Promise<void> {
     this.nowPs += durationPs;
     await this.#runner.runTo(this.nowPs);
@@ -314,7 +314,7 @@ export function frameBetween(from: number, to: number, lengthBytes: number, firs
   return frame;
 }
 
-/** Two machines, brought up with rings of `count` descriptors, of which `given` are the receiving NIC's. */
+/** Two machines, brought up with rings of `count` descriptors, of which `given` are provided to the receiving NIC. */
 export async function upBench(
   options: ConstructorParameters<typeof NicBench>[0] = {},
   count = 16,

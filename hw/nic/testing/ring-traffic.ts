@@ -6,12 +6,12 @@ import { frameBetween, type NicMachine } from './nic-bench.ts';
 const { RXT0, RXDMT0, TXDW } = NicCause;
 const SHORTEST_BYTES = 14;
 
-/** Gives back what is done, and sends what is left of its frames, of random lengths. */
+/** Returns completed descriptors, and sends the rest of its frames, of random lengths. */
 export class RingTraffic {
   sent = 0;
   done = 0;
   got = 0;
-  /** Whether received frames are looked at: else the receive ring runs dry. */
+  /** Whether received frames are processed: otherwise the receive ring runs dry. */
   takes = true;
   readonly received: string[] = [];
   readonly #machine: NicMachine;

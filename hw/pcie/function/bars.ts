@@ -1,14 +1,14 @@
 /**
- * The memory windows of the function: which BAR an address falls into.
+ * The memory windows of the function: finds the BAR of an address.
  *
- * `match` allocates nothing: it stands between a doorbell and its effect.
+ * `match` allocates nothing: it is in the path between a doorbell and its effect.
  */
 
 import type { BusAddress, Wide } from '../../../base/index.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 
-/** `match` when no BAR is hit. */
+/** Result of `match` without a matching BAR. */
 export const NO_BAR = -1;
 
 export class Bars {
@@ -26,7 +26,7 @@ export class Bars {
     this.bar2Bytes = config.bar2Bytes;
   }
 
-  /** Takes over enable bit and addresses after a configuration write or a reset. */
+  /** Reads the enable bit and addresses after a configuration write or a reset. */
   decode(space: ConfigSpace): void {
     this.#isEnabled = space.isMemoryEnabled;
     this.#bar0Address = space.barAddress(0);
@@ -34,8 +34,8 @@ export class Bars {
   }
 
   /**
-   * The BAR (0 or 2) that holds all of [address, address + lengthBytes), or NO_BAR. Sets {@link matchedOffset}.
-   * Where software has laid the BARs over one another, the lower one answers.
+   * The BAR (0 or 2) that holds all of [address, address + lengthBytes), or NO_BAR. Sets {@link matchedOffset}. If software has
+   * placed the BARs so that they overlap, the lower one answers.
    */
   match(address: BusAddress, lengthBytes: number): number {
     if (!this.#isEnabled) return NO_BAR;

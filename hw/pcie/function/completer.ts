@@ -1,6 +1,6 @@
 /**
- * Answers to non-posted requests, in order: a fifo of finished requests that wait for their latency and then for room
- * at the link port. The request's record is kept until its completion leaves, so the credits it holds bound the fifo.
+ * Answers to non-posted requests, in order: a fifo of finished requests that wait for their latency and then for room at the
+ * link port. A request's record is kept until its completion leaves, so its credits bound the fifo.
  *
  *     ingress ─► slot (request, status, data) ─► ready cycle reached ─► link port has room ─► completion, request consumed
  */
@@ -25,7 +25,7 @@ export class Completer {
 
   readonly #port: FunctionPort;
   readonly #slotBytes: number;
-  /** Answers, as many as requests may wait: each request holds its non-posted credit until it has been answered. */
+  /** Answers, as many as requests may wait: each request holds its non-posted credit until it was answered. */
   readonly #waiting: Fifo;
   readonly #request: Float64Array;
   readonly #status: Uint8Array;
@@ -69,7 +69,7 @@ export class Completer {
     return this.#views[this.#nextSlot]!;
   }
 
-  /** Queues the answer to the request at `offset`; `lengthBytes` of {@link nextData} go with it, or none. */
+  /** Queues the answer to the request at `offset`, with `lengthBytes` of {@link nextData}, or none. */
   answer(offset: number, status: number, lengthBytes: number, readyCycle: Cycles): void {
     const slot = this.#nextSlot;
     this.#nextSlot = slot + 1 === this.#waiting.capacity ? 0 : slot + 1;
@@ -81,7 +81,7 @@ export class Completer {
 
   /**
    * Sends the oldest answer if it is ready and the link port has room.
-   * @returns the cycle at which to call again; Infinity when there is nothing to do, or nothing before there is room
+   * @returns the cycle at which to call again; Infinity if no answer waits, or the link port has no room
    */
   send(cycle: Cycles): number {
     if (this.#waiting.headCycle > cycle) {
@@ -99,13 +99,13 @@ export class Completer {
     return Math.max(cycle + 1, this.#waiting.headCycle);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.account.rebase(cycles);
     this.#waiting.rebase(cycles);
   }
 
-  /** Forgets all answers and gives their requests back: the link went down. */
+  /** Forgets all answers and releases their requests: the link went down. */
   reset(): void {
     while (!this.#waiting.isEmpty) this.#port.consume(this.#request[this.#waiting.pop()]!);
   }

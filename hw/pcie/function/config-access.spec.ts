@@ -1,4 +1,4 @@
-/** Configuration space, written with all ones and zeros as software would: every bit beside its declaration and the standard. */
+/** Configuration space, written with all ones and zeros by software: every bit compared with its declaration and the standard. */
 import { describe, expect, it } from 'vitest';
 import {
   aerCapability,
@@ -19,7 +19,7 @@ import { functionParameters } from './function-parameters.ts';
 const config = defaultsOf(functionParameters);
 const newSpace = (): ConfigSpace => new ConfigSpace(config, { generation: 3, lanes: 8 });
 
-/** Each structure at its place, and the registers that do not keep what is written: see base/testing/register-access.ts. */
+/** Each structure at its offset, and the registers that do not keep written values: see base/testing/register-access.ts. */
 const structures: readonly (readonly [string, RegisterTable, base: number, effects: readonly string[]])[] = [
   // The bits of a BAR below its size are zero.
   ['header', type0Header.registers, 0, ['bar0', 'bar2']],
@@ -46,7 +46,7 @@ describe('every bit of configuration space behaves as it is declared', () => {
   });
 });
 
-// Name, offset, bytes, read after a write of all ones, read after a write of zeros: access columns of the PCI Express Base
+// Name, offset, bytes, value after writing all ones, value after writing zeros: access columns of the PCI Express Base
 // Specification 3.1, 7.5, 7.8 and 7.10, for an endpoint without ROM, ASPM, ECRC and power budgeting.
 it.each([
   ['Command, 7.5.1.1', 0x04, 2, 0x0546, 0x0000],

@@ -150,7 +150,7 @@ describe('access modes', () => {
   });
 });
 
-describe('what software sets', () => {
+describe('software’s settings', () => {
   it('PCIe 7.8.4: changes the limits of the DMA engines', () => {
     const space = newSpace();
     expect([space.maxPayloadBytes, space.maxReadRequestBytes, space.tagCountMax]).toEqual([128, 512, 32]);
@@ -233,7 +233,7 @@ describe('resets of configuration space', () => {
 });
 
 describe('placing structures', () => {
-  it('refuses capabilities laid over one another, and a value too wide for its field', () => {
+  it('rejects overlapping capabilities, and a value too wide for its field', () => {
     expect(() => newSpace({ vpdOffset: 0x44 })).toThrow(
       /powerManagementOffset is 64, expected 8 bytes apart from the 8 at vpdOffset \(68\)/,
     );

@@ -1,12 +1,12 @@
 /**
- * The configuration space of an endpoint: header and capability chain put together from their tables, and what a write
- * means for the function.
+ * The configuration space of an endpoint: header and capability chain assembled from their tables, and the effects of writes on
+ * the function.
  *
  *     header 00 ─ 40 PM ─ 48 VPD ─ 60 Express ─ 9c MSI-X ─ c0 vendor      100 ARI ─ 148 serial number ─ 154 AER
  *
  * Promises: reads and writes obey the declared access modes byte by byte; the cached facts (`isMemoryEnabled`,
- * `maxPayloadBytes` …) are right after every write and reset. A write returns what it asks of the function besides
- * storing bits: a function-level reset, or the reset that returning from D3hot brings.
+ * `maxPayloadBytes` …) are right after every write and reset. A write returns its request to the function besides storing bits:
+ * a function-level reset, or the reset of returning from D3hot.
  */
 import {
   aerCapability,
@@ -29,25 +29,25 @@ import type { BlockState } from '../../../sim/index.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import { VitalProductData } from './vital-product-data.ts';
 
-/** What the function's link is: for the link registers. */
+/** The function's link: for the link registers. */
 export interface LinkIdentity {
   /** 1 to 5. */
   readonly generation: number;
   readonly lanes: number;
 }
 
-/** Where a capability stands, by its parameter. */
+/** Offset of a capability, by its parameter. */
 type PlaceName = {
   [Name in keyof FunctionConfig]: Name extends `${string}Offset` ? Name : never;
 }[keyof FunctionConfig];
 type Places = readonly (readonly [name: PlaceName, sizeBytes: number])[];
 
-/** Capabilities lie behind the header, extended ones behind that of alternative routing ids (PCIe 7.9.2). */
+/** Capabilities follow the header, extended ones follow that of alternative routing IDs (PCIe 7.9.2). */
 const HEADER_END = 0x40;
 const EXTENDED_START = 0x100;
 const EXTENDED_FREE = EXTENDED_START + alternativeRoutingIdCapability.sizeBytes;
 
-/** @throws ConfigurationError naming a capability that leaves its region, or that stands where another one does */
+/** @throws ConfigurationError that names a capability outside its region, or one that overlaps another */
 function checkPlaces(config: FunctionConfig): void {
   const vpd: Places = config.vpdPresent ? [['vpdOffset', vitalProductDataCapability.sizeBytes]] : [];
   const places: Places = [
@@ -83,7 +83,7 @@ function checkApart(config: FunctionConfig, places: Places, from: number, to: nu
   }
 }
 
-/** What a configuration write asks of the function. */
+/** Requests of a configuration write to the function. */
 export type ConfigEffect = 'none' | 'functionLevelReset' | 'powerUpReset';
 
 export const CONFIG_SPACE_BYTES = 4096;
@@ -99,27 +99,27 @@ export class ConfigSpace {
   readonly express: PlacedBank<typeof expressCapability.registers>;
   readonly msix: PlacedBank<typeof msixCapability.registers>;
   readonly aer: PlacedBank<typeof aerCapability.registers>;
-  /** Undefined where the function has none. */
+  /** Undefined if the function has none. */
   readonly gateway: PlacedBank<typeof registerGateway.registers> | undefined;
 
   /** BARs are decoded: memory space enabled, in D0. */
   isMemoryEnabled = false;
   /** The function may issue memory requests: bus mastering enabled, in D0. */
   isBusMasterEnabled = false;
-  /** Payload limit of what it sends and takes, in bytes. */
+  /** Payload limit for sending and receiving, in bytes. */
   maxPayloadBytes = 128;
   maxReadRequestBytes = 512;
   isRelaxedOrderingEnabled = true;
-  /** Outstanding non-posted requests that its tags can tell apart. */
+  /** Outstanding non-posted requests that its tags can distinguish. */
   tagCountMax = 32;
-  /** Infinity when switched off. */
+  /** Infinity if switched off. */
   completionTimeoutPs = 0;
 
   readonly #config: FunctionConfig;
   readonly #file = new RegisterFile(CONFIG_SPACE_BYTES);
   readonly #vpd: VitalProductData | undefined;
 
-  /** @param gatewayAddress place of the register gateway, undefined for none */
+  /** @param gatewayAddress offset of the register gateway, undefined for none */
   constructor(config: FunctionConfig, link: LinkIdentity, gatewayAddress?: number) {
     this.#config = config;
     checkPlaces(config);
@@ -154,7 +154,7 @@ export class ConfigSpace {
     this.#vpd?.afterWrite(offset, lengthBytes);
     const state = this.powerState;
     if (state !== D0 && state !== D3_HOT) {
-      // An unsupported state is discarded (Power Management Interface Specification 1.2, 3.2.4).
+      // A write of an unsupported state is discarded (Power Management Interface Specification 1.2, 3.2.4).
       this.powerManagement.set('controlStatus', 'powerState', stateBefore);
     }
     if (this.express.get('deviceControl', 'initiateFunctionLevelReset') === 1) {
@@ -165,7 +165,7 @@ export class ConfigSpace {
     return stateBefore === D3_HOT && this.powerState === D0 ? 'powerUpReset' : 'none';
   }
 
-  /** Whether an access is one of the gateway's data register. */
+  /** Whether an access is to the gateway's data register. */
   isGatewayData(register: number): boolean {
     return this.gateway !== undefined && (register & ~3) === this.gateway.offsetOf('data');
   }
@@ -175,7 +175,7 @@ export class ConfigSpace {
     this.#refresh();
   }
 
-  /** See Block.inspect: the dwords that are not 0, by their offsets. */
+  /** See Block.inspect: the nonzero dwords, by their offsets. */
   inspect(): BlockState {
     const dwords = Array.from({ length: CONFIG_SPACE_BYTES / 4 }, (_, index) =>
       this.#file.stored(4 * index, 4),
@@ -278,7 +278,7 @@ export class ConfigSpace {
     });
   }
 
-  /** The extended chain has to begin at 0x100 (7.9.2), so an alternative routing-ID capability stands there. */
+  /** The extended chain must begin at 0x100 (7.9.2), so an alternative routing-ID capability is there. */
   #placeExtended(): PlacedBank<typeof aerCapability.registers> {
     const config = this.#config;
     const file = this.#file;

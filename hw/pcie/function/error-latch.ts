@@ -1,8 +1,8 @@
 /**
- * Errors seen outside a clock edge (a completion that arrives, a timer) wait here for the next edge, so that a register
- * read at the very same instant never depends on which of the two is handled first.
+ * Errors seen outside a clock edge (a completion that arrives, a timer) wait here for the next edge, so that a register read at
+ * the same instant never depends on which of the two is handled first.
  *
- * The latch is bounded; an error that finds it full is counted and forgotten, as back-to-back errors in hardware are.
+ * The latch is bounded; an error that finds it full is counted and dropped, like back-to-back errors in hardware.
  */
 
 import { UncorrectableError } from '../../../abi/pci/index.ts';
@@ -12,13 +12,13 @@ import type { TlpHeader } from '../tlp/index.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { ErrorReporting, ErrorRole } from './error-reporting.ts';
 
-/** Status bits that a completion with an error status sets. */
+/** Status bits set by a completion with an error status. */
 export type Abort = 'receivedMasterAbort' | 'receivedTargetAbort';
 
-/** The TLP that is poisoned. */
+/** The poisoned TLP. */
 type PoisonedTlp = 'request' | 'completion';
 
-/** What took place. */
+/** Kind of the error. */
 type Occurrence =
   | {
       readonly kind: 'error';
@@ -77,14 +77,14 @@ export class ErrorLatch {
     this.#errors.uncorrectable(UncorrectableError.poisonedTlp, 'sole', header);
   }
 
-  /** Applies what is visible at `cycle`; returns the cycle of the next entry, or Infinity. */
+  /** Applies the errors visible at `cycle`; returns the cycle of the next entry, or Infinity. */
   apply(cycle: Cycles): number {
     while (this.#entries.length > 0 && this.#entries[0]!.visibleCycle <= cycle)
       this.#take(this.#entries.shift()!.occurrence);
     return this.#entries[0]?.visibleCycle ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Forgets what has not taken effect yet. */
+  /** Forgets errors that have not taken effect yet. */
   reset(): void {
     this.#entries.length = 0;
   }
@@ -94,7 +94,7 @@ export class ErrorLatch {
     return { entries: this.#entries.length };
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     for (const entry of this.#entries) entry.visibleCycle -= cycles;
   }

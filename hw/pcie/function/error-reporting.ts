@@ -1,12 +1,12 @@
 /**
- * Error reporting of the function: what an error sets in Status, Device Status and the AER registers, what is logged,
- * and which message goes to the root complex.
+ * Error reporting of the function: the bits that an error sets in Status, Device Status and the AER registers, the logged
+ * header, and the message to the root complex.
  *
  *     error ─► Device Status ─► AER status ─► masked? ─► header log ─► reporting enabled? ─► ERR_COR / _NONFATAL / _FATAL
  *
  * Follows the flow chart of PCI Express Base Specification 3.1, figure 6-2, with role-based reporting: an error that the
- * standard calls advisory and whose severity is non-fatal counts as correctable. Only the first error of a status bit
- * that is set is logged; a later one leaves log and pointer alone.
+ * standard calls advisory and whose severity is non-fatal counts as correctable. Only the first error of a set status bit is
+ * logged; a later one does not change log and pointer.
  */
 import {
   type aerCapability,
@@ -18,7 +18,7 @@ import {
 import type { PlacedBank } from '../../../base/index.ts';
 import { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, MESSAGE_ERR_NONFATAL, type TlpHeader } from '../tlp/index.ts';
 
-/** Where the errors are recorded. */
+/** Records the errors. */
 export interface ErrorRegisters {
   readonly header: PlacedBank<typeof type0Header.registers>;
   readonly express: PlacedBank<typeof expressCapability.registers>;
@@ -35,8 +35,8 @@ export interface ErrorReportingPorts {
 const NO_HEADER: TlpHeader = [0, 0, 0, 0];
 
 /**
- * Errors that are advisory when non-fatal (6.2.3.2.4): the completer that answers with an error status, and an
- * unexpected completion. No completion reports an unsupported or poisoned posted request.
+ * Errors that are advisory if non-fatal (6.2.3.2.4): those of a completer that answers with an error status, and an unexpected
+ * completion. An unsupported or poisoned posted request has no completion that would report it.
  */
 export type ErrorRole = 'advisory' | 'sole';
 
@@ -56,7 +56,7 @@ export class ErrorReporting {
     this.#outbox = outbox;
   }
 
-  /** An uncorrectable error, with the header of the TLP that shows it where there is one. */
+  /** An uncorrectable error, with the header of its TLP, if any. */
   uncorrectable(error: UncorrectableError, role: ErrorRole, header: TlpHeader = NO_HEADER): void {
     this.uncorrectableCounts[error] = this.uncorrectableCounts[error]! + 1;
     const { express, aer } = this.#registers;
@@ -116,7 +116,7 @@ export class ErrorReporting {
     return this.#registers.express.get('deviceControl', 'unsupportedRequestReportingEnable') === 1;
   }
 
-  /** Sets the status bit; header log and first error pointer only while they hold no earlier error. */
+  /** Sets the status bit; sets header log and first error pointer only if they hold no earlier error. */
   #log(error: UncorrectableError, header: TlpHeader): void {
     const { aer } = this.#registers;
     const status = aer.value('uncorrectableStatus');

@@ -1,6 +1,6 @@
 /**
- * A test bench that is a miniature machine: a function at one end of a real link, a host at the other that does what
- * software does (configuration and register accesses, one after the other) and keeps notes of what the device sends.
+ * A test bench that is a miniature machine: a function at one end of a real link, a host at the other that acts as software
+ * (configuration and register accesses, one after another) and records the TLPs of the device.
  */
 
 import { type Cycles, defaultsOf, type Picoseconds } from '../../../base/index.ts';
@@ -53,7 +53,7 @@ export interface BarAccess {
   readonly cycle: Cycles;
 }
 
-/** A device core of plain memory that notes what reaches it. */
+/** A device core of plain memory that records its accesses. */
 export class RecordingTarget implements BarTarget {
   readonly writes: BarAccess[] = [];
   readonly reads: Omit<BarAccess, 'bytes'>[] = [];
@@ -138,7 +138,7 @@ export function functionBench(
     nonPosted: [],
     completion: [fn.blocks.egress],
   });
-  /** The edge at which the device core acts when a test makes it do something now. */
+  /** The edge at which the device core acts when a test requests an action. */
   const cycleNow = (): number => domain.clock.cycleAtOrAfter(pair.deviceLp.nowPs);
   return {
     ...pair,
@@ -191,7 +191,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
     host.consume(offset);
   });
 
-  /** Runs both sides on, and brings them to one instant: software on the host acts after what it has seen. */
+  /** Runs both sides, and stops them at one instant: software on the host acts after its observations. */
   const run = (durationPs: Picoseconds): void => {
     const endPs = Math.max(deviceLp.nowPs, hostLp.nowPs) + durationPs;
     runPair(deviceLp, hostLp, link.latencyPs, endPs);

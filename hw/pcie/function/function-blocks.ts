@@ -1,6 +1,6 @@
 /**
- * The blocks of the function, and who calls whom: pcie-function.ts puts them between the link port and the device core. What is in
- * the table is held to the contracts of pcie-blocks.spec.ts.
+ * The blocks of the function, and their wires: pcie-function.ts connects them between the link port and the device core. The
+ * contracts of pcie-blocks.spec.ts check the blocks in the table.
  */
 import type { Wires } from '../../../sim/index.ts';
 import { Completer } from './completer.ts';
@@ -15,7 +15,7 @@ import { MessageOutbox } from './message-outbox.ts';
 import { type MessageSender, Msix } from './msix.ts';
 import { RequestDecoder, type RequestDecoderPorts } from './request-decoder.ts';
 
-/** What the function's blocks reach outside of it, and itself as a whole. */
+/** Neighbours of the function's blocks outside the function, and the function as a whole. */
 interface Surroundings {
   readonly pcieFunction: FunctionIngressPorts['pcieFunction'] & RequestDecoderPorts['pcieFunction'];
   readonly target: BarTarget;
@@ -40,7 +40,7 @@ export function makeBlocks(core: FunctionCore) {
 
 export type FunctionBlocks = ReturnType<typeof makeBlocks>;
 
-/** Who calls whom. */
+/** The wires of the blocks. */
 export function functionWires(b: FunctionBlocks & Surroundings): Wires<FunctionBlocks> {
   const { pcieFunction, target, messageSender, reads } = b;
   return {

@@ -1,6 +1,6 @@
 /**
- * What the blocks of the function share: time, its end of the link, configuration, configuration space and windows. It is
- * made once, before the blocks. Which blocks a block calls stands in the table of wires (function-blocks.ts).
+ * Resources that the blocks of the function share: time, its end of the link, configuration, configuration space and windows.
+ * Created once, before the blocks. The table of wires (function-blocks.ts) lists the calls between blocks.
  */
 import type { ClockDomain, LogicalProcess } from '../../../sim/index.ts';
 import { Bars } from './bars.ts';
@@ -18,7 +18,7 @@ export interface FunctionOptions {
   readonly link: LinkIdentity;
   /** Accounting class of INTx and error messages. */
   readonly messageTrafficClass: number;
-  /** Place of the gateway into BAR0 in configuration space; undefined: the function has none. */
+  /** Offset in configuration space of the gateway into BAR0; undefined: the function has none. */
   readonly gatewayAddress?: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Requests that have come to the function, by what became of them. */
+/** Requests received by the function, by result. */
 export class FunctionCounters {
   memoryWrites = 0;
   memoryReads = 0;

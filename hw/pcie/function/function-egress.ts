@@ -1,6 +1,6 @@
 /**
- * What the function sends: answers, messages of errors and of the legacy interrupt, interrupts of MSI-X that were pending. One of each
- * in a cycle at most.
+ * Egress of the function: completions, messages of errors and of the legacy interrupt, and pending MSI-X interrupts. At most
+ * one of each in a cycle.
  *
  *     completer ── answer, when it is ready ──┐
  *     outbox ──── message, if there is room ──┼─► link port
@@ -45,12 +45,12 @@ export class FunctionEgress implements LinkSender {
     this.#domain.wakeAfter(this.#stage, this.#process.nowPs);
   }
 
-  /** There is something to send from `cycle` on. */
+  /** Something may be sent from `cycle` on. */
   wake(cycle: Cycles): void {
     this.#domain.wake(this.#stage, cycle);
   }
 
-  /** A message was put into the outbox, at the edge that is run. */
+  /** A message was put into the outbox, at the edge being run. */
   messageAdded(): void {
     this.#domain.wake(this.#stage, this.#domain.cycle + 1);
   }

@@ -3,10 +3,10 @@ import { memoryWrite } from '../link/link-bench.ts';
 import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from '../tlp/tlp.ts';
 import { BAR0, BAR2, configRequest, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 
-describe('requests the function cannot take', () => {
+describe('requests that the function cannot accept', () => {
   it('PCIe 2.3.1: answers a read outside its BARs with Unsupported Request and logs its header', () => {
     const bench = enabledBench();
-    // Advisory errors are masked at first, as in the standard: only the correctable bits are set.
+    // Advisory errors are initially masked, as in the standard: only the correctable bits are set.
     expect(bench.read(0x7_0000_1000, 4)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, bytes: [] });
     expect(bench.software.config(0x6a, 2)).toBe(0x0009);
     expect(bench.software.config(0x164)).toBe(0x2000);
@@ -23,7 +23,7 @@ describe('requests the function cannot take', () => {
     expect(bench.fn.counters.unsupportedRequests).toBe(2);
   });
 
-  it('PCIe 2.3.1: refuses register reads while memory space is disabled and in D3hot, but answers configuration reads', () => {
+  it('PCIe 2.3.1: rejects register reads while memory space is disabled and in D3hot, but answers configuration reads', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x04, 2, 0x0004);
     expect(bench.read(BAR0, 4)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
@@ -49,7 +49,7 @@ describe('requests the function cannot take', () => {
     expect(bench.messages).toEqual([0x31]);
   });
 
-  it('PCIe 6.2.6: needs the unsupported request enable, or SERR, before it reports one', () => {
+  it('PCIe 6.2.6: reports one only with the unsupported request enable, or SERR', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.write(0x7_0000_0000, [1, 2, 3, 4]);
@@ -101,7 +101,7 @@ describe('requests the function cannot take', () => {
     expect(bench.target.writes.length).toBe(1);
   });
 
-  it('PCIe 6.2.3.2.3: reports of several errors of one TLP the one that comes first in precedence, once', () => {
+  it('PCIe 6.2.3.2.3: reports, of several errors of one TLP, the one of highest precedence, once', () => {
     // Malformed TLP, unsupported request, poisoned TLP.
     const [malformed, unsupported, poisoned] = [1 << 18, 1 << 20, 1 << 12];
     const cases: [number, number, number][] = [
@@ -123,7 +123,7 @@ describe('requests the function cannot take', () => {
     }
   });
 
-  it('PCIe 2.2.9: has in an error answer how many bytes are missing', () => {
+  it('PCIe 2.2.9: gives in an error answer the number of missing bytes', () => {
     const bench = enabledBench();
     expect(bench.read(0x1000, 64)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, byteCount: 64 });
   });
@@ -151,7 +151,7 @@ describe('requests the function cannot take', () => {
     expect(bench.configRead(0, 4, FUNCTION_ID + 8)!.status).toBe(STATUS_SUCCESS);
   });
 
-  it('takes messages silently', () => {
+  it('accepts messages silently', () => {
     const bench = functionBench();
     bench.host.sendMessage(0x50, 14, 8);
     bench.settle();
@@ -205,7 +205,7 @@ describe('error logging', () => {
     expect(bench.software.config(0x178)).toBe(0x3000);
   });
 
-  it('drops error messages beyond its bound while the link is closed', () => {
+  it('drops error messages beyond its limit while the link is closed', () => {
     const bench = enabledBench(
       {},
       { rootPort: { postedHeaders: 1, postedFifoTlps: 64 }, endpoint: { postedFifoTlps: 1 } },

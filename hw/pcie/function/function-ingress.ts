@@ -1,6 +1,6 @@
 /**
- * What comes to the function: requests wait in a fifo and are taken one per cycle, or as slowly as the device core says;
- * completions go on to the engine that reads; errors seen between two edges wait in the latch for the next one.
+ * Ingress of the function: requests wait in a fifo and are processed one per cycle, or as slowly as the device core demands;
+ * completions are passed to the read engine; errors seen between two edges wait in the latch for the next one.
  */
 import { UncorrectableError } from '../../../abi/pci/index.ts';
 import type { Cycles } from '../../../base/index.ts';
@@ -46,9 +46,9 @@ import type { RequestDecoder } from './request-decoder.ts';
 
 /** The engine whose requests the completions answer. */
 interface CompletionReceiver {
-  /** A completion has arrived, now; the receiver has the port consume it. */
+  /** A completion has arrived, now; the receiver makes the port consume it. */
   receiveCompletion(offset: number): void;
-  /** Whether the completion answers a read that a reset has not taken back. Asked of those with an error alone. */
+  /** Whether the completion answers a read that no reset has cancelled. Called only for those with an error. */
   isAwaited?(offset: number): boolean;
 }
 
@@ -85,10 +85,10 @@ export class FunctionIngress implements TlpReceiver {
   readonly #stage: number;
   #ports!: FunctionIngressPorts;
   #reads!: DeviceReads;
-  /** First cycle at which the next request may be started. */
+  /** First cycle at which the next request may start. */
   #freeCycle = 0;
   #isHeldInReset = false;
-  /** The device is not there: whatever is asked of it is answered with Unsupported Request. */
+  /** The device is absent: every request to it is answered with Unsupported Request. */
   #isAbsent = false;
 
   constructor({ process, domain, port, config, space, counters }: FunctionCore) {
@@ -111,7 +111,7 @@ export class FunctionIngress implements TlpReceiver {
     this.#reads = ports.reads;
   }
 
-  /** A completion that answers no outstanding request; the caller still has the port consume it. */
+  /** A completion that answers no outstanding request; the caller still makes the port consume it. */
   reportUnexpectedCompletion(offset: number): void {
     const header = tlpHeaderOf(this.#port.reader, offset);
     this.#defer(UncorrectableError.unexpectedCompletion, 'advisory', header);
@@ -122,13 +122,13 @@ export class FunctionIngress implements TlpReceiver {
     this.#defer(UncorrectableError.completionTimeout, 'sole');
   }
 
-  /** The function is reset at `cycle`: the request in hand is over, and none is started before `openCycle`. */
+  /** The function is reset at `cycle`: the present request ends, and none starts before `openCycle`. */
   cutShort(cycle: Cycles, openCycle: Cycles): void {
     this.account.close(cycle);
     this.#freeCycle = openCycle;
   }
 
-  /** The device is taken out of its slot, or put back: see {@link PcieFunction.setPresent}. */
+  /** The device is removed from its slot, or returned: see {@link PcieFunction.setPresent}. */
   setPresent(isPresent: boolean): void {
     this.#isAbsent = !isPresent;
     this.#isHeldInReset = !isPresent;
@@ -138,7 +138,7 @@ export class FunctionIngress implements TlpReceiver {
     return [this.#requests];
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.account.rebase(cycles);
     this.#requests.rebase(cycles);
@@ -187,7 +187,7 @@ export class FunctionIngress implements TlpReceiver {
     this.#domain.wake(this.#stage, cycle);
   }
 
-  /** Outside the stages an error takes effect at the next edge, whatever else happens at this instant. */
+  /** Outside the stages an error takes effect at the next edge, regardless of other events at this instant. */
   #defer(error: UncorrectableError, role: ErrorRole, header?: TlpHeader): void {
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
     this.#ports.latch.addError(error, role, header, cycle);
@@ -207,14 +207,14 @@ export class FunctionIngress implements TlpReceiver {
           ? this.#ports.decoder.memoryWrite(offset, cycle)
           : this.#takeOther(offset, kind, cycle);
       this.account.serve(cycle, occupiedCycles);
-      // A reset that this request brought about keeps the ingress closed for longer.
+      // A reset caused by this request keeps the ingress closed for longer.
       if (this.#freeCycle < cycle + occupiedCycles) this.#freeCycle = cycle + occupiedCycles;
       if (requests.isEmpty) return;
     }
     this.#domain.wake(this.#stage, Math.max(this.#freeCycle, requests.headCycle));
   }
 
-  /** Everything but memory writes; takes one cycle. While the link is in reset nothing reaches the function. */
+  /** Everything except memory writes; takes one cycle. While the link is in reset the function receives nothing. */
   #takeOther(offset: number, kind: number, cycle: Cycles): number {
     const { pcieFunction, decoder } = this.#ports;
     if (kind === SIDEBAND_RESET) {
@@ -231,7 +231,7 @@ export class FunctionIngress implements TlpReceiver {
       this.#space.express.set('deviceStatus', 'transactionsPending', isPending);
       decoder.configRequest(offset, kind, cycle);
     } else {
-      // Messages to an endpoint (power limits, vendor defined) are taken silently (2.2.8).
+      // Messages to an endpoint (power limits, vendor defined) are accepted silently (2.2.8).
       if (kind === MESSAGE) this.#counters.messages++;
       else decoder.malformed(offset);
       this.#port.consume(offset);
@@ -239,7 +239,7 @@ export class FunctionIngress implements TlpReceiver {
     return 1;
   }
 
-  /** Nothing reaches the function; only what takes the place of a device that is not there answers. */
+  /** The function receives nothing; only the stand-in for an absent device answers. */
   #refuse(offset: number, kind: number, cycle: Cycles): void {
     const isAnswered = kind === MEMORY_READ || kind === CONFIG_READ || kind === CONFIG_WRITE;
     if (!this.#isAbsent || !isAnswered) {

@@ -4,7 +4,7 @@ import { SIDEBAND_RESET, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from '../t
 import { BAR0, configRequest, enabledBench } from './function-bench.ts';
 
 describe('resets', () => {
-  it('PCIe 6.6.2: function-level, answer the write, then nothing of before is left', () => {
+  it('PCIe 6.6.2: function-level, answer the write, then clear all earlier state', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x9e, 2, 0x8000);
     bench.software.setRegister(BAR0 + 0x7c000, 0xfee0_0000);
@@ -18,7 +18,7 @@ describe('resets', () => {
     expect(bench.software.config(0x04)).toBe(0x0010_0000);
     expect(bench.software.config(0x10)).toBe(0x4);
     expect(bench.software.config(0x9e, 2)).toBe(127);
-    // The initiate bit reads 0; the payload size written with it stays.
+    // The initiate bit reads 0; the payload size written with it is kept.
     expect(bench.software.config(0x68, 2)).toBe(0x2830);
     expect(bench.read(BAR0, 4)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
     bench.software.enable();
@@ -28,18 +28,18 @@ describe('resets', () => {
     expect(bench.sender.messages).toEqual([]);
   });
 
-  it('take no request for resetCycles', () => {
+  it('accept no request for resetCycles', () => {
     const bench = enabledBench({ resetCycles: 500 });
     bench.host.sendConfigWrite({ ...configRequest(201), register: 0x68, lengthBytes: 2, value: 0x8000 });
     bench.host.sendConfigRead(configRequest(202));
     bench.settle();
     const apartPs = bench.answers.get(202)!.timePs - bench.answers.get(201)!.timePs;
-    // 500 cycles of 2,341.92 ps = 1,170,960 ps, and at most a cycle and the difference of the two completions.
+    // 500 cycles of 2,341.92 ps = 1,170,960 ps, plus at most a cycle and the difference of the two completions.
     expect(apartPs).toBeGreaterThan(1_168_000);
     expect(apartPs).toBeLessThan(1_175_000);
   });
 
-  it('end the request in hand, and its cycles with it', () => {
+  it('end the request in progress, and its cycles with it', () => {
     const bench = enabledBench({ resetCycles: 100 });
     bench.target.occupiedCycles = 1000;
     const { account } = bench.fn.blocks.ingress;
@@ -64,7 +64,7 @@ describe('resets', () => {
     expect(bench.software.config(0x04, 2)).toBe(0);
   });
 
-  it('PCIe 6.6: of the link forget everything, sticky bits too, and hold the function until released', () => {
+  it('PCIe 6.6: of the link clear everything, including sticky bits, and hold the function until released', () => {
     const bench = enabledBench();
     bench.write(0x1000, [1, 2, 3, 4]);
     expect(bench.software.config(0x158)).not.toBe(0);
@@ -80,7 +80,7 @@ describe('resets', () => {
     expect(bench.devicePort.receiver.heldCount).toBe(0);
   });
 
-  it('of the link drop the answers that wait, give their requests back, and lower INTx without a message', () => {
+  it('of the link drop waiting answers, release their requests, and lower INTx without a message', () => {
     const bench = enabledBench({ mmioReadCycles: 1000 });
     bench.fn.setIntx(true, bench.cycleNow());
     bench.settle();
@@ -97,7 +97,7 @@ describe('resets', () => {
     expect(bench.messages).toEqual([0x20, 0x20]);
   });
 
-  it('forget errors that were just seen and messages not yet sent', () => {
+  it('drop errors that were just seen and unsent messages', () => {
     const bench = enabledBench();
     bench.target.onWrite = (cycle) => {
       bench.fn.reportCompletionTimeout();

@@ -1,6 +1,6 @@
 /**
- * What can be chosen about the PCI function: its identity, its BARs, where its capabilities lie, and how long it takes
- * to answer. The PCIe code itself is of no vendor; these defaults make it the card of the interface sheet.
+ * Configurable properties of the PCI function: its identity, its BARs, offsets of its capabilities, and its latencies. The PCIe
+ * code itself is vendor-neutral; these defaults make it the card of the interface sheet.
  */
 import { type ConfigOf, ConfigurationError, flag, number, powerOfTwo } from '../../../base/index.ts';
 import type { LinkEndConfig } from '../link/index.ts';
@@ -100,7 +100,7 @@ export const functionParameters = {
 export type FunctionConfig = ConfigOf<typeof functionParameters>;
 
 /**
- * Refuses a request fifo that the credits of its port overrun: the port promises room for as many requests.
+ * Rejects a request fifo smaller than the credits of its port: the port promises room for that many requests.
  * @throws ConfigurationError naming the parameter
  */
 export function checkFunctionConfig(config: FunctionConfig, port: LinkEndConfig): void {

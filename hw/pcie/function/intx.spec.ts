@@ -63,7 +63,7 @@ describe('the legacy interrupt', () => {
     expect(messages).toEqual([]);
   });
 
-  it('PCIe 2.2.8.1: is lowered when the device leaves its slot, as the root port does when the link goes down', () => {
+  it('PCIe 2.2.8.1: is lowered when the device leaves its slot, as by the root port when the link goes down', () => {
     const { fn, cycleNow, settle, setIntx, messages } = bench();
     setIntx(true);
     fn.setPresent(false, cycleNow());

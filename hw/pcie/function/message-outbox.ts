@@ -2,8 +2,8 @@
  * Messages of the function to the root complex that wait for room at the link port: errors in the order in which they
  * were detected, then the legacy interrupt's wire.
  *
- * The outbox holds a bounded number of error messages; when it is full a further one is dropped and counted, which the
- * standard allows: error messages are hints, the status registers are the record.
+ * The outbox holds a bounded number of error messages; if it is full, another one is dropped and counted, which the standard
+ * allows: error messages are hints, the status registers are the record.
  */
 import type { BlockState } from '../../../sim/index.ts';
 import { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, MESSAGE_ERR_NONFATAL, POSTED } from '../tlp/index.ts';
@@ -16,7 +16,7 @@ const DEPTH = 8;
 export interface MessageOutboxPorts {
   readonly intx: Pick<Intx, 'hasMessage' | 'takeMessage'>;
   readonly egress: {
-    /** A message waits that was not there before. */
+    /** A new message waits. */
     messageAdded(): void;
   };
 }
@@ -48,14 +48,14 @@ export class MessageOutbox {
     return this.#codes.length > 0 || this.#ports.intx.hasMessage;
   }
 
-  /** At a clock edge: an error message, which leaves at the next edge at the earliest. */
+  /** At a clock edge: queues an error message, which leaves at the next edge at the earliest. */
   addError(messageCode: number): void {
     if (this.#codes.length === DEPTH) this.droppedCount++;
     else this.#codes.push(messageCode);
     this.#ports.egress.messageAdded();
   }
 
-  /** Sends one message if there is one and the port has room. */
+  /** Sends one message, if any waits and the port has room. */
   send(): void {
     if (!this.hasMessage || !this.#port.canSend(POSTED)) return;
     const error = this.#codes.shift();
@@ -64,7 +64,7 @@ export class MessageOutbox {
     this.#port.sendMessage(code, this.#trafficClass, this.#port.completerId);
   }
 
-  /** Forgets the errors not sent yet: the wire is the legacy interrupt's own. */
+  /** Forgets unsent errors: the wire belongs to the legacy interrupt. */
   reset(): void {
     this.#codes.length = 0;
   }

@@ -7,7 +7,7 @@ const CONTROL = 0x9e;
 const ENABLE = 0x8000;
 const FUNCTION_MASK = 0x4000;
 
-/** A driver that has programmed message `vector` as address fee00000 + 16 × vector, data 0x4000 + vector. */
+/** A driver that has programmed message `vector` with address fee00000 + 16 × vector, data 0x4000 + vector. */
 function driven(vectors: readonly number[], ...options: Parameters<typeof functionBench>) {
   const bench = enabledBench(...options);
   for (const vector of vectors) {
@@ -40,7 +40,7 @@ describe('the MSI-X table', () => {
     expect(bench.target.reads).toEqual([]);
   });
 
-  it('PCI Local Bus 6.8.2: takes accesses of 4 and of 8 bytes, and keeps reserved bits zero', () => {
+  it('PCI Local Bus 6.8.2: accepts accesses of 4 and of 8 bytes, and keeps reserved bits zero', () => {
     const bench = enabledBench();
     bench.write(TABLE + 32, [0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0]);
     bench.write(TABLE + 40, [0x78, 0x56, 0x34, 0x12, 0xfe, 0xff, 0xff, 0xff]);
@@ -65,7 +65,7 @@ describe('the MSI-X table', () => {
     expect(bench.target.writes.map((write) => write.offset)).toEqual([0x7c800, 0x7d010]);
   });
 
-  it('reads as zero where a read goes on behind it, unless the pending bits are there', () => {
+  it('reads as zero if a read continues after it, unless the pending bits are there', () => {
     const bench = enabledBench();
     expect(bench.read(TABLE + 127 * 16 + 12, 8)!.bytes).toEqual([1, 0, 0, 0, 0, 0, 0, 0]);
     const adjoining = enabledBench({ msixPendingOffset: 0x7c000 + 128 * 16 });
@@ -74,7 +74,7 @@ describe('the MSI-X table', () => {
     expect(adjoining.read(TABLE + 127 * 16 + 12, 8)!.bytes).toEqual([1, 0, 0, 0, 8, 0, 0, 0]);
   });
 
-  it('must lie in BAR0, apart from the pending bits', () => {
+  it('must be in BAR0, separate from the pending bits', () => {
     expect(() => functionBench({ msixPendingOffset: 0x7c008 })).toThrow(/msixPendingOffset/);
     expect(() => functionBench({ msixTableOffset: 0xff_f00 })).toThrow(/msixTableOffset/);
     expect(() => functionBench({ msixPendingOffset: 0x10_0000 })).toThrow(/msixPendingOffset/);
@@ -100,7 +100,7 @@ describe('an MSI-X interrupt', () => {
     expect(bench.sent()).toEqual([[0x12_fee0_0010, 0x4001]]);
   });
 
-  it('PCI Local Bus 6.8.3: stays pending while its vector is masked, once, and goes out when it is unmasked', () => {
+  it('PCI Local Bus 6.8.3: stays pending while its vector is masked, once, and is sent when it is unmasked', () => {
     const bench = driven([3]);
     bench.software.setRegister(TABLE + 48 + 12, 1);
     bench.request(3);
@@ -152,7 +152,7 @@ describe('an MSI-X interrupt', () => {
     expect(bench.sent().length).toBe(1);
   });
 
-  it('is refused, without any trace, while the sender has no room', () => {
+  it('is refused, without side effects, while the sender has no room', () => {
     const bench = driven([2]);
     bench.sender.hasRoom = false;
     expect(bench.request(2)).toBe(false);
@@ -169,7 +169,7 @@ describe('an MSI-X interrupt', () => {
     bench.sender.hasRoom = false;
     bench.software.setRegister(TABLE + 32 + 12, 0);
     expect(bench.sent()).toEqual([]);
-    // Still pending: a further request is coalesced into it, and counts as one that was not masked.
+    // Still pending: another request merges into it, and counts as unmasked.
     bench.request(2);
     bench.sender.hasRoom = true;
     bench.settle();
@@ -186,7 +186,7 @@ describe('an MSI-X interrupt', () => {
     expect(bench.sent()).toEqual([]);
   });
 
-  it('that a reset forgets is counted as dropped, so that the statistics balance', () => {
+  it('that a reset drops is counted as dropped, so that the statistics balance', () => {
     const bench = driven([4]);
     bench.software.setRegister(TABLE + 64 + 12, 1);
     for (let at = 0; at < 3; at++) bench.request(4);

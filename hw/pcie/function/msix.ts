@@ -5,11 +5,10 @@
  *                                            bit v of 64-bit word v / 64: vector v was requested while it could not be
  *                                            sent; cleared when its message goes out
  *
- * Promises: a vector that is masked, alone or by the function mask, or that may not master the bus, keeps one pending
- * bit and sends one message once it can; requests that find the bit set are coalesced into it. For every vector
- * `requested = delivered + coalesced + dropped + pending`. Accesses are of 4 or 8 aligned bytes; others are undefined
- * by the standard: reads see the bytes, writes are ignored and counted.
- * Source: PCI Local Bus Specification 3.0, 6.8.2 and 6.8.3.
+ * Promises: a vector that is masked, alone or by the function mask, or lacks bus mastering, keeps one pending bit and sends one
+ * message when it can; requests that find the bit set are coalesced into it. For every vector `requested = delivered +
+ * coalesced + dropped + pending`. Accesses are of 4 or 8 aligned bytes; others are undefined in the standard: reads see the
+ * bytes, writes are ignored and counted. Source: PCI Local Bus Specification 3.0, 6.8.2 and 6.8.3.
  */
 
 import { msixTableEntry } from '../../../abi/pci/index.ts';
@@ -18,7 +17,7 @@ import type { BlockState } from '../../../sim/index.ts';
 import type { FunctionCore } from './function-core.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 
-/** Sends messages behind all memory writes that were requested before: the DMA write engine. */
+/** Sends messages after all memory writes requested earlier: the DMA write engine. */
 export interface MessageSender {
   canSend(): boolean;
   sendMessage(address: BusAddress, data: number, cycle: Cycles): void;
@@ -31,7 +30,7 @@ const WRITABLE = new Uint32Array(ENTRY_BYTES / 4);
 for (const { wordOffset, mask } of Object.values(msixTableEntry.fields)) WRITABLE[wordOffset / 4] = mask;
 const FOUR_GIB = 0x1_0000_0000;
 
-/** Counters per vector; free-running, not touched by resets. */
+/** Counters per vector; free-running, unaffected by resets. */
 export class MsixCounters {
   readonly requested: Float64Array;
   /** Requests that found the vector masked. */
@@ -40,7 +39,7 @@ export class MsixCounters {
   readonly delivered: Float64Array;
   /** Requests that found the pending bit set. */
   readonly coalesced: Float64Array;
-  /** Requests while MSI-X was disabled, and pending ones forgotten by a reset. */
+  /** Requests while MSI-X was disabled, and pending ones dropped by a reset. */
   readonly dropped: Float64Array;
 
   constructor(vectorCount: number) {
@@ -58,7 +57,7 @@ export class Msix {
   /** Writes into the table that were not 4 or 8 aligned bytes. */
   ignoredWriteCount = 0;
 
-  /** The table, and behind it the pending bits. */
+  /** The table, followed by the pending bits. */
   readonly #view: DataView;
   readonly #tableBytes: number;
   readonly #tableOffset: number;
@@ -98,12 +97,12 @@ export class Msix {
     return (this.#view.getUint8(this.#tableBytes + (vector >> 3)) & (1 << (vector & 7))) !== 0;
   }
 
-  /** True when an access of BAR0 at `offset` is the table's or the pending bits', not the device core's. */
+  /** True if an access of BAR0 at `offset` belongs to the table or the pending bits, not to the device core. */
   contains(offset: number): boolean {
     return this.#placeOf(offset) >= 0;
   }
 
-  /** Takes over what configuration space says; the caller then tries {@link deliverPending}. */
+  /** Reads the state of configuration space; the caller then calls {@link deliverPending}. */
   control(isEnabled: boolean, isFunctionMasked: boolean, mayMaster: boolean): void {
     this.#isEnabled = isEnabled;
     this.#isFunctionMasked = isFunctionMasked;
@@ -127,10 +126,7 @@ export class Msix {
     for (let at = 0; at < lengthBytes; at++) into.setUint8(at, this.#byteAt(offset + at));
   }
 
-  /**
-   * Requests an interrupt. Returns false when the sender has no room: then nothing has happened, and the caller asks
-   * again in a later cycle.
-   */
+  /** Requests an interrupt. Returns false if the sender has no room: then nothing has happened, and the caller asks again in a later cycle. */
   request(vector: number, cycle: Cycles): boolean {
     const counters = this.counters;
     if (this.#isEnabled && this.#maySend(vector) && !this.isPending(vector)) {
@@ -150,10 +146,7 @@ export class Msix {
     return true;
   }
 
-  /**
-   * Sends the message of the first pending vector that may be sent. Returns true while there may be more to do: it is
-   * to be called again in a later cycle.
-   */
+  /** Sends the message of the first pending vector that may be sent. Returns true if it must be called again in a later cycle. */
   deliverPending(cycle: Cycles): boolean {
     if (this.#pendingCount === 0 || !this.#isEnabled) return false;
     for (let vector = 0; vector < this.vectorCount; vector++) {
@@ -180,7 +173,7 @@ export class Msix {
     this.control(false, false, false);
   }
 
-  /** See Block.inspect: of the vectors, those that software has programmed or unmasked, or that are pending. */
+  /** See Block.inspect: the vectors that software has programmed or unmasked, or that are pending. */
   inspect(): BlockState {
     const vectors = Array.from({ length: this.vectorCount }, (_, vector) => this.#inspectVector(vector));
     return {
@@ -205,7 +198,7 @@ export class Msix {
     return Object.values(state).some(Boolean) ? state : undefined;
   }
 
-  /** Where the view holds what BAR0 has at `offset`, or -1. */
+  /** Offset in the view of BAR0's contents at `offset`, or -1. */
   #placeOf(offset: number): number {
     if (offset >= this.#tableOffset && offset < this.#tableEnd) return offset - this.#tableOffset;
     if (offset >= this.#pendingOffset && offset < this.#pendingEnd)
@@ -213,7 +206,7 @@ export class Msix {
     return -1;
   }
 
-  /** Zero where a read goes on behind them. */
+  /** Zero if a read continues after them. */
   #byteAt(offset: number): number {
     const place = this.#placeOf(offset);
     return place < 0 ? 0 : this.#view.getUint8(place);

@@ -10,15 +10,15 @@ describe('requests to the function', () => {
     expect(answer.status).toBe(STATUS_SUCCESS);
     expect(answer.bytes).toEqual([0xb3, 0x15, 0x03, 0x10]);
     expect(answer.byteCount).toBe(4);
-    // Request: 12 B + 8 B framing = 20 B at 127.2971 ps = 2,546 ps; + 125,000 ps = 127,546 ps. 427 MHz: 54.46 cycles,
-    // so it is started at cycle 55 and answered at cycle 95 = 222,482 ps. Completion 12 + 4 + 8 = 24 B = 3,055.1 ps.
+    // Request: 12 B + 8 B framing = 20 B at 127.2971 ps = 2,546 ps; + 125,000 ps = 127,546 ps. 427 MHz: 54.46 cycles, so it
+    // starts at cycle 55 and is answered at cycle 95 = 222,482 ps. Completion 12 + 4 + 8 = 24 B = 3,055.1 ps.
     const edgePs = Math.floor((95 * 1e6) / 427);
     expect(edgePs).toBe(222_482);
     // The serialiser keeps fractions: the arrival is the next whole picosecond.
     expect(answer.timePs).toBe(222_482 + 3_056 + 125_000);
   });
 
-  it('PCIe 2.2.6.2: takes the id it was written to as its own, and completes with it', () => {
+  it('PCIe 2.2.6.2: uses the ID of the last configuration write, and completes with it', () => {
     const bench = functionBench();
     expect(bench.configRead(0x00, 4)!.completerId).toBe(0);
     bench.configWrite(0x3c, 1, 0x0b);
@@ -37,7 +37,7 @@ describe('requests to the function', () => {
     expect(bench.fn.isBusMaster()).toBe(true);
   });
 
-  it('hands BAR writes to the core with their bar, offset and bytes', () => {
+  it('passes BAR writes to the core with their BAR, offset and bytes', () => {
     const bench = enabledBench();
     bench.write(BAR0 + 0x80680, [1, 2, 3, 4]);
     bench.write(BAR2 + 0x7f_fff8, [5, 6, 7, 8, 9, 10, 11, 12]);
@@ -47,7 +47,7 @@ describe('requests to the function', () => {
     ]);
   });
 
-  it('takes one write per cycle, or as slowly as the core says', () => {
+  it('accepts one write per cycle, or as slowly as the core demands', () => {
     for (const occupiedCycles of [1, 7]) {
       const bench = enabledBench();
       bench.target.occupiedCycles = occupiedCycles;
@@ -82,7 +82,7 @@ describe('requests to the function', () => {
     expect(bench.target.reads).toEqual([]);
   });
 
-  it('PCIe 2.4.1: lets writes pass reads that wait for their answer, but keeps their order of effect', () => {
+  it('PCIe 2.4.1: lets writes pass reads that wait for their answer, but keeps the order of their effects', () => {
     const bench = enabledBench({ mmioReadCycles: 1000 });
     memoryRead(bench.host, { address: BAR0 + 8, trafficClass: 12, lengthBytes: 4, tag: 200, requesterId: 8 });
     memoryWrite(bench.host, {
@@ -97,7 +97,7 @@ describe('requests to the function', () => {
     expect(bench.answers.get(200)!.status).toBe(STATUS_SUCCESS);
   });
 
-  it('gives all credits back', () => {
+  it('returns all credits', () => {
     const bench = enabledBench();
     for (let at = 0; at < 200; at++) bench.write(BAR0 + 4 * at, [1, 2, 3, 4]);
     for (let at = 0; at < 50; at++) bench.read(BAR0 + 4 * at, 4);
@@ -106,7 +106,7 @@ describe('requests to the function', () => {
     expect(bench.host.transmitter.waitingCount).toBe(0);
   });
 
-  it('answers many reads in the order asked while the link has little room', () => {
+  it('answers many reads in order while the link has little room', () => {
     const bench = enabledBench(
       { mmioReadCycles: 3 },
       { endpoint: { completionFifoTlps: 1, transmitBufferTlps: 1 } },
@@ -127,7 +127,7 @@ describe('requests to the function', () => {
 });
 
 describe('completions of the device', () => {
-  it('go to the listener at the instant of their arrival', () => {
+  it('are passed to the listener at the instant of their arrival', () => {
     const bench = enabledBench();
     const arrived: number[] = [];
     const { receiveCompletion } = bench.reads;
@@ -181,7 +181,7 @@ describe('completions of the device', () => {
     expect(bench.software.config(0x06, 2)).toBe(0x0010);
   });
 
-  it('PCIe 2.3.2: that answer no outstanding request are given back and logged', () => {
+  it('PCIe 2.3.2: that answer no outstanding request are released and logged', () => {
     const bench = enabledBench();
     answer(bench.host, { tag: 3, requesterId: FUNCTION_ID, trafficClass: 4, data: new Uint8Array(64) });
     bench.settle();
@@ -189,7 +189,7 @@ describe('completions of the device', () => {
     expect(bench.devicePort.receiver.heldCount).toBe(0);
   });
 
-  it('PCIe 2.8: that never come are a non-fatal completion timeout', () => {
+  it('PCIe 2.8: that never arrive are a non-fatal completion timeout', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.fn.reportCompletionTimeout();
@@ -203,7 +203,7 @@ describe('completions of the device', () => {
     expect(bench.messages).toEqual([0x31, 0x33]);
   });
 
-  it('PCIe 7.8: are pending in Device Status while the device says so', () => {
+  it('PCIe 7.8: are pending in Device Status while the device reports it', () => {
     const bench = functionBench();
     bench.reads.pendingTagCount = 1;
     expect(bench.software.config(0x6a, 2)).toBe(0x0020);

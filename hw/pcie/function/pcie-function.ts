@@ -8,10 +8,10 @@
  *     requestInterrupt ─► MSI-X ─► message sender (DMA write engine)
  *     setIntx, errors ─► outbox ─► link port
  *
- * Promises: requests take effect in the order of their arrival, one per cycle or as slowly as the target says, none
- * earlier than the first edge after its arrival. Non-posted requests are answered in order, after a latency; one that
- * waits for its answer never holds up a posted one behind it. Whatever arrives, something defined happens: an answer
- * with Unsupported Request or Completer Abort, a dropped write, an entry in the error registers; nothing throws.
+ * Promises: requests take effect in order of arrival, one per cycle or as slowly as the target demands, none earlier than the
+ * first edge after its arrival. Non-posted requests are answered in order, after a latency; a request that waits for its answer
+ * never delays a later posted one. Every input has a defined result: an answer with Unsupported Request or Completer Abort, a
+ * dropped write, an entry in the error registers; nothing throws.
  *
  * Source: PCI Express Base Specification 3.1, 2.3.1 (handling of received requests), 6.6 (resets).
  */
@@ -29,7 +29,7 @@ import type { FunctionConfig } from './function-parameters.ts';
 import type { BarTarget, FunctionPort } from './function-port.ts';
 import type { MessageSender, Msix } from './msix.ts';
 
-/** What the function is connected to inside the device. */
+/** Neighbours of the function inside the device. */
 export interface FunctionPorts {
   readonly target: BarTarget;
   readonly messageSender: MessageSender;
@@ -57,19 +57,19 @@ export class PcieFunction {
     core.domain.addEdgeKeeper(this);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(_ps: number, cycles: number): void {
     const { ingress, completer, latch } = this.blocks;
     for (const block of [ingress, completer, latch]) block.rebase(cycles);
   }
 
-  /** Connects the device core; to be called once, before time starts. */
+  /** Connects the device core; called once, before time starts. */
   connect(ports: FunctionPorts): void {
     this.#target = ports.target;
     connectBlocks(this.blocks, functionWires({ ...this.blocks, ...ports, pcieFunction: this }));
   }
 
-  /** Of requests. */
+  /** Counters of requests. */
   get account(): BlockAccount {
     return this.blocks.ingress.account;
   }
@@ -87,12 +87,12 @@ export class PcieFunction {
     return this.space.isBusMasterEnabled;
   }
 
-  /** {@link busMasterEnabled}, as the DMA engines ask. */
+  /** {@link busMasterEnabled}, for the DMA engines. */
   isBusMaster(): boolean {
     return this.space.isBusMasterEnabled;
   }
 
-  /** Payload limit (MPS) of what the device sends, in bytes. */
+  /** Payload limit (MPS) of the device's TLPs, in bytes. */
   maxPayloadBytes(): number {
     return this.space.maxPayloadBytes;
   }
@@ -106,12 +106,12 @@ export class PcieFunction {
     return this.space.isRelaxedOrderingEnabled;
   }
 
-  /** Non-posted requests that may be outstanding at once: 32, or 256 with extended tags. */
+  /** Limit of outstanding non-posted requests: 32, or 256 with extended tags. */
   get tagCountMax(): number {
     return this.space.tagCountMax;
   }
 
-  /** Infinity when software switched the timeout off. */
+  /** Infinity if software switched the timeout off. */
   get completionTimeoutPs(): Picoseconds {
     return this.space.completionTimeoutPs;
   }
@@ -126,17 +126,17 @@ export class PcieFunction {
   }
 
   /**
-   * Requests the interrupt of an MSI-X vector: sends its message behind all writes requested before, or keeps it
-   * pending while masked.
-   * @returns false when the sender has no room: nothing has happened, ask again in a later cycle
+   * Requests the interrupt of an MSI-X vector: sends its message after all writes requested earlier, or keeps it pending while
+   * masked.
+   * @returns false if the sender has no room: nothing has happened, ask again in a later cycle
    */
   requestInterrupt(vector: number, cycle: Cycles): boolean {
     return this.blocks.msix.request(vector, cycle);
   }
 
   /**
-   * Sets the level of the legacy interrupt. The message leaves behind every TLP already handed to the link port, so
-   * the caller waits until the write it announces has been handed over.
+   * Sets the level of the legacy interrupt. The message leaves after every TLP already handed to the link port, so the caller
+   * waits until the write that it announces was handed over.
    */
   setIntx(isAsserted: boolean, cycle: Cycles): void {
     const { intx, outbox, egress } = this.blocks;
@@ -145,7 +145,7 @@ export class PcieFunction {
     if (outbox.hasMessage) egress.wake(cycle + 1);
   }
 
-  /** A completion that answers no outstanding request; the caller still has the port consume it. */
+  /** A completion that answers no outstanding request; the caller still makes the port consume it. */
   reportUnexpectedCompletion(offset: number): void {
     this.blocks.ingress.reportUnexpectedCompletion(offset);
   }
@@ -156,9 +156,9 @@ export class PcieFunction {
   }
 
   /**
-   * Resets the function at a clock edge, as the device's own reset register or the link does. Configuration space,
-   * MSI-X table and interrupt level go back to their initial values, the target is notified, and no request is started
-   * for `resetCycles`. Completions of reads issued before may still arrive: the DMA read engine drops them.
+   * Resets the function at a clock edge, as the device's own reset register or the link does. Configuration space, MSI-X table
+   * and interrupt level return to their initial values, the target is notified, and no request starts for `resetCycles`.
+   * Completions of earlier reads may still arrive: the DMA read engine drops them.
    */
   reset(kind: ResetKind, cycle: Cycles): void {
     const { msix, intx, completer, outbox, latch, ingress, egress } = this.blocks;
@@ -204,16 +204,16 @@ export class PcieFunction {
   }
 
   /**
-   * Takes the device out of its slot, or puts it back as after power-on. While it is not there it is in reset; reads
-   * and configuration requests are answered with Unsupported Request, which a core reads as all ones, and nothing else
-   * has an effect. On a real bus the root port would give that answer, and lower the wire of the legacy interrupt.
+   * Removes the device from its slot, or returns it as after power-on. An absent device is in reset; reads and configuration
+   * requests are answered with Unsupported Request, which a core reads as all ones, and nothing else has an effect. On a real
+   * bus the root port would answer, and lower the wire of the legacy interrupt.
    */
   setPresent(isPresent: boolean, cycle: Cycles): void {
     this.blocks.ingress.setPresent(isPresent);
     this.reset('fundamental', cycle);
   }
 
-  /** A configuration write to the function: it learns its bus and device number from it (2.2.6.2), and what depends on the registers follows. */
+  /** A configuration write to the function: it captures its bus and device number (2.2.6.2), and updates the state derived from the registers. */
   configWritten(targetId: number, effect: ConfigEffect, cycle: Cycles): void {
     this.#capture(targetId);
     const { space } = this;

@@ -7,10 +7,10 @@ const data = 0x5c;
 const bench = () => functionBench({}, {}, address);
 
 describe('the gateway from configuration space into BAR0', () => {
-  it('mstflint mtcr_ul: reads the dword at the address as a number, whether or not memory space is enabled', () => {
+  it('mstflint mtcr_ul: reads the dword at the address as a number, with or without memory space enabled', () => {
     const given = bench();
     given.software.setConfig(address, 4, 0xf0014);
-    expect(given.software.config(address)).toBe(0xf0014); // so that mstflint takes it for one that is not write-only
+    expect(given.software.config(address)).toBe(0xf0014); // so that mstflint does not consider it write-only
     // The bytes there are a4 to a7, in memory order; registers of BAR0 are big-endian.
     expect(given.software.config(data)).toBe(0xa4a5_a6a7);
     expect(given.target.reads).toMatchObject([{ bar: 0, offset: 0xf0014 }]);

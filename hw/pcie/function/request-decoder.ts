@@ -1,13 +1,13 @@
 /**
- * Decodes received requests: which register, table or BAR it addresses, whether the function may take it, and
- * how it is answered. Everything here happens at one clock edge of the ingress stage.
+ * Decodes received requests: the addressed register, table or BAR, whether the function may accept the request, and its answer.
+ * All of this happens at one clock edge of the ingress stage.
  *
  *     memory write    malformed? ─► BAR hit? ─► poisoned? ─► MSI-X table or device core
  *     memory read     malformed? ─► BAR hit? (else UR) ─► short enough? (else CA) ─► MSI-X table or device core
  *     configuration   function 0, in range? (else UR) ─► poisoned write? (UR) ─► configuration space ─► gateway? device core
  *
- * The checks stand in the order of precedence of PCI Express Base Specification 3.1, 6.2.3.2.3; 2.3.1 says what a
- * request that fails one gets.
+ * The checks are in the order of precedence of PCI Express Base Specification 3.1, 6.2.3.2.3; 2.3.1 defines the answer to a
+ * request that fails one.
  */
 
 import { UncorrectableError } from '../../../abi/pci/index.ts';
@@ -41,7 +41,7 @@ import type { Msix } from './msix.ts';
 
 export interface RequestDecoderPorts {
   readonly pcieFunction: {
-    /** A configuration write has been stored and its answer queued. */
+    /** A configuration write was stored and its answer queued. */
     configWritten(targetId: number, effect: ConfigEffect, cycle: Cycles): void;
   };
   /** The device core. */
@@ -79,7 +79,7 @@ export class RequestDecoder {
     this.#ports = ports;
   }
 
-  /** Takes a memory write and consumes it. Returns the cycles for which the write port is taken. */
+  /** Processes a memory write and consumes it. Returns the cycles for which the write port is occupied. */
   memoryWrite(offset: number, cycle: Cycles): number {
     this.#counters.memoryWrites++;
     const reader = this.#port.reader;
@@ -117,7 +117,7 @@ export class RequestDecoder {
     );
   }
 
-  /** Takes a memory read; it is consumed when its answer leaves. */
+  /** Processes a memory read; it is consumed when its answer leaves. */
   memoryRead(offset: number, cycle: Cycles): void {
     this.#counters.memoryReads++;
     const reader = this.#port.reader;
@@ -142,12 +142,12 @@ export class RequestDecoder {
       if (bar === 0 && this.#ports.msix.contains(barOffset))
         this.#ports.msix.read(barOffset, lengthBytes, data);
       else if (lengthBytes > 0) this.#ports.target.barRead(bar, barOffset, lengthBytes, data, cycle);
-      // A read of no bytes, which software uses to flush writes, is answered with one dword (2.2.5).
+      // A read of no bytes, used by software to flush writes, is answered with one dword (2.2.5).
       this.#answer(offset, STATUS_SUCCESS, Math.max(lengthBytes, 1), readyCycle);
     }
   }
 
-  /** Takes a configuration request; it is consumed when its answer leaves. */
+  /** Processes a configuration request; it is consumed when its answer leaves. */
   configRequest(offset: number, kind: number, cycle: Cycles): void {
     const reader = this.#port.reader;
     const word = offset >> 2;
@@ -187,7 +187,7 @@ export class RequestDecoder {
     this.#answer(offset, STATUS_SUCCESS, lengthBytes, cycle + this.#config.configCycles);
   }
 
-  /** Reads one dword of BAR0, whose registers are big-endian, for some bytes of the data register, which is not. */
+  /** Reads one dword of BAR0, whose registers are big-endian, for some bytes of the little-endian data register. */
   #gatewayRead(firstByte: number, lengthBytes: number, data: DataView, cycle: Cycles): void {
     const address = this.#gatewayAddress();
     if (address < 0) return;
@@ -205,7 +205,7 @@ export class RequestDecoder {
     this.#ports.target.barWrite(0, address, this.#gatewayBytes, 0, GATEWAY_BYTES, cycle);
   }
 
-  /** The dword of BAR0 that the gateway is at, or -1 beyond its registers and at those of this function. */
+  /** The dword of BAR0 selected by the gateway, or -1 beyond its registers and for those of this function. */
   #gatewayAddress(): number {
     const address = (this.#space.gateway!.get('address', 'value') & ~3) >>> 0;
     return address < this.#config.bar0Bytes && !this.#ports.msix.contains(address) ? address : -1;

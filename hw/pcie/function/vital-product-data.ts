@@ -1,5 +1,5 @@
 /**
- * Vital product data behind its two registers: software writes a byte address with the flag clear, the function puts
+ * Vital product data, accessed through two registers: software writes a byte address with the flag clear, and the function puts
  * the dword into the data register and sets the flag. Writing with the flag set would store; this memory is read only.
  *
  * The data is the smallest valid list: one identifier string and the end tag (PCI Local Bus Specification 3.0,
@@ -24,12 +24,12 @@ export class VitalProductData {
     });
   }
 
-  /** To be called after every configuration write: answers when it wrote the upper byte of the address register. */
+  /** Called after every configuration write: answers if it wrote the upper byte of the address register. */
   afterWrite(offset: number, lengthBytes: number): void {
     const flagByte = this.registers.offsetOf('address') + 1;
     if (flagByte < offset || flagByte >= offset + lengthBytes) return;
     if (this.registers.get('address', 'isComplete') === 1) {
-      // A store request: refused by completing it without effect.
+      // A store request: rejected by completing it without effect.
       this.registers.set('address', 'isComplete', 0);
       return;
     }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AdjoiningCopies } from './adjoining-copies.ts';
 
-describe('copies that adjoin', () => {
+describe('adjacent copies', () => {
   it('are one copy, from the first to the last', () => {
     const copies = new AdjoiningCopies();
     copies.add(0x1000, 64, 256);
@@ -10,7 +10,7 @@ describe('copies that adjoin', () => {
     expect(copies).toMatchObject({ count: 2, address: 0x1000, place: 64, lengthBytes: 384 });
   });
 
-  it('adjoin at both ends, or not at all', () => {
+  it('are adjacent at both ends, or not at all', () => {
     const copies = new AdjoiningCopies();
     expect(copies.adjoin(0, 0)).toBe(false);
     copies.add(0x1000, 64, 256);
@@ -19,7 +19,7 @@ describe('copies that adjoin', () => {
     expect(copies.adjoin(0x1000, 64)).toBe(false);
   });
 
-  it('begin anew once they are done', () => {
+  it('restart once they are done', () => {
     const copies = new AdjoiningCopies();
     copies.add(0x1000, 64, 256);
     copies.clear();

@@ -10,7 +10,7 @@ export const blockFraming: LinkFraming = {
   code: { useful: 128, sent: 130 },
   // The ordered set is a block.
   skipShare: ({ skpIntervalBlocks }) => ({ useful: skpIntervalBlocks - 1, sent: skpIntervalBlocks }),
-  // The STP token has the sequence number, and ends with the length: an LCRC follows the TLP, no END.
+  // The STP token contains the sequence number and the length: an LCRC follows the TLP, no END.
   tlpBytes: 4 + 4,
   // The SDP token of two bytes, four of content and a CRC of two.
   dllpBytes: 2 + 4 + 2,

@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { creditsOf, dataOf, headersOf, ReceiveCredits, TransmitCredits, tlpCredits } from './flow-control.ts';
 
 describe('transmit credits', () => {
-  /** What is missing, in units that a TLP with so many units of data may not have; 0 is nothing. */
+  /** Missing amount, in units that a TLP with this many units of data cannot use; 0 is none. */
   const lacking = (credits: TransmitCredits, dataCredits: number): string => {
     const deficit = credits.deficit(tlpCredits(dataCredits));
     return `${headersOf(deficit) === 0 ? '' : 'header'}${dataOf(deficit) === 0 ? '' : 'data'}`;
   };
 
-  it('PCIe 2.6.1: let a TLP go when header and data are there, and say what is missing', () => {
+  it('PCIe 2.6.1: let a TLP leave if header and data credits are available, and report missing ones', () => {
     const credits = new TransmitCredits(2, 16);
     expect([lacking(credits, 16), lacking(credits, 17)]).toEqual(['', 'data']);
     credits.consume(tlpCredits(1));
@@ -20,7 +20,7 @@ describe('transmit credits', () => {
     expect([lacking(credits, 14), lacking(credits, 15)]).toEqual(['', 'data']);
   });
 
-  it('PCIe 2.6.1: never run out when infinite was advertised', () => {
+  it('PCIe 2.6.1: are never exhausted if infinite was advertised', () => {
     const credits = new TransmitCredits(0, 0);
     for (let tlp = 0; tlp < 10_000; tlp++) {
       expect(credits.deficit(tlpCredits(256))).toBe(0);
@@ -30,7 +30,7 @@ describe('transmit credits', () => {
 });
 
 describe('receive credits', () => {
-  it('are due when a quarter of what was advertised is free', () => {
+  it('are due when a quarter of the advertised ones is free', () => {
     const credits = new ReceiveCredits(16, 256, 25, 17);
     for (let tlp = 0; tlp < 4; tlp++) credits.receive(tlpCredits(1));
     for (let tlp = 0; tlp < 3; tlp++) expect(credits.free(tlpCredits(1))).toBe(false);
@@ -46,7 +46,7 @@ describe('receive credits', () => {
     expect(credits.free(tlpCredits(1))).toBe(true);
   });
 
-  it('PCIe 2.6.1: see a transmitter that sends without credits', () => {
+  it('PCIe 2.6.1: detect a transmitter that sends without credits', () => {
     const credits = new ReceiveCredits(1, 1, 25, 1);
     expect(credits.receive(tlpCredits(0))).toBe(true);
     expect(credits.receive(tlpCredits(0))).toBe(false);
@@ -57,7 +57,7 @@ describe('receive credits', () => {
 });
 
 describe('both sides together', () => {
-  it('PCIe 2.6.1: agree for ever: what one side sends with credits the other never sees as an overflow', () => {
+  it('PCIe 2.6.1: agree indefinitely: the receiver never sees an overflow by TLPs sent with credits', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 127 }),
@@ -88,7 +88,7 @@ describe('both sides together', () => {
             receive.allocateFreed();
             transmit.limit = receive.allocated;
           }
-          // All given back: the largest TLP can go.
+          // All credits returned: the largest TLP can leave.
           expect(transmit.deficit(tlpCredits(17))).toBe(0);
         },
       ),

@@ -1,11 +1,11 @@
 /**
- * Flow-control credits, in the words and the arithmetic of PCIe base specification 3.1, 2.6.1: counters run free
- * modulo their field's size (8 bits for headers, 12 for data), and the transmitter may send when
- * (limit - (consumed + needed)) mod 2^field is in the lower half of the field's range. (Half itself would do too, but no
- * receiver has so many unused credits outstanding: 2.6.1.2.)
+ * Flow-control credits, in the words and the arithmetic of PCIe base specification 3.1, 2.6.1: counters run free modulo their
+ * field's size (8 bits for headers, 12 for data), and the transmitter may send when (limit - (consumed + needed)) mod 2^field
+ * is in the lower half of the field's range. (Half itself would also be valid, but no receiver has that many unused credits
+ * outstanding: 2.6.1.2.)
  *
- * Headers and data of a flow are counted together, in one integer laid out as an UpdateFC carries it (figure 3-8): HdrFC
- * in bits 21 to 14, DataFC in bits 11 to 0. Between them is room for a carry; {@link GUARD} gives it what a
+ * Headers and data of a flow are counted together, in one integer laid out as an UpdateFC carries it (figure 3-8): HdrFC in
+ * bits 21 to 14, DataFC in bits 11 to 0. The gap between them has room for a carry; {@link GUARD} provides the bits that a
  * difference borrows.
  */
 const HEADER_SHIFT = 14;
@@ -22,17 +22,17 @@ export const creditsOf = (headers: number, data: number): number => (headers << 
 export const headersOf = (credits: number): number => (credits >> HEADER_SHIFT) & HEADER_MASK;
 export const dataOf = (credits: number): number => credits & DATA_MASK;
 
-/** What one TLP takes, with `dataCredits` units of data. */
+/** Credits of one TLP with `dataCredits` units of data. */
 export const tlpCredits = (dataCredits: number): number => (1 << HEADER_SHIFT) | dataCredits;
 
-/** The upper halves of those fields of which a finite number is advertised; 0 advertises infinite credits. */
+/** The upper halves of those fields for which finite credits are advertised; 0 advertises infinite credits. */
 const halvesOfFinite = (headers: number, data: number): number =>
   creditsOf(headers === 0 ? 0 : HEADER_HALF, data === 0 ? 0 : DATA_HALF);
 
 /** The transmitter's side of a flow: CREDITS_CONSUMED and CREDIT_LIMIT. */
 export class TransmitCredits {
   consumed = 0;
-  /** Infinite kinds keep whatever limit they are given. */
+  /** Infinite kinds keep any limit that they receive. */
   limit: number;
   readonly #halves: number;
 
@@ -42,12 +42,12 @@ export class TransmitCredits {
     this.#halves = halvesOfFinite(headers, data);
   }
 
-  /** Which credits a TLP that takes `credits` must wait for: 0 when it may leave, else see {@link headersOf}. */
+  /** The credits for which a TLP that needs `credits` must wait: 0 if it may leave, otherwise see {@link headersOf}. */
   deficit(credits: number): number {
     return ((this.limit | GUARD) - this.consumed - credits) & this.#halves;
   }
 
-  /** Takes the credits of a TLP that leaves. */
+  /** Uses the credits of a TLP that leaves. */
   consume(credits: number): void {
     this.consumed = (this.consumed + credits) & FIELDS;
   }
@@ -57,14 +57,13 @@ export class TransmitCredits {
  * The receiver's side of a flow: CREDITS_ALLOCATED and CREDITS_RECEIVED, and whether freed credits are due to be
  * returned.
  *
- * A return is due when the freed and not yet returned credits of either kind reach a threshold, a share of what
- * was advertised, but never so many that what stays at the transmitter could not send the largest TLP: so no
- * flow waits for ever.
+ * A return is due when the freed, unreturned credits of either kind reach a threshold. The threshold is a share of the
+ * advertised credits, limited so that the transmitter can still send the largest TLP: so no flow waits indefinitely.
  */
 export class ReceiveCredits {
   allocated: number;
   received = 0;
-  /** Freed by the receiver and not yet returned; counted from here on, so that a threshold is half the field's range. */
+  /** Freed by the receiver and not returned yet; the count restarts here, so that the threshold is half the field's range. */
   #freed: number;
   readonly #freedStart: number;
   readonly #advertised: number;
@@ -84,19 +83,19 @@ export class ReceiveCredits {
     this.#freed = this.#freedStart;
   }
 
-  /** A TLP has arrived. False when the transmitter had no credits for it: a receiver overflow (2.6.1.2). */
+  /** A TLP has arrived. Returns false if the transmitter had no credits for it: a receiver overflow (2.6.1.2). */
   receive(credits: number): boolean {
     this.received = (this.received + credits) & FIELDS;
     return (((this.allocated | GUARD) - this.received) & this.#halves) === 0;
   }
 
-  /** The receiver has room again. True when credits are now due to be returned. */
+  /** The receiver has room again. Returns true if credits are now due to be returned. */
   free(credits: number): boolean {
     this.#freed = (this.#freed + credits) & FIELDS;
     return (this.#freed & this.#halves) !== 0;
   }
 
-  /** Allocates what was freed; the limit to send is then {@link allocated}. */
+  /** Allocates the freed credits; the limit to send is then {@link allocated}. */
   allocateFreed(): void {
     this.allocated = this.#allocatedWithFreed;
     this.#freed = this.#freedStart;

@@ -1,6 +1,6 @@
 /**
- * A test bench that is a miniature machine: two logical processes joined by a PCIe link, whose ends record what
- * they receive and give it back at once, or when the test says so.
+ * A test bench that is a miniature machine: two logical processes joined by a PCIe link, whose ends record received TLPs and
+ * release them at once, or when the test requests it.
  */
 
 import { type ConfigOf, defaultsOf, type Picoseconds } from '../../../base/index.ts';
@@ -67,7 +67,7 @@ export function linkPair(options: LinkBenchOptions = {}) {
   return { link, endpoint, rootPort, deviceLp, hostLp, device, host };
 }
 
-/** Connects a port to a function that gets what arrives; its senders stay. */
+/** Connects a port to a function that receives its TLPs; its senders stay. */
 export function onReceive(port: PcieLinkPort, receiveTlp: TlpReceiver['receiveTlp']): void {
   const { posted, nonPosted, completion } = port.transmitter;
   port.connect({
@@ -84,7 +84,7 @@ export function onSendSpace(port: PcieLinkPort, flow: number, linkSpace: LinkSen
   waiting.connect({ senders: [...waiting.senders, { linkSpace }] });
 }
 
-/** Runs both sides up to, not including, `untilPs`, in windows of the link's latency; then both stand there. */
+/** Runs both sides up to, not including, `untilPs`, in windows of the link's latency; then both stop there. */
 export function runPair(
   deviceLp: LogicalProcess,
   hostLp: LogicalProcess,
@@ -102,7 +102,7 @@ export function runPair(
   for (const lp of sides) lp.nowPs = untilPs;
 }
 
-/** A link whose two ends keep notes of what arrives. */
+/** A link whose two ends record arrivals. */
 export function linkBench(options: LinkBenchOptions = {}) {
   const pair = linkPair(options);
   const atHost: Received[] = [];
@@ -125,7 +125,7 @@ export function linkBench(options: LinkBenchOptions = {}) {
   return { ...pair, atHost, atDevice, run };
 }
 
-/** Sends a memory read; what is left out is 0. */
+/** Sends a memory read; fields left out are 0. */
 export function memoryRead(
   port: PcieLinkPort,
   { address, lengthBytes, ...more }: FieldsOf<MemoryReadFields, 'lengthBytes'>,
@@ -134,7 +134,7 @@ export function memoryRead(
   port.sendMemoryRead();
 }
 
-/** Sends a memory write, likewise. */
+/** Sends a memory write; fields left out are 0. */
 export function memoryWrite(
   port: Pick<PcieLinkPort, 'write' | 'sendMemoryWrite'>,
   {
@@ -149,7 +149,7 @@ export function memoryWrite(
   port.sendMemoryWrite();
 }
 
-/** The fields of a request, of which the address and these must be given. */
+/** The fields of a request; address and these are mandatory. */
 type FieldsOf<R extends { address: number }, K extends keyof R> = Pick<R, K | 'address'> &
   Partial<Omit<R, 'begin'>>;
 
@@ -162,7 +162,7 @@ interface Answer {
   readonly status?: number;
   /** Left out: a completion without data. */
   readonly data?: Uint8Array;
-  /** Left out: as many bytes as there are data. */
+  /** Left out: the number of data bytes. */
   readonly byteCount?: number;
   readonly address?: number;
   readonly flags?: number;

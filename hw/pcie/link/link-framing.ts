@@ -1,6 +1,6 @@
 /** How a link puts packets on its lanes by one encoding. Each framing has a file; link-framings.ts lists them. */
 
-/** Useful bits, symbols or blocks among those that are sent. */
+/** Useful bits, symbols or blocks among the transmitted ones. */
 interface UsefulShare {
   readonly useful: number;
   readonly sent: number;
@@ -13,14 +13,14 @@ interface SkipIntervals {
 }
 
 export interface LinkFraming {
-  /** Megatransfers per second of a lane, by each generation that is sent so. */
+  /** Megatransfers per second of a lane, for each generation with this framing. */
   readonly megatransfers: ReadonlyMap<number, number>;
-  /** Bits of packets among the bits on a lane. */
+  /** Share of packet bits among the bits on a lane. */
   readonly code: UsefulShare;
-  /** The part of a lane's time that SKP ordered sets leave. */
+  /** Share of a lane's time left by SKP ordered sets. */
   skipShare(intervals: SkipIntervals): UsefulShare;
-  /** Bytes of the link around a TLP: tokens, sequence number, LCRC. */
+  /** Link bytes around a TLP: tokens, sequence number, LCRC. */
   readonly tlpBytes: number;
-  /** Bytes of the link that a DLLP takes, whole. */
+  /** Total link bytes of a DLLP. */
   readonly dllpBytes: number;
 }

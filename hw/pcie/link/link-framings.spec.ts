@@ -11,10 +11,10 @@ describe('the framing of a link', () => {
   it.each([
     // STP and END, sequence number, LCRC; SDP and END around six bytes.
     [[1, 2], 2 + 2 + 4, 1 + 6 + 1],
-    // The STP token with the sequence number in it, LCRC; the SDP token and six bytes.
+    // The STP token that contains the sequence number, LCRC; the SDP token and six bytes.
     [[3, 4, 5], 4 + 4, 2 + 6],
   ])(
-    'PCIe 3.5.2, 4.2: takes 8 bytes around a TLP and for a DLLP, differently made up: generations %j',
+    'PCIe 3.5.2, 4.2: uses 8 bytes around a TLP and for a DLLP, in different arrangements: generations %j',
     (served, tlp, dllp) => {
       for (const generation of served) {
         const { tlpBytes, dllpBytes } = framingOf(generation);
@@ -23,13 +23,13 @@ describe('the framing of a link', () => {
     },
   );
 
-  it('serves the generations that a link may be configured for, each once', () => {
+  it('covers the generations for which a link may be configured, each once', () => {
     expect(linkGenerations).toEqual([1, 2, 3, 4, 5]);
     expect([linkParameters.generation.min, linkParameters.generation.max]).toEqual([1, 5]);
   });
 
-  it('may be of flits, whose DLLPs have places of their own: the rate and the lanes need nothing else', () => {
-    // PCIe 6.0: 64 GT/s with no line code; of 256 bytes of a flit 236 are of TLPs, the rest are of DLLPs, CRC and FEC.
+  it('may consist of flits, whose DLLPs have separate room: the rate and the lanes need nothing else', () => {
+    // PCIe 6.0: 64 GT/s without a line code; 236 of a flit's 256 bytes are for TLPs, the rest for DLLPs, CRC and FEC.
     const flits: LinkFraming = {
       megatransfers: new Map([[6, 64_000]]),
       code: { useful: 236, sent: 256 },
@@ -40,7 +40,7 @@ describe('the framing of a link', () => {
     const rate = linkRateOf({ ...defaults, generation: 6, lanes: 16 }, flits);
     expect(rate.gigabitsPerSecond).toBeCloseTo((64 * 16 * 236) / 256, 9);
     const lanes = new LinkSerializer(rate, 4, flits.dllpBytes);
-    // 236 bytes take the 2 ns of a flit of 256 bytes at 128 GB/s, whatever DLLPs there are.
+    // 236 bytes need the 2 ns of a flit of 256 bytes at 128 GB/s, regardless of DLLPs.
     expect(lanes.sendTlp(0, 236)).toBe(2000);
     lanes.passDllp(0);
     expect(lanes.sendTlp(0, 236)).toBe(4000);

@@ -3,7 +3,7 @@
  *
  *     generation ──► framingOf ──► symbols (1, 2) · blocks (3 to 5) ──► rate of a lane, bytes around a TLP, bytes of a DLLP
  *
- * A further encoding is one more file and its place in the list; nothing else knows how a generation sends.
+ * Another encoding is one more file and an entry in the list; no other code depends on a generation's encoding.
  */
 import { blockFraming } from './block-framing.ts';
 import type { LinkFraming } from './link-framing.ts';
@@ -11,7 +11,7 @@ import { symbolFraming } from './symbol-framing.ts';
 
 const framings: readonly LinkFraming[] = [symbolFraming, blockFraming];
 
-/** Generations that some framing serves, ascending. */
+/** Generations with a framing, ascending. */
 export const linkGenerations: readonly number[] = framings.flatMap(({ megatransfers }) => [
   ...megatransfers.keys(),
 ]);

@@ -1,8 +1,8 @@
 /**
- * The lanes of one direction: TLPs and DLLPs end to end, the transmit buffer that bounds how far ahead they are
- * filled, and the channel that carries their records.
+ * The lanes of one direction: TLPs and DLLPs without gaps, the transmit buffer that limits how far ahead they are filled, and
+ * the channel that carries their records.
  *
- * Counts every byte it puts on the lanes.
+ * Counts every byte that it puts on the lanes.
  */
 import type { Picoseconds } from '../../../base/index.ts';
 import type { ChannelWriter } from '../../../sim/index.ts';
@@ -20,9 +20,9 @@ import type { LinkConfig } from './link-parameters.ts';
 import { LinkSerializer, linkRateOf } from './link-rate.ts';
 import type { TransmitFlow } from './transmit-flow.ts';
 
-/** A place of the transmit buffer; they form a ring. */
+/** A slot of the transmit buffer; the slots form a ring. */
 class BufferPlace {
-  /** When the TLP that was last here has left. */
+  /** When the slot's last TLP has left. */
   leftPs = Number.NEGATIVE_INFINITY;
   next: BufferPlace = this;
 }
@@ -37,7 +37,7 @@ export class LinkLanes {
   readonly #psPerByte: number;
   readonly #latencyPs: Picoseconds;
   readonly #writer: ChannelWriter;
-  /** The place of the transmit buffer that is free first. */
+  /** The first slot of the transmit buffer to become free. */
   #place: BufferPlace;
 
   constructor(link: LinkConfig, transmitBufferTlps: number, writer: ChannelWriter) {
@@ -57,14 +57,14 @@ export class LinkLanes {
     }
   }
 
-  /** From when on the transmit buffer takes another TLP. */
+  /** Instant from which the transmit buffer accepts another TLP. */
   get roomPs(): Picoseconds {
     return this.#place.leftPs;
   }
 
   /**
-   * Puts a TLP on the lanes and appends its record, yet to be filled in. Returns the record's place.
-   * @param carriedBytes bytes of its payload that the record carries
+   * Puts a TLP on the lanes and appends its record, to be filled in by the caller. Returns the record's offset.
+   * @param carriedBytes bytes of its payload in the record
    */
   reserve(
     nowPs: Picoseconds,
@@ -79,7 +79,7 @@ export class LinkLanes {
     return this.carry(nowPs, kind, linkBytes, carriedBytes);
   }
 
-  /** Likewise a TLP that is in the statistics already, or will be. */
+  /** The same for a TLP that is already counted in the statistics, or will be. */
   carry(nowPs: Picoseconds, kind: number, linkBytes: number, carriedBytes: number): number {
     const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
     const place = this.#place;
@@ -97,13 +97,13 @@ export class LinkLanes {
     words[(offset >> 2) + WORD_FC_LIMIT] = limit;
   }
 
-  /** Sends an Ack: it takes its time on the lanes and has no effect in a link that loses nothing. */
+  /** Sends an Ack: it occupies the lanes, but has no effect on a lossless link. */
   sendAck(nowPs: Picoseconds): void {
     this.ackCount++;
     this.#serializer.passDllp(nowPs);
   }
 
-  /** Raises a wire beside the lanes, seen by the other end after everything placed on the lanes. */
+  /** Raises a wire next to the lanes, seen by the other end after everything placed on the lanes. */
   sendSideband(nowPs: Picoseconds, kind: number, data: number, aux: number, address: number): void {
     const atPs = Math.max(nowPs, this.#serializer.freePs) + this.#latencyPs;
     const offset = this.#writer.append(atPs, kind, 0);
@@ -114,7 +114,7 @@ export class LinkLanes {
     floats[(offset >> 3) + FLOAT_ADDRESS] = address;
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#serializer.rebase(ps);
     let place = this.#place;

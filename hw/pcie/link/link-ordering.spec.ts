@@ -17,8 +17,8 @@ const classes = {
 type ClassName = keyof typeof classes;
 
 /**
- * PCIe base specification 3.1, table 2-40, cell by cell: the row wants to pass the column. "a" is without, "b"
- * with relaxed ordering. Y/N is taken as allowed.
+ * PCIe base specification 3.1, table 2-40, cell by cell: the row's TLP wants to pass the column's. "a" is without, "b" with
+ * relaxed ordering. Y/N counts as allowed.
  */
 const table: [row: ClassName, column: ClassName, a: boolean, b: boolean][] = [
   ['posted', 'posted', false, true],

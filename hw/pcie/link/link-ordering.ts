@@ -1,12 +1,12 @@
 /**
- * Which TLP may pass which at a transmitter: table 2-40 of PCIe base specification 3.1, 2.4.1, as a table.
+ * Permitted passing of TLPs at a transmitter: table 2-40 of PCIe base specification 3.1, 2.4.1, as a table.
  *
  * Row: the TLP that wants to pass. Column: the older TLP that still waits. The specification's "Y/N" is `may`,
  * its "Yes" is `must` (else deadlock), its "No" is `mustNot`. Configuration and I/O writes are non-posted
  * requests with data.
  *
- * Example: a completion (row D) waits behind a write (column 2) that lacks credits. It may go first only with
- * the relaxed ordering attribute. A write behind a read that lacks credits must go first.
+ * Example: a completion (row D) waits after a write (column 2) that lacks credits. It may leave first only with the relaxed
+ * ordering attribute. A write after a read that lacks credits must leave first.
  */
 import {
   CONFIG_READ,
@@ -30,7 +30,7 @@ type Passing = 'mustNot' | 'may' | 'must';
 /** One row: by column posted, read, non-posted with data, completion. */
 type Row = readonly [posted: Passing, read: Passing, nonPostedData: Passing, completion: Passing];
 
-/** Relaxed ordering clear (cells a). Completions of one request never pass each other; of others they may. */
+/** Relaxed ordering clear (cells a). Completions of one request never pass each other; those of different requests may. */
 const STRICT_ORDERING: readonly Row[] = [
   ['mustNot', 'must', 'must', 'may'],
   ['mustNot', 'may', 'may', 'may'],
@@ -38,7 +38,7 @@ const STRICT_ORDERING: readonly Row[] = [
   ['mustNot', 'must', 'must', 'may'],
 ];
 
-/** Relaxed ordering set (cells b): what may then also pass posted requests. A read has no such cell. */
+/** Relaxed ordering set (cells b): TLPs that may then also pass posted requests. A read has no such cell. */
 const RELAXED_ORDERING: readonly Row[] = [
   ['may', 'must', 'must', 'may'],
   ['mustNot', 'may', 'may', 'may'],

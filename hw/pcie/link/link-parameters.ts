@@ -1,6 +1,6 @@
 /**
- * Parameters of a PCIe link: what both ends share, and what each end's transmitter and receiver are built with.
- * Profiles name them `pcie.link.*`, `pcie.endpointPort.*` and `pcie.rootPort.*`.
+ * Parameters of a PCIe link: those that both ends share, and those of each end's transmitter and receiver. Profiles name them
+ * `pcie.link.*`, `pcie.endpointPort.*` and `pcie.rootPort.*`.
  */
 import {
   assertOneOf,
@@ -179,8 +179,8 @@ export const largestTlpCredits = (link: LinkConfig): number =>
   dataCreditsOf((link.maxPayloadBytes + 4 + 3) >> 2);
 
 /**
- * Refuses credits with which the largest TLP of a flow could never be sent, and infinite credits for requests: a
- * receiver holds requests in buffers.
+ * Rejects credits with which the largest TLP of a flow could never be sent, and infinite credits for requests: a receiver holds
+ * requests in buffers.
  * @param path of the end's parameters
  * @throws ConfigurationError naming the parameter
  */
@@ -201,8 +201,8 @@ export function checkLinkConfig(link: LinkConfig, end: LinkEndConfig, path = 'pc
 }
 
 /**
- * Bytes of channel that records of one direction can never exceed: what the receiver's credits admit, plus
- * `completionBytes` and as many records of completions that its infinite credits admit (outstanding reads).
+ * Upper bound of the channel bytes used by records of one direction: those admitted by the receiver's credits, plus
+ * `completionBytes` and the completion records admitted by infinite credits (outstanding reads).
  */
 export function linkChannelBytes(
   link: LinkConfig,
@@ -214,11 +214,11 @@ export function linkChannelBytes(
   const posted = receiver.postedHeaders + receiver.nonPostedHeaders;
   const largest = recordBytes + link.maxPayloadBytes;
   const needed = posted * largest + completionCount * recordBytes + completionBytes + 64 * recordBytes;
-  // Twice: holes of records released out of order, and the padding at the ring's end.
+  // Doubled: holes of records released out of order, and the padding at the ring's end.
   return 2 ** Math.ceil(Math.log2(Math.max(4096, 2 * needed)));
 }
 
-/** Data or header credits an end advertises for a flow; 0 is infinite. */
+/** Data or header credits that an end advertises for a flow; 0 is infinite. */
 export function advertisedCredits(
   end: LinkEndConfig,
   flow: number,

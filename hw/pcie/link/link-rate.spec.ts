@@ -8,7 +8,7 @@ const serializer = (alignmentBytes = 4) => new LinkSerializer(linkRateOf(default
 
 describe('the rate of a link', () => {
   it.each([
-    // Gigatransfers × lanes × encoding × what SKP ordered sets leave: 4 of 1538 symbols, 1 of 370 blocks.
+    // Gigatransfers × lanes × encoding × the share left by SKP ordered sets: 4 of 1538 symbols, 1 of 370 blocks.
     [1, 1, 2.5 * 0.8 * (1534 / 1538)],
     [2, 8, 5 * 8 * 0.8 * (1534 / 1538)],
     [3, 8, 8 * 8 * (128 / 130) * (369 / 370)],
@@ -41,7 +41,7 @@ describe('the serialiser', () => {
     expect(endPs).toBe(Number(exact) + 1);
   });
 
-  it('rounds every duration up as arithmetic of integers does', () => {
+  it('rounds every duration up like integer arithmetic', () => {
     for (const generation of [1, 2, 3, 4, 5]) {
       for (const lanes of [1, 2, 4, 8, 16]) {
         const rate = linkRateOf({ ...defaults, generation, lanes });
@@ -49,7 +49,7 @@ describe('the serialiser', () => {
         const denominator = BigInt(rate.denominatorBytes);
         const stream = new LinkSerializer(rate, 4, 8);
         let wrong = 0;
-        // Far beyond the denominator, after which the count begins anew: each remainder that whole dwords leave comes up.
+        // Far beyond the denominator, after which the count restarts: every remainder of whole dwords occurs.
         for (let bytes = 4n; bytes < 5n * denominator; bytes += 4n) {
           const exactPs = (bytes * numerator + denominator - 1n) / denominator;
           if (stream.sendTlp(0, 4) !== Number(exactPs)) wrong++;
@@ -67,7 +67,7 @@ describe('the serialiser', () => {
     expect(lanes.sendTlp(50_000, 84)).toBe(60_693);
   });
 
-  it('starts a TLP of a stream at an aligned byte, and lets a DLLP ride in the gap', () => {
+  it('starts a TLP of a stream at an aligned byte, and lets a DLLP use the gap', () => {
     const lanes = serializer(16);
     // 84 bytes leave a gap of 12: the DLLP fits, the next TLP starts at byte 96.
     lanes.sendTlp(0, 84);
@@ -81,7 +81,7 @@ describe('the serialiser', () => {
     expect(lanes.sendDllp(5_000)).toBe(25_460);
   });
 
-  it('gives a DLLP the same time whether or not anybody asks when it is out', () => {
+  it('gives a DLLP the same time whether or not its end is needed', () => {
     const [asked, passed] = [serializer(16), serializer(16)];
     for (const atPs of [0, 100, 12_221, 50_000]) {
       for (const lanes of [asked, passed]) lanes.sendTlp(atPs, 84);
@@ -91,7 +91,7 @@ describe('the serialiser', () => {
         expect(passed.freePs).toBe(asked.freePs);
       }
     }
-    // The last TLP's 96 bytes with their gap, and 8 each of the two DLLPs that do not fit into it: 112 bytes, 14,257.3 ps.
+    // The last TLP's 96 bytes with its gap, and 8 each for the two DLLPs that do not fit into the gap: 112 bytes, 14,257.3 ps.
     expect(passed.freePs).toBe(50_000 + 14_258);
   });
 

@@ -1,9 +1,9 @@
 /**
- * The lanes as a serialiser: how long bytes take, exactly. Generation, lanes and framing (link-framing.ts)
- * give a ratio of picoseconds per byte. Bytes are counted from the instant at which the lanes were last idle, so
- * that a million packets end on the right picosecond.
+ * The lanes as a serialiser: the exact duration of bytes. Generation, lanes and framing (link-framing.ts) give a ratio of
+ * picoseconds per byte. Bytes are counted from the instant at which the lanes were last idle, so that a million packets end on
+ * the right picosecond.
  *
- * An instant is reported rounded up to a whole picosecond: nothing arrives early.
+ * Reported instants are rounded up to whole picoseconds: nothing arrives early.
  */
 
 import { assertInvariant, type Picoseconds, type Wide } from '../../../base/index.ts';
@@ -15,14 +15,14 @@ const PS_PER_MEGAHERTZ_PERIOD = 1_000_000;
 
 /** Time per byte as a reduced ratio. */
 export interface LinkRate {
-  /** Picoseconds that `denominatorBytes` take. */
+  /** Picoseconds for `denominatorBytes`. */
   readonly numeratorPs: Picoseconds;
   readonly denominatorBytes: number;
-  /** Gigabits per second that the lanes can carry in packets: encoding and SKP taken off. */
+  /** Packet capacity of the lanes in gigabits per second: without encoding and SKP. */
   readonly gigabitsPerSecond: number;
 }
 
-/** @param framing of the configured generation; of a specification not yet among them in specs */
+/** @param framing of the configured generation; specs may pass that of an unlisted specification */
 export function linkRateOf(
   config: LinkConfig,
   framing: LinkFraming = framingOf(config.generation),
@@ -40,7 +40,7 @@ export function linkRateOf(
   };
 }
 
-/** Bytes that a packet and the gap behind it never reach. */
+/** Exclusive upper bound of the bytes of a packet and the gap after it. */
 const PACKET_BYTES_LIMIT = 8192;
 
 export class LinkSerializer {
@@ -51,11 +51,11 @@ export class LinkSerializer {
   /** The lanes have been busy since #originPs, for #busyUnits of a denominator-th of a picosecond: a whole number of them per byte. */
   #originPs = 0;
   #busyUnits: Wide = 0;
-  /** Units of #denominator bytes: they take whole picoseconds. */
+  /** Units of #denominator bytes: they last whole picoseconds. */
   readonly #blockUnits: number;
-  /** Bytes of the gap behind the last TLP, up to the next aligned start. */
+  /** Bytes of the gap after the last TLP, up to the next aligned start. */
   #gapBytes = 0;
-  /** Bytes of gaps that passed unused while the next packet was already waiting. */
+  /** Bytes of unused gaps while the next packet was already waiting. */
   paddingBytes = 0;
 
   constructor(rate: LinkRate, alignmentBytes: number, dllpBytes: number) {
@@ -87,25 +87,25 @@ export class LinkSerializer {
     return endPs;
   }
 
-  /** Likewise a DLLP. */
+  /** The same for a DLLP. */
   sendDllp(nowPs: Picoseconds): number {
     this.passDllp(nowPs);
     return this.freePs;
   }
 
-  /** {@link sendDllp} whose end no caller needs. It takes no time of its own when the gap behind the last TLP holds it. */
+  /** {@link sendDllp} for callers that do not need its end. It needs no time of its own if it fits the gap after the last TLP. */
   passDllp(nowPs: Picoseconds): void {
     if (this.#areIdle(nowPs)) this.#begin(nowPs);
     if (this.#gapBytes >= this.#dllpBytes) this.#gapBytes -= this.#dllpBytes;
     else this.#occupyTo(this.#busyUnits + this.#dllpBytes * this.#numerator);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.#originPs -= ps;
   }
 
-  /** Whether the last byte was out before `nowPs`. A product is compared, for it costs less than a quotient; units are exact. */
+  /** Whether the last byte was out before `nowPs`. Compares products, which are cheaper than quotients; units are exact. */
   #areIdle(nowPs: Picoseconds): boolean {
     return (nowPs - this.#originPs) * this.#denominator > this.#busyUnits;
   }
@@ -122,7 +122,7 @@ export class LinkSerializer {
     if (busyUnits >= this.#blockUnits) this.#moveOrigin();
   }
 
-  /** Counted from the end of whole blocks, which take whole picoseconds, nothing is rounded. */
+  /** Counted from the end of whole blocks, which last whole picoseconds: nothing is rounded. */
   #moveOrigin(): void {
     const blocks = Math.floor(this.#busyUnits / this.#blockUnits);
     this.#busyUnits -= blocks * this.#blockUnits;

@@ -1,7 +1,7 @@
 /**
  * The receiving half of a link port: statistics of what arrived, credits to return, Acks to send.
  *
- * It only says when something falls due; the port sends it.
+ * It only determines when something is due; the port sends it.
  */
 
 import { assertInvariant, NEVER, type Picoseconds } from '../../../base/index.ts';
@@ -58,7 +58,7 @@ export class LinkReceiver {
   readonly #framingBytes: number;
   readonly #ackEveryTlps: number;
   readonly #ackLatencyPs: Picoseconds;
-  /** TLPs still to come before an Ack is due. */
+  /** TLPs still to arrive before an Ack is due. */
   #tlpsToAck: number;
 
   constructor(
@@ -93,12 +93,12 @@ export class LinkReceiver {
     return flow === POSTED ? this.posted : flow === NON_POSTED ? this.nonPosted : this.completion;
   }
 
-  /** TLPs delivered whose credits have not come back. */
+  /** Delivered TLPs whose credits were not returned yet. */
   get heldCount(): number {
     return this.posted.heldCount + this.nonPosted.heldCount + this.completion.heldCount;
   }
 
-  /** Counts a TLP that has arrived, and writes the credits that it holds into its record. */
+  /** Counts an arrived TLP, and writes its credits into its record. */
   receive(offset: number, kind: number): void {
     const { words, floats } = this.#reader;
     const word = offset >> 2;
@@ -121,13 +121,13 @@ export class LinkReceiver {
     this.countToAck();
   }
 
-  /** Counts TLPs with short headers that have arrived and hold no credits; {@link countToAck} does each. */
+  /** Counts arrived TLPs with short headers that hold no credits; {@link countToAck} does so for each. */
   countAll(trafficClass: number, tlps: number, dataDwords: number, payloadBytes: number): void {
     const linkBytes = dataDwords * DWORD_BYTES + tlps * (SHORT_HEADER_BYTES + this.#framingBytes);
     this.received.addAll(trafficClass, tlps, linkBytes, payloadBytes);
   }
 
-  /** A TLP has arrived that is to be acknowledged. */
+  /** A TLP that must be acknowledged has arrived. */
   countToAck(): void {
     const tlpsToAck = this.#tlpsToAck - 1;
     this.#tlpsToAck = tlpsToAck;
@@ -136,7 +136,7 @@ export class LinkReceiver {
 
   #planAck(isEnough: boolean): void {
     const { nowPs } = this.#lp;
-    // Never later than what the first of these TLPs has set.
+    // Never later than the deadline set by the first of these TLPs.
     if (isEnough && nowPs + 1 < this.ackDuePs) this.ackDuePs = nowPs + 1;
     else if (this.ackDuePs === NEVER) this.ackDuePs = nowPs + this.#ackLatencyPs;
   }
@@ -158,7 +158,7 @@ export class LinkReceiver {
     return this.#reader.words[(offset >> 2) + WORD_FLAGS]! >>> HELD_CREDITS_SHIFT;
   }
 
-  /** The room of a released TLP is free. Returns its flow when credits are now due to be returned, else -1. */
+  /** The room of a released TLP is free. Returns its flow if credits are now due to be returned, else -1. */
   returnCredits(credits: number): number {
     if (credits === 0) return -1;
     const flow = (credits & CREDITS_FLOW_MASK) - 1;
@@ -166,8 +166,8 @@ export class LinkReceiver {
   }
 
   /**
-   * Counts, at the end of a run, the TLPs sent to this end that have not arrived: they were transmitted and no receiver has
-   * counted them. Takes them off the channel: the machine cannot run on.
+   * At the end of a run, counts the TLPs sent to this end that have not arrived: the sender has counted them, but no receiver
+   * has. Removes them from the channel, so the machine cannot continue.
    */
   drainUndelivered(trafficClassCount: number): TrafficCount {
     const undelivered = new TrafficCount(trafficClassCount);

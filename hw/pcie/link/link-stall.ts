@@ -1,4 +1,4 @@
-/** Why and for how long the oldest TLP of each flow waited in its transmit fifo. */
+/** Reason and duration of the wait of each flow's oldest TLP in its transmit fifo. */
 import type { Picoseconds } from '../../../base/index.ts';
 import { NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import { FLOW_COUNT } from '../tlp/index.ts';
@@ -14,7 +14,7 @@ export const {
 const STALL_COUNT = STALL_REASONS.length;
 
 export class StallAccount {
-  /** Picoseconds that the oldest TLP of flow f waited for reason r, at f × 4 + r. */
+  /** Picoseconds for which the oldest TLP of flow f waited for reason r, at f × 4 + r. */
   readonly stallPs = new Float64Array(FLOW_COUNT * STALL_COUNT);
   readonly #reason = new Int8Array(FLOW_COUNT).fill(NOT_STALLED);
   readonly #sincePs = new Float64Array(FLOW_COUNT);
@@ -30,12 +30,12 @@ export class StallAccount {
     this.#sincePs[flow] = nowPs;
   }
 
-  /** Why the oldest TLP of the flow waits now; undefined when none does. */
+  /** Why the oldest TLP of the flow waits now; undefined if none does. */
   reasonOf(flow: number): string | undefined {
     return STALL_REASONS[this.#reason[flow]!];
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     for (let flow = 0; flow < FLOW_COUNT; flow++) this.#sincePs[flow] = this.#sincePs[flow]! - ps;
   }

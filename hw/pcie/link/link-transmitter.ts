@@ -2,14 +2,14 @@
  * The transmitting half of a link port: three bounded fifos, the ordering rules, credits, and the lanes.
  *
  *     place ──► posted     ──┐
- *     place ──► non-posted ──┼─► oldest that may go and has credits ─► transmit buffer ─► lanes ─► channel
+ *     place ──► non-posted ──┼─► oldest that may leave and has credits ─► transmit buffer ─► lanes ─► channel
  *     place ──► completion ──┘
  *
- * A TLP that finds the fifos empty, its credits there and room in the transmit buffer is placed on the lanes at
- * once: its arrival is known and its record appended without any event. The transmit buffer bounds how far
- * ahead TLPs are placed; when it is full, or credits lack, TLPs wait in the fifos and leave in {@link pump}.
+ * A TLP is placed on the lanes at once if the fifos are empty, its credits are available and the transmit buffer has room: its
+ * arrival is known and its record appended without any event. The transmit buffer limits how far ahead TLPs are placed. If it
+ * is full, or credits are missing, TLPs wait in the fifos and leave in {@link pump}.
  *
- * The replay buffer that a real port keeps until the Ack is taken to be large enough never to throttle it.
+ * A real port keeps TLPs in a replay buffer until the Ack; it is assumed to be large enough never to throttle the port.
  */
 
 import { InvariantError, NEVER, type Picoseconds } from '../../../base/index.ts';
@@ -54,9 +54,9 @@ export class LinkTransmitter {
   waitingCount = 0;
   /** Flows whose fifo is full: bit n for flow n. */
   fullFlows = 0;
-  /** Instant at which the full transmit buffer has room again and TLPs wait for it. */
+  /** Instant at which the full transmit buffer has room again while TLPs wait for it. */
   resumePs = NEVER;
-  /** Where the sender fills in the TLP just placed: the channel, except between a {@link place} that waits and the {@link pump} that follows. */
+  /** Where the sender fills in the TLP just placed: the channel, except between a waiting {@link place} and the following {@link pump}. */
   target: RecordMemory;
 
   readonly #lp: LogicalProcess;
@@ -82,8 +82,8 @@ export class LinkTransmitter {
   }
 
   /**
-   * Hands over a TLP: it leaves at once, or waits. Returns where in {@link target} the sender fills in its record, before
-   * {@link pump}.
+   * Accepts a TLP: it leaves at once, or waits. Returns the offset in {@link target} at which the sender fills in its record,
+   * before {@link pump}.
    */
   place(
     flow: TransmitFlow,
@@ -104,9 +104,8 @@ export class LinkTransmitter {
   }
 
   /**
-   * Hands over, at `nowPs`, a TLP with a short header that leaves at once: {@link countAll} enters it in the statistics.
-   * Returns the
-   * place of its record in the channel, or -1: nothing has happened.
+   * Accepts, at `nowPs`, a TLP with a short header that leaves at once: {@link countAll} adds it to the statistics. Returns the
+   * offset of its record in the channel, or -1: nothing has happened.
    */
   placeAt(nowPs: Picoseconds, flow: TransmitFlow, kind: number, dataDwords: number): number {
     const credits = tlpCredits(dataCreditsOf(dataDwords));
@@ -116,7 +115,7 @@ export class LinkTransmitter {
     return lanes.carry(nowPs, kind, SHORT_HEADER_BYTES + dataDwords * DWORD_BYTES + lanes.framingBytes, 0);
   }
 
-  /** Enters TLPs with short headers and whole dwords of payload in the statistics. */
+  /** Adds TLPs with short headers and whole dwords of payload to the statistics. */
   countAll(flow: TransmitFlow, tlps: number, payloadBytes: number): void {
     const overheadBytes = SHORT_HEADER_BYTES + this.lanes.framingBytes;
     flow.sent.addAll(tlps, payloadBytes + tlps * overheadBytes, payloadBytes);
@@ -141,7 +140,7 @@ export class LinkTransmitter {
     }
   }
 
-  /** Picoseconds that the oldest TLP of flow f waited for reason r, at f × {@link STALL_REASONS}.length + r. */
+  /** Picoseconds for which the oldest TLP of flow f waited for reason r, at f × {@link STALL_REASONS}.length + r. */
   get stallPs(): Float64Array {
     return this.#stalls.stallPs;
   }
@@ -166,12 +165,12 @@ export class LinkTransmitter {
     return this.flows.reduce((sum, { sent }) => sum + sent.linkBytes, dllpBytes + paddingBytes);
   }
 
-  /** Picoseconds for which the lanes were taken, rounded down. */
+  /** Picoseconds for which the lanes were occupied, rounded down. */
   get busyPs(): Picoseconds {
     return this.lanes.durationPs(this.linkBytes);
   }
 
-  /** Why the oldest TLP that waits in a flow's fifo does so; undefined when none does. */
+  /** Why the oldest waiting TLP of a flow's fifo waits; undefined if none does. */
   stallReasonOf(flow: number): string | undefined {
     return this.#stalls.reasonOf(flow);
   }
@@ -181,14 +180,14 @@ export class LinkTransmitter {
     this.#stalls.close(nowPs);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.lanes.rebase(ps);
     this.resumePs -= ps;
     this.#stalls.rebase(ps);
   }
 
-  /** A TLP takes a slot of its flow's fifo. Returns its record's place there. */
+  /** A TLP occupies a slot of its flow's fifo. Returns its record's offset there. */
   #wait(flow: TransmitFlow, kind: number): number {
     const { fifo } = flow;
     if (fifo.count === fifo.capacity) {
@@ -202,7 +201,7 @@ export class LinkTransmitter {
     return offset;
   }
 
-  /** The oldest head that has its credits and may pass every older one that waits, if there is one. */
+  /** The oldest head that has its credits and may pass every older waiting one, if any. */
   #choose(nowPs: Picoseconds): TransmitFlow | undefined {
     let chosen: TransmitFlow | undefined;
     for (const flow of this.flows) {
@@ -229,7 +228,7 @@ export class LinkTransmitter {
     return headersOf(deficit) === 0 ? STALL_DATA_CREDITS : STALL_HEADER_CREDITS;
   }
 
-  /** The head of a fifo goes to the lanes. */
+  /** The head of a fifo is put on the lanes. */
   #leaveFifo(flow: TransmitFlow, nowPs: Picoseconds): void {
     this.#stalls.note(flow.flow, NOT_STALLED, nowPs);
     const { fifo } = flow;

@@ -11,7 +11,7 @@ const WINDOW = 0xfee0_0000;
 
 const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + 3) & 0xff);
 
-/** A device whose payload the root complex reads by reference out of 4 KiB of memory. */
+/** A device whose payload the root complex reads by reference from 4 KiB of memory. */
 function referenceBench(options: RootComplexBenchOptions = {}, isReferencing = true) {
   const memory = pattern(4096);
   const references = new PayloadReferences(memory);
@@ -19,7 +19,7 @@ function referenceBench(options: RootComplexBenchOptions = {}, isReferencing = t
   const writer = isReferencing ? new ZeroCopyWriter(bench.device, references) : bench.device;
   const send = (address: number, from = 0, lengthBytes = 256, flags = 0): void =>
     memoryWrite(writer, { address, trafficClass: 5, source: memory, sourceOffset: from, lengthBytes, flags });
-  /** Whether `length` bytes have been written at `address` as they lie in the device from `from` on. */
+  /** Whether `length` bytes at `address` equal those in the device from `from` on. */
   const hasWritten = (address: number, from = 0, length = 256): boolean =>
     bench.memory.bytes
       .subarray(address, address + length)
@@ -41,14 +41,14 @@ function recordBytesOf(bench: ReturnType<typeof referenceBench>, send: () => voi
 }
 
 describe('zero-copy payload', () => {
-  it('is not in the record, and is written from where it lies', () => {
+  it('is not in the record, and is written from its memory', () => {
     const bench = referenceBench();
     expect(recordBytesOf(bench, () => bench.send(0x2001, 77))).toBe(REFERENCE_RECORD_BYTES);
     expect(bench.hasWritten(0x2001, 77)).toBe(true);
     expect([bench.references.referenceCount, bench.references.releasedCount]).toEqual([1, 1]);
   });
 
-  it('is carried when it is short, lies in another memory, or is not shared with the other end', () => {
+  it('is carried if it is short, in another memory, or not shared with the other end', () => {
     const short = referenceBench();
     expect(recordBytesOf(short, () => short.send(0x2000, 0, 127))).toBe(64 + 128);
     const other = referenceBench();
@@ -63,7 +63,7 @@ describe('zero-copy payload', () => {
     }
   });
 
-  it('changes no size, credit, time or count, also where TLPs wait in the transmit fifo', () => {
+  it('changes no size, credit, time or count, even if TLPs wait in the transmit fifo', () => {
     const options = {
       endpoint: { transmitBufferTlps: 2, postedFifoTlps: 16 },
       rootPort: { postedHeaders: 2, postedData: 40 },
@@ -86,7 +86,7 @@ describe('zero-copy payload', () => {
     expect(seen[0]).toBe(seen[1]);
   });
 
-  it('is settled by a write that is refused: poisoned, malformed, or outside of memory', () => {
+  it('is released by a rejected write: poisoned, malformed, or outside memory', () => {
     const cases = [
       ['poisonedWrite', 0x2000, FLAG_POISONED],
       ['malformed', 0x2f80, 0],
@@ -103,7 +103,7 @@ describe('zero-copy payload', () => {
     }
   });
 
-  it('is read where it lies by an interrupt message, and settled', () => {
+  it('is read in place by an interrupt message, and released', () => {
     const bench = referenceBench();
     bench.send(WINDOW + 0x1000, 1);
     bench.run(1_000_000);
@@ -112,14 +112,14 @@ describe('zero-copy payload', () => {
     expect(bench.references.releasedCount).toBe(1);
   });
 
-  it('of a TLP that is dropped on arrival is released with the next, and no reference before it early', () => {
-    // 128 TLPs fit the fifo of the root complex; their latency is long enough for all to be there at once.
+  it('of a TLP that is dropped on arrival is released with the next, and no reference early', () => {
+    // 128 TLPs fit the fifo of the root complex; their latency is long enough for all to be present at once.
     const bench = referenceBench({
       endpoint: { postedFifoTlps: 200, transmitBufferTlps: 64 },
       rootPort: { postedHeaders: 127, postedData: 2047 },
       rootComplex: { writeLatencyPs: 50_000_000, readLatencyPs: 50_000_000 },
     });
-    // A device that breaks the credits.
+    // A device that violates the credits.
     bench.device.transmitter.posted.credits.deficit = () => 0;
     for (let tlp = 0; tlp < 130; tlp++) bench.send(0x2000 + tlp * 128, 0, 128);
     bench.run(30_000_000);
@@ -132,7 +132,7 @@ describe('zero-copy payload', () => {
     expect(bench.references.releasedCount).toBe(131);
   });
 
-  it('is read from a copy once it after a snapshot, and no reference is issued until all of that was read', () => {
+  it('is read from a copy after a snapshot, and no reference is issued until all of that was read', () => {
     const bench = referenceBench();
     const { references } = bench;
     references.snapshot();

@@ -1,15 +1,15 @@
 /**
- * Zero-copy payload: where both ends of a link run in one thread, the record of a memory write may refer to its bytes in
- * the device instead of carrying them; the root complex copies them from there.
+ * Zero-copy payload: if both ends of a link run in one thread, the record of a memory write may refer to its bytes in the
+ * device instead of carrying them; the root complex copies them from there.
  *
  *     device's memory ── ZeroCopyWriter: references 1, 2, 3 … ──▶ ZeroCopyPayload of the root complex: reads, releases
  *           └── its owner keeps what a reference names until it is released, or takes a snapshot
  *
  * Promises:
- * - Writes take effect in the order sent, so releasing a reference releases all before it: also those whose TLP was lost.
+ * - Writes take effect in the order sent, so releasing a reference releases all earlier ones, even those of lost TLPs.
  * - After a snapshot, references are read from the copy and the owner may reuse its memory. No reference is issued until
  * the last of them is released.
- * - This concerns the simulator's memory only. No simulated result depends on it.
+ * - This affects only the simulator's memory. No simulated result depends on it.
  */
 
 /** Shorter payload is carried in the record: copying it costs no more than a reference (estimate). */
@@ -17,25 +17,25 @@ const REFERENCED_BYTES_MIN = 128;
 const NOTHING = new Uint8Array(0);
 
 export class PayloadReferences {
-  /** Memory that the references point into. */
+  /** Memory to which the references point. */
   source: Uint8Array;
   /** Number of the last reference issued. */
   referenceCount = 0;
-  /** Number of the last reference that was released. */
+  /** Number of the last released reference. */
   releasedCount = 0;
   readonly #memory: Uint8Array;
   #copy = NOTHING;
-  /** What may be referred to: the memory, or nothing. */
+  /** Target of references: the memory, or nothing. */
   #referenceable: Uint8Array;
 
-  /** @param memory that references point into */
+  /** @param memory to which references point */
   constructor(memory: Uint8Array) {
     this.#memory = memory;
     this.#referenceable = memory;
     this.source = memory;
   }
 
-  /** Whether so many bytes of `source` go by reference. */
+  /** Whether this many bytes of `source` are sent by reference. */
   canReference(source: Uint8Array, lengthBytes: number): boolean {
     return source === this.#referenceable && lengthBytes >= REFERENCED_BYTES_MIN;
   }
@@ -47,7 +47,7 @@ export class PayloadReferences {
     return count | 0;
   }
 
-  /** The bytes of this reference and all before it have been read, or never will be. */
+  /** The bytes of this reference and all earlier ones were read, or never will be. */
   release(name: number): void {
     const { releasedCount } = this;
     if (this.source === this.#memory) this.releasedCount = releasedCount + ((name - releasedCount) | 0);

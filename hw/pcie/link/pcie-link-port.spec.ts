@@ -62,7 +62,7 @@ describe('a link port', () => {
     }
   });
 
-  it('lets a TLP with credits leave without an event, and one behind a full transmit buffer wait', () => {
+  it('lets a TLP with credits leave without an event, and one after a full transmit buffer wait', () => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 2 } });
     memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
@@ -71,7 +71,7 @@ describe('a link port', () => {
     expect(bench.deviceLp.queue.pendingCount).toBe(1);
     expect(bench.device.transmitter.waitingCount).toBe(1);
     bench.run(1_000_000);
-    // End to end at multiples of 96 bytes (84 aligned to 16), whatever waited: 84, 180, 276 bytes.
+    // End to end at multiples of 96 bytes (84 aligned to 16), regardless of waits: 84, 180, 276 bytes.
     expect(bench.atHost.map(({ timePs }) => timePs - 125_000)).toEqual([10_693, 22_914, 35_135]);
     // It waited for the first TLP's slot in the transmit buffer: 10,693 ps.
     expect(bench.device.transmitter.stallPs[POSTED * 4]).toBe(10_693);
@@ -88,7 +88,7 @@ describe('a link port', () => {
     expect(bench.device.transmitter.waitingCount).toBe(0);
   });
 
-  it('calls its senders when a full fifo has room again, and refuses more than its capacity', () => {
+  it('calls its senders when a full fifo has room again, and rejects more than its capacity', () => {
     const bench = linkBench({ endpoint: { transmitBufferTlps: 1, postedFifoTlps: 2 } });
     let calls = 0;
     onSendSpace(bench.device, POSTED, () => calls++);
@@ -106,7 +106,7 @@ describe('a link port', () => {
     expect(bench.atHost).toHaveLength(3);
   });
 
-  it('refuses a payload above MPS and credits that could never admit the largest TLP', () => {
+  it('rejects a payload above MPS and credits that could never admit the largest TLP', () => {
     const bench = linkBench();
     expect(() =>
       memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 257 }),
@@ -117,7 +117,7 @@ describe('a link port', () => {
     expect(() => linkBench({ link: { lanes: 3 } })).toThrow(/lanes is 3/);
   });
 
-  it('PCIe 2.4.1: lets a write pass a read that lacks credits, and holds a read behind a write that lacks them', () => {
+  it('PCIe 2.4.1: lets a write pass a read that lacks credits, and holds a read after a write that lacks them', () => {
     const bench = linkPair({ rootPort: { nonPostedHeaders: 1, postedHeaders: 1 } });
     const seen: number[] = [];
     const held: number[] = [];
@@ -131,7 +131,7 @@ describe('a link port', () => {
     memoryWrite(device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toEqual([MEMORY_READ, MEMORY_WRITE]);
-    // A second write lacks credits; a completion behind it must wait for it, a relaxed one need not.
+    // A second write lacks credits; a completion after it must wait, unless it has relaxed ordering.
     memoryWrite(device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     answer(device, { tag: 3, trafficClass: 12 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 2_000_000);
@@ -183,7 +183,7 @@ describe('a link port', () => {
     expect(bench.host.receiver.overflowCount).toBe(2);
   });
 
-  it('carries sideband wires after what was placed on the lanes, outside of all statistics', () => {
+  it('carries sideband wires after everything placed on the lanes, outside all statistics', () => {
     const bench = linkBench();
     memoryWrite(bench.host, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     bench.host.sendSideband(9, 1);
@@ -252,7 +252,7 @@ describe('random traffic over tiny fifos and credits', () => {
     readonly gapCycles: number;
   }[];
 
-  /** Sends a script from the device's clock and has the host hold each TLP for some of its cycles. */
+  /** Sends a script from the device's clock and makes the host hold each TLP for some of its cycles. */
   function play(
     script: Script,
     ends: Pick<LinkBenchOptions, 'endpoint' | 'rootPort'>,
@@ -351,7 +351,7 @@ describe('random traffic over tiny fifos and credits', () => {
     );
   });
 
-  it('gives the same trace whatever the order in which one instant is worked off', () => {
+  it('gives the same trace for any order within one instant', () => {
     const endpoint = { transmitBufferTlps: 2, postedFifoTlps: 2 };
     fc.assert(
       fc.property(
@@ -373,10 +373,10 @@ describe('random traffic over tiny fifos and credits', () => {
   });
 });
 
-describe('what reaches a port at one instant', () => {
+describe('inputs of a port at one instant', () => {
   /**
-   * A read that lacks credits waits; the credits of the one before come back. A write is handed over at `pushPs`
-   * by `side`. `isEventFirst` chooses what is worked off first when that is also the instant of a record.
+   * A read that lacks credits waits; the credits of the earlier one return. `side` hands over a write at `pushPs`.
+   * `isEventFirst` selects whether the event or the record is processed first if both are at that instant.
    */
   function play(side: 'device' | 'host', pushPs: number, isEventFirst: boolean) {
     const bench = linkPair({
@@ -405,7 +405,7 @@ describe('what reaches a port at one instant', () => {
     return trace;
   }
 
-  it.each(['device', 'host'] as const)('commutes with a TLP handed over by the %s', (side) => {
+  it.each(['device', 'host'] as const)('commute with a TLP handed over by the %s', (side) => {
     // Ends of TLPs, arrivals of the first read (20 B: 127,546) and of the write (135,693), and the UpdateFC's.
     const instants = [10_693, 12_221, 127_546, 127_547, 135_693, 253_566, 254_584, 255_102, 256_113];
     for (const instant of instants) {
@@ -415,7 +415,7 @@ describe('what reaches a port at one instant', () => {
     }
   });
 
-  it('lets credits count from the picosecond after their arrival', () => {
+  it('make credits count from the picosecond after their arrival', () => {
     // The Ack and then the UpdateFC leave at 127,547: 16 B = 2,036.8 ps; + 125,000.
     const arrivalPs = 127_547 + 2_037 + 125_000;
     const order = (pushPs: number): number[] =>
@@ -428,7 +428,7 @@ describe('what reaches a port at one instant', () => {
 });
 
 describe('the statistics at the end of a run', () => {
-  it('find the TLPs that were sent and have not arrived', () => {
+  it('include the TLPs that were sent and have not arrived', () => {
     const bench = linkBench();
     memoryWrite(bench.device, { address: 0, trafficClass: 5, source: zeros, lengthBytes: 64 });
     memoryWrite(bench.device, { address: 0, trafficClass: 6, source: zeros, lengthBytes: 64 });

@@ -1,19 +1,17 @@
 /**
- * One end of a PCIe link: what an endpoint or a root complex sends TLPs through and gets them from.
+ * One end of a PCIe link, through which an endpoint or a root complex sends and receives TLPs.
  *
  *     sendMemoryWrite … ──► LinkTransmitter ──► channel ══► other end
  *     ports.receiver ◄───── LinkReceiver ◄───── channel ◄══ other end
  *                  consume ──► UpdateFC, Ack ──► the transmitter's lanes
  *
- * Everything that reaches a port at one instant (TLPs handed over, records delivered, records consumed) commutes:
- * what it causes inside the port happens a picosecond later, and the port runs what is due inside before it lets
- * anything in. So a TLP handed over at the instant at which credits arrive never uses them at that instant,
- * whichever came first. TLPs handed over at one instant keep their order: they come from the stages of one clock
- * domain.
+ * All inputs of a port at one instant (TLPs handed over, records delivered, records consumed) commute: their effects inside the
+ * port occur a picosecond later, and the port does its due work before it accepts an input. So a TLP handed over at the instant
+ * when credits arrive never uses them at that instant, in either order. TLPs handed over at one instant keep their order: they
+ * are sent by the stages of one clock domain.
  *
- * An event is scheduled only for what others wait for at this end: TLPs that wait in the fifos. The rest (an Ack's time on
- * the lanes, limits that no sender waits for) is caught up with when the port is next called; credits to return at the end of
- * the process's turn at the latest.
+ * An event is scheduled only for TLPs that wait in this end's fifos. Other work (an Ack's time on the lanes, limits that no
+ * sender waits for) is done when the port is next called; credits are returned at the end of the process's turn at the latest.
  */
 
 import { type BusAddress, InvariantError, NEVER, type Picoseconds } from '../../../base/index.ts';
@@ -64,19 +62,19 @@ import { LinkTransmitter } from './link-transmitter.ts';
 import type { PayloadCopier } from './payload-copier.ts';
 import type { LinkSender, TransmitFlow } from './transmit-flow.ts';
 
-/** Receiver of TLPs and sideband records. An object and not a function: see build/README.md. */
+/** Receiver of TLPs and sideband records. An object, not a function: see build/README.md. */
 export interface TlpReceiver {
-  /** Receives a record at its time. It is the receiver's until {@link PcieLinkPort.consume}. */
+  /** Receives a record at its time. The receiver owns it until {@link PcieLinkPort.consume}. */
   receiveTlp(offset: number, kind: number): void;
 }
 
 /** Optional receiver of completions with data, called before they are counted. */
 export interface CompletionRunReceiver {
-  /** Takes the completion at `offset`, which has just arrived, and those behind it that it can. False: it has taken none. */
+  /** Takes the completion at `offset`, which has just arrived, and as many later ones as it can. Returns false if it has taken none. */
   receiveCompletionRun(offset: number): boolean;
 }
 
-/** A configuration request: of 1 to 4 bytes of the target function's configuration space, within one dword. */
+/** A configuration request: for 1 to 4 bytes of the target function's configuration space, within one dword. */
 export interface ConfigRequest {
   /** Bus, device and function. */
   readonly targetId: number;
@@ -94,11 +92,11 @@ export interface ConfigWriteRequest extends ConfigRequest {
   readonly flags?: number;
 }
 
-/** The blocks at the port. */
+/** The blocks connected to the port. */
 export interface LinkPortPorts {
-  /** Gets TLPs and sideband records. */
+  /** Receives TLPs and sideband records. */
   readonly receiver: TlpReceiver;
-  /** May take completions with data, ahead of their calls too, that need not go to the receiver; left out: none is taken so. */
+  /** May take completions with data, also before their calls, that the receiver need not see; left out: none is taken this way. */
   readonly completionRuns?: CompletionRunReceiver | undefined;
   /** By flow, the blocks that wait while its transmit fifo is full. */
   readonly posted: readonly LinkSender[];
@@ -129,16 +127,16 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly reader: ChannelReader;
   readonly transmitter: LinkTransmitter;
   readonly receiver: LinkReceiver;
-  /** Whether consuming a completion gives credits back: not where they are infinite. */
+  /** Whether consuming a completion returns credits: not if they are infinite. */
   readonly returnsCompletionCredits: boolean;
-  /** Bus, device and function that completions from here carry as completer. */
+  /** Bus, device and function in completions of this end, as completer. */
   completerId = 0;
   /** The requests that {@link sendMemoryRead} and {@link sendMemoryWrite} send. */
   readonly read = new MemoryReadFields();
   readonly write = new MemoryWriteFields();
   /** The completion that {@link sendCompletion} sends. */
   readonly completion = new CompletionFields();
-  /** Place of the payload of the completion just placed. */
+  /** Offset of the payload of the completion just placed. */
   payloadOffset = 0;
 
   readonly #lp: LogicalProcess;
@@ -147,10 +145,10 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly #eventHandler: number;
   #tlpReceiver = NO_RECEIVER;
   #runReceiver = NO_RUNS;
-  /** Earliest instant at which something is due inside: an Ack, or credits or waiting TLPs that are to move. */
+  /** Earliest instant at which something is due inside: an Ack, or a move of credits or waiting TLPs. */
   #duePs = NEVER;
   #moveDuePs = NEVER;
-  /** What that is the minimum of: credits to return, limits that have come, and the transmitter's resumePs. */
+  /** The instants of which it is the minimum: credits to return, arrived limits, and the transmitter's resumePs. */
   #updateFcDuePs = NEVER;
   #updateFcFlows = 0;
   #limitsDuePs = NEVER;
@@ -188,12 +186,12 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     completion.connect({ senders: ports.completion });
   }
 
-  /** Whether the flow's transmit fifo has room for one TLP more. */
+  /** Whether the flow's transmit fifo has room for one more TLP. */
   canSend(flow: number): boolean {
     return (this.transmitter.fullFlows & (1 << flow)) === 0 || this.#hasDrained(flow);
   }
 
-  /** Whether the fifo, full when last looked at, has room by now. Apart from {@link canSend}, to keep that small enough to be inlined. */
+  /** Whether the fifo, full at the last check, has room by now. Separate from {@link canSend}, to keep that small enough to be inlined. */
   #hasDrained(flow: number): boolean {
     if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
     return (this.transmitter.fullFlows & (1 << flow)) === 0;
@@ -201,7 +199,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- send ----
 
-  /** Sends the memory write in {@link write}, which is to be begun anew for the next one. */
+  /** Sends the memory write in {@link write}, which the caller begins again for the next one. */
   sendMemoryWrite(): void {
     const { source, sourceOffset, lengthBytes } = this.write;
     const offset = this.placeMemoryWrite();
@@ -210,8 +208,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * Like {@link sendMemoryWrite} for a sender that sees to the payload itself: the caller at once puts it into the record in the
-   * transmitter's target, at the place returned, and calls {@link commit}.
+   * Like {@link sendMemoryWrite} for a sender that stores the payload itself: the caller at once puts it into the record in the
+   * transmitter's target, at the returned offset, and calls {@link commit}.
    */
   placeMemoryWrite(): number {
     const { address, trafficClass, lengthBytes, flags } = this.write;
@@ -220,7 +218,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     return this.#place(this.transmitter.posted, MEMORY_WRITE, address, lengthBytes, flags, descriptor);
   }
 
-  /** Sends the memory read in {@link read}, likewise. */
+  /** Sends the memory read in {@link read}, which the caller begins again for the next one. */
   sendMemoryRead(): void {
     const { address, trafficClass, lengthBytes, tag, requesterId, flags } = this.read;
     const descriptor = descriptorOf(requesterId, tag, trafficClass);
@@ -228,7 +226,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.commit();
   }
 
-  /** Answers a request with {@link completion}, which is to be begun anew for the next one. */
+  /** Answers a request with {@link completion}, which the caller begins again for the next one. */
   sendCompletion(): void {
     const { descriptor, status, source, sourceOffset, lengthBytes, byteCount, address, flags } =
       this.completion;
@@ -247,8 +245,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * Likewise with data, for a sender that fetches them itself: the caller at once puts them at
-   * `payloadTarget.target[payloadOffset …]`, or with FLAG_PLACED_EARLY where the read is placed, and calls {@link commit}.
+   * The same with data, for a sender that fetches them itself: the caller at once stores them at
+   * `payloadTarget.target[payloadOffset …]`, or with FLAG_PLACED_EARLY at the read's destination, and calls {@link commit}.
    */
   placeCompletionData(
     descriptor: number,
@@ -273,7 +271,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.payloadOffset = offset + PAYLOAD_OFFSET;
   }
 
-  /** Where the payload of the completion just placed goes. */
+  /** Destination of the payload of the completion just placed. */
   get payloadTarget(): PayloadCopier {
     return this.transmitter.target.copier;
   }
@@ -316,7 +314,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.commit();
   }
 
-  /** Raises a wire beside the lanes, such as reset: no TLP, no credits. */
+  /** Raises a wire next to the lanes, such as reset: no TLP, no credits. */
   sendSideband(kind: number, data: number, aux = 0, address: BusAddress = 0): void {
     const nowPs = this.#lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp();
@@ -328,12 +326,12 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.sendSideband(SIDEBAND_MONITOR, word, number, address);
   }
 
-  /** Ends a monitor; a report may be under way. */
+  /** Ends a monitor; a report may be in flight. */
   endMonitor(number: number): void {
     this.sendSideband(SIDEBAND_MONITOR_END, 0, number);
   }
 
-  /** The TLP just placed is complete: should it wait, then until it may leave. */
+  /** The TLP just placed is complete: if it waits, it leaves when it may. */
   commit(): void {
     if (this.transmitter.waitingCount === 0) return;
     this.transmitter.pump(this.#lp.nowPs);
@@ -341,8 +339,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * Lets what is due happen, then hands a TLP to the transmitter. Returns the place of its record in the transmitter's
-   * target, where the sender fills in what only TLPs of its kind have; {@link commit} follows.
+   * Processes due work, then hands a TLP to the transmitter. Returns the offset of its record in the transmitter's target,
+   * where the sender fills in the fields that only TLPs of its kind have; {@link commit} follows.
    */
   #place(
     flow: TransmitFlow,
@@ -368,17 +366,16 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * Hands over, at `nowPs`, a TLP that leaves at once, with a short header and whole dwords of payload that are not in its record:
-   * as {@link #place} and {@link commit} would then. Its statistics follow, for several at once ({@link
-   * LinkTransmitter.countAll}).
-   * Returns the place of its record in the channel, or -1: it would wait.
+   * Hands over, at `nowPs`, a TLP that leaves at once, with a short header and whole dwords of payload that are not in its
+   * record: like {@link #place} and {@link commit} then. Its statistics follow, for several at once ({@link
+   * LinkTransmitter.countAll}). Returns the offset of its record in the channel, or -1: it would wait.
    */
   placeAt(nowPs: Picoseconds, flow: TransmitFlow, kind: number, lengthBytes: number): number {
     if (this.#duePs <= nowPs) this.#catchUpTo(nowPs);
     return this.transmitter.placeAt(nowPs, flow, kind, lengthBytes >> 2);
   }
 
-  /** Refuses a payload larger than either end may send. */
+  /** Rejects a payload larger than either end may send. */
   #checkPayload(lengthBytes: number): void {
     if (lengthBytes <= this.#maxPayloadBytes) return;
     throw new InvariantError('TLP payload bytes', lengthBytes, `at most ${this.#maxPayloadBytes} (MPS)`);
@@ -386,14 +383,14 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- receive ----
 
-  /** The receiver has done with a record: its room and its credits go back. */
+  /** The receiver is done with a record: its room and credits return. */
   consume(offset: number): void {
     this.returnCredits(this.receiver.release(offset));
   }
 
   /**
-   * The receiver has copied what it needs of a record, but still holds the TLP's place in its buffers. What this
-   * returns goes to {@link returnCredits} later. For TLPs that may be held for long: a record holds up the channel.
+   * The receiver has copied what it needs of a record, but still holds the TLP's place in its buffers. The result is passed to
+   * {@link returnCredits} later. For TLPs that may be held for long, since a held record blocks the channel.
    */
   release(offset: number): number {
     return this.receiver.release(offset);
@@ -411,8 +408,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * A completion at `offset` that gives no credits back has been dealt with as it arrived, or ahead of its call
-   * (RunAhead.quiescentUntilPs, takeRecord). {@link countCompletions} follows.
+   * A completion at `offset` that returns no credits was processed on arrival, or before its call (RunAhead.quiescentUntilPs,
+   * takeRecord). {@link countCompletions} follows.
    */
   passCompletion(offset: number): void {
     const { receiver } = this;
@@ -423,8 +420,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * Takes the record that comes next, if it is of new limits and comes before `beforePs`. The caller has just passed a completion:
-   * so limits that came earlier are in force. False: nothing has happened.
+   * Takes the next record if it carries new limits and arrives before `beforePs`. The caller has just passed a completion, so
+   * earlier limits are in force. Returns false if nothing has happened.
    */
   passLimits(beforePs: Picoseconds): boolean {
     const { reader } = this;
@@ -435,7 +432,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     return true;
   }
 
-  /** Enters completions taken by {@link passCompletion} in the statistics: so many dwords of data, of which so many bytes count. */
+  /** Adds completions taken by {@link passCompletion} to the statistics: dwords of data, and the valid bytes among them. */
   countCompletions(trafficClass: number, count: number, dataDwords: number, payloadBytes: number): void {
     this.receiver.countAll(trafficClass, count, dataDwords, payloadBytes);
   }
@@ -448,7 +445,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.transmitter.closeAccount(nowPs);
   }
 
-  /** A new epoch: see TimeKeeper. */
+  /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.transmitter.rebase(ps);
     this.receiver.ackDuePs -= ps;
@@ -465,8 +462,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * See Block.inspect. Credits are shown as they are once what has come and was freed counts: whether the port has been called since
-   * makes no difference. Nor does it show TLPs whose flow gives no credits back.
+   * See Block.inspect. Shows credits as they are after all arrivals and releases count, independent of the port's last call.
+   * Does not show TLPs whose flow returns no credits.
    */
   inspect(): BlockState {
     const { flows } = this.transmitter;
@@ -487,7 +484,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- inside ----
 
-  /** A record's call, at its time. */
+  /** Called by a record, at its time. */
   deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp();
@@ -516,7 +513,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.#planMoves();
   }
 
-  /** {@link #catchUp} with an instant that the process has not come to yet, but before which nothing else happens in it. */
+  /** {@link #catchUp} for an instant that the process has not reached yet, but before which it has no other work. */
   #catchUpTo(instantPs: Picoseconds): void {
     const lp = this.#lp;
     const { nowPs } = lp;
@@ -525,7 +522,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     lp.nowPs = nowPs;
   }
 
-  /** Runs what is due inside up to now, in the order of its instants. */
+  /** Runs the work due inside up to now, in the order of its instants. */
   #catchUp(): void {
     const { transmitter, receiver } = this;
     const { nowPs } = this.#lp;
@@ -540,7 +537,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     }
   }
 
-  /** Returns credits, takes up limits, and lets TLPs leave that wait for either or for room. */
+  /** Returns credits, applies limits, and lets TLPs leave that wait for either or for room. */
   #move(atPs: Picoseconds): void {
     const { transmitter } = this;
     if (this.#updateFcDuePs === atPs) this.#sendLimits(atPs);
@@ -570,7 +567,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.#limitsDuePs = NEVER;
   }
 
-  /** Finds what is due next, and sees to it that what others wait for happens at its instant. */
+  /** Finds the next due work, and schedules what others wait for. */
   #planMoves(): void {
     const { receiver, transmitter } = this;
     let duePs = this.#updateFcDuePs;

@@ -1,6 +1,6 @@
 /**
- * Memory that holds TLPs as records (tlp-record.ts): the ring of a channel, or the slots of a transmit fifo. A sender
- * fills in a TLP's words and payload wherever the transmitter has given it a place.
+ * Memory that holds TLPs as records (tlp-record.ts): the ring of a channel, or the slots of a transmit fifo. A sender fills in
+ * a TLP's words and payload at the offset that the transmitter has returned.
  */
 import type { BusAddress } from '../../../base/index.ts';
 import {
@@ -14,7 +14,7 @@ import {
 } from '../tlp/index.ts';
 import { PayloadCopier } from './payload-copier.ts';
 
-/** Where the protocol's own words begin; before them stand time, size and kind. */
+/** Offset of the protocol's own words; time, size and kind precede them. */
 const OWN_WORDS_OFFSET = WORD_FLAGS * 4;
 
 export class RecordMemory {
@@ -29,7 +29,7 @@ export class RecordMemory {
     this.copier = new PayloadCopier(bytes);
   }
 
-  /** Fills in what TLPs of all kinds have; the kind is there. */
+  /** Fills in the fields of TLPs of all kinds; the kind is already set. */
   describe(
     offset: number,
     address: BusAddress,
@@ -45,7 +45,7 @@ export class RecordMemory {
     floats[(offset >> 3) + FLOAT_ADDRESS] = address;
   }
 
-  /** Fills in a word that TLPs of some kinds have: WORD_BYTE_COUNT, WORD_DATA or WORD_AUX. */
+  /** Fills in a word that only some kinds of TLPs have: WORD_BYTE_COUNT, WORD_DATA or WORD_AUX. */
   set(offset: number, place: number, value: number): void {
     this.words[(offset >> 2) + place] = value;
   }
@@ -55,14 +55,14 @@ export class RecordMemory {
     this.copier.copy(source, sourceOffset, offset + PAYLOAD_OFFSET, lengthBytes);
   }
 
-  /** Writes into the record at `offset` where its payload lies, and by which reference. */
+  /** Writes into the record at `offset` the position of its payload, and its reference. */
   writeReference(offset: number, sourceOffset: number, reference: number): void {
     const { words } = this;
     words[(offset >> 2) + WORD_REFERENCE_OFFSET] = sourceOffset;
     words[(offset >> 2) + WORD_REFERENCE] = reference;
   }
 
-  /** Copies a record of `from` to `offset`, with so many bytes of payload: all but its time, size and kind. */
+  /** Copies a record of `from` to `offset`, with this many bytes of payload: everything except its time, size and kind. */
   move(from: RecordMemory, fromOffset: number, offset: number, carriedBytes: number): void {
     const lengthBytes = PAYLOAD_OFFSET - OWN_WORDS_OFFSET + carriedBytes;
     const source = fromOffset + OWN_WORDS_OFFSET;

@@ -14,7 +14,7 @@ export const symbolFraming: LinkFraming = {
     useful: skpIntervalSymbols - SKP_SYMBOLS,
     sent: skpIntervalSymbols,
   }),
-  // STP and END of a symbol each, a sequence number of two, and an LCRC of four.
+  // STP and END of one symbol each, a sequence number of two, and an LCRC of four.
   tlpBytes: 2 + 2 + 4,
   // SDP and END around four bytes of content and a CRC of two.
   dllpBytes: 2 + 4 + 2,

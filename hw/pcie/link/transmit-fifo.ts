@@ -1,6 +1,6 @@
 /**
- * The bounded transmit fifo of one flow: TLPs that wait for credits or for the serialiser, whole, payload
- * included, as the records that they will be on the channel.
+ * The bounded transmit fifo of one flow: complete TLPs, including payload, that wait for credits or for the serialiser, in the
+ * form of their channel records.
  */
 import { RECORD_HEADER_BYTES } from '../../../sim/index.ts';
 import { touchedDwords } from '../tlp/index.ts';
@@ -26,17 +26,17 @@ export class TransmitFifo {
     this.#sequence = new Float64Array(capacity);
   }
 
-  /** Place of the oldest TLP's record. */
+  /** Offset of the oldest TLP's record. */
   get headOffset(): number {
     return this.#head * this.#slotBytes;
   }
 
-  /** When the oldest TLP was handed over, among those of all flows. */
+  /** Sequence number of the oldest TLP's hand-over, among all flows. */
   get headSequence(): number {
     return this.#sequence[this.#head]!;
   }
 
-  /** Takes a free slot behind the others, and returns where its record goes. The caller has checked that there is one. */
+  /** Reserves a free slot after the others, and returns the offset of its record. The caller has checked that a slot is free. */
   take(sequence: number): number {
     let slot = this.#head + this.count;
     if (slot >= this.capacity) slot -= this.capacity;

@@ -1,4 +1,4 @@
-/** What the transmitting half of a link port keeps of one flow. */
+/** State of one flow in the transmitting half of a link port. */
 
 import { TlpCount } from '../tlp/index.ts';
 import { TransmitCredits } from './flow-control.ts';
@@ -18,7 +18,7 @@ export class TransmitFlow {
   readonly fifo: TransmitFifo;
   /** TLPs put on the lanes. */
   readonly sent = new TlpCount();
-  /** Those whose TLPs wait while the fifo is full. */
+  /** The blocks whose TLPs wait while the fifo is full. */
   senders: readonly LinkSender[] = [];
 
   constructor(flow: number, peer: LinkEndConfig, fifoTlps: number, maxPayloadBytes: number) {

@@ -1,4 +1,4 @@
-/** Where the payload of a device's memory write lies when it takes effect: in its record, or in the device. */
+/** Position of the payload of a device's memory write when it takes effect: in its record, or in the device. */
 import type { ChannelReader } from '../../../sim/index.ts';
 import {
   FLAG_REFERENCE,
@@ -11,15 +11,15 @@ import type { PayloadReferences } from './payload-references.ts';
 
 /** The seam of the root complex's writes. */
 export interface WritePayload {
-  /** Memory in which the payload lies that was found last. */
+  /** Memory of the payload found last. */
   bytes: Uint8Array;
-  /** Where in {@link bytes} the payload of the write at `offset` lies. */
+  /** Offset in {@link bytes} of the payload of the write at `offset`. */
   find(offset: number): number;
   /** The write at `offset` has taken effect, or never will. */
   finish(offset: number): void;
 }
 
-/** It lies in the record, as it was carried. */
+/** It is in the record, as it was carried. */
 export class CarriedPayload implements WritePayload {
   readonly bytes: Uint8Array;
 
@@ -34,7 +34,7 @@ export class CarriedPayload implements WritePayload {
   finish(): void {}
 }
 
-/** Zero-copy payload is read where a device of the same thread keeps it (ZeroCopyWriter). */
+/** Zero-copy payload is read from a device in the same thread (ZeroCopyWriter). */
 export class ZeroCopyPayload implements WritePayload {
   bytes: Uint8Array;
   readonly #words: Int32Array;

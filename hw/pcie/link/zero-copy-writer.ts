@@ -1,7 +1,7 @@
 /**
- * Memory writes without a copy: where device and root complex share a thread, the record of a write says where in the device its
- * payload lies, in place of carrying it. A decorator of a link port, for the block that makes the writes; what cannot be referenced goes the
- * plain way. The root complex reads it through ZeroCopyPayload (write-payload.ts).
+ * Memory writes without a copy: if device and root complex share a thread, the record of a write gives the position of its
+ * payload in the device instead of carrying it. A decorator of a link port, for the block that makes the writes; payload that
+ * cannot be referenced is carried as usual. The root complex reads it through ZeroCopyPayload (write-payload.ts).
  */
 
 import { FLAG_REFERENCE, type MemoryWriteFields } from '../tlp/index.ts';

@@ -1,4 +1,4 @@
-/** How a read's data are split into completions: as many bytes as fit, ending at a boundary unless the read ends before. */
+/** Splits a read's data into completions: each as long as possible, and ending at a boundary unless the read ends before. */
 import type { BusAddress } from '../../../base/index.ts';
 
 export class CompletionSplit {

@@ -1,4 +1,4 @@
-/** The root complex as one core sees it: what the host gives to its cores and their store buffers. */
+/** The root complex as one core sees it: the host passes it to its cores and their store buffers. */
 import type { BusAddress } from '../../../base/index.ts';
 import type { RootComplex } from './root-complex.ts';
 import type { StoreSender } from './root-complex-core-queue.ts';

@@ -1,4 +1,4 @@
-/** Counts, and keeps the first, of what devices did wrong: the root port's error log, in the spirit of AER. */
+/** Counts the errors of devices, and keeps the first: the root port's error log, modelled on AER. */
 import type { BusAddress } from '../../../base/index.ts';
 import type { ExactPs } from '../../../sim/index.ts';
 import { DEVICE_FAULTS, type DeviceFault } from './root-complex-interfaces.ts';

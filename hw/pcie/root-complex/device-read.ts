@@ -1,35 +1,35 @@
-/** What the root complex keeps of a device's read while it is worked on. */
+/** State of a device's read in the root complex while it is processed. */
 import type { Wide } from '../../../base/index.ts';
 
-/** A read of the device and how far it has been answered. Objects are used again and again. */
+/** A read of the device and its progress. Objects are reused. */
 export class DeviceRead {
-  /** Reads that came before it, and it. */
+  /** Number of reads up to and including it. */
   number = 0;
-  /** Of its next byte. */
+  /** Address of its next byte. */
   address: Wide = 0;
   lengthBytes = 0;
-  /** Without an answer so far. */
+  /** Bytes without an answer so far. */
   remainingBytes = 0;
   descriptor = 0;
-  /** With which it will be answered. */
+  /** Status of its answer. */
   status = 0;
   /** Credits that it holds. */
   credits = 0;
-  /** Cycle from which its next completion may leave, once it is worked on. */
+  /** Cycle from which its next completion may leave, once it is processed. */
   readyCycle = 0;
   next: DeviceRead = this;
 }
 
-/** The reads that a root complex holds, the oldest first, each with the one that came after it. */
+/** The reads that a root complex holds, oldest first, each linked to the next. */
 export class DeviceReads {
   count = 0;
-  /** The oldest, when there is one. */
+  /** The oldest, if any. */
   oldest: DeviceRead;
   #youngest: DeviceRead;
-  /** Objects not in use. */
+  /** Unused objects. */
   #free: DeviceRead;
 
-  /** @param countMax held at once */
+  /** @param countMax limit of held reads */
   constructor(countMax: number) {
     const first = new DeviceRead();
     for (let made = 1; made < countMax; made++) {
@@ -42,7 +42,7 @@ export class DeviceReads {
     this.#free = first;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     let read = this.oldest;
     for (let left = this.count; left > 0; left--) {
@@ -51,7 +51,7 @@ export class DeviceReads {
     }
   }
 
-  /** The reads held, the oldest first. */
+  /** The held reads, oldest first. */
   get all(): readonly DeviceRead[] {
     let read = this.oldest;
     return Array.from({ length: this.count }, () => {
@@ -61,7 +61,7 @@ export class DeviceReads {
     });
   }
 
-  /** Adds a read, the youngest now, to be filled in. The caller has checked that there is room. */
+  /** Adds a read, now the youngest, to be filled in by the caller, who has checked for room. */
   append(): DeviceRead {
     const read = this.#free;
     this.#free = read.next;
@@ -71,7 +71,7 @@ export class DeviceReads {
     return read;
   }
 
-  /** Removes a read; its object is used again. */
+  /** Removes a read; its object is reused. */
   remove(read: DeviceRead): void {
     if (read === this.oldest) {
       this.oldest = read.next;

@@ -1,11 +1,11 @@
 /**
- * Completions without their bytes: where device and root complex share a thread, bytes go to where a read puts them when memory
- * is sampled, and the record of the completion only says so (FLAG_PLACED_EARLY). A decorator of the root complex's reads; what has no
- * place goes the plain way. The device's side of it is hw/dma/early-placement.ts.
+ * Completions without their bytes: if device and root complex share a thread, bytes are stored at the read's destination when
+ * memory is sampled, and the record of the completion only has FLAG_PLACED_EARLY. A decorator of the root complex's reads;
+ * completions without a destination carry their bytes as usual. The device's side is hw/dma/early-placement.ts.
  *
- * Completions that follow one another, while nothing else is due, are handed to the link in one loop ({@link completeOn}), and
- * bytes that adjoin are copied in one piece ({@link placeData}). Each completion keeps its edge, its credits and its place
- * in the statistics.
+ * Consecutive completions, while nothing else is due, are handed to the link in one loop ({@link completeOn}), and adjacent
+ * bytes are copied in one piece ({@link placeData}). Each completion keeps its edge, its credits and its entry in the
+ * statistics.
  */
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { Clock, ClockDomain, LogicalProcess } from '../../../sim/index.ts';
@@ -24,21 +24,21 @@ import type { CompletionSplit } from './completion-split.ts';
 import type { DeviceRead } from './device-read.ts';
 import type { EarlyPlaces } from './root-complex-interfaces.ts';
 
-/** What early completions use of the reads that they are of. */
+/** The part of the reads that early completions use. */
 export interface AnsweredReads {
   completionCount: number;
   readBytes: number;
-  /** The read to be answered next; undefined when none is held. */
+  /** The next read to answer; undefined if none is held. */
   readonly next: DeviceRead | undefined;
   /** Whether memory can always be read, no observer is attached, and reads are answered in order. */
   readonly isPlain: boolean;
-  /** Whether memory can always be read, and there is no tap. */
+  /** Whether memory can always be read, and no tap is attached. */
   readonly isUnwatched: boolean;
   /** Copies bytes of memory, and shows them to observers. */
   sample(read: DeviceRead, bytes: number, target: Uint8Array, offset: number): void;
-  /** Likewise, unseen. */
+  /** The same without observers. */
   readInto(address: number, bytes: number, target: Uint8Array, offset: number): void;
-  /** A read has been answered in full. */
+  /** A read was answered completely. */
   end(read: DeviceRead, cycle: Cycles): void;
 }
 
@@ -52,7 +52,7 @@ export interface EarlyCompletionsParts {
 }
 
 const NOWHERE = -1;
-/** Copies of fewer bytes are done at once: keeping track of adjoining copies would cost as much. */
+/** Copies of fewer bytes are done at once: tracking adjoining copies would cost as much. */
 const ADJOINING_BYTES_MIN = 128;
 
 export class EarlyCompletions {
@@ -62,7 +62,7 @@ export class EarlyCompletions {
   readonly #split: CompletionSplit;
   readonly #places: EarlyPlaces;
   readonly #reads: AnsweredReads;
-  /** Of memory sampled, to where it is placed. */
+  /** From sampled memory to its destination. */
   readonly #copies = new AdjoiningCopies();
 
   constructor({ lp, domain, port, split, places, reads }: EarlyCompletionsParts) {
@@ -75,7 +75,7 @@ export class EarlyCompletions {
   }
 
   /**
-   * Hands a completion with the next `bytes` of a read to the link, if they have a place; {@link placeData} follows.
+   * Hands a completion with the next `bytes` of a read to the link, if they have a destination; {@link placeData} follows.
    * @returns whether it has
    */
   send(read: DeviceRead, bytes: number, byteCount: number): boolean {
@@ -94,9 +94,9 @@ export class EarlyCompletions {
   }
 
   /**
-   * Hands over completions at edge `cycle` and after, each as soon as it is ready, up to edge `last`: as long as they are of
-   * plain memory, have places, and leave at once. Nothing else happens in the process until `last`, but for what they cause.
-   * @returns whether there was one
+   * Hands over completions at edge `cycle` and later, each as soon as it is ready, up to edge `last`: while they are of plain
+   * memory, have destinations, and leave at once. Until `last` nothing happens in the process except their effects.
+   * @returns whether any was handed over
    */
   completeOn(cycle: Cycles, last: number): boolean {
     const reads = this.#reads;
@@ -130,7 +130,7 @@ export class EarlyCompletions {
     return true;
   }
 
-  /** Copies what was sampled: to be called before anything else happens in the process. */
+  /** Copies the sampled bytes: called before anything else happens in the process. */
   placeData(): void {
     const { count, address, lengthBytes, place } = this.#copies;
     if (count === 0) return;
@@ -144,14 +144,14 @@ export class EarlyCompletions {
   }
 
   /**
-   * Answers a read at edge `cycle` of `clock` and at those after it, up to `last`, as far as completions are whole dwords and
-   * leave at once. `read` is brought up to date. Returns how many were sent; the caller goes on behind them.
+   * Answers a read at edge `cycle` of `clock` and at later edges up to `last`, while completions are whole dwords and leave at
+   * once. Updates `read`. Returns how many were sent; the caller continues after them.
    */
   #sendRow(read: DeviceRead, clock: Clock, cycle: Cycles, last: number): number {
     const port = this.#port;
     const { transmitter, completerId } = port;
     const { descriptor, address, remainingBytes } = read;
-    // It lies within a page: what is within is reckoned in integers.
+    // It is within a page: offsets inside are computed in integers.
     const start = address & (REQUEST_BOUNDARY_BYTES - 1);
     if (((start | remainingBytes) & (DWORD_BYTES - 1)) !== 0) return 0;
     let sentBytes = 0;

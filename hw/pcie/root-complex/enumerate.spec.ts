@@ -8,7 +8,7 @@ import { type ConfigAccess, enumerateFunction, enumerationParameters } from './e
 const config = defaultsOf(enumerationParameters);
 
 describe('enumeration', () => {
-  it('PCI Local Bus 6.2.5.1: finds the function, gives its BARs addresses and reports what it is', async () => {
+  it('PCI Local Bus 6.2.5.1: finds the function, assigns its BARs and reports its identity', async () => {
     const bench = functionBench();
     const found = await enumerateFunction(bench.access, FUNCTION_ID, config, 'memoryAndBusMaster');
     expect(found).toMatchObject({
@@ -49,7 +49,7 @@ describe('enumeration', () => {
     expect(found!.bars[0]).toMatchObject({ is64Bit: true, isPrefetchable: false });
   });
 
-  it('leaves a function that answers where it was put', async () => {
+  it('leaves a function that answers at its assigned addresses', async () => {
     const bench = functionBench();
     const found = await enumerateFunction(bench.access, FUNCTION_ID, config, 'memoryAndBusMaster');
     expect(bench.read(found!.bars[0]!.address + 0x80698, 4)!.status).toBe(STATUS_SUCCESS);
@@ -59,11 +59,11 @@ describe('enumeration', () => {
     expect(bench.fn.maxReadRequestBytes()).toBe(512);
     expect(bench.fn.tagCountMax).toBe(256);
     expect(bench.fn.requesterId()).toBe(FUNCTION_ID);
-    // Nothing went wrong on the way.
+    // No error occurred before.
     expect(bench.software.config(0x6a, 2)).toBe(0);
   });
 
-  it('switches on what it is asked to', async () => {
+  it('enables the requested features', async () => {
     for (const [activation, command] of [
       ['none', 0x0000],
       ['memory', 0x0002],
@@ -93,11 +93,11 @@ describe('enumeration', () => {
     await expect(enumerateFunction(bench.access, FUNCTION_ID, small, 'none')).rejects.toThrow(
       /highWindowMib is 8, expected room for 1048576 bytes of BAR 0/,
     );
-    // Sizing put everything back: BAR0 still holds nothing.
+    // Sizing restored everything: BAR0 still holds nothing.
     expect([bench.software.config(0x10), bench.software.config(0x14)]).toEqual([0x4, 0]);
   });
 
-  it('can be repeated with the same outcome', async () => {
+  it('can be repeated with the same result', async () => {
     const bench = functionBench();
     const first = await enumerateFunction(bench.access, FUNCTION_ID, config, 'memory');
     const second = await enumerateFunction(bench.access, FUNCTION_ID, config, 'memory');
@@ -145,7 +145,7 @@ describe('enumeration', () => {
   });
 });
 
-/** A function that is nothing but 256 bytes: for headers that our own function does not have. */
+/** A function of only 256 bytes: for headers that our own function does not have. */
 function plainFunction(
   bars: readonly { readonly register: number; readonly type: number; readonly mask: number }[],
 ) {
@@ -185,7 +185,7 @@ describe('enumeration of other functions', () => {
     expect(found.bars[0]).toMatchObject({ sizeBytes: 2 ** 33, address: 2 ** 35 });
   });
 
-  it('PCI Local Bus 6.7: does not follow a capability chain that bites its tail', async () => {
+  it('PCI Local Bus 6.7: does not follow a circular capability chain', async () => {
     const { access, dwords } = plainFunction([]);
     dwords.set(0x04, 0x0010_0000);
     dwords.set(0x34, 0x40);

@@ -1,12 +1,12 @@
 /**
- * What firmware does before an operating system runs: finds the function behind a link, sizes its BARs, gives them
- * addresses, walks its capabilities, and sets payload and read request size to what both ends support.
+ * Firmware's work before an operating system runs: finds the function on a link, sizes its BARs, assigns their addresses, walks
+ * its capabilities, and sets payload and read request size to values that both ends support.
  *
- *     present? ─► identity ─► capabilities ─► size BARs ─► assign ─► Device Control ─► Command (as asked for)
+ *     present? ─► identity ─► capabilities ─► size BARs ─► assign ─► Device Control ─► Command (as requested)
  *
- * Everything is done by configuration reads and writes of dwords, in simulated time. 64-bit BARs get addresses from a
- * window above 4 GiB, largest first, so that natural alignment leaves no holes; 32-bit memory BARs from one below.
- * I/O BARs get none. Source: PCI Firmware Specification 3.2, 4.1; PCI Local Bus Specification 3.0, 6.2.5.1.
+ * Everything is done by configuration reads and writes of dwords, in simulated time. 64-bit BARs get addresses from a window
+ * above 4 GiB, largest first, so that natural alignment leaves no holes; 32-bit memory BARs get theirs from one below. I/O BARs
+ * get none. Source: PCI Firmware Specification 3.2, 4.1; PCI Local Bus Specification 3.0, 6.2.5.1.
  */
 import {
   BAR_REGISTER_COUNT,
@@ -30,9 +30,9 @@ import {
   withField,
 } from '../../../base/index.ts';
 
-/** Configuration requests to the functions behind a root port. */
+/** Configuration requests to the functions below a root port. */
 export interface ConfigAccess {
-  /** Reads the dword at `offset`: all ones when no function answers. `functionId` is bus, device and function. */
+  /** Reads the dword at `offset`: all ones if no function answers. `functionId` is bus, device and function. */
   readConfig32(functionId: number, offset: number): Promise<number>;
   writeConfig32(functionId: number, offset: number, value: number): Promise<void>;
 }
@@ -69,7 +69,7 @@ export const enumerationParameters = {
 export type EnumerationConfig = ConfigOf<typeof enumerationParameters>;
 
 /**
- * Refuses a window that has no room for the BARs of a function, as {@link assignBars} would hand it out: they all have 64 bits.
+ * Rejects a window without room for the BARs of a function, all of 64 bits, as {@link assignBars} would assign them.
  * @throws ConfigurationError naming the parameter
  */
 export function checkWindows(config: EnumerationConfig, barBytes: readonly number[]): void {
@@ -86,13 +86,13 @@ export function checkWindows(config: EnumerationConfig, barBytes: readonly numbe
     );
 }
 
-/** What is switched on at the end; an operating system's driver usually does the rest. */
+/** Features enabled at the end; an operating system's driver usually does the rest. */
 export type Activation = 'none' | 'memory' | 'memoryAndBusMaster';
 
 interface AssignedBar {
-  /** Bus address; 0 when nothing was assigned. */
+  /** Bus address; 0 if none was assigned. */
   readonly address: number;
-  /** 0: not implemented, or the upper half of the one before. */
+  /** 0: not implemented, or the upper half of the previous one. */
   readonly sizeBytes: number;
   readonly is64Bit: boolean;
   readonly isPrefetchable: boolean;
@@ -120,7 +120,7 @@ export interface EnumeratedFunction {
   /** As set. */
   readonly maxPayloadBytes: number;
   readonly maxReadRequestBytes: number;
-  /** As the function reports its link; 0 without a PCI Express capability. */
+  /** The link as the function reports it; 0 without a PCI Express capability. */
   readonly linkGeneration: number;
   readonly linkLanes: number;
 }
@@ -143,12 +143,12 @@ const COMMAND_BITS: Readonly<Record<Activation, number>> = {
 };
 const { isIoSpace, type: barType, isPrefetchable: barPrefetchable, address: barAddress } = header.bar0.fields;
 const BAR_TYPE_64_BIT = 2;
-/** Of an I/O BAR two bits say what it is. */
+/** Two type bits of an I/O BAR. */
 const IO_ADDRESS_MASK = ~3 >>> 0;
 /** Pointers in the chain of capabilities: the two low bits are reserved. */
 const POINTER_MASK = ~3;
 
-/** The dwords that hold more than one register, seen as the bus reads them. */
+/** The dwords that hold more than one register, as the bus reads them. */
 const seen = {
   vendorId: fieldInDword(header.vendorId, header.vendorId.fields.value),
   deviceId: fieldInDword(header.deviceId, header.deviceId.fields.value),
@@ -160,8 +160,8 @@ const seen = {
 
 /**
  * Enumerates the function `functionId` (bus × 256 + device × 8 + function).
- * @returns undefined when no function answers there
- * @throws ConfigurationError when a window is too small for the BARs
+ * @returns undefined if no function answers there
+ * @throws ConfigurationError if a window is too small for the BARs
  */
 export async function enumerateFunction(
   access: ConfigAccess,
@@ -246,7 +246,7 @@ async function walkExtendedCapabilities(space: ConfigView): Promise<FoundCapabil
   return found;
 }
 
-/** Sizes every BAR, then hands out addresses, the largest first. */
+/** Sizes every BAR, then assigns addresses, largest first. */
 async function assignBars(space: ConfigView, config: EnumerationConfig): Promise<AssignedBar[]> {
   const bars = await sizeBars(space);
   const cursors = {
@@ -287,7 +287,7 @@ async function sizeBars(space: ConfigView): Promise<AssignedBar[]> {
   return bars;
 }
 
-/** Writes all ones: the bits that stay zero below the highest are the size. */
+/** Writes all ones: the bits below the highest that stay zero give the size. */
 async function sizeBar(space: ConfigView, register: number): Promise<AssignedBar> {
   const before = await space.read(register);
   await space.write(register, 0xffff_ffff);
@@ -339,7 +339,7 @@ async function setLimits(
   let limits = withField(control, maxReadRequestSize, codeOfSize(maxReadRequestBytes));
   limits = withField(limits, extendedTagEnable, fieldOf(capabilities, isExtendedTagSupported));
   limits = withField(limits, maxPayloadSize, codeOfSize(maxPayloadBytes));
-  // The upper half is Device Status: zeros leave its write-one-to-clear bits alone.
+  // The upper half is Device Status: zeros do not change its write-one-to-clear bits.
   await space.write(express + deviceControl.offset, withField(limits, initiateFunctionLevelReset, 0));
   const { currentLinkSpeed, negotiatedLinkWidth } = linkStatus.fields;
   const linkGeneration = fieldOf(link, fieldInDword(linkStatus, currentLinkSpeed));

@@ -71,8 +71,8 @@ function machine() {
   return { ...bench, fn, target, domain, access, settle };
 }
 
-describe('the function behind a real root complex', () => {
-  it('is enumerated, answers loads, and takes stores where it was put', async () => {
+describe('the function with a real root complex', () => {
+  it('is enumerated, answers loads, and accepts stores at its assigned addresses', async () => {
     const { access, rootComplex, target, settle } = machine();
     const config = defaultsOf(enumerationParameters);
     expect(await enumerateFunction(access, 0x0108, config, 'none')).toBeUndefined();

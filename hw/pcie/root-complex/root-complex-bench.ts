@@ -1,6 +1,6 @@
 /**
- * A test bench that is a miniature machine: a root complex with memory and an interrupt controller that take notes,
- * a link, and a device that is a bare link port: the test speaks for it.
+ * A test bench that is a miniature machine: a root complex with recording memory and interrupt controller, a link, and a device
+ * that is only a link port, driven by the test.
  */
 
 import { defaultsOf, type Picoseconds } from '../../../base/index.ts';
@@ -13,10 +13,10 @@ import { type RootComplexConfig, rootComplexParameters } from './root-complex-pa
 
 export class BenchMemory implements HostMemory {
   readonly bytes: Uint8Array;
-  /** Watches now set. */
+  /** Active watches. */
   #watches: { readonly page: number; readonly watcher: MemoryWatcher }[] = [];
 
-  /** Shared, as a machine's own memory is: an array of this size that is not has the collector at work with each bench. */
+  /** Shared, like a machine's own memory: an unshared array of this size would trigger the garbage collector for each bench. */
   constructor(sizeBytes: number) {
     this.bytes = new Uint8Array(new SharedArrayBuffer(sizeBytes));
   }
@@ -52,7 +52,7 @@ export class BenchMemory implements HostMemory {
     this.#watches = this.#watches.filter((watch) => watch.watcher !== watcher);
   }
 
-  /** Pages that are watched, one for each watch. */
+  /** Watched pages, one for each watch. */
   get watchedPages(): number[] {
     return this.#watches.map(({ page }) => page);
   }
@@ -75,7 +75,7 @@ export interface AtDevice {
 export interface RootComplexBenchOptions extends LinkBenchOptions {
   readonly rootComplex?: Partial<RootComplexConfig>;
   readonly memoryBytes?: number;
-  /** What the root complex has in place of memory, such as an IOMMU in front of it. */
+  /** Replacement of memory in the root complex, such as an IOMMU. */
   readonly memoryOf?: (memory: BenchMemory, hostLp: LogicalProcess) => HostMemory;
   readonly coreCount?: number;
   readonly shared?: Partial<SharedDevice>;

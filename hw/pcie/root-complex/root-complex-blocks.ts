@@ -1,4 +1,4 @@
-/** The blocks of the root complex, and who calls whom: root-complex.ts puts them between the link port, memory and the cores. */
+/** The blocks of the root complex, and their wires: root-complex.ts connects them between the link port, memory and the cores. */
 import type { Wires } from '../../../sim/index.ts';
 import { CarriedPayload, type PcieLinkPort, type TlpReceiver, ZeroCopyPayload } from '../link/index.ts';
 import { RootComplexCpu } from './root-complex-cpu.ts';
@@ -12,11 +12,11 @@ import { WordMonitor } from './word-monitor.ts';
 export interface RootComplexCore extends RootComplexParts {
   readonly memory: HostMemory;
   readonly coreCount: number;
-  /** The device, where it shares this thread and something with it. */
+  /** The device, if it shares this thread and offers shared resources. */
   readonly device: SharedDevice | undefined;
 }
 
-/** What the blocks reach outside of the root complex, and itself as a whole. */
+/** Neighbours of the blocks outside the root complex, and the root complex as a whole. */
 interface Surroundings {
   readonly rootComplex: TlpReceiver;
   readonly interrupts: InterruptSink;
@@ -40,10 +40,10 @@ export function makeBlocks(core: RootComplexCore) {
 }
 
 export type RootComplexBlocks = ReturnType<typeof makeBlocks>;
-/** With the host's end of the link, which is made before them. */
+/** Also the host's end of the link, which is created before them. */
 export type RootComplexBlocksAndPort = RootComplexBlocks & { readonly port: PcieLinkPort };
 
-/** Who calls whom. */
+/** The wires of the blocks. */
 export function rootComplexWires(
   b: RootComplexBlocksAndPort & Surroundings,
 ): Wires<RootComplexBlocksAndPort> {

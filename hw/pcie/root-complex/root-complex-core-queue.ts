@@ -1,18 +1,18 @@
-/** The requests of one core that the root complex holds, in order. */
+/** Requests of one core held by the root complex, in order. */
 import type { Wide } from '../../../base/index.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';
 
-/** What gives stores to the root complex, and waits while it takes none. */
+/** A sender of stores to the root complex, which waits while it accepts none. */
 export interface StoreSender {
-  /** Stores are taken again; called at a clock edge of the root complex. */
+  /** Stores are accepted again; called at a clock edge of the root complex. */
   storeSpace(): void;
 }
 
-/** An entry of the queue. Entries form a ring and are used again and again. */
+/** An entry of the queue. Entries form a ring and are reused. */
 export class CoreRequest {
-  /** The entry behind it. */
+  /** The next entry. */
   next: CoreRequest;
-  /** Where a store's bytes are kept. */
+  /** Offset of a store's bytes. */
   readonly payloadOffset: number;
   /** MEMORY_WRITE, MEMORY_READ, CONFIG_READ or CONFIG_WRITE. */
   kind = 0;
@@ -35,18 +35,18 @@ export class CoreRequest {
 
 export class CoreQueue {
   readonly core: number;
-  /** Requests held. */
+  /** Held requests. */
   count = 0;
-  /** The oldest request, when there is one. */
+  /** The oldest request, if any. */
   head: CoreRequest;
-  /** The store buffer in front of it. */
+  /** The store buffer that sends to it. */
   stores: StoreSender | undefined = undefined;
   readonly #depth: number;
   #tail: CoreRequest;
 
   /**
-   * @param depth requests held at most
-   * @param payloadOffset where the bytes of the first entry's stores are kept; those of the others lie behind
+   * @param depth limit of held requests
+   * @param payloadOffset offset of the store bytes of the first entry; those of the other entries follow
    */
   constructor(core: number, depth: number, payloadOffset: number, storeBytesMax: number) {
     this.core = core;
@@ -61,14 +61,14 @@ export class CoreQueue {
     this.#tail = first;
   }
 
-  /** Whether there is room for a store: the last place is kept for the one load that the core may wait for. */
+  /** Whether a store has room: the last entry is reserved for the single load that the core may wait for. */
   get canStore(): boolean {
     return this.count < this.#depth - 1;
   }
 
   /**
    * Appends a request, to be filled in.
-   * @throws RangeError when there is no room at all
+   * @throws RangeError without room
    */
   append(): CoreRequest {
     if (this.count === this.#depth)
@@ -79,7 +79,7 @@ export class CoreQueue {
     return request;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     let request = this.head;
     for (let left = this.count; left > 0; left--) {

@@ -5,9 +5,9 @@
  *     core 1 ── fifo ──┼─ round robin ──► link port          completion ── tag ── done(status, value)
  *       …              ┘
  *
- * A core's requests keep their order, so a load never leaves before a store given before it. A request is seen
- * by the root complex `cpuStoreLatencyPs` after it was given. Loads and configuration accesses hold a tag until
- * their completion or its timeout; `done` is called in the software half of an instant.
+ * A core's requests keep their order, so a load never leaves before an earlier store. The root complex sees a request
+ * `cpuStoreLatencyPs` after its hand-over. Loads and configuration accesses hold a tag until their completion or its timeout;
+ * `done` is called in the software half of an instant.
  */
 import type { BusAddress, Cycles, Picoseconds } from '../../../base/index.ts';
 import {
@@ -69,7 +69,7 @@ export interface ConfigurationAccess {
   readonly target: number;
   readonly register: number;
   readonly lengthBytes: number;
-  /** What is written; 0 for a read. */
+  /** Value to write; 0 for a read. */
   readonly value: number;
 }
 
@@ -85,7 +85,7 @@ export class RootComplexCpu {
   readonly #domain: ClockDomain;
   readonly #port: PcieLinkPort;
   #ports!: RootComplexCpuPorts;
-  /** When the last value was, or will be, given to a core: each has an instant of its own. */
+  /** Instant at which the last value was, or will be, delivered to a core: each has its own instant. */
   #lastReturnPs = 0;
   readonly #log: DeviceFaultLog;
   readonly #coreCount: number;
@@ -94,13 +94,13 @@ export class RootComplexCpu {
   readonly #timeoutPs: Picoseconds;
   readonly #storeBytesMax: number;
   readonly #queues: CoreQueue[] = [];
-  /** Those of them with requests come first here, in any order: seldom more than one. */
+  /** Cores with requests, listed first, in any order: seldom more than one. */
   readonly #waiting: CoreQueue[] = [];
   #waitingCount = 0;
   readonly #payloads: PayloadCopier;
   /** The core whose turn it is. */
   #nextCore = 0;
-  /** Tags: those free, and what waits under the others. */
+  /** Tags: the free ones, and the requests that wait under the others. */
   readonly #freeTags: number[] = [];
   readonly #tagDone: (AccessDone | undefined)[] = [];
   readonly #tagTimer: Float64Array;
@@ -123,7 +123,7 @@ export class RootComplexCpu {
     this.#returnLatencyPs = config.cpuLoadReturnLatencyPs;
     this.#timeoutPs = config.completionTimeoutPs;
     this.#storeBytesMax = config.cpuStoreBytesMax;
-    // One place more than stores may take: a core can always give the one load it waits for.
+    // One entry more than stores may use: a core can always issue the single load for which it waits.
     const depth = config.cpuEgressTlps + 1;
     const payloadBytes = depth * this.#storeBytesMax;
     this.#payloads = new PayloadCopier(new Uint8Array(coreCount * payloadBytes));
@@ -184,14 +184,14 @@ export class RootComplexCpu {
     request.done = done;
   }
 
-  /** No function on the bus claims the request: Unsupported Request, all ones, by the root complex itself. */
+  /** No function on the bus claims the request: the root complex itself answers Unsupported Request, all ones. */
   answerAbsent(done: AccessDone): void {
     const ticket = this.#absentCount++;
     this.#absentDone.set(ticket, done);
     this.#lp.queue.schedule(this.#lp.nowPs + this.#returnLatencyPs, this.#absentHandler, ticket);
   }
 
-  /** The queue whose oldest request may go to the link at `cycle`, that of the next core in turn; undefined is none. */
+  /** The queue whose oldest request may be sent at `cycle`, from the next core in turn; undefined: none. */
   readyQueue(cycle: Cycles): CoreQueue | undefined {
     const waiting = this.#waiting;
     let chosen: CoreQueue | undefined;
@@ -253,7 +253,7 @@ export class RootComplexCpu {
     this.#tagTimer[tag] = 0;
     this.#tagStatus[tag] = status;
     this.#tagValue[tag] = value;
-    // Completions do not pass posted writes (PCIe Base 3.1, table 2-39): a core sees what was written before the answer.
+    // Completions do not pass posted writes (PCIe Base 3.1, table 2-39): a core sees earlier writes before the completion.
     const settledPs = Math.max(this.#ports.writes.settledPs, this.#lastReturnPs + 1);
     const returnPs = Math.max(this.#lp.nowPs + this.#returnLatencyPs, settledPs);
     this.#lastReturnPs = returnPs;
@@ -270,13 +270,13 @@ export class RootComplexCpu {
     };
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(ps: number, cycles: number): void {
     this.#lastReturnPs -= ps;
     for (const queue of this.#queues) queue.rebase(cycles);
   }
 
-  /** Takes a request; the caller adds what only its kind has. */
+  /** Accepts a request; the caller adds the fields of its kind. */
   #take(
     core: number,
     kind: number,

@@ -1,6 +1,6 @@
 /**
- * What the root complex sends: one TLP an edge, completions of the device's reads and requests of the cores in turn. While nothing
- * else is due in the process, completions leave edge after edge in one loop (sim/run-ahead.ts).
+ * Egress of the root complex: one TLP per edge, completions of the device's reads and requests of the cores in turn. While
+ * nothing else is due in the process, completions leave edge after edge in one loop (sim/run-ahead.ts).
  */
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockState, ClockDomain, LogicalProcess, RunAhead } from '../../../sim/index.ts';
@@ -15,7 +15,7 @@ export interface RootComplexEgressPorts {
 }
 
 export interface EgressParts extends Pick<RootComplexParts, 'lp' | 'domain'> {
-  /** The device has places for the bytes of completions: they may leave several at a time. */
+  /** The device offers destinations for the bytes of completions: several may leave at a time. */
   readonly hasEarlyPlaces: boolean;
 }
 
@@ -26,7 +26,7 @@ export class RootComplexEgress implements LinkSender {
   readonly #stage: number;
   #reads!: RootComplexEgressPorts['reads'];
   #cpu!: RootComplexEgressPorts['cpu'];
-  /** When a completion and a core both have a TLP ready, it is the core's turn. */
+  /** If a completion and a core both have a TLP ready, it is the core's turn. */
   #completionWasLast = false;
 
   constructor({ lp, domain, hasEarlyPlaces }: EgressParts) {
@@ -47,7 +47,7 @@ export class RootComplexEgress implements LinkSender {
     return { completionWasLast: this.#completionWasLast };
   }
 
-  /** There may be something to send from `cycle` on. */
+  /** Something may be sent from `cycle` on. */
   wake(cycle: Cycles): void {
     this.#domain.wake(this.#stage, cycle);
   }
@@ -57,7 +57,7 @@ export class RootComplexEgress implements LinkSender {
     this.wakeNow();
   }
 
-  /** There may be something to send from the next edge on. */
+  /** Something may be sent from the next edge on. */
   wakeNow(): void {
     this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }
@@ -67,7 +67,7 @@ export class RootComplexEgress implements LinkSender {
     if (next >= 0) this.#domain.wake(this.#stage, next);
   }
 
-  /** Does what is due at an edge. Returns the cycle at which the next completion is ready, -1 when someone else wakes the stage. */
+  /** Does the work due at an edge. Returns the cycle at which the next completion is ready, -1 if another event wakes the stage. */
   #runAt(cycle: Cycles): number {
     this.#sendOne(cycle);
     // This wakes the senders that wait for room in the link.
@@ -75,7 +75,7 @@ export class RootComplexEgress implements LinkSender {
     return this.#reads.nextCycle(cycle + 1);
   }
 
-  /** Likewise at edge `cycle` and at those after it, while nothing else is due. */
+  /** The same at edge `cycle` and at later edges, while nothing else is due. */
   #runOn(cycle: Cycles): void {
     let edge = this.#runAt(cycle);
     for (;;) {
@@ -87,7 +87,7 @@ export class RootComplexEgress implements LinkSender {
     this.#reads.early?.placeData();
   }
 
-  /** Hands over completions at edge `cycle` and after. Returns whether there was one. */
+  /** Hands over completions at edge `cycle` and later. Returns whether any was handed over. */
   #completeOn(cycle: Cycles): boolean {
     const { early } = this.#reads;
     if (early === undefined) return false;
@@ -97,7 +97,7 @@ export class RootComplexEgress implements LinkSender {
     return true;
   }
 
-  /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */
+  /** One TLP per edge to the link; if a completion and a core both have one ready, they take turns. */
   #sendOne(cycle: Cycles): void {
     const reads = this.#reads;
     const coreQueue = this.#cpu.readyQueue(cycle);

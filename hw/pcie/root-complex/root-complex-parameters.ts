@@ -112,7 +112,7 @@ export type RootComplexConfig = ConfigOf<typeof rootComplexParameters>;
 export const MESSAGE_WINDOW_BYTES = 0x10_0000;
 
 /**
- * Refuses what could reorder or lose requests.
+ * Rejects parameters that could reorder or lose requests.
  * @throws ConfigurationError naming the parameter
  */
 export function checkRootComplexConfig(

@@ -1,4 +1,4 @@
-/** What the parts of a root complex have in common: each is made of these, and of what it alone needs. */
+/** Resources shared by the parts of a root complex: each is built from these, and from its own. */
 import type { ClockDomain, LogicalProcess } from '../../../sim/index.ts';
 import type { PcieLinkPort } from '../link/index.ts';
 import type { DeviceFaultLog } from './device-fault-log.ts';

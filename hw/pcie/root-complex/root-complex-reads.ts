@@ -1,12 +1,12 @@
 /**
- * Reads of a device: held while they are worked on, answered from `readLatencyPs` after they came, in completions
- * that end at the read completion boundary.
+ * Reads of a device: held while they are processed, answered from `readLatencyPs` after their arrival, in completions that end
+ * at the read completion boundary.
  *
  *     arrival ── slot ── ready (latency) ── completion, completion, … ── slot free, credits back
  *
- * At most `outstandingReadCount` reads are worked on; one that comes later starts at the edge after an older one
- * has ended. Completions of one read keep their order; different reads are answered in the order of their
- * arrival, or when their seeded delay is over. Memory is sampled when a completion is handed to the link.
+ * At most `outstandingReadCount` reads are processed at a time; a later one starts at the edge after an older one has ended.
+ * Completions of one read keep their order; different reads are answered in order of arrival, or when their seeded delay is
+ * over. Memory is sampled when a completion is handed to the link.
  */
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { BlockState, ClockDomain, LogicalProcess } from '../../../sim/index.ts';
@@ -45,12 +45,12 @@ import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
 
 const READ_COUNT_MAX = HEADER_CREDIT_MAX + 1;
 const NO_BYTES = new Uint8Array(0);
-/** Shuffled order: so many edges at most may pass between two completions of one read. */
+/** Shuffled order: limit of edges between two completions of one read. */
 const INTERLEAVE_CYCLES = 16;
 
 export interface ReadsParts extends RootComplexParts {
   readonly memory: HostMemory;
-  /** Where bytes are placed early; undefined where the device does not share this thread. */
+  /** Destinations for early bytes; undefined if the device does not share this thread. */
   readonly places: EarlyPlaces | undefined;
 }
 
@@ -69,7 +69,7 @@ export class RootComplexReads implements AnsweredReads {
   faults: ReadFaults | undefined;
   /** Optional observer. */
   tap: LinkTap | undefined;
-  /** What completions have places for their bytes; undefined where the device does not share this thread. */
+  /** Early destinations of completions; undefined if the device does not share this thread. */
   readonly early: EarlyCompletions | undefined;
 
   readonly #lp: LogicalProcess;
@@ -88,9 +88,9 @@ export class RootComplexReads implements AnsweredReads {
   readonly #reads = new DeviceReads(READ_COUNT_MAX);
   #writes!: RootComplexReadsPorts['writes'];
   #egress!: RootComplexReadsPorts['egress'];
-  /** The oldest read not started yet, while there are more than are worked on. */
+  /** The oldest read not started yet, while more reads are held than processed. */
   #waiting: DeviceRead;
-  /** The read to be answered next: the oldest, or in shuffled order the one that is ready first. */
+  /** The next read to answer: the oldest, or in shuffled order the first one ready. */
   #next: DeviceRead;
 
   constructor(parts: ReadsParts) {
@@ -121,7 +121,7 @@ export class RootComplexReads implements AnsweredReads {
     this.#egress = egress;
   }
 
-  /** Reads taken and not answered whole. */
+  /** Accepted reads that were not answered completely. */
   get heldCount(): number {
     return this.#reads.count;
   }
@@ -154,7 +154,7 @@ export class RootComplexReads implements AnsweredReads {
     read.remainingBytes = lengthBytes;
     read.descriptor = this.#words[(offset >> 2) + WORD_DESCRIPTOR]!;
     read.status = this.#judge(offset, address, lengthBytes);
-    // Copied, so that a read worked on for long does not hold up the channel.
+    // Copied, so that a long read does not block the channel.
     read.credits = this.#port.release(offset);
     if (this.#memory.translationPs !== undefined) read.readyCycle = this.#writes.settledCycle;
     if (this.#reads.count <= this.#outstandingMax) {
@@ -170,19 +170,19 @@ export class RootComplexReads implements AnsweredReads {
     return this.#reads.count > 0 && this.#next.readyCycle <= cycle && this.#port.canSend(COMPLETION_FLOW);
   }
 
-  /** Cycle, from `cycle` on, at which the next completion is ready; -1 when there is none, or no room for it in the link. */
+  /** Cycle, from `cycle` on, at which the next completion is ready; -1 if no read is held, or the link has no room. */
   nextCycle(cycle: Cycles): number {
     if (this.#reads.count === 0 || !this.#port.canSend(COMPLETION_FLOW)) return -1;
     const { readyCycle } = this.#next;
     return readyCycle > cycle ? readyCycle : cycle;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#reads.rebase(cycles);
   }
 
-  /** Hands one completion to the link, of which {@link isReady} said that there is one. */
+  /** Hands one completion to the link; {@link isReady} has confirmed it. */
   complete(cycle: Cycles): void {
     const read = this.#next;
     const { address, remainingBytes } = read;
@@ -202,7 +202,7 @@ export class RootComplexReads implements AnsweredReads {
 
   #sendData(read: DeviceRead, bytes: number): void {
     const { descriptor, address, remainingBytes } = read;
-    // A zero-length read (a flush) is answered by one dword of which no byte counts, byte count 1 (2.3.1.1).
+    // A zero-length read (a flush) is answered by one dword without valid bytes, byte count 1 (2.3.1.1).
     const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
     const isPoisoned = read.status === READ_POISONED;
     if (isPoisoned || this.early === undefined || !this.early.send(read, bytes, byteCount)) {
@@ -217,13 +217,13 @@ export class RootComplexReads implements AnsweredReads {
     read.remainingBytes = remainingBytes - bytes;
   }
 
-  /** Copies bytes of memory to where they are to go. */
+  /** Copies bytes of memory to their destination. */
   sample(read: DeviceRead, bytes: number, target: Uint8Array, offset: number): void {
     this.readInto(read.address, bytes, target, offset);
     if (this.tap !== undefined) this.#show(read, target, offset, bytes);
   }
 
-  /** Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before. */
+  /** Memory that fails although it claimed to be readable returns zeros: never earlier contents of the buffer. */
   readInto(address: number, bytes: number, target: Uint8Array, offset: number): void {
     if (!this.#memory.readInto(address, bytes, target, offset)) target.fill(0, offset, offset + bytes);
   }
@@ -245,17 +245,17 @@ export class RootComplexReads implements AnsweredReads {
     return this.#jitterCycles === 0 && this.isUnwatched;
   }
 
-  /** Whether memory can always be read, and there is no tap. */
+  /** Whether memory can always be read, and no tap is attached. */
   get isUnwatched(): boolean {
     return this.tap === undefined && this.#memory.canRead === undefined;
   }
 
-  /** The read to be answered next; undefined when none is held. */
+  /** The next read to answer; undefined if none is held. */
   get next(): DeviceRead | undefined {
     return this.#reads.count > 0 ? this.#next : undefined;
   }
 
-  /** Memory with holes, or that may go while a read is worked on, is asked again when the bytes are due. */
+  /** Memory with holes, or memory that may vanish during a read, is checked again when the bytes are due. */
   #isThere(address: BusAddress, lengthBytes: number): boolean {
     return this.#memory.canRead === undefined || this.#memory.canRead(address, lengthBytes);
   }
@@ -276,7 +276,7 @@ export class RootComplexReads implements AnsweredReads {
     this.tap.deviceRead({ ...data, tag, remainingBytes, status }, this.#lp.nowPs);
   }
 
-  /** A read has been answered in full: its place and its credits are free; a waiting read starts. */
+  /** A read was answered completely: its slot and credits are free; a waiting read starts. */
   end(read: DeviceRead, cycle: Cycles): void {
     this.#port.returnCredits(read.credits);
     this.#reads.remove(read);
@@ -288,20 +288,20 @@ export class RootComplexReads implements AnsweredReads {
     this.#choose();
   }
 
-  /** Works on a read from `cycle` on. */
+  /** Processes a read from `cycle` on. */
   #start(read: DeviceRead, cycle: Cycles): void {
     let readyCycle = cycle + this.#latencyCycles;
     if (this.#jitterCycles > 0) readyCycle += jitterOf(read, this.#seed, this.#jitterCycles);
     if (this.#memory.translationPs !== undefined) {
       readyCycle += latencyCyclesOf(this.#domain, this.#memory.translationPs(read.address));
-      // A write that came before it may be waiting for its own translation.
+      // An earlier write may be waiting for its own translation.
       if (read.readyCycle > readyCycle) readyCycle = read.readyCycle;
     }
     read.readyCycle = readyCycle;
     if (this.#reads.count === 1 || this.#jitterCycles > 0) this.#choose();
   }
 
-  /** Finds the read to be answered next, of those worked on. */
+  /** Finds the next read to answer among those being processed. */
   #choose(): void {
     let next = this.#reads.oldest;
     if (this.#jitterCycles > 0) {
@@ -314,7 +314,7 @@ export class RootComplexReads implements AnsweredReads {
     this.#next = next;
   }
 
-  /** Status with which a request will be answered. */
+  /** Status of a request's answer. */
   #judge(offset: number, address: BusAddress, lengthBytes: number): number {
     const words = this.#words;
     if (this.faults !== undefined) {
@@ -334,7 +334,7 @@ export class RootComplexReads implements AnsweredReads {
     return STATUS_SUCCESS;
   }
 
-  /** Neither carried out nor answered: its requester runs into its completion timeout. */
+  /** Neither carried out nor answered: its requester times out. */
   #discard(fault: 'overflow' | 'malformed', offset: number): void {
     this.#note(fault, offset);
     this.#port.consume(offset);

@@ -1,14 +1,14 @@
 /**
- * What a bus analyser between the host and the link would see: called where a TLP crosses the root complex, in the
- * order in which it crosses. A root complex without a tap pays one comparison for each TLP.
+ * The view of a bus analyser between the host and the link: called when a TLP crosses the root complex, in the order of
+ * crossing. Without a tap, a root complex makes one comparison for each TLP.
  *
- *     cores ── store, request ──►│ root complex │──► link        store:      as the link takes it
+ *     cores ── store, request ──►│ root complex │──► link        store:      as the link accepts it
  *           ◄─ completion ───────│              │◄── link        completion: as the core gets it
  *     memory ◄─ deviceWrite ─────│              │◄── link        deviceWrite: as it takes effect
  *            ── deviceRead ─────►│              │──► link        deviceRead: a call per completion with data
  *
- * A tap observes and never acts: nothing it does may change a time or a value. Byte arrays are those of the model: they
- * are valid during the call only.
+ * A tap only observes: it must not change any time or value. Byte arrays belong to the model: they are valid only during the
+ * call.
  */
 import type { BusAddress, Picoseconds } from '../../../base/index.ts';
 import type { RootComplex } from './root-complex.ts';
@@ -24,7 +24,7 @@ export interface TappedRequest {
   /** Bus address, or configuration register. */
   readonly address: number;
   readonly lengthBytes: number;
-  /** What a configuration write writes. */
+  /** Value of a configuration write. */
   readonly value: number;
 }
 
@@ -40,9 +40,9 @@ export interface TappedData {
 /** One completion of a device's read. */
 export interface TappedCompletion extends TappedData {
   readonly tag: number;
-  /** Bytes of the read still to come, these included. */
+  /** Outstanding bytes of the read, including these. */
   readonly remainingBytes: number;
-  /** Completion status; other than STATUS_SUCCESS: it ends the read and carries no bytes. */
+  /** Completion status; any except STATUS_SUCCESS ends the read and carries no bytes. */
   readonly status: number;
 }
 
@@ -61,7 +61,7 @@ export interface LinkTap {
   completion(tag: number, status: number, value: number, nowPs: Picoseconds): void;
   /** A memory write of the device, carried out. */
   deviceWrite(data: TappedData, nowPs: Picoseconds): void;
-  /** A completion of a device's read. Those of one read come in order, those of others may lie between. */
+  /** A completion of a device's read. Completions of one read are in order, with those of others possibly in between. */
   deviceRead(completion: TappedCompletion, nowPs: Picoseconds): void;
   /** A request of the device that was dropped, or will be answered with an error. */
   refused(
@@ -77,7 +77,7 @@ export interface LinkTap {
   intx(pin: number, isAsserted: boolean, nowPs: Picoseconds): void;
 }
 
-/** Attaches `tap` to all that crosses this root complex; `undefined` takes it off. */
+/** Attaches `tap` to all TLPs that cross this root complex; `undefined` detaches it. */
 export function attachTap(rootComplex: RootComplex, tap: LinkTap | undefined): void {
   rootComplex.cpu.tap = tap;
   rootComplex.reads.tap = tap;

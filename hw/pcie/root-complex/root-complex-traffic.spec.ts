@@ -6,7 +6,7 @@ import { COMPLETION_DATA, NON_POSTED, POSTED, WORD_BYTE_COUNT, WORD_LENGTH } fro
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 
-/** A number that any shuffle may call for. */
+/** A number that any shuffle may request. */
 function linearCongruential(seed: number): () => number {
   let state = seed;
   return () => {
@@ -22,7 +22,7 @@ type Step = {
   readonly gap: number;
 };
 
-/** A device writes and reads, two cores store and load, all at once; returns all that can be seen of it. */
+/** A device writes and reads, two cores store and load, all at once; returns all observations. */
 function play(script: readonly Step[], options: RootComplexBenchOptions): string {
   const bench = rootComplexBench({ coreCount: 2, ...options });
   const { device, deviceLp, hostLp, rootComplex } = bench;
@@ -88,7 +88,7 @@ const stepArbitrary = fc.record({
 });
 
 describe('a root complex under traffic from both sides', () => {
-  it('PCIe 2.6.1: completes everything under tiny credits and gives one trace whatever the order within an instant', () => {
+  it('PCIe 2.6.1: completes everything under tiny credits and gives one trace for any order within an instant', () => {
     fc.assert(
       fc.property(
         fc.array(stepArbitrary, { minLength: 4, maxLength: 24 }),
@@ -205,7 +205,7 @@ describe('a root complex under traffic from both sides', () => {
   it('takes turns with completions that leave in a run as with those that leave one by one', () => {
     const READ_BYTES = 4096;
     const observer = new Proxy({}, { get: () => () => {} }) as LinkTap;
-    /** What reaches the device when the second core's store is seen so long after the first one's. */
+    /** TLPs that reach the device if the second core's store becomes visible this long after the first one's. */
     const arrivals = (delayPs: number, isWatched: boolean): string[] => {
       const placed = new Uint8Array(READ_BYTES);
       const placeOf = (_: number, byteCount: number) => READ_BYTES - byteCount;
@@ -232,7 +232,7 @@ describe('a root complex under traffic from both sides', () => {
     for (let delayPs = 0; delayPs < 16_000; delayPs += 1000) {
       expect(arrivals(delayPs, false)).toEqual(arrivals(delayPs, true));
     }
-    // A completion has been the last to leave when the second store is seen at edge 302, so that this goes first.
+    // A completion was the last to leave when the second store becomes visible at edge 302, so the store leaves first.
     const kinds = arrivals(4000, false).map((arrival) => Number(arrival.split(' ')[1]));
     expect(kinds.slice(0, 7)).toEqual([3, 1, 3, 3, 1, 3, 3]);
   });

@@ -1,6 +1,5 @@
 /**
- * Posted requests of a device, applied in order, `writeLatencyPs` after they came: memory writes, interrupt
- * messages, INTx.
+ * Posted requests of a device, applied in order, `writeLatencyPs` after their arrival: memory writes, interrupt messages, INTx.
  *
  * Each keeps its receive buffer, and so its credits, until it has taken effect.
  */
@@ -58,9 +57,9 @@ export class RootComplexWrites {
     whenFull: 'never: it has a place for each posted header credit',
   });
   #interrupts!: InterruptSink;
-  /** Cycle at which the last one that has come takes effect. */
+  /** Cycle at which the last received one takes effect. */
   #lastCycle = 0;
-  /** Wires of INTx that are asserted, a bit for each pin. */
+  /** Asserted INTx wires, one bit for each pin. */
   #assertedWires = 0;
 
   constructor(parts: WritesParts) {
@@ -94,12 +93,12 @@ export class RootComplexWrites {
     this.#domain.wake(this.#stage, cycle);
   }
 
-  /** Instant at which all that has arrived has taken effect: what comes behind it is not seen before. */
+  /** Instant at which all arrivals have taken effect: later requests are not visible before it. */
   get settledPs(): Picoseconds {
     return this.#fifo.isEmpty ? 0 : this.#domain.clock.edgePs(this.#lastCycle);
   }
 
-  /** The cycle of that instant, or one that is over. */
+  /** The cycle of that instant, or a past one. */
   get settledCycle(): Cycles {
     return this.#lastCycle;
   }
@@ -113,13 +112,13 @@ export class RootComplexWrites {
     return { writes: this.#fifo.count, assertedWires: this.#assertedWires };
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#fifo.rebase(cycles);
     this.#lastCycle -= cycles;
   }
 
-  /** Cycle at which a write can be applied whose address must be translated first; none overtakes another. */
+  /** Cycle at which a write that needs address translation can be applied; none overtakes another. */
   #afterTranslation(offset: number, cycle: Cycles): number {
     const address = this.#port.reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const windowOffset = address - this.#messageWindow;
@@ -148,7 +147,7 @@ export class RootComplexWrites {
     payload.finish(offset);
   }
 
-  /** Writes the payload that lies at `bytes[payload …]`. */
+  /** Writes the payload at `bytes[payload …]`. */
   #writeFrom(bytes: Uint8Array, payload: number, offset: number): void {
     const { words, floats } = this.#port.reader;
     const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
@@ -213,7 +212,7 @@ export class RootComplexWrites {
   }
 }
 
-/** A little-endian dword, wherever it lies. */
+/** A little-endian dword at any offset. */
 const dwordAt = (bytes: Uint8Array, at: number): number =>
   (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 
@@ -222,7 +221,7 @@ export function isMalformed(address: BusAddress, lengthBytes: number): boolean {
   return (address & (REQUEST_BOUNDARY_BYTES - 1)) + lengthBytes > REQUEST_BOUNDARY_BYTES;
 }
 
-/** Edges that a latency takes beyond the first edge after an arrival: rounded up. */
+/** Edges of a latency beyond the first edge after an arrival: rounded up. */
 export function latencyCyclesOf(domain: ClockDomain, latencyPs: Picoseconds): number {
   return domain.clock.cycleAtOrAfter(latencyPs);
 }

@@ -24,7 +24,7 @@ import type { LinkTap } from './root-complex-tap.ts';
 
 const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + 3) & 0xff);
 
-/** Faults that answer reads in order, and then no more. */
+/** Faults that answer reads in order, then no more. */
 const answering = (answers: readonly number[]): ReadFaults => {
   const left = [...answers];
   return { answerTo: () => left.shift() ?? 0 };
@@ -57,7 +57,7 @@ describe('the root complex, to a device', () => {
     expect(Math.abs(bench.atDevice[0]!.timePs / 1000 / 436.2 - 1)).toBeLessThan(0.02);
   });
 
-  it('PCIe 6.1.4: applies writes in order after the write latency, and interrupt messages behind them', () => {
+  it('PCIe 6.1.4: applies writes in order after the write latency, and interrupt messages after them', () => {
     const bench = rootComplexBench();
     memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
     memoryWrite(bench.device, {
@@ -73,7 +73,7 @@ describe('the root complex, to a device', () => {
     expect([...bench.memory.bytes.subarray(0x2000, 0x2040)]).toEqual([...pattern(64)]);
   });
 
-  it('PCIe 2.4.1: lets a read whose address is known see the write before it whose address is being looked up', () => {
+  it('PCIe 2.4.1: lets a read with a known address see an earlier write whose address is being translated', () => {
     const bench = rootComplexBench();
     const walkPs = 5_000_000;
     let walks = 0;
@@ -91,7 +91,7 @@ describe('the root complex, to a device', () => {
     expect(bench.atDevice[0]!.timePs).toBeGreaterThan(walkPs);
   });
 
-  it('PCIe 2.4.1: lets a read see the write sent before it', () => {
+  it('PCIe 2.4.1: lets a read see the earlier write', () => {
     const bench = rootComplexBench({ rootComplex: { readLatencyPs: 80_000, writeLatencyPs: 80_000 } });
     memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });
     memoryRead(bench.device, {
@@ -159,7 +159,7 @@ describe('the root complex, to a device', () => {
     }
   });
 
-  it('refuses what memory with holes cannot read when the bytes are due', () => {
+  it('rejects reads of memory holes when the bytes are due', () => {
     const bench = rootComplexBench({ rootComplex: { completionCombineBytes: 64 } });
     // Bytes 0x1080 to 0x10bf are a hole.
     Object.assign(bench.memory, {
@@ -189,7 +189,7 @@ describe('the root complex, to a device', () => {
     expect(bench.rootComplex.log.counts.readOutsideMemory).toBe(1);
   });
 
-  it('PCIe 2.3.1: answers reads outside of memory, of the message window and of configuration with Unsupported Request', () => {
+  it('PCIe 2.3.1: answers reads outside memory, of the message window and of configuration with Unsupported Request', () => {
     const bench = rootComplexBench();
     memoryRead(bench.device, {
       address: 1 << 20,
@@ -215,7 +215,7 @@ describe('the root complex, to a device', () => {
     expect(bench.rootComplex.log.counts).toMatchObject({ readOutsideMemory: 2, unsupportedRequest: 1 });
   });
 
-  it('PCIe 2.2.7: discards a read across 4 KiB, so that its requester runs into its timeout', () => {
+  it('PCIe 2.2.7: discards a read across 4 KiB, so that its requester times out', () => {
     const bench = rootComplexBench();
     memoryRead(bench.device, { address: 4092, trafficClass: 4, lengthBytes: 8, tag: 1, requesterId: 0x100 });
     bench.run(2_000_000);
@@ -224,7 +224,7 @@ describe('the root complex, to a device', () => {
     expect(bench.host.receiver.heldCount).toBe(0);
   });
 
-  it('PCIe 2.3.1: drops and logs writes that are outside of memory, poisoned, or across 4 KiB', () => {
+  it('PCIe 2.3.1: drops and logs writes that are outside memory, poisoned, or across 4 KiB', () => {
     const bench = rootComplexBench();
     const before = [...bench.memory.bytes];
     memoryWrite(bench.device, { address: 1 << 20, trafficClass: 5, source: pattern(4), lengthBytes: 4 });
@@ -343,8 +343,8 @@ describe('the root complex, to a device', () => {
     }
   });
 
-  it('does not hold up the channel while it works on a read', () => {
-    // A ring of 8 KiB: 64 records of 128 bytes. The read takes 20 us; 400 writes pass it meanwhile.
+  it('does not block the channel while it processes a read', () => {
+    // A ring of 8 KiB: 64 records of 128 bytes. The read takes 20 µs; 400 writes pass it meanwhile.
     const bench = rootComplexBench({ capacityBytes: 8192, rootComplex: { readLatencyPs: 20_000_000 } });
     memoryRead(bench.device, {
       address: 0x1000,
@@ -362,7 +362,7 @@ describe('the root complex, to a device', () => {
     expect(bench.atDevice).toHaveLength(1);
   });
 
-  it('works on a bounded number of reads and starts the next when one has ended', () => {
+  it('processes a bounded number of reads and starts the next when one has ended', () => {
     const bench = rootComplexBench({ rootComplex: { outstandingReadCount: 1 } });
     memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 1, requesterId: 0x100 });
     memoryRead(bench.device, { address: 0, trafficClass: 4, lengthBytes: 64, tag: 2, requesterId: 0x100 });
@@ -372,7 +372,7 @@ describe('the root complex, to a device', () => {
   });
 });
 
-describe('a device that gives the places of its reads', () => {
+describe('a device that offers the destinations of its reads', () => {
   const PLACE = 0x80;
 
   /** Two reads of 512 bytes, the second of which is placed early. */
@@ -433,7 +433,7 @@ describe('a device that gives the places of its reads', () => {
     expect(new Set(flags)).toEqual(new Set([FLAG_POISONED]));
   });
 
-  it('gets the completions that follow one another in a run, at the instants at which it gets others', () => {
+  it('receives consecutive completions in a run, at the same instants as others', () => {
     const { bench } = benchOf({});
     const { bench: alone } = benchOf({}, false);
     const placeAt = vi.spyOn(bench.host, 'placeAt');
@@ -443,7 +443,7 @@ describe('a device that gives the places of its reads', () => {
     expect(bench.atDevice.map(({ timePs }) => timePs)).toEqual(alone.atDevice.map(({ timePs }) => timePs));
   });
 
-  it('learns of memory that is gone when its bytes are due', () => {
+  it('receives an error for memory that has vanished when its bytes are due', () => {
     const { bench } = benchOf({});
     Object.assign(bench.memory, { canRead: (address: number) => address < 1280 });
     bench.run(5_000_000);
@@ -477,12 +477,12 @@ describe('the configuration of a root complex', () => {
       /completionCombineBytes is 64/,
     ],
     ['requests have infinite credits', { rootPort: { nonPostedHeaders: 0 } }, /nonPostedHeaders is 0/],
-  ])('is refused when %s', (_, options, message) => {
+  ])('is rejected when %s', (_, options, message) => {
     expect(() => rootComplexBench(options)).toThrow(ConfigurationError);
     expect(() => rootComplexBench(options)).toThrow(message);
   });
 
-  it('is refused by its own check when its end has infinite request credits', () => {
+  it('is rejected by its own check if its end has infinite request credits', () => {
     const link = defaultsOf(linkParameters);
     const end = { ...defaultsOf(rootPortParameters), postedHeaders: 0 };
     expect(() => checkRootComplexConfig(defaultsOf(rootComplexParameters), link, end)).toThrow(
@@ -492,7 +492,7 @@ describe('the configuration of a root complex', () => {
 });
 
 describe('the root complex, to a core', () => {
-  it('sends a store after the store latency and keeps a load behind it', () => {
+  it('sends a store after the store latency and keeps a load after it', () => {
     const bench = rootComplexBench();
     bench.rootComplex.cpuStore(0, 0x8000_0000, pattern(64), 0, 64, 1);
     bench.rootComplex.cpuLoad(0, 0x8000_0040, 4, () => {});
@@ -522,7 +522,7 @@ describe('the root complex, to a core', () => {
     expect(seen).toEqual([0, 0xf234_5678, sentPs + 3_056 + 125_000 + 50_000]);
   });
 
-  it('PCIe 2.4.1: gives a load its value no sooner than memory has what the device wrote before it', () => {
+  it('PCIe 2.4.1: returns a load’s value no sooner than earlier writes of the device are in memory', () => {
     // PCIe Base 3.1, table 2-39: a completion does not pass a posted request.
     const bench = rootComplexBench({ rootComplex: { writeLatencyPs: 5_000_000, readLatencyPs: 5_000_000 } });
     const seen: number[][] = [];
@@ -558,7 +558,7 @@ describe('the root complex, to a core', () => {
     expect(bench.rootComplex.log.counts.unexpectedCompletion).toBe(1);
   });
 
-  it('sends configuration requests to the device behind it and answers for absent ones itself', () => {
+  it('sends configuration requests to the device below it and answers for absent ones itself', () => {
     const bench = rootComplexBench();
     const seen: number[] = [];
     bench.rootComplex.configRead(0, 0x100, 0x10, (status, value) => seen.push(status, value));
@@ -569,14 +569,14 @@ describe('the root complex, to a core', () => {
     expect(bench.atDevice[0]).toMatchObject({ kind: CONFIG_READ, address: 0x10, trafficClass: 13 });
   });
 
-  it('PCIe 2.2.7: writes as few bytes of a configuration dword as it is given', () => {
+  it('PCIe 2.2.7: writes only the given bytes of a configuration dword', () => {
     const bench = rootComplexBench();
     bench.rootComplex.configWrite(0, 0x100, 0x05, 0x4, () => {}, 1);
     bench.run(400_000);
     expect(bench.atDevice[0]).toMatchObject({ kind: CONFIG_WRITE, address: 0x05, lengthBytes: 1 });
   });
 
-  it('pushes back when a core gives more than its fifo takes, and calls when there is room', () => {
+  it('pushes back when a core sends more than its fifo holds, and calls it when room is free', () => {
     const bench = rootComplexBench({ rootComplex: { cpuEgressTlps: 2 } });
     let calls = 0;
     bench.rootComplex.connectCore(0, { storeSpace: () => calls++ });

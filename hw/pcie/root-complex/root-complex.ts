@@ -5,11 +5,11 @@
  *          ──► non-posted ── RootComplexReads ─── read latency ───┐ sampled from memory
  *          ──► completion ── RootComplexCpu ──► done              │
  *     link ◄── egress: one TLP an edge, completions and cores in turn ◄── RootComplexCpu ◄── cores
- *     link ◄── WordMonitor: a dword that the device waits for has changed
+ *     link ◄── WordMonitor: a dword that the device monitors has changed
  *
- * Promises: writes of a device take effect in the order sent; a read sees every write sent before it; an
- * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
- * out is answered or dropped as the standard says and counted in {@link RootComplex.log}.
+ * Promises: writes of a device take effect in the order sent; a read sees every earlier write; an interrupt message is
+ * delivered after all earlier writes. A TLP of a device that cannot be carried out is answered or dropped as the standard
+ * defines, and counted in {@link RootComplex.log}.
  */
 import type { BusAddress } from '../../../base/index.ts';
 import { type BlockState, type ClockDomain, connectBlocks, type LogicalProcess } from '../../../sim/index.ts';
@@ -34,7 +34,7 @@ import { checkRootComplexConfig, type RootComplexConfig } from './root-complex-p
 import type { RootComplexReads } from './root-complex-reads.ts';
 import type { RootComplexWrites } from './root-complex-writes.ts';
 
-/** Traffic classes of what cores ask for without saying one. */
+/** Traffic classes of core requests that specify none. */
 export interface CoreTrafficClasses {
   readonly register: number;
   readonly config: number;
@@ -50,7 +50,7 @@ export interface RootComplexOptions {
   readonly interrupts: InterruptSink;
   readonly coreCount: number;
   readonly trafficClasses: CoreTrafficClasses;
-  /** The device, where it shares this thread and something with it; left out: nothing. */
+  /** The device, if it shares this thread and offers shared resources; left out: none. */
   readonly device?: SharedDevice | undefined;
 }
 
@@ -66,7 +66,7 @@ export class RootComplex {
   readonly reads: RootComplexReads;
   readonly cpu: RootComplexCpu;
   readonly log = new DeviceFaultLog();
-  /** The device, where it shares something with this end. */
+  /** The device, if it shares resources with this end. */
   readonly device: SharedDevice | undefined;
 
   readonly blocks: RootComplexBlocks;
@@ -91,7 +91,7 @@ export class RootComplex {
     domain.addEdgeKeeper(this);
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** Handles a new epoch: see EdgeKeeper. */
   rebase(ps: number, cycles: number): void {
     this.writes.rebase(cycles);
     this.reads.rebase(cycles);
@@ -123,7 +123,7 @@ export class RootComplex {
     this.port.sendSideband(SIDEBAND_RESET, isAsserted ? 1 : 0);
   }
 
-  /** Whether `core` may give another store; a load it can always give when it waits for no other. */
+  /** Whether `core` may send another store; it can always send a load if it waits for no other. */
   canStore(core: number): boolean {
     return this.cpu.canStore(core);
   }
@@ -133,7 +133,7 @@ export class RootComplex {
     this.cpu.connectCore(core, stores);
   }
 
-  /** A posted write of 1 to `cpuStoreBytesMax` bytes; they are copied at once. The caller asked {@link canStore}. */
+  /** A posted write of 1 to `cpuStoreBytesMax` bytes; they are copied at once. The caller has checked {@link canStore}. */
   cpuStore(
     core: number,
     address: BusAddress,
@@ -156,7 +156,7 @@ export class RootComplex {
     this.#configure(core, access, done);
   }
 
-  /** Writes a configuration dword, or as few of its bytes as are given; the others are not touched. */
+  /** Writes a configuration dword, or only the given bytes of it. */
   configWrite(
     core: number,
     target: number,
@@ -168,7 +168,7 @@ export class RootComplex {
     this.#configure(core, { kind: CONFIG_WRITE, target, register, lengthBytes, value }, done);
   }
 
-  /** Functions of device 0 are behind the root port; whether such a function exists is the device's answer. */
+  /** Functions of device 0 are below the root port; the device answers whether such a function exists. */
   #configure(core: number, access: ConfigurationAccess, done: AccessDone): void {
     const isPresent = access.target >> DEVICE_SHIFT === this.#config.deviceBus << (BUS_SHIFT - DEVICE_SHIFT);
     const { config } = this.#trafficClasses;

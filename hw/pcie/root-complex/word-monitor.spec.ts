@@ -66,7 +66,7 @@ describe('a monitored word', () => {
       expect(reports()).toBe(1);
     });
 
-    it(`${where}: is no longer monitored once that has ended, or another has taken its number`, () => {
+    it(`${where}: is no longer monitored after that has ended, or another has taken its number`, () => {
       const { device, memory, rootComplex, reports, store, runFor } = benchWith(isSeen);
       const { monitor } = rootComplex.blocks;
       for (const number of [1, 2]) device.monitor(number, ADDRESS, 0);
@@ -86,7 +86,7 @@ describe('a monitored word', () => {
     });
   }
 
-  it('keeps no process going where writes are seen, and none once nothing is monitored', () => {
+  it('keeps no process running if writes are visible, and none after the last monitor ends', () => {
     for (const isSeen of [true, false]) {
       const { device, hostLp, deviceLp, runFor } = benchWith(isSeen);
       device.monitor(7, ADDRESS, 0);

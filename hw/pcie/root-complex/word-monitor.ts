@@ -1,19 +1,20 @@
 /**
- * Reports to the device when a dword of memory is no longer what the device has read there.
+ * Reports to the device when a dword of memory differs from the value that the device has read.
  *
  *     device ── monitor (number, address, dword) ──► compare ── differs ──► report, once
  *                                                       ▲
  *            a write to the page of a host's memory ────┤
  *            every millisecond, in a guest's memory ────┘
  *
- * A card that waits for software to change a dword of memory, such as the doorbell record of a QP in error, reads it periodically.
- * Reads that return what the one before has returned tell it nothing, but keep a simulation from ever being idle. So the device reads
- * once, asks for a report, and reads again when a report has arrived. No such wire exists on a card: it carries no data, takes no time on
- * the lanes and is in no account; the latency of the link is its only time (docs/reference/deviations.md).
+ * A card that waits for software to change a dword of memory, such as the doorbell record of a QP in error, reads it
+ * periodically. Reads that return the same value again carry no information, but keep a simulation from ever being idle. So the
+ * device reads once, requests a report, and reads again when a report has arrived. No such wire exists on a card: it carries no
+ * data, needs no time on the lanes and is in no account; the latency of the link is its only time
+ * (docs/reference/deviations.md).
  *
- * Where the processor's writes are seen, a page is compared at the edge that follows a write to it, or a change of its mapping by an
- * IOMMU; each comparison reads memory without a trace. A guest writes to its own memory
- * unseen, and its words are compared every {@link POLL_PS}.
+ * If the processor's writes are visible, a page is compared at the edge after a write to it, or after a change of its mapping
+ * by an IOMMU; each comparison reads memory without side effects. A guest's writes to its own memory are invisible, so its
+ * words are compared every {@link POLL_PS}.
  */
 import { type BusAddress, type Cycles, type Picoseconds, pageBytes, psPerMs } from '../../../base/index.ts';
 import type { BlockState, ClockDomain, LogicalProcess } from '../../../sim/index.ts';
@@ -32,7 +33,7 @@ import type { RootComplexParts } from './root-complex-parts.ts';
 /** Estimate: a guest that posts to a QP in error waits for its completion for less than a timer tick of Linux. */
 const POLL_PS: Picoseconds = psPerMs;
 
-/** A dword that the device has asked about, as it lies in memory. */
+/** A dword that the device monitors, in memory byte order. */
 interface MonitoredWord {
   readonly number: number;
   readonly address: BusAddress;
@@ -73,7 +74,7 @@ export class WordMonitor {
   readonly #pages = new Map<number, MonitoredPage>();
   /** The page of each monitor, by its number. */
   readonly #pageOf = new Map<number, MonitoredPage>();
-  /** Pages that were written to, or whose words have changed, since the last edge; each once. */
+  /** Pages that were written, or whose words have changed, since the last edge; each once. */
   #written: MonitoredPage[] = [];
   #isPolling = false;
   readonly #found = new Uint8Array(DWORD_BYTES);
@@ -88,7 +89,7 @@ export class WordMonitor {
     this.#pollHandler = lp.queue.addHandler(() => this.#poll());
   }
 
-  /** Monitors under way: at most one for each number that the device uses. */
+  /** Active monitors: at most one for each number that the device uses. */
   get heldCount(): number {
     return this.#pageOf.size;
   }
@@ -98,7 +99,7 @@ export class WordMonitor {
     return { monitoredWords: this.#pageOf.size };
   }
 
-  /** A monitor is wanted, or no longer. The record is consumed. */
+  /** Starts or ends a monitor. The record is consumed. */
   receive(offset: number, kind: number): void {
     const { words, floats } = this.#port.reader;
     const number = words[(offset >> 2) + WORD_AUX]!;
@@ -109,7 +110,7 @@ export class WordMonitor {
     if (kind === SIDEBAND_MONITOR) this.#begin({ number, address, word });
   }
 
-  /** The device is in reset, and waits for nothing. */
+  /** The device is in reset, and monitors nothing. */
   reset(): void {
     for (const number of [...this.#pageOf.keys()]) this.#end(number);
   }
@@ -154,7 +155,7 @@ export class WordMonitor {
   }
 
   #compare(_cycle: Cycles): void {
-    // What one instant leaves unordered must not matter: cores may have written to several pages.
+    // The undefined order within one instant must not matter: several cores may have written to several pages.
     const written = this.#written.toSorted((left, right) => left.page - right.page);
     this.#written = [];
     for (const page of written) {

@@ -1,5 +1,5 @@
 /**
- * A completion about to be sent: begun for a request, filled in by name, and handed over by `PcieLinkPort.sendCompletion`.
+ * A completion about to be sent: begun for a request, filled in by name, and sent by `PcieLinkPort.sendCompletion`.
  *
  *     const completion = port.completion.begin(descriptor);
  *     completion.status = STATUS_ABORT;
@@ -13,20 +13,20 @@ const NO_BYTES = new Uint8Array(0);
 const NO_DATA_BYTE_COUNT = 4;
 
 export class CompletionFields {
-  /** Of the request: requester, tag, traffic class. */
+  /** From the request: requester, tag, traffic class. */
   descriptor = 0;
   status: number = STATUS_SUCCESS;
   /** The data, from `source[sourceOffset]` on; without any, it is a completion without data. */
   source: Uint8Array = NO_BYTES;
   sourceOffset = 0;
   lengthBytes = 0;
-  /** Bytes of the request still to come, these included. */
+  /** Outstanding bytes of the request, including these. */
   byteCount = NO_DATA_BYTE_COUNT;
-  /** Of the first byte: the completion carries its low 7 bits. */
+  /** Address of the first byte: the completion carries its low 7 bits. */
   address: Wide = 0;
   flags = 0;
 
-  /** Begins a completion of the request of this descriptor: without data, successful, until something else is filled in. */
+  /** Begins a completion of the request of this descriptor: without data, successful, unless other fields are filled in. */
   begin(descriptor: number): this {
     this.descriptor = descriptor;
     this.status = STATUS_SUCCESS;

@@ -1,5 +1,5 @@
 /**
- * Memory requests about to be sent: begun, filled in by name, and handed over by `PcieLinkPort.sendMemoryRead` and `sendMemoryWrite`.
+ * Memory requests about to be sent: begun, filled in by name, and sent by `PcieLinkPort.sendMemoryRead` and `sendMemoryWrite`.
  *
  *     const read = port.read.begin(address, lengthBytes);
  *     read.tag = tag;
@@ -10,7 +10,7 @@ import type { BusAddress, Wide } from '../../../base/index.ts';
 const NO_BYTES = new Uint8Array(0);
 
 export class MemoryReadFields {
-  /** Bytes requested, which do not cross 4 KiB, and the bus address of the first. */
+  /** Requested bytes, which do not cross 4 KiB, and the bus address of the first. */
   address: Wide = 0;
   lengthBytes = 0;
   /** Accounting only: TC is 0 on the link. */
@@ -19,7 +19,7 @@ export class MemoryReadFields {
   requesterId = 0;
   flags = 0;
 
-  /** Begins a read; what is not filled in afterwards is 0. */
+  /** Begins a read; fields that are not filled in afterwards are 0. */
   begin(address: BusAddress, lengthBytes: number): this {
     this.address = address;
     this.lengthBytes = lengthBytes;
@@ -42,10 +42,10 @@ export class MemoryWriteFields {
   trafficClass = 0;
   flags = 0;
 
-  /** Begins a write; what is not filled in afterwards is 0. */
+  /** Begins a write; fields that are not filled in afterwards are 0. */
   begin(address: BusAddress, source: Uint8Array, sourceOffset: number, lengthBytes: number): this {
     this.address = address;
-    // Most payload is of one memory: a store of an object is dear (build/README.md).
+    // Most payload uses the same memory: storing an object reference is expensive (build/README.md).
     if (this.source !== source) this.source = source;
     this.sourceOffset = sourceOffset;
     this.lengthBytes = lengthBytes;

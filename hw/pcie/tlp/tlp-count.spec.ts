@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { TrafficCount } from './tlp-count.ts';
 
 describe('the statistics of TLPs', () => {
-  it('keep each traffic class apart, in whatever order its TLPs come, one by one or several at once', () => {
+  it('keep each traffic class separate, for any order of its TLPs, one by one or several at once', () => {
     const tlp = fc.tuple(fc.nat(4), fc.integer({ min: 1, max: 9 }), fc.nat(4096), fc.boolean());
     fc.assert(
       fc.property(fc.array(tlp, { maxLength: 40 }), (tlps) => {

@@ -1,4 +1,4 @@
-/** Statistics of TLPs: how many, and their bytes. */
+/** Statistics of TLPs: their number, and their bytes. */
 
 /** Link bytes include header and framing. */
 export class TlpCount {
@@ -12,7 +12,7 @@ export class TlpCount {
     this.payloadBytes += payloadBytes;
   }
 
-  /** Adds so many TLPs, by the bytes of them all. */
+  /** Adds this number of TLPs, with their total bytes. */
   addAll(tlps: number, linkBytes: number, payloadBytes: number): void {
     this.tlps += tlps;
     this.linkBytes += linkBytes;
@@ -23,7 +23,7 @@ export class TlpCount {
 /** TLPs and bytes by traffic class. */
 export class TrafficCount {
   readonly classes: readonly TlpCount[];
-  /** The class counted last, and its statistics: the next TLP is most often of it too. */
+  /** The class counted last, and its statistics: the next TLP usually has the same class. */
   #lastClass = 0;
   #last: TlpCount;
 
@@ -38,7 +38,7 @@ export class TrafficCount {
     this.#last.add(linkBytes, payloadBytes);
   }
 
-  /** Adds so many TLPs of a class, by the bytes of them all. */
+  /** Adds this number of TLPs of a class, with their total bytes. */
   addAll(trafficClass: number, tlps: number, linkBytes: number, payloadBytes: number): void {
     if (trafficClass !== this.#lastClass) this.#turnTo(trafficClass);
     this.#last.addAll(tlps, linkBytes, payloadBytes);

@@ -1,6 +1,6 @@
 /**
- * The true header of a TLP as the standard lays it out on the link, rebuilt from a channel record: four dwords, the
- * first byte of the header in the most significant byte of the first dword, as the header log shows them.
+ * The real header of a TLP as the standard defines it on the link, rebuilt from a channel record: four dwords, the first byte
+ * of the header in the most significant byte of the first dword, as the header log shows them.
  *
  *     dword 0   Fmt [31:29]  Type [28:24]  TC [22:20]  EP [14]  Attr [13:12]  Length in dwords [9:0]
  *     dword 1   requests: Requester ID [31:16]  Tag [15:8]  Last BE [7:4]  First BE [3:0]
@@ -29,7 +29,7 @@ import {
   touchedDwords,
 } from './tlp.ts';
 
-/** The slice of a channel reader that the header log uses. */
+/** The part of a channel reader that the header log uses. */
 type RecordBytes = Pick<ChannelReader, 'bytes'>;
 
 export type TlpHeader = readonly [number, number, number, number];

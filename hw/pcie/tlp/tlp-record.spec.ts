@@ -24,7 +24,7 @@ const channel = () => {
 };
 
 describe('the record of a TLP', () => {
-  it('is read as declared from what is written by index', () => {
+  it('is read as declared, after a write by index', () => {
     const { writer, reader } = channel();
     writer.append(1_000, UPDATE_FC, 0);
     const offset = writer.append(123_456.5, COMPLETION_DATA, 20);

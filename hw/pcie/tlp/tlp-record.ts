@@ -1,8 +1,9 @@
 /**
- * Transaction layer packets as channel records: kinds, flows, and where each field of a record lies.
+ * Transaction layer packets as channel records: kinds, flows, and the offset of each field of a record.
  *
- * The transaction descriptor (2.2.6) is the word of requester id, tag and traffic class. A completion has its request's.
- * Byte count, data word and aux are undefined in a TLP whose kind has none. The payload follows the record, unless it is zero-copy.
+ * The transaction descriptor (2.2.6) is the word of requester id, tag and traffic class. A completion has its request's
+ * descriptor. Byte count, data word and aux are undefined in a TLP whose kind lacks them. The payload follows the record,
+ * unless it is zero-copy.
  */
 import { bits32, f64, floatIndexOf, layout, named, u32, wordIndexOf } from '../../../base/index.ts';
 import { RECORD_HEADER_BYTES, recordHeaderFields } from '../../../sim/index.ts';
@@ -17,13 +18,13 @@ export const CONFIG_WRITE = 6;
 export const MESSAGE = 7;
 /** A DLLP, not a TLP: flow-control limits from the other end. Never reaches a receive listener. */
 export const UPDATE_FC = 8;
-/** First of the kinds that are neither TLP nor DLLP but wires beside the lanes (reset). */
+/** First of the kinds that are neither TLP nor DLLP but wires next to the lanes (reset). */
 export const SIDEBAND_BASE = 9;
 /** Fundamental reset (PERST#): data word 1 asserts, 0 releases. */
 export const SIDEBAND_RESET = 9;
 /**
- * No wires of a card, but what saves the simulation of reads that find nothing new (root-complex/word-monitor.ts). From a device: report
- * when the dword at `address` differs from `data`; that is no longer wanted. To a device: it differs. `aux` names the monitor.
+ * Not wires of a card: they save the simulation reads that find nothing new (root-complex/word-monitor.ts). From a device:
+ * report when the dword at `address` differs from `data`; or cancel that. To a device: it differs. `aux` names the monitor.
  */
 export const SIDEBAND_MONITOR = 10;
 export const SIDEBAND_MONITOR_END = 11;
@@ -99,13 +100,13 @@ const { fields } = tlpRecord;
 /** Bits of the flags word. */
 export const FLAG_POISONED = fields.isPoisoned.mask;
 export const FLAG_RELAXED_ORDERING = fields.isRelaxedOrdering.mask;
-/** Of a completion: its payload lies at its place already, and is not in the record. See EarlyPlacement. */
+/** For a completion: its payload is already at its destination, and not in the record. See EarlyPlacement. */
 export const FLAG_PLACED_EARLY = fields.isPlacedEarly.mask;
-/** Of a memory write: the payload is not in the record, which says where it lies. */
+/** For a memory write: the payload is not in the record, which gives its position. */
 export const FLAG_REFERENCE = fields.isReference.mask;
 export const FLAG_STATUS_SHIFT = fields.status.shift;
 export const FLAG_STATUS_MASK = fields.status.mask;
-/** From this bit on the receiving port notes what credits the TLP holds; the sender leaves these bits 0. */
+/** From this bit on, the receiving port stores the credits that the TLP holds; the sender leaves these bits 0. */
 export const HELD_CREDITS_SHIFT = fields.heldCredits.shift;
 
 /** Shifts of the parts of a transaction descriptor. */
@@ -114,7 +115,7 @@ export const TAG_SHIFT = fields.tag.shift;
 export const TAG_MAX = fields.tag.mask >>> fields.tag.shift;
 export const TRAFFIC_CLASS_MAX = fields.trafficClass.mask;
 
-/** Places in a record, as indices into the reader's or writer's `words` from `offset >> 2`. */
+/** Positions in a record, as indices into the reader's or writer's `words` from `offset >> 2`. */
 export const WORD_KIND = wordIndexOf(fields.kind);
 export const WORD_FLAGS = wordIndexOf(fields.isPoisoned);
 export const WORD_DESCRIPTOR = wordIndexOf(fields.requesterId);
@@ -124,10 +125,10 @@ export const WORD_DATA = wordIndexOf(fields.data);
 export const WORD_AUX = wordIndexOf(fields.aux);
 export const WORD_REFERENCE_OFFSET = wordIndexOf(fields.referencedOffset);
 export const WORD_REFERENCE = wordIndexOf(fields.reference);
-/** Places in a record, as indices into `floats` from `offset >> 3`. */
+/** Positions in a record, as indices into `floats` from `offset >> 3`. */
 export const FLOAT_TIME = floatIndexOf(fields.arrivalPs);
 export const FLOAT_ADDRESS = floatIndexOf(fields.address);
-/** Place of the payload, in bytes from `offset`. */
+/** Offset of the payload from `offset`, in bytes. */
 export const PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
 
 /** Words of an UPDATE_FC record. */

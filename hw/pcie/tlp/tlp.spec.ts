@@ -16,7 +16,7 @@ import {
   touchedDwords,
 } from './tlp.ts';
 
-/** Dword numbers that the bytes of a request lie in, counted byte by byte. */
+/** Numbers of the dwords that contain the bytes of a request, counted byte by byte. */
 function dwordsByCounting(address: number, length: number): Set<number> {
   const touched = new Set<number>();
   for (let byte = 0; byte < length; byte++) touched.add(Math.floor((address + byte) / 4));
@@ -36,7 +36,7 @@ describe('the size of a TLP', () => {
     }
   });
 
-  it('PCIe 2.2.5: enables exactly the bytes asked for in the first and last dword', () => {
+  it('PCIe 2.2.5: enables exactly the requested bytes in the first and last dword', () => {
     for (let offset = 0; offset < 4; offset++) {
       for (let length = 1; length <= 40; length++) {
         const address = 0x2000 + offset;
@@ -55,7 +55,7 @@ describe('the size of a TLP', () => {
     }
   });
 
-  it('PCIe 2.2.5: names one dword and no byte for a zero-length read', () => {
+  it('PCIe 2.2.5: includes one dword and no byte for a zero-length read', () => {
     expect(touchedDwords(0x1000, 0)).toBe(1);
     expect(firstByteEnables(0x1000, 0)).toBe(0);
     expect(lastByteEnables(0x1000, 0)).toBe(0);
@@ -87,7 +87,7 @@ describe('the size of a TLP', () => {
     expect(tlpBytesOf(kind, address, length)).toBe(bytes);
   });
 
-  it('PCIe 2.6.1: takes one data credit per 16 bytes begun, and none without payload', () => {
+  it('PCIe 2.6.1: uses one data credit per 16 bytes begun, and none without payload', () => {
     expect(dataCreditsOf(dataDwordsOf(MEMORY_WRITE, 0x1000, 256))).toBe(16);
     expect(dataCreditsOf(dataDwordsOf(MEMORY_WRITE, 0x1001, 256))).toBe(17);
     expect(dataCreditsOf(dataDwordsOf(CONFIG_WRITE, 0x10, 4))).toBe(1);

@@ -1,9 +1,9 @@
 /**
- * How many bytes of the link a TLP takes, and which flow it belongs to; its record is laid out in tlp-record.ts.
+ * The link bytes of a TLP, and its flow; tlp-record.ts declares its record.
  *
- * Lengths are kept in bytes because a device writes bytes; the link carries dwords. A TLP carries every dword
- * that [address, address + length) touches, and byte enables say which bytes of the first and last one count
- * (PCI Express Base Specification 3.1, 2.2.5). The digest (ECRC) is off.
+ * Lengths are kept in bytes because a device writes bytes; the link carries dwords. A TLP carries every dword that [address,
+ * address + length) touches, and byte enables select the valid bytes of the first and last one (PCI Express Base Specification
+ * 3.1, 2.2.5). The digest (ECRC) is off.
  */
 import type { BusAddress } from '../../../base/index.ts';
 import {
@@ -32,10 +32,10 @@ export * from './tlp-record.ts';
 /** Completion status of a flags word. */
 export const statusOf = (flags: number): number => (flags & FLAG_STATUS_MASK) >> FLAG_STATUS_SHIFT;
 
-/** Transaction descriptor of a request, which its completions carry too. */
+/** Transaction descriptor of a request, which its completions carry, too. */
 export const descriptorOf = (requesterId: number, tag: number, trafficClass: number): number =>
   (requesterId << REQUESTER_ID_SHIFT) | (tag << TAG_SHIFT) | trafficClass;
-/** Traffic classes that a descriptor has room for. */
+/** Number of traffic classes that fit a descriptor. */
 export const TRAFFIC_CLASS_COUNT_MAX = TRAFFIC_CLASS_MAX + 1;
 export const tagOf = (descriptor: number): number => (descriptor >> TAG_SHIFT) & TAG_MAX;
 export const trafficClassOf = (descriptor: number): number => descriptor & TRAFFIC_CLASS_MAX;
@@ -48,7 +48,7 @@ export const DWORD_BYTES = 4;
 export const LOWER_ADDRESS_MASK = 0x7f;
 export const SHORT_HEADER_BYTES = 12;
 const LONG_HEADER_BYTES = 16;
-/** One data credit stands for this many bytes (2.6.1). */
+/** One data credit represents this many bytes (2.6.1). */
 const CREDIT_DWORDS = 4;
 
 /** Flow of a TLP kind. */
@@ -60,7 +60,7 @@ export function flowOf(kind: number): number {
 /** True for TLPs; false for UPDATE_FC and sideband records. */
 export const isTlp = (kind: number): boolean => kind < UPDATE_FC;
 
-/** Dwords that [address, address + lengthBytes) touches; a zero-length request still names one (2.2.5). */
+/** Dwords that [address, address + lengthBytes) touches; a zero-length request still includes one (2.2.5). */
 export function touchedDwords(address: BusAddress, lengthBytes: number): number {
   return lengthBytes === 0 ? 1 : ((address & 3) + lengthBytes + 3) >> 2;
 }
@@ -73,14 +73,14 @@ export function firstByteEnables(address: BusAddress, lengthBytes: number): numb
   return ((1 << end) - 1) & ~((1 << first) - 1);
 }
 
-/** Last dword's byte enables: 0 when there is only one dword. */
+/** Last dword's byte enables: 0 if the TLP has only one dword. */
 export function lastByteEnables(address: BusAddress, lengthBytes: number): number {
   if (touchedDwords(address, lengthBytes) === 1) return 0;
   const tail = ((address & 3) + lengthBytes) & 3;
   return tail === 0 ? 0xf : (1 << tail) - 1;
 }
 
-/** Kinds with data on the link, and those whose data are a payload behind the record, as bit sets. */
+/** Kinds with data on the link, and those whose data are a payload after the record, as bit sets. */
 const KINDS_WITH_DATA = (1 << MEMORY_WRITE) | (1 << COMPLETION_DATA) | (1 << CONFIG_WRITE);
 const KINDS_WITH_PAYLOAD = (1 << MEMORY_WRITE) | (1 << COMPLETION_DATA);
 
@@ -92,7 +92,7 @@ export const dataDwordsOf = (kind: number, address: BusAddress, lengthBytes: num
 export const payloadBytesOf = (kind: number, lengthBytes: number): number =>
   (KINDS_WITH_PAYLOAD & (1 << kind)) === 0 ? 0 : lengthBytes;
 
-/** Bytes of its payload for which the TLP's record has room. */
+/** Bytes of payload for which the TLP's record has room. */
 export const carriedBytesOf = (flags: number, payloadBytes: number): number =>
   (flags & (FLAG_REFERENCE | FLAG_PLACED_EARLY)) === 0 ? payloadBytes : 0;
 

@@ -1,4 +1,4 @@
-/** A system DMA controller alone, with a device that takes stores and answers loads. For specs only. */
+/** A single system DMA controller, with a device that accepts stores and answers loads. For specs only. */
 
 import {
   SystemDmaMode,
@@ -33,7 +33,7 @@ interface Order {
   readonly flags?: number;
 }
 
-/** Programmes a channel, as a CPU does, and requests it. */
+/** Programs a channel, as a CPU does, and requests it. */
 export function order(dma: SystemDma, channel: number, { address, device, words, ...rest }: Order): void {
   const base = channel * 0x20;
   const mode = modeOf(rest.mode ?? SystemDmaMode.BLOCK, rest.transfer ?? SystemDmaTransfer.READ);
@@ -47,7 +47,7 @@ export function order(dma: SystemDma, channel: number, { address, device, words,
   dma.portWrite(commonPort.request.offset, 1 << channel);
 }
 
-/** A controller alone, at 100 MHz: cycle n is at n × 10 ns. Its device is a list of stores and a function of loads. */
+/** A single controller at 100 MHz: cycle n is at n × 10 ns. Its device is a list of stores and a function of loads. */
 export function systemDmaBench(changes: Partial<SystemDmaConfig> = {}) {
   const lp = new LogicalProcess('host');
   const memory = new BenchMemory(0x1000);
