@@ -178,6 +178,7 @@ const withoutWatch = ({ nodes, ...rest }: Report): unknown => ({
 
 /** In the package the modules are JavaScript. */
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+const sceneProgram = new URL(`./scenes/play-scene${ending}`, import.meta.url);
 const players = new URL(`./playing/player${ending}`, import.meta.url);
 const inspectors = new URL(`./leftovers${ending}`, import.meta.url);
 
@@ -303,13 +304,12 @@ async function costsOf(machine: Machine): Promise<Costs | undefined> {
 /** What a story's machine runs. @param marks whether players mark what they post as operations, each with its costs */
 export function programsOf(story: Story, marks = false): ProgramOptions[] {
   if (story.scene !== undefined) {
-    const { programs, module } = sceneOf(story.scene);
-    const { args } = story.scene;
-    return programs.map(({ node, exportName }, program) => ({
+    const { name, args } = story.scene;
+    return sceneOf(story.scene).programs.map(({ node }, program) => ({
       node,
-      run: { url: module, exportName },
+      run: { url: sceneProgram, exportName: 'playScene' },
       name: `program${program}`,
-      args,
+      args: { name, program, args },
     }));
   }
   return story.programs.map(({ node }, program) => ({

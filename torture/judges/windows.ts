@@ -3,14 +3,7 @@
  * back. Source: InfiniBand Architecture Specification 1.3, volume 1, 10.6.5 and 10.6.7: once the work request that invalidates a
  * key has completed, or the call that gives the window back has returned, nothing reaches memory by the key.
  */
-import {
-  IBV_WC_RETRY_EXC_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_BIND_MW,
-  IBV_WR_LOCAL_INV,
-  IBV_WR_RDMA_WRITE,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import type { Flow, SendHistory } from './traffic.ts';
 
 /** `gone` when the request was posted; `either`: taken back while it was under way, or by a queue that is out of service. */
@@ -46,7 +39,7 @@ export function windowStateOf(flow: Flow, back: Flow, history: SendHistory): Win
   if (sends.some((send) => send.place < place && takingBy(send).toPs < Number.POSITIVE_INFINITY))
     return 'gone';
   const isOrdered = (send: SendHistory): boolean =>
-    send.place > place && (send.plan.isFenced || plan.opcode === IBV_WR_RDMA_WRITE);
+    send.place > place && (send.plan.isFenced || plan.opcode === ibv.IBV_WR_RDMA_WRITE);
   const takings = [
     ...takingsOfOwner(flow, back, plan.through),
     ...sends.filter((send) => !isOrdered(send)).map(takingBy),
@@ -56,7 +49,7 @@ export function windowStateOf(flow: Flow, back: Flow, history: SendHistory): Win
 }
 
 /** Of ends of which the responder knows nothing: what was sent may still be under way. */
-const endsOfRequesterAlone: readonly number[] = [IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR];
+const endsOfRequesterAlone: readonly number[] = [ibv.IBV_WC_RETRY_EXC_ERR, ibv.IBV_WC_WR_FLUSH_ERR];
 
 /** When the responder has seen all of a request that it will. */
 const arrivedBy = (end: SendHistory['end']): number =>
@@ -68,7 +61,7 @@ const sendsThatTake = ({ sends }: Flow, bind: number): SendHistory[] =>
 
 const takingBy = ({ plan, post, end }: SendHistory): Taking => ({
   fromPs: post.fromPs,
-  toPs: end?.status === IBV_WC_SUCCESS && plan.flaw === 'none' ? end.toPs : Number.POSITIVE_INFINITY,
+  toPs: end?.status === ibv.IBV_WC_SUCCESS && plan.flaw === 'none' ? end.toPs : Number.POSITIVE_INFINITY,
 });
 
 /** What the owner may have taken a binding back by: its requests, the call, and the end of its queue. */
@@ -78,8 +71,8 @@ function takingsOfOwner({ to }: Flow, back: Flow, bind: number): Taking[] {
   if (bound === undefined || window === undefined) return [unknown];
   const isTaking = ({ plan, place }: SendHistory): boolean =>
     place > bound.place &&
-    ((plan.opcode === IBV_WR_LOCAL_INV && plan.through === bind) ||
-      (plan.opcode === IBV_WR_BIND_MW && plan.bind?.window === window));
+    ((plan.opcode === ibv.IBV_WR_LOCAL_INV && plan.through === bind) ||
+      (plan.opcode === ibv.IBV_WR_BIND_MW && plan.bind?.window === window));
   return [
     ...back.sends.filter(isTaking).map(takingBy),
     ...to.seen.deallocations.filter((call) => call.window === window),

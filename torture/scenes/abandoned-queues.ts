@@ -120,10 +120,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const abandonedQueues = scene({
-  name: 'abandoned-queues',
   about: 'QPs are destroyed with requests under way, again and again, beside one that stays',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = abandonedQueues.run;

@@ -91,10 +91,7 @@ class PendingRequest {
 }
 
 export const armedInAnyOrder = scene({
-  name: 'armed-in-any-order',
   about: 'a CQ is armed for the next and for solicited completions in any order, between messages and polls',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = armedInAnyOrder.run;

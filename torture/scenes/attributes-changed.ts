@@ -164,11 +164,8 @@ const judge = ({ told: [asked, counted] }: Played<Args, readonly [number, number
   asked === counted ? [] : [`${asked} additions came to ${counted}`];
 
 export const attributesChanged = scene({
-  name: 'attributes-changed',
   about: 'rights and other attributes of QPs that work are changed, with send queues drained or not',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = attributesChanged.run;

@@ -355,11 +355,8 @@ function judgeReads({ args, side, stage, number, round }: Playing, doneCount: nu
 }
 
 export const boundWindows = scene({
-  name: 'bound-windows',
   about:
     'windows of a region are bound, used and taken back by either side, after requests that use them and among these',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = boundWindows.run;

@@ -315,11 +315,8 @@ async function expectNoneStays(stage: Stage<Args>): Promise<void> {
 }
 
 export const connections = scene({
-  name: 'connections',
   about:
     'connections by rdma_cm are made, refused, given up and ended while their messages are lost or come twice',
-  module: import.meta.url,
   draw,
   programs: [client, server],
 });
-export const { program0, program1 } = connections.run;

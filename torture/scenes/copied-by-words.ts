@@ -96,10 +96,7 @@ async function holder(stage: Stage<Args>): Promise<void> {
 }
 
 export const copiedByWords = scene({
-  name: 'copied-by-words',
   about: 'requests are copied into BlueFlame registers by words, over a bus that is often full',
-  module: import.meta.url,
   draw,
   programs: [poster, holder],
 });
-export const { program0, program1 } = copiedByWords.run;

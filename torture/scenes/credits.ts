@@ -62,12 +62,9 @@ function judge({ report }: Played<Args, unknown>): string[] {
 }
 
 export const credits = scene({
-  name: 'credits',
   about: 'more messages than receives over a long cable: what is sent is promised',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [sender, receiver],
   judge,
 });
-export const { program0, program1 } = credits.run;

@@ -107,11 +107,8 @@ function wrongIn(taken: readonly Taken[], qps: readonly ibv.IbvQp[], senders: re
 }
 
 export const crowdOfQueues = scene({
-  name: 'crowd-of-queues',
   about: 'hundreds of QPs of one CQ, which is overrun in the end',
-  module: import.meta.url,
   isSlow: true,
   draw,
   programs: [player, player],
 });
-export const { program0 } = crowdOfQueues.run;

@@ -178,10 +178,7 @@ async function replace(crowd: Crowd, number: number, delayNs: number): Promise<v
 }
 
 export const crowdedEventQueues = scene({
-  name: 'crowded-event-queues',
   about: 'many CQs raise events by small event queues, and some are replaced by others with their numbers',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = crowdedEventQueues.run;

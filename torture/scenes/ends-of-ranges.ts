@@ -156,10 +156,7 @@ function countTaken(most: number, postOne: () => number): number {
 }
 
 export const endsOfRanges = scene({
-  name: 'ends-of-ranges',
   about: 'queues of all sizes that the device says it takes, filled to their last place, and one beyond',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = endsOfRanges.run;

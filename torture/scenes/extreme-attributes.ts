@@ -180,12 +180,9 @@ function judge({ args, told: [asked, answered] }: Played<Args, readonly [Told, T
 }
 
 export const extremeAttributes = scene({
-  name: 'extreme-attributes',
   about: 'time-outs of hours or none, all RNR delays, unlike path MTUs, PSNs at the wrap',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = extremeAttributes.run;

@@ -172,14 +172,11 @@ function judge({ args, told: [{ statuses, wrong }, there] }: Played<Args, readon
 }
 
 export const failedReads = scene({
-  name: 'failed-reads',
   about:
     'reads of the device are refused, poisoned, lost, or answered when it has given them up, and others are not',
-  module: import.meta.url,
   hasLateReads: true,
   cable: 'infiniband',
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = failedReads.run;

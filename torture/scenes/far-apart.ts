@@ -12,15 +12,7 @@
 import { psPerUs } from '../../base/index.ts';
 import { allAccess } from '../../experiments/workloads/index.ts';
 import type { Random } from '../../sim/index.ts';
-import {
-  IBV_QP_STATE,
-  IBV_QPS_ERR,
-  IBV_SEND_SIGNALED,
-  type IbvMr,
-  type IbvSge,
-  modifyQp,
-  postSend,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Draft, Ended, Reach, Side, Stage } from './language/index.ts';
 import { connect, oneOf, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
 
@@ -68,7 +60,7 @@ type Args = ArgsOf<typeof draw>;
 interface Far {
   readonly side: Side;
   readonly address: number;
-  readonly mr: IbvMr;
+  readonly mr: ibv.IbvMr;
 }
 
 const farTopic = topic<Reach>('far');
@@ -88,12 +80,12 @@ async function open(stage: Stage<Args>): Promise<Far> {
 /** Both ends leave service at once: answers of gigabytes end there. */
 async function halt(stage: Stage<Args>, side: Side): Promise<void> {
   await stage.meet('halt');
-  for (const qp of side.qps) await modifyQp(qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
+  for (const qp of side.qps) await ibv.modifyQp(qp, { qpState: ibv.IBV_QPS_ERR }, ibv.IBV_QP_STATE);
   await stage.meet('halted');
 }
 
-function buffersOf({ address, mr }: Far, lengthBytes: number): IbvSge[] {
-  const buffers: IbvSge[] = [];
+function buffersOf({ address, mr }: Far, lengthBytes: number): ibv.IbvSge[] {
+  const buffers: ibv.IbvSge[] = [];
   for (let at = 0; at < lengthBytes; at += bufferBytesMax)
     buffers.push({ addr: address + at, length: Math.min(bufferBytesMax, lengthBytes - at), lkey: mr.lkey });
   return buffers;
@@ -114,11 +106,11 @@ class Requests {
     return this.#due.length;
   }
 
-  post(qp: number, opcode: number, sgList: IbvSge[], { address, rkey }: Reach, due: string): void {
+  post(qp: number, opcode: number, sgList: ibv.IbvSge[], { address, rkey }: Reach, due: string): void {
     const wrId = this.#due.push(due) - 1;
     const wr = { rdma: { remoteAddr: address, rkey } };
-    const request = { wrId, sgList, numSge: sgList.length, opcode, sendFlags: IBV_SEND_SIGNALED, wr };
-    const errno = postSend(this.#side.qps[qp]!, request, { wr: null, index: 0 });
+    const request = { wrId, sgList, numSge: sgList.length, opcode, sendFlags: ibv.IBV_SEND_SIGNALED, wr };
+    const errno = ibv.postSend(this.#side.qps[qp]!, request, { wr: null, index: 0 });
     if (errno !== 0) this.#stage.accuse(`request ${wrId}: errno ${errno}`);
   }
 
@@ -172,11 +164,8 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const farApart = scene({
-  name: 'far-apart',
   about:
     'READs over some 2^23 PSNs, messages of about the longest, and requests up to 2^52 bytes from their region',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = farApart.run;

@@ -115,10 +115,7 @@ async function player(stage: Stage<Args>): Promise<void> {
 }
 
 export const fewCredits = scene({
-  name: 'few-credits',
   about: 'WRITEs and READs of the same bytes right after them, over PCIe links with few credits',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = fewCredits.run;

@@ -125,10 +125,7 @@ async function writeAndRead(side: Side, partBytes: number, number: number): Prom
 }
 
 export const forked = scene({
-  name: 'forked',
   about: 'a process forks while its device works in pinned memory, and both write',
-  module: import.meta.url,
   draw,
   programs: [parent, peer],
 });
-export const { program0, program1 } = forked.run;

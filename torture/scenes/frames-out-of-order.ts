@@ -215,10 +215,7 @@ function expectRegion(
 }
 
 export const framesOutOfOrder = scene({
-  name: 'frames-out-of-order',
   about: 'regions and inline data over pages whose frames lie anywhere',
-  module: import.meta.url,
   draw,
   programs: [mover, mover],
 });
-export const { program0 } = framesOutOfOrder.run;

@@ -113,11 +113,8 @@ function wrongIn(seen: readonly Ended[], due: readonly number[], qpCount: number
 }
 
 export const fullCompletionQueue = scene({
-  name: 'full-completion-queue',
   about: 'a CQ is filled to its last entry, again and again, and then beyond',
-  module: import.meta.url,
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = fullCompletionQueue.run;

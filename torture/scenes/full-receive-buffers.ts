@@ -51,11 +51,8 @@ const player = (stage: Stage<Messages>): Promise<void> =>
   playWell(stage, { timeoutCode: 12, settleMs: 2, wait: (side, count) => side.completions(count) });
 
 export const fullReceiveBuffers = scene({
-  name: 'full-receive-buffers',
   about: 'messages wait for the credits of a link with small receive buffers, also such as faults hold back',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [player, player],
 });
-export const { program0 } = fullReceiveBuffers.run;

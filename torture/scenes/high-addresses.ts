@@ -138,11 +138,8 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const highAddresses = scene({
-  name: 'high-addresses',
   about:
     'regions across 4 GiB and up to the last page of a process, and requests that miss them by one bit of the address',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = highAddresses.run;

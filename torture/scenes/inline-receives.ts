@@ -114,12 +114,9 @@ function judge({ args: { lengths, inlRecvSz, maxRecvSge }, report }: Played<Args
 }
 
 export const inlineReceives = scene({
-  name: 'inline-receives',
   about:
     'messages that come in their receive WQE, and others of about their size, with losses and late receives',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = inlineReceives.run;

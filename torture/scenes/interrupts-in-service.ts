@@ -91,10 +91,7 @@ async function mask({ cpu, context }: Stage<Args>, isMasked: boolean): Promise<v
 }
 
 export const interruptsInService = scene({
-  name: 'interrupts-in-service',
   about: 'interrupts come while others are served, on one pin, or wait for the mask of all vectors to go',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = interruptsInService.run;

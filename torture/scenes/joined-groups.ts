@@ -326,12 +326,9 @@ class Members {
 }
 
 export const joinedGroups = scene({
-  name: 'joined-groups',
   about:
     'datagrams to multicast groups with members at both hosts that join and leave, by every form of both networks',
-  module: import.meta.url,
   sendsToGroups: true,
   draw,
   programs: [host, host],
 });
-export const { program0 } = joinedGroups.run;

@@ -202,11 +202,8 @@ function judge({
 }
 
 export const lateAnswers = scene({
-  name: 'late-answers',
   about: 'answers come while their requests are gathered again, slowly',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = lateAnswers.run;

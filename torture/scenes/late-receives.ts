@@ -180,13 +180,10 @@ function judge({
 }
 
 export const lateReceives = scene({
-  name: 'late-receives',
   about: 'receives are posted some RNR delays after their messages were sent',
-  module: import.meta.url,
   // By a slow cable of Ethernet a message may take longer than the delays.
   cable: 'infiniband',
   draw,
   programs: [sender, receiver],
   judge,
 });
-export const { program0, program1 } = lateReceives.run;

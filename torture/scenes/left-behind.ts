@@ -127,10 +127,7 @@ async function stayer(stage: Stage<Args>): Promise<void> {
 }
 
 export const leftBehind = scene({
-  name: 'left-behind',
   about: 'a process ends or is killed with everything open and in mid-traffic while others continue',
-  module: import.meta.url,
   draw,
   programs: [keeper, friend, on(1, stayer)],
 });
-export const { program0, program1, program2 } = leftBehind.run;

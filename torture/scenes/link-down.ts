@@ -62,11 +62,8 @@ function player(stage: Stage<Args>): Promise<void> {
 }
 
 export const linkDown = scene({
-  name: 'link-down',
   about: 'the link goes down and comes up in the middle of traffic in both directions',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [player, player],
 });
-export const { program0 } = linkDown.run;

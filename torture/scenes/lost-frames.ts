@@ -118,13 +118,10 @@ const hasOrderFaults = ({ nodes }: Report): boolean =>
   });
 
 export const lostFrames = scene({
-  name: 'lost-frames',
   about:
     'messages over Ethernet to ports that hold a few frames and drop the next, on a cable that loses some',
-  module: import.meta.url,
   cable: 'ethernet',
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = lostFrames.run;

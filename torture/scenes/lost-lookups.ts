@@ -67,12 +67,9 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const lostLookups = scene({
-  name: 'lost-lookups',
   about:
     'reads of translations are lost for QPs that are destroyed, and another QP uses the region afterwards',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = lostLookups.run;

@@ -293,12 +293,9 @@ function judgeSingle({ args: { due, requests, retryCount }, faults, report, set 
 }
 
 export const lostPackets = scene({
-  name: 'lost-packets',
   about: 'packets are lost near the wrap of the PSNs, often one whose loss a later one shows',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = lostPackets.run;

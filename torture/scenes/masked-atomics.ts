@@ -214,11 +214,8 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const maskedAtomics = scene({
-  name: 'masked-atomics',
   about:
     'masked compares, swaps and additions of several connections, of which packets are lost and come twice',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = maskedAtomics.run;

@@ -120,11 +120,8 @@ function wrongCyclesIn({ nodes, elapsedPs, config }: Report): string[] {
 }
 
 export const measuredLatencies = scene({
-  name: 'measured-latencies',
   about: 'requests that are taken after microseconds or hours, and what the report says of their times',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = measuredLatencies.run;

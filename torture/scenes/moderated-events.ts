@@ -84,11 +84,8 @@ function judge({ args: { rounds, isUsualHardware }, report }: Played<Args, unkno
 }
 
 export const moderatedEvents = scene({
-  name: 'moderated-events',
   about: 'a CQ raises one event for so many completions, or after a period',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = moderatedEvents.run;

@@ -265,11 +265,8 @@ class NamedQueues {
 }
 
 export const namedQueues = scene({
-  name: 'named-queues',
   about:
     'initiators of extended reliable connections send to the queues of several owners through shared targets',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = namedQueues.run;

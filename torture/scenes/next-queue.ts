@@ -150,10 +150,7 @@ async function sender(stage: Stage<Args>): Promise<void> {
 }
 
 export const nextQueue = scene({
-  name: 'next-queue',
   about: 'a CQ is destroyed while its event is on its way, and the next one has its number',
-  module: import.meta.url,
   draw,
   programs: [on(0, bystander), on(0, owner), on(1, sender)],
 });
-export const { program0, program1, program2 } = nextQueue.run;

@@ -203,9 +203,7 @@ const hcaPsOf = ({ lengthBytes, mtuCode }: Args): number =>
 const quiescentUntilPs = 5 * psPerUs;
 
 export const oneMessage = scene({
-  name: 'one-message',
   about: 'one message, small or long, alone on a quiet machine with another cable',
-  module: import.meta.url,
   cable: 'infiniband',
   draw: drawOnInfiniband,
   programs: [asker, answerer],
@@ -216,13 +214,9 @@ export const oneMessage = scene({
 });
 
 export const oneMessageInFrames = scene({
-  name: 'one-message-in-frames',
   about: 'one message, small or long, alone on a quiet machine with ports of Ethernet',
-  module: import.meta.url,
   cable: 'ethernet',
   draw: drawOnEthernet,
   programs: [asker, answerer],
   judge: (played) => judge(played, ethernetOf(played.args, played.report.config)),
 });
-
-export const { program0, program1 } = oneMessage.run;

@@ -208,12 +208,9 @@ function judge({
 }
 
 export const pagesOnDemand = scene({
-  name: 'pages-on-demand',
   about:
     'pages of a region on demand are discarded, mapped again and protected while the peer reads and writes',
-  module: import.meta.url,
   draw,
   programs: [owner, peer],
   judge,
 });
-export const { program0, program1 } = pagesOnDemand.run;

@@ -125,12 +125,9 @@ async function owner(stage: Stage<Args>): Promise<void> {
 }
 
 export const pagesTakenBack = scene({
-  name: 'pages-taken-back',
   about: 'the kernel takes pages from a device under the IOMMU, or makes them read-only, and gives them back',
-  module: import.meta.url,
   breaksRules: ['dma-outside'],
   hasRefusedReads: true,
   draw,
   programs: [asker, owner],
 });
-export const { program0, program1 } = pagesTakenBack.run;

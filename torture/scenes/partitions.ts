@@ -376,11 +376,8 @@ function judge({ args, told, set }: Played<Args, readonly Told[]>): string[] {
 }
 
 export const partitions = scene({
-  name: 'partitions',
   about: 'QPs of all transports by P_Key tables of full and limited members, which change while the QPs live',
-  module: import.meta.url,
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = partitions.run;

@@ -114,13 +114,10 @@ function judgeShares(ended: readonly Ended[], qpCount: number, messages: number)
 }
 
 export const pausedFrames = scene({
-  name: 'paused-frames',
   about:
     'many queue pairs write over Ethernet to a host that is slower than its cable, and is spared by pauses',
-  module: import.meta.url,
   cable: 'ethernet',
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = pausedFrames.run;

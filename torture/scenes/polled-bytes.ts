@@ -65,10 +65,7 @@ async function answerer(stage: Stage<Args>): Promise<number[]> {
 }
 
 export const polledBytes = scene({
-  name: 'polled-bytes',
   about: 'a program spins on a byte of a message of several pages, with and without anybody looking on',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = polledBytes.run;

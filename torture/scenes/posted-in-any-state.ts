@@ -237,10 +237,7 @@ class Walk {
 }
 
 export const postedInAnyState = scene({
-  name: 'posted-in-any-state',
   about: 'receives and sends are posted in every state of a QP, also long after it has failed',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = postedInAnyState.run;

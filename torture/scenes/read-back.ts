@@ -114,10 +114,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const readBack = scene({
-  name: 'read-back',
   about: 'READs right after WRITEs of the same bytes, and fenced WRITEs of what READs bring',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = readBack.run;

@@ -174,13 +174,10 @@ function judge({ told }: Played<Args, readonly Told[]>): string[] {
 }
 
 export const reconnects = scene({
-  name: 'reconnects',
   about: 'devices of either side are reset between connections by rdma_cm, which are made again and again',
-  module: import.meta.url,
   breaksRules: ['left-at-reset', 'doorbell-unknown-qp'],
   hasResets: true,
   draw,
   programs: [client, server],
   judge,
 });
-export const { program0, program1 } = reconnects.run;

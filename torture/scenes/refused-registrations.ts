@@ -158,10 +158,7 @@ async function registrar(stage: Stage<Args>): Promise<void> {
 }
 
 export const refusedRegistrations = scene({
-  name: 'refused-registrations',
   about: 'registrations over holes, over memory not to be written and over the limit, among good ones',
-  module: import.meta.url,
   draw,
   programs: [registrar, registrar],
 });
-export const { program0 } = refusedRegistrations.run;

@@ -316,10 +316,7 @@ function pinnedOf(region: Registration | undefined, addresses: readonly number[]
 }
 
 export const registeredAgain = scene({
-  name: 'registered-again',
   about: 'a region is registered again with other memory, domain or rights, also while its peer uses the key',
-  module: import.meta.url,
   draw,
   programs: [user, owner],
 });
-export const { program0, program1 } = registeredAgain.run;

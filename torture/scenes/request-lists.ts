@@ -241,10 +241,7 @@ function judgeBytes(stage: Stage<Args>, what: string, address: number, { from, i
 }
 
 export const requestLists = scene({
-  name: 'request-lists',
   about: 'requests of every shape, in lists and one by one, and among them such as are none',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = requestLists.run;

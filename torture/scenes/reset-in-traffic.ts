@@ -299,9 +299,7 @@ function wrongEndOf(
 }
 
 export const resetInTraffic = scene({
-  name: 'reset-in-traffic',
   about: 'a device is reset in the middle of traffic, or leaves its slot, and its programs start again',
-  module: import.meta.url,
   cable: 'infiniband',
   // What is reset because it died has not been taken down before, and doorbells are rung of QPs that were.
   breaksRules: ['left-at-reset', 'doorbell-unknown-qp'],
@@ -310,4 +308,3 @@ export const resetInTraffic = scene({
   programs: [player, player],
   judge,
 });
-export const { program0 } = resetInTraffic.run;

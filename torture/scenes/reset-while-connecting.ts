@@ -144,13 +144,10 @@ async function unlessDead<T>(call: Promise<T>): Promise<T | 'dead'> {
 }
 
 export const resetWhileConnecting = scene({
-  name: 'reset-while-connecting',
   about:
     'the device of either side is reset while a request of rdma_cm is under way, and the next one is answered',
-  module: import.meta.url,
   breaksRules: ['left-at-reset', 'doorbell-unknown-qp'],
   hasResets: true,
   draw,
   programs: [client, server],
 });
-export const { program0, program1 } = resetWhileConnecting.run;

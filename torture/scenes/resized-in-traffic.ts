@@ -70,10 +70,7 @@ async function resizer(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
 }
 
 export const resizedInTraffic = scene({
-  name: 'resized-in-traffic',
   about: 'CQs are resized while completions come to them and to others',
-  module: import.meta.url,
   draw,
   programs: [resizer, resizer],
 });
-export const { program0 } = resizedInTraffic.run;

@@ -223,10 +223,7 @@ class Queue {
 }
 
 export const sharedDatagrams = scene({
-  name: 'shared-datagrams',
   about: 'datagrams for QPs that share a receive queue, some without a receive, a QP or the right Q_Key',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = sharedDatagrams.run;

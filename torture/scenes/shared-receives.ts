@@ -281,10 +281,7 @@ class SharedQueue {
 }
 
 export const sharedReceives = scene({
-  name: 'shared-receives',
   about: 'receives of a shared queue end out of order, and QPs that use it fail and go',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = sharedReceives.run;

@@ -65,11 +65,8 @@ async function player(stage: Stage<Args>): Promise<(readonly [id: number, atPs: 
 }
 
 export const shortEpochs = scene({
-  name: 'short-epochs',
   about:
     'traffic with losses is played once more, in epochs so short that clocks are set back in the middle of it',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = shortEpochs.run;

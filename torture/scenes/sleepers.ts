@@ -55,10 +55,7 @@ async function sleeper(stage: Stage<Args>): Promise<void> {
 }
 
 export const sleepers = scene({
-  name: 'sleepers',
   about: 'a program on every core sleeps, and one waits with deadlines that messages take back',
-  module: import.meta.url,
   draw,
   programs: [waiter, sender, ...times(sleeperCount, () => on(0, sleeper))],
 });
-export const { program0, program1, program2 } = sleepers.run;

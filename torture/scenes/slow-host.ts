@@ -68,10 +68,7 @@ async function player(stage: Stage<Args>): Promise<void> {
 }
 
 export const slowHost = scene({
-  name: 'slow-host',
   about: 'completions of many small requests pile up in front of a host that takes writes slowly',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = slowHost.run;

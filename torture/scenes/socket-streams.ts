@@ -126,12 +126,9 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const socketStreams = scene({
-  name: 'socket-streams',
   about:
     'connections of sockets over the NIC carry streams of all lengths, on cables that lose and damage frames',
-  module: import.meta.url,
   cable: 'ethernet',
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = socketStreams.run;

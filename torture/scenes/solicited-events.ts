@@ -84,10 +84,7 @@ async function player(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
 }
 
 export const solicitedEvents = scene({
-  name: 'solicited-events',
   about: 'CQs armed for any or for solicited completions get plain, solicited and failing ones',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = solicitedEvents.run;

@@ -188,9 +188,7 @@ async function peer(stage: Stage<Args>): Promise<void> {
 }
 
 export const squeezed = scene({
-  name: 'squeezed',
   about: 'a program has more memory than there is, parts of which its peer writes',
-  module: import.meta.url,
   // Rings for long frames would take nearly all of the memory.
   cable: 'infiniband',
   draw,
@@ -198,4 +196,3 @@ export const squeezed = scene({
   judge: ({ told: [swapped] }: Played<Args, readonly [number, unknown]>) =>
     swapped > 0 ? [] : ['nothing was swapped'],
 });
-export const { program0, program1 } = squeezed.run;

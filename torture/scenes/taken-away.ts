@@ -134,10 +134,7 @@ async function player(stage: Stage<Args>): Promise<void> {
 }
 
 export const takenAway = scene({
-  name: 'taken-away',
   about: 'a region or a QP goes while requests use its memory, which holds other bytes at once',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = takenAway.run;

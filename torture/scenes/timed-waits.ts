@@ -82,10 +82,7 @@ export async function sender(stage: Stage<Waits>): Promise<void> {
 }
 
 export const timedWaits = scene({
-  name: 'timed-waits',
   about: 'waits with deadlines, sleeps and commands follow one another while messages come',
-  module: import.meta.url,
   draw,
   programs: [waiter, sender],
 });
-export const { program0, program1 } = timedWaits.run;

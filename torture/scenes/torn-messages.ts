@@ -191,12 +191,9 @@ function judge({
 const excerpt = (values: readonly unknown[]): string => JSON.stringify(values).slice(0, 100);
 
 export const tornMessages = scene({
-  name: 'torn-messages',
   about: 'messages of unreliable services that lose packets, have no receive, or stop the send queue',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [sender, receiver],
   judge,
 });
-export const { program0, program1 } = tornMessages.run;

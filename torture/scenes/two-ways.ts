@@ -119,11 +119,8 @@ function judgeTurns(ended: readonly Ended[], { count, packets }: Args, burst: nu
 }
 
 export const twoWays = scene({
-  name: 'two-ways',
   about: 'READs and WRITEs of several QPs share a slow link in both directions',
-  module: import.meta.url,
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = twoWays.run;

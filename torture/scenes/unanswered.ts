@@ -137,13 +137,10 @@ function judge({
 }
 
 export const unanswered = scene({
-  name: 'unanswered',
   about:
     'answers are lost until retries are used up or nearly, once and again after requests that were answered',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = unanswered.run;

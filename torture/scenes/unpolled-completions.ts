@@ -128,10 +128,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const unpolledCompletions = scene({
-  name: 'unpolled-completions',
   about: 'a CQ with completions in it is resized, and QPs go whose completions are among them',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = unpolledCompletions.run;

@@ -104,11 +104,8 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const wrappedCounters = scene({
-  name: 'wrapped-counters',
   about: 'queues work for so long that their 16-bit counters wrap, with a packet lost there',
-  module: import.meta.url,
   isSlow: true,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = wrappedCounters.run;

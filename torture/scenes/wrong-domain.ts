@@ -80,10 +80,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const wrongDomain = scene({
-  name: 'wrong-domain',
   about: 'connections of the right and of a wrong protection domain use one region by turns',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = wrongDomain.run;

@@ -3,15 +3,7 @@
  * driver reaches them. Both the well-behaved and the rough guests act through it.
  */
 import { closeSync } from 'node:fs';
-import {
-  bar0,
-  type CommandName,
-  hcr,
-  hcrGoOffset,
-  mailboxBytes,
-  Opcode,
-  pollingToken,
-} from '../../abi/index.ts';
+import * as abi from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import {
   createEventfd,
@@ -63,9 +55,9 @@ export interface CommandOutcome {
 export const NOT_ENDED = -1;
 /** The register reads all ones: no device answers. */
 export const UNREACHABLE = -2;
-const hcrImage = new Uint8Array(hcr.sizeBytes);
+const hcrImage = new Uint8Array(abi.hcr.sizeBytes);
 const hcrView = viewOf(hcrImage);
-const noBox = new Uint8Array(mailboxBytes);
+const noBox = new Uint8Array(abi.mailboxBytes);
 /** Looks at the register while a command runs, a millisecond apart: the longest takes one. */
 const usualPatience = 20;
 const pollMs = 1;
@@ -161,31 +153,31 @@ export class GuestLife {
   }
 
   /** Posts a command. */
-  post(name: CommandName | number, options: CommandOptions = {}): void {
+  post(name: abi.CommandName | number, options: CommandOptions = {}): void {
     const { inputModifier = 0, opcodeModifier = 0, inBox, outBytes } = options;
     if (inBox !== undefined) this.put(inBoxAddress, inBox);
-    const base = bar0.registers.hcr.offset;
-    const toggle = this.#nextToggle ?? 1 - ((this.read32(base + hcrGoOffset) >>> 21) & 1);
+    const base = abi.bar0.registers.hcr.offset;
+    const toggle = this.#nextToggle ?? 1 - ((this.read32(base + abi.hcrGoOffset) >>> 21) & 1);
     this.#nextToggle = 1 - toggle;
-    const { fields } = hcr;
+    const { fields } = abi.hcr;
     fields.inParam.setNumber(hcrView, 0, options.inParam ?? (inBox === undefined ? 0 : inBoxAddress));
     fields.inputModifier.set(hcrView, 0, inputModifier);
     fields.outParam.setNumber(hcrView, 0, outBytes === undefined ? 0 : outBoxAddress);
-    fields.token.set(hcrView, 0, pollingToken);
+    fields.token.set(hcrView, 0, abi.pollingToken);
     fields.go.set(hcrView, 0, 1);
     fields.toggle.set(hcrView, 0, toggle);
     fields.opcodeModifier.set(hcrView, 0, opcodeModifier);
-    fields.opcode.set(hcrView, 0, typeof name === 'number' ? name : Opcode[name]);
-    for (let at = 0; at < hcr.sizeBytes; at += 4)
+    fields.opcode.set(hcrView, 0, typeof name === 'number' ? name : abi.Opcode[name]);
+    for (let at = 0; at < abi.hcr.sizeBytes; at += 4)
       this.client.postLater(REGION_BAR0, base + at, this.distort(hcrImage.subarray(at, at + 4)));
     this.client.flush();
   }
 
   /** Posts a command and waits for its end. */
-  command(name: CommandName | number, options: CommandOptions = {}): CommandOutcome {
+  command(name: abi.CommandName | number, options: CommandOptions = {}): CommandOutcome {
     if (options.outBytes !== undefined) this.ram.write(outBoxAddress, noBox);
     const status = this.statusOf(name, options);
-    const base = bar0.registers.hcr.offset;
+    const base = abi.bar0.registers.hcr.offset;
     return {
       status,
       out: (BigInt(this.read32(base + 12)) << 32n) | BigInt(this.read32(base + 16)),
@@ -194,10 +186,10 @@ export class GuestLife {
   }
 
   /** Posts a command and waits for its end; its status alone, {@link NOT_ENDED} or {@link UNREACHABLE}. */
-  statusOf(name: CommandName | number, options: CommandOptions = {}): number {
+  statusOf(name: abi.CommandName | number, options: CommandOptions = {}): number {
     this.post(name, options);
     this.device.turn();
-    const goAddress = bar0.registers.hcr.offset + hcrGoOffset;
+    const goAddress = abi.bar0.registers.hcr.offset + abi.hcrGoOffset;
     let last = this.read32(goAddress);
     for (let look = 0; (last & (1 << 23)) !== 0 && last !== 0xffff_ffff && look < this.patience; look++) {
       this.device.pass(pollMs);

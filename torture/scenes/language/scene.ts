@@ -7,7 +7,7 @@
  * Stories of players (draw-story.ts) find what no author thought of; scenes vary one known situation in every way.
  */
 import type { FaultEntry } from '../../../machine/faults/index.ts';
-import type { ProgramContext, ProgramFunction, Report } from '../../../machine/index.ts';
+import type { ProgramContext, Report } from '../../../machine/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
 import type { Random } from '../../../sim/index.ts';
 import type { Again, Climate } from '../../story.ts';
@@ -53,12 +53,8 @@ export interface Played<Args, Told> {
 
 /** What a scene needs, and what judges of any story do not hold against it. */
 interface Traits {
-  /** Words with hyphens; names the scene in stories and tables. */
-  readonly name: string;
-  /** What happens, in one sentence. */
+  /** The situation, in one sentence. */
   readonly about: string;
-  /** `import.meta.url` of the module that exports its programs. */
-  readonly module: string;
   /** A play takes seconds: few seeds draw this scene. */
   readonly isSlow?: true;
   /** It is about this cable, or counts commands or packets as drivers of this one need them; left out: hosts may be on either. */
@@ -93,9 +89,18 @@ interface Specification<Args, Told extends readonly unknown[]> extends Traits {
   judge?(played: Played<Args, Told>): readonly string[];
 }
 
-/** As a story plays a scene. */
-export interface Scene extends Traits {
-  readonly programs: readonly { readonly node: number; readonly exportName: string }[];
+/** Outcome of one program. */
+interface Result {
+  readonly wrong: readonly string[];
+  readonly told: unknown;
+}
+
+/** A scene before the list of all scenes gives it its name (all.ts). */
+export interface Unnamed extends Traits {
+  readonly programs: readonly {
+    readonly node: number;
+    run(context: ProgramContext, args: unknown): Promise<Result>;
+  }[];
   draw(random: Random): Draft;
   judge(played: {
     readonly args: unknown;
@@ -106,15 +111,10 @@ export interface Scene extends Traits {
   }): string[];
 }
 
-/** A scene, and its programs to be exported as `program0`, `program1` and so on. */
-export interface Playable extends Scene {
-  readonly run: Readonly<Record<`program${number}`, ProgramFunction>>;
-}
-
-/** Result of each program. */
-interface Result {
-  readonly wrong: readonly string[];
-  readonly told: unknown;
+/** A scene as a story plays it. */
+export interface Scene extends Unnamed {
+  /** Words with hyphens. */
+  readonly name: string;
 }
 
 /** Findings of one program that a scene reports. */
@@ -123,37 +123,27 @@ const wrongMax = 5;
 /** Places a program at a host. */
 export const on = <Args, Told>(node: number, play: Play<Args, Told>): Placed<Args, Told> => ({ node, play });
 
-/**
- * Makes a scene of its specification. Its module exports the programs, so that any partition finds them:
- *
- *     export const lostFrames = scene({ name: 'lost-frames', …, draw, programs: [player, player], judge });
- *     export const { program0, program1 } = lostFrames.run;
- */
+/** Makes a scene of its specification. */
 export function scene<Args, const Told extends readonly unknown[] | []>({
   draw,
   programs,
   judge = () => [],
   ...traits
-}: Specification<Args, Told>): Playable {
+}: Specification<Args, Told>): Unnamed {
   const cast = (programs as readonly (Play<Args, unknown> | Placed<Args, unknown>)[]).map((program, at) =>
     typeof program === 'function' ? { node: at, play: program } : program,
-  );
-  const runs = cast.map(
-    ({ play }): ProgramFunction =>
-      async (context: ProgramContext<Args>) => {
-        const stage = new Stage(context, context.args);
-        const told = (await play(stage)) ?? null;
-        await stage.close();
-        return { wrong: stage.wrong, told };
-      },
   );
   return {
     ...traits,
     programs: cast.map(({ node, play }) => ({
       node,
-      exportName: `program${cast.findIndex((other) => other.play === play)}`,
+      run: async (context, args) => {
+        const stage = new Stage(context, args as Args);
+        const told = (await play(stage)) ?? null;
+        await stage.close();
+        return { wrong: stage.wrong, told };
+      },
     })),
-    run: Object.fromEntries(runs.map((run, at) => [`program${at}`, run])),
     draw,
     judge: ({ args, results, ...played }) => {
       const each = results as readonly Result[];
