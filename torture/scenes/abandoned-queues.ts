@@ -7,9 +7,8 @@
  */
 import { psPerMs } from '../../base/index.ts';
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { type IbvQp, postRecv, postSend } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
 import { connect, maybe, oneOf, patternOf, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 const slotBytes = 8192;

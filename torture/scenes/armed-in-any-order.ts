@@ -3,10 +3,10 @@
  * failure (IBTA 11.4.2.2): a request that is pending is not weakened by a later one, it ends with its event, and an event comes once. A
  * completion that was neither polled nor reported by an event when the CQ was armed may raise its event at once: cards differ in that.
  */
-import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import { type ArgsOf, connect, type Draft, oneOf, SEND, type Stage, scene, times } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import { connect, oneOf, psPerUs, SEND, scene, times } from './language/index.ts';
 
 const actions = ['arm next', 'arm solicited', 'plain', 'solicited', 'poll'] as const;
 type Action = (typeof actions)[number] | 'too long';

@@ -4,12 +4,11 @@
  *
  *     each step:   the answerer changes its rights ─► the asker uses them;   the asker drains, changes, continues ─► all arrives
  */
-import { psPerUs } from '../../base/index.ts';
+
 import { allAccess } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Side, Stage } from './language/index.ts';
-import { ADD, connect, oneOf, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Ended, Played, Random, Side, Stage } from './language/index.ts';
+import { ADD, connect, oneOf, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
 const rights = [
   [WRITE, ibv.IBV_ACCESS_REMOTE_WRITE],

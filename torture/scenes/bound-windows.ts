@@ -6,17 +6,16 @@
  *     owner: fill ─► bind ──► key ────────► take back ─► fill the window again ─► all bytes as they must be
  *     user:                     └► requests ─┴──────────► one more by the old key: refused
  */
-import { psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Reach, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Ended, FaultEntry, Random, Reach, Side, Stage } from './language/index.ts';
 import {
   ADD,
   codeOf,
   connect,
   oneOf,
   patternOf,
+  psPerUs,
   READ,
   scene,
   times,

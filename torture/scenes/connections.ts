@@ -5,14 +5,12 @@
  *
  *     client: address ─ route ─ connect ─► server: accept, refuse or let go ─► message, echo ─► either side ends it
  */
-import { psPerMs } from '../../base/index.ts';
+
 import type { Driver } from '../../driver/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { CmConnection, cmPort, cmServer, listen, listening, nameOf } from './cm-connection.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { maybe, oneOf, patternOf, scene, times, topic } from './language/index.ts';
+import type { ArgsOf, Draft, FaultEntry, Random, Stage } from './language/index.ts';
+import { maybe, oneOf, patternOf, psPerMs, scene, times, topic } from './language/index.ts';
 
 /**
  * What becomes of a connection: it carries a message and is ended by one of the programs, or by the end of the client's process; the server

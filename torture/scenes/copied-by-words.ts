@@ -5,10 +5,10 @@
  *
  *     post: WQE to memory ─► fence ─► words into the register ─► fence            and nothing after it that would push
  */
-import { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, scene, sumOf, times, topic, WRITE } from './language/index.ts';
+import { connect, oneOf, patternOf, Random, scene, sumOf, times, topic, WRITE } from './language/index.ts';
 
 const slotBytes = 256;
 

@@ -2,9 +2,8 @@
  * Messages by the credits of the receiver, over a cable so long that it has posted receives again before the sender can learn of it: nothing
  * is sent that is not promised, but for one message when nothing is under way, and so nothing is refused (IBTA 9.7.7.2).
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import { connect, type Draft, type Played, SEND, type Side, type Stage, scene } from './language/index.ts';
+import type { Draft, Played, Random, Side, Stage } from './language/index.ts';
+import { connect, psPerNs, psPerUs, SEND, scene } from './language/index.ts';
 
 interface Args {
   /** Receives that are posted at once, and again when all of them are used. */

@@ -4,20 +4,9 @@
  * (IBTA 11.6.3.2).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import {
-  type ArgsOf,
-  type Draft,
-  filled,
-  isWell,
-  SEND,
-  type Stage,
-  scene,
-  someOrder,
-  type Taken,
-  times,
-} from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage, Taken } from './language/index.ts';
+import { filled, isWell, SEND, scene, someOrder, times } from './language/index.ts';
 
 const cqEntries = 127;
 const receivesPerQp = 3;

@@ -3,12 +3,11 @@
  * from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon; no other CQ has one, and a new CQ
  * has none of the CQ that had its number earlier.
  */
-import { psPerMs, psPerUs } from '../../base/index.ts';
+
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Reach, Stage } from './language/index.ts';
-import { isWell, oneOf, scene, someOrder, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Random, Reach, Stage } from './language/index.ts';
+import { isWell, oneOf, psPerMs, psPerUs, scene, someOrder, times, WRITE } from './language/index.ts';
 
 /** A CQ is armed and written for, so long after the one before. */
 export interface Step {

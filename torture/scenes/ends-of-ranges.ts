@@ -4,19 +4,9 @@
  * ends are within reach.
  */
 import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import {
-  connect,
-  orCode,
-  type Side,
-  type Stage,
-  scene,
-  times,
-  topic,
-  usual,
-  WRITE,
-} from './language/index.ts';
+import type { Random, Side, Stage } from './language/index.ts';
+import { connect, orCode, scene, times, topic, usual, WRITE } from './language/index.ts';
 
 function draw(random: Random) {
   const set = {

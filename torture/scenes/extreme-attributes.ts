@@ -4,9 +4,7 @@
  * unlike ends can exchange is as the standard says (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
  */
 import { psPerMs, psPerSecond, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
 import {
   connect,
   isSame,

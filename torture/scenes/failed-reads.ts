@@ -6,9 +6,7 @@
  *     asker: READ, READ, … whose bytes the peer's device cannot read ─► failed? next QP, pause ─► which bytes are here?
  */
 import { psPerMs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Played, Side, Stage } from './language/index.ts';
+import type { Draft, FaultEntry, Played, Random, Side, Stage } from './language/index.ts';
 import {
   connect,
   differencesOf,

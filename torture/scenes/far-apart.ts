@@ -9,12 +9,11 @@
  *
  * What has begun is flushed when both ends leave service.
  */
-import { psPerUs } from '../../base/index.ts';
+
 import { allAccess } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Reach, Side, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Ended, Random, Reach, Side, Stage } from './language/index.ts';
+import { connect, oneOf, patternOf, psPerUs, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const mtuBytes = 256;
 const firstBytes = 4096;

@@ -4,19 +4,8 @@
  *
  *     own source ── WRITE ──► peer's target ── READ ──► own echo          both sides at once, on several QPs
  */
-import type { ParameterValues } from '../../machine/profile/index.ts';
-import type { Random } from '../../sim/index.ts';
-import {
-  connect,
-  type Draft,
-  oneOf,
-  patternOf,
-  READ,
-  type Stage,
-  scene,
-  times,
-  WRITE,
-} from './language/index.ts';
+import type { Draft, ParameterValues, Random, Stage } from './language/index.ts';
+import { connect, oneOf, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   readonly qpCount: number;

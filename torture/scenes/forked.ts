@@ -5,12 +5,11 @@
  *
  *     area of the parent:  source (the peer gets it) | sink (the peer writes it) | quiet
  */
-import { psPerNs } from '../../base/index.ts';
+
 import { createBuffer, openEndpoint } from '../../experiments/workloads/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
-import { connect, differencesOf, maybe, patternOf, READ, scene, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
+import { connect, differencesOf, maybe, patternOf, psPerNs, READ, scene, WRITE } from './language/index.ts';
 
 /** Numbers of patterns. */
 const [atFork, ofParent, ofChild, ofPeer, lastOfPeer, ordinary] = [1, 2, 3, 4, 100, 200] as const;

@@ -6,10 +6,9 @@
  *     each region, in thirds:   own bytes, which the peer reads | the peer's WRITE | what the own READ brings
  */
 import { allAccess } from '../../experiments/workloads/index.ts';
-import { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Draft, Reach, Side, Stage } from './language/index.ts';
-import { connect, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
+import { connect, patternOf, Random, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const pageBytes = 4096;
 const hugePageBytes = 2 ** 21;

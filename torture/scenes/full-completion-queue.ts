@@ -3,9 +3,9 @@
  * leaves the entries before alone, and the CQ and its QPs fail (IBTA 11.6.3.2, 10.10.2.3: CQ overrun is an error of the CQ, and of all QPs
  * whose work queues it serves).
  */
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Ended, Played, Random, Stage } from './language/index.ts';
 import { connect, failuresOf, oneOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
 
 function draw(random: Random) {

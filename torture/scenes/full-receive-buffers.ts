@@ -5,10 +5,10 @@
  *     packets ══► buffer of a few packets ──(slow)──► memory
  *        ▲                        └── credits, some packets at a time
  */
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import { type Messages, playWell } from './both-ways.ts';
-import { type Draft, mtuOf, oneOf, READ, type Stage, scene, times, WRITE } from './language/index.ts';
+import type { Draft, FaultEntry, Random, Stage } from './language/index.ts';
+import { mtuOf, oneOf, READ, scene, times, WRITE } from './language/index.ts';
 
 /** A packet is held back until others have passed it or a time is over, or comes once more later: it needs credits of its own then. */
 function drawFault(random: Random): FaultEntry {

@@ -4,9 +4,8 @@
  * REM_ACCESS_ERR, and changes nothing (IBTA 9.7.4.1.5, 10.6.3.1).
  */
 import { allAccess } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import type { IbvMr } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
 import { ADD, connect, patternOf, READ, scene, someOrder, times, topic, WRITE } from './language/index.ts';
 
 const pageBytes = 4096;

@@ -3,12 +3,10 @@
  * then: each comes once, in order, with its bytes in the buffers of the list that was posted for it; and the report counts those that came in a
  * WQE.
  */
-import { psPerMs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Side, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, SEND, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, FaultEntry, Played, Random, Side, Stage } from './language/index.ts';
+import { connect, oneOf, patternOf, psPerMs, psPerUs, SEND, scene, sumOf, times } from './language/index.ts';
 
 const slotBytes = 1024;
 const wqeUnitBytes = 16;

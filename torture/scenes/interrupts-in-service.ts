@@ -7,11 +7,11 @@
  *
  *     mask ─► WRITEs on several vectors ─► unmask ─► every event          or: WRITEs ─► handler ─► more of them before it has left
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
+
 import { configAccessOf } from '../../host/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { Crowd } from './crowded-event-queues.ts';
-import { type ArgsOf, type Draft, oneOf, type Stage, scene, someOrder, times } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import { oneOf, psPerNs, psPerUs, scene, someOrder, times } from './language/index.ts';
 
 /** From the write that clears the pin to the fall of its level; a handler of one queue takes less than a fifth of it. */
 const farLinkPs = 10 * psPerUs;

@@ -6,10 +6,9 @@
  *     both: join, leave, post receives ─► both: send ─► both: what came is what was due ─► …
  */
 import { qkey, type RcBuffer } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { allThatCame, grhBytes, readyDatagrams } from './datagrams.ts';
-import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
 import {
   codeOf,
   isWell,

@@ -3,10 +3,8 @@
  * what comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
 import {
   connect,
   isWell,

@@ -3,15 +3,13 @@
  * retries back, a count of seven is unlimited, and the time waited is reported as RNR delay (IBTA 9.7.5.2.8, 9.7.6.1, 11.6.2; the times of the
  * codes as Linux's rnrnak_usec has them).
  */
-import { psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
 import {
   connect,
   differencesOf,
   isWell,
   patternOf,
+  psPerUs,
   SEND,
   scene,
   statusesOf,

@@ -6,9 +6,8 @@
  *     keeper ─────────────────── ⇄ friend
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { postRecv } from '../../userlib/index.ts';
-import type { ArgsOf, Draft } from './language/index.ts';
+import type { ArgsOf, Draft, Random } from './language/index.ts';
 import { connect, maybe, on, patternOf, READ, Stage, scene, topic, WRITE } from './language/index.ts';
 
 function draw(random: Random) {

@@ -2,11 +2,10 @@
  * The link goes down in the middle of traffic in both directions and comes up long before retries are used up: what waited for the link or
  * for credits continues, by time-outs where it was discarded, and everything ends well (IBTA 9.7.6.1.3, 14.2.5.6).
  */
-import { psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import { playWell } from './both-ways.ts';
-import { type Draft, oneOf, READ, type Stage, scene, times, WRITE } from './language/index.ts';
+import type { Draft, FaultEntry, Random, Stage } from './language/index.ts';
+import { oneOf, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   readonly qpCount: number;

@@ -3,12 +3,10 @@
  * damages, doubles and delays some. Each message ends well and comes once, or ends as used-up retries do, which takes more losses than
  * there are retries; what has ended well is there, and where nothing was lost nothing is sent again (IBTA vol 1, 9.7.5, 9.9.2).
  */
-import { psPerMs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import { countOf, type Messages, type Outcome, playBothWays } from './both-ways.ts';
-import type { Draft, Played, Stage } from './language/index.ts';
-import { isWell, mtuOf, oneOf, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
+import type { Draft, FaultEntry, Played, Random, Stage } from './language/index.ts';
+import { isWell, mtuOf, oneOf, psPerMs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
 
 const retryCount = 7;
 

@@ -5,9 +5,8 @@
  *
  *     round:  WRITE of a QP ─► destroyed ─► time-out of its read ─► a region comes ─► WRITE of the QP that stays
  */
-import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import { type ArgsOf, connect, type Draft, type Stage, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import { connect, psPerUs, scene, times, WRITE } from './language/index.ts';
 
 /** What the device waits for an answer, at least. */
 const timeoutUs = 50;

@@ -3,16 +3,14 @@
  * out once and in order, a loss that a later packet reveals costs no time-out, and without retries it ends the connection (IBTA 9.7.5.1,
  * 9.7.5.2, 9.9.2.1; the rest of a READ: 9.7.3.2).
  */
-import { psPerMs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Ended, Played, Request, Stage } from './language/index.ts';
+import type { Draft, Ended, FaultEntry, Played, Random, Request, Stage } from './language/index.ts';
 import {
   ADD,
   connect,
   isWell,
   mtuOf,
   oneOf,
+  psPerMs,
   READ,
   SEND,
   scene,

@@ -3,12 +3,10 @@
  * its connection, brings what was there before, and changes the bits that its masks say (MLNX_OFED, enhanced atomic operations). The words of a
  * connection are its own; one word more is added to by all, field by field, in any order.
  */
-import { psPerMs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Side, Stage } from './language/index.ts';
-import { ADD, connect, maybe, oneOf, scene, times, topic } from './language/index.ts';
+import type { Draft, FaultEntry, Random, Side, Stage } from './language/index.ts';
+import { ADD, connect, maybe, oneOf, psPerMs, scene, times, topic } from './language/index.ts';
 
 /** One request; numbers of 64 bits in hexadecimal. */
 interface Request {

@@ -2,11 +2,10 @@
  * Requests one after another, each taken when its own time has passed: from microseconds to hours. The report must agree with the program's
  * clock: how many, the shortest, the longest and the quantiles (nearest rank), where their time went, and how many cycles that were.
  */
-import { psPerUs } from '../../base/index.ts';
+
 import type { Report } from '../../machine/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Played, Stage } from './language/index.ts';
-import { connect, oneOf, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Played, Random, Stage } from './language/index.ts';
+import { connect, oneOf, psPerUs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
 
 const operationNames: Readonly<Record<number, string>> = { [WRITE]: 'WRITE', [READ]: 'READ', [SEND]: 'SEND' };
 const secondUs = 1_000_000;

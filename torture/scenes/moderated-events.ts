@@ -2,11 +2,10 @@
  * A CQ is set to raise one event for so many completions, or after a period (ibv_modify_cq): the event comes with the last of them, or when
  * the period is over since the first, and the report says how many completions it stood for.
  */
-import { psPerMs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Side, Stage } from './language/index.ts';
-import { connect, scene, sumOf, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Played, Random, Side, Stage } from './language/index.ts';
+import { connect, psPerMs, psPerUs, scene, sumOf, times, WRITE } from './language/index.ts';
 
 function draw(random: Random) {
   const isUsualHardware = random.chance(0.5);

@@ -12,9 +12,8 @@ import {
   type RcAddress,
   type RcBuffer,
 } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
 import { filled, isWell, oneOf, scene, times, topic, usual } from './language/index.ts';
 
 /** Of a message, and of a receive. */

@@ -4,20 +4,11 @@
  *
  *     messages to CQs that stay (their handler has a core for long) ─► one to the CQ that goes ─► destroyed ─► a new CQ, armed
  */
-import { psPerUs } from '../../base/index.ts';
+
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import {
-  type ArgsOf,
-  type Device,
-  type Draft,
-  on,
-  SEND,
-  type Stage,
-  scene,
-  times,
-} from './language/index.ts';
+import type { ArgsOf, Device, Draft, Random, Stage } from './language/index.ts';
+import { on, psPerUs, SEND, scene, times } from './language/index.ts';
 
 function draw(random: Random) {
   const vectorCount = 4;

@@ -5,9 +5,7 @@
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import type { Report } from '../../machine/index.ts';
-import type { ParameterValues } from '../../machine/profile/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Ended, ParameterValues, Played, Random, Stage } from './language/index.ts';
 import { connect, isWell, mtuOf, oneOf, READ, scene, statusesOf, WRITE } from './language/index.ts';
 
 interface Args {

@@ -4,10 +4,8 @@
  *
  *     asker: WRITE to every page ─► owner: unmap, or read-only, or map again ─► asker: WRITE again ─► owner: which bytes are new?
  */
-import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
-import { connect, filled, maybe, oneOf, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
+import { connect, filled, maybe, oneOf, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
 /** What the device may do with a page. */
 const rightsOfPages = ['write', 'read', 'none'] as const;

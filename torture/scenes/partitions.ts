@@ -8,13 +8,12 @@
  *
  * The judge keeps tables of its own and computes from them the end of each message, its bytes and the counts of violations.
  */
-import { psPerMs } from '../../base/index.ts';
+
 import { handleTo, qkey } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { ready } from '../connecting.ts';
 import { grhBytes, planOf } from './datagrams.ts';
-import type { ArgsOf, Draft, Ended, Played, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Ended, Played, Random, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,
@@ -22,6 +21,7 @@ import {
   isWell,
   oneOf,
   patternOf,
+  psPerMs,
   READ,
   SEND,
   scene,

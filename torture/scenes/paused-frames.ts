@@ -7,9 +7,8 @@
  *              ▲              └── PAUSE at a share of the fifo, again at half its time; it ends at another share
  */
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { type Outcome, playBothWays } from './both-ways.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Ended, Played, Random, Stage } from './language/index.ts';
 import { failuresOf, mtuOf, oneOf, scene, times, WRITE } from './language/index.ts';
 import { retransmittedIn } from './lost-frames.ts';
 

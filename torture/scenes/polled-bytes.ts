@@ -4,8 +4,8 @@
  *
  *     asker: WRITE ─► … page │ page … ─► answerer spins on one byte, reads all up to it ─► next
  */
-import type { Random } from '../../sim/index.ts';
-import { connect, type Draft, filled, maybe, type Stage, scene, times, WRITE } from './language/index.ts';
+import type { Draft, Random, Stage } from './language/index.ts';
+import { connect, filled, maybe, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   /** Each with the byte of it that is spun on. */

@@ -10,12 +10,11 @@
  * Every request that was taken ends once, in the order of its queue: SUCCESS as far as messages came or were sent, flushed after that. A request
  * posted in ERR is flushed however long ago the QP failed; Linux's ib_drain_qp waits for it without limit.
  */
-import { psPerMs } from '../../base/index.ts';
+
 import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage, Taken } from './language/index.ts';
-import { connect, oneOf, SEND, scene, times, topic, usual, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Side, Stage, Taken } from './language/index.ts';
+import { connect, oneOf, psPerMs, SEND, scene, times, topic, usual, WRITE } from './language/index.ts';
 
 const states = ['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'RTS again', 'ERR', 'RESET again'] as const;
 type State = (typeof states)[number] | 'ERR later';

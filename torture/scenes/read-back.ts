@@ -3,9 +3,8 @@
  * atomics sends what they brought (10.8.3.3).
  */
 import { psPerMs, psPerNs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { IBV_SEND_FENCE } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
 import { ADD, connect, oneOf, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
 const slow = [

@@ -7,7 +7,7 @@
  *     client: connect ─► message ──► reset? ─► barrier ─► connect again ─► …
  *     server: accept, receive ─────► reset? ─► barrier ─► the same listener accepts ─► …
  */
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
 import {
   type CmConnection,
@@ -19,7 +19,7 @@ import {
   nameOf,
   reasonStale,
 } from './cm-connection.ts';
-import type { ArgsOf, Draft, Played, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Played, Random, Stage } from './language/index.ts';
 import { oneOf, patternOf, scene, sumOf, times } from './language/index.ts';
 
 function draw(random: Random) {

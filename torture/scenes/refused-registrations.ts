@@ -6,9 +6,8 @@
  *     how much may be pinned is found once ─► steps ─► after each: what is left may be pinned, a page more may not
  */
 import { allAccess, openEndpoint } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { deregMr, type IbvMr, type IbvPd, regMr } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
 import { oneOf, orCode, patternOf, scene, sumOf, times } from './language/index.ts';
 
 const kinds = ['register', 'register', 'deregister', 'hole', 'readOnly', 'unmapped'] as const;

@@ -9,9 +9,9 @@
  *
  * Both sides keep tables of what the region is and of all bytes, and compute from them the end of each request.
  */
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,

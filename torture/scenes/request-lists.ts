@@ -5,9 +5,8 @@
  * before anything is posted (userlib/numbers.ts).
  */
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Ended, Random, Stage } from './language/index.ts';
 import { filled, maybe, oneOf, SEND, scene, sumOf, times } from './language/index.ts';
 
 type Piece = readonly [offset: number, lengthBytes: number];

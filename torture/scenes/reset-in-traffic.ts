@@ -7,10 +7,8 @@
  *     traffic ─► fatal event, reset, opened again ─► the other side's retries end ─► again, or work and leave
  */
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Ended, Played, Side, Stage } from './language/index.ts';
+import type { Draft, Ended, FaultEntry, Played, Random, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,

@@ -6,12 +6,11 @@
  *     client: REQ ──── rest ──── reset? ── one end of the ID ──► barrier ──► connect again ──► message
  *     server: the same listener accepts ── reset? ───────────────► barrier ──► accept, receive
  */
-import { psPerMs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
 import { type CmConnection, CmParty, cmBytesMax, listen, listening, reasonStale } from './cm-connection.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { oneOf, patternOf, scene, times, topic } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import { oneOf, patternOf, psPerMs, scene, times, topic } from './language/index.ts';
 
 /** All repetitions of a REQ: 16 time-outs of some eight seconds. */
 const endPatiencePs = 200_000 * psPerMs;

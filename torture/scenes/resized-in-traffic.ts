@@ -3,9 +3,9 @@
  * ring is not needed any more when the call has returned (ibv_resize_cq; IBTA 11.2.8.4).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { type ArgsOf, type Draft, maybe, SEND, type Stage, scene, times } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import { maybe, SEND, scene, times } from './language/index.ts';
 
 function draw(random: Random) {
   const cqCount = 1 + random.below(4);

@@ -15,10 +15,9 @@ import {
   qkey,
   type RcBuffer,
 } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { allThatCame, datagramQps, grhBytes, readyDatagrams } from './datagrams.ts';
-import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
 import { isSame, isWell, oneOf, patternOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
 
 const payloadBytesMax = 4096;

@@ -4,12 +4,11 @@
  * end every receive of the queue can still be used (IBTA 10.2.9.3: a receive that a message has begun when its QP fails completes in error; the
  * others stay in the queue).
  */
-import { psPerMs } from '../../base/index.ts';
+
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
-import { filled, isWell, oneOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
+import { filled, isWell, oneOf, psPerMs, SEND, scene, sumOf, times, topic } from './language/index.ts';
 
 type Message = readonly [qp: number, lengthBytes: number];
 

@@ -4,8 +4,7 @@
  * same instants, and the report is the same (docs/explanation/architecture.md); all that was asked for has come.
  */
 import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Request, Stage } from './language/index.ts';
+import type { Draft, Random, Request, Stage } from './language/index.ts';
 import { connect, maybe, oneOf, READ, SEND, scene, Traffic, times, WRITE } from './language/index.ts';
 
 interface Args {

@@ -3,9 +3,8 @@
  * long as it was asked for, however many others are under way, and wherever the kernel of time keeps it: sleeps that are nearly as long as the
  * near events reach (sim/event-queue.ts), and much longer ones (nanosleep(2)).
  */
-import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import { type Draft, on, oneOf, type Stage, scene, sumOf, times } from './language/index.ts';
+import type { Draft, Random, Stage } from './language/index.ts';
+import { on, oneOf, psPerUs, scene, sumOf, times } from './language/index.ts';
 import { sender, type Waits, waiter } from './timed-waits.ts';
 
 const sleeperCount = 9;

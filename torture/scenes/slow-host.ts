@@ -4,9 +4,9 @@
  *
  *     posts ══► wire ══► completions ─► fifos, full ──(1 of some microseconds)──► host
  */
-import type { Random } from '../../sim/index.ts';
+
 import { drawLink } from './few-credits.ts';
-import type { Draft, Side, Stage } from './language/index.ts';
+import type { Draft, Random, Side, Stage } from './language/index.ts';
 import { connect, oneOf, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 interface Args {

@@ -5,8 +5,7 @@
  */
 import * as sockets from '../../experiments/workloads/index.ts';
 import { addressOf } from '../../machine/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
 import { oneOf, patternOf, scene, sumOf, times } from './language/index.ts';
 
 const port = 7000;

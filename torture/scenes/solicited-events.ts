@@ -3,11 +3,10 @@
  * them perhaps too long. A CQ armed for solicited completions reports those that request it and every failure; a later request for solicited
  * ones does not weaken a pending one for any completion (IBTA 11.4.2.2).
  */
-import { psPerMs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { connect, SEND, scene, statusesOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import { connect, psPerMs, SEND, scene, statusesOf, times } from './language/index.ts';
 
 type Message = 'plain' | 'solicited' | 'too long';
 

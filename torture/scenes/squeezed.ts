@@ -8,10 +8,9 @@
 import { allAccess } from '../../experiments/workloads/index.ts';
 import type { Process } from '../../host/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
-import { Random } from '../../sim/index.ts';
 import type { IbvMr } from '../../userlib/index.ts';
 import type { ArgsOf, Draft, Played, Reach, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, scene, times, topic, WRITE } from './language/index.ts';
+import { connect, oneOf, patternOf, Random, scene, times, topic, WRITE } from './language/index.ts';
 
 const kinds = ['write', 'write', 'read', 'peer', 'peer', 'peerKept', 'fork'] as const;
 const pageBytes = 4096;

@@ -3,10 +3,8 @@
  * arrive, what is written after the call has returned may not, and no other owner writes over it (IBTA 10.6.7.2: a deregistered region is not
  * accessed any more; 10.2.4.4: nor the buffers of a destroyed QP's requests).
  */
-import { psPerNs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Reach, Stage } from './language/index.ts';
-import { connect, filled, maybe, oneOf, READ, scene, topic, WRITE } from './language/index.ts';
+import type { Draft, Random, Reach, Stage } from './language/index.ts';
+import { connect, filled, maybe, oneOf, psPerNs, READ, scene, topic, WRITE } from './language/index.ts';
 
 interface Args {
   readonly opcode: number;

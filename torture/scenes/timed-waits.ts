@@ -2,10 +2,10 @@
  * A program that waits for events with deadlines, and sleeps: each wait lasts as long as it was asked for unless what it waits for comes, and
  * nothing of a wait that is over ends a later one (ibv_get_cq_event with a deadline, as poll(2) gives it; nanosleep(2)).
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import { connect, type Draft, oneOf, SEND, type Stage, scene, times } from './language/index.ts';
+import type { Draft, Random, Stage } from './language/index.ts';
+import { connect, oneOf, psPerNs, psPerUs, SEND, scene, times } from './language/index.ts';
 
 const kinds = ['completion', 'completion', 'async', 'sleep', 'sleep', 'command'] as const;
 

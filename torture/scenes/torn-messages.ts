@@ -4,11 +4,9 @@
  * stops the send queue and nothing else, until software starts it again (10.3.1, SQE).
  */
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { connectUnreliable, grhBytes, type UnreliableSide } from './datagrams.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
 import { isSame, isWell, mtuOf, patternOf, scene, statusesOf, sumOf, times } from './language/index.ts';
 
 interface Args {

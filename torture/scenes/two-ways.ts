@@ -4,8 +4,7 @@
  * (`hca.responseBurstPackets`), and so many packets of one message in a row (`hca.burstPackets`; docs/reference/timing.md).
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Ended, Played, Random, Stage } from './language/index.ts';
 import { connect, isWell, mtuOf, oneOf, READ, scene, times, WRITE } from './language/index.ts';
 
 function draw(random: Random) {

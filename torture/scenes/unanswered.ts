@@ -3,11 +3,8 @@
  * time-out, from its own sending on, and there are as many as the retry count says (IBTA 9.7.6.1.3, 9.9.2.1.1). An answer gives all retries
  * back, so that later requests that lose as many attempts end well, too.
  */
-import { psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Stage } from './language/index.ts';
-import { connect, READ, scene, sumOf, timeOutPsOf, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
+import { connect, psPerUs, READ, scene, sumOf, timeOutPsOf, times, WRITE } from './language/index.ts';
 
 function draw(random: Random) {
   const hasDrawnHardware = random.chance(0.4);

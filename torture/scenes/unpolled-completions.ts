@@ -3,9 +3,9 @@
  * completions are among them. Those of the QPs that are left all come, once each and in their order (IBTA 11.2.8.3: a resize loses none);
  * those of a QP that is gone do not.
  */
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
 import { connect, isWell, scene, sumOf, times, WRITE } from './language/index.ts';
 
 type Step =

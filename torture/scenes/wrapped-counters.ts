@@ -2,20 +2,10 @@
  * A queue that has worked for so long that its 16-bit WQE counters wrap, often with a packet lost at that place: every request is carried
  * out once and completes in its turn (interface sheet 6.2, 6.6; IBTA 10.8.3).
  */
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import {
-  type ArgsOf,
-  connect,
-  type Draft,
-  SEND,
-  type Side,
-  type Stage,
-  scene,
-  times,
-  WRITE,
-} from './language/index.ts';
+import type { ArgsOf, Draft, FaultEntry, Random, Side, Stage } from './language/index.ts';
+import { connect, SEND, scene, times, WRITE } from './language/index.ts';
 
 const wrap = 65_536;
 const slotCount = 512;

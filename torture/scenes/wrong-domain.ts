@@ -3,9 +3,8 @@
  * before, and of theirs nothing is written or read (IBTA 10.2.3, 10.6.3.1).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { postSend } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
 import { connect, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
 function draw(random: Random) {

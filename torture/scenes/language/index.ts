@@ -1,3 +1,8 @@
+/** The words of a scene. */
+export { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../../base/index.ts';
+export type { FaultEntry } from '../../../machine/faults/index.ts';
+export type { ParameterValues } from '../../../machine/profile/index.ts';
+export { Random } from '../../../sim/index.ts';
 export { differencesOf, filled, isSame, patternOf } from './bytes.ts';
 export { type Ended, failuresOf, isWell, statusesOf, type Taken } from './completions.ts';
 export type { Device } from './device.ts';
