@@ -29,6 +29,14 @@ export function framesOf(
   return { sent, received: nodes[node]!.hca.ethernet?.completed ?? 0 };
 }
 
+/** Frames that a node's port lost on the cable, received damaged or dropped, by the name of their counter. */
+export function missingFrames({ hca }: Report['nodes'][number]): Record<string, number> {
+  const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
+  const { lostFrames = 0 } = transmitted;
+  const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0 } = received;
+  return { lostFrames, corruptedFrames, fifoDrops, linkDownDrops, ...dropped };
+}
+
 /** Faults after which the link or what is on it is not as it was. */
 const disturbances = ['packet', 'port', 'cable', 'device', 'reset', 'catastrophic', 'read', 'command'];
 

@@ -7,7 +7,7 @@
  *                           ├─ packets: addresses, lengths, padding, ICRC; by opcode as many as the report has, of as many bytes
  *                           └─ what is missing was lost by a fault or dropped under its reason, and never where there is room for all
  */
-import { gidCountOf, isOnEthernet, mayDropFrames } from '../ethernet-cable.ts';
+import { gidCountOf, isOnEthernet, mayDropFrames, missingFrames } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
 import {
   type CableEnd,
@@ -66,17 +66,9 @@ export function judgeFrames(played: Played): string[] {
 /** Where ports pause each other in time, and nothing else happens to frames, none is missing. */
 function judgeLosses({ story, report }: Played): string[] {
   if (mayDropFrames(story) || traitsOf(story).hasResets === true) return [];
-  return report.nodes.flatMap(({ hca }, node) => {
-    const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
-    const counts = {
-      lostFrames: transmitted['lostFrames'],
-      discardedFrames: transmitted['discardedFrames'],
-      corruptedFrames: received['corruptedFrames'],
-      fifoDrops: received['fifoDrops'],
-      linkDownDrops: received['linkDownDrops'],
-      ...dropped,
-    };
-    return Object.entries(counts).flatMap(([name, count = 0]) =>
+  return report.nodes.flatMap((of, node) => {
+    const discardedFrames = of.hca.ethernet?.transmitted['discardedFrames'] ?? 0;
+    return Object.entries({ discardedFrames, ...missingFrames(of) }).flatMap(([name, count]) =>
       count === 0 ? [] : [`node ${node}: ${count} ${name}, though there was room for all and no fault`],
     );
   });

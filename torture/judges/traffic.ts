@@ -195,3 +195,11 @@ function hasBytes({ plan, post }: SendHistory, { end }: ReceiveHistory, from: En
   const due = gatheredOf(from.seen, from.program, plan.sges, post.fromPs);
   return firstDifference(Buffer.from(end.bytes, 'base64').subarray(skippedOf(from)), due) < 0;
 }
+
+/** Requests to send of a node's players that their programs saw end in SUCCESS. */
+export const successesOf = ({ story, seen }: Played, node: number): number =>
+  story.programs.reduce((sum, plan, program) => {
+    const { posts = [], completions = [] } = (plan.node === node && seen[program]) || {};
+    const posted = new Set(posts.map(({ id }) => id));
+    return sum + completions.filter((one) => posted.has(one.id) && one.status === ibv.IBV_WC_SUCCESS).length;
+  }, 0);

@@ -4,6 +4,7 @@
  * there are retries; what has ended well is there, and where nothing was lost nothing is sent again (IBTA vol 1, 9.7.5, 9.9.2).
  */
 
+import { missingFrames } from '../ethernet-cable.ts';
 import { countOf, type Messages, type Outcome, playBothWays } from './both-ways.ts';
 import type { Draft, FaultEntry, Played, Random, Stage } from './language/index.ts';
 import { isWell, mtuOf, oneOf, psPerMs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
@@ -98,15 +99,8 @@ export const retransmittedIn = ({ wire }: Report): string[] =>
     ),
   );
 
-/** Frames that did not come to their receiver, by the counters of both ends. */
 const lossesOf = ({ nodes }: Report): number =>
-  sumOf(
-    nodes.flatMap(({ hca }) => {
-      const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
-      const counts = [transmitted['lostFrames'], received['corruptedFrames'], received['fifoDrops']];
-      return [...counts, ...Object.values(dropped)].map((some = 0) => some);
-    }),
-  );
+  sumOf(nodes.flatMap((node) => Object.values(missingFrames(node))));
 
 /** What was passed by others was missing when it was due, and a NAK that comes twice counts twice. */
 const hasOrderFaults = ({ nodes }: Report): boolean =>

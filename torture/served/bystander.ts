@@ -14,9 +14,9 @@
 import * as abi from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { type GuestLife, REGION_BAR2, ramBytes } from './guest-life.ts';
+import { type GuestLife, REGION_BAR2, ramBytes, word32 } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
-import { eqn, icmBase, uarPage } from './well-behaved-guest.ts';
+import { contextsToRts, eqn, icmBase, logQueue, pathTo, uarPage } from './well-behaved-guest.ts';
 
 /** Where the device finds its memory, and where that lies in the guest's file. */
 const farAddress = 0x1a5c_3b96_e000;
@@ -37,7 +37,6 @@ const mptIndex = 0x3a1b;
 const key = mptIndex << 8;
 const firstMtt = 0x1_62e4;
 const pd = 0x4d93;
-const logQueue = 5;
 const entries = 2 ** logQueue;
 const wqeBytes = 64;
 const receivesBegin = wqeBytes * entries;
@@ -262,39 +261,21 @@ export class Bystander {
   }
 
   #connect(qp: number, lid: number): boolean {
-    const initial = {
-      serviceType: abi.ServiceType.RC,
-      pathMigration: abi.PathMigration.MIGRATED,
-      pd,
-      sqLogCount: logQueue,
-      sqLogStride16: 2,
-      rqLogCount: logQueue,
-      rqLogStride16: 0,
-      uarPage,
-      localQpn: firstQpn + qp,
-      sendCqn: cqn,
-      receiveCqn: cqn,
-      remoteWriteEnabled: 1,
-      minRnrNak: 12,
-      doorbellRecordAddress: BigInt(recordOf(qp)),
-      mttAddress: (firstMtt + 1 + qp) * abi.mttEntryBytes,
-    } as const;
-    const connected = {
-      ...initial,
-      pathMtu: abi.PathMtu.MTU_1024,
-      logMaxMessage: 20,
-      remoteQpn: firstQpn + peerOf(qp),
-      nextReceivePsn: 0x5_2a00 + qp,
-      primaryPath: { remoteLid: lid, scheduleQueue: 0x83, ackTimeout: 14 },
-    } as const;
-    const sending = { ...connected, nextSendPsn: 0x5_2a00 + peerOf(qp), retryCount: 7, rnrRetryCount: 7 };
-    return (
-      [
-        ['RST2INIT_QP', { ...initial, state: abi.QpState.INIT }],
-        ['INIT2RTR_QP', { ...connected, state: abi.QpState.RTR }],
-        ['RTR2RTS_QP', { ...sending, state: abi.QpState.RTS }],
-      ] as const
-    ).every(([name, context]) => this.#does(name, firstQpn + qp, abi.qpMailbox.encode({ context })));
+    const contexts = contextsToRts(
+      {
+        ...{ localQpn: firstQpn + qp, pd, sendCqn: cqn, receiveCqn: cqn, remoteWriteEnabled: 1 },
+        doorbellRecordAddress: BigInt(recordOf(qp)),
+        mttAddress: (firstMtt + 1 + qp) * abi.mttEntryBytes,
+      },
+      {
+        ...{ logMaxMessage: 20, remoteQpn: firstQpn + peerOf(qp), nextReceivePsn: 0x5_2a00 + qp },
+        primaryPath: pathTo(lid),
+      },
+      { nextSendPsn: 0x5_2a00 + peerOf(qp) },
+    );
+    return contexts.every(([name, context]) =>
+      this.#does(name, firstQpn + qp, abi.qpMailbox.encode({ context })),
+    );
   }
 
   /** A command whose mailbox lies in its own memory; whether it succeeded. */
@@ -312,9 +293,7 @@ export class Bystander {
     const pointer = abi.dataPointer.encode({ byteCount: messageBytes, lkey: key, address: this.#target() });
     this.#put((page.queues + qp) * pageBytes + receivesBegin + 16 * at, pointer);
     receive.posted.push(abi.ReceiveOpcode.SEND);
-    const record = new Uint8Array(4);
-    viewOf(record).setUint32(0, receive.posted.length & 0xffff);
-    this.#put(recordOf(qp) - farAddress, record);
+    this.#put(recordOf(qp) - farAddress, word32(receive.posted.length & 0xffff));
   }
 
   #send(qp: number, opcode: typeof abi.WqeOpcode.SEND | typeof abi.WqeOpcode.RDMA_WRITE): void {
@@ -343,9 +322,7 @@ export class Bystander {
     );
     pair.send.posted.push(opcode);
     if (opcode === abi.WqeOpcode.SEND) pair.sentMessages++;
-    const doorbell = new Uint8Array(4);
-    viewOf(doorbell).setUint32(0, (firstQpn + qp) << 8);
-    this.#life.client.postLater(REGION_BAR2, abi.sendDoorbellOffset(uarPage), doorbell);
+    this.#life.client.postLater(REGION_BAR2, abi.sendDoorbellOffset(uarPage), word32((firstQpn + qp) << 8));
   }
 
   #target(): bigint {
@@ -353,9 +330,7 @@ export class Bystander {
   }
 
   #tellConsumed(): void {
-    const record = new Uint8Array(4);
-    viewOf(record).setUint32(0, this.#consumed & 0xff_ffff);
-    this.#put(page.records * pageBytes, record);
+    this.#put(page.records * pageBytes, word32(this.#consumed & 0xff_ffff));
   }
 
   /** Into its memory, at so many bytes from its beginning. */

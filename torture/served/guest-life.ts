@@ -62,6 +62,13 @@ const noBox = new Uint8Array(abi.mailboxBytes);
 const usualPatience = 20;
 const pollMs = 1;
 
+/** A number as doorbells and records have it. */
+export function word32(value: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  viewOf(bytes).setUint32(0, value);
+  return bytes;
+}
+
 export class GuestLife {
   readonly device: ServedDevice;
   readonly client: VfioUserClient;
@@ -132,9 +139,7 @@ export class GuestLife {
   }
 
   write32(offset: number, value: number): void {
-    const bytes = Buffer.alloc(4);
-    bytes.writeUInt32BE(value >>> 0);
-    this.store(REGION_BAR0, offset, bytes);
+    this.store(REGION_BAR0, offset, word32(value));
   }
 
   /** Posted, as a guest's stores are. */

@@ -51,6 +51,12 @@ export const pagesOfQueue = 4;
 export const recordArea = { begin: 0x3000, bytes: 256 } as const;
 const outBoxBytes = 64;
 
+const commandsOf = {
+  eq: { create: 'SW2HW_EQ', destroy: 'HW2SW_EQ', change: 'MAP_EQ' },
+  cq: { create: 'SW2HW_CQ', destroy: 'HW2SW_CQ', change: 'MODIFY_CQ' },
+  srq: { create: 'SW2HW_SRQ', destroy: 'HW2SW_SRQ', change: 'ARM_SRQ' },
+  mpt: { create: 'SW2HW_MPT', destroy: 'HW2SW_MPT', change: 'QUERY_MPT' },
+} as const;
 const everyName = Object.keys(abi.commands) as abi.CommandName[];
 
 export class RoughCommands {
@@ -80,35 +86,15 @@ export class RoughCommands {
 
   /** One that creates or changes an object by its context. */
   withContext(): RoughCommand {
-    switch (this.#draw.weighted({ eq: 1, cq: 2, srq: 1, mpt: 2, qp: 5 })) {
-      case 'eq':
-        return this.#objectCommand('eq', 'SW2HW_EQ', 'HW2SW_EQ', 'MAP_EQ');
-      case 'cq':
-        return this.#objectCommand('cq', 'SW2HW_CQ', 'HW2SW_CQ', 'MODIFY_CQ');
-      case 'srq':
-        return this.#objectCommand('srq', 'SW2HW_SRQ', 'HW2SW_SRQ', 'ARM_SRQ');
-      case 'mpt':
-        return this.#objectCommand('mpt', 'SW2HW_MPT', 'HW2SW_MPT', 'QUERY_MPT');
-      default: {
-        const { name, qp } = this.#objects.transition();
-        return this.#made(name, this.#transitionForm(name, qp));
-      }
+    const kind = this.#draw.weighted({ eq: 1, cq: 2, srq: 1, mpt: 2, qp: 5 });
+    if (kind === 'qp') {
+      const { name, qp } = this.#objects.transition();
+      return this.#made(name, this.#transitionForm(name, qp));
     }
-  }
-
-  #objectCommand(
-    kind: 'eq' | 'cq' | 'srq' | 'mpt',
-    create: abi.CommandName,
-    destroy: abi.CommandName,
-    change: abi.CommandName,
-  ): RoughCommand {
+    const { create, destroy, change } = commandsOf[kind];
     const chance = this.#random.unit();
-    if (chance < 0.2) {
-      const inputModifier = this.#objects.number(kind, true);
-      return this.#made(destroy, { inputModifier, opcodeModifier: this.#random.below(2) });
-    }
-    if (chance < 0.4) return this.#made(change, this.#forms[change]!());
-    return this.#made(create, this.#forms[create]!());
+    const name = chance < 0.2 ? destroy : chance < 0.4 ? change : create;
+    return this.#made(name, this.#forms[name]!());
   }
 
   /** Random bytes, which fit only by chance. */
@@ -148,16 +134,12 @@ export class RoughCommands {
 
   #oddModifier(legal: number): number {
     const random = this.#random;
-    switch (random.below(4)) {
-      case 0:
-        return (legal ^ (1 << random.below(32))) >>> 0;
-      case 1:
-        return random.below(1024);
-      case 2:
-        return 0;
-      default:
-        return random.uint32();
-    }
+    return this.#draw.any(
+      () => (legal ^ (1 << random.below(32))) >>> 0,
+      () => random.below(1024),
+      () => 0,
+      () => random.uint32(),
+    );
   }
 
   // ---- forms: of those that are not here, all is 0 ----

@@ -2,7 +2,7 @@
 import { QpState, WqeOpcode } from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Draw } from './draw.ts';
-import { type GuestLife, REGION_BAR2 } from './guest-life.ts';
+import { type GuestLife, REGION_BAR2, word32 } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
 import { pagesOfQueue, recordArea, recordOfQueuePair, roughMtt } from './rough-commands.ts';
 import type { RoughObjects } from './rough-objects.ts';
@@ -91,9 +91,7 @@ export class RoughWork {
   }
 
   #ringFor(qp: number): void {
-    const value = new Uint8Array(4);
-    viewOf(value).setUint32(0, (qpn(qp) << 8) >>> 0);
-    this.#life.client.postLater(REGION_BAR2, uarPage * pageBytes + 0x14, value);
+    this.#life.client.postLater(REGION_BAR2, uarPage * pageBytes + 0x14, word32(qpn(qp) << 8));
   }
 
   #writeRequest(qp: number): void {
@@ -171,9 +169,7 @@ export class RoughWork {
       const index = objects.received[qp]!++;
       this.#life.put(begin + 16 * (index % 32), pointer);
     }
-    const counter = new Uint8Array(4);
-    const isHonest = random.chance(0.9);
-    viewOf(counter).setUint32(0, isHonest ? objects.received[qp]! & 0xffff : random.uint32());
+    const counter = word32(random.chance(0.9) ? objects.received[qp]! & 0xffff : random.uint32());
     const record = random.chance(0.95)
       ? recordOfQueuePair(qp)
       : recordArea.begin + 4 * random.below(recordArea.bytes / 4);

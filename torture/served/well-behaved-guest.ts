@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto';
 import * as abi from '../../abi/index.ts';
 import { type Initial, viewOf } from '../../base/index.ts';
-import { type CommandOptions, type GuestLife, REGION_BAR2 } from './guest-life.ts';
+import { type CommandOptions, type GuestLife, REGION_BAR2, word32 } from './guest-life.ts';
 
 /** ICM tables, a MiB of addresses each, of which 64 pages are backed. */
 export const icmTables = ['qpc', 'cqc', 'srqc', 'eqc', 'dmpt', 'mtt', 'mcg', 'rdmarc'] as const;
@@ -44,7 +44,7 @@ const farKey = farIndex << 8;
 const farStart = (0xfedn << 52n) - 4096n;
 const farBytes = 2 * 4096;
 const farPlace = 0xa000;
-const logQueue = 5;
+export const logQueue = 5;
 /** Of its only port, once the device's own subnet manager has been there. */
 export const wellBehavedLid = 1;
 const sendStrideBytes = 64;
@@ -294,47 +294,19 @@ export class WellBehavedGuest {
     for (const qp of [0, 1]) {
       const address = workQueueAddress(qp);
       this.life.put(address, new Uint8Array(0x2000).fill(0xff));
-      const peer = qpn(1 - qp);
-      const path = { remoteLid: this.#lid, scheduleQueue: 0x83, ackTimeout: 14 };
-      const context = {
-        serviceType: abi.ServiceType.RC,
-        pathMigration: abi.PathMigration.MIGRATED,
-        pd,
-        sqLogCount: logQueue,
-        sqLogStride16: 2,
-        rqLogCount: logQueue,
-        rqLogStride16: 0,
-        uarPage,
-        localQpn: qpn(qp),
-        sendCqn: cqn,
-        receiveCqn: cqn,
-        remoteReadEnabled: 1,
-        remoteWriteEnabled: 1,
-        remoteAtomicEnabled: 1,
-        minRnrNak: 12,
+      const initial = {
+        ...{ localQpn: qpn(qp), pd, sendCqn: cqn, receiveCqn: cqn },
+        ...{ remoteReadEnabled: 1, remoteWriteEnabled: 1, remoteAtomicEnabled: 1 },
         doorbellRecordAddress: BigInt(recordAddress + 16 + 8 * qp),
         mttAddress: this.#translate(24 + 8 * qp, address, 2),
-      } as const;
+      };
       const connected = {
-        ...context,
-        pathMtu: abi.PathMtu.MTU_1024,
-        logMaxMessage: 30,
-        remoteQpn: peer,
-        nextReceivePsn: 0xffff0 + qp,
-        logMaxResponderReads: 2,
-        primaryPath: path,
-      } as const;
-      const sending = {
-        ...connected,
-        nextSendPsn: 0xffff0 + (1 - qp),
-        logMaxRequesterReads: 2,
-        retryCount: 7,
-        rnrRetryCount: 7,
-        ackRequestFrequency: 0,
-      } as const;
-      this.#transition('RST2INIT_QP', qp, { ...context, state: abi.QpState.INIT });
-      this.#transition('INIT2RTR_QP', qp, { ...connected, state: abi.QpState.RTR });
-      this.#transition('RTR2RTS_QP', qp, { ...sending, state: abi.QpState.RTS });
+        ...{ logMaxMessage: 30, remoteQpn: qpn(1 - qp), nextReceivePsn: 0xffff0 + qp },
+        ...{ logMaxResponderReads: 2, primaryPath: pathTo(this.#lid) },
+      };
+      const sending = { nextSendPsn: 0xffff0 + (1 - qp), logMaxRequesterReads: 2 };
+      for (const [name, context] of contextsToRts(initial, connected, sending))
+        this.#command(name, { inBox: abi.qpMailbox.encode({ context }), inputModifier: qpn(qp) });
     }
   }
 
@@ -407,9 +379,7 @@ export class WellBehavedGuest {
     abi.controlSegment.fields.ds.set(viewOf(control), 0, ds);
     life.put(address + 16, Buffer.concat(segments));
     life.put(address, control);
-    const doorbell = new Uint8Array(4);
-    viewOf(doorbell).setUint32(0, qpn(qp) << 8);
-    life.store(REGION_BAR2, abi.sendDoorbellOffset(uarPage), doorbell);
+    life.store(REGION_BAR2, abi.sendDoorbellOffset(uarPage), word32(qpn(qp) << 8));
     for (let wanted = opcode === abi.WqeOpcode.SEND ? 2 : 1; wanted > 0; wanted--) this.#poll();
   }
 
@@ -421,19 +391,13 @@ export class WellBehavedGuest {
       const entry = life.ram.read(address, abi.cqeBytes);
       if (abi.cqe.fields.owner.get(viewOf(entry), 0) === 0) {
         this.#consumed++;
-        const record = new Uint8Array(4);
-        viewOf(record).setUint32(0, this.#consumed);
-        life.put(recordAddress, record);
+        life.put(recordAddress, word32(this.#consumed));
         this.#say('completion', hexOf(entry));
         return;
       }
       life.device.pass(0.5);
     }
     this.#say('completion', 'none');
-  }
-
-  #transition(name: 'RST2INIT_QP' | 'INIT2RTR_QP' | 'RTR2RTS_QP', qp: number, context: QpFields): void {
-    this.#command(name, { inBox: abi.qpMailbox.encode({ context }), inputModifier: qpn(qp) });
   }
 
   /** Writes MTT entries for a buffer's pages; their MTT address. */
@@ -482,6 +446,25 @@ export class WellBehavedGuest {
 }
 
 type QpFields = NonNullable<Initial<typeof abi.qpMailbox>['context']>;
+type ToRts = readonly [command: 'RST2INIT_QP' | 'INIT2RTR_QP' | 'RTR2RTS_QP', context: QpFields];
+
+/** Contexts of a reliable connection's QP on its way to RTS; each has the fields of those before it. */
+export function contextsToRts(initial: QpFields, connected: QpFields, sending: QpFields): readonly ToRts[] {
+  const init = {
+    ...{ serviceType: abi.ServiceType.RC, pathMigration: abi.PathMigration.MIGRATED, uarPage, minRnrNak: 12 },
+    ...{ sqLogCount: logQueue, sqLogStride16: 2, rqLogCount: logQueue, rqLogStride16: 0 },
+    ...initial,
+  };
+  const rtr = { ...init, pathMtu: abi.PathMtu.MTU_1024, ...connected };
+  const rts = { ...rtr, retryCount: 7, rnrRetryCount: 7, ...sending };
+  return [
+    ['RST2INIT_QP', { ...init, state: abi.QpState.INIT }],
+    ['INIT2RTR_QP', { ...rtr, state: abi.QpState.RTR }],
+    ['RTR2RTS_QP', { ...rts, state: abi.QpState.RTS }],
+  ];
+}
+
+export const pathTo = (remoteLid: number) => ({ remoteLid, scheduleQueue: 0x83, ackTimeout: 14 });
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
