@@ -171,7 +171,7 @@ export interface SgePlan {
 }
 
 /** What is wrong with a request on purpose, and so how it has to end (verbs-model.ts). */
-const flaws = [
+export const flaws = [
   'none',
   'localKey',
   'localBounds',
