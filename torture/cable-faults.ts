@@ -1,6 +1,6 @@
 /**
- * What the faults of a story can do to packets at most, and so what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3); and what a cable
- * of Ethernet did to them, which drops what finds no room.
+ * The most that the faults of a story can do to packets, which decides what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3); and the
+ * frames that a cable of Ethernet lost or dropped.
  */
 import type { FaultEntry } from '../machine/faults/index.ts';
 import type { Report } from '../machine/index.ts';

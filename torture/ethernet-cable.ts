@@ -1,6 +1,6 @@
 /**
- * What a cable of Ethernet may do to frames by itself, told from a story's parameters and faults alone: whether a frame may be missing
- * though no fault took it (docs/how-to/ethernet.md, flow control; IEEE 802.3-2018, annex 31B), and how long frames are (IBTA vol 1, annexes A16,
+ * Effects of an Ethernet cable on frames, by a story's parameters and faults alone: whether a frame may be missing without a fault
+ * that took it (docs/how-to/ethernet.md, flow control; IEEE 802.3-2018, annex 31B), and how long frames are (IBTA vol 1, annexes A16,
  * A17).
  */
 

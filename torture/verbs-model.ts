@@ -35,7 +35,7 @@ export const endOfFlaw: Readonly<Record<Flaw, readonly number[]>> = {
   remoteInvalidKey: [ibv.IBV_WC_RETRY_EXC_ERR],
 };
 
-/** What may have become of a request whose window is taken back meanwhile; what a READ still brings may fail in the middle. */
+/** Ends of a request whose window is taken back meanwhile; a READ may fail in the middle of its answer. */
 export const endsOfLostWindow: readonly number[] = [ibv.IBV_WC_REM_ACCESS_ERR, ibv.IBV_WC_REM_OP_ERR];
 
 /** Flaws of requests that carry no data, or where it does not matter how much. */
@@ -56,17 +56,17 @@ const flawsOfRequester: readonly Flaw[] = [
   'invalidKey',
 ];
 
-/** What a receive ends in that the message does not fit, or whose buffers are not good. */
+/** Ends of a receive that is too short for the message, or whose buffers are invalid. */
 export const endsOfBadReceive: readonly number[] = [
   ibv.IBV_WC_LOC_LEN_ERR,
   ibv.IBV_WC_LOC_PROT_ERR,
   ibv.IBV_WC_LOC_QP_OP_ERR,
 ];
 
-/** What a receive ends in whose message names a key that is not to be invalidated. */
+/** End of a receive whose message names a key that must not be invalidated. */
 export const endOfBadInvalidation: number = ibv.IBV_WC_REM_INV_REQ_ERR;
 
-/** What its sender ends in (9.9.3: remote operational error, invalid request). */
+/** Ends of its sender (9.9.3: remote operational error, invalid request). */
 export const endsOfBadReceiver: readonly number[] = [ibv.IBV_WC_REM_OP_ERR, ibv.IBV_WC_REM_INV_REQ_ERR];
 
 /** RNR NAK timer by code, in microseconds × 100 (IBTA 9.7.5.2.8, table 45). */

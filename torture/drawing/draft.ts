@@ -71,7 +71,7 @@ export class Draft {
   /** Bytes that requests may still carry. */
   budgetBytes: number;
   readonly #lateQps = new Set<string>();
-  /** What a word of atomics holds at first, or what a COMPARE_SWAP puts there. */
+  /** First value of a word of atomics, or the value that a COMPARE_SWAP stores. */
   readonly #words = new Map<string, string[]>();
   /** The end that allows less than its peer asks for, and the right that it lacks. */
   #strict: { readonly end: LinkEnd; readonly right: number } | undefined;
@@ -366,7 +366,7 @@ export class Draft {
     const { srq } = program.qps[at.qp]!;
     const room = send.opcode === ibv.IBV_WR_RDMA_WRITE_WITH_IMM ? random.below(40) : length;
     const spare = random.chance(0.6) ? 0 : random.below(100);
-    // What one message of an unreliable service misses, the next one takes: each fits any of them.
+    // The next message of an unreliable service takes the receive of a lost one: each receive fits any of them.
     const wanted = transport !== 'RC' ? unreliableBytesMax : srq >= 0 ? sharedBytes : room + spare;
     const lengthBytes =
       (send.flaw === 'tooLong' ? Math.max(0, wanted - 1) : wanted) +

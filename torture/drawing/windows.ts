@@ -187,7 +187,7 @@ class Episode {
     this.#put(by, { do: 'tell', what: 'gone', bind });
   }
 
-  /** The bind; one of type 2 at times in a list with an ordinary WRITE of nothing behind it. */
+  /** The bind; one of type 2 at times in a list, followed by an ordinary WRITE of 0 bytes. */
   #bindRequests({ bindId, bind, flaw }: Round): SendPlan[] {
     const drawn = this.#draft.request(ibv.IBV_WR_BIND_MW, flawsOfBind.includes(flaw) ? flaw : 'none');
     const request = { ...drawn, id: bindId, bind };
@@ -205,7 +205,7 @@ class Episode {
     const length = random.chance(0.4) ? 0 : random.below(65);
     const send: SendPlan = {
       ...request(ibv.IBV_WR_SEND_WITH_INV, 'remoteInvalidKey'),
-      // What READs and atomics in front of it bring, they bring by the key that it takes (10.8.3.3, table 79).
+      // READs and atomics in front of it use the key that it invalidates (10.8.3.3, table 79).
       isFenced: !this.#isTroubled || random.chance(0.5),
       through,
       sges: length === 0 ? [] : [this.#local(areaIndex.source, length)],

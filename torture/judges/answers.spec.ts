@@ -38,7 +38,7 @@ const isAnswerOf =
   };
 const isAck = isAnswerOf(({ operation, syndrome }) => operation === acknowledge && syndrome >> 5 === 0);
 
-/** What is found when the capture is another. */
+/** Findings when the capture is another. */
 const foundIn = (whole: Played, change: (frames: Frame[]) => Frame[]): string =>
   judgeAnswers(withFrames(whole, change)).join('\n');
 

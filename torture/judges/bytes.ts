@@ -66,7 +66,7 @@ class Shadow {
     return this.#found;
   }
 
-  /** What a device writes to a region it writes before the region is gone. */
+  /** A device does not write to a region after its deregistration. */
   #add(program: number, area: number, asked: Writing): void {
     const gone = this.#goneOf(program, area);
     if (gone < asked.fromPs && asked.isOwn !== true) return;
@@ -133,14 +133,14 @@ class Shadow {
       const { plan, post, end, lengthBytes } = history;
       const isWrite = plan.opcode === ibv.IBV_WR_RDMA_WRITE || plan.opcode === ibv.IBV_WR_RDMA_WRITE_WITH_IMM;
       if (!isWrite || plan.remote === undefined || lengthBytes === 0) continue;
-      // What a window's key does not give is refused before it touches memory, and so is what comes by one that is gone.
+      // The responder refuses an access that a window's key does not allow, or whose window is gone, before it touches memory.
       const goneAt = goneOfWindow(flow, back, history);
       if (post.fromPs >= goneAt || (plan.through !== undefined && plan.flaw !== 'none')) continue;
       const { area, offset } = plan.remote;
       this.#add(flow.to.program, area, {
         offset,
         length: lengthBytes,
-        // What lies before the end of the region that a buffer passes may have gone out: other bytes than were planned.
+        // Of a buffer that exceeds its region, the part within the region may have been sent.
         bytes:
           plan.flaw === 'localBounds' ? undefined : this.#gathered(flow.from.program, plan.sges, post.fromPs),
         fromPs: post.fromPs,
@@ -194,7 +194,7 @@ class Shadow {
         isGood && hasPayload && !isStale
           ? this.#gathered(flow.from.program, sent.plan.sges, sent.post.fromPs)
           : undefined;
-      // What a message cut short by a loss left in the buffer is not erased by the next message there.
+      // A message that lost a packet leaves bytes in the buffer, which a shorter message there does not erase.
       if (mayBeCutShort(this.#played.story, flow))
         this.#scatter(
           flow.to.program,

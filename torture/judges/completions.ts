@@ -259,7 +259,7 @@ function retriesUnexplained(
     isOutOfService(to.seen, to.qp) ||
     back.sends.some(isFailed) ||
     hasFlaws(story, link) ||
-    // An answer is dropped for want of a page, and what was refused behind it has left its responder in error.
+    // The requester drops an answer for want of a page; the refusal of a later request has left the responder in error.
     (hasOnDemand(story, from.program) && flow.sends.some((history) => mayLackWindow(flow, back, history)));
   return isSuspect ? undefined : 'no packet was lost, and the responder was there';
 }
@@ -294,7 +294,7 @@ function rnrUnexplained(
   plan: SendPlan,
 ): string | undefined {
   const { rnrRetry } = from.plan;
-  if (rnrRetry === 7) return 'its QP retries for ever';
+  if (rnrRetry === 7) return 'its QP retries indefinitely';
   // A responder asks for time as well while a page comes in.
   if (!consumesReceive(plan.opcode) && !hasOnDemand(story, to.program)) return 'it takes no receive';
   // An RNR NAK that comes again after its delay counts again.
@@ -338,8 +338,8 @@ const mayLackWindow = (flow: Flow, back: Flow, history: SendHistory): boolean =>
   windowStateOf(flow, back, history) !== 'bound';
 
 /**
- * A READ whose copy may come when its answer has been taken, and its window or its area with it: a repeated READ is checked anew
- * (9.7.5.1.4), and refused where its key stands for nothing any more.
+ * A READ whose copy may arrive after its answer, when its window or its area was already taken back: a repeated READ is checked again
+ * (9.7.5.1.4), and refused if its key is no longer valid.
  */
 const mayReadAnew = (story: CountedStory, flow: Flow, back: Flow, history: SendHistory): boolean =>
   history.plan.opcode === ibv.IBV_WR_RDMA_READ &&
@@ -347,13 +347,13 @@ const mayReadAnew = (story: CountedStory, flow: Flow, back: Flow, history: SendH
   (story.losses > 0 || ackTimeoutPs(flow.from.plan.timeout, story.set) < longTimeoutPs);
 
 /**
- * A request that was lost and is never heard of again, as of a QP without time-outs: the next one's NAK has it sent again when
- * its area has been made anew, and the refusal is lost, too.
+ * A request that was lost, for example on a QP without time-outs: the NAK of the next one retransmits it after its area was registered
+ * again, and the refusal is lost, too.
  */
 const mayComeByOldKey = (story: CountedStory, flow: Flow, history: SendHistory): boolean =>
   history.end === undefined && story.losses > 0 && isAreaRenewed(story, flow, history);
 
-/** The area of a remote access is made anew at a turn, and its key with it. */
+/** The area of a remote access gets another key at a turn. */
 const isAreaRenewed = (
   { turns = [] }: CountedStory,
   { to }: Flow,
@@ -429,7 +429,7 @@ function judgeCoverage(story: CountedStory, flow: Flow, back: Flow): string[] {
   return found;
 }
 
-/** Without a time-out, what a lost packet or a responder that is gone leaves unanswered is waited for for ever. */
+/** Without a time-out, a requester waits indefinitely for an answer that was lost, or that a destroyed responder never sends. */
 const mayHang = (story: CountedStory, flow: Flow, back: Flow): boolean =>
   flow.from.plan.transport === 'RC' &&
   (mayLackRecords(story, flow) ||
@@ -440,7 +440,7 @@ const mayHang = (story: CountedStory, flow: Flow, back: Flow): boolean =>
         back.sends.some(isFailed) ||
         isInError(story, flow.to, back, flow))));
 
-/** A copy of a datagram takes a receive of a shared queue: what a connection brings last then finds none, and is refused for ever. */
+/** A copy of a datagram takes a receive of a shared queue: the last message of a connection finds none, and gets RNR NAKs indefinitely. */
 function mayLackReceives(story: CountedStory, { from, to }: Flow): boolean {
   const { srq } = to.plan;
   return (
@@ -451,7 +451,7 @@ function mayLackReceives(story: CountedStory, { from, to }: Flow): boolean {
   );
 }
 
-/** What waits for ever holds records of the device, of which all QPs together have `hca.outstandingWqes`: in the end others never begin. */
+/** Requests that wait indefinitely hold records of the device, of which all QPs share `hca.outstandingWqes`: others may never begin. */
 function mayLackRecords(story: CountedStory, { from }: Flow): boolean {
   const { programs, outstandingWqes, losses } = story;
   const { node } = programs[from.program]!;

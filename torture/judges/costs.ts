@@ -1,7 +1,7 @@
 /**
- * What marked operations have cost: each TLP that a link has counted has one owner, an operation of a player or none, class by class;
- * and the CQE of a request that ended well is its operation's. The TLPs of a read or a write are its owner's as it is asked for: where a
- * read fails, or a reset drops what the DMA engines hold, the rest is not sent, and the owner has more than the link.
+ * Costs of marked operations: each TLP that a link counted has one owner, an operation of a player or none, class by class, and the CQE of a
+ * successful request belongs to its operation. The TLPs of a DMA are its owner's from its request on: if a read fails, or a reset drops
+ * requests of the DMA engines, the rest is not sent, and the owner has more TLPs than the link.
  */
 import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
 import type { Costs, Played } from '../run-story.ts';
@@ -9,7 +9,7 @@ import { peerOfQp, type Story } from '../story.ts';
 import { traitsOf } from './scene-traits.ts';
 import { successesOf } from './traffic.ts';
 
-/** Of a device's TLPs no operation is asked for: completions of registers, and what the slot itself says. */
+/** TLPs that no operation causes: completions of register accesses, and messages of the slot itself. */
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
 /** These are writes, which do not fail at the device, but for its reset. */
 const isWritten: ReadonlySet<string> = new Set(['cqe', 'eqe', 'payloadWrite']);

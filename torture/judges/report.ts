@@ -100,7 +100,7 @@ function judgeDoorbells({ report, story, seen }: Played): string[] {
   });
 }
 
-/** What is answered has gone to the other host and back, through two ports and the cable each way. */
+/** A request that was answered has crossed two ports and the cable each way. */
 function judgeDistance({ report, story }: Played, flows: readonly Flow[]): string[] {
   const { wire, ethernet } = report.config;
   const { portLatencyNs, cableMetres, cablePsPerMetre } = isOnEthernet(story) ? ethernet : wire;
@@ -121,8 +121,8 @@ function judgeDistance({ report, story }: Played, flows: readonly Flow[]): strin
 }
 
 /**
- * RNR NAKs whose delay was waited for, of those that a node received: one behind an answer that is missing, or was dropped for
- * want of a page, says nothing, as all from that answer on is asked for again. At least so many: 0 or less when it may be none.
+ * RNR NAKs of a node whose delay its requester waited for, at least. One after an answer that is missing, or was dropped for want of a page,
+ * does not count: the requester repeats all from that answer on. 0 or less: perhaps none.
  */
 const rnrNaksHeeded = ({ hca, onDemand }: Played['report']['nodes'][number]): number =>
   (hca.transport['rnrNakReceived'] ?? 0) -
@@ -189,7 +189,7 @@ const ackBytes = 4;
 const atomicAnswerBytes = ackBytes + 8;
 const padded = (lengthBytes: number): number => 4 * Math.ceil(lengthBytes / 4);
 
-/** What stands around each packet of a link. */
+/** Bytes around the payload of each packet of a link. */
 const frameBytesOf = (story: Story, link: number): number =>
   isOnEthernet(story)
     ? etherBytes + networkHeaderBytes(story, story.links[link]!.gidIndex ?? 0)
@@ -226,7 +226,7 @@ function bytesOf(
 function judgePackets({ report, story }: Played, flows: readonly Flow[]): string[] {
   if (story.faults.length > 0) return [];
   const isDisturbed = report.wire.some(({ retransmitted }) => Object.keys(retransmitted).length > 0);
-  // What is refused, also for want of a page, is not answered as its length demands; what comes behind it is not sent.
+  // A request that is refused, also for want of a page, is not answered as its length demands, and later ones are not sent.
   const hasFailed = flows.some(({ sends }) =>
     sends.some(({ end }) => end !== undefined && end.status !== ibv.IBV_WC_SUCCESS),
   );

@@ -24,10 +24,10 @@ const hasPayload = (opcode: string): boolean => /_(FIRST|MIDDLE|LAST|LAST_WITH_\
 
 type HcaConfig = MachineConfig['hca'];
 
-/** What left a node, or both. */
+/** Requests that left a node, or both. */
 interface Sent {
   packets: number;
-  /** Of these, such as surely have payload. */
+  /** Packets among them that certainly have payload. */
   filled: number;
   payloadBytes: number;
 }
@@ -122,7 +122,7 @@ function takeUpCycles(
   wqeBytes: number,
 ): number {
   let lines = Math.ceil(wqeBytes / lineBytes);
-  // A buffer that is filled anew is filled whole.
+  // A buffer that is refilled is filled whole.
   if (wqeBufferLines > 0 && lines > wqeBufferLines) while (lines % wqeBufferLines !== 0) lines++;
   const linesCycles = lines * wqeLineCycles - requestPacketCycles;
   return Math.max(wqeDecodeCycles, linesCycles);

@@ -143,7 +143,7 @@ function asSubsequence(
   return arrivals.map((arrival) => {
     const left = consuming.slice(next);
     const bySize = left.filter((sent) => isOfSize(sent, arrival, from));
-    // Among those of the right size the one with the right bytes; if there is none, the bytes are for their judge.
+    // Prefers a message with the right bytes; otherwise one of the right size, whose bytes their judge compares.
     const found = bySize.find((sent) => hasBytes(sent, arrival, from)) ?? bySize[0];
     if (found !== undefined) next = consuming.indexOf(found) + 1;
     return found;

@@ -1,5 +1,5 @@
 /**
- * What the key of a window stood for while a request used it, by the clocks of the programs that bound it, used it and took it
+ * Whether the key of a window was valid while a request used it, by the clocks of the programs that bound it, used it and took it
  * back. Source: InfiniBand Architecture Specification 1.3, volume 1, 10.6.5 and 10.6.7: once the work request that invalidates a
  * key has completed, or the call that gives the window back has returned, nothing reaches memory by the key.
  */
@@ -25,7 +25,7 @@ export function goneOfWindow(flow: Flow, back: Flow, { plan }: SendHistory): num
   return Math.min(Number.POSITIVE_INFINITY, ...ends.map(({ toPs }) => toPs));
 }
 
-/** Whether anybody ever took back the binding whose key a request uses, before it, during it or afterwards. */
+/** Whether either end ever took back the binding whose key a request uses, before it, during it or afterwards. */
 export const isEverTaken = (flow: Flow, back: Flow, { plan }: SendHistory): boolean =>
   plan.through !== undefined &&
   takingsOfOwner(flow, back, plan.through).length + sendsThatTake(flow, plan.through).length > 0;
@@ -55,7 +55,7 @@ const endsOfRequesterAlone: readonly number[] = [ibv.IBV_WC_RETRY_EXC_ERR, ibv.I
 const arrivedBy = (end: SendHistory['end']): number =>
   end === undefined || endsOfRequesterAlone.includes(end.status) ? Number.POSITIVE_INFINITY : end.toPs;
 
-/** What the user of a window sends to have its key invalidated. */
+/** SENDs with Invalidate by the user of a window. */
 const sendsThatTake = ({ sends }: Flow, bind: number): SendHistory[] =>
   sends.filter(({ plan }) => plan.through === bind && plan.remote === undefined);
 
@@ -64,7 +64,7 @@ const takingBy = ({ plan, post, end }: SendHistory): Taking => ({
   toPs: end?.status === ibv.IBV_WC_SUCCESS && plan.flaw === 'none' ? end.toPs : Number.POSITIVE_INFINITY,
 });
 
-/** What the owner may have taken a binding back by: its requests, the call, and the end of its queue. */
+/** Ways in which the owner may have taken a binding back: its requests, the call, and the end of its queue. */
 function takingsOfOwner({ to }: Flow, back: Flow, bind: number): Taking[] {
   const bound = back.sends.find(({ plan }) => plan.id === bind);
   const window = bound?.plan.bind?.window;

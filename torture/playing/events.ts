@@ -8,7 +8,7 @@ import type { Waiting } from './waiting.ts';
 const eventPatiencePs = 50 * psPerUs;
 /** An event comes later than its completion, but not so much later, whatever the hardware. */
 const eventLimitPs = 20 * psPerMs;
-/** What has been under way when a send queue is drained would have shown itself by then. */
+/** Requests that were in flight when a send queue was drained would have completed by then. */
 const drainedPs = 100 * psPerUs;
 const eventsAckedAtOnce = 3;
 const roundsMax = 64;
@@ -82,7 +82,7 @@ export class Events {
       { qpState: ibv.IBV_QPS_SQD, enSqdAsyncNotify: 1 },
       ibv.IBV_QP_STATE | ibv.IBV_QP_EN_SQD_ASYNC_NOTIFY,
     );
-    // What waits for a peer that is gone may go on for longer than a program waits that has lost patience, or indefinitely.
+    // Requests to a peer that has left may last longer than an impatient program waits, or indefinitely.
     const mayGoOn = this.#session.isImpatient || open.plan.timeout === 0;
     const isDrained = await this.#waiting.until(`QP ${index} to be drained`, async () => {
       const event = await ibv.getAsyncEvent(context, psPerUs);

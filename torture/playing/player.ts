@@ -1,7 +1,7 @@
 /**
  * Plays one program of a story, as an ordinary program of the verbs library, and writes down what it sees.
  *
- *     set up ─► tell the peers ─► connect ─► steps ─► all own sends done? ─► everybody's done? ─► look at all bytes ─► leave
+ *     set up ─► tell the peers ─► connect ─► steps ─► all own sends done? ─► all programs done? ─► look at all bytes ─► leave
  *
  *     session ── what all parts share        areas · queues · links · windows ── objects
  *     waiting ── patience and meetings       requests · receives · completions · events ── traffic

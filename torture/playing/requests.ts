@@ -125,7 +125,7 @@ export class Requests {
     return { atomic: { ...at, compareAdd: compareAdd!, swap: swap! } };
   }
 
-  /** Where a request ends beyond the peer's area: just behind it, or far away. */
+  /** Where a request ends beyond the peer's area: just after it, or far away. */
   #beyond(index: number, plan: SendPlan): number {
     const { story, index: program } = this.#session;
     const peer = peerOfQp(story, program, index);
@@ -142,5 +142,5 @@ function postList(qp: ibv.IbvQp, wr: ibv.IbvSendWr, bad: ibv.BadWr<ibv.IbvSendWr
   return ibv.bindMw(qp, bind.mw, { wrId, sendFlags, bindInfo: bind.bindInfo });
 }
 
-/** Whether a request beyond its own area ends just behind it; what a READ brings would be written up to there. */
+/** Whether a request beyond its own area ends just after it; a READ would write up to there. */
 const isNear = ({ id, opcode }: SendPlan): boolean => id % 2 === 1 && opcode !== ibv.IBV_WR_RDMA_READ;

@@ -1,4 +1,4 @@
-/** What the parts of a player share: the program that it is, its plan, its open objects, and what it has seen. */
+/** Shared state of a player's parts: its program, plan, open objects and observations. */
 import { psPerNs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import * as ibv from '../../userlib/index.ts';
@@ -14,7 +14,7 @@ export interface PlayerArgs {
   readonly marks: boolean;
 }
 
-/** What a peer publishes: where its port, its QP and its areas are. */
+/** Addresses of a peer's port, QP and areas. */
 export interface PeerNews {
   readonly lid: number;
   /** Of the port, on Ethernet. */
@@ -35,7 +35,7 @@ export interface OpenQp {
   /** Requests that it was granted room for. */
   sendRoom: number;
   peer: PeerNews | undefined;
-  /** What the peer's areas were before the last turn. */
+  /** The peer's areas before the last turn. */
   formerPeer: PeerNews | undefined;
   ah: ibv.IbvAh | undefined;
   /** Posted and not known to have ended, in order. */

@@ -4,7 +4,7 @@ import type { BindPlan, SendPlan, Step, Told } from '../story.ts';
 import type { OpenArea, Session } from './session.ts';
 import type { Waiting } from './waiting.ts';
 
-/** What a peer has to know of a binding. */
+/** The key of a binding, for the peer. */
 interface WindowKey {
   readonly rkey: number;
   /** To which offsets within the area are added. */
@@ -22,7 +22,7 @@ export class Windows {
   readonly #bound = new Set<number>();
   /** By id of the bind, of this program. */
   readonly #ownKeys = new Map<number, WindowKey>();
-  /** What peers have told, by mailbox. */
+  /** News of peers, by mailbox. */
   readonly #heard = new Map<string, News>();
   readonly #told = new Set<string>();
 
@@ -162,7 +162,7 @@ export class Windows {
     return this.keyOf(plan)?.rkey;
   }
 
-  /** What was bound by this is free by the time of the next request of its QP. */
+  /** The window is free by the time of the next request of its QP. */
   #isGone(bind: number): void {
     for (const step of this.#session.plan.steps)
       if (step.do === 'post')

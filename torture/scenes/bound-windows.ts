@@ -152,7 +152,7 @@ const open = (stage: Stage<Args>, areaBytes: number, more: number): Promise<Side
     attributes: { timeoutCode: 13, rnrTimerCode: 12 },
   });
 
-/** What a round of either side plays with. */
+/** Context of a round at either side. */
 interface Playing {
   readonly args: Args;
   readonly side: Side;
@@ -217,7 +217,7 @@ async function ownRound(playing: Playing): Promise<void> {
   const isBroken = inTrafficNs !== undefined && doneCount < round.requests.length;
   judgeEnd(side, `${end} ${number}`, taken, isBroken ? ['SUCCESS', 'WR_FLUSH_ERR'] : ['SUCCESS']);
   await stage.lastBytesIn();
-  // What was there when the window was gone is what the requests that had ended well have made of it.
+  // When the window was gone, the region had the effects of the successful requests and no others.
   const due = regionAfter(args, number, doneCount);
   if (inTrafficNs === undefined) stage.expectBytes(`region when ${number} was gone`, seen, due);
   due.set(last, round.offset);
@@ -317,7 +317,7 @@ async function use(playing: Playing, bound: Reach): Promise<string[]> {
 function ask({ side, number }: Playing, bound: Reach, id: number, request: Request): void {
   const { verb, offset, lengthBytes, hasOldKey } = request;
   const rkey = hasOldKey ? ((bound.rkey & ~0xff) | ((bound.rkey - 1) & 0xff)) >>> 0 : bound.rkey;
-  // What changes bytes waits for READs and atomics of these bytes (10.8.3.3, table 79).
+  // A request that changes bytes waits for READs and atomics of these bytes (10.8.3.3, table 79).
   const flags = verb === READ ? 0 : ibv.IBV_SEND_FENCE;
   const span = { offset: placeOf(id), remoteOffset: offset, lengthBytes };
   side
@@ -338,7 +338,7 @@ function judgeStatuses({ args, side, number, round }: Playing, statuses: readonl
   }
 }
 
-/** What READs and atomics have brought, and that nothing else has changed. */
+/** Results of READs and atomics; nothing else may have changed. */
 function judgeReads({ args, side, stage, number, round }: Playing, doneCount: number): void {
   const due = userBytes(number);
   for (const [id, { verb, offset, lengthBytes }] of round.requests.slice(0, doneCount).entries()) {

@@ -3,7 +3,7 @@
  * want is established, carries a message both ways and ends at both sides; one that is refused, that has no listener or that its program gives
  * up ends so; and nothing of any of them stays (IBTA volume 1, 12.9; rdma_cm(7)).
  *
- *     client: address ─ route ─ connect ─► server: accept, refuse or let go ─► message, echo ─► either side ends it
+ *     client: address ─ route ─ connect ─► server: accept, refuse or drop ─► message, echo ─► either side ends it
  */
 
 import type { Driver } from '../../driver/index.ts';
@@ -13,7 +13,7 @@ import type { ArgsOf, Draft, FaultEntry, Random, Stage } from './language/index.
 import { maybe, oneOf, patternOf, psPerMs, scene, times, topic } from './language/index.ts';
 
 /**
- * What becomes of a connection: it carries a message and is ended by one of the programs, or by the end of the client's process; the server
+ * Fates of a connection: it carries a message and is ended by one of the programs, or by the end of the client's process; the server
  * refuses it, or destroys its ID; its port has no listener; the client gives it up at once.
  */
 const talkingFates = ['client-ends', 'server-ends', 'left-open'] as const;
@@ -304,7 +304,7 @@ async function answer(talk: Talk, talks: Map<ibv.RdmaCmId, Talk>): Promise<void>
   }
 }
 
-/** What has ended waits for packets on their way, for seconds; then the kernel knows of no connection. */
+/** An ended connection waits for packets in flight, for seconds; then the kernel has no connection. */
 async function expectNoneStays(stage: Stage<Args>): Promise<void> {
   const driver = stage.context.verbs.devices[0] as Driver;
   const count = (): number => driver.connectionCounts()?.connections ?? 0;

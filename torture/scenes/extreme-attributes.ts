@@ -42,7 +42,7 @@ const rnrDelaysUs = [
 const rnrDelayPs = ({ rnrTimerCode }: Args): number => rnrDelaysUs[rnrTimerCode]! * psPerUs;
 /** A request that waits indefinitely is watched so long. */
 const foreverPs = psPerSecond;
-/** What hardware and program take besides the reported times. */
+/** Time for hardware and program in addition to the reported times. */
 const marginPs = 100 * psPerUs;
 
 function draw(random: Random): Draft<Args> {
@@ -122,7 +122,7 @@ async function player(stage: Stage<Args>): Promise<Told> {
     ended.push(...(await side.watch(1, { napPs: psPerUs + Math.ceil(waitPs / 200), patiencePs: waitPs })));
   }
   await stage.meet('over');
-  // What was acknowledged may still be on its way to memory.
+  // An acknowledged WRITE may still be in flight to memory.
   if (isAsker) await stage.take(looked);
   else await stage.sleepMs(1);
   const due = patternOf(1 - node, 2 * lengthBytes).subarray(lengthBytes);

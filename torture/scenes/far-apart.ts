@@ -7,7 +7,7 @@
  *    in LOC_LEN_ERR.
  *  - requests up to 2^52 bytes from their region, which end in REM_ACCESS_ERR (9.7.4.1.5).
  *
- * What has begun is flushed when both ends leave service.
+ * Requests that have begun are flushed when both ends leave service.
  */
 
 import { allAccess } from '../../experiments/workloads/index.ts';

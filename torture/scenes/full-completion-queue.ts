@@ -28,7 +28,7 @@ function draw(random: Random) {
 type Args = ArgsOf<typeof draw>;
 
 interface Told {
-  /** What the small CQ says that it holds. */
+  /** Capacity of the small CQ, as the library reports it. */
   readonly cqe: number;
   readonly laps: readonly (readonly Ended[])[];
   readonly events: readonly number[];

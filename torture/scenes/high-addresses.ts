@@ -107,7 +107,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
   for (const [number, { region, byBytes, isWrite }] of args.misses.entries()) {
     const start = startOf(args.regions[region]!);
     const opcode = isWrite ? WRITE : READ;
-    // What is remembered of the page that the request before was for opens nothing of it.
+    // A cached translation from the request before must not help.
     await ask(0, opcode, region, start + missBytes, start + missBytes, missBytes);
     const status = await ask(1 + number, opcode, region, start + byBytes, start, missBytes);
     if (status !== 'REM_ACCESS_ERR')

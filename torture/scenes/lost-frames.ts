@@ -102,7 +102,7 @@ export const retransmittedIn = ({ wire }: Report): string[] =>
 const lossesOf = ({ nodes }: Report): number =>
   sumOf(nodes.flatMap((node) => Object.values(missingFrames(node))));
 
-/** What was passed by others was missing when it was due, and a NAK that comes twice counts twice. */
+/** A frame that others passed was missing when it was due, and a NAK that arrives twice counts twice. */
 const hasOrderFaults = ({ nodes }: Report): boolean =>
   nodes.some(({ hca }) => {
     const { heldBackFrames = 0, copiedFrames = 0 } = hca.ethernet?.transmitted ?? {};

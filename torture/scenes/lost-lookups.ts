@@ -8,7 +8,7 @@
 import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
 import { connect, psPerUs, scene, times, WRITE } from './language/index.ts';
 
-/** What the device waits for an answer, at least. */
+/** Least time that the device waits for an answer. */
 const timeoutUs = 50;
 /** Longer than a read is waited for, however many have to be abandoned one after the other. */
 const pauseUs = 4 * timeoutUs;
@@ -51,7 +51,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
     await device.deregister(before.region);
     await device.deregister(after.region);
     if (end?.status === 'SUCCESS') continue;
-    // What is flushed, or has been waited for, has met the lost read itself.
+    // A request that is flushed, or that waited for the time-out, met the lost read itself.
     const tookUs = end === undefined ? timeoutUs : (end.atPs - postedPs) / psPerUs;
     if (tookUs < timeoutUs && end?.status !== 'WR_FLUSH_ERR')
       stage.accuse(`round ${round}: ${end?.status} after ${tookUs} us, sooner than any read is given up`);

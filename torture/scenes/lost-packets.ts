@@ -32,7 +32,7 @@ interface Args {
 }
 
 const wordBytes = 8;
-/** What the n-th request adds, if it adds. */
+/** Addend of a request by its number. */
 const addOf = (id: number): bigint => BigInt(id + 1) << BigInt(2 * id);
 
 const mixes = [[READ], [READ], [ADD], [WRITE], [SEND], [WRITE, SEND, READ, ADD], [READ, WRITE]] as const;
@@ -151,12 +151,12 @@ function draw(random: Random): Draft<Args> {
   return { args, set, hasDrawnHardware: !isLong && random.chance(0.3), faults, climate: 'lossy' };
 }
 
-/** What a program of either side saw; the word that atomics add to follows the traffic. */
+/** Observations of a program; the word that atomics add to follows the traffic in the area. */
 interface Told {
   readonly ended: readonly Ended[];
   /** Of the requests of the asker: whose bytes are not where they belong. */
   readonly wrong: readonly number[];
-  /** What atomics brought, by request; of the answerer, the word. */
+  /** Results of atomics by request; of the answerer, the word. */
   readonly words: readonly string[];
 }
 
@@ -237,7 +237,7 @@ function costOf({ args: { due }, faults }: All): { least: number; most: number }
   return { least: hasCopies ? 0 : needed.length, most };
 }
 
-/** What the faults did, by the report. */
+/** Effects of the faults, by the report. */
 function judgeReport({ report, faults }: All): string[] {
   const found: string[] = [];
   const wireOf = (node: unknown) => report.wire.find(({ from }) => from === node)!;

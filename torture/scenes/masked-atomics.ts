@@ -22,7 +22,7 @@ interface Request {
 
 interface Args {
   readonly qps: readonly (readonly Request[])[];
-  /** What the peer's words hold at first: one for all, then those of each connection. */
+  /** Initial values of the peer's words: one for all, then those of each connection. */
   readonly words: readonly string[];
   /** Boundaries of the fields of the word of all. */
   readonly boundaries: string;
@@ -108,7 +108,7 @@ function added(value: bigint, addend: bigint, boundaries: bigint): bigint {
   return sum;
 }
 
-/** What a word holds after a request. */
+/** Returns the value of a word after a request. */
 function afterOf(request: Request, value: bigint): bigint {
   const [operand, mask] = [numberOf(request.operand), numberOf(request.mask)];
   if (request.kind !== 'swap') return added(value, operand, request.kind === 'plain add' ? 0n : mask);

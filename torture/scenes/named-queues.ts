@@ -68,7 +68,7 @@ const sourceByte = (owner: number): number => 0xf0 + owner;
 const holds = (bytes: Uint8Array, byte: number, count: number): boolean =>
   bytes.every((one, at) => one === (at < count ? byte : blank));
 
-/** What an owner tells of itself: its queue, where messages are written, and what is read. */
+/** Note of an owner: its queue, where messages are written, and what is read. */
 interface OwnerNote {
   readonly srqn: number;
   readonly written: number;
@@ -158,7 +158,7 @@ async function openOwner(
   const cq = await device.cq(64);
   const srq = await device.xrcQueue({ pd, attr: { maxWr, maxSge: 1 }, srqType: ibv.IBV_SRQT_XRC, xrcd, cq });
   const receives = await device.buffer(maxWr * slotBytes, undefined, pd);
-  // What is read follows what is written.
+  // The source of READs follows the target of WRITEs.
   const writtenBytes = messages.length * slotBytes;
   const written = await device.buffer(writtenBytes + slotBytes, undefined, pd);
   stage.memory.write(written.address, filled(writtenBytes, blank));

@@ -94,7 +94,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** What the link needs for the measured message. */
+/** Needs of the link for the measured message. */
 interface Link {
   readonly bytePs: number;
   /** Of all packets, with gaps, headers and padding. */
@@ -103,7 +103,7 @@ interface Link {
   readonly cablePs: number;
   /** Room for what the model of other stages leaves out: a part of them. */
   readonly slack: number;
-  /** What may pass besides. */
+  /** Time that may pass in addition. */
   readonly restPs: number;
 }
 
@@ -185,7 +185,7 @@ function judgeBusy({ args, report }: Judged, link: Link): string[] {
   });
 }
 
-/** What the slot carries of a long message, in packets of `maxPayload` with 26 bytes around each. */
+/** Time of the slot for a long message, in packets of `maxPayload` with 26 bytes around each. */
 function slotPsOf({ lengthBytes }: Args, { config }: Report): number {
   const { generation, lanes } = config.pcie.link;
   // 8 bits in 10 for the first two generations, 128 in 130 after.

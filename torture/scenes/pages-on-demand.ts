@@ -1,7 +1,7 @@
 /**
- * Memory that is registered on demand changes under its device: pages are discarded, unmapped and mapped anew, moved, protected
- * and taken by reclaim while the peer reads and writes. What a request finds after a change has returned is what is there
- * then, and frames that went to others are not touched (docs/explanation/memory.md; madvise(2), munmap(2), mremap(2)).
+ * Memory that is registered on demand changes under its device: pages are discarded, remapped, protected and shared by a fork while the peer
+ * reads and writes. A request that is posted after a change has returned finds the new contents, and no frame that another owner has
+ * is touched (docs/explanation/memory.md; madvise(2), munmap(2), mremap(2)).
  *
  *     region:  pages that the owner writes and the peer reads ("told") | pages that the peer writes ("sink")
  *
@@ -75,7 +75,7 @@ function toldPage(page: number, version: number): Uint8Array<ArrayBuffer> {
 
 /** When the owner had written a version, by page. */
 type Told = readonly [page: number, version: number, atPs: number];
-/** What a READ found of a page; version 0 is memory that was just mapped. */
+/** Versions that a READ found in a page; 0 is memory that was just mapped. */
 type Found = readonly [page: number, least: number, greatest: number, postedPs: number, endedPs: number];
 
 const regionTopic = topic<Reach>('region');

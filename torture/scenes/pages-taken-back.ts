@@ -7,7 +7,7 @@
 import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
 import { connect, filled, maybe, oneOf, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
-/** What the device may do with a page. */
+/** Rights of the device to a page. */
 const rightsOfPages = ['write', 'read', 'none'] as const;
 type Rights = (typeof rightsOfPages)[number];
 

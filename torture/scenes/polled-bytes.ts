@@ -65,7 +65,7 @@ async function answerer(stage: Stage<Args>): Promise<number[]> {
 }
 
 export const polledBytes = scene({
-  about: 'a program spins on a byte of a message of several pages, with and without anybody looking on',
+  about: 'a program spins on a byte of a message of several pages, with and without observers',
   draw,
   programs: [asker, answerer],
 });

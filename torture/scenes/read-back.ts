@@ -1,6 +1,6 @@
 /**
- * What is written is read at once: a READ after a WRITE brings what was written (IBTA 10.8.3.3), and a fenced request after READs and
- * atomics sends what they brought (10.8.3.3).
+ * A READ right after a WRITE returns the written bytes (IBTA 10.8.3.3), and a fenced request after READs and atomics sends their results
+ * (10.8.3.3).
  */
 import { psPerMs, psPerNs } from '../../base/index.ts';
 import { IBV_SEND_FENCE } from '../../userlib/index.ts';

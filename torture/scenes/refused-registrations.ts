@@ -51,7 +51,7 @@ interface Kept {
 const lengthOf = ({ pages, offset, short }: Step): number => Math.max(1, pages * pageBytes - offset - short);
 const pinnedBy = (step: Step): number => Math.ceil((step.offset + lengthOf(step)) / pageBytes);
 
-/** What a registration may end in, SUCCESS as an empty word; where two things are wrong, either. */
+/** Codes that a registration may fail with, or an empty word for SUCCESS; of two errors, either. */
 function endsOf(step: Step, isOverLimit: boolean): string[] {
   const { kind, badPage } = step;
   const isBad = kind === 'unmapped' || (kind !== 'register' && badPage < pinnedBy(step));

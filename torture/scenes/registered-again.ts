@@ -28,7 +28,7 @@ import {
   WRITE,
 } from './language/index.ts';
 
-/** What the device is to have of the region. */
+/** The region as the device is to have it. */
 interface Registration {
   readonly area: number;
   readonly offset: number;
@@ -40,7 +40,7 @@ interface Registration {
 
 type Change = Partial<Registration>;
 
-/** What is refused before anything has happened, and memory that is not there, which is found half-way. */
+/** Changes that are refused at once, and memory that does not exist, which is found half-way. */
 const flaws = ['nothing', 'unknownRights', 'remoteRightsAlone', 'noMemory'] as const;
 type Flaw = (typeof flaws)[number] | null;
 
@@ -114,7 +114,7 @@ function after(region: Registration | undefined, change: Change, flaw: Flaw): Re
   return flaw === null ? { ...region!, ...change } : region;
 }
 
-/** What both sides track: the region as it is to be, undefined where the device has none, and the bytes of all areas. */
+/** The region as it is to be, undefined while the device has none, and the bytes of all areas: both sides track them. */
 class Books {
   areas: Uint8Array<ArrayBuffer>[] = [];
   region: Registration | undefined;
@@ -155,7 +155,7 @@ const open = (stage: Stage<Args>): Promise<Side> =>
     cap: { maxSendWr: underWayMax, maxRecvWr: 1 },
   });
 
-/** What the owner says of its areas and of the key. */
+/** The owner's areas and key. */
 const keyTopic = topic<{ readonly addresses: readonly number[]; readonly rkey: number }>('key');
 
 /** Makes requests by the key, and judges their ends and the bytes of its READs. */

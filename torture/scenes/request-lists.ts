@@ -100,7 +100,7 @@ function cut(random: Random, lengthBytes: number, most: number): Piece[] {
   return pieces;
 }
 
-/** What the sender's memory holds. */
+/** Contents of the sender's memory. */
 const sourceByte = (offset: number): number => (offset * 7 + (offset >>> 8) * 13) % 0xed;
 
 const listOf = ({ address, region }: RcBuffer, pieces: readonly Piece[], base = 0): ibv.IbvSge[] =>

@@ -101,7 +101,7 @@ function post(side: Side, args: Args, qp: number, number: number): void {
   side.post(qp + number * qpCount, isRead ? READ : WRITE, { qp, offset, remoteOffset, lengthBytes });
 }
 
-/** What has come is of the other side, or nothing has. */
+/** Received bytes are the peer's, or 0. */
 function judgeContents({ args, node }: Stage<Args>, side: Side): void {
   const source = sourceOf(args, 1 - node);
   const part = partBytes(args);
@@ -112,7 +112,7 @@ function judgeContents({ args, node }: Stage<Args>, side: Side): void {
   }
 }
 
-/** What a program reports of one generation of the device, which failed. */
+/** One generation of the device, as a program saw it until it failed. */
 interface Life {
   /** Instants of posts, and completions, by QP. */
   readonly posted: readonly (readonly number[])[];
@@ -217,7 +217,7 @@ async function outlive(stage: Stage<Args>): Promise<Life> {
   return { ...seen, fatalPs: 0 };
 }
 
-/** Both ask for everything once, in peace. */
+/** Both make each request once, without a fault. */
 async function workAgain(stage: Stage<Args>): Promise<void> {
   const { args, node } = stage;
   const { window, lengthBytes } = args;
@@ -227,7 +227,7 @@ async function workAgain(stage: Stage<Args>): Promise<void> {
     for (let number = 0; number < window; number++) post(side, args, qp, number);
   await side.expectWell(count);
   await stage.meet('worked');
-  // What was acknowledged may still be on its way to memory.
+  // An acknowledged WRITE may still be in flight to memory.
   await stage.sleepMs(1);
   const part = partBytes(args);
   const due = new Uint8Array(3 * part);
@@ -268,7 +268,7 @@ function judge({ args, told, set }: All): string[] {
   );
 }
 
-/** What is wrong with how a QP ended whose other end died before `fatalPs`. */
+/** Errors in the ends of a QP's requests whose peer died before `fatalPs`. */
 function wrongEndOf(
   args: Args,
   set: All['set'],
@@ -299,7 +299,7 @@ function wrongEndOf(
 export const resetInTraffic = scene({
   about: 'a device is reset in the middle of traffic, or leaves its slot, and its programs start again',
   cable: 'infiniband',
-  // What is reset because it died has not been taken down before, and doorbells are rung of QPs that were.
+  // A device that died is reset with its objects, and programs ring doorbells of QPs that the reset removed.
   breaksRules: ['left-at-reset', 'doorbell-unknown-qp'],
   hasResets: true,
   draw,

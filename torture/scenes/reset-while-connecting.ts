@@ -132,7 +132,7 @@ async function serveUntil(party: Party, over: string): Promise<CmConnection | un
   return found;
 }
 
-/** What a call brings, or that the device has died under it (EIO). */
+/** Returns the result of a call, or `dead` if the device died during it (EIO). */
 async function unlessDead<T>(call: Promise<T>): Promise<T | 'dead'> {
   try {
     return await call;

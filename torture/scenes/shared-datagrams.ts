@@ -120,7 +120,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
     await stage.meet('receives');
     await stage.meet('datagrams');
     await queue.judge(`round ${round}`, plan, firstOf(rounds, round));
-    // What was armed and has not come does not come later.
+    // A limit event that has not arrived must not arrive later.
     if (plan.limit > 0) await ibv.modifySrq(srq, { srqLimit: 0 }, ibv.IBV_SRQ_LIMIT);
   }
   await stage.meet('over');

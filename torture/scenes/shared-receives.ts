@@ -210,7 +210,7 @@ class SharedQueue {
   async #endInError(qp: number): Promise<void> {
     const { stage, device, cqs, qps } = this.#parts;
     for (const cq of cqs) await this.#poll(cq, 255);
-    // What it has not received by now stays in the queue.
+    // Receives that it has not used stay in the queue.
     this.#inQueueCount += this.#due[qp]!.lengths.splice(0).length;
     const events = await stage.asyncEvents(device.context);
     const lastWqe = ibv.IBV_EVENT_QP_LAST_WQE_REACHED;

@@ -10,7 +10,7 @@ import { connect, psPerMs, SEND, scene, statusesOf, times } from './language/ind
 
 type Message = 'plain' | 'solicited' | 'too long';
 
-/** What is waited for an event that ought not to come; one that ought to takes microseconds. */
+/** Wait for an event that must not arrive; a due one takes microseconds. */
 const patienceMs = 50;
 const receiveBytes = 64;
 

@@ -57,7 +57,7 @@ function pageOf(bytes: Uint8Array, page: number, version: number): Uint8Array {
   return bytes;
 }
 
-/** What chunks hold: versions of pages, and rounds in which the peer wrote a whole chunk last; -1 when the program did. */
+/** Contents of chunks: versions of pages, and the round in which the peer wrote a whole chunk last, or -1 if the program did. */
 interface Contents {
   readonly versions: Uint32Array;
   readonly byPeer: Int32Array;

@@ -19,7 +19,7 @@ interface Args {
   readonly delayNs: number;
 }
 
-/** What a side's bytes are before, and afterwards: the device may spread the first kind and never the second. */
+/** Bytes of each side before the call and afterwards: the device may send the first kind, never the second. */
 const before: readonly number[] = [0x11, 0x22];
 const after: readonly number[] = [0x33, 0x44];
 
@@ -45,7 +45,7 @@ function drawSlowLookups(random: Random): Draft<Args> {
   const lengthBytes = 64 << random.below(3);
   // Queues, contexts and requests are read first, each in its turn.
   const delayNs = Math.floor(((6 + random.unit() * (count - 4)) * readLatencyPs) / psPerNs);
-  // What the command writes is in memory when an entry that was read before it is on its way back.
+  // The command's writes are in memory while an entry that was read before them is in flight.
   const share = random.chance(0.85) ? 0.5 + random.unit() / 2 : random.unit();
   const set = {
     'pcie.rootComplex.readLatencyPs': readLatencyPs,

@@ -95,7 +95,7 @@ async function sender(stage: Stage<Args>): Promise<Sent> {
   const back: Ended[] = [];
   if (flawed >= 0) {
     state = (await ibv.queryQp(side.qp)).qpState;
-    // What comes in is not concerned.
+    // Incoming messages are not affected.
     side.receive(answerId, { offset: flawed * slot, lengthBytes: slot });
     await stage.meet('answer');
     back.push(...(await side.watch(1, patience)));

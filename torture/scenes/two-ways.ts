@@ -10,7 +10,7 @@ import { connect, isWell, mtuOf, oneOf, READ, scene, times, WRITE } from './lang
 function draw(random: Random) {
   const isTwoWay = random.chance(0.65);
   const args = {
-    // What node 0 asks for, and whether node 1 writes to it meanwhile.
+    // Requests of node 0, and whether node 1 writes to it at the same time.
     opcode: isTwoWay ? READ : WRITE,
     isTwoWay,
     qpCount: isTwoWay ? 2 + random.below(2) : 2,
@@ -50,7 +50,7 @@ async function player(stage: Stage<Args>): Promise<readonly Ended[]> {
   await stage.meet('begin');
   const isAsking = stage.node === 0 || isTwoWay;
   const opcode = stage.node === 0 ? asked : WRITE;
-  // What is read lies elsewhere than what is written.
+  // READs and WRITEs use separate parts.
   const offset = opcode === WRITE ? lengthBytes : 0;
   for (let at = 0; at < most && isAsking; at++)
     for (let qp = 0; qp < qpCount; qp++) {
@@ -111,7 +111,7 @@ function judgeTurns(ended: readonly Ended[], { count, packets }: Args, burst: nu
   const end = ended.findLastIndex(({ id }) => id === 0);
   const short = ended.slice(0, end).filter(({ id }) => id === 1).length;
   const due = (count * packets) / burst;
-  // What stands in the queue before the wire counts for either.
+  // Packets that wait in front of the wire count for either.
   const isRight = short <= 2 * due + 32 && short >= due / 2 - 32;
   const what = `${short} short messages of one QP went beside ${count * packets} packets of another`;
   return isRight ? [] : [`${what} in bursts of ${burst}`];

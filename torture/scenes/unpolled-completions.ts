@@ -38,7 +38,7 @@ function draw(random: Random) {
     'hca.mttCacheLines': 1,
     'hca.mttCacheWays': 1,
     'pcie.rootComplex.readLatencyPs': 1_000_000 * (1 + random.below(20)),
-    // What the device still writes when its pages are taken back does not arrive.
+    // Writes that are in flight when their pages are taken back do not arrive.
     'pcie.iommu.isEnabled': true,
   });
   return { args, set: isSlow ? slow() : {}, hasDrawnHardware: random.chance(0.5) } satisfies Draft<unknown>;

@@ -65,7 +65,7 @@ const noQueue = (): Queue => ({ posted: [], completed: 0, hasFailed: false });
 const noPair = (): Pair => ({ send: noQueue(), receive: noQueue(), filled: 0, sentMessages: 0 });
 
 export class Bystander {
-  /** What must not have been, in words. */
+  /** Words for contradictions. */
   readonly findings: string[] = [];
   /** Completions that came for what was asked. */
   completionCount = 0;
@@ -115,7 +115,7 @@ export class Bystander {
         logSize4k: 0,
       }),
     );
-    // Where the pages are mapped already, the device has not forgotten what was there before: that goes on.
+    // If the pages are mapped already, the device still has the earlier objects: they stay in use.
     if (!this.#does('MAP_ICM', maps.length, Buffer.concat(maps))) return;
     this.#begin();
     const mttPage = (page.icm + 3) * pageBytes + ((firstMtt * abi.mttEntryBytes) % pageBytes);
@@ -150,7 +150,7 @@ export class Bystander {
   judge(): void {
     if (!this.#hasCq || this.findings.length > 0) return;
     const found = this.#readCq();
-    // A write is lost while the guest has taken bus mastering or its memory from the device: what is behind it comes.
+    // Without bus mastering or memory the device loses a write: later entries arrive all the same.
     for (let ahead = 0; ahead < entries && this.findings.length === 0; ahead++) {
       const position = this.#consumed + ahead;
       const at = (position % entries) * abi.cqeBytes;
@@ -198,7 +198,7 @@ export class Bystander {
       );
     else if (!isError && opcode !== queue.posted[number])
       this.#find(`${text} of another operation than the one that was posted`);
-    else if (!isError && queue.hasFailed) this.#find(`${text}: success behind an error`);
+    else if (!isError && queue.hasFailed) this.#find(`${text}: success after an error`);
     if (isError) queue.hasFailed = true;
     else if (isSend === 0 && ++pair.filled > this.#qps[1 - (qpn - firstQpn)]!.sentMessages)
       this.#find(`${text} of a message that was never sent`);

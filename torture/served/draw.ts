@@ -1,4 +1,4 @@
-/** What rough guests draw: bytes, choices, and numbers that are odd in the ways that addresses and lengths can be. */
+/** Draws of rough guests: bytes, choices, and odd addresses and lengths. */
 import { viewOf } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
 import { ramBytes } from './guest-life.ts';

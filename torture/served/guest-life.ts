@@ -19,7 +19,7 @@ import type { ServedDevice } from './served-device.ts';
 export const REGION_BAR2 = REGION_BAR0 + 2;
 const bar0Address = 0xfe00_0000;
 const bar2Address = 0xe000_0000;
-/** Of the file; the guest's memory begins at address 0 and is shorter, so that there is something behind it. */
+/** Of the file, which is longer than the guest's memory from address 0 on: the rest is a bystander's. */
 const ramFileBytes = 8 << 20;
 export const ramBytes = 7 << 20;
 const vectorCount = 4;
@@ -41,7 +41,7 @@ export interface CommandOptions {
   readonly opcodeModifier?: number;
   readonly inBox?: Uint8Array;
   readonly inParam?: number;
-  /** Bytes of the out box to read; without them there is none. */
+  /** Bytes of the out box to read; left out: the command has no out box. */
   readonly outBytes?: number;
 }
 
@@ -74,11 +74,11 @@ export class GuestLife {
   readonly client: VfioUserClient;
   readonly ram = new GuestRam(ramFileBytes, ramFill);
   readonly eventfds: readonly number[] = Array.from({ length: vectorCount }, createEventfd);
-  /** What the next command writes to the HCR's toggle bit; undefined: the register is to be asked. */
+  /** Toggle bit of the next command in the HCR; undefined: read the register. */
   #nextToggle: number | undefined;
   /** How often the register of commands is looked at before a command is abandoned. */
   patience = usualPatience;
-  /** What each store carries instead of its value, and what is written into memory instead: for guests that go mad. */
+  /** Replaces the bytes of each store and of each write to memory, for guests that go mad. */
   distort: (bytes: Uint8Array) => Uint8Array = (bytes) => bytes;
 
   constructor(device: ServedDevice) {

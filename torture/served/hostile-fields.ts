@@ -8,7 +8,7 @@
 import { type BitRange, type FieldTable, viewOf } from '../../base/index.ts';
 import type { Draw } from './draw.ts';
 
-/** What is needed of a layout: all of the interface are big-endian. */
+/** A layout of the interface; all are big-endian. */
 export interface ContextLayout {
   readonly name: string;
   readonly table: FieldTable;

@@ -39,7 +39,7 @@ interface Form {
   readonly inputModifier?: number;
   readonly opcodeModifier?: number;
   readonly inBox?: Uint8Array;
-  /** What the mailbox is a case of. */
+  /** Layout of the mailbox. */
   readonly layout?: ContextLayout;
   readonly inParam?: number;
 }
@@ -438,7 +438,7 @@ export function roughTranslations(): Uint8Array {
   return bytes;
 }
 
-/** What ends a driver's life is rare, or little else would be met. */
+/** Weights. Commands that end a driver's life are rare, or few others would succeed. */
 const commandWeights = {
   QUERY_FW: 1,
   MAP_FA: 0.5,

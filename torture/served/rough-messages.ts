@@ -22,7 +22,7 @@ export interface RoughMessage {
   /** Its size is not what it says: whatever comes next is taken for a part of it, or the server drops the client. */
   readonly isBroken: boolean;
   readonly text: string;
-  /** What it takes back of the memory map, if the server grants it. */
+  /** The mapping that it removes, if the server grants it. */
   readonly unmaps: { readonly address: number; readonly isAll: boolean } | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a rough guest believes to have created: a command is legal more often when it is for an object in the right state.
- * The device may see it otherwise; nothing depends on it but what is drawn.
+ * Objects that a rough guest believes to have created, so that commands are for objects in the right state more often. The device may
+ * disagree; only draws depend on it.
  */
 import * as abi from '../../abi/index.ts';
 import type { Draw } from './draw.ts';
@@ -78,7 +78,7 @@ export class RoughObjects {
     return this.#draw.pick(fit.length > 0 && random.chance(0.92) ? fit : all);
   }
 
-  /** A QP in one of some states, counted from 0; any where there is none. */
+  /** A QP in one of some states, counted from 0; any QP if none is in such a state. */
   queuePair(states?: readonly number[]): number {
     const all = Array.from({ length: objectCount }, (_, qp) => qp);
     const fit = states === undefined ? all : all.filter((qp) => states.includes(this.qpState[qp]!));

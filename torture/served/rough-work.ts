@@ -10,7 +10,7 @@ import { cqn, key, qpn, uarPage, workQueueAddress } from './well-behaved-guest.t
 
 const wqeBytes = 64;
 const wqeOpcodes = Object.values(WqeOpcode);
-/** What they read and write: their own pages, and those of the well-behaved guest's data. */
+/** Memory that they read and write: their own pages, and those of the well-behaved guest's data. */
 const dataArea = { begin: 0x10_0000, bytes: 0x8_0000 } as const;
 const remoteOpcodes: readonly number[] = [
   WqeOpcode.RDMA_WRITE,
@@ -158,7 +158,7 @@ export class RoughWork {
     return random.chance(0.7) ? key + 256 * random.below(8) : random.uint32();
   }
 
-  /** Receives behind the send queue, and the counter in the doorbell record, which may be anything. */
+  /** Writes receives after the send queue, and a counter, perhaps a wrong one, into the doorbell record. */
   #postReceives(qp: number, count: number): void {
     const objects = this.#objects;
     const { random } = this.#draw;

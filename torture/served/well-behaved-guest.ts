@@ -50,7 +50,7 @@ export const wellBehavedLid = 1;
 const sendStrideBytes = 64;
 const allOnes64 = 0xffff_ffff_ffff_ffffn;
 
-/** What INIT_HCA is given. */
+/** Mailbox of INIT_HCA. */
 export const initialProfile = (): Initial<typeof abi.initHca> => ({
   version: 2,
   qpcBase: BigInt(icmBase('qpc')),
@@ -91,9 +91,9 @@ export const stages = [
 
 export class WellBehavedGuest {
   readonly life: GuestLife;
-  /** What it found. */
+  /** Answers of the device. */
   readonly lines: string[] = [];
-  /** What is not as the standard has it, whatever another guest finds. */
+  /** Contradictions of the standard, whatever another guest finds. */
   readonly wrong: string[] = [];
   readonly #looksAround: boolean;
   #lid = 0;
@@ -120,7 +120,7 @@ export class WellBehavedGuest {
     return this.lines;
   }
 
-  /** What is to be said at the very end: memory and interrupts. */
+  /** Notes memory and interrupts at the very end. */
   conclude(): readonly string[] {
     this.life.device.pass(5);
     this.#say('interrupts', this.life.raised().join(' '));

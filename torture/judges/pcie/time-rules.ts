@@ -56,7 +56,7 @@ export class LaneRule implements LinkRule {
     const gapPs = packet.atPs - previous.atPs;
     const bytes = linkBytesOf(packet);
     if (gapPs < bytes * this.#psPerByte - roundingPsAt(packet.atPs))
-      this.#accuse(`only ${gapPs} ps behind the packet before, for ${bytes} bytes: ${textOf(packet)}`);
+      this.#accuse(`only ${gapPs} ps after the packet before, for ${bytes} bytes: ${textOf(packet)}`);
     const isAdjoining =
       packet.kind === 'CplD' && previous.kind === 'CplD' && previous.byteCount > previous.lengthBytes;
     if (!isAdjoining || previous.tag !== packet.tag) return;
@@ -74,7 +74,7 @@ export class LaneRule implements LinkRule {
     if (!this.#isPrompt || this.#adjoiningCount < adjoiningMin) return;
     if (this.#leastExcessPs > this.#leastPs * 0.02 + this.#roundingPs)
       this.#accuse(
-        `of ${this.#adjoiningCount} completions behind another of the same read each came ${Math.round(this.#leastExcessPs)} ps later than the ${Math.round(this.#leastPs)} ps of its bytes`,
+        `of ${this.#adjoiningCount} completions after another of the same read each came ${Math.round(this.#leastExcessPs)} ps later than the ${Math.round(this.#leastPs)} ps of its bytes`,
       );
   }
 }

@@ -1,7 +1,7 @@
 /** Completions as programs of scenes see them, with statuses by name. */
 import { IBV_WC_RECV, type IbvCq, IbvWc, pollCq, wcStatusStr } from '../../../userlib/index.ts';
 
-/** What a program saw of a completion. */
+/** A completion as a program saw it. */
 export interface Ended {
   readonly id: number;
   /** Name of the status without its prefix: SUCCESS, RETRY_EXC_ERR and so on (IBTA 11.6.2). */

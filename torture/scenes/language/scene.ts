@@ -22,7 +22,7 @@ export interface ScenePlan {
   readonly sleepsSeconds?: number;
 }
 
-/** What a scene draws. */
+/** Result of a scene's `draw`. */
 export interface Draft<Args = unknown> {
   readonly args: Args;
   /** Parameters that the scene needs; they win over those of the drawn hardware. */
@@ -41,17 +41,17 @@ export interface Draft<Args = unknown> {
 /** Arguments that a function draws: its literals are their declaration. */
 export type ArgsOf<D extends (random: Random) => Draft<unknown>> = ReturnType<D>['args'];
 
-/** What a scene's judge sees. */
+/** Input of a scene's judge. */
 export interface Played<Args, Told> {
   readonly args: Args;
-  /** What each program returned. */
+  /** Return value of each program. */
   readonly told: Told;
   readonly set: ParameterValues;
   readonly faults: readonly FaultEntry[];
   readonly report: Report;
 }
 
-/** What a scene needs, and what judges of any story do not hold against it. */
+/** Needs of a scene, and rules that judges do not apply to it. */
 interface Traits {
   /** The situation, in one sentence. */
   readonly about: string;

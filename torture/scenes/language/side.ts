@@ -1,6 +1,6 @@
 /**
- * What most scenes begin with: a program at each host, an area each that the other may reach, one CQ, and reliable connections between them
- * with attributes of the scene's choice.
+ * Set-up of most scenes: a program at each host, each with an area that the peer may reach, one CQ, and reliable connections between them with
+ * attributes of the scene's choice.
  */
 import {
   allAccess,
@@ -44,7 +44,7 @@ export interface SideOptions {
   readonly label?: string;
 }
 
-/** What the other side says of itself. */
+/** Memory of the peer. */
 export interface Reach {
   readonly address: number;
   readonly rkey: number;
@@ -67,7 +67,7 @@ export interface Posting extends Span {
   readonly qp?: number;
   /** Beside IBV_SEND_SIGNALED. */
   readonly flags?: number;
-  /** What an atomic adds; 1 when left out. */
+  /** Addend of an atomic; 1 when left out. */
   readonly addend?: bigint;
 }
 

@@ -1,4 +1,4 @@
-/** What a program of a scene has at hand: its host, its arguments, the other program, and what it finds wrong. */
+/** Context of a scene's program: its host, its arguments, the other program, and its findings. */
 import { psPerMs, psPerNs, psPerUs } from '../../../base/index.ts';
 import { barrier } from '../../../experiments/workloads/index.ts';
 import type { JsonLike, ProgramContext } from '../../../machine/index.ts';
