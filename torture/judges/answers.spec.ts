@@ -124,7 +124,7 @@ describe('the judge of answers', () => {
       played,
       bent(isFirst, ({ bytes }) => ({ bytes: bytes.with(base, atomicAcknowledge) })),
     );
-    expect(other).toMatch(/answers PSN \d+ with what nobody asked for/);
+    expect(other).toMatch(/answers PSN \d+ without a request for it/);
   });
 
   it('says nothing of a capture that is cut, and of what the driver has not connected', () => {

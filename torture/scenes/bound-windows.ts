@@ -180,8 +180,6 @@ const windowTopic = topic<Reach | null>('window');
 const goneTopic = topic<true>('gone');
 const triedTopic = topic<number>('tried');
 
-// The owner.
-
 async function answerer(stage: Stage<Args>): Promise<void> {
   const side = await open(stage, stage.args.regionBytes, ibv.IBV_ACCESS_MW_BIND);
   for (const [number, round] of stage.args.rounds.entries())
@@ -266,8 +264,6 @@ async function takeBack({ side, stage, number, round, qp }: Playing, mw: ibv.Ibv
   await stage.cpu.settle();
   return status;
 }
-
-// The user.
 
 async function asker(stage: Stage<Args>): Promise<void> {
   const side = await open(stage, placeOf(requestsMax + 2), 0);

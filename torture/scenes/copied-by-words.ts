@@ -52,7 +52,6 @@ function storeByWords({ cpu }: Stage<Args>, wordBytes: number): void {
 
 const lengthsTopic = topic<readonly number[]>('lengths');
 
-/** Posts. */
 async function poster(stage: Stage<Args>): Promise<void> {
   const { seed, bursts, qpCount, inlineBytesMax, wordBytes } = stage.args;
   const random = new Random(seed, 'poster');
@@ -80,7 +79,6 @@ async function poster(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Has what was written. */
 async function holder(stage: Stage<Args>): Promise<void> {
   const { bursts, qpCount } = stage.args;
   const side = await connect(stage, { areaBytes: sumOf(bursts) * slotBytes, qpCount });

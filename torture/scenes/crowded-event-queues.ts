@@ -140,7 +140,6 @@ export class Crowd {
   }
 }
 
-/** Writes, and is notified by events. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { cqCount, rounds, replacedAfterNs } = stage.args;
   const crowd = await Crowd.gather(stage, cqCount, replacedAfterNs.length);
@@ -154,7 +153,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Is written to. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   await Crowd.gather(stage, stage.args.cqCount, stage.args.replacedAfterNs.length);
   await stage.meet('over');

@@ -77,7 +77,6 @@ function draw(random: Random): Draft<Args> {
   return { args, set: { 'host.memory.sizeMib': 64, ...drawLink(random) } };
 }
 
-/** Both do the same to each other. */
 async function player(stage: Stage<Args>): Promise<void> {
   const { node } = stage;
   const { qpCount, pathMtu, writes } = stage.args;

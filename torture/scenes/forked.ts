@@ -69,7 +69,6 @@ async function parent(stage: Stage<Args>): Promise<void> {
   stage.expectAt('unpinned memory of the parent', plain, patternOf(ofParent, 2 * partBytes));
 }
 
-/** The child. */
 async function live(
   program: ProgramContext,
   { partBytes, childNs, isDontFork, opensDevice }: Args,

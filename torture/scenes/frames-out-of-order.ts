@@ -153,7 +153,6 @@ async function placeReadOnly(
 
 const regionsTopic = topic<readonly Reach[]>('regions');
 
-/** Both hosts do the same to each other. */
 async function mover(stage: Stage<Args>): Promise<void> {
   const { memory, node } = stage;
   const { seed, inlines, inlineBytesMax, regions: plans, readOnly } = stage.args;

@@ -39,7 +39,6 @@ interface Told {
 const lapMs = 200;
 const cqeTopic = topic<number>('cqe');
 
-/** The first sends, the second receives. */
 async function player(stage: Stage<Args>): Promise<Told> {
   const { entries, holder, qpCount, laps: counts, beyond, pollMax, lengthBytes } = stage.args;
   const [isSender, isHolder] = [stage.node === 0, stage.node === holder];

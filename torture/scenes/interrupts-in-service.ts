@@ -47,7 +47,6 @@ function draw(random: Random) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Writes, and is notified by events. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { cqCount, rounds, isFar } = stage.args;
   const crowd = await Crowd.gather(stage, cqCount);
@@ -70,7 +69,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Is written to. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   await Crowd.gather(stage, stage.args.cqCount);
   await stage.meet('over');

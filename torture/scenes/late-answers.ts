@@ -124,7 +124,6 @@ const optionsOf = (args: Args, areaBytes: number) => ({
 /** Bytes of each request that are missing, and such as are neither its own nor what was there before. */
 type Foreign = readonly (readonly [missing: number, foreign: number])[];
 
-/** Posts all at once. */
 async function asker(stage: Stage<Args>): Promise<{ ended: readonly Ended[]; foreign: Foreign }> {
   const { args } = stage;
   const { requests, qpCount, pieceCount } = args;
@@ -176,10 +175,8 @@ const lawful = ['SUCCESS', 'RETRY_EXC_ERR', 'WR_FLUSH_ERR'];
 
 type Both = readonly [{ readonly ended: readonly Ended[]; readonly foreign: Foreign }, Foreign];
 
-function judge({
-  args: { requests },
-  told: [{ ended, foreign: read }, written],
-}: Played<Args, Both>): string[] {
+function judge({ args: { requests }, told }: Played<Args, Both>): string[] {
+  const [{ ended, foreign: read }, written] = told;
   const found: string[] = [];
   const byId = new Map(ended.map((one) => [one.id, one]));
   if (ended.length !== requests.length || byId.size !== requests.length)
@@ -187,10 +184,8 @@ function judge({
   if (ended.some(({ status }) => !lawful.includes(status)))
     found.push(`requests ended in ${statusesOf(ended)}`);
   for (const id of requests.keys()) {
-    const [missing, foreign] = [0, 1].map((kind) => read[id]![kind]! + written[id]![kind]!) as [
-      number,
-      number,
-    ];
+    const missing = read[id]![0] + written[id]![0];
+    const foreign = read[id]![1] + written[id]![1];
     const end = byId.get(id);
     if (foreign > 0) found.push(`${foreign} bytes of request ${id} are of another`);
     if (missing > 0 && end !== undefined && isWell(end))

@@ -116,12 +116,8 @@ interface Received {
 async function receiver(stage: Stage<Args>): Promise<Received> {
   const { args } = stage;
   const { waits, lengthBytes } = args;
-  const cap = { maxRecvWr: waits.length };
-  const side = await connect(stage, {
-    areaBytes: waits.length * lengthBytes,
-    cap,
-    attributes: attributesOf(args),
-  });
+  const sizes = { areaBytes: waits.length * lengthBytes, cap: { maxRecvWr: waits.length } };
+  const side = await connect(stage, { ...sizes, attributes: attributesOf(args) });
   let atPs = await stage.take(begin);
   const posted: number[] = [];
   for (const id of waits.keys()) {
@@ -137,12 +133,8 @@ async function receiver(stage: Stage<Args>): Promise<Received> {
   return { posted, differences };
 }
 
-function judge({
-  args,
-  told: [sent, received],
-  report,
-  faults,
-}: Played<Args, readonly [Sent, Received]>): string[] {
+function judge({ args, told, report, faults }: Played<Args, readonly [Sent, Received]>): string[] {
+  const [sent, received] = told;
   const { waits, retryCount } = args;
   const found: string[] = [];
   const delayPs = delayPsOf(args);

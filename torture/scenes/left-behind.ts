@@ -90,7 +90,6 @@ async function keeper(stage: Stage<Args>): Promise<void> {
   await stage.put(over, true);
 }
 
-/** Answers the keeper. */
 async function friend(stage: Stage<Args>): Promise<void> {
   await connect(stage, { areaBytes: 2 * stage.args.lengthBytes, label: 'staying ' });
   await stage.take(over);

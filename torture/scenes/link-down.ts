@@ -3,27 +3,17 @@
  * for credits continues, by time-outs where it was discarded, and everything ends well (IBTA 9.7.6.1.3, 14.2.5.6).
  */
 
-import { playWell } from './both-ways.ts';
+import { type Messages, playWell } from './both-ways.ts';
 import type { Draft, FaultEntry, Random, Stage } from './language/index.ts';
 import { oneOf, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
-interface Args {
-  readonly qpCount: number;
-  /** Only node 0 asks: nothing that the other side has to send wakes it. */
-  readonly isOneWay: boolean;
-  /** Requests of each QP. */
-  readonly opcodes: readonly number[];
-  readonly lengthBytes: number;
-  readonly mtuCode: number;
-}
-
-function draw(random: Random): Draft<Args> {
+function draw(random: Random): Draft<Messages> {
   const qpCount = 1 + random.below(3);
   const isOneWay = random.chance(0.6);
   const kinds = isOneWay ? [WRITE] : oneOf(random, [[WRITE], [READ], [WRITE, READ]]);
   const args = {
     qpCount,
-    isOneWay,
+    isTwoWay: !isOneWay,
     opcodes: times(4 + random.below(6), () => oneOf(random, kinds)),
     lengthBytes: 2000 + random.below(8000),
     mtuCode: 2 + random.below(4),
@@ -49,16 +39,9 @@ function draw(random: Random): Draft<Args> {
   return { args, set, faults, climate: 'lossy' };
 }
 
-/** All do the same: write to the other side, and read from it. */
-function player(stage: Stage<Args>): Promise<void> {
-  const patience = { napPs: 5 * psPerUs, patiencePs: 200_000 * psPerUs };
-  const messages = stage.withArgs({ ...stage.args, isTwoWay: !stage.args.isOneWay });
-  return playWell(messages, {
-    timeoutCode: 10,
-    settleMs: 2,
-    wait: (side, count) => side.watch(count, patience),
-  });
-}
+const patience = { napPs: 5 * psPerUs, patiencePs: 200_000 * psPerUs };
+const player = (stage: Stage<Messages>): Promise<void> =>
+  playWell(stage, { timeoutCode: 10, settleMs: 2, wait: (side, count) => side.watch(count, patience) });
 
 export const linkDown = scene({
   about: 'the link goes down and comes up in the middle of traffic in both directions',

@@ -6,7 +6,7 @@
  *     round:  WRITE of a QP ─► destroyed ─► time-out of its read ─► a region comes ─► WRITE of the QP that stays
  */
 import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
-import { connect, psPerUs, scene, times, WRITE } from './language/index.ts';
+import { connect, present, psPerUs, scene, times, WRITE } from './language/index.ts';
 
 /** Least time that the device waits for an answer. */
 const timeoutUs = 50;
@@ -27,16 +27,15 @@ function draw(random: Random) {
 
 type Args = ArgsOf<typeof draw>;
 
-const open = (stage: Stage<Args>) => {
-  const { lengthBytes, delaysNs } = stage.args;
-  const attributes = { timeoutCode: 10, retryCount: 1 };
-  return connect(stage, { areaBytes: lengthBytes, qpCount: delaysNs.length + 1, attributes });
-};
+const optionsOf = ({ lengthBytes, delaysNs }: Args) => ({
+  ...{ areaBytes: lengthBytes, qpCount: delaysNs.length + 1 },
+  attributes: { timeoutCode: 10, retryCount: 1 },
+});
 
 /** The last QP stays until one of its requests fails. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { delaysNs, lengthBytes } = stage.args;
-  const side = await open(stage);
+  const side = await connect(stage, optionsOf(stage.args));
   const { device, qps } = side;
   for (const [round, delayNs] of delaysNs.entries()) {
     const before = await device.buffer(1);
@@ -60,15 +59,10 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await open(stage);
-  await stage.meet('over');
-}
-
 export const lostLookups = scene({
   about:
     'reads of translations are lost for QPs that are destroyed, and another QP uses the region afterwards',
   cable: 'infiniband',
   draw,
-  programs: [asker, answerer],
+  programs: [asker, present(optionsOf)],
 });

@@ -196,7 +196,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
     stage.accuse(`words are ${there}, the atomics make ${held.map(textOf)}`);
 }
 
-/** Owns the words. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { memory } = stage;
   const { address } = (await open(stage)).area;

@@ -5,7 +5,18 @@
 
 import type { Report } from '../../machine/index.ts';
 import type { ArgsOf, Draft, Played, Random, Stage } from './language/index.ts';
-import { connect, oneOf, psPerUs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
+import {
+  connect,
+  oneOf,
+  present,
+  psPerUs,
+  READ,
+  SEND,
+  scene,
+  sumOf,
+  times,
+  WRITE,
+} from './language/index.ts';
 
 const operationNames: Readonly<Record<number, string>> = { [WRITE]: 'WRITE', [READ]: 'READ', [SEND]: 'SEND' };
 const secondUs = 1_000_000;
@@ -46,7 +57,6 @@ interface Measured {
   readonly postPs: number;
 }
 
-/** Asks, waits and takes. */
 async function asker(stage: Stage<Args>): Promise<Measured[]> {
   const { opcode, lengthBytes, waitsUs } = stage.args;
   const side = await connect(stage, { areaBytes: 8192 });
@@ -65,23 +75,15 @@ async function asker(stage: Stage<Args>): Promise<Measured[]> {
   return measured;
 }
 
-/** Has the memory. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  const { opcode, waitsUs } = stage.args;
-  await connect(stage, {
-    ...{ areaBytes: 8192, cap: { maxRecvWr: 64 } },
-    beforeReady: (side) => {
-      for (const id of opcode === SEND ? waitsUs.keys() : []) side.receive(id, { lengthBytes: 8192 });
-    },
-  });
-  await stage.meet('over');
-}
+const answerer = present<Args>(({ opcode, waitsUs }) => ({
+  ...{ areaBytes: 8192, cap: { maxRecvWr: 64 } },
+  beforeReady: (side) => {
+    for (const id of opcode === SEND ? waitsUs.keys() : []) side.receive(id, { lengthBytes: 8192 });
+  },
+}));
 
-function judge({
-  args,
-  told: [measured],
-  report,
-}: Played<Args, readonly [readonly Measured[], unknown]>): string[] {
+function judge({ args, told, report }: Played<Args, readonly [readonly Measured[], unknown]>): string[] {
+  const [measured] = told;
   const row = report.operations[operationNames[args.opcode]!];
   if (row === undefined || row.latencyPs === null) return ['the report has no requests'];
   const sorted = measured.map(({ latencyPs }) => latencyPs).toSorted((left, right) => left - right);

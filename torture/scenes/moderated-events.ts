@@ -5,7 +5,7 @@
 
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Draft, Played, Random, Side, Stage } from './language/index.ts';
-import { connect, psPerMs, psPerUs, scene, sumOf, times, WRITE } from './language/index.ts';
+import { connect, present, psPerMs, psPerUs, scene, sumOf, times, WRITE } from './language/index.ts';
 
 function draw(random: Random) {
   const isUsualHardware = random.chance(0.5);
@@ -31,7 +31,6 @@ function write(side: Side, count: number): void {
   for (let id = 0; id < count; id++) side.post(id, WRITE, { offset: 64 * id, lengthBytes: 64 });
 }
 
-/** Writes, and is notified by events. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { rounds } = stage.args;
   const side = await connect(stage, { areaBytes: 4096, hasChannel: true, cap: { maxSendWr: 64 } });
@@ -68,11 +67,7 @@ async function playRound(side: Side, what: string, round: Round, slackPs: number
     stage.accuse(`${what}: the event came after ${eventPs} ps, not within ${latestPs}`);
 }
 
-/** Is written to. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await connect(stage, { areaBytes: 4096 });
-  await stage.meet('over');
-}
+const answerer = present<Args>(() => ({ areaBytes: 4096 }));
 
 function judge({ args: { rounds, isUsualHardware }, report }: Played<Args, unknown>): string[] {
   // Completions that waited for others with their event.

@@ -14,7 +14,7 @@ import {
 } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
-import { filled, isWell, oneOf, scene, times, topic, usual } from './language/index.ts';
+import { filled, isWell, oneOf, scene, series, times, topic, usual } from './language/index.ts';
 
 /** Of a message, and of a receive. */
 const slotBytes = 8192;
@@ -81,21 +81,19 @@ const targetsTopic = topic<{ readonly owners: readonly OwnerNote[]; readonly tar
   'targets',
 );
 
-/** Sends. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { args, memory } = stage;
   const { messages, initiators, isLossy } = args;
   const device = await stage.open();
   const { context, pd, endpoint } = device;
   const cq = await device.cq(255);
-  const qps: ibv.IbvQp[] = [];
   const init = () => ({
     pd,
     sendCq: cq,
     qpType: ibv.IBV_QPT_XRC_SEND,
     cap: { maxSendWr: 64, maxSendSge: 1 },
   });
-  for (let at = 0; at < initiators; at++) qps.push(device.own(await ibv.createQpEx(context, init())));
+  const qps = await series(initiators, async () => device.own(await ibv.createQpEx(context, init())));
   const { address, region } = await device.buffer((messages.length + 1) * slotBytes);
   const slotAt = (at: number): number => address + at * slotBytes;
   for (const [at, { kind }] of messages.entries())
@@ -168,17 +166,16 @@ async function openOwner(
   return { cq, srq, receives, written, note };
 }
 
-/** Receives. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { args } = stage;
   const device = await stage.open();
   const { context, endpoint } = device;
   const xrcd = await device.xrcDomain();
-  const owners: Owner[] = [];
-  for (let at = 0; at < args.owners; at++) owners.push(await openOwner(stage, device, xrcd, at));
-  const targets: ibv.IbvTargetQp[] = [];
-  for (let at = 0; at < args.initiators; at++)
-    targets.push(device.own(await ibv.createQpEx(context, { qpType: ibv.IBV_QPT_XRC_RECV, xrcd })));
+  const owners = await series(args.owners, (at) => openOwner(stage, device, xrcd, at));
+  const target = { qpType: ibv.IBV_QPT_XRC_RECV, xrcd } as const;
+  const targets = await series(args.initiators, async () =>
+    device.own(await ibv.createQpEx(context, target)),
+  );
   await stage.put(targetsTopic, {
     owners: owners.map(({ note }) => note),
     targets: targets.map(({ qpNum }) => ({ ...announcedOf(endpoint.own), qpNum, psn: 0 })),

@@ -8,7 +8,7 @@
 import { connectRc } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Device, Draft, Random, Stage } from './language/index.ts';
-import { on, psPerUs, SEND, scene, times } from './language/index.ts';
+import { on, psPerUs, SEND, scene, series, times } from './language/index.ts';
 
 function draw(random: Random) {
   const vectorCount = 4;
@@ -62,8 +62,7 @@ async function owner(stage: Stage<Args>): Promise<void> {
   const device = await stage.open();
   const channel = await device.channel();
   const newCq = () => device.cq(63, channel, Math.min(vector, device.context.numCompVectors - 1));
-  const staying: ibv.IbvCq[] = [];
-  for (let at = 0; at < stays; at++) staying.push(await newCq());
+  const staying = await series(stays, newCq);
   const qps = await connected(device, 'stays', staying);
   for (const [number, { delayNs, isUsed }] of rounds.entries()) {
     const goes = await newCq();
@@ -114,7 +113,6 @@ async function expectEvents(
   if (strange > 0) stage.accuse(`${what}: ${strange} events of CQs without a completion`);
 }
 
-/** Sends. */
 async function sender(stage: Stage<Args>): Promise<void> {
   const { rounds, stays } = stage.args;
   const device = await stage.open();

@@ -6,7 +6,7 @@
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import type { Report } from '../../machine/index.ts';
 import type { Draft, Ended, ParameterValues, Played, Random, Stage } from './language/index.ts';
-import { connect, isWell, mtuOf, oneOf, READ, scene, statusesOf, WRITE } from './language/index.ts';
+import { connect, isWell, mtuOf, oneOf, present, READ, scene, statusesOf, WRITE } from './language/index.ts';
 
 interface Args {
   readonly opcode: number;
@@ -88,11 +88,7 @@ async function asker(stage: Stage<Args>): Promise<Told> {
   return { postedPs, ended: [...first, ...ended] };
 }
 
-/** Has the memory. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await connect(stage, { areaBytes: stage.args.lengthBytes, mtuCode: stage.args.mtuCode });
-  await stage.meet('over');
-}
+const answerer = present<Args>(({ lengthBytes: areaBytes, mtuCode }) => ({ areaBytes, mtuCode }));
 
 /** Needs of the link for the measured message. */
 interface Link {

@@ -185,7 +185,6 @@ const qpnsTopic = topic<readonly number[]>('QPs');
 const sourceAt = (connection: number): number => 2 * connection * slotBytes;
 const destinationAt = (connection: number): number => sourceAt(connection) + slotBytes;
 
-/** Both hosts do the same. */
 async function player(stage: Stage<Args>): Promise<Told> {
   const { node, args } = stage;
   const parts = await open(stage);

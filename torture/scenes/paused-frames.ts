@@ -7,26 +7,20 @@
  *              ▲              └── PAUSE at a share of the fifo, again at half its time; it ends at another share
  */
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import { type Outcome, playBothWays } from './both-ways.ts';
+import { countOf, type Messages, type Outcome, playBothWays } from './both-ways.ts';
 import type { Draft, Ended, Played, Random, Stage } from './language/index.ts';
 import { failuresOf, mtuOf, oneOf, scene, times, WRITE } from './language/index.ts';
 import { retransmittedIn } from './lost-frames.ts';
 
-interface Args {
-  readonly qpCount: number;
-  /** Of each QP. */
-  readonly messages: number;
-  readonly lengthBytes: number;
-  readonly mtuCode: number;
-}
-
-function draw(random: Random): Draft<Args> {
+function draw(random: Random): Draft<Messages> {
   const mtuCode = 1 + random.below(5);
   const mtu = mtuOf(mtuCode);
   const packets = 1 + random.below(8);
   const args = {
     qpCount: 2 + random.below(7),
-    messages: 2 + random.below(10),
+    // One message of each QP after the other; the other side has the memory.
+    opcodes: times(2 + random.below(10), () => WRITE),
+    isTwoWay: false,
     lengthBytes: Math.max(1, packets * mtu - random.below(100)),
     mtuCode,
   };
@@ -48,25 +42,15 @@ function draw(random: Random): Draft<Args> {
   return { args, set };
 }
 
-/** Posts all at once, one message of each QP after the other; the other side has the memory. */
-function player(stage: Stage<Args>): Promise<Outcome> {
-  const patience = { napPs: 500 * psPerNs, patiencePs: 2000 * psPerMs };
-  const opcodes = times(stage.args.messages, () => WRITE);
-  return playBothWays(stage.withArgs({ ...stage.args, opcodes, isTwoWay: false }), {
-    timeoutCode: 18,
-    settleMs: 20,
-    wait: (side, count) => side.watch(count, patience),
-  });
-}
+const patience = { napPs: 500 * psPerNs, patiencePs: 2000 * psPerMs };
+const player = (stage: Stage<Messages>): Promise<Outcome> =>
+  playBothWays(stage, { timeoutCode: 18, settleMs: 20, wait: (side, count) => side.watch(count, patience) });
 
-function judge({
-  args,
-  told: [asked, answered],
-  report,
-}: Played<Args, readonly [Outcome, Outcome]>): string[] {
-  const { qpCount, messages } = args;
+function judge({ args, told, report }: Played<Messages, readonly [Outcome, Outcome]>): string[] {
+  const [asked, answered] = told;
+  const { qpCount, opcodes } = args;
+  const count = countOf(args);
   const { fromPs, ended } = asked;
-  const count = qpCount * messages;
   const found = failuresOf(ended).slice(0, 3);
   if (answered.missing.length > 0) found.push(`messages ${answered.missing} came with other bytes`);
   if (ended.length !== count) return [...found, `${ended.length} of ${count} messages ended`];
@@ -74,20 +58,17 @@ function judge({
   const [tookPs, mostPs] = [ended.at(-1)!.atPs - fromPs, mostPsOf(args, report)];
   if (tookPs > mostPs)
     found.push(`${count} messages took ${tookPs} ps, with all pauses ${mostPs} ps should do`);
-  return [...found, ...judgeShares(ended, qpCount, messages)];
+  return [...found, ...judgeShares(ended, qpCount, opcodes.length)];
 }
 
 /** Least payload of the TLPs in which the device writes, by the machine's defaults. */
 const tlpBytes = 128;
 
 /** The slower of cable and memory for all bytes, and for each pause what passes until the next frame is there. */
-function mostPsOf(
-  { qpCount, messages, lengthBytes, mtuCode }: Args,
-  { config, nodes }: Played<Args, unknown>['report'],
-): number {
+function mostPsOf(args: Messages, { config, nodes }: Played<Messages, unknown>['report']): number {
   const { ethernet, hca, dma } = config;
-  const mtu = mtuOf(mtuCode);
-  const packets = qpCount * messages * Math.ceil(lengthBytes / mtu);
+  const mtu = mtuOf(args.mtuCode);
+  const packets = countOf(args) * Math.ceil(args.lengthBytes / mtu);
   const bytePs = 8000 / ethernet.gigabitsPerSecond;
   const frameBytes = 20 + 14 + 40 + 12 + 16 + mtu + 4 + 4;
   // A payload that begins within a TLP takes another one, and so do CQEs and what a page's end cuts.

@@ -125,7 +125,6 @@ const brokenRequests: readonly ((good: ibv.IbvSge) => Partial<ibv.IbvSendWr>)[] 
 const isTooLong = ({ from, into }: Message): boolean => lengthOf(from) > lengthOf(into);
 const statusOf = (message: Message, failure: string): string => (isTooLong(message) ? failure : 'SUCCESS');
 
-/** The first sends, the second receives. */
 async function player(stage: Stage<Args>): Promise<void> {
   const device = await stage.open();
   const area = await device.buffer(longestQueue * areaBytes);

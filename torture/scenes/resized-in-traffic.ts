@@ -5,7 +5,7 @@
 import { connectRc } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
-import { maybe, SEND, scene, times } from './language/index.ts';
+import { maybe, SEND, scene, series, times } from './language/index.ts';
 
 function draw(random: Random) {
   const cqCount = 1 + random.below(4);
@@ -32,16 +32,14 @@ const empty = { sgList: [], numSge: 0 };
 /** Number of the first receive; sends begin at 0. */
 const firstReceive = 1000;
 
-/** Both send to each other, and the first one resizes. */
 async function resizer(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
   const { cqCount, requests, rounds } = stage.args;
   const device = await stage.open();
   const cqs: ibv.IbvCq[] = [];
-  const qps: ibv.IbvQp[] = [];
-  for (let at = 0; at < cqCount; at++) {
+  const qps = await series(cqCount, async (at) => {
     cqs.push(await device.cq(63));
-    qps.push(...(await device.rcQps(1, cqs[at]!, { maxSendWr: 32, maxRecvWr: 32 })));
-  }
+    return (await device.rcQps(1, cqs[at]!, { maxSendWr: 32, maxRecvWr: 32 }))[0]!;
+  });
   const receive = (): void => {
     for (const qp of qps)
       for (let id = 0; id < requests; id++) ibv.postRecv(qp, { ...empty, wrId: firstReceive + id });

@@ -73,7 +73,6 @@ async function exchange(stage: Stage<Args>, { endpoint }: Device, qps: readonly 
   return there;
 }
 
-/** Sends. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { senders, maxWr, rounds } = stage.args;
   const device = await stage.open();
@@ -103,7 +102,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Receives. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { receivers, maxWr, rounds } = stage.args;
   const device = await stage.open();

@@ -8,7 +8,18 @@
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
-import { filled, isWell, oneOf, psPerMs, SEND, scene, sumOf, times, topic } from './language/index.ts';
+import {
+  filled,
+  isWell,
+  oneOf,
+  psPerMs,
+  SEND,
+  scene,
+  series,
+  sumOf,
+  times,
+  topic,
+} from './language/index.ts';
 
 type Message = readonly [qp: number, lengthBytes: number];
 
@@ -66,7 +77,6 @@ const goneTopic = topic<number>('gone');
 /** The byte of which a message is made. */
 const byteOf = (qp: number, number: number): number => (37 * qp + 11 * number + 1) % 0xed;
 
-/** Sends. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const device = await stage.open();
   const cq = await device.cq(255);
@@ -99,16 +109,13 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Receives. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { qpCount, cqCount, maxWr, maxSge, turns } = stage.args;
   const device = await stage.open();
-  const cqs: ibv.IbvCq[] = [];
-  for (let at = 0; at < cqCount; at++) cqs.push(await device.cq(255));
+  const cqs = await series(cqCount, () => device.cq(255));
   const srq = await device.srq({ maxWr, maxSge });
-  const qps: ibv.IbvQp[] = [];
   const init = { srq, qpType: ibv.IBV_QPT_RC, cap: { maxSendWr: 1 } };
-  for (let at = 0; at < qpCount; at++) qps.push(await device.qp(cqs[at % cqCount]!, init));
+  const qps = await series(qpCount, (at) => device.qp(cqs[at % cqCount]!, init));
   const granted = (await ibv.querySrq(srq)).maxWr!;
   const area = await device.buffer(qpCount * granted * slotBytes);
   const queue = new SharedQueue({ stage, device, srq, cqs, qps, area, granted });

@@ -40,7 +40,6 @@ function draw(random: Random): Draft<Args> {
   };
 }
 
-/** Both do the same. */
 async function player(stage: Stage<Args>): Promise<void> {
   const { qpCount, opcodes, lengthBytes } = stage.args;
   const sends = opcodes.filter((opcode) => opcode === SEND).length;

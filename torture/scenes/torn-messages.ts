@@ -151,12 +151,8 @@ function wholeOf({ lengths, flawed, ...rest }: Args, faults: readonly FaultEntry
   });
 }
 
-function judge({
-  args,
-  faults,
-  told: [sent, { ended, came }],
-  set,
-}: Played<Args, readonly [Sent, Came]>): string[] {
+function judge({ args, faults, told, set }: Played<Args, readonly [Sent, Came]>): string[] {
+  const [sent, { ended, came }] = told;
   const { lengths, receives, flawed } = args;
   const found: string[] = [];
   const due = lengths.map((_, id) => {

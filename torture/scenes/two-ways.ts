@@ -94,10 +94,7 @@ function judgeQps(ended: readonly Ended[], { count, qpCount }: Args, node: numbe
 /** As long as both directions have work, each has its part; some messages are under way at the edges. */
 function judgeWays(told: Both, { qpCount, count }: Args, burst: number): string[] {
   const endPs = Math.min(...told.map((ended) => ended.at(-1)!.atPs));
-  const [read, written] = told.map((ended) => ended.filter(({ atPs }) => atPs <= endPs).length) as [
-    number,
-    number,
-  ];
+  const [read = 0, written = 0] = told.map((ended) => ended.filter(({ atPs }) => atPs <= endPs).length);
   const edge = 4 * qpCount;
   const what = `${written} messages were written while ${read} were read, of ${count * qpCount}`;
   return [

@@ -4,7 +4,17 @@
  * back, so that later requests that lose as many attempts end well, too.
  */
 import type { ArgsOf, Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
-import { connect, psPerUs, READ, scene, sumOf, timeOutPsOf, times, WRITE } from './language/index.ts';
+import {
+  connect,
+  present,
+  psPerUs,
+  READ,
+  scene,
+  sumOf,
+  timeOutPsOf,
+  times,
+  WRITE,
+} from './language/index.ts';
 
 function draw(random: Random) {
   const hasDrawnHardware = random.chance(0.4);
@@ -78,18 +88,9 @@ async function asker(stage: Stage<Args>): Promise<Told[]> {
   return told;
 }
 
-/** Has what is asked for, and nothing else to do. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await connect(stage, { areaBytes: areaBytesOf(stage.args) });
-  await stage.meet('over');
-}
+const answerer = present<Args>((args) => ({ areaBytes: areaBytesOf(args) }));
 
-function judge({
-  args,
-  told: [told],
-  report,
-  set,
-}: Played<Args, readonly [readonly Told[], unknown]>): string[] {
+function judge({ args, told, report, set }: Played<Args, readonly [readonly Told[], unknown]>): string[] {
   const { retryCount, rounds } = args;
   const timeOutPs = timeOutPsOf(args.timeoutCode);
   const isDefault = Object.keys(set).every((path) => path === 'host.memory.sizeMib');
@@ -104,7 +105,7 @@ function judge({
     timeOutsDue += timeOuts;
     repeatedDue += count * attempts;
     repeatedLeast += attempts;
-    const { postedPs, sentPs, ended } = told[number]!;
+    const { postedPs, sentPs, ended } = told[0][number]!;
     const status = (at: number): string =>
       isOver ? (at === 0 ? 'RETRY_EXC_ERR' : 'WR_FLUSH_ERR') : 'SUCCESS';
     const due = times(count, (at) => `${firstId + at} ${status(at)}`);

@@ -6,7 +6,7 @@
 
 import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
-import { connect, isWell, scene, sumOf, times, WRITE } from './language/index.ts';
+import { connect, isWell, present, scene, sumOf, times, WRITE } from './language/index.ts';
 
 type Step =
   | { readonly kind: 'write'; readonly qp: number; readonly count: number }
@@ -109,7 +109,6 @@ class Waiting {
   }
 }
 
-/** Writes. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { qpCount, entries, steps } = stage.args;
   const sizes = { areaBytes: 4096, qpCount, cqEntries: entries, cap: { maxSendWr: 128 } };
@@ -121,11 +120,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Is written to. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await connect(stage, { areaBytes: 4096, qpCount: stage.args.qpCount });
-  await stage.meet('over');
-}
+const answerer = present<Args>(({ qpCount }) => ({ areaBytes: 4096, qpCount }));
 
 export const unpolledCompletions = scene({
   about: 'a CQ with completions in it is resized, and QPs go whose completions are among them',

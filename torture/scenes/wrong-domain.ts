@@ -70,7 +70,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
   judgeBytes();
 }
 
-/** Answers. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { judgeBytes } = await begin(stage);
   await stage.meet('over');

@@ -5,6 +5,13 @@ import type { Random } from '../../../sim/index.ts';
 export const times = <T>(count: number, make: (at: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
 
+/** Makes objects one after another. */
+export async function series<T>(count: number, make: (at: number) => Promise<T>): Promise<T[]> {
+  const made: T[] = [];
+  for (let at = 0; at < count; at++) made.push(await make(at));
+  return made;
+}
+
 /** One of some choices, each equally likely. */
 export const oneOf = <T>(random: Random, choices: readonly T[]): T => choices[random.below(choices.length)]!;
 

@@ -207,4 +207,12 @@ export async function connect(stage: Stage<unknown>, options: SideOptions): Prom
   return new Side({ ...early, peer: { address: there.address, rkey: there.rkey }, path });
 }
 
+/** A program that is connected and owns its area, until the other one is over. */
+export const present =
+  <Args>(optionsOf: (args: Args) => SideOptions) =>
+  async (stage: Stage<Args>): Promise<void> => {
+    await connect(stage, optionsOf(stage.args));
+    await stage.meet('over');
+  };
+
 const nowhere: Reach = { address: 0, rkey: 0 };
